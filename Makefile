@@ -1,0 +1,28 @@
+# `make help` lists what there is. Everything runs on this machine, on private servers under ./.binlane.
+SHELL := /bin/bash
+PYTHON := .venv/bin/python
+export PYTHONPATH := plugins:.
+
+.PHONY: help setup demo test lint clean
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  \1\t/'
+
+setup: ## install what is missing: uv, .venv, MariaDB's programs, Java
+	@lab/setup.sh
+
+demo: setup ## one window, end to end, through Airflow and Spark; KEEP=1 leaves it up, again applies the next window
+	@$(PYTHON) -m lab.demo
+
+test: setup lint ## lint, types and every test, on private servers
+	$(PYTHON) -m pytest
+
+lint: setup ## ruff and mypy --strict
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+
+clean: ## stop and remove the demo
+	@if [ -x $(PYTHON) ]; then $(PYTHON) -m lab.demo --clean; fi
+	rm -rf .binlane/demo

@@ -1,0 +1,1 @@
+"""Private servers and traffic on this machine, for the demo, the tests and the benchmarks."""

@@ -1,0 +1,257 @@
+"""A private Airflow: own AIRFLOW_HOME with SQLite, LocalExecutor and one account, on a free port of 127.0.0.1.
+
+The api-server is started first and waited for: tasks that cannot reach it lose a try. Stopping must find every process
+again: a service that changes its title overwrites the environment it was started with, and a task process leaves the
+session of its service, but none does both. So a process belongs here if it is in a service's session or if its
+environment names this AIRFLOW_HOME.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from lab.airflow_api import AirflowApi, ApiError
+from lab.servers import HOST, LabError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+PROJECT: Final = Path(__file__).resolve().parent.parent
+USER: Final = "admin"
+_SERVICES: Final = ("scheduler", "dag-processor")
+_AIRFLOW: Final = (sys.executable, "-m", "airflow")
+_SESSION: Final = 2
+"""Place of the session's id after the state, in /proc/<pid>/stat."""
+_START_TIME: Final = 19
+"""Place of the start time among the fields from the state on."""
+_HANDLE: Final = "binlane-airflow.json"
+_START_SECONDS: Final = 180.0
+_STOP_SECONDS: Final = 10.0
+
+
+@dataclass(slots=True)
+class PrivateAirflow:
+    """An Airflow under ``home``; ``connections`` are AIRFLOW_CONN_<ID> values by id."""
+
+    home: Path
+    port: int
+    password: str = field(repr=False)
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    leaders: dict[int, int] = field(default_factory=dict)
+    """Pid of a service, which leads its session, to the time it was started, in ticks since the machine's boot."""
+
+    @property
+    def url(self) -> str:
+        """The UI's address."""
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def api(self) -> AirflowApi:
+        """A client with this Airflow's account."""
+        return AirflowApi(self.url, USER, self.password)
+
+    def environment(self) -> dict[str, str]:
+        """What every process of this Airflow runs with."""
+        # nothing of an Airflow that the caller may have
+        outer = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
+        return outer | _places(self.home, self.port) | dict(self.settings)
+
+    def start(self) -> None:
+        """Make the metadata database and start the services; returns when they are healthy. Raises LabError."""
+        (self.home / "logs").mkdir(parents=True, exist_ok=True)
+        passwords = self.home / "passwords.json"
+        passwords.write_text(json.dumps({USER: self.password}))
+        self._write_handle()
+        self.run("db", "migrate")
+        self._launch("api-server")
+        self._wait("the api-server", lambda: "metadatabase" in self.api.health())
+        for service in _SERVICES:
+            self._launch(service)
+        self._wait("scheduler and dag-processor", self.is_healthy)
+
+    def is_healthy(self) -> bool:
+        """Whether all services that a run needs are alive."""
+        try:
+            health = self.api.health()
+        except ApiError:
+            return False
+        return all(health.get(part) == "healthy" for part in ("metadatabase", "scheduler", "dag_processor"))
+
+    def wait_for_dag(self, dag_id: str) -> None:
+        """Wait until the DAG is registered; raises LabError with its import error."""
+
+        def registered() -> bool:
+            if errors := self.api.import_errors():
+                raise LabError("\n".join(f"{name}: {text}" for name, text in errors.items()))
+            return dag_id in self.api.dag_ids()
+
+        self._wait(f"the DAG {dag_id}", registered)
+
+    def run(self, *arguments: str) -> str:
+        """Run one ``airflow`` command (each costs seconds of imports); its output. Raises LabError."""
+        done = subprocess.run(
+            [*_AIRFLOW, *arguments], env=self.environment(), cwd=self.home, capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            raise LabError(f"airflow {' '.join(arguments)}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}")
+        return done.stdout
+
+    def stop(self) -> None:
+        """End every process of this Airflow, its tasks and Spark jobs included; nothing happens if there is none."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            end = time.monotonic() + _STOP_SECONDS
+            signalled: set[int] = set()
+            while running := processes_of(self.home, self.leaders):
+                # again for those that were forked meanwhile
+                for pid in running - signalled:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, number)
+                signalled |= running
+                _reap(running)
+                if time.monotonic() > end:
+                    break
+                time.sleep(0.1)
+        (self.home / _HANDLE).unlink(missing_ok=True)
+
+    def log_tail(self, service: str, lines: int = 15) -> str:
+        """The last lines that a service has written."""
+        path = self.home / "logs" / f"{service}.log"
+        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.exists() else ""
+
+    def _launch(self, service: str) -> None:
+        with (self.home / "logs" / f"{service}.log").open("ab") as log:
+            started = subprocess.Popen(
+                [*_AIRFLOW, service],
+                env=self.environment(),
+                cwd=self.home,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.leaders[started.pid] = _started_at(started.pid) or 0
+        self._write_handle()
+
+    def _write_handle(self) -> None:
+        """What ``attach`` needs to find this Airflow again; it holds the password."""
+        handle = self.home / _HANDLE
+        handle.touch(mode=0o600)
+        values = {name: getattr(self, name) for name in ("port", "password", "settings", "leaders")}
+        handle.write_text(json.dumps(values, default=dict))
+
+    def _wait(self, what: str, ready: Callable[[], bool]) -> None:
+        end = time.monotonic() + _START_SECONDS
+        problem = "not healthy"
+        while time.monotonic() < end:
+            try:
+                if ready():
+                    return
+            except ApiError as exc:
+                problem = str(exc)
+            time.sleep(0.3)
+        tails = "\n".join(f"--- {name}\n{self.log_tail(name)}" for name in ("api-server", *_SERVICES))
+        self.stop()
+        raise LabError(f"{self.home}: {what}: not there after {_START_SECONDS:.0f} s: {problem}\n{tails}")
+
+
+def new_airflow(home: Path, connections: Mapping[str, str], extra: Mapping[str, str] | None = None) -> PrivateAirflow:
+    """An Airflow to be started under ``home``: free port, new password, ``extra`` variables besides the connections."""
+    settings = {f"AIRFLOW_CONN_{name.upper()}": value for name, value in connections.items()}
+    settings["AIRFLOW__API_AUTH__JWT_SECRET"] = secrets.token_hex(48)
+    return PrivateAirflow(home.absolute(), _free_port(), secrets.token_urlsafe(12), {**settings, **(extra or {})})
+
+
+def find(home: Path) -> PrivateAirflow:
+    """The Airflow that was started under ``home``, healthy or not, so that it can be used or stopped."""
+    home = home.absolute()
+    try:
+        handle = json.loads((home / _HANDLE).read_text())
+    except (FileNotFoundError, json.JSONDecodeError):
+        return PrivateAirflow(home, 0, "")
+    leaders = {int(pid): int(started) for pid, started in handle["leaders"].items()}
+    return PrivateAirflow(home, handle["port"], handle["password"], handle["settings"], leaders)
+
+
+def processes_of(home: Path, leaders: Mapping[int, int]) -> set[int]:
+    """The processes of the Airflow under ``home``, except the asking one; the module says how they are told."""
+    marker = f"AIRFLOW_HOME={home}".encode()
+    # a number that a living session has is not given to another process; a dead session's can be
+    sessions = {pid for pid, started in leaders.items() if _started_at(pid) in (started, None)}
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        # gone meanwhile, or somebody else's
+        with contextlib.suppress(OSError):
+            state, *rest = _stat(entry)
+            named = marker in (entry / "environ").read_bytes().split(b"\0")
+            if state != "Z" and (named or int(rest[_SESSION]) in sessions):
+                found.add(int(entry.name))
+    return found
+
+
+def _stat(entry: Path) -> list[str]:
+    """The fields of /proc/<pid>/stat from the third on: the second, the name, can hold spaces and brackets."""
+    return (entry / "stat").read_text().rpartition(")")[2].split()
+
+
+def _started_at(pid: int) -> int | None:
+    try:
+        return int(_stat(Path(f"/proc/{pid}"))[_START_TIME])
+    except OSError:
+        return None
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _reap(pids: set[int]) -> None:
+    """Children of this process stay in the table, as zombies without an environment, until they are waited for."""
+    for pid in pids:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+
+
+def _places(home: Path, port: int) -> dict[str, str]:
+    url = f"http://{HOST}:{port}"
+    programs = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+    return {
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(PROJECT / "dags"),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(PROJECT / "plugins"),
+        "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+        "AIRFLOW__CORE__PARALLELISM": str(max(4, os.cpu_count() or 4)),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home / "passwords.json"),
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",
+        "AIRFLOW__API__HOST": HOST,
+        "AIRFLOW__API__PORT": str(port),
+        "AIRFLOW__API__BASE_URL": url,
+        "AIRFLOW__API__WORKERS": "1",
+        # runs by hand and backfills alone: the clock is not to interfere
+        "AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE": "False",
+        "PYTHONPATH": os.pathsep.join([str(PROJECT / "plugins"), str(PROJECT / "config")]),
+        "PATH": os.pathsep.join(programs),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_CONF_DIR": str(PROJECT / "config"),
+        "SPARK_LOCAL_IP": HOST,
+        "NO_PROXY": "127.0.0.1,localhost",
+        "no_proxy": "127.0.0.1,localhost",
+    }

@@ -1,0 +1,206 @@
+"""``make demo``: one window of a private MariaDB server's log onto another one, through a real Airflow and Spark.
+
+``KEEP=1`` leaves servers and Airflow up; run again, the demo applies the next window. ``--clean`` stops and removes
+what was left. Everything is under ./.binlane/demo and on 127.0.0.1.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.console import Console
+
+from lab import airflow, servers
+from lab.airflow_api import FINAL_STATES
+from lab.compare import Comparison, compare
+from lab.demo_view import Progress, print_failure, print_summary
+from lab.servers import LabError
+from lab.traffic import run_traffic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import FrameType
+
+    from lab.airflow import PrivateAirflow
+    from lab.servers import PrivateServer
+
+HOME: Final = airflow.PROJECT / ".binlane" / "demo"
+CHANNEL: Final = "demo"
+DAG_ID: Final = f"replicate_{CHANNEL}"
+_TENANTS: Final = 24
+_TRANSACTIONS: Final = 20_000
+_RUN_SECONDS: Final = 900.0
+
+
+@dataclass(slots=True)
+class Demo:
+    """What is up, and how long each phase has taken."""
+
+    console: Console
+    source: PrivateServer
+    target: PrivateServer
+    airflow: PrivateAirflow
+    is_new: bool
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Time a phase; phases of other threads may overlap it."""
+        start = time.monotonic()
+        yield
+        self.seconds[name] = time.monotonic() - start
+        self.console.print(f"[green]✓[/] {name} [dim]{self.seconds[name]:.1f} s[/]")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the demo; 0 if both servers hold the same at its end."""
+    if "--clean" in (sys.argv[1:] if arguments is None else arguments):
+        clean()
+        return 0
+    signal.signal(signal.SIGTERM, _interrupt)
+    keep = os.environ.get("KEEP", "0") not in ("", "0")
+    console = Console(highlight=False)
+    status = 1
+    try:
+        demo = _servers_up(console)
+        status = _run(demo, keep)
+    except LabError as exc:
+        console.print(f"[red]✗[/] {exc}", markup=True)
+    except KeyboardInterrupt:
+        console.print("[red]✗[/] interrupted")
+    finally:
+        if keep:
+            console.print("Left up. [bold]KEEP=1 make demo[/] applies the next window; [bold]make clean[/] removes it.")
+        elif status == 0:
+            clean()
+        else:
+            stop()
+            console.print(f"Stopped; logs and data are left in {HOME} until the next run or [bold]make clean[/].")
+    return status
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def stop() -> None:
+    """Stop whatever of the demo runs, whoever started it."""
+    airflow.find(HOME / "airflow").stop()
+    for name in ("source", "target"):
+        if (server := servers.attach(HOME / name)) is not None:
+            server.stop()
+
+
+def clean() -> None:
+    """Stop the demo and remove all that it has made."""
+    stop()
+    shutil.rmtree(HOME, ignore_errors=True)
+
+
+def _servers_up(console: Console) -> Demo:
+    """The servers of a demo that was left up, or two new ones."""
+    source, target = servers.attach(HOME / "source"), servers.attach(HOME / "target")
+    is_new = source is None or target is None
+    start = time.monotonic()
+    if source is None or target is None:
+        clean()
+        # kept until stop(): a demo that is killed leaves them to `make clean`
+        source = servers.start_server(HOME / "source", name="source", keep=True)
+        target = servers.start_server(HOME / "target", name="target", keep=True)
+    up = airflow.find(HOME / "airflow")
+    if not up.is_healthy():
+        up.stop()
+        up = airflow.new_airflow(HOME / "airflow", _connections(source, target), {"BINLANE_WORK": str(HOME / "work")})
+    demo = Demo(console, source, target, up, is_new)
+    demo.seconds["servers"] = time.monotonic() - start
+    console.print(f"[green]✓[/] MariaDB, source on port {source.port}, target on port {target.port}")
+    return demo
+
+
+def _connections(source: PrivateServer, target: PrivateServer) -> dict[str, str]:
+    def uri(server: PrivateServer) -> str:
+        return f"mysql://{server.user}:{server.password}@{server.host}:{server.port}/?ssl_mode=disabled"
+
+    spark = json.dumps({"conn_type": "spark", "host": f"local[{min(4, os.cpu_count() or 2)}]"})
+    return {"binlane_demo_source": uri(source), "binlane_demo_target": uri(target), "binlane_spark": spark}
+
+
+def _run(demo: Demo, keep: bool) -> int:
+    if demo.is_new:
+        with demo.phase("binlane init"):
+            _binlane(demo, "init", CHANNEL, "--start", "oldest")
+    # Airflow's start is mostly waiting for imports; the traffic is written meanwhile
+    with ThreadPoolExecutor(2) as pool:
+        traffic = pool.submit(_traffic, demo)
+        started = pool.submit(_airflow_up, demo)
+        traffic.result()
+        started.result()
+    run_id = demo.airflow.api.trigger(DAG_ID, {"until": "now"})
+    state = _watch(demo, run_id)
+    if state != "success":
+        print_failure(demo.console, demo.airflow.api, DAG_ID, run_id)
+        return 1
+    with demo.phase("compare"):
+        comparison = compare(demo.source, demo.target)
+    print_summary(demo.console, demo.airflow, (DAG_ID, run_id), demo.target, demo.seconds, comparison, keep=keep)
+    return 0 if _equal(comparison) else 1
+
+
+def _equal(comparison: Comparison) -> bool:
+    return not comparison.differences and comparison.tables > 0
+
+
+def _traffic(demo: Demo) -> None:
+    # the first window is the same for everybody, later ones differ from it
+    seed = 1 if demo.is_new else time.time_ns() % 1_000_000
+    with demo.phase("traffic"):
+        written = run_traffic(demo.source.connect, tenants=_TENANTS, transactions=_TRANSACTIONS, seed=seed)
+    demo.console.print(f"  {written.transactions:,} transactions over {len(written.databases)} databases")
+
+
+def _airflow_up(demo: Demo) -> None:
+    if demo.airflow.is_healthy():
+        return
+    with demo.phase("airflow"):
+        demo.airflow.start()
+        demo.airflow.wait_for_dag(DAG_ID)
+        demo.airflow.api.unpause(DAG_ID)
+
+
+def _watch(demo: Demo, run_id: str) -> str:
+    """Show the run until it has ended; its state."""
+    end = time.monotonic() + _RUN_SECONDS
+    start = time.monotonic()
+    with Progress(demo.console, demo.airflow.api, (DAG_ID, run_id), demo.target) as progress:
+        while time.monotonic() < end:
+            state: str = demo.airflow.api.run(DAG_ID, run_id)["state"]
+            progress.update()
+            if state in FINAL_STATES:
+                demo.seconds["window"] = time.monotonic() - start
+                return state
+            time.sleep(0.5)
+    raise LabError(f"the run {run_id} has not ended after {_RUN_SECONDS:.0f} s")
+
+
+def _binlane(demo: Demo, *arguments: str) -> None:
+    """Run the command line as a user would."""
+    environment: dict[str, Any] = demo.airflow.environment()
+    command = [str(Path(sys.executable).with_name("binlane")), *arguments]
+    done = subprocess.run(command, env=environment, cwd=airflow.PROJECT, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise LabError(f"binlane {' '.join(arguments)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,296 @@
+"""Private MariaDB and MySQL servers: own data folder, 127.0.0.1 only, stopped by what started them.
+
+A server that a test starts dies with it, even if the test is killed (``PR_SET_PDEATHSIG``, through util-linux's
+``setpriv``). The signal follows the starting *thread*: start servers from a thread that outlives them, or with
+``keep=True`` for one that shall outlive its starter (``attach`` finds it again, ``stop`` ends it).
+No option file of the machine is read and no server of the machine is touched.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pymysql
+
+from binlane.model import Flavor
+from lab.templates import PASSWORD, USER, LabError, common_options, data_template, server_binary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["LabError", "PrivateServer", "attach", "private_server", "start_server"]
+
+HOST: Final = "127.0.0.1"
+_HANDLE: Final = "binlane-server.json"
+_LOG: Final = "server.log"
+_START_SECONDS: Final = 60.0
+_STOP_SECONDS: Final = 60.0
+_SOCKET_LIMIT: Final = 100
+"""``sun_path`` holds 108 bytes; pytest's folders are often longer."""
+_PORT_TRIES: Final = 5
+
+
+@dataclass(slots=True)
+class PrivateServer:
+    """A running private server. Only ``pid`` changes, by ``restart``."""
+
+    flavor: Flavor
+    port: int
+    socket: Path
+    datadir: Path
+    name: str
+    options: tuple[str, ...]
+    pid: int = 0
+    host: str = HOST
+    user: str = USER
+    password: str = PASSWORD
+    keep: bool = False
+    _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    def url(self, database: str = "") -> str:
+        """The SQLAlchemy URL of the server's all-powerful user over TCP."""
+        return f"mysql+pymysql://{self.user}:{self.password}@{self.host}:{self.port}/{database}?charset=utf8mb4"
+
+    def connect(self, **changes: Any) -> pymysql.connections.Connection[pymysql.cursors.Cursor]:
+        """A new PyMySQL connection; ``changes`` override its arguments."""
+        arguments: dict[str, Any] = {
+            "host": self.host,
+            "port": self.port,
+            "user": self.user,
+            "password": self.password,
+            "charset": "utf8mb4",
+            "connect_timeout": 10,
+        }
+        connection: pymysql.connections.Connection[pymysql.cursors.Cursor] = pymysql.connect(**(arguments | changes))
+        return connection
+
+    def query(self, statement: str, arguments: Sequence[object] | None = None) -> list[tuple[Any, ...]]:
+        """Run one statement on a connection of its own, in autocommit mode; all its rows."""
+        with contextlib.closing(self.connect(autocommit=True)) as connection, connection.cursor() as cursor:
+            cursor.execute(statement, arguments)
+            return list(cursor.fetchall())
+
+    def tool(self, name: str) -> Path:
+        """A client program of the same installation: ``client`` or ``binlog``."""
+        names = {
+            (Flavor.MARIADB, "client"): "mariadb",
+            (Flavor.MARIADB, "binlog"): "mariadb-binlog",
+            (Flavor.MYSQL, "client"): "mysql",
+            (Flavor.MYSQL, "binlog"): "mysqlbinlog",
+        }
+        program = names[self.flavor, name]
+        beside = server_binary(self.flavor).parent / program
+        found = str(beside) if beside.exists() else shutil.which(program)
+        if found is None:
+            raise LabError(f"{program} is neither beside {server_binary(self.flavor)} nor on PATH: install the clients")
+        return Path(found)
+
+    def is_running(self) -> bool:
+        """Whether the server's process is alive."""
+        if self._process is not None:
+            return self._process.poll() is None
+        return _is_server(self.pid, self.datadir)
+
+    def stop(self) -> None:
+        """Shut the server down cleanly; nothing happens if it does not run."""
+        if self.is_running():
+            os.kill(self.pid, signal.SIGTERM)
+        # a stopped process (SIGSTOP) never sees SIGTERM
+        if not self._wait(_STOP_SECONDS):
+            self.kill()
+        self._forget()
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash of the server would look."""
+        if self.is_running():
+            os.kill(self.pid, signal.SIGKILL)
+        self._wait(_STOP_SECONDS)
+
+    def restart(self, options: Sequence[str] | None = None) -> None:
+        """Stop, if it runs, and start again on the same port; ``options`` replace the earlier ones."""
+        self.stop()
+        if options is not None:
+            self.options = tuple(options)
+        self._start()
+
+    def log(self) -> str:
+        """The server's error log, as far as it has been written."""
+        path = self.datadir / _LOG
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def _wait(self, seconds: float) -> bool:
+        end = time.monotonic() + seconds
+        while self.is_running():
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.02)
+        return True
+
+    def _start(self) -> None:
+        self.socket.parent.mkdir(parents=True, exist_ok=True)
+        command = [str(server_binary(self.flavor)), *self._arguments()]
+        if not self.keep and sys.platform == "linux" and shutil.which("setpriv") is not None:
+            command = ["setpriv", "--pdeathsig", "KILL", *command]
+        with (self.datadir / _LOG).open("ab") as log:
+            self._process = subprocess.Popen(
+                command, cwd=self.datadir, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=self.keep
+            )
+        self.pid = self._process.pid
+        self._wait_until_ready()
+        if not self.keep:
+            atexit.register(self.stop)
+        handle = {
+            "flavor": self.flavor.value,
+            "port": self.port,
+            "socket": str(self.socket),
+            "name": self.name,
+            "options": list(self.options),
+            "pid": self.pid,
+        }
+        (self.datadir / _HANDLE).write_text(json.dumps(handle))
+
+    def _arguments(self) -> list[str]:
+        place = [f"--datadir={self.datadir}", f"--port={self.port}", f"--socket={self.socket}"]
+        return [*common_options(self.flavor), *place, f"--pid-file={self.datadir / 'server.pid'}", *self.options]
+
+    def _wait_until_ready(self) -> None:
+        end = time.monotonic() + _START_SECONDS
+        while True:
+            try:
+                self.connect().close()
+                return
+            except (pymysql.err.OperationalError, pymysql.err.InternalError) as exc:
+                if self.is_running() and time.monotonic() < end:
+                    time.sleep(0.05)
+                    continue
+                tail = "\n".join(self.log().splitlines()[-15:])
+                self.kill()
+                raise LabError(f"{self.name}: the server does not answer on port {self.port}: {exc}\n{tail}") from exc
+
+    def _forget(self) -> None:
+        atexit.unregister(self.stop)
+        (self.datadir / _HANDLE).unlink(missing_ok=True)
+        if self.socket.parent != self.datadir:
+            shutil.rmtree(self.socket.parent, ignore_errors=True)
+
+
+def start_server(
+    datadir: Path,
+    flavor: Flavor = Flavor.MARIADB,
+    options: Sequence[str] = (),
+    *,
+    name: str = "private",
+    log_bin: bool = True,
+    durable: bool = True,
+    keep: bool = False,
+) -> PrivateServer:
+    """Start a private server on ``datadir``, which is made from a template if it is not there.
+
+    ``options`` are command-line options of the server and win over the lab's. ``durable=False`` never waits for the
+    disk. ``keep=True``: the server outlives this process. Raises LabError with the end of the server's log.
+    """
+    datadir = datadir.absolute()
+    if not datadir.exists():
+        datadir.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(data_template(flavor), datadir)
+        # two servers from one template would share MySQL's server UUID
+        (datadir / "auto.cnf").unlink(missing_ok=True)
+    for attempt in range(_PORT_TRIES):
+        port = _free_port()
+        settings = (*_switches(flavor, port, log_bin=log_bin, durable=durable), *options)
+        server = PrivateServer(flavor, port, _socket_path(datadir), datadir, name, settings, keep=keep)
+        try:
+            server._start()
+        except LabError as exc:
+            # somebody else took the port between its choice and the server's bind
+            if "Address already in use" not in str(exc) or attempt == _PORT_TRIES - 1:
+                raise
+        else:
+            return server
+    raise AssertionError("unreachable")
+
+
+@contextlib.contextmanager
+def private_server(
+    datadir: Path,
+    flavor: Flavor = Flavor.MARIADB,
+    options: Sequence[str] = (),
+    *,
+    name: str = "private",
+    log_bin: bool = True,
+    durable: bool = True,
+) -> Iterator[PrivateServer]:
+    """``start_server`` for the length of a ``with`` block."""
+    server = start_server(datadir, flavor, options, name=name, log_bin=log_bin, durable=durable)
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def attach(datadir: Path) -> PrivateServer | None:
+    """The server that runs on ``datadir``, whoever started it; None if none does."""
+    datadir = datadir.absolute()
+    try:
+        handle = json.loads((datadir / _HANDLE).read_text())
+    except FileNotFoundError:
+        return None
+    server = PrivateServer(
+        Flavor(handle["flavor"]),
+        handle["port"],
+        Path(handle["socket"]),
+        datadir,
+        handle["name"],
+        tuple(handle["options"]),
+        handle["pid"],
+        keep=True,
+    )
+    return server if server.is_running() else None
+
+
+def _switches(flavor: Flavor, port: int, *, log_bin: bool, durable: bool) -> tuple[str, ...]:
+    sync = "1" if durable else "0"
+    switches = [f"--server-id={port}", f"--innodb-flush-log-at-trx-commit={sync}"]
+    if log_bin:
+        switches += ["--log-bin=binlog", "--binlog-format=ROW", f"--sync-binlog={sync}"]
+        if flavor is Flavor.MYSQL:
+            switches += ["--gtid-mode=ON", "--enforce-gtid-consistency=ON"]
+    elif flavor is Flavor.MYSQL:
+        switches.append("--disable-log-bin")
+    return tuple(switches)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _socket_path(datadir: Path) -> Path:
+    path = datadir / "server.sock"
+    if len(str(path).encode()) <= _SOCKET_LIMIT:
+        return path
+    return Path(tempfile.mkdtemp(prefix="binlane-")) / "server.sock"
+
+
+def _is_server(pid: int, datadir: Path) -> bool:
+    """Whether ``pid`` is a live server on ``datadir``: a pid alone may have been given to another program."""
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+    return f"--datadir={datadir}".encode() in command.split(b"\0")

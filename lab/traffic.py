@@ -1,0 +1,208 @@
+"""Drives multi-tenant traffic against a live server: deterministic by seed, over several connections, in batches."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pymysql.constants import CLIENT
+
+from lab.tenants import REFERENCE, REFERENCE_TABLES, TENANT_TABLES, Tenant, Transaction
+
+_BATCH: Final = 25
+"""Transactions a round trip."""
+_SKUS: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """Shares of the transactions that are not small ones of a single tenant."""
+
+    cross_database: float = 0.01
+    reference: float = 0.004
+    ddl: float = 0.001
+    accounts: float = 0.0004
+    statements: float = 0.004
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficSummary:
+    """What was written."""
+
+    databases: tuple[str, ...]
+    transactions: int
+    """As the log has them, each DDL and account operation as one; what makes the databases comes on top."""
+    rows: int
+    """Row changes of row events."""
+    kinds: Mapping[str, int]
+    seconds: float
+
+
+@dataclass(slots=True)
+class _Writer:
+    """One connection's share: its tenants, its dice, its part of the reference table."""
+
+    number: int
+    tenants: list[Tenant]
+    dice: random.Random
+    mix: Mix
+    counts: Counter[str] = field(default_factory=Counter)
+    rows: int = 0
+
+    def transactions(self, count: int) -> Iterator[Transaction]:
+        """Exactly ``count`` of them."""
+        left = count
+        while left:
+            for transaction in self._next()[:left]:
+                self.counts[transaction.kind] += 1
+                self.rows += transaction.rows
+                left -= 1
+                yield transaction
+
+    def _next(self) -> Sequence[Transaction]:
+        tenant, mix, choice = self.dice.choice(self.tenants), self.mix, self.dice.random()
+        if not tenant.customers:
+            return [tenant.write(self.dice)]
+        for share, make in (
+            (mix.cross_database, self._across),
+            (mix.reference, self._reference),
+            (mix.ddl, lambda one: [one.ddl()]),
+            (mix.accounts, lambda one: list(one.account())),
+            (mix.statements, lambda one: [one.statement(self.dice)]),
+        ):
+            if choice < share:
+                return make(tenant)
+            choice -= share
+        return [tenant.write(self.dice)]
+
+    def _across(self, tenant: Tenant) -> list[Transaction]:
+        others = [one for one in self.tenants if one is not tenant and one.customers]
+        if not others:
+            return [tenant.write(self.dice)]
+        other = self.dice.choice(others)
+        return [Transaction("cross_database", (tenant.balance(self.dice), other.balance(self.dice)), 2)]
+
+    def _reference(self, _tenant: Tenant) -> list[Transaction]:
+        # every writer has prices of its own: they never wait for each other
+        sku = self.number + self.dice.randrange(_SKUS // 16) * 16
+        sql = f"UPDATE `{REFERENCE}`.prices SET price = price + 0.05, changes = changes + 1 WHERE sku = 'SKU{sku:09}'"
+        return [Transaction("reference", (sql,), 1)]
+
+
+def run_traffic(
+    connection_factory: Callable[..., Any],
+    *,
+    tenants: int = 24,
+    transactions: int = 5_000,
+    seed: int = 1,
+    threads: int = 4,
+    mix: Mix | None = None,
+) -> TrafficSummary:
+    """Write ``transactions`` over ``tenants`` databases ``tenant_001`` ... and ``reference``; they are made if missing.
+
+    ``connection_factory`` takes PyMySQL's keyword arguments. Running it again goes on with what is there. At most 16
+    threads, and at least as many tenants.
+    """
+    if not 1 <= threads <= min(16, tenants):
+        raise ValueError(f"threads: expected 1..{min(16, tenants)}, got {threads}")
+    started = time.monotonic()
+    names = [f"tenant_{number:03}" for number in range(1, tenants + 1)]
+    with _session(connection_factory) as cursor:
+        found = _prepare(cursor, names, seed)
+        run = found[0].run
+    writers = [
+        # the seed of a string is the same in every process, unlike hash()
+        _Writer(number, found[number::threads], random.Random(f"{seed}/{run}/{number}"), mix or Mix())
+        for number in range(threads)
+    ]
+    shares = [transactions // threads + (number < transactions % threads) for number in range(threads)]
+
+    def work(writer: _Writer, share: int) -> None:
+        with _session(connection_factory) as cursor:
+            _write(cursor, writer.transactions(share))
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, writers, shares))
+    kinds = Counter[str]()
+    for writer in writers:
+        kinds.update(writer.counts)
+    return TrafficSummary(
+        databases=(*names, REFERENCE),
+        transactions=kinds.total(),
+        rows=sum(writer.rows for writer in writers),
+        kinds=dict(sorted(kinds.items())),
+        seconds=time.monotonic() - started,
+    )
+
+
+@contextlib.contextmanager
+def _session(connection_factory: Callable[..., Any]) -> Iterator[Any]:
+    connection = connection_factory(client_flag=CLIENT.MULTI_STATEMENTS, autocommit=True)
+    with contextlib.closing(connection), connection.cursor() as cursor:
+        # literals are written for this; UTC knows no hour that does not exist
+        cursor.execute("SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_TRANS_TABLES'")
+        yield cursor
+
+
+def _prepare(cursor: Any, names: Sequence[str], seed: int) -> list[Tenant]:
+    """Create what is missing and find out what is there."""
+    for name in (REFERENCE, *names):
+        cursor.execute(f"CREATE DATABASE IF NOT EXISTS `{name}` CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
+    for table in REFERENCE_TABLES:
+        cursor.execute(table)
+    prices = ",".join(f"('SKU{sku:09}',{sku % 97 + 0.5},'EUR',0)" for sku in range(_SKUS))
+    cursor.execute(f"INSERT IGNORE INTO `{REFERENCE}`.prices VALUES {prices}")
+    cursor.execute(f"INSERT INTO `{REFERENCE}`.runs (seed) VALUES ({seed})")
+    run = cursor.lastrowid
+    found = []
+    for name in names:
+        for table in TENANT_TABLES:
+            cursor.execute(table.format(db=name))
+        found.append(_look(cursor, name, run))
+    return found
+
+
+def _look(cursor: Any, name: str, run: int) -> Tenant:
+    tenant = Tenant(name, run)
+    cursor.execute("SELECT @@version")
+    if "mariadb" not in cursor.fetchone()[0].lower():
+        # MySQL shows counters as they were up to a day ago
+        cursor.execute("SET SESSION information_schema_stats_expiry = 0")
+    cursor.execute(f"SELECT id FROM `{name}`.customers ORDER BY id")
+    tenant.customers = [row[0] for row in cursor.fetchall()]
+    cursor.execute(f"SELECT order_id, COUNT(*) FROM `{name}`.order_lines GROUP BY order_id ORDER BY order_id")
+    tenant.orders = [(row[0], row[1]) for row in cursor.fetchall()]
+    # TRUNCATE and DELETE of the newest rows leave the counters where they are
+    for table in ("customers", "orders", "events"):
+        cursor.execute(
+            "SELECT auto_increment FROM information_schema.tables WHERE table_schema = %s AND table_name = %s",
+            (name, table),
+        )
+        setattr(tenant, f"next_{table[:-1]}", cursor.fetchone()[0] or 1)
+    cursor.execute(f"SELECT COALESCE(MAX(id), 0) + 1 FROM `{name}`.scratch")
+    tenant.next_scratch = cursor.fetchone()[0]
+    return tenant
+
+
+def _write(cursor: Any, transactions: Iterator[Transaction]) -> None:
+    batch: list[str] = []
+    for number, transaction in enumerate(transactions, 1):
+        batch.extend(transaction.sql if transaction.commits_itself else ("BEGIN", *transaction.sql, "COMMIT"))
+        if number % _BATCH == 0:
+            _send(cursor, batch)
+            batch = []
+    _send(cursor, batch)
+
+
+def _send(cursor: Any, statements: Sequence[str]) -> None:
+    if not statements:
+        return
+    cursor.execute(";".join(statements))
+    while cursor.nextset():
+        pass

@@ -1,0 +1,1 @@
+"""Lanes: blocks go to the target, each with its position in one transaction."""

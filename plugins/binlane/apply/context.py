@@ -1,0 +1,200 @@
+"""The session a statement was logged in, set up again on the target: SessionContext becomes USE and one SET statement.
+
+Every variable is set for every statement, those that the log does not mention to their DEFAULT, so nothing is left
+from the statement before. The order and the numeric forms are those of mysqlbinlog (``print_query_header`` in MySQL's
+``sql/log_event.cc``): the default database first, since USE changes ``collation_database``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import pymysql
+
+from binlane.apply.transient import error_code
+from binlane.binlog.collations import charset_name, collation_name
+from binlane.errors import ApplyError
+from binlane.model import Flavor, SessionContext
+
+if TYPE_CHECKING:
+    from binlane.apply.session import LaneSession
+
+_UNKNOWN_DATABASE: Final = 1049
+_NEEDS_NO_DATABASE: Final = re.compile(rb"\s*(?:CREATE(?:\s+OR\s+REPLACE)?|DROP|ALTER)\s+(?:DATABASE|SCHEMA)\b", re.I)
+"""Statements whose default database may be the one they make or drop."""
+
+SUBSTITUTES: Final[Mapping[str, str]] = {
+    "utf8mb4_0900_ai_ci": "utf8mb4_uca1400_nopad_ai_ci",
+    "utf8mb4_0900_as_ci": "utf8mb4_uca1400_nopad_as_ci",
+    "utf8mb4_0900_as_cs": "utf8mb4_uca1400_nopad_as_cs",
+    "utf8mb4_0900_bin": "utf8mb4_nopad_bin",
+    "utf8mb4_uca1400_ai_ci": "utf8mb4_0900_ai_ci",
+    "utf8mb4_uca1400_nopad_ai_ci": "utf8mb4_0900_ai_ci",
+    "utf8mb4_uca1400_as_ci": "utf8mb4_0900_as_ci",
+    "utf8mb4_uca1400_nopad_as_ci": "utf8mb4_0900_as_ci",
+    "utf8mb4_uca1400_as_cs": "utf8mb4_0900_as_cs",
+    "utf8mb4_uca1400_nopad_as_cs": "utf8mb4_0900_as_cs",
+    "utf8mb4_nopad_bin": "utf8mb4_0900_bin",
+}
+"""Collations that the other family lacks, and the nearest that it has. The precheck compares the tables' own."""
+
+
+def _number(value: object) -> str:
+    return str(int(value))  # type: ignore[call-overload]
+
+
+def _quoted(value: object) -> str:
+    text = str(value)
+    # time zone names and offsets are ASCII words in both servers
+    if not re.fullmatch(r"[\w/+:\-]+", text, re.ASCII):
+        raise ApplyError(f"the log holds a time zone that is not one: {text!r}")
+    return f"'{text}'"
+
+
+def _seconds(value: object) -> str:
+    return f"{value:.6f}"
+
+
+_BOTH: Final = frozenset(Flavor)
+_MYSQL: Final = frozenset({Flavor.MYSQL})
+_MARIADB: Final = frozenset({Flavor.MARIADB})
+
+
+@dataclass(frozen=True, slots=True)
+class _Variable:
+    """A session variable: which field of the context it comes from, where it exists, what it is without a value."""
+
+    name: str
+    attribute: str
+    render: Callable[[object], str] = _number
+    flavors: frozenset[Flavor] = _BOTH
+    default: str = "DEFAULT"
+
+
+_VARIABLES: Final = (
+    _Variable("timestamp", "timestamp", _seconds),
+    _Variable("foreign_key_checks", "foreign_key_checks"),
+    _Variable("unique_checks", "unique_checks"),
+    _Variable("sql_auto_is_null", "auto_is_null"),
+    _Variable("check_constraint_checks", "check_constraint_checks", flavors=_MARIADB),
+    _Variable("sql_if_exists", "if_exists", flavors=_MARIADB),
+    _Variable("sql_mode", "sql_mode"),
+    _Variable("auto_increment_increment", "auto_increment_increment"),
+    _Variable("auto_increment_offset", "auto_increment_offset"),
+    _Variable("lc_time_names", "lc_time_names"),
+    _Variable("time_zone", "time_zone", _quoted),
+    _Variable("explicit_defaults_for_timestamp", "explicit_defaults_for_timestamp"),
+    # the source had no such rule, or the log would carry it
+    _Variable("sql_require_primary_key", "sql_require_primary_key", flavors=_MYSQL, default="0"),
+    _Variable("default_table_encryption", "default_table_encryption", flavors=_MYSQL),
+    _Variable("last_insert_id", "last_insert_id", default="0"),
+)
+_COLLATIONS: Final = (
+    _Variable("collation_connection", "collation_connection"),
+    _Variable("collation_server", "collation_server"),
+    _Variable("default_collation_for_utf8mb4", "default_collation_for_utf8mb4", flavors=_MYSQL),
+    _Variable("collation_database", "collation_database"),
+)
+_RESET: Final = (
+    "SET SESSION timestamp = DEFAULT, last_insert_id = 0, sql_mode = DEFAULT, foreign_key_checks = DEFAULT, "
+    "unique_checks = DEFAULT, sql_auto_is_null = DEFAULT, time_zone = DEFAULT, auto_increment_increment = DEFAULT, "
+    "auto_increment_offset = DEFAULT, character_set_client = utf8mb4, collation_connection = utf8mb4_general_ci"
+)
+
+
+@dataclass(slots=True)
+class ContextSetter:
+    """Sets a lane's session up for statements, and back."""
+
+    session: LaneSession
+    _collations: frozenset[str] = frozenset()
+    _entered: bool = False
+    _database: str | None = field(default=None)
+
+    def enter(self, context: SessionContext, statement: bytes) -> None:
+        """Give the session the context of ``statement``. Raises ApplyError where the target cannot have it."""
+        self.leave()
+        self._use(context.database, statement)
+        self._entered = True
+        for name, value in context.user_variables:
+            self.session.execute(f"SET @`{name.replace('`', '``')}` := {value}")
+        self.session.execute("SET SESSION " + ", ".join(self._assignments(context)))
+
+    def leave(self) -> None:
+        """Take the last statement's context back, before anything of binlane's own runs."""
+        if self._entered:
+            self.session.execute(f"{_RESET}, pseudo_thread_id = {self.session.connection_id}{self._no_insert_id()}")
+            self._entered = False
+
+    def client_charset(self, context: SessionContext) -> str:
+        """The character set that the statement's bytes are in."""
+        return (
+            charset_name(self._collation(context.charset_client)) if context.charset_client is not None else "utf8mb4"
+        )
+
+    def _use(self, database: str | None, statement: bytes) -> None:
+        if database is None or database == self._database:
+            return
+        try:
+            self.session.connection.select_db(database)
+        except pymysql.err.MySQLError as exc:
+            # the source may run CREATE DATABASE or DROP DATABASE inside the database itself
+            if error_code(exc) != _UNKNOWN_DATABASE or not _NEEDS_NO_DATABASE.match(statement):
+                raise
+            return
+        self._database = database
+
+    def forget_database(self) -> None:
+        """Select the default database again before the next statement: a DDL may have dropped or made it anew."""
+        self._database = None
+
+    def _assignments(self, context: SessionContext) -> Iterator[str]:
+        flavor = self.session.flavor
+        for variable in _VARIABLES:
+            if flavor in variable.flavors:
+                value = getattr(context, variable.attribute)
+                yield f"{variable.name} = {variable.default if value is None else variable.render(value)}"
+        yield f"character_set_client = {self.client_charset(context)}"
+        for variable in _COLLATIONS:
+            if flavor in variable.flavors:
+                number = getattr(context, variable.attribute)
+                yield f"{variable.name} = {variable.default if number is None else self._collation(number)}"
+        if context.insert_id is not None:
+            yield f"insert_id = {int(context.insert_id)}"
+        if context.rand_seeds is not None:
+            yield f"rand_seed1 = {int(context.rand_seeds[0])}, rand_seed2 = {int(context.rand_seeds[1])}"
+        if context.thread_id is not None:
+            # temporary tables of two source sessions may share a name
+            yield f"pseudo_thread_id = {int(context.thread_id)}"
+
+    def _no_insert_id(self) -> str:
+        # MySQL has no value for "none": 0 would be given to the next row. There the session of a BINLOG statement
+        # forgets it by itself when the statement ends.
+        return ", insert_id = DEFAULT" if self.session.flavor is Flavor.MARIADB else ""
+
+    def _collation(self, number: int) -> str:
+        name = collation_name(number, self.session.flavor)
+        known = self._known_collations()
+        if name in known:
+            return str(name)
+        substitute = SUBSTITUTES.get(name or "")
+        if substitute in known:
+            return str(substitute)
+        raise ApplyError(
+            f"collation {number} ({name or 'of no known server'}) of the source is unknown to the target, and so "
+            "is a substitute"
+        )
+
+    def _known_collations(self) -> frozenset[str]:
+        if not self._collations:
+            column, table = (
+                ("full_collation_name", "collation_character_set_applicability")
+                if self.session.flavor is Flavor.MARIADB
+                else ("collation_name", "collations")
+            )
+            found = self.session.rows(f"SELECT {column} FROM information_schema.{table}")
+            self._collations = frozenset(str(name) for (name,) in found)
+        return self._collations

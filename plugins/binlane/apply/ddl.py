@@ -1,0 +1,279 @@
+"""DDL, exactly once: a statement that commits by itself cannot share a transaction with its position.
+
+So the target itself has to know whether it has run:
+
+- MySQL with GTIDs: ``gtid_next = '<channel uuid>:<seqno>'``; the server skips a repeat, in silence.
+- MariaDB with a binlog: ``gtid_domain_id`` of the channel and lane, ``gtid_seq_no`` the seqno; ``@@gtid_binlog_state``
+is read
+  before every attempt. A domain for each lane, since lanes run their DDL out of seqno order.
+- neither: an intent row with a fingerprint of the definitions *and InnoDB's table ids* of everything the statement may
+name.
+  A RENAME swap or EXCHANGE PARTITION leaves definitions as they were but moves the ids. What stays undecidable asks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import uuid
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pymysql
+
+from binlane.apply.transient import error_code
+from binlane.errors import UndecidableError
+from binlane.model import Flavor, Item
+
+if TYPE_CHECKING:
+    from binlane.apply.session import LaneSession
+    from binlane.apply.writers import BlockWriter
+    from binlane.state.positions import PlanKey
+
+_ALREADY_IN_BINLOG: Final = 1950
+"""ER_GTID_STRICT_OUT_OF_ORDER: in strict mode, a sequence number at or below one that was used. The DDL must not run
+then."""
+_LANE_DOMAINS: Final = 0x8000_0000
+"""Domains of lanes are taken from the upper half: people number theirs from 0."""
+_CLIENT_ERRORS: Final = (2000, 3000)
+_VISIBLE: Final = re.compile(
+    rb"\s*(?:CREATE|ALTER|DROP|RENAME|TRUNCATE)\s+(?:OR\s+REPLACE\s+)?(?:ONLINE\s+|OFFLINE\s+|UNIQUE\s+|FULLTEXT\s+|SPATIAL\s+)*"
+    rb"(?:IGNORE\s+)?(?:TABLE|INDEX|DATABASE|SCHEMA)\b|\s*TRUNCATE\s+\w"
+    rb"|\s*(?:CREATE|ALTER|DROP)\s+(?!USER|ROLE)(?:\S+\s+){0,6}?(?:VIEW|TRIGGER|PROCEDURE|FUNCTION|EVENT)\b",
+    re.I,
+)
+"""Statements whose effect is seen in definitions or table ids: an unchanged fingerprint means that they have not
+run."""
+_HARMLESS: Final = re.compile(
+    rb"\s*(?:GRANT|FLUSH|ANALYZE|OPTIMIZE|CREATE\s+OR\s+REPLACE|(?:CREATE|DROP|ALTER)\b[^;]*?\bIF\s+(?:NOT\s+)?EXISTS)\b",
+    re.I,
+)
+"""Statements that may run twice."""
+_SEVERAL: Final = re.compile(rb"\s*DROP\s+(?:TEMPORARY\s+)?(?:TABLE|VIEW|USER|ROLE)\b[^;]*,", re.I)
+"""Not atomic on every server: a changed fingerprint does not mean that all of it has run."""
+_WORD: Final = re.compile(rb"`((?:[^`]|``)+)`|([\w$\x80-\xff]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class DdlPlace:
+    """Which transaction of the source a DDL is."""
+
+    key: PlanKey
+    channel_uuid: str
+    lane: int
+    seqno: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What the target says of everything that a statement may name."""
+
+    digest: str
+    has_ids: bool
+    """Every table of it is InnoDB: a swap of two of them would show."""
+
+
+def gtid_uuid(channel_uuid: str) -> str:
+    """The UUID of the channel's own GTIDs on a MySQL target: visible to the target's replicas."""
+    return str(uuid.uuid5(uuid.UUID(channel_uuid), "ddl"))
+
+
+def gtid_domain(channel_uuid: str, lane: int) -> int:
+    """The GTID domain of a channel's lane on a MariaDB target: 2^31 .. 2^32 - 1."""
+    return _LANE_DOMAINS | zlib.crc32(f"{channel_uuid}/{lane}".encode()) >> 1
+
+
+def run_ddl(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace, lock_wait_timeout: int) -> None:
+    """Run a DDL unless it has run before; the caller moves the position after it.
+
+    Outside a transaction, on the connection that holds the lane's lease. Raises UndecidableError, the driver's errors,
+    and ApplyError.
+    """
+    session.execute(f"SET SESSION lock_wait_timeout = {int(lock_wait_timeout)}")
+    try:
+        if session.flavor is Flavor.MYSQL and session.value("SELECT @@gtid_mode") == "ON":
+            _by_mysql_gtid(session, writer, item, place)
+        elif session.flavor is Flavor.MARIADB and session.value("SELECT @@log_bin AND @@sql_log_bin"):
+            _by_mariadb_gtid(session, writer, item, place)
+        else:
+            _by_intent(session, writer, item, place)
+        writer.context.leave()
+    except pymysql.err.MySQLError as exc:
+        if error_code(exc) == 1205:
+            raise _with_blockers(session, writer, exc) from exc
+        raise
+    finally:
+        writer.forget_tables()
+    session.execute(f"SET SESSION lock_wait_timeout = {int(session.limits.lock_wait_timeout)}")
+
+
+def forget_intent(session: LaneSession, place: DdlPlace) -> None:
+    """Drop the intent row, in the transaction that moves the position behind the DDL."""
+    session.execute("DELETE FROM binlane.ddl WHERE channel = %s AND seqno = %s", (place.key.channel, place.seqno))
+
+
+def _by_mysql_gtid(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace) -> None:
+    # the context first: a query of its own would use the GTID up
+    text = writer.prepare(item)
+    try:
+        # waits for another session that owns this GTID, and skips the statement if that one committed it
+        session.execute(f"SET SESSION gtid_next = '{gtid_uuid(place.channel_uuid)}:{int(place.seqno)}'")
+        writer.run(item, text)
+    finally:
+        # a statement that failed still owns the GTID, and 1790 would be the answer to any SET
+        session.rollback()
+        session.execute("SET SESSION gtid_next = 'AUTOMATIC'")
+
+
+def _by_mariadb_gtid(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace) -> None:
+    domain = gtid_domain(place.channel_uuid, place.lane)
+    if _last_of_domain(str(session.value("SELECT @@global.gtid_binlog_state")), domain) >= place.seqno:
+        return
+    usual = int(session.value("SELECT @@gtid_domain_id"))
+    text = writer.prepare(item)
+    try:
+        session.execute(f"SET SESSION gtid_domain_id = {domain}")
+        try:
+            session.execute(f"SET SESSION gtid_seq_no = {int(place.seqno)}")
+        except pymysql.err.MySQLError as exc:
+            if error_code(exc) == _ALREADY_IN_BINLOG:
+                return
+            raise
+        writer.run(item, text)
+    finally:
+        # a statement that wrote no event leaves the number to the next transaction
+        session.execute("SET SESSION gtid_seq_no = 0")
+        session.execute(f"SET SESSION gtid_domain_id = {usual}")
+
+
+def _last_of_domain(state: str, domain: int) -> int:
+    """The highest sequence number of a domain in a list of ``domain-server-sequence``; 0 if it has none."""
+    gtids = (gtid.split("-") for gtid in state.split(",") if gtid)
+    return max((int(sequence) for found, _, sequence in gtids if int(found) == domain), default=0)
+
+
+def _by_intent(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace) -> None:
+    now = fingerprint(session, item)
+    stored = session.rows(
+        "SELECT fingerprint, state FROM binlane.ddl WHERE channel = %s AND seqno = %s", (place.key.channel, place.seqno)
+    )
+    if stored:
+        before, state = stored[0]
+        if state == "done" or not _must_run_again(item.payload, str(before), now, place):
+            return
+    session.execute(
+        "REPLACE INTO binlane.ddl (channel, seqno, lane, statement, fingerprint, state, at) "
+        "VALUES (%s, %s, %s, %s, %s, 'intent', UTC_TIMESTAMP(6))",
+        (place.key.channel, place.seqno, place.lane, item.payload.decode("utf-8", "backslashreplace"), now.digest),
+    )
+    try:
+        writer.run(item, writer.prepare(item))
+    except pymysql.err.MySQLError as exc:
+        # the server itself says that it has not run; after a lost connection nobody does
+        if not _CLIENT_ERRORS[0] <= error_code(exc) < _CLIENT_ERRORS[1]:
+            writer.context.leave()
+            forget_intent(session, place)
+        raise
+
+
+def _must_run_again(statement: bytes, before: str, now: Fingerprint, place: DdlPlace) -> bool:
+    """Whether a statement with an intent row has not run. Raises UndecidableError if that cannot be told."""
+    if _HARMLESS.match(statement):
+        return True
+    changed = now.digest != before
+    if changed and not _SEVERAL.match(statement):
+        return False
+    if not changed and now.has_ids and _VISIBLE.match(statement):
+        return True
+    raise UndecidableError(
+        f"channel {place.key.channel}, lane {place.lane}, seqno {place.seqno}: the statement below was started "
+        "and its end is not known; "
+        f"the definitions on the target have {'changed' if changed else 'not changed'} since, which does not "
+        "decide it. Look at the target, "
+        "then record whether it has run, and run the lane again (a target with a binlog, and GTIDs on MySQL, can "
+        "tell by itself):\n" + statement[:1000].decode("utf-8", "backslashreplace")
+    )
+
+
+def fingerprint(session: LaneSession, item: Item) -> Fingerprint:
+    """Definitions and InnoDB table ids of all tables, views, routines, triggers and events that the statement may name.
+
+    Every word of the statement counts as a name: too many objects do no harm, a missing one would.
+    """
+    names = sorted(set(_names(item.payload)))
+    marks = ", ".join(["%s"] * len(names))
+    digest = hashlib.sha256()
+    tables = session.rows(
+        f"SELECT table_schema, table_name, table_type, engine FROM information_schema.tables WHERE table_name IN "
+        f"({marks}) "
+        "AND table_schema NOT IN ('information_schema', 'performance_schema', 'sys') ORDER BY 1, 2",
+        tuple(names),
+    )
+    for schema, name, kind, engine in tables:
+        definition = _definition(session, f"`{_escaped(schema)}`.`{_escaped(name)}`")
+        digest.update(repr((schema, name, kind, engine, definition)).encode())
+    for query in _OTHERS:
+        digest.update(repr(session.rows(query.format(marks=marks), tuple(names))).encode())
+    digest.update(repr(_innodb_ids(session, {(str(schema), str(name)) for schema, name, _, _ in tables})).encode())
+    has_ids = all(str(engine).lower() == "innodb" for _, _, kind, engine in tables if "VIEW" not in str(kind))
+    return Fingerprint(digest.hexdigest(), has_ids)
+
+
+_OTHERS: Final = (
+    "SELECT * FROM information_schema.schemata WHERE schema_name IN ({marks}) ORDER BY 2",
+    "SELECT routine_schema, routine_name, routine_type, routine_definition, created, last_altered "
+    "FROM information_schema.routines WHERE routine_name IN ({marks}) ORDER BY 1, 2, 3",
+    "SELECT trigger_schema, trigger_name, event_manipulation, action_timing, action_statement, created "
+    "FROM information_schema.triggers WHERE trigger_name IN ({marks}) ORDER BY 1, 2",
+    "SELECT event_schema, event_name, event_definition, status, created, last_altered "
+    "FROM information_schema.events WHERE event_name IN ({marks}) ORDER BY 1, 2",
+)
+
+
+def _names(statement: bytes) -> Iterator[str]:
+    for quoted, plain in _WORD.findall(statement):
+        yield (quoted.replace(b"``", b"`") or plain).decode("utf-8", "replace")
+
+
+def _definition(session: LaneSession, table: str) -> str:
+    try:
+        shown = str(session.rows(f"SHOW CREATE TABLE {table}")[0][1])
+    except pymysql.err.MySQLError as exc:
+        # a view whose tables are gone
+        shown = str(error_code(exc))
+    # other lanes insert rows meanwhile
+    return re.sub(r" AUTO_INCREMENT=\d+", "", shown)
+
+
+def _innodb_ids(session: LaneSession, tables: set[tuple[str, str]]) -> list[tuple[str, int]]:
+    view = "innodb_sys_tables" if session.flavor is Flavor.MARIADB else "innodb_tables"
+    wanted = {f"{_file_name(schema)}/{_file_name(name)}".lower() for schema, name in tables}
+    found = session.rows(f"SELECT name, table_id FROM information_schema.{view}")
+    # partitions are tables of their own: name#P#partition
+    return sorted((str(name), int(number)) for name, number in found if re.split("#p#", str(name).lower())[0] in wanted)
+
+
+def _file_name(name: str) -> str:
+    """A name as InnoDB keeps it: other characters than ASCII letters, digits and ``_`` as ``@`` and four hex digits."""
+    return re.sub(r"[^0-9A-Za-z_]", lambda match: f"@{ord(match.group()):04x}", name)
+
+
+def _escaped(name: object) -> str:
+    return str(name).replace("`", "``")
+
+
+def _with_blockers(
+    session: LaneSession, writer: BlockWriter, error: pymysql.err.MySQLError
+) -> pymysql.err.OperationalError:
+    """The lock wait timeout, with the connections that may hold the lock."""
+    writer.context.leave()
+    query = (
+        "SELECT trx_mysql_thread_id, trx_started FROM information_schema.innodb_trx "
+        "WHERE trx_mysql_thread_id <> %s ORDER BY trx_started LIMIT 5"
+    )
+    found = session.rows(query, (session.connection_id,))
+    blockers = ", ".join(f"connection {number} since {started}" for number, started in found)
+    who = blockers or "none (look for LOCK TABLES or a backup lock)"
+    return pymysql.err.OperationalError(1205, f"{error.args[-1]}; open transactions, oldest first: {who}")

@@ -1,0 +1,54 @@
+"""From the server's error to binlane's: what it means, where it was, and what the choices are."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
+
+from binlane.apply.transient import Verdict, error_code, error_text
+from binlane.errors import ApplyError, DriftError, TargetError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from binlane.model import BlockHeader
+
+_CONVERSION: Final = 1105
+"""What BINLOG answers when a column cannot be converted: the text is in the server's error log only."""
+_CHOICES: Final = (
+    "the block was rolled back and all lanes stop. Choices: set the target right and run the lane again; record "
+    "that the "
+    "transaction is to be skipped; or load the target anew"
+)
+
+
+def raised(error: BaseException, verdict: Verdict, engine: Engine) -> TargetError:
+    """The error to raise for a server's error that is not worth another try."""
+    code = error_code(error)
+    message = f"{code} {error_text(error)}"
+    if code == _CONVERSION:
+        message += f" ({_logged_conversion(engine)})"
+    return DriftError(message) if verdict is Verdict.DRIFT else ApplyError(message)
+
+
+def located(message: str, where: str, header: BlockHeader) -> str:
+    """The message with the block's place and the choices."""
+    gtid = f", GTID {header.gtid}" if header.gtid else ""
+    return (
+        f"{where}, seqno {header.first_seqno}..{header.last_seqno}{gtid}, source {header.source}: {message}; {_CHOICES}"
+    )
+
+
+def _logged_conversion(engine: Engine) -> str:
+    """MySQL keeps its error log in a table (MY-013146); MariaDB in its file only."""
+    query = text(
+        "SELECT data FROM performance_schema.error_log WHERE error_code = 'MY-013146' ORDER BY logged DESC LIMIT 1"
+    )
+    with contextlib.suppress(SQLAlchemyError), engine.connect() as connection:
+        found = connection.execute(query).scalar_one_or_none()
+        if found is not None:
+            return str(found)
+    return "a column cannot be converted; the target's error log names it"

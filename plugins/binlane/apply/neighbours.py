@@ -1,0 +1,96 @@
+"""What a waiting lane knows of the others: where they stand, who holds them, and whether that holder still lives.
+
+All of it on an AUTOCOMMIT connection of its own. Time is measured here, by one process's monotonic clock, on values
+that either have changed since the last look or have not; clocks of different machines are never compared.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from binlane.apply.transient import error_code
+from binlane.state.leases import holder, kill, lease_name, read_heartbeats
+from binlane.state.positions import lane_positions
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from binlane.apply.options import ApplyOptions
+    from binlane.state.positions import PlanKey
+
+_log = logging.getLogger(__name__)
+_NO_SUCH_THREAD = 1094
+
+
+@dataclass(slots=True)
+class Neighbours:
+    """The lanes of a channel as one runner sees them."""
+
+    connection: Connection
+    key: PlanKey
+    channel_uuid: str
+    options: ApplyOptions
+    memory: Memory
+
+    def positions(self) -> dict[int, int]:
+        """Seqno by lane."""
+        return {lane.lane: lane.seqno for lane in lane_positions(self.connection, self.key.channel)}
+
+    def holder(self, lane: int) -> int | None:
+        """The id of the connection that holds the lane's lease."""
+        return holder(self.connection, lease_name(self.channel_uuid, lane))
+
+    def is_abandoned(self, lane: int, position: int) -> bool:
+        """Whether nobody has held the lane for the grace. A holder that stands still for the lease time is killed."""
+        now = time.monotonic()
+        held_by = self.holder(lane)
+        if held_by is None:
+            self.memory.watched.pop(lane, None)
+            return now - self.memory.free_since.setdefault(lane, now) >= self.options.grace
+        self.memory.free_since.pop(lane, None)
+        self._kill_if_still(lane, position, held_by, now)
+        return False
+
+    def describe(self, lane: int) -> str:
+        """The lane, its position and its holder, for messages."""
+        beats = read_heartbeats(self.connection, self.key.channel)
+        held_by = self.holder(lane)
+        seqno = self.positions().get(lane)
+        who = "nobody" if held_by is None else f"connection {held_by}"
+        last = f", last heartbeat {beats[lane].beat_at} UTC of {beats[lane].holder}" if lane in beats else ""
+        return f"lane {lane} at seqno {seqno}, held by {who}{last}"
+
+    def _kill_if_still(self, lane: int, position: int, held_by: int, now: float) -> None:
+        sign = read_heartbeats(self.connection, self.key.channel).get(lane)
+        state = (held_by, None if sign is None else sign.beat_at, position)
+        before, since = self.memory.watched.get(lane, (None, now))
+        if before != state:
+            self.memory.watched[lane] = (state, now)
+            return
+        if now - since < self.options.lease_time:
+            return
+        _log.warning(
+            "channel %s: killing connection %s: %s, unchanged for %.0f s",
+            self.key.channel, held_by, self.describe(lane), now - since,
+        )  # fmt: skip
+        try:
+            kill(self.connection, held_by)
+        except Exception as exc:
+            if error_code(exc) != _NO_SUCH_THREAD:
+                raise
+        self.memory.watched.pop(lane, None)
+        # it had its time: no further grace
+        self.memory.free_since[lane] = now - self.options.grace
+
+
+@dataclass(slots=True)
+class Memory:
+    """What outlives a reconnect of the runner."""
+
+    free_since: dict[int, float] = field(default_factory=dict)
+    """When each lane was first seen without a holder, and without one ever since."""
+    watched: dict[int, tuple[tuple[int, str | None, int] | None, float]] = field(default_factory=dict)
+    """What was last seen of each held lane, and since when."""

@@ -1,0 +1,78 @@
+"""A runner's heartbeat, on a connection and a thread of its own: signs of life for the lanes it holds, news for the
+runner.
+
+The news are the stop flag and other lanes' errors, read here so that no block has to wait for a query. Nothing depends
+on the heartbeat being on time: what a killed holder writes meets the compare-and-set.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+import threading
+from typing import TYPE_CHECKING
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from binlane.state.journal import LaneError, read_errors
+from binlane.state.leases import beat
+from binlane.state.windows import read_window
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+    from binlane.state.positions import PlanKey
+
+_log = logging.getLogger(__name__)
+
+
+class Pulse:
+    """Started by ``with``; ``held`` is written by the runner, ``stop_at`` and ``failed`` are read by it."""
+
+    def __init__(self, engine: Engine, key: PlanKey, interval: float, errors_before: int) -> None:
+        self.held: dict[int, int] = {}
+        """Lanes that the runner holds, and the id of the connection that holds them. Replaced as a whole, never
+        changed."""
+        self.stop_at: int | None = None
+        self.failed: LaneError | None = None
+        """An error that stopped a lane of this window since this runner started."""
+        self._engine = engine
+        self._key = key
+        self._interval = interval
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="binlane-pulse", daemon=True)
+        self._holder = f"{socket.gethostname()} pid {os.getpid()}"
+        self._errors_before = errors_before
+
+    def __enter__(self) -> Pulse:
+        with self._engine.connect() as connection:
+            self._listen(connection)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            # a lost connection is made anew; meanwhile the lane goes on
+            with contextlib.suppress(SQLAlchemyError, OSError), self._engine.connect() as connection:
+                self._beat(connection.execution_options(isolation_level="AUTOCOMMIT"))
+            self._ended.wait(self._interval)
+
+    def _beat(self, connection: Connection) -> None:
+        while not self._ended.is_set():
+            for lane, connection_id in self.held.items():
+                beat(connection, self._key.channel, lane, f"{self._holder} connection {connection_id}", connection_id)
+            self._listen(connection)
+            self._ended.wait(self._interval)
+
+    def _listen(self, connection: Connection) -> None:
+        window = read_window(connection, self._key.channel, self._key.window_id)
+        self.stop_at = None if window is None else window.stop_at
+        for error in read_errors(connection, self._key.channel, after=self._errors_before, limit=1):
+            if error.window_id == self._key.window_id:
+                self.failed = error

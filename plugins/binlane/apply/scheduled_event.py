@@ -1,0 +1,117 @@
+"""CREATE EVENT and ALTER EVENT are executed as DISABLE ON SLAVE (MySQL: REPLICA), as a replica does it.
+
+Otherwise the event would run on both servers, and what it writes on the source arrives through the log as well.
+Grammar: https://dev.mysql.com/doc/refman/9.0/en/create-event.html, https://mariadb.com/kb/en/create-event/
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from binlane.model import Flavor
+
+_TOKEN: Final = re.compile(
+    r"""(?P<gap>\s+|--[ \t][^\n]*|\#[^\n]*|/\*(?![!M]).*?\*/|/\*M?!\d*|\*/)
+      | (?P<name>`(?:[^`]|``)*`)
+      | (?P<text>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
+      | (?P<word>[^\W\d][\w$]*|\d+)
+      | (?P<sign>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_CODECS: Final = {
+    "big5": "big5",
+    "cp932": "cp932",
+    "gb18030": "gb18030",
+    "gb2312": "gb2312",
+    "gbk": "gbk",
+    "sjis": "cp932",
+}
+"""Character sets whose second bytes may look like quotes or backslashes; all others are read a byte a character."""
+_DISABLED: Final = {Flavor.MARIADB: " DISABLE ON SLAVE ", Flavor.MYSQL: " DISABLE ON REPLICA "}
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: str
+    start: int
+    end: int
+    kind: str
+
+    def is_word(self, *words: str) -> bool:
+        return self.kind == "word" and self.text.upper() in words
+
+
+def disabled(statement: bytes, charset: str, flavor: Flavor) -> bytes:
+    """The statement as the target shall run it: unchanged unless it creates or alters a scheduled event."""
+    if re.search(rb"\bEVENT\b", statement, re.I) is None:
+        return statement
+    codec = _CODECS.get(charset, "latin-1")
+    text = statement.decode(codec, "surrogateescape")
+    tokens = list(_tokens(text))
+    keyword = _event_keyword(tokens)
+    if keyword is None:
+        return statement
+    return _with_status(text, tokens[keyword:], _DISABLED[flavor]).encode(codec, "surrogateescape")
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    for match in _TOKEN.finditer(text):
+        kind = match.lastgroup or ""
+        if kind != "gap":
+            yield _Token(match.group(), match.start(), match.end(), kind)
+
+
+def _event_keyword(tokens: list[_Token]) -> int | None:
+    """Where EVENT stands in CREATE [OR REPLACE] [DEFINER = ...] EVENT or ALTER [DEFINER = ...] EVENT; None
+    elsewhere."""
+    if not tokens or not tokens[0].is_word("CREATE", "ALTER"):
+        return None
+    at = 1
+    if len(tokens) > 2 and tokens[1].is_word("OR") and tokens[2].is_word("REPLACE"):
+        at = 3
+    if at < len(tokens) and tokens[at].is_word("DEFINER"):
+        at = _after_definer(tokens, at + 1)
+    return at if at < len(tokens) and tokens[at].is_word("EVENT") else None
+
+
+def _after_definer(tokens: list[_Token], at: int) -> int:
+    """Behind ``= user@host``, ``= CURRENT_USER`` or ``= CURRENT_USER()``: at the object's kind."""
+    kinds = ("EVENT", "FUNCTION", "PROCEDURE", "TRIGGER", "VIEW", "SQL", "AGGREGATE", "PACKAGE")
+    while at < len(tokens) and not (tokens[at].is_word(*kinds) and tokens[at - 1].text not in ("=", "@")):
+        at += 1
+    return at
+
+
+def _with_status(text: str, tokens: list[_Token], status: str) -> str:
+    """Put ``status`` where the grammar has it: behind the schedule, before COMMENT and DO."""
+    depth = 0
+    insert_at = tokens[-1].end if tokens[-1].text != ";" else tokens[-1].start
+    removed: tuple[int, int] | None = None
+    for at, token in enumerate(tokens[1:], start=1):
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if depth or token.kind != "word" or tokens[at - 1].text == ".":
+            continue
+        if token.is_word("COMMENT", "DO") and _behind_name(tokens, at):
+            insert_at = token.start
+            break
+        if token.is_word("ENABLE", "DISABLE") and _behind_name(tokens, at):
+            removed = (token.start, _status_end(tokens, at))
+    if removed is None:
+        return text[:insert_at] + status + text[insert_at:]
+    start, end = removed
+    return text[:start] + status + text[end:]
+
+
+def _behind_name(tokens: list[_Token], at: int) -> bool:
+    """Whether a word is a clause and not the event's name, which may be a word that is not reserved: ``comment``."""
+    return not tokens[at - 1].is_word("EVENT", "EXISTS", "TO")
+
+
+def _status_end(tokens: list[_Token], at: int) -> int:
+    following = tokens[at + 1 : at + 3]
+    if len(following) == 2 and following[0].is_word("ON") and following[1].is_word("SLAVE", "REPLICA"):
+        return following[1].end
+    return tokens[at].end

@@ -1,0 +1,176 @@
+"""A lane's connection to the target: its leases, its blocks and its DDL all go through this one.
+
+A raw PyMySQL connection, since BINLOG statements are bytes. It is in autocommit mode with an explicit BEGIN for each
+block: after any error the only next statement is ROLLBACK, or the connection is thrown away. Waits and polls do not
+belong here: a REPEATABLE READ snapshot never sees progress.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import socket
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from binlane.errors import ApplyError
+from binlane.model import Flavor
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+    from pymysql.cursors import Cursor
+    from sqlalchemy import Engine
+
+_BINLOG_OVERHEAD: Final = len(b"BINLOG ''") + 1
+_KEEPALIVE: Final = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 35_000))
+"""Seconds, seconds, probes, milliseconds: a black-holed peer is given up after about 35 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLimits:
+    """How long the server waits for this session, and this session for locks; seconds."""
+
+    wait_timeout: int = 60
+    lock_wait_timeout: int = 50
+    innodb_lock_wait_timeout: int = 50
+
+
+@dataclass(slots=True)
+class LaneSession:
+    """One connection, set up for BINLOG statements once ``use_format`` has seen a block's format."""
+
+    connection: Connection[Cursor]
+    flavor: Flavor
+    limits: SessionLimits
+    cursor: Cursor
+    max_allowed_packet: int = 0
+    _format: bytes | None = None
+    _clock_leaked: bool = False
+    _used_at: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def open(cls, engine: Engine, limits: SessionLimits) -> LaneSession:
+        """Connect, apart from the engine's pool. Raises the driver's errors."""
+        pooled = engine.raw_connection()
+        connection: Any = pooled.driver_connection
+        pooled.detach()
+        try:
+            flavor = Flavor.MARIADB if "MariaDB" in connection.get_server_info() else Flavor.MYSQL
+            session = cls(connection, flavor, limits, connection.cursor())
+            _keep_alive(connection)
+            connection.autocommit(True)
+            session._set_limits()
+            session.max_allowed_packet = int(session.value("SELECT @@max_allowed_packet"))
+        except BaseException:
+            connection.close()
+            raise
+        return session
+
+    @property
+    def connection_id(self) -> int:
+        """The connection's own id. CONNECTION_ID() would give ``pseudo_thread_id`` while a statement is replayed."""
+        return int(self.connection.thread_id())  # type: ignore[no-untyped-call]
+
+    def execute(self, statement: str, arguments: tuple[object, ...] = ()) -> int:
+        """Run one statement; the number of rows it matched."""
+        self._used_at = time.monotonic()
+        return self.cursor.execute(statement, arguments or None)
+
+    def value(self, statement: str, arguments: tuple[object, ...] = ()) -> Any:
+        """The first column of the only row of a query, None if it has no row."""
+        self.execute(statement, arguments)
+        row = self.cursor.fetchone()
+        return None if row is None else row[0]
+
+    def rows(self, statement: str, arguments: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
+        """All rows of a query."""
+        self.execute(statement, arguments)
+        return list(self.cursor.fetchall())
+
+    def send(self, statement: bytes) -> None:
+        """Run one statement given as bytes, whose effect on ``@@timestamp`` is unknown."""
+        self._clock_leaked = True
+        self._used_at = time.monotonic()
+        self.connection.query(statement)
+
+    def binlog(self, events: bytes) -> None:
+        """Send events as one BINLOG statement. Raises ApplyError, before sending, if the target would not take its
+        size."""
+        statement = b"BINLOG '" + base64.b64encode(events) + b"'"
+        if len(statement) + 1 > self.max_allowed_packet:
+            raise ApplyError(
+                f"{len(events):,} bytes of events need a BINLOG statement of {len(statement):,} bytes; the target "
+                "takes "
+                f"max_allowed_packet = {self.max_allowed_packet:,}: raise it above "
+                f"{len(statement) + _BINLOG_OVERHEAD:,}"
+            )
+        self.send(statement)
+
+    def use_format(self, format_event: bytes) -> None:
+        """Send the FORMAT_DESCRIPTION that the next events need, unless this session has it already; outside a
+        transaction.
+
+        The order is the servers': without a FORMAT_DESCRIPTION BINLOG fails with 1609, and on MySQL anything behind
+        it fails with 1782 until ``gtid_next`` is AUTOMATIC.
+        """
+        if format_event == self._format:
+            return
+        self.binlog(format_event)
+        if self.flavor is Flavor.MYSQL:
+            self.execute("SET SESSION gtid_next = 'AUTOMATIC'")
+            self.execute("SET SESSION pseudo_replica_mode = 1")
+        else:
+            # MariaDB writes each BINLOG statement's text into its own binlog, once per event in it
+            self.execute("SET SESSION binlog_annotate_row_events = 0")
+        self._set_limits()
+        self._format = format_event
+
+    def own_clock(self) -> None:
+        """Undo what BINLOG or a replayed statement left in ``@@timestamp``: state rows tell the true time."""
+        if self._clock_leaked:
+            self.execute("SET SESSION timestamp = DEFAULT")
+            self._clock_leaked = False
+
+    def begin(self) -> None:
+        """Begin a block's transaction, with the session's own clock."""
+        self.own_clock()
+        self.execute("BEGIN")
+
+    def commit(self) -> None:
+        """End the block's transaction."""
+        self.execute("COMMIT")
+
+    def rollback(self) -> None:
+        """Undo the block. After 1213 there is nothing left to undo, and ROLLBACK is right as well."""
+        self.execute("ROLLBACK")
+
+    def keep_alive(self) -> None:
+        """Show the server a sign of life if a third of ``wait_timeout`` has passed without one."""
+        if time.monotonic() - self._used_at > self.limits.wait_timeout / 3:
+            self.value("SELECT 1")
+
+    def close(self) -> None:
+        """Throw the connection away: its transaction rolls back, its leases are free. Raises nothing."""
+        # an already closed connection raises, and so does a broken one
+        with contextlib.suppress(Exception):
+            self.connection.close()
+
+    def _set_limits(self) -> None:
+        limits = self.limits
+        self.execute(
+            f"SET SESSION wait_timeout = {int(limits.wait_timeout)}, "
+            f"lock_wait_timeout = {int(limits.lock_wait_timeout)}, "
+            f"innodb_lock_wait_timeout = {int(limits.innodb_lock_wait_timeout)}"
+        )
+
+
+def _keep_alive(connection: Any) -> None:
+    peer: socket.socket = connection._sock
+    if peer.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE:
+        option = getattr(socket, name, None)
+        if option is not None:
+            peer.setsockopt(socket.IPPROTO_TCP, option, value)

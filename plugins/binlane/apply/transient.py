@@ -1,0 +1,79 @@
+"""Which of the target's errors are worth another try, and which say that its rows drifted.
+
+Numbers: MySQL and MariaDB server error references; 2xxx are the client's own. Whatever is not listed stops all lanes.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+import pymysql
+from sqlalchemy.exc import DBAPIError
+
+
+class Verdict(Enum):
+    """What to do after an error, once the position has been read again."""
+
+    RETRY = "retry"
+    DRIFT = "drift"
+    FATAL = "fatal"
+
+
+TRANSIENT: Final = frozenset(
+    {
+        1040,  # too many connections
+        1047,  # a Galera node that is not ready
+        1053,  # server shutdown in progress
+        1158, 1159, 1160, 1161,  # network errors and timeouts
+        1180,  # error during COMMIT: nobody knows, the position does
+        1203,  # too many connections of this account
+        1205,  # lock wait timeout, of a row or of a table's metadata
+        1213,  # deadlock: all of it was rolled back
+        1317, 1429, 1927, 1969, 4031,  # interrupted, connection killed or timed out
+        2002, 2003, 2006, 2013, 2055,  # cannot connect, gone away, lost
+        3101,  # a group replication plugin rolled the transaction back
+        # read-only, while a failover is going on
+        1290, 1792, 1836,
+    }
+)  # fmt: skip
+DRIFT: Final = frozenset({1032, 1062})
+"""Key not found and duplicate key: rows are not what the source's log expects."""
+
+
+def judge(error: BaseException) -> Verdict:
+    """The verdict on an error of the driver or the operating system."""
+    if isinstance(error, OSError):
+        return Verdict.RETRY
+    original = driver_error(error)
+    if isinstance(original, pymysql.err.InterfaceError):
+        # PyMySQL's answer to any call on a connection that it has closed
+        return Verdict.RETRY
+    code = error_code(error)
+    if code == 0 and isinstance(original, pymysql.err.InternalError):
+        # a packet out of sequence: the connection ended in the middle of an answer
+        return Verdict.RETRY
+    if code in TRANSIENT:
+        return Verdict.RETRY
+    return Verdict.DRIFT if code in DRIFT else Verdict.FATAL
+
+
+def driver_error(error: BaseException) -> BaseException:
+    """The driver's own exception, taken out of SQLAlchemy's."""
+    if isinstance(error, DBAPIError) and error.orig is not None:
+        return error.orig
+    return error
+
+
+def error_code(error: BaseException) -> int:
+    """The server's or client's error number, 0 if there is none."""
+    arguments = driver_error(error).args
+    if arguments and type(arguments[0]) is int:
+        return arguments[0]
+    return 0
+
+
+def error_text(error: BaseException) -> str:
+    """The message without its number."""
+    arguments = driver_error(error).args
+    return str(arguments[1]) if len(arguments) > 1 else str(driver_error(error))

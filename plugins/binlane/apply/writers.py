@@ -1,0 +1,197 @@
+"""What a block's transaction holds, sent to the target: row events by BINLOG, statements in their source's session.
+
+A rows event without its TABLE_MAP in the same BINLOG statement is lost in silence on MariaDB and ends the server on
+MySQL 9.7, and BINLOG reports 0 affected rows: so payloads are checked before they are sent, and Handler counters after
+(invariant 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+import pymysql
+
+from binlane.apply.context import ContextSetter
+from binlane.apply.scheduled_event import disabled
+from binlane.apply.transient import error_code
+from binlane.binlog.wire import HEADER, EventType
+from binlane.errors import ApplyError, DriftError, PlanError
+from binlane.model import Flavor, Item, ItemKind, RowCounts, SessionContext, TableKey
+
+if TYPE_CHECKING:
+    from binlane.apply.session import LaneSession
+
+_POST_HEADER: Final = 8
+"""TABLE_MAP and ROWS events begin with a 6-byte table id and 2 bytes of flags."""
+_STMT_END: Final = 0x0001
+_ROWS_TYPES: Final = frozenset({23, 24, 25, 30, 31, 32, 39, 166, 167, 168, 169, 170, 171})
+"""Rows events of version 1 and 2, PARTIAL_UPDATE_ROWS, and MariaDB's compressed ones."""
+_HANDLERS: Final = "SHOW SESSION STATUS WHERE variable_name IN ('Handler_write', 'Handler_update', 'Handler_delete')"
+
+
+def check_self_contained(payload: bytes) -> frozenset[TableKey]:
+    """The tables that a BINLOG payload changes. Raises PlanError if it is not self-contained.
+
+    It must hold whole events without checksums, TABLE_MAP and ROWS only; each rows event's TABLE_MAP must stand before
+    it, behind the last STMT_END_F; the last rows event must carry STMT_END_F.
+    """
+    at, ended = 0, True
+    mapped: set[bytes] = set()
+    tables: set[TableKey] = set()
+    while at < len(payload):
+        if len(payload) - at < HEADER.size + _POST_HEADER:
+            raise _broken(at, f"{len(payload) - at} bytes are left, less than an event")
+        _, type_code, _, size, _, _ = HEADER.unpack_from(payload, at)
+        if not HEADER.size + _POST_HEADER <= size <= len(payload) - at:
+            raise _broken(at, f"event_size {size} does not fit the {len(payload) - at} bytes left")
+        body = payload[at + HEADER.size : at + size]
+        if type_code == EventType.TABLE_MAP:
+            if ended:
+                mapped.clear()
+            ended = False
+            mapped.add(body[:6])
+            tables.add(_table(body, at))
+        elif type_code not in _ROWS_TYPES:
+            raise _broken(at, f"event type {type_code} is neither TABLE_MAP nor a rows event")
+        elif ended or body[:6] not in mapped:
+            raise _broken(at, f"a rows event of table id {int.from_bytes(body[:6], 'little')} without its TABLE_MAP")
+        else:
+            ended = bool(body[6] & _STMT_END)
+        at += size
+    if not ended:
+        raise _broken(at, "the last rows event lacks STMT_END_F")
+    return frozenset(tables)
+
+
+def _broken(at: int, what: str) -> PlanError:
+    return PlanError(
+        f"BINLOG payload, byte {at}: {what}; nothing of it was sent, since the target would lose rows in silence "
+        "or crash; "
+        "run the filter step again, and report it if it happens again"
+    )
+
+
+def _table(body: bytes, at: int) -> TableKey:
+    """Database and table of a TABLE_MAP: each one byte of length, the name, a zero byte."""
+    database_end = 9 + body[8]
+    table_at = database_end + 2
+    table_end = table_at + body[database_end + 1]
+    if table_end >= len(body):
+        raise _broken(at, "a TABLE_MAP that ends inside its names")
+    return TableKey(body[9:database_end].decode(), body[table_at:table_end].decode())
+
+
+@dataclass(slots=True)
+class BlockWriter:
+    """Sends a block's items inside the transaction that its caller owns."""
+
+    session: LaneSession
+    context: ContextSetter
+    _partitioned: dict[TableKey, bool] = field(default_factory=dict)
+
+    def write(self, items: Iterable[Item]) -> RowCounts:
+        """Send all items, in order; the row changes of its ROWS items, as the target has counted them.
+
+        Raises the driver's errors, DriftError if a count differs, PlanError for a payload that must not be sent; after
+        any of them the transaction has to be rolled back.
+        """
+        written = RowCounts()
+        for kind, run in groupby(items, key=lambda item: item.kind):
+            if kind is ItemKind.ROWS:
+                written += self._rows(run)
+            elif kind is ItemKind.STATEMENT:
+                self._statements(run)
+            else:
+                raise PlanError("a block holds a DDL beside other items: it would commit half of the block")
+        self.context.leave()
+        return written
+
+    def prepare(self, item: Item) -> bytes:
+        """Set the session up for a statement; the statement's bytes as the target shall run them."""
+        context = item.context if item.context is not None else SessionContext()
+        self.context.enter(context, item.payload)
+        return disabled(item.payload, self.context.client_charset(context), self.session.flavor)
+
+    def run(self, item: Item, text: bytes) -> None:
+        """Run a prepared statement. An error that the source had as well is the expected outcome."""
+        expected = 0 if item.context is None else item.context.error_code
+        try:
+            self.session.send(text)
+        except pymysql.err.MySQLError as exc:
+            if expected == 0 or error_code(exc) != expected:
+                raise
+            return
+        if expected != 0:
+            raise ApplyError(f"the statement ended with error {expected} on the source, and with none on the target")
+
+    def forget_tables(self) -> None:
+        """Look at tables anew: a DDL has been, here or in another lane."""
+        self._partitioned.clear()
+        self.context.forget_database()
+
+    def _statements(self, items: Iterator[Item]) -> None:
+        for item in items:
+            self.run(item, self.prepare(item))
+
+    def _rows(self, items: Iterator[Item]) -> RowCounts:
+        self.context.leave()
+        before = self._handler_counts()
+        expected, tables = RowCounts(), set[TableKey]()
+        for item in items:
+            tables |= check_self_contained(item.payload)
+            self.session.binlog(item.payload)
+            expected += item.rows
+        after = self._handler_counts()
+        counted = RowCounts(
+            after.inserts - before.inserts, after.updates - before.updates, after.deletes - before.deletes
+        )
+        if not self._is_accounted_for(expected, counted, tables):
+            names = ", ".join(sorted(map(str, tables))[:5])
+            raise DriftError(f"the target counted {counted}, the block holds {expected}, in {names}")
+        return expected
+
+    def _handler_counts(self) -> RowCounts:
+        found = {name.lower(): int(value) for name, value in self.session.rows(_HANDLERS)}
+        return RowCounts(found["handler_write"], found["handler_update"], found["handler_delete"])
+
+    def _is_accounted_for(self, expected: RowCounts, counted: RowCounts, tables: set[TableKey]) -> bool:
+        """Whether the counters tell of exactly the expected row changes, with what partitioned tables make of them.
+
+        MySQL counts an update that moves a row to another partition as a delete and an insert. MariaDB counts every
+        row twice, for the table and for the partition, and of a move the partition's half as a delete and an insert.
+        """
+        if self.session.flavor is Flavor.MYSQL:
+            return counted == expected or (
+                any(map(self._is_partitioned, tables)) and _with_moves(expected, counted, times=1)
+            )
+        partitioned = [self._is_partitioned(table) for table in sorted(tables, key=str)]
+        if not any(partitioned):
+            return counted == expected
+        if all(partitioned):
+            return _with_moves(expected, counted, times=2)
+        # of a mixture only bounds are known
+        return (
+            expected.inserts <= counted.inserts <= 2 * expected.inserts + expected.updates
+            and expected.updates <= counted.updates <= 2 * expected.updates
+            and expected.deletes <= counted.deletes <= 2 * expected.deletes + expected.updates
+        )
+
+    def _is_partitioned(self, table: TableKey) -> bool:
+        if table not in self._partitioned:
+            found = self.session.value(
+                "SELECT create_options FROM information_schema.tables WHERE table_schema = %s AND table_name = %s",
+                (table.database, table.table),
+            )
+            self._partitioned[table] = "partitioned" in str(found).lower()
+        return self._partitioned[table]
+
+
+def _with_moves(expected: RowCounts, counted: RowCounts, times: int) -> bool:
+    """Whether ``counted`` is ``times`` the expected changes, some updates among them counted as a delete and an
+    insert."""
+    moves = times * expected.updates - counted.updates
+    exact = RowCounts(times * expected.inserts + moves, counted.updates, times * expected.deletes + moves)
+    return 0 <= moves <= expected.updates and counted == exact

@@ -1,0 +1,139 @@
+"""FORMAT_DESCRIPTION: the event that says how all later events of a log are to be read.
+
+Body: binlog version u16, server version 50 bytes, created u32, header length u8, a post-header length per event type,
+and, since checksums exist, one byte of checksum algorithm. Its own CRC32 stands behind that whatever the algorithm is.
+Source: MySQL ``libs/mysql/binlog/event/control_events.cpp``, MariaDB ``sql/log_event.cc``.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import Final
+
+from binlane.binlog.wire import CHECKSUM_LENGTH, HEADER, ChecksumAlgorithm, EventType, build_event
+from binlane.errors import UnsupportedEventError
+from binlane.model import Flavor
+
+_FIXED: Final = struct.Struct("<H50sIB")
+_VERSION_AT: Final = 2
+_VERSION_END: Final = 52
+_FIRST_WITH_CHECKSUM: Final = {Flavor.MYSQL: (5, 6, 1), Flavor.MARIADB: (5, 3, 0)}
+_V4: Final = 4
+_PERMUTED_TYPES: Final = re.compile(r"5\.1\.[1-5]-a_drop[56]|5\.2\.[0-2]-a_drop6")
+"""Pre-releases whose type codes 16 to 22 stand for other events (MySQL mysql-test ``ver_5_1-wl2325_r``)."""
+
+_POST_HEADER_LENGTHS: Final = bytes.fromhex(
+    "00 0d 00 08 00 00 00 00 04 00 04 00 00 00 63 00 04 1a 08 00 00 00 08 08 08"
+    "02 00 00 00 0a 0a 0a 2a 2a 00 12 34 00 0a 28 00 00"
+)
+"""As MySQL 8.4 writes them, types 1 to 42."""
+_MARIADB_LENGTHS: Final = bytes.fromhex("00 04 13 04 00 0d 08 08 08 0a 0a 0a")
+"""As MariaDB 10.11 writes them, types 160 to 171."""
+
+
+def split_version(server_version: str) -> tuple[int, int, int]:
+    """``10.11.6-MariaDB-log`` as (10, 11, 6). (0, 0, 0) for what is no version, as the servers take it."""
+    match = re.match(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})", server_version)
+    if match is None:
+        return 0, 0, 0
+    major, minor, patch = (int(part) for part in match.groups())
+    return major, minor, patch
+
+
+def flavor_of(server_version: str) -> Flavor:
+    """The family of servers that writes this version into its logs."""
+    mariadb = "mariadb" in server_version.lower() or "-maria-" in server_version
+    return Flavor.MARIADB if mariadb else Flavor.MYSQL
+
+
+def has_checksum_fields(server_version: str) -> bool:
+    """Whether the version's FORMAT_DESCRIPTION ends with an algorithm byte and a CRC32."""
+    return split_version(server_version) >= _FIRST_WITH_CHECKSUM[flavor_of(server_version)]
+
+
+def own_checksum_length(body: memoryview) -> int:
+    """Bytes of CRC32 at the end of a FORMAT_DESCRIPTION's body, which is not cut yet: 4 or 0."""
+    return CHECKSUM_LENGTH if has_checksum_fields(_version(bytes(body[_VERSION_AT:_VERSION_END]))) else 0
+
+
+def _version(field: bytes) -> str:
+    return field.split(b"\0", 1)[0].decode("utf-8", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class FormatDescription:
+    """What later events look like, and who wrote them."""
+
+    server_version: str
+    header_length: int = HEADER.size
+    post_header_lengths: bytes = _POST_HEADER_LENGTHS
+    """One byte per type, type 1 first."""
+    checksum: ChecksumAlgorithm = ChecksumAlgorithm.NONE
+    created: int = 0
+    """When the server started, seconds since the epoch; 0 if it was running already when the file was begun."""
+
+    @classmethod
+    def parse(cls, body: memoryview, _format: FormatDescription) -> FormatDescription:
+        """``body``: without the CRC32, with the algorithm byte. ``_format`` is not needed: this event is the format."""
+        binlog_version, version_field, created, header_length = _FIXED.unpack_from(body)
+        server_version = _version(version_field)
+        if binlog_version != _V4:
+            raise UnsupportedEventError(
+                f"binlog version {binlog_version}, expected {_V4}: read the file with the server that wrote it"
+            )
+        if _PERMUTED_TYPES.match(server_version) is not None:
+            raise UnsupportedEventError(f"{server_version} is a pre-release with event types of its own")
+        if header_length < HEADER.size:
+            raise ValueError(f"header length {header_length}, expected {HEADER.size} or more")
+        lengths = bytes(body[_FIXED.size :])
+        checksum = ChecksumAlgorithm.NONE
+        if has_checksum_fields(server_version):
+            if not lengths:
+                raise ValueError("the body ends before the checksum algorithm")
+            checksum = ChecksumAlgorithm(lengths[-1])
+            lengths = lengths[:-1]
+        return cls(server_version, header_length, lengths, checksum, created)
+
+    @property
+    def version(self) -> tuple[int, int, int]:
+        """The server version as numbers."""
+        return split_version(self.server_version)
+
+    @property
+    def flavor(self) -> Flavor:
+        """The family of the server that wrote the log."""
+        return flavor_of(self.server_version)
+
+    def post_header_length(self, event_type: int) -> int:
+        """Bytes of the fixed part at the beginning of that type's body."""
+        for lengths, first in (
+            (self.post_header_lengths, 1),
+            (_POST_HEADER_LENGTHS, 1),
+            (_MARIADB_LENGTHS, EventType.ANNOTATE_ROWS),
+        ):
+            if first <= event_type < first + len(lengths):
+                return lengths[event_type - first]
+        return 0
+
+    def without_checksum(self, server_id: int = 0) -> bytes:
+        """A whole FORMAT_DESCRIPTION event that announces events with 19-byte headers and no checksum.
+
+        It is ready for a BINLOG statement: the TABLE_MAP and ROWS events that follow are then taken without CRC32.
+        ``created`` is 0, because a server that reads another value drops its temporary tables.
+        """
+        version = self.server_version.encode("utf-8")[: _VERSION_END - _VERSION_AT]
+        body = _FIXED.pack(_V4, version, 0, HEADER.size) + self.post_header_lengths
+        if not has_checksum_fields(self.server_version):
+            return build_event(EventType.FORMAT_DESCRIPTION, body, server_id=server_id)
+        body += bytes((ChecksumAlgorithm.NONE,))
+        # the event's size, which its CRC32 covers, counts the CRC32 itself
+        event = build_event(EventType.FORMAT_DESCRIPTION, body + bytes(CHECKSUM_LENGTH), server_id=server_id)
+        covered = event[:-CHECKSUM_LENGTH]
+        return covered + zlib.crc32(covered).to_bytes(CHECKSUM_LENGTH, "little")
+
+
+BARE_FORMAT: Final = FormatDescription("8.4.0")
+"""Events without checksum and with 19-byte headers: what a transaction payload holds, and what binlane synthesizes."""

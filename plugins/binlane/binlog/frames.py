@@ -1,0 +1,267 @@
+"""A whole segment as arrays: its events, the tables they mean, how many rows they change.
+
+Checks shapes, calls ``kernels``, and raises the errors that their codes stand for. Everything here takes milliseconds a
+segment; what must be looked into event by event is done by ``events`` and ``rows`` at the places found here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from binlane.binlog import kernels
+from binlane.binlog import rows as plain
+from binlane.binlog.table_map import LengthRule, TableMap
+from binlane.binlog.wire import CHECKSUM_LENGTH, HEADER, Buffer, EventType, check_crc, type_name, where
+from binlane.errors import BinlogError, TruncatedEventError, UnsupportedEventError
+
+Bytes = NDArray[np.uint8]
+Ints = NDArray[np.int64]
+
+_ERRORS: Final[Mapping[int, tuple[type[BinlogError], str]]] = {
+    kernels.SHORT_HEADER: (TruncatedEventError, "the bytes end inside an event's header"),
+    kernels.SMALL_SIZE: (BinlogError, "event_size is smaller than a header and checksum; the file is damaged here"),
+    kernels.SHORT_EVENT: (TruncatedEventError, "the bytes end inside the event"),
+    kernels.SHORT_BODY: (TruncatedEventError, "the event ends before its head does; it is damaged"),
+    kernels.UNMAPPED: (BinlogError, "its table id has no TABLE_MAP in its statement; the log is damaged"),
+    kernels.REFUSED: (UnsupportedEventError, "rows in a form that this version cannot read"),
+    kernels.BAD_EXTRA: (BinlogError, "extra data shorter than its own length; the event is damaged"),
+    kernels.BAD_WIDTH: (BinlogError, "its number of columns is not that of its TABLE_MAP; the log is damaged"),
+    kernels.OVERRUN: (BinlogError, f"a row image reaches over the event's end; {plain.OVERRUN_HINT}"),
+    kernels.NO_IMAGES: (BinlogError, "no row images; the event is damaged"),
+    kernels.NO_COLUMNS: (BinlogError, "bytes of rows that have no columns; the event is damaged"),
+    kernels.UNKNOWN_LENGTH: (UnsupportedEventError, "a column of a length that the log does not tell"),
+    kernels.BAD_OPTIONS: (UnsupportedEventError, "value options other than partial JSON"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """The events of one buffer, one array entry each, up to its end or the first event that cannot be framed."""
+
+    data: Bytes
+    header_length: int
+    checksum_length: int
+    offset: Ints
+    type_code: NDArray[np.uint8]
+    size: NDArray[np.uint32]
+    """Whole events: header, body and checksum."""
+    timestamp: NDArray[np.uint32]
+    flags: NDArray[np.uint16]
+    error: int
+    """0, or the code of what stands at ``end``."""
+    end: int
+    """Where framing stopped."""
+
+    def check(self, name: str) -> None:
+        """Raise the error that stopped framing, if any: TruncatedEventError or BinlogError."""
+        if self.error != kernels.OK:
+            kind, text = _ERRORS[self.error]
+            raise kind(f"{where(name, self.end)}{text} ({self.data.size - self.end} bytes are left)")
+
+    def body(self, event: int) -> memoryview:
+        """The body of one event: between header and checksum."""
+        start = int(self.offset[event])
+        end = start + int(self.size[event]) - self.checksum_length
+        return self.data.data[start + self.header_length : end]
+
+
+@dataclass(frozen=True, slots=True)
+class TableIndex:
+    """Which table each TABLE_MAP and ROWS event is about."""
+
+    number: NDArray[np.int32]
+    """One entry an event: a number from 0 per distinct TABLE_MAP body, in order of appearance; -1 for other events."""
+    first: Ints
+    """One entry a number: the event where it first appears."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableLayouts:
+    """The lengths of all columns of all tables, flat, as the kernels take them."""
+
+    tables: Ints
+    """(tables, 3): the first of its rules, its columns, its JSON columns."""
+    rule: NDArray[np.uint8]
+    length: Ints
+
+
+def as_array(data: Buffer | Bytes) -> Bytes:
+    """``data`` (bytes, an mmap, an array) as the one kind of array the kernels are compiled for; copies nothing."""
+    array = np.asarray(data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8))
+    if array.dtype != np.uint8 or array.ndim != 1 or not array.flags.c_contiguous:
+        raise ValueError(f"expected contiguous bytes, got {array.dtype} of {array.ndim} dimensions")
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def frame(data: Buffer | Bytes, start: int, checksum_length: int, header_length: int = HEADER.size) -> Frames:
+    """The events from byte ``start`` on. Damage stops it and is told by ``Frames.error``: see ``Frames.check``."""
+    array = as_array(data)
+    if header_length < HEADER.size or checksum_length not in (0, CHECKSUM_LENGTH) or not 0 <= start <= array.size:
+        raise ValueError(f"start {start}, checksum length {checksum_length}, header length {header_length}")
+    room = (array.size - start) // (header_length + checksum_length)
+    # np.empty touches no memory: the part that is not needed never gets any
+    offset, kind, size = np.empty(room, np.int64), np.empty(room, np.uint8), np.empty(room, np.uint32)
+    time, flags = np.empty(room, np.uint32), np.empty(room, np.uint16)
+    count, error, end = kernels.frame(
+        array, start, header_length, checksum_length, offset, kind, size, time, flags
+    )  # fmt: skip
+    return Frames(
+        data=array,
+        header_length=header_length,
+        checksum_length=checksum_length,
+        offset=offset[:count].copy(),
+        type_code=kind[:count].copy(),
+        size=size[:count].copy(),
+        timestamp=time[:count].copy(),
+        flags=flags[:count].copy(),
+        error=error,
+        end=end,
+    )
+
+
+def verify_checksums(frames: Frames, name: str) -> None:
+    """Raises ChecksumError at the first event whose CRC32 does not match; nothing to do without checksums."""
+    if frames.checksum_length == 0:
+        return
+    bad = kernels.first_bad_crc(frames.data, frames.offset, frames.type_code, frames.size)
+    if bad < frames.offset.size:
+        at = int(frames.offset[bad])
+        check_crc(frames.data.data[at : at + int(frames.size[bad])], name, at)
+
+
+def index_rows(frames: Frames, name: str) -> TableIndex:
+    """Which table each event is about, as ``rows.TableNumbers`` gives the numbers.
+
+    Raises BinlogError for a rows event without its TABLE_MAP, UnsupportedEventError for rows that cannot be read.
+    """
+    maps = int(np.count_nonzero(frames.type_code == EventType.TABLE_MAP))
+    number, first = np.empty(frames.offset.size, np.int32), np.empty(maps, np.int64)
+    # a power of two, at most half full: a probe always ends at a free slot
+    capacity = 1 << (2 * maps + 1).bit_length()
+    count, code, event = kernels.index(
+        frames.data, frames.offset, frames.type_code, frames.size, frames.header_length, frames.checksum_length,
+        number, first, capacity,
+    )  # fmt: skip
+    _raise_at(code, frames, event, name)
+    return TableIndex(number, first[:count].copy())
+
+
+def table_maps(frames: Frames, index: TableIndex, name: str) -> tuple[TableMap, ...]:
+    """The table of each number; equal definitions under different table ids are parsed once."""
+    known: dict[bytes, TableMap] = {}
+    found = []
+    for event in index.first.tolist():
+        body = frames.body(event)
+        definition = bytes(body[6:])
+        table = known.get(definition)
+        if table is None:
+            table = known[definition] = TableMap.parse(body, where(name, int(frames.offset[event])))
+        table_id = int.from_bytes(body[:6], "little")
+        found.append(table if table.table_id == table_id else replace(table, table_id=table_id))
+    return tuple(found)
+
+
+def table_layouts(tables: Sequence[TableMap]) -> TableLayouts:
+    """The tables' columns as the kernels take them; raises BinlogError for metadata that no server writes."""
+    places: dict[tuple[bytes, tuple[int, ...]], int] = {}
+    rules: list[LengthRule] = []
+    entries = []
+    for table in tables:
+        shape = table.column_types, table.metadata
+        if shape not in places:
+            places[shape] = len(rules)
+            rules.extend(table.column_length_spec())
+        entries.append((places[shape], table.width, table.json_columns))
+    flat = np.array(rules, np.int64).reshape(-1, 2)
+    return TableLayouts(
+        np.array(entries, np.int64).reshape(-1, 3), flat[:, 0].astype(np.uint8), np.ascontiguousarray(flat[:, 1])
+    )
+
+
+def count_rows(frames: Frames, index: TableIndex, tables: Sequence[TableMap], name: str) -> Ints:
+    """Rows that each event changes, 0 for events that hold none; ``tables`` as from ``table_maps``.
+
+    Raises BinlogError and UnsupportedEventError as ``rows.count_rows``, which counts MariaDB's compressed events here.
+    """
+    counts = _counted(frames, index, tables, name, np.empty((0, 4), np.int64))
+    for event in np.flatnonzero(counts == kernels.COMPRESSED).tolist():
+        place = where(name, int(frames.offset[event]))
+        rows = plain.RowsEvent.parse(int(frames.type_code[event]), frames.body(event), place)
+        counts[event] = plain.count_rows(rows, tables[index.number[event]], place)
+    return counts
+
+
+def row_images(frames: Frames, index: TableIndex, tables: Sequence[TableMap], name: str) -> tuple[Ints, Ints]:
+    """(rows of each event, images): an image row is before start, before end, after start, after end in ``data``.
+
+    -1 stands for an image that the event does not have. Raises as ``count_rows``, and UnsupportedEventError for
+    PARTIAL_UPDATE_ROWS and compressed events, whose images are not in ``data``: take those apart with ``rows``.
+    """
+    held = index.number >= 0
+    for code in (EventType.PARTIAL_UPDATE_ROWS, *sorted(plain.COMPRESSED_ROWS)):
+        events = np.flatnonzero(held & (frames.type_code == code))
+        if events.size:
+            place = where(name, int(frames.offset[events[0]]))
+            raise UnsupportedEventError(f"{place}{type_name(code)}: its row images are not in the log as they are")
+    counts = _counted(frames, index, tables, name, np.empty((0, 4), np.int64))
+    images = np.empty((int(counts.sum()), 4), np.int64)
+    return _counted(frames, index, tables, name, images), images
+
+
+def _counted(frames: Frames, index: TableIndex, tables: Sequence[TableMap], name: str, images: Ints) -> Ints:
+    if len(tables) != index.first.size or index.number.size != frames.offset.size:
+        raise ValueError(f"{len(tables)} tables for {index.first.size} numbers: they are not of these frames")
+    layouts = table_layouts(tables)
+    counts = np.empty(frames.offset.size, np.int64)
+    code, event = kernels.count(
+        frames.data, frames.offset, frames.type_code, frames.size, frames.header_length, frames.checksum_length,
+        index.number, layouts.tables, layouts.rule, layouts.length, counts, images,
+    )  # fmt: skip
+    _raise_at(code, frames, event, name)
+    return counts
+
+
+def gather(data: Buffer | Bytes, offsets: Ints, lengths: Ints) -> bytes:
+    """The ranges of ``data``, one behind the other. Raises ValueError for a range outside ``data``."""
+    if offsets.shape != lengths.shape:
+        raise ValueError(f"{offsets.size} offsets, {lengths.size} lengths")
+    if lengths.size and int(lengths.min()) < 0:
+        raise ValueError(f"a length of {int(lengths.min())}")
+    out = np.empty(int(lengths.sum()), np.uint8)
+    used = kernels.gather(
+        as_array(data), np.ascontiguousarray(offsets, np.int64), np.ascontiguousarray(lengths, np.int64), out
+    )
+    if used < 0:
+        bad = -1 - used
+        raise ValueError(f"range {bad}: {lengths[bad]} bytes at {offsets[bad]} are not inside the buffer")
+    return out.tobytes()
+
+
+def strip_events(frames: Frames, events: Ints) -> bytes:
+    """Those events (numbers into ``frames``) with 19-byte headers, without checksum, log_pos 0: a BINLOG payload.
+
+    ``event_size`` is made to match. A log_pos of 0 says "not known": the events stand in no file any more.
+    """
+    wanted = np.ascontiguousarray(events, np.int64)
+    if wanted.size and not 0 <= int(wanted.min()) <= int(wanted.max()) < frames.offset.size:
+        raise ValueError(f"event numbers {wanted.min()} to {wanted.max()} of {frames.offset.size} events")
+    surplus = frames.header_length - HEADER.size + frames.checksum_length
+    out = np.empty(int(frames.size[wanted].sum(dtype=np.int64)) - surplus * wanted.size, np.uint8)
+    kernels.strip(
+        frames.data, frames.offset, frames.size, wanted, frames.header_length, frames.checksum_length, out
+    )  # fmt: skip
+    return out.tobytes()
+
+
+def _raise_at(code: int, frames: Frames, event: int, name: str) -> None:
+    if code != kernels.OK:
+        kind, text = _ERRORS[code]
+        place = where(name, int(frames.offset[event]))
+        raise kind(f"{place}{type_name(int(frames.type_code[event]))}: {text}")

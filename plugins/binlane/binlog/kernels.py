@@ -1,0 +1,459 @@
+"""Machine code for the hot path over whole segments: framing, checksums, table numbers, row counts, copying.
+
+These kernels index nothing outside their buffers, whatever the bytes, as long as the arrays come from each other as
+``frames`` passes them; they answer with a code and a place, of which ``frames`` makes errors. Call them through
+``frames``. ``reader`` and ``rows`` say the same in plain Python, and the tests hold both to the same answers.
+
+Arrays: ``data`` uint8, the segment; one entry an event in ``offset`` int64, ``kind`` uint8, ``size`` uint32, ``time``
+uint32, ``flags`` uint16. ``tail`` is the checksum's length. Numba compiles at the first call and caches on disk.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numba import njit
+
+from binlane.binlog import rows as plain
+from binlane.binlog.wire import FLAGS_AT, HEADER, IN_USE, EventType
+
+Int = Any
+"""An integer in machine code, of the width that numba infers."""
+Array = Any
+
+OK: Final = 0
+SHORT_HEADER: Final = 1
+SMALL_SIZE: Final = 2
+SHORT_EVENT: Final = 3
+SHORT_BODY: Final = 4
+UNMAPPED: Final = 5
+REFUSED: Final = 6
+BAD_EXTRA: Final = 7
+BAD_WIDTH: Final = 8
+OVERRUN: Final = 9
+NO_IMAGES: Final = 10
+NO_COLUMNS: Final = 11
+UNKNOWN_LENGTH: Final = 12
+BAD_OPTIONS: Final = 13
+
+NO_TABLE: Final = -1
+COMPRESSED: Final = -1
+"""A row count that only decompression can tell."""
+
+_FDE: Final = int(EventType.FORMAT_DESCRIPTION)
+_TABLE_MAP: Final = int(EventType.TABLE_MAP)
+_PARTIAL: Final = int(EventType.PARTIAL_UPDATE_ROWS)
+_HEADER_LENGTH: Final = HEADER.size
+
+# what an event type is to the kernels: one table instead of a chain of comparisons
+_OTHER, _MAP, _ROWS, _REFUSED = 0, 1, 2, 3
+_ROLES: Final = np.zeros(256, np.uint8)
+_ROLES[_TABLE_MAP] = _MAP
+_ROLES[list(plain.ROWS_KINDS)] = _ROWS
+_ROLES[list(plain.REFUSED_ROWS)] = _REFUSED
+_HAS_BEFORE, _HAS_AFTER, _HAS_EXTRA, _IS_COMPRESSED, _IS_PARTIAL = 1, 2, 4, 8, 16
+_SHAPES: Final = np.zeros(256, np.uint8)
+for _code, _kind in plain.ROWS_KINDS.items():
+    _SHAPES[_code] = (
+        _HAS_BEFORE * (_kind is not plain.RowsKind.INSERT)
+        | _HAS_AFTER * (_kind is not plain.RowsKind.DELETE)
+        | _HAS_EXTRA * (_code in plain.WITH_EXTRA)
+        | _IS_COMPRESSED * (_code in plain.COMPRESSED_ROWS)
+        | _IS_PARTIAL * (_code == _PARTIAL)
+    )
+
+_REFLECTED_POLYNOMIAL: Final = 0xEDB88320
+_CRC_BYTES: Final = 8
+
+
+def _crc_tables() -> Any:
+    """CRC32 of byte values, alone and followed by 1 to 7 zero bytes: eight bytes a step ("slicing by 8")."""
+    tables = np.zeros((_CRC_BYTES, 256), np.uint32)
+    for value in range(256):
+        crc = value
+        for _ in range(8):
+            crc = (crc >> 1) ^ (_REFLECTED_POLYNOMIAL if crc & 1 else 0)
+        tables[0, value] = crc
+    for step in range(1, _CRC_BYTES):
+        tables[step] = (tables[step - 1] >> np.uint32(8)) ^ tables[0][tables[step - 1] & 0xFF]
+    return tables
+
+
+_CRC: Final = _crc_tables()
+_LOW, _ONES = np.uint32(0xFF), np.uint32(0xFFFFFFFF)
+_8, _16, _24 = np.uint32(8), np.uint32(16), np.uint32(24)
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT = np.uint64(32)
+
+
+@njit(cache=True, nogil=True)
+def _uint(data: Array, at: Int, length: Int) -> Int:
+    value = np.int64(0)
+    for index in range(length):
+        value |= np.int64(data[at + index]) << (8 * index)
+    return value
+
+
+@njit(cache=True, nogil=True)
+def _u32(data: Array, at: Int) -> Int:
+    return (
+        np.int64(data[at])
+        | (np.int64(data[at + 1]) << 8)
+        | (np.int64(data[at + 2]) << 16)
+        | (np.int64(data[at + 3]) << 24)
+    )
+
+
+@njit(cache=True, nogil=True)
+def frame(
+    data: Array,
+    start: Int,
+    header_len: Int,
+    tail: Int,
+    offset: Array,
+    kind: Array,
+    size: Array,
+    time: Array,
+    flags: Array,
+) -> tuple[Int, Int, Int]:
+    """Fills the arrays, long enough for events of the least size; returns (events, code, offset it stopped at)."""
+    at, count, end = start, 0, data.size
+    while at < end:
+        if end - at < header_len:
+            return count, SHORT_HEADER, at
+        length = _u32(data, at + 9)
+        if length < header_len + tail:
+            return count, SMALL_SIZE, at
+        if length > end - at:
+            return count, SHORT_EVENT, at
+        offset[count] = at
+        kind[count] = data[at + 4]
+        size[count] = length
+        time[count] = _u32(data, at)
+        flags[count] = np.uint16(data[at + 17]) | (np.uint16(data[at + 18]) << 8)
+        count += 1
+        at += length
+    return count, OK, at
+
+
+@njit(cache=True, nogil=True)
+def _crc32(data: Array, at: Int, end: Int, cleared: Int) -> Int:
+    """zlib.crc32 of [at, end), with bit 0 of the byte at ``cleared`` taken as 0 (-1: none)."""
+    crc = _ONES
+    while end - at >= _CRC_BYTES and not at <= cleared < at + _CRC_BYTES:
+        crc ^= np.uint32(_u32(data, at))
+        crc = (
+            _CRC[7, crc & _LOW]
+            ^ _CRC[6, (crc >> _8) & _LOW]
+            ^ _CRC[5, (crc >> _16) & _LOW]
+            ^ _CRC[4, crc >> _24]
+            ^ _CRC[3, data[at + 4]]
+            ^ _CRC[2, data[at + 5]]
+            ^ _CRC[1, data[at + 6]]
+            ^ _CRC[0, data[at + 7]]
+        )
+        at += _CRC_BYTES
+    while at < end:
+        byte = np.uint32(data[at])
+        if at == cleared:
+            byte &= ~np.uint32(IN_USE)
+        crc = _CRC[0, (crc ^ byte) & _LOW] ^ (crc >> _8)
+        at += 1
+    return crc ^ _ONES
+
+
+@njit(cache=True, nogil=True)
+def first_bad_crc(data: Array, offset: Array, kind: Array, size: Array) -> Int:
+    """The first event whose last four bytes are not the CRC32 of the rest; the number of events if all are."""
+    for event in range(offset.size):
+        at = offset[event]
+        end = at + size[event] - 4
+        cleared = at + FLAGS_AT if kind[event] == _FDE else np.int64(-1)
+        if np.int64(_crc32(data, at, end, cleared)) != _u32(data, end):
+            return event
+    return offset.size
+
+
+@njit(cache=True, nogil=True)
+def _hash(data: Array, at: Int, end: Int) -> Int:
+    value = np.uint64(end - at) * _MIX
+    while end - at >= 8:
+        word = np.uint64(_u32(data, at)) | (np.uint64(_u32(data, at + 4)) << _SHIFT)
+        value = (value ^ word) * _MIX
+        value ^= value >> _SHIFT
+        at += 8
+    while at < end:
+        value = (value ^ np.uint64(data[at])) * _MIX
+        value ^= value >> _SHIFT
+        at += 1
+    return value
+
+
+@njit(cache=True, nogil=True)
+def _same(data: Array, left: Int, right: Int, length: Int) -> bool:
+    for index in range(length):  # noqa: SIM110  # numba compiles no generators
+        if data[left + index] != data[right + index]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _number_of_body(data: Array, at: Int, end: Int, count: Int, slots: Array, hashes: Array, bodies: Array) -> Int:
+    """The number of the TABLE_MAP body [at, end); ``count`` numbers are given so far, and a new one is entered."""
+    mask = slots.size - 1
+    value = _hash(data, at, end)
+    slot = np.int64(value & np.uint64(mask))
+    while slots[slot] >= 0:
+        number = slots[slot]
+        length = bodies[number, 1] - bodies[number, 0]
+        # equal hashes are all but certain to be equal bodies; compared, because a wrong table is lost data
+        if hashes[number] == value and length == end - at and _same(data, at, bodies[number, 0], length):
+            return np.int64(number)
+        slot = (slot + 1) & mask
+    slots[slot] = count
+    hashes[count] = value
+    bodies[count, 0] = at
+    bodies[count, 1] = end
+    return np.int64(count)
+
+
+@njit(cache=True, nogil=True)
+def _slot_of_id(table_id: Int, ids: Array) -> Int:
+    """Where ``table_id`` stands in ``ids``, or the free slot (-1) where it would stand."""
+    mask = ids.size - 1
+    slot = np.int64((np.uint64(table_id) * _MIX) >> _SHIFT) & mask
+    while ids[slot] >= 0 and ids[slot] != table_id:
+        slot = (slot + 1) & mask
+    return slot
+
+
+@njit(cache=True, nogil=True)
+def index(
+    data: Array,
+    offset: Array,
+    kind: Array,
+    size: Array,
+    header_len: Int,
+    tail: Int,
+    number: Array,
+    first: Array,
+    capacity: Int,
+) -> tuple[Int, Int, Int]:
+    """Fills ``number`` and ``first``; returns (numbers given, code, event it stopped at)."""
+    slots = np.full(capacity, -1, np.int32)
+    hashes = np.empty(first.size, np.uint64)
+    bodies = np.empty((first.size, 2), np.int64)
+    ids = np.full(capacity, -1, np.int64)
+    meant = np.empty(capacity, np.int32)
+    since = np.empty(capacity, np.int64)
+    count, generation = 0, 0
+    for event in range(offset.size):
+        number[event] = NO_TABLE
+        role = _ROLES[kind[event]]
+        if role == _OTHER:
+            generation += kind[event] == _FDE
+            continue
+        if role == _REFUSED:
+            return count, REFUSED, event
+        at = offset[event] + header_len
+        end = offset[event] + size[event] - tail
+        if end - at < 8:
+            return count, SHORT_BODY, event
+        table_id = _u32(data, at) | (np.int64(data[at + 4]) << 32) | (np.int64(data[at + 5]) << 40)
+        slot = _slot_of_id(table_id, ids)
+        if role == _MAP:
+            found = _number_of_body(data, at, end, count, slots, hashes, bodies)
+            if found == count:
+                first[count] = event
+                count += 1
+            ids[slot] = table_id
+            meant[slot] = found
+            since[slot] = generation
+            number[event] = found
+            continue
+        if ids[slot] < 0 or since[slot] != generation:
+            return count, UNMAPPED, event
+        number[event] = meant[slot]
+        generation += data[at + 6] & 1
+    return count, OK, offset.size
+
+
+@njit(cache=True, nogil=True)
+def _image_end(
+    data: Array, at: Int, end: Int, bitmap: Int, width: Int, rule: Array, param: Array, first: Int
+) -> tuple[Int, Int]:
+    """(where the image ends, code). ``bitmap``: the place of its columns; ``first``: the table's first rule."""
+    present = 0
+    for byte in range((width + 7) >> 3):
+        bits = np.int64(data[bitmap + byte])
+        if (byte + 1) << 3 > width:
+            bits &= (1 << (width & 7)) - 1
+        while bits:
+            bits &= bits - 1
+            present += 1
+    nulls = at
+    at += (present + 7) >> 3
+    if at > end:
+        return at, OVERRUN
+    seen = 0
+    for column in range(width):
+        if not (data[bitmap + (column >> 3)] >> (column & 7)) & 1:
+            continue
+        null = (data[nulls + (seen >> 3)] >> (seen & 7)) & 1
+        seen += 1
+        if null:
+            continue
+        prefix = np.int64(rule[first + column])
+        if prefix == 0:
+            at += param[first + column]
+        elif prefix > 4:
+            return at, UNKNOWN_LENGTH
+        elif prefix > end - at:
+            return at, OVERRUN
+        else:
+            at += prefix + _uint(data, at, prefix)
+        if at > end:
+            return at, OVERRUN
+    return at, OK
+
+
+@njit(cache=True, nogil=True)
+def _packed(data: Array, at: Int, end: Int) -> tuple[Int, Int]:
+    """A length-encoded integer below 2**24 and where it ends; (-1, at) for anything else."""
+    if at >= end:
+        return -1, at
+    head = np.int64(data[at])
+    if head < 251:
+        return head, at + 1
+    if head not in (252, 253) or end - at < head - 249:
+        return -1, at
+    return _uint(data, at + 1, head - 250), at + head - 249
+
+
+@njit(cache=True, nogil=True)
+def _partial_head(data: Array, at: Int, end: Int, json_columns: Int) -> tuple[Int, Int]:
+    """(where the after-image proper begins, code)."""
+    options, at = _packed(data, at, end)
+    if options < 0:
+        return at, OVERRUN
+    if options & ~1:
+        return at, BAD_OPTIONS
+    if options:
+        at += (json_columns + 7) >> 3
+    return at, OK
+
+
+@njit(cache=True, nogil=True)
+def _rows_head(data: Array, at: Int, end: Int, shape: Int, expected: Int) -> tuple[Int, Int, Int]:
+    """(code, place of the first bitmap, place of the images) of a rows body [at, end)."""
+    at += 8
+    if shape & _HAS_EXTRA:
+        if end - at < 2:
+            return SHORT_BODY, at, at
+        length = _uint(data, at, 2)
+        if length < 2:
+            return BAD_EXTRA, at, at
+        at += length
+    width, at = _packed(data, at, end)
+    if width != expected:
+        return BAD_WIDTH, at, at
+    bitmaps = ((width + 7) >> 3) * (2 if shape & 3 == 3 else 1)
+    if bitmaps > end - at:
+        return SHORT_BODY, at, at
+    return OK, at, at + bitmaps
+
+
+@njit(cache=True, nogil=True)
+def _count_event(
+    data: Array, at: Int, end: Int, shape: Int, table: Array, rule: Array, param: Array, images: Array, used: Int
+) -> tuple[Int, Int]:
+    """(rows, code) of one rows body [at, end). ``images`` is filled from row ``used`` on if it has room for any."""
+    width = table[1]
+    code, bitmap, at = _rows_head(data, at, end, shape, width)
+    if code != OK:
+        return 0, code
+    after_bitmap = bitmap + ((width + 7) >> 3) if shape & _HAS_BEFORE else bitmap
+    count = 0
+    empty = at == end
+    while at < end or (empty and count == 0):
+        row = at
+        middle = at
+        if shape & _HAS_BEFORE:
+            at, code = _image_end(data, at, end, bitmap, width, rule, param, table[0])
+            middle = at
+        if code == OK and shape & _IS_PARTIAL:
+            at, code = _partial_head(data, at, end, table[2])
+        if code == OK and shape & _HAS_AFTER:
+            at, code = _image_end(data, at, end, after_bitmap, width, rule, param, table[0])
+        if code != OK:
+            return count, NO_IMAGES if empty else code
+        if at == row and not empty:
+            return count, NO_COLUMNS
+        if images.shape[0]:
+            images[used + count, 0] = row if shape & _HAS_BEFORE else -1
+            images[used + count, 1] = middle if shape & _HAS_BEFORE else -1
+            images[used + count, 2] = middle if shape & _HAS_AFTER else -1
+            images[used + count, 3] = at if shape & _HAS_AFTER else -1
+        count += 1
+    return count, OK
+
+
+@njit(cache=True, nogil=True)
+def count(
+    data: Array, offset: Array, kind: Array, size: Array, header_len: Int, tail: Int, number: Array, tables: Array,
+    rule: Array, param: Array, rows: Array, images: Array,
+) -> tuple[Int, Int]:  # fmt: skip
+    """Fills ``rows`` and, if it has room, ``images``; returns (code, event it stopped at)."""
+    used = 0
+    for event in range(offset.size):
+        rows[event] = 0
+        if number[event] < 0 or _ROLES[kind[event]] != _ROWS:
+            continue
+        shape = _SHAPES[kind[event]]
+        if shape & _IS_COMPRESSED:
+            rows[event] = COMPRESSED
+            continue
+        at = offset[event] + header_len
+        end = offset[event] + size[event] - tail
+        count, code = _count_event(data, at, end, shape, tables[number[event]], rule, param, images, used)
+        if code != OK:
+            return code, event
+        rows[event] = count
+        used += count
+    return OK, offset.size
+
+
+@njit(cache=True, nogil=True)
+def gather(data: Array, offsets: Array, lengths: Array, out: Array) -> Int:
+    """Bytes written, or -1 - index of the first range that is outside ``data`` or does not fit into ``out``."""
+    used = 0
+    for index in range(offsets.size):
+        at, length = offsets[index], lengths[index]
+        if at < 0 or length < 0 or length > data.size - at or length > out.size - used:
+            return -1 - index
+        for byte in range(length):
+            out[used + byte] = data[at + byte]
+        used += length
+    return used
+
+
+@njit(cache=True, nogil=True)
+def strip(data: Array, offset: Array, size: Array, wanted: Array, header_len: Int, tail: Int, out: Array) -> Int:
+    """Bytes written; ``out`` has room for all of ``wanted``, whose entries are event numbers of ``offset``."""
+    used = 0
+    for index in range(wanted.size):
+        at = offset[wanted[index]]
+        body = size[wanted[index]] - header_len - tail
+        length = body + _HEADER_LENGTH
+        for byte in range(9):
+            out[used + byte] = data[at + byte]
+        for byte in range(4):
+            out[used + 9 + byte] = (length >> (8 * byte)) & 0xFF
+            out[used + 13 + byte] = 0
+        out[used + 17] = data[at + 17]
+        out[used + 18] = data[at + 18]
+        for byte in range(body):
+            out[used + _HEADER_LENGTH + byte] = data[at + header_len + byte]
+        used += length
+    return used

@@ -1,0 +1,267 @@
+"""QUERY and its kin: a statement and the session it ran in.
+
+Body: thread u32, seconds u32, length of the database u8, error u16, length of the status variables u16, then status
+variables, database, NUL, statement. Status variables: a code byte and a value whose length the code tells.
+Sources: MySQL ``libs/mysql/binlog/event/statement_events.h``, MariaDB ``sql/log_event.h`` (codes 128 and above).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Any, Final
+
+from binlane.binlog.fields import Fields
+from binlane.binlog.format_description import BARE_FORMAT, FormatDescription
+from binlane.binlog.payload import inflate
+from binlane.binlog.wire import SUPPRESS_USE, EventHeader, EventType
+from binlane.model import Flavor, SessionContext
+
+_POST_HEADER: Final = struct.Struct("<IIBHH")
+_OLD_POST_HEADER: Final = struct.Struct("<IIBH")
+"""Before MySQL 5.0 there were no status variables."""
+_EXECUTE_LOAD: Final = struct.Struct("<IIIB")
+
+_AUTO_IS_NULL: Final = 1 << 14
+_NO_CHECK_CONSTRAINT_CHECKS: Final = 1 << 15
+_EXPLICIT_DEFAULTS: Final = 1 << 24
+_NO_FOREIGN_KEY_CHECKS: Final = 1 << 26
+_RELAXED_UNIQUE_CHECKS: Final = 1 << 27
+_IF_EXISTS: Final = 1 << 28
+_INSERT_HISTORY: Final = 1 << 30
+
+_MAX_DATABASES: Final = 16
+"""``MAX_DBS_IN_EVENT_MTS``: a larger count, 254 in practice, means that no names follow."""
+_ALTER_ENDS: Final = 0x04 | 0x08
+"""MariaDB's COMMIT_ALTER and ROLLBACK_ALTER: the number of the ALTER's beginning follows the flags."""
+
+Values = dict[str, Any]
+Reader = Callable[[Fields, FormatDescription], Values]
+
+
+def _flags2(fields: Fields, log_format: FormatDescription) -> Values:
+    bits = fields.uint(4)
+    values: Values = {
+        "auto_is_null": bool(bits & _AUTO_IS_NULL),
+        "foreign_key_checks": not bits & _NO_FOREIGN_KEY_CHECKS,
+        "unique_checks": not bits & _RELAXED_UNIQUE_CHECKS,
+    }
+    if log_format.flavor is not Flavor.MARIADB:
+        return values
+    version = log_format.version
+    values["check_constraint_checks"] = not bits & _NO_CHECK_CONSTRAINT_CHECKS
+    if version >= (10, 5, 2):
+        values["if_exists"] = bool(bits & _IF_EXISTS)
+    if version >= _EXPLICIT_DEFAULTS_SINCE.get(version[:2], (10, 10, 0)):
+        values["explicit_defaults_for_timestamp"] = bool(bits & _EXPLICIT_DEFAULTS)
+    if version >= (10, 11, 0):
+        values["system_versioning_insert_history"] = bool(bits & _INSERT_HISTORY)
+    return values
+
+
+_EXPLICIT_DEFAULTS_SINCE: Final = {
+    (10, 5): (10, 5, 17),
+    (10, 6): (10, 6, 9),
+    (10, 7): (10, 7, 5),
+    (10, 8): (10, 8, 4),
+    (10, 9): (10, 9, 2),
+}
+"""First version of each MariaDB series that logs the bit (``deduct_options_written_to_bin_log``)."""
+
+
+def _catalog(fields: Fields, _format: FormatDescription) -> Values:
+    fields.take(fields.uint(1) + 1)
+    return {}
+
+
+def _catalog_without_nul(fields: Fields, _format: FormatDescription) -> Values:
+    fields.take(fields.uint(1))
+    return {}
+
+
+def _master_data_written(fields: Fields, _format: FormatDescription) -> Values:
+    fields.take(4)
+    return {}
+
+
+def _invoker(fields: Fields, _format: FormatDescription) -> Values:
+    return {"invoker": (fields.short_text(), fields.short_text())}
+
+
+def _updated_databases(fields: Fields, _format: FormatDescription) -> Values:
+    count = fields.uint(1)
+    if count > _MAX_DATABASES:
+        return {"too_many_databases": True}
+    return {"updated_databases": tuple(fields.until_nul() for _ in range(count))}
+
+
+def _gtid_flags(fields: Fields, _format: FormatDescription) -> Values:
+    flags = fields.uint(1)
+    return {"gtid_extra_flags": flags, "start_seq_no": fields.uint(8) if flags & _ALTER_ENDS else None}
+
+
+def _charset_collations(fields: Fields, _format: FormatDescription) -> Values:
+    pairs = struct.iter_unpack("<HH", fields.take(fields.uint(1) * 4))
+    return {"character_set_collations": tuple((charset, collation) for charset, collation in pairs)}
+
+
+_CONTEXT_CODES: Final[Mapping[int, Reader]] = {
+    0: _flags2,
+    1: lambda fields, _: {"sql_mode": fields.uint(8)},
+    3: lambda fields, _: {
+        "auto_increment_increment": fields.uint(2),
+        "auto_increment_offset": fields.uint(2),
+    },
+    4: lambda fields, _: {
+        "charset_client": fields.uint(2),
+        "collation_connection": fields.uint(2),
+        "collation_server": fields.uint(2),
+    },
+    5: lambda fields, _: {"time_zone": fields.short_text()},
+    7: lambda fields, _: {"lc_time_names": fields.uint(2)},
+    8: lambda fields, _: {"collation_database": fields.uint(2)},
+    16: lambda fields, _: {"explicit_defaults_for_timestamp": fields.uint(1) != 0},
+    18: lambda fields, _: {"default_collation_for_utf8mb4": fields.uint(2)},
+    19: lambda fields, _: {"sql_require_primary_key": fields.uint(1) != 0},
+    20: lambda fields, _: {"default_table_encryption": fields.uint(1) != 0},
+    131: _charset_collations,
+}
+"""Status variables that decide what the statement does."""
+
+_QUERY_CODES: Final[Mapping[int, Reader]] = {
+    2: _catalog,
+    6: _catalog_without_nul,
+    9: lambda fields, _: {"table_map_for_update": fields.uint(8)},
+    10: _master_data_written,
+    11: _invoker,
+    12: _updated_databases,
+    13: lambda fields, _: {"microseconds": fields.uint(3)},
+    17: lambda fields, _: {"ddl_xid": fields.uint(8)},
+    128: lambda fields, _: {"microseconds": fields.uint(3)},
+    129: lambda fields, _: {"ddl_xid": fields.uint(8)},
+    130: _gtid_flags,
+}
+"""Status variables about the statement itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A statement. BEGIN, COMMIT and the XA statements are such, too."""
+
+    database: str
+    """The session's default database; empty if it had none."""
+    sql: bytes
+    """In the character set of ``context.charset_client``."""
+    context: SessionContext
+    """Without the timestamp and the variables that other events carry: see ``session`` and ``with_variables``."""
+    thread_id: int = 0
+    exec_time: int = 0
+    """Seconds."""
+    error_code: int = 0
+    updated_databases: tuple[str, ...] | None = None
+    """MySQL: the databases that the statement reads or writes. None: not logged, or ``too_many_databases``."""
+    too_many_databases: bool = False
+    microseconds: int | None = None
+    invoker: tuple[str, str] | None = None
+    """User and host of the definer."""
+    table_map_for_update: int | None = None
+    ddl_xid: int | None = None
+    gtid_extra_flags: int | None = None
+    """MariaDB's ``flags_extra`` of the group's GTID: two-phase ALTER."""
+    start_seq_no: int | None = None
+    unknown_status: int | None = None
+    """A status variable that this version does not know; neither it nor any after it was read."""
+
+    @classmethod
+    def parse(cls, body: memoryview, log_format: FormatDescription = BARE_FORMAT) -> Query:
+        """Raises ValueError or struct.error for a body that contradicts itself."""
+        return _parse_query(body, log_format, EventType.QUERY, compressed=False)
+
+    @classmethod
+    def parse_compressed(cls, body: memoryview, log_format: FormatDescription = BARE_FORMAT) -> Query:
+        """MariaDB's QUERY_COMPRESSED: the statement alone is compressed."""
+        return _parse_query(body, log_format, EventType.QUERY_COMPRESSED, compressed=True)
+
+    def session(self, header: EventHeader) -> SessionContext:
+        """The session with the statement's time, and without a database if the statement needs none.
+
+        A CREATE DATABASE is logged with the database that it makes; only the flag tells that it is not to be entered.
+        """
+        timestamp = header.timestamp + (self.microseconds or 0) / 1_000_000
+        needs_none = header.flags & SUPPRESS_USE or self.database == ""
+        return replace(self.context, timestamp=timestamp, database=None if needs_none else self.database)
+
+
+class Duplicates(IntEnum):
+    """What LOAD DATA does with rows whose key exists."""
+
+    ERROR = 0
+    IGNORE = 1
+    REPLACE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ExecuteLoadQuery:
+    """LOAD DATA INFILE; its file came before, in BEGIN_LOAD_QUERY and APPEND_BLOCK events."""
+
+    query: Query
+    file_id: int
+    file_name_start: int
+    """Where in ``query.sql`` the part ``INFILE '...'`` to be replaced begins and ends."""
+    file_name_end: int
+    duplicates: Duplicates
+
+    @classmethod
+    def parse(cls, body: memoryview, log_format: FormatDescription = BARE_FORMAT) -> ExecuteLoadQuery:
+        """Raises ValueError or struct.error for a body that contradicts itself."""
+        query = _parse_query(body, log_format, EventType.EXECUTE_LOAD_QUERY, compressed=False)
+        file_id, start, end, duplicates = _EXECUTE_LOAD.unpack_from(body, _POST_HEADER.size)
+        if not start <= end <= len(query.sql):
+            raise ValueError(f"file name at {start}..{end} of a statement of {len(query.sql)} bytes")
+        return cls(query, file_id, start, end, Duplicates(duplicates))
+
+
+def statement(body: memoryview, post_header: int) -> memoryview:
+    """The statement of a QUERY's body and nothing else: cheap. Raises struct.error for a body that is too short."""
+    if post_header < _POST_HEADER.size:
+        return body[post_header + _OLD_POST_HEADER.unpack_from(body)[2] + 1 :]
+    _, _, database_length, _, status_length = _POST_HEADER.unpack_from(body)
+    return body[post_header + status_length + database_length + 1 :]
+
+
+def _parse_query(body: memoryview, log_format: FormatDescription, kind: EventType, *, compressed: bool) -> Query:
+    fields = Fields(body)
+    post_header = log_format.post_header_length(kind)
+    fixed = fields.take(post_header)
+    status_length = 0
+    if post_header < _POST_HEADER.size:
+        thread_id, exec_time, database_length, error_code = _OLD_POST_HEADER.unpack_from(fixed)
+    else:
+        thread_id, exec_time, database_length, error_code, status_length = _POST_HEADER.unpack_from(fixed)
+    context, about = _status_variables(Fields(fields.take(status_length)), log_format)
+    database = fields.text(database_length)
+    if fields.uint(1) != 0:
+        raise ValueError("no NUL behind the database")
+    sql = inflate(fields.rest()) if compressed else bytes(fields.rest())
+    session = SessionContext(
+        database=database if database != "" else None, thread_id=thread_id, error_code=error_code, **context
+    )
+    return Query(database, sql, session, thread_id, exec_time, error_code, **about)
+
+
+def _status_variables(fields: Fields, log_format: FormatDescription) -> tuple[Values, Values]:
+    context: Values = {}
+    about: Values = {}
+    while fields.left > 0:
+        code = fields.uint(1)
+        if (read := _CONTEXT_CODES.get(code)) is not None:
+            context |= read(fields, log_format)
+        elif (read := _QUERY_CODES.get(code)) is not None:
+            about |= read(fields, log_format)
+        else:
+            # its length is not known, so no later one can be found
+            about["unknown_status"] = code
+            break
+    return context, about

@@ -1,0 +1,403 @@
+"""TABLE_MAP: which table a ROWS event's table id means, and how long each of its columns is in a row image.
+
+Sources: MySQL ``libs/mysql/binlog/event/rows_event.h`` (Table_map_event), ``binary_log_funcs.cpp`` (calc_field_size),
+MariaDB ``sql/rpl_utility.cc``; the predicates of the optional metadata were compared with the information_schema of
+MySQL 9.7 and MariaDB 10.11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from binlane.errors import BinlogError, UnsupportedEventError
+
+TABLE_ID_AND_FLAGS: Final = 8
+"""Length of the post-header of TABLE_MAP and ROWS events: table id u48, flags u16."""
+UNSUPPORTED_RULE: Final = 255
+"""A length rule that cannot be followed: the log does not say how long the column is."""
+_MAX_DECIMAL_PRECISION: Final = 65
+_DIGITS_TO_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
+
+
+class ColumnType(IntEnum):
+    """``enum_field_types`` as TABLE_MAP holds them; 140 and 141 are MariaDB's, 242 and 245 MySQL's."""
+
+    DECIMAL = 0
+    TINY = 1
+    SHORT = 2
+    LONG = 3
+    FLOAT = 4
+    DOUBLE = 5
+    NULL = 6
+    TIMESTAMP = 7
+    LONGLONG = 8
+    INT24 = 9
+    DATE = 10
+    TIME = 11
+    DATETIME = 12
+    YEAR = 13
+    NEWDATE = 14
+    VARCHAR = 15
+    BIT = 16
+    TIMESTAMP2 = 17
+    DATETIME2 = 18
+    TIME2 = 19
+    BLOB_COMPRESSED = 140
+    VARCHAR_COMPRESSED = 141
+    VECTOR = 242
+    JSON = 245
+    NEWDECIMAL = 246
+    ENUM = 247
+    SET = 248
+    TINY_BLOB = 249
+    MEDIUM_BLOB = 250
+    LONG_BLOB = 251
+    BLOB = 252
+    VAR_STRING = 253
+    STRING = 254
+    GEOMETRY = 255
+
+
+_C = ColumnType
+_BLOBS: Final = frozenset({_C.TINY_BLOB, _C.MEDIUM_BLOB, _C.LONG_BLOB, _C.BLOB, _C.BLOB_COMPRESSED})
+_LENGTH_PREFIXED: Final = _BLOBS | {_C.GEOMETRY, _C.JSON, _C.VECTOR}
+"""Types whose metadata is the number of length bytes before the value."""
+_CHARACTER: Final = _BLOBS | {_C.STRING, _C.VAR_STRING, _C.VARCHAR, _C.VARCHAR_COMPRESSED}
+_INTEGERS: Final = frozenset({_C.TINY, _C.SHORT, _C.INT24, _C.LONG, _C.LONGLONG})
+_NUMERIC: Final = _INTEGERS | {_C.YEAR, _C.FLOAT, _C.DOUBLE, _C.DECIMAL, _C.NEWDECIMAL}
+_ENUM_OR_SET: Final = frozenset({_C.ENUM, _C.SET})
+
+_FIXED_LENGTH: Final[Mapping[int, int]] = {
+    _C.TINY: 1,
+    _C.SHORT: 2,
+    _C.LONG: 4,
+    _C.NULL: 0,
+    _C.TIMESTAMP: 4,
+    _C.LONGLONG: 8,
+    _C.INT24: 3,
+    _C.DATE: 3,
+    _C.TIME: 3,
+    _C.DATETIME: 8,
+    _C.YEAR: 1,
+    _C.NEWDATE: 3,
+}
+_FRACTIONAL_BASE: Final[Mapping[int, int]] = {_C.TIMESTAMP2: 4, _C.DATETIME2: 5, _C.TIME2: 3}
+"""Bytes without a fraction; each two digits of the fraction add one."""
+_FLOAT_LENGTH: Final[Mapping[int, int]] = {_C.FLOAT: 4, _C.DOUBLE: 8}
+
+_BIG_ENDIAN: Final = frozenset({_C.STRING, _C.VAR_STRING, _C.ENUM, _C.SET, _C.NEWDECIMAL})
+_METADATA_LENGTH: Final[Mapping[int, int]] = {
+    **dict.fromkeys((*_FIXED_LENGTH, _C.DECIMAL), 0),
+    **dict.fromkeys((*_FRACTIONAL_BASE, *_FLOAT_LENGTH, *_LENGTH_PREFIXED), 1),
+    **dict.fromkeys((*_BIG_ENDIAN, _C.BIT, _C.VARCHAR, _C.VARCHAR_COMPRESSED), 2),
+}
+
+LengthRule = tuple[int, int]
+"""(0, n): n bytes. (1..4, 0): that many little-endian length bytes, then the value. (UNSUPPORTED_RULE, column type)."""
+
+
+@dataclass(slots=True)
+class _Cursor:
+    """Reads on in ``data`` and never past its end."""
+
+    data: bytes
+    where: str
+    at: int = 0
+
+    def take(self, length: int) -> bytes:
+        end = self.at + length
+        if end > len(self.data):
+            raise BinlogError(
+                f"{self.where}TABLE_MAP: expected {length} bytes at byte {self.at} of {len(self.data)}; "
+                "the event is damaged"
+            )
+        taken = self.data[self.at : end]
+        self.at = end
+        return taken
+
+    def integer(self) -> int:
+        """A length-encoded integer: one byte up to 250, else 252, 253 or 254 before 2, 3 or 8 bytes."""
+        first = self.take(1)[0]
+        if first < 251:
+            return first
+        if first in (251, 255):
+            raise BinlogError(f"{self.where}TABLE_MAP: byte {self.at - 1}: {first} does not begin a length")
+        return int.from_bytes(self.take((2, 3, 8)[first - 252]), "little")
+
+    def string(self) -> bytes:
+        return self.take(self.integer())
+
+    def left(self) -> bool:
+        return self.at < len(self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalMetadata:
+    """What ``binlog_row_metadata`` adds. Tuples have one entry per column; ``None`` where the log does not say.
+
+    MINIMAL logs signs, collations and geometry types, FULL all of it; MariaDB's default, NO_LOG, nothing.
+    """
+
+    unsigned: tuple[bool | None, ...] | None = None
+    """None for columns that are not numbers."""
+    collations: tuple[int | None, ...] | None = None
+    """Collation ids of character, ENUM and SET columns."""
+    column_names: tuple[str, ...] | None = None
+    members: tuple[tuple[bytes, ...] | None, ...] | None = None
+    """Members of ENUM and SET columns, in order, in the column's character set."""
+    geometry_types: tuple[int | None, ...] | None = None
+    primary_key: tuple[tuple[int, int], ...] | None = None
+    """Column numbers from 0 in key order, each with its prefix length in characters; 0 for the whole column."""
+    visible: tuple[bool, ...] | None = None
+    vector_dimensions: tuple[int | None, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableMap:
+    """One TABLE_MAP event. It holds until the statement's last ROWS event, the one with STMT_END_F."""
+
+    table_id: int
+    flags: int
+    database: str
+    table: str
+    raw_database: bytes
+    raw_table: bytes
+    column_types: bytes
+    """One ``ColumnType`` a column, as logged: ENUM and SET are STRING here, see ``real_types``."""
+    metadata: tuple[int, ...]
+    """One integer a column; 0 for types without. Two-byte metadata is ``first << 8 | second`` for STRING, ENUM, SET and
+    NEWDECIMAL, little-endian for the others."""
+    null_bitmap: bytes
+    """One bit a column, lowest first: set if the column may be NULL."""
+    optional: OptionalMetadata
+
+    @classmethod
+    def parse(cls, body: memoryview, where: str = "") -> TableMap:
+        """Parse an event's body (after the header, without the checksum).
+
+        ``where`` begins every message. Raises BinlogError for damage and UnsupportedEventError for a column type whose
+        metadata this version cannot read (MySQL's TYPED_ARRAY among them: no server logs such a column).
+        """
+        cursor = _Cursor(bytes(body), where)
+        head = cursor.take(TABLE_ID_AND_FLAGS)
+        raw_database, raw_table = _name(cursor), _name(cursor)
+        width = cursor.integer()
+        types = cursor.take(width)
+        if not cursor.left():
+            raise UnsupportedEventError(
+                f"{where}TABLE_MAP: no column metadata: a log of MySQL 5.1.17 or older, whose rows cannot be measured"
+            )
+        metadata = _metadata(types, _Cursor(cursor.string(), where))
+        null_bitmap = cursor.take((width + 7) // 8)
+        return cls(
+            table_id=int.from_bytes(head[:6], "little"),
+            flags=int.from_bytes(head[6:], "little"),
+            database=_text(raw_database, where),
+            table=_text(raw_table, where),
+            raw_database=raw_database,
+            raw_table=raw_table,
+            column_types=types,
+            metadata=metadata,
+            null_bitmap=null_bitmap,
+            optional=_optional(cursor, _real_types(types, metadata)),
+        )
+
+    @property
+    def width(self) -> int:
+        """How many columns the table has."""
+        return len(self.column_types)
+
+    @property
+    def real_types(self) -> bytes:
+        """Column types with ENUM and SET told apart from STRING, whose metadata hides them."""
+        return _real_types(self.column_types, self.metadata)
+
+    @property
+    def json_columns(self) -> int:
+        """How many columns are JSON: a PARTIAL_UPDATE_ROWS image has one bit for each."""
+        return self.column_types.count(_C.JSON)
+
+    def column_length_spec(self, where: str = "") -> tuple[LengthRule, ...]:
+        """How to find each column's end in a row image; raises BinlogError for metadata that no server writes."""
+        return tuple(
+            _length_rule(code, meta, f"{where}TABLE_MAP: {self.database}.{self.table} column {number}: ")
+            for number, (code, meta) in enumerate(zip(self.column_types, self.metadata, strict=True), 1)
+        )
+
+
+def _name(cursor: _Cursor) -> bytes:
+    length = cursor.take(1)[0]
+    name = cursor.take(length)
+    if cursor.take(1) != b"\0":
+        raise BinlogError(f"{cursor.where}TABLE_MAP: byte {cursor.at - 1}: expected the 0 behind a name")
+    return name
+
+
+def _text(name: bytes, where: str) -> str:
+    try:
+        return name.decode()
+    except UnicodeDecodeError as exc:
+        raise BinlogError(f"{where}TABLE_MAP: name {name!r} is not UTF-8, as all servers write names") from exc
+
+
+def _metadata(types: bytes, cursor: _Cursor) -> tuple[int, ...]:
+    values = []
+    for number, code in enumerate(types, 1):
+        length = _METADATA_LENGTH.get(code)
+        if length is None:
+            raise UnsupportedEventError(
+                f"{cursor.where}TABLE_MAP: column {number} has type {code}, which this version does not know"
+            )
+        values.append(int.from_bytes(cursor.take(length), "big" if code in _BIG_ENDIAN else "little"))
+    if cursor.left():
+        raise BinlogError(
+            f"{cursor.where}TABLE_MAP: {len(cursor.data)} bytes of column metadata, expected {cursor.at}; "
+            "the event is damaged"
+        )
+    return tuple(values)
+
+
+def _real_types(types: bytes, metadata: tuple[int, ...]) -> bytes:
+    return bytes(
+        meta >> 8 if code == _C.STRING and meta >> 8 in _ENUM_OR_SET else code
+        for code, meta in zip(types, metadata, strict=True)
+    )
+
+
+def _length_rule(code: int, meta: int, where: str) -> LengthRule:
+    fixed = _FIXED_LENGTH.get(code)
+    if fixed is not None:
+        return 0, fixed
+    if code in (_C.VARCHAR, _C.VARCHAR_COMPRESSED):
+        return (2 if meta > 255 else 1), 0
+    if code in (_C.STRING, _C.ENUM, _C.SET):
+        return _string_rule(meta, where)
+    if code in _LENGTH_PREFIXED:
+        return _checked(meta in (1, 2, 3, 4), meta, where, "1 to 4 length bytes"), 0
+    if code == _C.NEWDECIMAL:
+        return 0, _decimal_length(meta >> 8, meta & 0xFF, where)
+    if code in _FRACTIONAL_BASE:
+        return 0, _FRACTIONAL_BASE[code] + (_checked(meta <= 6, meta, where, "0 to 6 fractional digits") + 1) // 2
+    if code in _FLOAT_LENGTH:
+        return 0, _checked(meta == _FLOAT_LENGTH[code], meta, where, f"{_FLOAT_LENGTH[code]} bytes")
+    if code == _C.BIT:
+        bits, whole = meta & 0xFF, meta >> 8
+        _checked(bits <= 7 and 0 < 8 * whole + bits <= 64, meta, where, "1 to 64 bits")
+        return 0, whole + (bits > 0)
+    # DECIMAL (of MySQL 4) logs no length and VAR_STRING one that the servers themselves do not read
+    return UNSUPPORTED_RULE, code
+
+
+def _checked(holds: bool, meta: int, where: str, expected: str) -> int:
+    if not holds:
+        raise BinlogError(f"{where}expected {expected}, metadata is {meta:#06x}; the event is damaged")
+    return meta
+
+
+def _string_rule(meta: int, where: str) -> LengthRule:
+    """The first byte is the real type; a CHAR over 255 bytes hides its length's bits 8 and 9, inverted, in it."""
+    real, low = meta >> 8, meta & 0xFF
+    if real in _ENUM_OR_SET:
+        _checked(1 <= low <= 8, meta, where, "1 to 8 bytes")
+        return 0, low
+    _checked(real | 0x30 == _C.STRING, meta, where, "the real type CHAR, ENUM or SET")
+    length = (((real & 0x30) ^ 0x30) << 4) + low
+    return (2 if length > 255 else 1), 0
+
+
+def _decimal_length(precision: int, scale: int, where: str) -> int:
+    holds = 0 < precision <= _MAX_DECIMAL_PRECISION and scale <= precision
+    _checked(holds, precision << 8 | scale, where, f"precision 1 to {_MAX_DECIMAL_PRECISION} and scale up to it")
+    return sum(4 * (digits // 9) + _DIGITS_TO_BYTES[digits % 9] for digits in (precision - scale, scale))
+
+
+# The optional metadata: a type byte, a length-encoded length, a value; one function a type, None for "skip".
+_Values = dict[str, tuple[object, ...]]
+
+
+def _bits(data: bytes) -> Iterator[bool]:
+    """Highest bit of each byte first, as only optional metadata has them."""
+    return (bool(byte >> (7 - shift) & 1) for byte in data for shift in range(8))
+
+
+def _spread(real: bytes, wanted: frozenset[ColumnType], values: Iterator[object]) -> tuple[object, ...]:
+    """One entry a column: the next value for a wanted type, None for the others."""
+    return tuple(next(values, None) if code in wanted else None for code in real)
+
+
+def _integers(cursor: _Cursor) -> Iterator[int]:
+    while cursor.left():
+        yield cursor.integer()
+
+
+def _strings(cursor: _Cursor) -> Iterator[bytes]:
+    while cursor.left():
+        yield cursor.string()
+
+
+def _member_lists(cursor: _Cursor) -> Iterator[tuple[bytes, ...]]:
+    while cursor.left():
+        yield tuple(cursor.string() for _ in range(cursor.integer()))
+
+
+def _default_collation(cursor: _Cursor, real: bytes, wanted: frozenset[ColumnType]) -> tuple[object, ...]:
+    """A default collation, then (number among the wanted columns, collation) for those that differ from it."""
+    default = cursor.integer()
+    numbers = list(_integers(cursor))
+    others = dict(zip(numbers[::2], numbers[1::2], strict=False))
+    wanted_columns = sum(code in wanted for code in real)
+    return _spread(real, wanted, iter([others.get(number, default) for number in range(wanted_columns)]))
+
+
+def _names(cursor: _Cursor, real: bytes) -> tuple[str, ...]:
+    names = tuple(_text(name, cursor.where) for name in _strings(cursor))
+    if len(names) != len(real):
+        raise BinlogError(f"{cursor.where}TABLE_MAP: {len(names)} column names for {len(real)} columns")
+    return names
+
+
+def _key_parts(cursor: _Cursor, prefixed: bool) -> tuple[tuple[int, int], ...]:
+    numbers = list(_integers(cursor))
+    if prefixed:
+        return tuple(zip(numbers[::2], numbers[1::2], strict=False))
+    return tuple((number, 0) for number in numbers)
+
+
+_CHARACTERS_ONLY: Final = frozenset(_CHARACTER)
+_FIELDS: Final[Mapping[int, tuple[str, Callable[[_Cursor, bytes], tuple[object, ...]]]]] = {
+    1: ("unsigned", lambda cursor, real: _spread(real, _NUMERIC, _bits(cursor.data))),
+    2: ("collations", lambda cursor, real: _default_collation(cursor, real, _CHARACTERS_ONLY)),
+    3: ("collations", lambda cursor, real: _spread(real, _CHARACTERS_ONLY, _integers(cursor))),
+    4: ("column_names", _names),
+    5: ("members", lambda cursor, real: _spread(real, frozenset({_C.SET}), _member_lists(cursor))),
+    6: ("members", lambda cursor, real: _spread(real, frozenset({_C.ENUM}), _member_lists(cursor))),
+    7: ("geometry_types", lambda cursor, real: _spread(real, frozenset({_C.GEOMETRY}), _integers(cursor))),
+    8: ("primary_key", lambda cursor, _: _key_parts(cursor, prefixed=False)),
+    9: ("primary_key", lambda cursor, _: _key_parts(cursor, prefixed=True)),
+    10: ("collations", lambda cursor, real: _default_collation(cursor, real, _ENUM_OR_SET)),
+    11: ("collations", lambda cursor, real: _spread(real, _ENUM_OR_SET, _integers(cursor))),
+    12: ("visible", lambda cursor, real: tuple(_bits(cursor.data))[: len(real)]),
+    13: ("vector_dimensions", lambda cursor, real: _spread(real, frozenset({_C.VECTOR}), _integers(cursor))),
+}
+
+
+def _merged(old: tuple[object, ...] | None, new: tuple[object, ...]) -> tuple[object, ...]:
+    """Two fields may fill one attribute: SET and ENUM members, collations of characters and of ENUM and SET."""
+    if old is None:
+        return new
+    return tuple(before if after is None else after for before, after in zip(old, new, strict=False))
+
+
+def _optional(cursor: _Cursor, real: bytes) -> OptionalMetadata:
+    found: _Values = {}
+    while cursor.left():
+        code = cursor.take(1)[0]
+        value = _Cursor(cursor.string(), cursor.where)
+        field = _FIELDS.get(code)
+        if field is not None:  # a newer server's field is skipped by its length
+            name, read = field
+            found[name] = _merged(found.get(name), read(value, real))
+    return OptionalMetadata(**found)  # type: ignore[arg-type]  # _FIELDS pairs each name with a reader of its type

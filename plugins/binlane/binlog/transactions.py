@@ -1,0 +1,155 @@
+"""Whole transactions of a log, and the words for where they begin and end.
+
+``Boundaries`` says of each event where it stands and builds nothing; ``transactions`` hands out whole transactions by
+the same rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from binlane.binlog.boundaries import Boundaries, Ending, Place
+from binlane.binlog.events import Query, XaPrepare, parse_body
+from binlane.binlog.gtids import Gtid, MariadbGtid, XaName
+from binlane.binlog.payload import unpack
+from binlane.binlog.reader import LogReader
+from binlane.binlog.wire import EventType, RawEvent, where
+from binlane.errors import BinlogError, TruncatedEventError
+
+__all__ = ["Boundaries", "Ending", "IncompleteTail", "Place", "Transaction", "transactions"]
+
+_T = EventType
+_GTID_TYPES: Final = frozenset({_T.GTID, _T.ANONYMOUS_GTID, _T.GTID_TAGGED, _T.MARIADB_GTID})
+_XA_ENDINGS: Final = frozenset({Ending.XA_PREPARE, Ending.XA_COMMIT, Ending.XA_ROLLBACK, Ending.ONE_PHASE})
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """What commits together."""
+
+    gtid: str
+    """MySQL ``uuid:n`` or ``uuid:tag:n``, MariaDB ``domain-server-sequence``; empty if it has none."""
+    start: int
+    """Offsets in the log: its first byte, and the first byte behind it."""
+    end: int
+    commit_time: float
+    """Seconds since the epoch. MySQL 8: of the commit; otherwise the time in its first event's header."""
+    group_flags: int
+    """Flags of its GTID event; 0 if it has none."""
+    events: tuple[RawEvent, ...]
+    """All of it, the GTID and the ending included; instead of TRANSACTION_PAYLOAD, the events inside it."""
+    ending: Ending
+    xa: XaName | None = None
+    """For the four XA endings, the name."""
+
+
+@dataclass(frozen=True, slots=True)
+class IncompleteTail:
+    """A log's end that is no whole transaction."""
+
+    offset: int
+    """Everything before it was read."""
+    reason: str
+    in_use: bool
+    """The server has not closed the file: more may come, or it crashed here."""
+
+
+def transactions(
+    reader: LogReader, on_incomplete: Callable[[IncompleteTail], None] | None = None
+) -> Iterator[Transaction]:
+    """Every whole transaction of the log, in order.
+
+    Where the log ends inside one, ``on_incomplete`` is called and the iterator ends; without it, TruncatedEventError is
+    raised. Either way everything before has been given out. Raises BinlogError for a damaged log.
+    """
+    boundaries = Boundaries(reader.format, reader.name)
+    collected: list[RawEvent] = []
+    reason = "the file ends inside a transaction"
+    try:
+        for event in reader.events():
+            place = boundaries.feed(event)
+            if place is Place.OUTSIDE:
+                continue
+            collected.append(event)
+            if place is Place.END:
+                yield _transaction(collected, boundaries, reader)
+                collected = []
+    except TruncatedEventError as exc:
+        reason = str(exc)
+    else:
+        if boundaries.open_since is None:
+            return
+    at = boundaries.open_since if boundaries.open_since is not None else reader.position
+    if on_incomplete is None:
+        raise TruncatedEventError(f"{where(reader.name, at)}incomplete tail: {reason}")
+    on_incomplete(IncompleteTail(at, reason, reader.in_use))
+
+
+def _transaction(collected: list[RawEvent], boundaries: Boundaries, reader: LogReader) -> Transaction:
+    first, last = collected[0], collected[-1]
+    ending = boundaries.ending
+    events = tuple(collected)
+    if last.header.type_code == _T.TRANSACTION_PAYLOAD:
+        inner, ending = _unpacked(last, reader)
+        events = (*collected[:-1], *inner)
+    assert ending is not None
+    identity = _identity(first, reader)
+    return Transaction(
+        gtid=identity.gtid,
+        start=first.offset,
+        end=last.offset + last.header.event_size,
+        commit_time=identity.commit_time,
+        group_flags=identity.flags,
+        events=events,
+        ending=ending,
+        xa=_xa_name(identity.xa, events, ending, reader),
+    )
+
+
+def _unpacked(event: RawEvent, reader: LogReader) -> tuple[tuple[RawEvent, ...], Ending]:
+    """The events inside a payload, which are one whole transaction by the same rules."""
+    boundaries = Boundaries(reader.format, reader.name)
+    inner: list[RawEvent] = []
+    for unpacked in unpack(event, reader.name):
+        if boundaries.ending is not None:
+            raise BinlogError(f"{where(reader.name, event.offset)}TRANSACTION_PAYLOAD: events behind its transaction")
+        if unpacked.header.type_code == _T.TRANSACTION_PAYLOAD:
+            raise BinlogError(f"{where(reader.name, event.offset)}TRANSACTION_PAYLOAD inside another one")
+        boundaries.feed(unpacked)
+        inner.append(unpacked)
+    if boundaries.ending is None:
+        raise BinlogError(f"{where(reader.name, event.offset)}TRANSACTION_PAYLOAD: its transaction does not end in it")
+    return tuple(inner), boundaries.ending
+
+
+class _Identity(NamedTuple):
+    gtid: str
+    flags: int
+    commit_time: float
+    xa: XaName | None = None
+
+
+def _identity(first: RawEvent, reader: LogReader) -> _Identity:
+    header = first.header
+    if header.type_code not in _GTID_TYPES:
+        return _Identity("", 0, float(header.timestamp))
+    gtid = parse_body(first, reader.format, reader.name)
+    if isinstance(gtid, MariadbGtid):
+        return _Identity(gtid.name(header.server_id), int(gtid.flags), float(header.timestamp), gtid.xa)
+    assert isinstance(gtid, Gtid)
+    committed = gtid.immediate_commit_timestamp
+    commit_time = float(header.timestamp) if committed is None else committed / 1_000_000
+    return _Identity("" if header.type_code == _T.ANONYMOUS_GTID else str(gtid), gtid.flags, commit_time)
+
+
+def _xa_name(
+    from_gtid: XaName | None, events: tuple[RawEvent, ...], ending: Ending, reader: LogReader
+) -> XaName | None:
+    if from_gtid is not None or ending not in _XA_ENDINGS:
+        return from_gtid
+    said = parse_body(events[-1], reader.format, reader.name)
+    if isinstance(said, XaPrepare):
+        return said.name
+    return XaName.of_statement(said.sql) if isinstance(said, Query) else None

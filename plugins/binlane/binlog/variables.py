@@ -1,0 +1,206 @@
+"""Events that set one variable for the statement after them: INTVAR, RAND, USER_VAR.
+
+Source: MySQL ``libs/mysql/binlog/event/statement_events.h``; MariaDB ``sql/log_event.cc`` (``Log_event_data_type``).
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+from binlane.binlog.collations import charset_name, collation_name
+from binlane.binlog.fields import Fields
+from binlane.errors import UnsupportedEventError
+from binlane.model import Flavor, SessionContext
+
+if TYPE_CHECKING:
+    from binlane.binlog.format_description import FormatDescription
+
+
+class IntvarKind(IntEnum):
+    """Which variable an INTVAR sets."""
+
+    LAST_INSERT_ID = 1
+    INSERT_ID = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Intvar:
+    """LAST_INSERT_ID() or the next AUTO_INCREMENT value of the statement that follows."""
+
+    kind: IntvarKind
+    value: int
+
+    @classmethod
+    def parse(cls, body: memoryview, _format: FormatDescription | None = None) -> Intvar:
+        """Raises struct.error or ValueError."""
+        kind, value = struct.unpack("<BQ", body)
+        return cls(IntvarKind(kind), value)
+
+
+@dataclass(frozen=True, slots=True)
+class Rand:
+    """The seeds of RAND() in the statement that follows."""
+
+    seed1: int
+    seed2: int
+
+    @classmethod
+    def parse(cls, body: memoryview, _format: FormatDescription | None = None) -> Rand:
+        """Raises struct.error."""
+        return cls(*struct.unpack("<QQ", body))
+
+
+class ValueType(IntEnum):
+    """The type of a user variable's value (``Item_result``)."""
+
+    STRING = 0
+    REAL = 1
+    INT = 2
+    ROW = 3
+    DECIMAL = 4
+
+
+@dataclass(frozen=True, slots=True)
+class UserVar:
+    """A user variable, as the statement that follows reads it."""
+
+    name: str
+    value: bytes | None
+    """None for NULL. INT and REAL: 8 bytes; DECIMAL: precision, scale and digits in the server's packed form."""
+    type: ValueType = ValueType.STRING
+    collation: int = 0
+    unsigned: bool = False
+    type_name: str = ""
+    """MariaDB: the type's name where ``type`` does not tell it, such as a geometry."""
+
+    @classmethod
+    def parse(cls, body: memoryview, _format: FormatDescription | None = None) -> UserVar:
+        """MySQL 5.1 and MariaDB, for strings, log no flags behind the value."""
+        fields = Fields(body)
+        name = fields.text(fields.uint(4))
+        if fields.uint(1) != 0:
+            return cls(name, None)
+        kind, collation = ValueType(fields.uint(1)), fields.uint(4)
+        value = bytes(fields.take(fields.uint(4)))
+        unsigned, type_name = False, ""
+        while fields.left > 0:
+            chunk = fields.uint(1)
+            if chunk == _TYPE_NAME:
+                type_name = fields.short_text()
+            elif chunk in (_SIGNED, _UNSIGNED):
+                unsigned = chunk == _UNSIGNED
+            else:
+                break
+        return cls(name, value, kind, collation, unsigned, type_name)
+
+    def sql_value(self, target: Flavor = Flavor.MYSQL) -> str:
+        """The value as SQL that ``target`` reads back to the same type and the same bytes.
+
+        Raises UnsupportedEventError for a value that cannot be written without a loss, ValueError for damaged ones.
+        """
+        if self.value is None:
+            return "NULL"
+        if self.type_name != "":
+            raise UnsupportedEventError(f"user variable {self.name!r}: its type {self.type_name!r} cannot be written")
+        if self.type is ValueType.STRING:
+            return _string(self.value, self.collation, self.name, target)
+        if self.type is ValueType.INT:
+            return _integer(int.from_bytes(_eight(self.value), "little", signed=not self.unsigned), self.unsigned)
+        if self.type is ValueType.REAL:
+            return _double(struct.unpack("<d", _eight(self.value))[0])
+        if self.type is ValueType.DECIMAL:
+            return _decimal(self.value)
+        raise UnsupportedEventError(f"user variable {self.name!r}: a row cannot be written as a value")
+
+
+_SIGNED: Final = 0
+_UNSIGNED: Final = 1
+_TYPE_NAME: Final = 2
+_MIN_BIGINT: Final = -(1 << 63)
+_MAX_PRECISION: Final = 65
+_DIGITS_PER_GROUP: Final = 9
+_GROUP_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
+"""Bytes that hold 0 to 9 decimal digits."""
+
+
+def with_variables(
+    context: SessionContext, variables: Iterable[Intvar | Rand | UserVar], target: Flavor
+) -> SessionContext:
+    """The context with what the variable events before a statement say."""
+    for event in variables:
+        if isinstance(event, Rand):
+            context = replace(context, rand_seeds=(event.seed1, event.seed2))
+        elif isinstance(event, UserVar):
+            pair = (event.name, event.sql_value(target))
+            context = replace(context, user_variables=(*context.user_variables, pair))
+        elif event.kind is IntvarKind.INSERT_ID:
+            context = replace(context, insert_id=event.value)
+        else:
+            context = replace(context, last_insert_id=event.value)
+    return context
+
+
+def _eight(value: bytes) -> bytes:
+    if len(value) != 8:
+        raise ValueError(f"a number of {len(value)} bytes, expected 8")
+    return value
+
+
+def _string(value: bytes, collation_id: int, name: str, target: Flavor) -> str:
+    collation = collation_name(collation_id, target)
+    if collation is None:
+        raise UnsupportedEventError(f"user variable {name!r}: collation {collation_id} has no name that is known here")
+    # X'...' is hexadecimal under every sql_mode, and no byte of it can be misread in another character set
+    literal = f"_{charset_name(collation)} X'{value.hex()}'"
+    # the character set has one collation only, whose name MariaDB takes for a keyword
+    return literal if collation == "binary" else f"{literal} COLLATE {collation}"
+
+
+def _integer(number: int, unsigned: bool) -> str:
+    if unsigned:
+        return f"CAST({number} AS UNSIGNED)"
+    # the literal without its sign would not fit a signed integer
+    return f"CAST({number} AS SIGNED)" if number == _MIN_BIGINT else str(number)
+
+
+def _double(number: float) -> str:
+    if not math.isfinite(number):
+        raise ValueError(f"{number} is not a number that a server can hold")
+    text = repr(number)
+    # without an exponent it would be a DECIMAL
+    return text if "e" in text else f"{text}e0"
+
+
+def _decimal(value: bytes) -> str:
+    if len(value) < 2:
+        raise ValueError("a DECIMAL without precision and scale")
+    precision, scale = value[0], value[1]
+    if not scale <= precision or precision == 0:
+        raise ValueError(f"DECIMAL({precision},{scale})")
+    whole, whole_rest = divmod(precision - scale, _DIGITS_PER_GROUP)
+    part, part_rest = divmod(scale, _DIGITS_PER_GROUP)
+    lengths = [*([whole_rest] if whole_rest else []), *[_DIGITS_PER_GROUP] * (whole + part)]
+    lengths += [part_rest] if part_rest else []
+    if len(value) != 2 + sum(_GROUP_BYTES[digits] for digits in lengths):
+        raise ValueError(f"DECIMAL({precision},{scale}) in {len(value) - 2} bytes")
+    packed = bytearray(value[2:])
+    negative = not packed[0] & 0x80
+    packed[0] ^= 0x80
+    if negative:
+        packed = bytearray(byte ^ 0xFF for byte in packed)
+    digits = ""
+    at = 0
+    for length in lengths:
+        size = _GROUP_BYTES[length]
+        digits += f"{int.from_bytes(packed[at : at + size], 'big'):0{length}d}"
+        at += size
+    sign = "-" if negative else ""
+    integer = digits[: precision - scale].lstrip("0") or "0"
+    if scale > 0:
+        return f"{sign}{integer}.{digits[precision - scale :]}"
+    return f"CAST({sign}{integer} AS DECIMAL({min(precision, _MAX_PRECISION)},0))"

@@ -1,0 +1,115 @@
+"""``binlane``: the same steps as the DAG's, without Airflow. Exit codes: 0 done, 1 failed, 2 bad input or configuration."""
+
+from __future__ import annotations
+
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from binlane.errors import BinlaneError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    help="Rolls MySQL and MariaDB binary logs forward onto another server: in parallel, in windows, exactly once.",
+)
+out = Console()
+err = Console(stderr=True)
+
+ChannelName = Annotated[
+    str, typer.Argument(help="A channel: the name of a file in the channels folder, without .toml.")
+]
+ChannelFolder = Annotated[
+    Path, typer.Option("--channels", help="Folder of the channel files.", envvar="BINLANE_CHANNELS")
+]
+DEFAULT_CHANNELS = Path("dags/channels")
+Until = Annotated[str | None, typer.Option(help='Where the window ends: "now", a time or a GTID. Default: now.')]
+Lanes = Annotated[int | None, typer.Option(min=1, max=256, help="Parallel lanes, instead of the channel's.")]
+BlockSize = Annotated[int | None, typer.Option(min=1, help="Source transactions a block, instead of the channel's.")]
+EngineName = Annotated[str, typer.Option(help="What runs the filter job: local (processes) or spark (spark-submit).")]
+
+
+@app.command()
+def init(
+    channel: ChannelName,
+    start: Annotated[
+        str,
+        typer.Option(
+            "--start", help='Where the first window begins: "oldest", "now", FILE:OFFSET or a GTID set (of the backup).'
+        ),
+    ] = "oldest",
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """Create the state tables on the target and the channel in them. Again: a no-op."""
+    from binlane.orchestration import commands
+
+    out.print(commands.init(channel, channels, start))
+
+
+@app.command()
+def inspect(
+    files: Annotated[list[Path], typer.Argument(help="Binlog files; .gz and .zst are read, too.")],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+) -> None:
+    """Show a line a transaction: seqno, place, GTID, time, databases, statements, rows."""
+    from binlane.orchestration.inspection import inspect_files
+
+    inspect_files(files, as_json=as_json, out=out)
+
+
+@app.command()
+def plan(
+    channel: ChannelName,
+    until: Until = None,
+    lanes: Lanes = None,
+    block_size: BlockSize = None,
+    engine: EngineName = "local",
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """Show what the next window would write, by whom and in what order. Nothing is written to the target."""
+    from binlane.orchestration import commands
+
+    out.print(commands.plan(commands.Call(channel, channels, until, lanes, block_size, engine)))
+
+
+@app.command()
+def run(
+    channel: ChannelName,
+    until: Until = None,
+    lanes: Lanes = None,
+    block_size: BlockSize = None,
+    engine: EngineName = "local",
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """Apply one window: the unfinished one if there is one, else the log from the watermark to --until."""
+    from binlane.orchestration import commands
+
+    out.print(commands.run(commands.Call(channel, channels, until, lanes, block_size, engine), out))
+
+
+@app.command()
+def status(channel: ChannelName, channels: ChannelFolder = DEFAULT_CHANNELS) -> None:
+    """Show the watermark, the open window, each lane's position and the last errors."""
+    from binlane.orchestration import commands
+
+    out.print(commands.status(channel, channels))
+
+
+@app.command()
+def version() -> None:
+    """Show the version."""
+    out.print(f"binlane {metadata.version('binlane')}")
+
+
+def main() -> None:
+    """Entry point: errors become one message and an exit code."""
+    try:
+        app()
+    except BinlaneError as exc:
+        err.print(f"[bold red]{type(exc).__name__}[/]: ", end="")
+        err.print(str(exc), markup=False, highlight=False)
+        sys.exit(exc.exit_code)

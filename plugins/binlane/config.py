@@ -1,0 +1,318 @@
+"""A channel's file: ``dags/channels/<channel>.toml``, typed, validated, every key documented here.
+
+The attribute docstrings below are the reference; docs/configuration.md is checked against them by a test.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from zoneinfo import ZoneInfo
+
+from binlane.errors import ConfigError
+from binlane.toml_node import Node
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+MAX_LANES: Final = 256
+MAX_BLOCK_TRANSACTIONS: Final = 1_000_000
+ASSIGNERS: Final = ("database",)
+CONSISTENCY: Final = ("eventual", "any_time", "epoch")
+WORK_VARIABLE: Final = "BINLANE_WORK"
+"""Where the work folders of all channels are, unless a channel's file says so itself."""
+
+_CHANNEL_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_CRON_FIELD: Final = re.compile(r"[0-9A-Za-z*,/#?-]+")
+_CRON_PRESETS: Final = ("@hourly", "@daily", "@weekly", "@monthly", "@yearly")
+_MIB: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SourceConfig:
+    """``[source]``: exactly one of ``connection`` and ``archive``."""
+
+    connection: str | None
+    """Airflow connection of the live source server, read by the replication protocol."""
+    archive: str | None
+    """fsspec URI (or folder) of binlog files, plain, .gz or .zst, with or without an index file."""
+    server_id: int
+    """Server id that extraction registers with, used by no replica; default: derived from the channel's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetConfig:
+    """``[target]``: the server that the channel writes to."""
+
+    connection: str
+    """Airflow connection of the target server."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowConfig:
+    """``[window]``: when a window ends and a run starts."""
+
+    schedule: str | None
+    """Cron expression of the windows' ends; default: every full hour; "none" for runs by hand only."""
+    timezone: str
+    """IANA time zone of ``schedule``; default UTC."""
+    start_date: dt.date
+    """First day that has windows; default 2026-01-01. `airflow backfill create` reaches back to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LanesConfig:
+    """``[lanes]``: what may run side by side."""
+
+    count: int
+    """Parallel lanes, 1..256, default 4; one more, the serialized lane, is always there."""
+    shard_list: str
+    """Path of the shard list in the project; default shard_list/<channel>.list; all by hash if it is absent."""
+    assigner: str
+    """What a shard is; "database" (default): the database that a transaction writes."""
+    consistency: str
+    """"eventual" (default): lanes meet at barriers and at the window's end; "any_time": the source's order, one lane;
+    "epoch": lanes meet every ``epoch_seconds`` of source time."""
+    epoch_seconds: int
+    """Seconds of source time between the meetings of "epoch"; default 60."""
+    fold_gap: int
+    """Barriers with at most this many transactions between them are applied as one serial stretch; default 16."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlocksConfig:
+    """``[blocks]``: how much one target transaction takes."""
+
+    transactions: int
+    """Source transactions a block, at most; default 200."""
+    bytes: int
+    """Payload bytes a block, at most (one larger source transaction still is one block); default 8 MiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentsConfig:
+    """``[segments]``: how a window is cut for the filter job."""
+
+    bytes: int
+    """A segment is closed at the first transaction end at or past this many bytes; default 64 MiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyConfig:
+    """``[apply]``: how lanes write, wait and try again."""
+
+    barrier_timeout: int
+    """Seconds that a lane waits at one barrier before its task fails and is tried again; default 3600."""
+    lease_seconds: int
+    """Seconds without heartbeat and progress after which a lane's holder is taken for dead; default 60."""
+    retries: int
+    """Times a block is tried again after a transient error of the target, with backoff; default 10."""
+    task_retries: int
+    """Times Airflow starts an apply task again, at least 4 (a restarted worker eats a try); default 5."""
+    lock_wait_timeout: int
+    """Seconds a block waits for a metadata or row lock on the target; default 30."""
+    allow_nontransactional: bool
+    """Write to tables of engines without transactions (MyISAM): a crash can apply rows twice; default false."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkConfig:
+    """``[work]``: where a window's segments, plan and blocks are."""
+
+    uri: str
+    """fsspec URI (or folder) of the work folders; default: $BINLANE_WORK, else .binlane/work in the project."""
+    keep_windows: int
+    """Finished windows whose work folders are kept; older ones are removed; default 24."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkConfig:
+    """``[spark]``: how the filter job is submitted."""
+
+    connection: str
+    """Airflow connection of the Spark master; default spark_default."""
+    conf: Mapping[str, str]
+    """``[spark.conf]``: Spark properties, handed to spark-submit as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelConfig:
+    """One channel: one source, one target, one shard list, one watermark."""
+
+    name: str
+    """The file's name without .toml: the channel's name on the target, so renaming the file is a new channel."""
+    file: str
+    """Where this was read from; for messages."""
+    root: Path
+    """The project's folder: relative paths are relative to it."""
+    owner: str
+    """Owner of the DAG; default binlane."""
+    tags: tuple[str, ...]
+    """Tags of the DAG, besides "binlane"."""
+    description: str
+    """One line in the list of DAGs."""
+    source: SourceConfig
+    target: TargetConfig
+    window: WindowConfig
+    lanes: LanesConfig
+    blocks: BlocksConfig
+    segments: SegmentsConfig
+    apply: ApplyConfig
+    work: WorkConfig
+    spark: SparkConfig
+
+    @property
+    def shard_list_file(self) -> Path:
+        """The shard list's file; it need not exist."""
+        return self.root / self.lanes.shard_list
+
+
+def channel_files(folder: Path) -> tuple[Path, ...]:
+    """The channel files of a folder, by name."""
+    return tuple(sorted(folder.glob("*.toml")))
+
+
+def find_channel(name: str, folder: Path) -> Path:
+    """The file of the channel ``name``; raises ConfigError that lists the known ones."""
+    file = folder / f"{name}.toml"
+    if not file.is_file():
+        known = ", ".join(each.stem for each in channel_files(folder))
+        raise ConfigError(
+            f"{folder}: no channel {name!r}; known: {known or 'none: write one, see docs/configuration.md'}"
+        )
+    return file
+
+
+def load_channel(file: Path, environment: Mapping[str, str] | None = None) -> ChannelConfig:
+    """Read and validate one channel file of ``<project>/dags/channels``; raises ConfigError."""
+    file = file.absolute()
+    if _CHANNEL_NAME.fullmatch(file.stem) is None:
+        raise ConfigError(
+            f"{file}: the file's name is the channel's: expected up to 64 letters, digits, - and _, got {file.stem!r}"
+        )
+    return _channel(Node.read(file), file, os.environ if environment is None else environment)
+
+
+def _channel(node: Node, file: Path, environment: Mapping[str, str]) -> ChannelConfig:
+    tables = ("source", "target", "window", "lanes", "blocks", "segments", "apply", "work", "spark")
+    node.only("owner", "tags", "description", *tables)
+    name, root = file.stem, file.parent.parent.parent
+    return ChannelConfig(
+        name=name,
+        file=node.file,
+        root=root,
+        owner=node.text("owner", "binlane"),
+        tags=node.texts("tags"),
+        description=node.text("description", f"Rolls the channel {name} forward"),
+        source=_source(node.table("source"), name),
+        target=_target(node.table("target")),
+        window=_window(node.table("window")),
+        lanes=_lanes(node.table("lanes"), name),
+        blocks=_blocks(node.table("blocks")),
+        segments=_segments(node.table("segments")),
+        apply=_apply(node.table("apply")),
+        work=_work(node.table("work"), root, environment),
+        spark=_spark(node.table("spark")),
+    )
+
+
+def _source(node: Node, channel: str) -> SourceConfig:
+    node.only("connection", "archive", "server_id")
+    connection, archive = node.optional_text("connection"), node.optional_text("archive")
+    if (connection is None) == (archive is None):
+        raise ConfigError(f"{node.file}: {node.path}: expected either connection or archive, got {_which(node)}")
+    # high numbers, so that it is unlike the small ids that people give to servers; stable, so that it is seen again
+    derived = 0x8000_0000 | zlib.crc32(f"binlane:{channel}".encode())
+    return SourceConfig(connection, archive, node.integer("server_id", 1, 0xFFFF_FFFF, derived))
+
+
+def _which(node: Node) -> str:
+    return " and ".join(key for key in ("connection", "archive") if key in node.value) or "neither"
+
+
+def _target(node: Node) -> TargetConfig:
+    node.only("connection")
+    return TargetConfig(node.text("connection"))
+
+
+def _window(node: Node) -> WindowConfig:
+    node.only("schedule", "timezone", "start_date")
+    schedule = node.text("schedule", "0 * * * *")
+    parts = schedule.split()
+    is_cron = len(parts) == 5 and all(_CRON_FIELD.fullmatch(part) for part in parts)
+    if schedule != "none" and schedule not in _CRON_PRESETS and not is_cron:
+        node.wrong("schedule", f'a cron expression of five fields, {", ".join(_CRON_PRESETS)} or "none"')
+    timezone = node.text("timezone", "UTC")
+    try:
+        ZoneInfo(timezone)
+    except (KeyError, ValueError, OSError):
+        node.wrong("timezone", "the name of a time zone such as UTC or Europe/Berlin")
+    start_date = node.day("start_date", dt.date(2026, 1, 1))
+    return WindowConfig(None if schedule == "none" else schedule, timezone, start_date)
+
+
+def _lanes(node: Node, channel: str) -> LanesConfig:
+    node.only("count", "shard_list", "assigner", "consistency", "epoch_seconds", "fold_gap")
+    consistency = node.choice("consistency", CONSISTENCY, "eventual")
+    if "epoch_seconds" in node.value and consistency != "epoch":
+        raise ConfigError(
+            f'{node.file}: {node.at("epoch_seconds")}: expected only with consistency = "epoch", got {consistency!r}'
+        )
+    return LanesConfig(
+        count=node.integer("count", 1, MAX_LANES, 4),
+        shard_list=node.text("shard_list", f"shard_list/{channel}.list"),
+        assigner=node.choice("assigner", ASSIGNERS, "database"),
+        consistency=consistency,
+        epoch_seconds=node.integer("epoch_seconds", 1, 86_400, 60),
+        fold_gap=node.integer("fold_gap", 0, 1_000_000, 16),
+    )
+
+
+def _blocks(node: Node) -> BlocksConfig:
+    node.only("transactions", "bytes")
+    return BlocksConfig(
+        transactions=node.integer("transactions", 1, MAX_BLOCK_TRANSACTIONS, 200),
+        bytes=node.integer("bytes", 64 << 10, 512 * _MIB, 8 * _MIB),
+    )
+
+
+def _segments(node: Node) -> SegmentsConfig:
+    node.only("bytes")
+    return SegmentsConfig(node.integer("bytes", 64 << 10, 4096 * _MIB, 64 * _MIB))
+
+
+def _apply(node: Node) -> ApplyConfig:
+    node.only(
+        "barrier_timeout", "lease_seconds", "retries", "task_retries", "lock_wait_timeout", "allow_nontransactional"
+    )
+    return ApplyConfig(
+        barrier_timeout=node.integer("barrier_timeout", 1, 7 * 86_400, 3600),
+        lease_seconds=node.integer("lease_seconds", 5, 86_400, 60),
+        retries=node.integer("retries", 0, 1000, 10),
+        task_retries=node.integer("task_retries", 4, 100, 5),
+        lock_wait_timeout=node.integer("lock_wait_timeout", 1, 86_400, 30),
+        allow_nontransactional=node.boolean("allow_nontransactional", default=False),
+    )
+
+
+def _work(node: Node, root: Path, environment: Mapping[str, str]) -> WorkConfig:
+    node.only("uri", "keep_windows")
+    uri = node.text("uri", environment.get(WORK_VARIABLE) or ".binlane/work")
+    return WorkConfig(
+        uri=uri if "://" in uri else str(root / uri),
+        keep_windows=node.integer("keep_windows", 1, 1_000_000, 24),
+    )
+
+
+def _spark(node: Node) -> SparkConfig:
+    node.only("connection", "conf")
+    conf = node.table("conf")
+    return SparkConfig(
+        connection=node.text("connection", "spark_default"),
+        conf={key: conf.text(key) for key in conf.value},
+    )

@@ -1,0 +1,80 @@
+"""Before the first write of a window: does the target fit the plan, and its tables the source's?"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Final
+
+from binlane.apply.precheck import Finding, Needs, check_tables, check_target, findings_of, raise_if_fatal
+from binlane.binlog.table_map import TableMap
+from binlane.config import ChannelConfig
+from binlane.connections import Endpoints
+from binlane.model import Flavor, TableKey
+from binlane.plan.schema import Schema
+from binlane.plan.schema_compare import Severity
+from binlane.plan.schema_wire import compare_table_map
+from binlane.plan.tally import ROWS_ONLY
+from binlane.plan.window_plan import WindowPlan
+from binlane.shards.facts import StatementKind
+from binlane.state.catalog import read_schema, tables_altered_since
+from binlane.state.engines import engine_of
+from binlane.work.filter_job import Inputs
+
+log = logging.getLogger(__name__)
+
+_TABLE_ID: Final = bytes(6)
+
+
+def check_window(channel: ChannelConfig, endpoints: Endpoints, plan: WindowPlan, inputs: Inputs) -> None:
+    """Raises PrecheckError with everything that stands in the way; nothing has been written then."""
+    with engine_of(endpoints.target).connect() as connection:
+        target = read_schema(connection)
+        findings = [*check_target(connection, needs=_needs(channel, plan, inputs))]
+    source, altered = _source_schema(endpoints, plan)
+    findings += check_tables(
+        source,
+        target,
+        plan.tables,
+        created=plan.altered,
+        altered=plan.altered | altered,
+        complete_images=set(plan.kinds) <= {ROWS_ONLY},
+        allow_non_transactional=channel.apply.allow_nontransactional,
+    )
+    findings += _logged_tables(plan, inputs.manifest.segments[0].flavor, target)
+    for finding in findings:
+        if finding.severity is not Severity.FATAL:
+            log.info("precheck: %s", finding)
+    raise_if_fatal(findings)
+
+
+def _needs(channel: ChannelConfig, plan: WindowPlan, inputs: Inputs) -> Needs:
+    statements = {StatementKind(kind) for kind in plan.kinds if kind != ROWS_ONLY}
+    return Needs(
+        databases=frozenset(key.database for key in plan.tables),
+        statements=bool(statements - {StatementKind.DDL, StatementKind.GLOBAL}),
+        ddl=StatementKind.DDL in statements,
+        accounts=StatementKind.GLOBAL in statements,
+        time_zones=plan.time_zones,
+        biggest_item=inputs.settings.payload_bytes,
+        connections=3 * (plan.lanes + 1),
+    )
+
+
+def _source_schema(endpoints: Endpoints, plan: WindowPlan) -> tuple[Schema | None, frozenset[TableKey]]:
+    """The source's schema as it is now, and the tables that were altered after the window: theirs is not the window's."""
+    if endpoints.source is None:
+        return None, frozenset()
+    with engine_of(endpoints.source).connect() as connection:
+        return read_schema(connection), tables_altered_since(connection, plan.end_time)
+
+
+def _logged_tables(plan: WindowPlan, source: Flavor, target: Schema) -> Iterator[Finding]:
+    """What the log itself says of its tables, against the target's. A table that the window alters is judged by neither."""
+    for key, bodies in plan.table_maps.items():
+        table = target.table(key)
+        if table is None or key in plan.altered:
+            continue
+        for body in bodies:
+            logged = TableMap.parse(memoryview(_TABLE_ID + bytes.fromhex(body)))
+            yield from findings_of(compare_table_map(logged, source, table))

@@ -1,0 +1,183 @@
+"""What the command line's commands do: the steps of a window without Airflow, lanes as processes of this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from binlane.config import ChannelConfig, find_channel, load_channel
+from binlane.connections import Endpoints, environment_resolver, resolve_endpoints
+from binlane.errors import ConfigError, PlanError
+from binlane.orchestration import report, steps
+from binlane.orchestration.request import NOW, WindowRequest
+from binlane.plan.window_plan import WindowPlan
+from binlane.source.begin import begin
+from binlane.state import tables
+from binlane.state.engines import engine_of
+from binlane.state.journal import ChannelStatus, read_status
+from binlane.state.windows import Watermark, create_channel
+from binlane.work.files import WorkFolder
+from binlane.work.filter_job import Engine, LocalProcesses, read_inputs, run_filter
+
+_MOST_PROCESSES: Final = 16
+_POLL_SECONDS: Final = 0.5
+LOCAL, SPARK = "local", "spark"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What ``plan`` and ``run`` were called with."""
+
+    channel: str
+    folder: Path
+    until: str | None
+    lanes: int | None
+    block_size: int | None
+    engine: str
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError for an engine that does not exist."""
+        if self.engine not in (LOCAL, SPARK):
+            raise ConfigError(f"--engine: expected {LOCAL} or {SPARK}, got {self.engine!r}")
+
+    def request(self, *, dry_run: bool = False) -> WindowRequest:
+        """The request for ``steps.extract``."""
+        return WindowRequest(self.until or NOW, None, dry_run, self.lanes, self.block_size)
+
+
+def init(name: str, folder: Path, start: str) -> str:
+    """Create state tables and channel. A channel that is there stays as it is; says where it stands."""
+    channel, endpoints = _load(name, folder)
+    engine = engine_of(endpoints.target)
+    tables.create(engine)
+    found = begin(steps.source_of(channel, endpoints), start)
+    mark = Watermark(found.seqno, found.position, found.gtid_set, found.time, found.fingerprint)
+    state = create_channel(engine, channel.name, found.identity, mark)
+    return f"channel {name}: watermark at seqno {state.watermark.seqno:,}, {state.watermark.source} of {state.source_identity}"
+
+
+def plan(call: Call) -> RenderableType:
+    """The plan of the next window; the target's data and state stay as they are, and so does the work directory."""
+    channel, endpoints = _load(call.channel, call.folder)
+    window = steps.extract(channel, endpoints, call.request(dry_run=True))
+    if window["work"] is None:
+        return f"channel {call.channel}: nothing to apply, the watermark is at seqno {window['watermark']:,}"
+    work = WorkFolder(window["work"])
+    try:
+        return report.plan_view(_filtered(channel, call.engine, work))
+    finally:
+        work.remove()
+
+
+def run(call: Call, console: Console) -> RenderableType:
+    """Apply one window, and say what happened."""
+    channel, endpoints = _load(call.channel, call.folder)
+    seconds: dict[str, float] = {}
+    with _timed(seconds, "extract", console):
+        window = steps.extract(channel, endpoints, call.request())
+    if window["work"] is None:
+        return f"channel {call.channel}: nothing to apply, the watermark is at seqno {window['watermark']:,}"
+    if window["plan"] is None:
+        with _timed(seconds, "filter", console):
+            _filtered(channel, call.engine, WorkFolder(window["work"]))
+    with _timed(seconds, "check", console):
+        adopted = steps.adopt_plan(channel, endpoints, window["work"])
+    with _timed(seconds, "apply", console):
+        _apply(call, adopted["plan"], len(adopted["lanes"]), endpoints, console)
+    with _timed(seconds, "advance", console):
+        done = steps.advance(channel, endpoints, adopted["plan"])
+    times = ", ".join(f"{step} {spent:.1f} s" for step, spent in seconds.items())
+    return f"{done['note']}\n{times}"
+
+
+def status(name: str, folder: Path) -> RenderableType:
+    """Watermark, lanes and errors, from the target alone."""
+    _, endpoints = _load(name, folder)
+    return report.status_view(_status(endpoints, name), time.time())
+
+
+def _status(endpoints: Endpoints, name: str) -> ChannelStatus:
+    return read_status(engine_of(endpoints.target), name)
+
+
+def _load(name: str, folder: Path) -> tuple[ChannelConfig, Endpoints]:
+    channel = load_channel(find_channel(name, folder))
+    return channel, resolve_endpoints(channel, environment_resolver())
+
+
+def _filtered(channel: ChannelConfig, engine: str, work: WorkFolder) -> WindowPlan:
+    if engine == LOCAL:
+        return run_filter(work, _local())
+    _submit(channel, work)
+    return steps.read_plan(work.child(read_inputs(work).key).uri)
+
+
+def _local() -> Engine:
+    return LocalProcesses(os.cpu_count() or 1)
+
+
+def _submit(channel: ChannelConfig, work: WorkFolder) -> None:
+    """Run the Spark job here, as the DAG's task does on the cluster."""
+    script = channel.root / "spark_jobs" / "event_metadata_filter.py"
+    properties = [part for key, value in channel.spark.conf.items() for part in ("--conf", f"{key}={value}")]
+    command = ["spark-submit", *properties, str(script), "--work", work.uri]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise PlanError(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr[-4000:]}")
+
+
+def _apply(call: Call, plan_uri: str, lanes: int, endpoints: Endpoints, console: Console) -> None:
+    """Every lane a process. With fewer processes than lanes a waiting lane moves the others: lanes are leases."""
+    workers = min(lanes, _MOST_PROCESSES)
+    with ProcessPoolExecutor(workers, mp_context=get_context("forkserver")) as pool:
+        running = [pool.submit(apply_lane, call.channel, call.folder, plan_uri, lane) for lane in range(lanes)]
+        _show(running, plan_uri, endpoints, console)
+        for future in running:
+            future.result()
+
+
+def apply_lane(name: str, folder: Path, plan_uri: str, lane: int) -> None:
+    """One lane, in a process of its own."""
+    channel, endpoints = _load(name, folder)
+    steps.apply_lane(channel, endpoints, plan_uri, lane)
+
+
+def _show(running: list[Future[None]], plan_uri: str, endpoints: Endpoints, console: Console) -> None:
+    """A bar a lane, until all have ended."""
+    planned = steps.read_plan(plan_uri)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        bars = {
+            lane: progress.add_task(
+                report.lane_name(planned, lane), total=sum(file.transactions for file in planned.files[lane])
+            )
+            for lane in planned.all_lanes
+        }
+        while not all(future.done() for future in running):
+            for position in _status(endpoints, planned.channel).positions:
+                progress.update(bars[position.lane], completed=position.transactions)
+            time.sleep(_POLL_SECONDS)
+
+
+class _timed:  # noqa: N801 -- reads as a statement
+    """Adds the seconds of a step, and names it while it runs."""
+
+    def __init__(self, seconds: dict[str, float], step: str, console: Console) -> None:
+        self._seconds, self._step, self._console = seconds, step, console
+
+    def __enter__(self) -> None:
+        self._start = time.monotonic()
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._seconds[self._step] = time.monotonic() - self._start
+        if kind is None:
+            self._console.print(f"[green]✓[/] {self._step} [dim]{self._seconds[self._step]:.1f} s[/]")

@@ -1,0 +1,287 @@
+"""One DAG a channel. All that knows Airflow is here; what the tasks do is in ``steps``, which knows nothing of it.
+
+Whatever loads drivers, Parquet or parsers is imported inside the tasks: a DAG file is parsed for every task process.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.standard.operators.python import PythonOperator, ShortCircuitOperator
+from airflow.sdk import DAG, BaseHook, CronDataIntervalTimetable, Param, XComArg, get_current_context
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from binlane.config import MAX_BLOCK_TRANSACTIONS, MAX_LANES, channel_files, load_channel
+from binlane.connections import Endpoints, endpoint, resolve_endpoints
+from binlane.errors import BinlaneError, ConfigError
+from binlane.orchestration.dag_shape import Kind, Step, describe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from airflow.sdk import Context
+    from airflow.sdk.bases.operator import BaseOperator
+    from airflow.sdk.definitions.mappedoperator import MappedOperator
+
+    from binlane.config import ChannelConfig
+    from binlane.connections import Endpoint
+    from binlane.orchestration.request import WindowRequest
+
+    Node = BaseOperator | MappedOperator
+    Nodes = Mapping[Kind, Node]
+
+log = logging.getLogger(__name__)
+
+WINDOW_KEY: Final = "window"
+"""XCom key of extract_segments: its whole answer, for a skipped window too."""
+PLAN_KEY: Final = "plan"
+"""XCom key of adopt_plan: the plan's URI."""
+_BY_HAND: Final = "manual"
+
+
+def dag_id(channel: str) -> str:
+    """The DAG's id of a channel."""
+    return f"replicate_{channel}"
+
+
+def build_dags(folder: Path) -> dict[str, DAG]:
+    """A DAG for every channel file of ``folder``, by id. A wrong file becomes an import error and harms no other."""
+    dags = {}
+    for file in channel_files(folder):
+        try:
+            dags[dag_id(file.stem)] = build_dag(load_channel(file))
+        except ConfigError as exc:
+            dags[dag_id(file.stem)] = BrokenChannel(file.stem, exc)
+    return dags
+
+
+class BrokenChannel(DAG):
+    """Stands for a channel whose file is wrong. Airflow validates DAGs one by one: the others of the file stay."""
+
+    def __init__(self, channel: str, error: ConfigError) -> None:
+        super().__init__(dag_id(channel), schedule=None)
+        self.error = error
+
+    def validate(self) -> None:
+        """Raise what is wrong with the channel's file; Airflow shows it as an import error."""
+        raise self.error
+
+
+def build_dag(channel: ChannelConfig) -> DAG:
+    """The DAG of one channel; raises ConfigError if Airflow cannot read its schedule."""
+    with DAG(
+        dag_id(channel.name),
+        schedule=_timetable(channel),
+        start_date=dt.datetime.combine(channel.window.start_date, dt.time(), dt.UTC),
+        catchup=False,
+        max_active_runs=1,
+        default_args={"owner": channel.owner, "retry_delay": dt.timedelta(seconds=10)},
+        tags=sorted({"binlane", *channel.tags}),
+        description=channel.description,
+        doc_md=_doc(channel),
+        params=_form(channel),
+        render_template_as_native_obj=False,
+    ) as dag:
+        nodes: dict[Kind, Node] = {}
+        for step in describe(channel):
+            node = nodes[step.kind] = BUILDERS[step.kind](channel, step, nodes)
+            node.set_upstream([nodes[kind] for kind in step.after if kind.value not in node.upstream_task_ids])
+    return dag
+
+
+def _timetable(channel: ChannelConfig) -> CronDataIntervalTimetable | None:
+    if channel.window.schedule is None:
+        return None
+    try:
+        timetable = CronDataIntervalTimetable(channel.window.schedule, timezone=channel.window.timezone)
+        timetable.validate()
+    except Exception as exc:  # Airflow's own tree of errors is not public
+        raise ConfigError(f"{channel.file}: window.schedule: expected a cron expression: {exc}") from exc
+    return timetable
+
+
+def _form(channel: ChannelConfig) -> dict[str, Param]:
+    """The form of the trigger button, and the keys of ``airflow dags trigger --conf``."""
+    return {
+        "until": Param(
+            None,
+            type=["null", "string"],
+            title="Until",
+            description='The window\'s end: "now", a time (2026-01-31T12:00:00Z) or a GTID. '
+            "Empty: the run's interval, or now for a run by hand.",
+        ),
+        "dry_run": Param(
+            False, type="boolean", title="Dry run", description="Stop after the plan and show it in adopt_plan's log."
+        ),
+        "lanes": Param(
+            None,
+            type=["null", "integer"],
+            minimum=1,
+            maximum=MAX_LANES,
+            title="Lanes",
+            description=f"Parallel lanes of this window. Empty: the channel's, {channel.lanes.count}.",
+        ),
+        "block_size": Param(
+            None,
+            type=["null", "integer"],
+            minimum=1,
+            maximum=MAX_BLOCK_TRANSACTIONS,
+            title="Block size",
+            description=f"Source transactions a block. Empty: the channel's, {channel.blocks.transactions}.",
+        ),
+    }
+
+
+def _doc(channel: ChannelConfig) -> str:
+    source = channel.source.connection or channel.source.archive
+    return f"""### {channel.name}
+{channel.description}
+
+`{source}` is rolled forward onto `{channel.target.connection}` over {channel.lanes.count} lanes and the serialized one.
+A run applies the source's log from the watermark to the end of the run's interval; a run by hand, to now or to what its
+form says. Running anything again is safe, and nothing happens where it was done.
+
+Channel file: `{channel.file}`. Shard list: `{channel.lanes.shard_list}`.
+"""
+
+
+def _resolve(connection_id: str) -> Endpoint:
+    """An endpoint from Airflow's own connections, wherever Airflow keeps them."""
+    found = BaseHook.get_connection(connection_id)
+    return endpoint(
+        connection_id,
+        conn_type=found.conn_type or "",
+        host=found.host or "",
+        port=found.port,
+        user=found.login or "",
+        password=found.password or "",
+        extra=found.extra_dejson,
+    )
+
+
+def _endpoints(channel: ChannelConfig) -> Endpoints:
+    return resolve_endpoints(channel, _resolve)
+
+
+@contextmanager
+def _airflow_errors() -> Iterator[None]:
+    """Only here do our errors become Airflow's retry or no retry."""
+    try:
+        yield
+    except BinlaneError as exc:
+        if exc.retryable:
+            raise
+        raise AirflowFailException(f"{type(exc).__name__}: {exc}") from exc
+
+
+def _request(context: Context) -> WindowRequest:
+    from binlane.orchestration.request import request_from_params
+
+    run = context["dag_run"]
+    # a run by hand can carry an interval that Airflow has made up from its clock
+    interval_end = None if run.run_type == _BY_HAND else run.data_interval_end
+    return request_from_params(context["params"], interval_end)
+
+
+def _extract(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
+    def extract_segments() -> bool:
+        from binlane.orchestration import steps
+
+        context = get_current_context()
+        with _airflow_errors():
+            window = steps.extract(channel, _endpoints(channel), _request(context))
+        context["ti"].xcom_push(WINDOW_KEY, window)
+        log.info("window: %s", window)
+        return not (window["empty"] or window["finished"])
+
+    return ShortCircuitOperator(**_arguments(step), python_callable=extract_segments)
+
+
+def _filter(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
+    """The Spark job. Its engine's settings come from the connection and ``[spark.conf]`` alone."""
+
+    def skip_if_planned(context: Context) -> None:
+        window = _window(context)
+        if window["plan"] is not None:
+            raise AirflowSkipException(f"window {window['window']} has a plan: {window['plan']}")
+
+    work = f"{{{{ ti.xcom_pull(task_ids='{Kind.EXTRACT.value}', key='{WINDOW_KEY}')['work'] }}}}"
+    return SparkSubmitOperator(
+        **_arguments(step),
+        application=str(channel.root / "spark_jobs" / "event_metadata_filter.py"),
+        application_args=["--work", work],
+        conn_id=channel.spark.connection,
+        name=f"binlane {channel.name}",
+        conf={"spark.ui.enabled": "false", **channel.spark.conf},
+        pre_execute=skip_if_planned,
+    )
+
+
+def _adopt(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
+    def adopt_plan() -> list[dict[str, Any]]:
+        from binlane.orchestration import steps
+
+        context = get_current_context()
+        with _airflow_errors():
+            adopted = steps.adopt_plan(channel, _endpoints(channel), _window(context)["work"])
+        context["ti"].xcom_push(PLAN_KEY, adopted["plan"])
+        return [{"lane": lane["lane"], "name": lane["name"], "plan": adopted["plan"]} for lane in adopted["lanes"]]
+
+    return PythonOperator(**_arguments(step), python_callable=adopt_plan)
+
+
+def _apply(channel: ChannelConfig, step: Step, nodes: Nodes) -> MappedOperator:
+    def apply_lane(lane: int, name: str, plan: str) -> dict[str, Any]:
+        from binlane.orchestration import steps
+
+        log.info("%s", name)
+        with _airflow_errors():
+            applied: dict[str, Any] = steps.apply_lane(channel, _endpoints(channel), plan, lane)
+        return applied
+
+    return PythonOperator.partial(
+        **_arguments(step),
+        python_callable=apply_lane,
+        map_index_template="{{ task.op_kwargs['name'] }}",
+        retry_exponential_backoff=2.0,
+        max_retry_delay=dt.timedelta(minutes=5),
+    ).expand(op_kwargs=XComArg(nodes[Kind.ADOPT]))
+
+
+def _advance(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
+    def advance_watermark() -> dict[str, Any]:
+        from binlane.orchestration import steps
+
+        plan = get_current_context()["ti"].xcom_pull(task_ids=Kind.ADOPT.value, key=PLAN_KEY)
+        with _airflow_errors():
+            summary: dict[str, Any] = steps.advance(channel, _endpoints(channel), plan)
+        log.info("%s", summary["note"])
+        return summary
+
+    return PythonOperator(**_arguments(step), python_callable=advance_watermark)
+
+
+def _window(context: Context) -> dict[str, Any]:
+    """What extract_segments has answered."""
+    window: dict[str, Any] = context["ti"].xcom_pull(task_ids=Kind.EXTRACT.value, key=WINDOW_KEY)
+    return window
+
+
+def _arguments(step: Step) -> dict[str, Any]:
+    """What every operator of a step is given."""
+    rule = "none_failed" if step.runs_after_skip else "all_success"
+    return {"task_id": step.task_id, "retries": step.retries, "trigger_rule": rule, "doc_md": step.doc}
+
+
+BUILDERS: Final[Mapping[Kind, Callable[[ChannelConfig, Step, Nodes], Node]]] = {
+    Kind.EXTRACT: _extract,
+    Kind.FILTER: _filter,
+    Kind.ADOPT: _adopt,
+    Kind.APPLY: _apply,
+    Kind.ADVANCE: _advance,
+}

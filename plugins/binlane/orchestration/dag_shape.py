@@ -1,0 +1,66 @@
+"""A channel's DAG as data, without Airflow: its steps and what follows what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from binlane.config import ChannelConfig
+
+
+class Kind(StrEnum):
+    """What a step does; dag_factory has a builder for each."""
+
+    EXTRACT = "extract_segments"
+    FILTER = "event_metadata_filter"
+    ADOPT = "adopt_plan"
+    APPLY = "apply_lane"
+    ADVANCE = "advance_watermark"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One task, or one mapped task a lane."""
+
+    kind: Kind
+    retries: int
+    after: tuple[Kind, ...] = ()
+    runs_after_skip: bool = False
+    """Run although what stands before was skipped."""
+    doc: str = ""
+
+    @property
+    def task_id(self) -> str:
+        """The task's name in the UI."""
+        return self.kind.value
+
+
+_RETRIES: Final = 3
+
+_DOCS: Final = {
+    Kind.EXTRACT: "Reads the source's log from the watermark to the window's end into segments, and numbers its "
+    "transactions. Skips the rest if there is nothing to apply or the window has been applied.",
+    Kind.FILTER: "The Spark job: finds each transaction's shard and lane and builds the lanes' blocks and the plan. "
+    "Skipped if the window has a plan: an unfinished window keeps its own.",
+    Kind.ADOPT: "Checks source, target and plan against each other, stores the plan's digest on the target, and hands "
+    "out the lanes. A dry run ends here, with the plan in this task's log.",
+    Kind.APPLY: "Moves one lane forward, block by block; meets the others at barriers.",
+    Kind.ADVANCE: "Moves the watermark to the window's end once every lane has reached it.",
+}
+
+
+def describe(channel: ChannelConfig) -> tuple[Step, ...]:
+    """The steps of a window, each after those it needs."""
+
+    def step(kind: Kind, *after: Kind, retries: int = _RETRIES, runs_after_skip: bool = False) -> Step:
+        return Step(kind, retries, after, runs_after_skip, _DOCS[kind])
+
+    return (
+        step(Kind.EXTRACT),
+        step(Kind.FILTER, Kind.EXTRACT),
+        step(Kind.ADOPT, Kind.FILTER, runs_after_skip=True),
+        step(Kind.APPLY, Kind.ADOPT, retries=channel.apply.task_retries),
+        step(Kind.ADVANCE, Kind.APPLY),
+    )

@@ -1,0 +1,133 @@
+"""``binlane inspect``: a line a transaction of any binlog file, from the file alone."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import mmap
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import zstandard
+from rich.console import Console
+from rich.markup import escape
+
+from binlane.binlog.reader import LogReader
+from binlane.binlog.transactions import IncompleteTail, Transaction, transactions
+from binlane.binlog.wire import Buffer
+from binlane.errors import ConfigError, UnsupportedEventError
+from binlane.model import Flavor
+from binlane.plan.classes import classify
+from binlane.plan.dissect import LogFormat, MapPart, Part, RowsPart, StatementPart, dissect
+from binlane.shards.event_filter import EventMetadataFilter, SchemaFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What is shown of a transaction."""
+
+    seqno: int
+    file: str
+    position: int
+    gtid: str
+    time: str
+    shard: str
+    databases: list[str]
+    statements: dict[str, int]
+    rows: dict[str, int]
+    """Row changes by table."""
+    refused: str | None
+    """Why this version cannot apply it."""
+
+
+def inspect_files(paths: Sequence[Path], *, as_json: bool, out: Console) -> None:
+    """Print every transaction. Raises BinlogError where a file cannot be read on, ConfigError if it is not there."""
+    seqno = 0
+    for path in paths:
+        with _contents(path) as data:
+            for line in _lines(data, path.name, seqno, out):
+                seqno = line.seqno
+                if as_json:
+                    out.file.write(json.dumps(asdict(line), ensure_ascii=False) + "\n")
+                else:
+                    out.print(_text(line), highlight=False, soft_wrap=True)
+
+
+def _lines(data: Buffer | mmap.mmap, name: str, seqno: int, out: Console) -> Iterator[Line]:
+    def incomplete(tail: IncompleteTail) -> None:
+        state = "the server is still writing this file" if tail.in_use else "the file was cut"
+        out.print(f"{name}:{tail.offset}: {tail.reason} ({state})", markup=False)
+
+    reader = LogReader(data, name)
+    log = LogFormat(reader.format, name, 0, Flavor.MARIADB)
+    rule = EventMetadataFilter(reader.format.flavor, SchemaFacts())
+    for number, transaction in enumerate(transactions(reader, incomplete), seqno + 1):
+        yield _line(number, transaction, log, rule)
+
+
+def _line(seqno: int, transaction: Transaction, log: LogFormat, rule: EventMetadataFilter) -> Line:
+    parts: tuple[Part, ...] = ()
+    refused = None
+    try:
+        parts = dissect(transaction, log)
+    except UnsupportedEventError as exc:
+        refused = str(exc)
+    described = classify(parts)
+    decided = rule.assign(described.row_databases, described.statements)
+    rows: Counter[str] = Counter()
+    kinds: Counter[str] = Counter()
+    databases = set(described.row_databases)
+    for part in parts:
+        match part:
+            case RowsPart():
+                rows[str(part.table.key)] += part.counts.total
+            case StatementPart():
+                kinds[part.facts.kind.value] += 1
+                databases |= part.facts.databases
+            case MapPart():
+                pass
+    return Line(
+        seqno=seqno,
+        file=log.name,
+        position=transaction.start,
+        gtid=transaction.gtid,
+        time=datetime.fromtimestamp(transaction.commit_time, UTC).isoformat(timespec="seconds"),
+        shard="+".join(sorted(decided.shards)),
+        databases=sorted(databases),
+        statements=dict(kinds),
+        rows=dict(rows),
+        refused=refused,
+    )
+
+
+def _text(line: Line) -> str:
+    parts = [f"{count} {kind}" for kind, count in line.statements.items()]
+    parts += [f"{table} {count}" for table, count in line.rows.items()]
+    what = escape(", ".join(parts)) or "nothing"
+    refused = f" [red]{escape(line.refused)}[/]" if line.refused is not None else ""
+    return (
+        f"{line.seqno:>8} [dim]{escape(line.file)}:{line.position}[/] {line.gtid or '-'} {line.time} "
+        f"[bold]{escape(line.shard) or '-'}[/] {what}{refused}"
+    )
+
+
+@contextmanager
+def _contents(path: Path) -> Iterator[Buffer | mmap.mmap]:
+    """The file's bytes: mapped, or unpacked."""
+    try:
+        if path.suffix in (".gz", ".zst"):
+            opened = gzip.open(path) if path.suffix == ".gz" else zstandard.open(path, "rb")
+            with opened as packed:
+                yield packed.read()
+            return
+        with path.open("rb") as file:
+            if path.stat().st_size == 0:
+                yield b""
+                return
+            yield mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except OSError as exc:
+        raise ConfigError(f"{path}: cannot be read: {exc.strerror or exc}; name a binlog file") from exc

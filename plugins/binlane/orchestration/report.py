@@ -1,0 +1,174 @@
+"""What a person reads of a window: its plan before anything is written, and what became of it."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Final
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+
+from binlane.plan.window_plan import WindowPlan
+from binlane.state.journal import ChannelStatus
+
+_WIDTH: Final = 110
+_TOP: Final = 12
+"""Rows of a list before the rest is summed up."""
+
+
+def lane_name(plan: WindowPlan, lane: int) -> str:
+    """A lane as the UI names it: its number and the shards it moves, the busiest first."""
+    if lane == plan.serialized:
+        causes = ", ".join(cause for cause, _ in barrier_causes(plan).most_common(3))
+        return f"serialized lane: {causes or 'nothing'}"
+    shards = [name for name, counts in busiest(plan) if counts == lane]
+    shown = ", ".join(shards[:3])
+    more = f" +{len(shards) - 3}" if len(shards) > 3 else ""
+    return f"lane {lane}: {shown or 'nothing'}{more}"
+
+
+def busiest(plan: WindowPlan) -> list[tuple[str, int]]:
+    """Shards with their lanes, the one with the most transactions first."""
+    ordered = sorted(plan.shards.items(), key=lambda entry: (-entry[1].transactions, entry[0]))
+    return [(name, counts.lane) for name, counts in ordered]
+
+
+def barrier_causes(plan: WindowPlan) -> Counter[str]:
+    """How many transactions asked for a barrier, by cause."""
+    causes: Counter[str] = Counter()
+    for barrier in plan.barriers:
+        causes.update(barrier.causes)
+    return causes
+
+
+def plan_view(plan: WindowPlan) -> RenderableType:
+    """The plan as tables: lanes, barriers, busiest tables."""
+    return Group(*(table for table in (_head(plan), _lanes(plan), _barriers(plan), _tables(plan)) if table is not None))
+
+
+def as_text(view: RenderableType) -> str:
+    """A view as plain text, for a task's log."""
+    out = io.StringIO()
+    Console(file=out, width=_WIDTH, no_color=True, force_terminal=False).print(view)
+    return out.getvalue().rstrip()
+
+
+def moment(seconds: float) -> str:
+    """A source time, UTC, to the second."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC") if seconds else "never"
+
+
+def summary_note(plan: WindowPlan) -> str:
+    """The window in one line, for a run's note."""
+    transactions = plan.last_seqno - plan.first_seqno + 1
+    return (
+        f"seqno {plan.first_seqno:,} to {plan.last_seqno:,}: {transactions:,} transactions, {plan.rows.total:,} row changes, "
+        f"{len(plan.shards):,} shards over {plan.lanes} lanes, {len(plan.barriers):,} barriers; "
+        f"the target holds everything up to {plan.end} ({moment(plan.end_time)})"
+    )
+
+
+def _head(plan: WindowPlan) -> Table:
+    table = Table(show_header=False, box=None, pad_edge=False, title=f"window {plan.window_id} of {plan.channel}")
+    transactions = plan.last_seqno - plan.first_seqno + 1
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(plan.kinds.items(), key=lambda kind: -kind[1]))
+    for name, value in (
+        ("transactions", f"{transactions:,} (seqno {plan.first_seqno:,} to {plan.last_seqno:,})"),
+        ("of these", kinds),
+        ("row changes", f"{plan.rows.inserts:,} inserts, {plan.rows.updates:,} updates, {plan.rows.deletes:,} deletes"),
+        ("ends at", f"{plan.end}, GTID set {plan.end_gtid_set or '-'}, {moment(plan.end_time)}"),
+        ("digest", plan.digest),
+    ):
+        table.add_row(name, value)
+    return table
+
+
+def _lanes(plan: WindowPlan) -> Table:
+    table = Table(title="lanes", title_justify="left")
+    for heading in ("lane", "transactions", "blocks", "row changes", "bytes"):
+        table.add_column(heading, justify="left" if heading == "lane" else "right")
+    for lane in plan.all_lanes:
+        files = plan.files[lane]
+        table.add_row(
+            lane_name(plan, lane),
+            f"{sum(file.transactions for file in files):,}",
+            f"{sum(file.blocks for file in files):,}",
+            f"{plan.lane_rows[lane].total:,}",
+            f"{sum(file.bytes for file in files):,}",
+        )
+    return table
+
+
+def _barriers(plan: WindowPlan) -> Table | None:
+    if not plan.barriers:
+        return None
+    serialized = sum(barrier.last - barrier.first + 1 for barrier in plan.barriers)
+    table = Table(title=f"{len(plan.barriers):,} barriers over {serialized:,} seqnos, by cause", title_justify="left")
+    table.add_column("cause")
+    table.add_column("transactions", justify="right")
+    for cause, count in barrier_causes(plan).most_common():
+        table.add_row(cause, f"{count:,}")
+    return table
+
+
+def _tables(plan: WindowPlan) -> Table | None:
+    if not plan.tables:
+        return None
+    table = Table(title="tables", title_justify="left")
+    for heading in ("table", "inserts", "updates", "deletes", "written"):
+        table.add_column(heading, justify="left" if heading == "table" else "right")
+    ordered = sorted(plan.tables.items(), key=lambda entry: (-entry[1].read.total, str(entry[0])))
+    for key, counts in ordered[:_TOP]:
+        read = counts.read
+        table.add_row(str(key), *(f"{n:,}" for n in (read.inserts, read.updates, read.deletes, counts.written.total)))
+    rest = ordered[_TOP:]
+    if rest:
+        table.add_row(f"{len(rest):,} more", "", "", "", f"{sum(counts.written.total for _, counts in rest):,}")
+    return table
+
+
+def status_view(status: ChannelStatus, now: float) -> RenderableType:
+    """Watermark, unfinished window, lanes and errors of a channel. ``now``: seconds since the epoch, for the lag."""
+    mark = status.channel.watermark
+    head = Table(show_header=False, box=None, pad_edge=False, title=f"channel {status.channel.name}")
+    lag = f"{now - mark.source_time:,.0f} s behind now" if mark.source_time else "no transaction applied yet"
+    head.add_row("watermark", f"seqno {mark.seqno:,}, {mark.source}, {moment(mark.source_time)} ({lag})")
+    head.add_row("GTID set", mark.gtid_set or "-")
+    head.add_row("source", status.channel.source_identity)
+    window = status.window
+    if window is None:
+        head.add_row("window", "none open")
+    else:
+        bounds = window.bounds
+        head.add_row("window", f"{bounds.window_id}, seqno {bounds.first_seqno:,} to {bounds.last_seqno:,}, unfinished")
+        head.add_row("plan", window.plan_digest or "none yet: run the channel again")
+        head.add_row("marks", f"low {status.low_water:,}, high {status.high_water:,}")
+    return Group(head, *_positions(status), *_errors(status))
+
+
+def _positions(status: ChannelStatus) -> list[Table]:
+    if status.window is None:
+        return []
+    holders = {beat.lane: f"{beat.holder}, {beat.beat_at} UTC" for beat in status.heartbeats}
+    table = Table(title="lanes", title_justify="left")
+    for heading in ("lane", "position", "missing", "transactions", "row changes", "last holder"):
+        table.add_column(heading, justify="left" if heading in ("missing", "last holder") else "right")
+    last = status.window.bounds.last_seqno
+    for lane in status.positions:
+        missing = "-" if lane.seqno >= last else f"{lane.seqno + 1:,} to {last:,}"
+        row = (f"{lane.seqno:,}", missing, f"{lane.transactions:,}", f"{lane.rows.total:,}")
+        table.add_row(str(lane.lane), *row, holders.get(lane.lane, "-"))
+    return [table]
+
+
+def _errors(status: ChannelStatus) -> list[Table]:
+    if not status.errors:
+        return []
+    table = Table(title="last errors", title_justify="left")
+    for heading in ("at (UTC)", "lane", "seqno", "error"):
+        table.add_column(heading)
+    for error in status.errors:
+        table.add_row(error.at, str(error.lane), f"{error.seqno:,}", error.text)
+    return [table]

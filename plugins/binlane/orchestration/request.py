@@ -1,0 +1,90 @@
+"""What one run asks for: up to where its window goes, and the choices of the trigger's form or the command line."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from binlane.config import MAX_BLOCK_TRANSACTIONS, MAX_LANES
+from binlane.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NOW: Final = "now"
+_UUID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+# domain-server-sequence; uuid:n or uuid:tag:n, the tag as MySQL 8.3 and newer allow it
+GTID: Final = re.compile(rf"\d+-\d+-\d+|{_UUID}:(?:[a-z_][a-z0-9_]{{0,31}}:)?\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class WindowRequest:
+    """What a run asks for; ConfigError if a value cannot be meant. An unfinished window is adopted anyway."""
+
+    until: str | None = None
+    """Where to end: ``now``, an ISO 8601 time (UTC if it names no zone) or a GTID."""
+    interval_end: dt.datetime | None = None
+    """The end of the run's data interval; None for a run by hand."""
+    dry_run: bool = False
+    """Plan and show the plan; write nothing to the target's data."""
+    lanes: int | None = None
+    """Instead of the channel's ``lanes.count``."""
+    block_transactions: int | None = None
+    """Instead of the channel's ``blocks.transactions``."""
+
+    def __post_init__(self) -> None:
+        if self.interval_end is not None and self.interval_end.tzinfo is None:
+            raise ConfigError(f"interval_end: expected a time with a zone, got {self.interval_end}")
+        _within("lanes", self.lanes, MAX_LANES)
+        _within("block_transactions", self.block_transactions, MAX_BLOCK_TRANSACTIONS)
+        if self.until is not None:
+            _parsed(self.until)
+
+    @property
+    def until_time(self) -> dt.datetime | None:
+        """The window's end as a time with a zone; None if it is a GTID or now."""
+        if self.until is None:
+            return self.interval_end
+        parsed = _parsed(self.until)
+        return parsed if isinstance(parsed, dt.datetime) else None
+
+    @property
+    def until_gtid(self) -> str | None:
+        """The window's end as a GTID: the transaction that has it is the first one not taken."""
+        return self.until if self.until is not None and GTID.fullmatch(self.until) else None
+
+    @property
+    def until_now(self) -> bool:
+        """The window ends at the end of the source's log, as it is when the run reads it."""
+        return self.until == NOW or (self.until is None and self.interval_end is None)
+
+
+def request_from_params(params: Mapping[str, Any], interval_end: dt.datetime | None) -> WindowRequest:
+    """The request of an Airflow run: its form's values, and its interval's end (None for a run by hand)."""
+    until = params.get("until")
+    return WindowRequest(
+        until=None if until is None or not until.strip() else until.strip(),
+        interval_end=interval_end,
+        dry_run=bool(params.get("dry_run", False)),
+        lanes=params.get("lanes"),
+        block_transactions=params.get("block_size"),
+    )
+
+
+def _within(name: str, value: int | None, high: int) -> None:
+    if value is not None and not 1 <= value <= high:
+        raise ConfigError(f"{name}: expected an integer 1..{high:,}, got {value!r}")
+
+
+def _parsed(until: str) -> dt.datetime | str:
+    if until == NOW or GTID.fullmatch(until):
+        return until
+    try:
+        time = dt.datetime.fromisoformat(until)
+    except ValueError:
+        raise ConfigError(
+            f'until: expected "now", a time such as 2026-01-31T12:00:00Z or a GTID (0-1-99, uuid:99), got {until!r}'
+        ) from None
+    return time if time.tzinfo is not None else time.replace(tzinfo=dt.UTC)

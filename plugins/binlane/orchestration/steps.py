@@ -1,0 +1,292 @@
+"""The steps of a window, one function each: called by Airflow's tasks and by the command line, knowing neither.
+
+Each can be run again at any time: what is done is read from the target's state, never guessed from files.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from typing import Any, Final
+
+from binlane.apply.lane import run_lane
+from binlane.apply.options import ApplyOptions, Progress
+from binlane.apply.session import SessionLimits
+from binlane.config import ChannelConfig
+from binlane.connections import Endpoints
+from binlane.orchestration import report
+from binlane.orchestration.checks import check_window
+from binlane.orchestration.request import WindowRequest
+from binlane.plan.manifest import Manifest
+from binlane.plan.schema import Schema
+from binlane.plan.schema_json import schema_to_json
+from binlane.plan.settings import FilterSettings
+from binlane.plan.window_plan import WindowPlan
+from binlane.source.archive import ArchiveSource
+from binlane.source.identity import Start
+from binlane.source.log import EventSource
+from binlane.source.segments import extract as extract_segments
+from binlane.source.stream import ServerSource
+from binlane.source.until import Until, UntilGtid, UntilLogEnd, UntilPosition, UntilTime
+from binlane.state.catalog import read_schema
+from binlane.state.engines import engine_of
+from binlane.state.windows import (
+    Channel,
+    Window,
+    WindowBounds,
+    finish_window,
+    open_window,
+    read_channel,
+    read_open_window,
+    read_window,
+    set_plan,
+)
+from binlane.work import files
+from binlane.work.files import WorkFolder
+from binlane.work.filter_job import read_inputs
+from binlane.work.lane_files import PlannedLanes
+
+log = logging.getLogger(__name__)
+
+Answer = dict[str, Any]
+"""What a step hands to the next ones: small values that JSON can hold."""
+
+_PACKET_SHARE: Final = 0.70
+"""Of max_allowed_packet, for the events of one BINLOG statement: base64 makes 4 bytes of 3."""
+_PAYLOAD_BYTES: Final = 1 << 20
+"""Events in one BINLOG statement, at most."""
+_DEFAULT_PACKET: Final = 16 << 20
+_LOG_SECONDS: Final = 5.0
+
+
+def source_of(channel: ChannelConfig, endpoints: Endpoints) -> EventSource:
+    """The channel's source: the live server, or its archive."""
+    if endpoints.source is None:
+        assert channel.source.archive is not None
+        return ArchiveSource(channel.source.archive)
+    endpoint = endpoints.source
+    return ServerSource(str(endpoint), endpoint.pymysql_arguments(), channel.source.server_id, channel.name)
+
+
+def extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest) -> Answer:
+    """Read the window's log into segments and open the window on the target; adopt the unfinished one if there is one.
+
+    Raises SourceError, BinlogError, WindowBusyError. A dry run opens no window.
+    """
+    engine = engine_of(endpoints.target)
+    with engine.connect() as connection:
+        state = read_channel(connection, channel.name)
+        unfinished = read_open_window(connection, channel.name)
+    if unfinished is not None and not request.dry_run:
+        return _adopt_unfinished(channel, endpoints, state, unfinished)
+    source, start = source_of(channel, endpoints), _start_of(state)
+    if _is_applied(request, state):
+        return _answer(state, finished=True)
+    window = f"{start.seqno + 1:012d}-{uuid.uuid4().hex[:8]}"
+    folder = WorkFolder(channel.work.uri).child(channel.name).child(window)
+    manifest = extract_segments(
+        source,
+        start,
+        _until(request),
+        folder,
+        channel=channel.name,
+        window=window,
+        segment_bytes=channel.segments.bytes,
+    )
+    if manifest.transactions == 0:
+        folder.remove()
+        return _answer(state)
+    _write_inputs(channel, endpoints, request, folder, manifest)
+    if not request.dry_run:
+        open_window(engine, _bounds(manifest, folder))
+    log.info("window %s: %d transactions in %d segments", window, manifest.transactions, len(manifest.segments))
+    return _answer(state, folder=folder, manifest=manifest, dry_run=request.dry_run)
+
+
+def adopt_plan(channel: ChannelConfig, endpoints: Endpoints, work: str) -> Answer:
+    """Check the plan against source and target, store its digest, and hand out the lanes.
+
+    For a dry run the plan is shown and no lane is handed out. Raises PrecheckError before anything is written.
+    """
+    folder = WorkFolder(work)
+    inputs = read_inputs(folder)
+    plans = folder.child(inputs.key)
+    plan = WindowPlan.from_json(plans.read(files.PLAN), f"{plans.uri}/{files.PLAN}")
+    log.info("the plan\n%s", report.as_text(report.plan_view(plan)))
+    engine = engine_of(endpoints.target)
+    check_window(channel, endpoints, plan, inputs)
+    with engine.connect() as connection:
+        window = read_window(connection, plan.channel, plan.window_id)
+    if window is None:
+        log.info("a dry run: nothing was written; the window's files stay in %s", work)
+        return {"plan": None, "lanes": []}
+    set_plan(engine, plan)
+    lanes = [{"lane": lane, "name": report.lane_name(plan, lane)} for lane in plan.all_lanes]
+    return {"plan": plans.uri, "lanes": lanes}
+
+
+def apply_lane(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lane: int) -> Answer:
+    """Move one lane to the window's end. A lane or window that is finished answers at once."""
+    folder = WorkFolder(plan_uri)
+    plan = read_plan(plan_uri)
+    result = run_lane(
+        engine_of(endpoints.target), plan, lane, PlannedLanes(folder, plan), apply_options(channel), LaneLog()
+    )
+    return {"lane": lane, "seqno": result.seqno, "blocks": result.blocks, "transactions": result.transactions}
+
+
+def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answer:
+    """Move the watermark to the window's end, and remove the files of windows that are finished and old."""
+    plan = read_plan(plan_uri)
+    note = report.summary_note(plan)
+    mark = finish_window(engine_of(endpoints.target), channel.name, plan.window_id, plan.digest, note)
+    return {"window": plan.window_id, "seqno": mark.seqno, "source": str(mark.source), "note": note}
+
+
+def read_plan(plan_uri: str) -> WindowPlan:
+    """The plan in a plan's folder."""
+    return WindowPlan.from_json(WorkFolder(plan_uri).read(files.PLAN), f"{plan_uri}/{files.PLAN}")
+
+
+def _start_of(state: Channel) -> Start:
+    mark = state.watermark
+    return Start(mark.seqno, mark.source, mark.gtid_set, mark.source_time, state.source_identity, mark.fingerprint)
+
+
+def _is_applied(request: WindowRequest, state: Channel) -> bool:
+    """Whether the watermark has passed the end that a run asks for: a backfill over windows that are done."""
+    until = request.until_time
+    return until is not None and state.watermark.source_time >= until.timestamp()
+
+
+def _until(request: WindowRequest) -> Until:
+    if request.until_gtid is not None:
+        return UntilGtid(request.until_gtid)
+    if request.until_time is not None:
+        return UntilTime(request.until_time.timestamp())
+    return UntilLogEnd()
+
+
+def _adopt_unfinished(channel: ChannelConfig, endpoints: Endpoints, state: Channel, window: Window) -> Answer:
+    """Take on the window that an earlier run has left: same end, same plan (invariant 7)."""
+    log.info("adopting window %s, unfinished since an earlier run", window.bounds.window_id)
+    folder = WorkFolder(window.bounds.work)
+    if not folder.exists(files.MANIFEST):
+        log.warning("its files are gone from %s: reading the same stretch of the log again", folder.uri)
+        bounds = window.bounds
+        manifest = extract_segments(
+            source_of(channel, endpoints),
+            _start_of(state),
+            UntilPosition(bounds.end),
+            folder,
+            channel=channel.name,
+            window=bounds.window_id,
+            segment_bytes=channel.segments.bytes,
+        )
+        _write_inputs(channel, endpoints, WindowRequest(), folder, manifest)
+    inputs = read_inputs(folder)
+    plans = folder.child(inputs.key)
+    planned = plans.exists(files.PLAN)
+    return _answer(state, folder=folder, manifest=inputs.manifest, plan=plans.uri if planned else None)
+
+
+def _write_inputs(
+    channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest, folder: WorkFolder, manifest: Manifest
+) -> None:
+    """Everything that the filter job reads besides the segments. The manifest comes last: with it the folder is whole."""
+    with engine_of(endpoints.target).connect() as connection:
+        schema = read_schema(connection)
+    folder.write_once(files.SCHEMA, schema_to_json(schema))
+    folder.write_once(files.CHANNEL, _settings(channel, request, manifest, schema).to_json())
+    folder.write_once(files.MANIFEST, manifest.to_json())
+
+
+def _settings(channel: ChannelConfig, request: WindowRequest, manifest: Manifest, schema: Schema) -> FilterSettings:
+    file = channel.shard_list_file
+    packet = schema.max_allowed_packet or _DEFAULT_PACKET
+    return FilterSettings(
+        channel=channel.name,
+        window=manifest.window,
+        lanes=request.lanes if request.lanes is not None else channel.lanes.count,
+        shard_list=file.read_text("utf-8") if file.exists() else "",
+        shard_list_path=channel.lanes.shard_list,
+        assigner=channel.lanes.assigner,
+        consistency=channel.lanes.consistency,
+        epoch_seconds=channel.lanes.epoch_seconds,
+        fold_gap=channel.lanes.fold_gap,
+        block_transactions=(
+            request.block_transactions if request.block_transactions is not None else channel.blocks.transactions
+        ),
+        block_bytes=channel.blocks.bytes,
+        payload_bytes=min(_PAYLOAD_BYTES, int(packet * _PACKET_SHARE)),
+        target=schema.flavor.value,
+    )
+
+
+def _bounds(manifest: Manifest, folder: WorkFolder) -> WindowBounds:
+    return WindowBounds(
+        channel=manifest.channel,
+        window_id=manifest.window,
+        source_identity=manifest.identity,
+        first_seqno=manifest.first_seqno,
+        last_seqno=manifest.last_seqno,
+        end=manifest.end,
+        end_gtid_set=manifest.gtid_set,
+        end_time=manifest.end_time,
+        end_fingerprint=manifest.fingerprint,
+        work=folder.uri,
+    )
+
+
+def _answer(
+    state: Channel,
+    *,
+    folder: WorkFolder | None = None,
+    manifest: Manifest | None = None,
+    plan: str | None = None,
+    finished: bool = False,
+    dry_run: bool = False,
+) -> Answer:
+    """What extraction tells the next steps and the log."""
+    return {
+        "window": None if manifest is None else manifest.window,
+        "work": None if folder is None else folder.uri,
+        "segments": 0 if manifest is None else len(manifest.segments),
+        "transactions": 0 if manifest is None else manifest.transactions,
+        "watermark": state.watermark.seqno,
+        "empty": manifest is None and not finished,
+        "finished": finished,
+        "dry_run": dry_run,
+        "plan": plan,
+    }
+
+
+def apply_options(channel: ChannelConfig) -> ApplyOptions:
+    """How the channel's lanes write, wait and try again."""
+    apply = channel.apply
+    return ApplyOptions(
+        barrier_timeout=apply.barrier_timeout,
+        lease_time=apply.lease_seconds,
+        retries=apply.retries,
+        ddl_lock_wait_timeout=apply.lock_wait_timeout,
+        limits=SessionLimits(
+            lock_wait_timeout=apply.lock_wait_timeout, innodb_lock_wait_timeout=apply.lock_wait_timeout
+        ),
+    )
+
+
+class LaneLog:
+    """A lane's progress for a task's log: a line every few seconds, not one a block."""
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + _LOG_SECONDS
+
+    def __call__(self, progress: Progress) -> None:
+        """Log, if it is time."""
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + _LOG_SECONDS
+            log.info(
+                "lane %d: at seqno %s; %s transactions, %s row changes so far",
+                progress.lane, f"{progress.seqno:,}", f"{progress.transactions:,}", f"{progress.rows.total:,}",
+            )  # fmt: skip

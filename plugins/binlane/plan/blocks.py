@@ -1,0 +1,170 @@
+"""Transactions of one lane become blocks: what commits together on the target, in the source's order.
+
+A block is replayed: its row events go to the target as they are, in BINLOG statements that are each self-contained
+(all TABLE_MAPs that the rows events need, STMT_END_F on the last rows event); its statements are executed in their
+place between them. A statement that commits by itself stands alone in its block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from binlane.errors import UnsupportedEventError
+from binlane.model import BlockHeader, Item, ItemKind, LogPosition, RowCounts
+
+_HEADER = 19
+_ROWS_FLAGS_AT = _HEADER + 6
+"""ROWS and TABLE_MAP post-headers: a 6-byte table id, then 2 bytes of flags."""
+_STMT_END = 0x0001
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLimits:
+    """What ends a block, and what ends a BINLOG statement inside it."""
+
+    transactions: int
+    bytes: int
+    payload_bytes: int
+    """Bytes of events in one BINLOG statement: as base64 (4/3) it must fit the target's max_allowed_packet."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedBlock:
+    """A block, whole, as the filter job writes it."""
+
+    header: BlockHeader
+    items: tuple[Item, ...]
+
+
+@dataclass(slots=True)
+class RowsPayload:
+    """Grows the events of one BINLOG statement, and keeps each such statement self-contained."""
+
+    limit: int
+    _events: list[bytes] = field(default_factory=list)
+    _size: int = 0
+    _counts: RowCounts = field(default_factory=RowCounts)
+    _maps: dict[bytes, bytes] = field(default_factory=dict)
+    """TABLE_MAPs of the current source statement, by table id."""
+    _last_rows: int | None = None
+    _open: bool = False
+    """Inside a source statement: maps were seen and STMT_END_F was not."""
+
+    def add_map(self, event: bytes) -> None:
+        """Take a TABLE_MAP event, checksum stripped."""
+        if not self._open:
+            self._maps.clear()
+            self._open = True
+        self._maps[event[_HEADER : _HEADER + 6]] = event
+        self._append(event)
+
+    def add_rows(self, event: bytes, counts: RowCounts, where: str) -> Iterator[Item]:
+        """Take a ROWS event, checksum stripped; yields the statement that had to end before it, if one had to.
+
+        Raises UnsupportedEventError if the event alone, with its maps, is larger than a BINLOG statement may be.
+        """
+        needed = sum(map(len, self._maps.values())) + len(event)
+        if needed > self.limit:
+            raise UnsupportedEventError(
+                f"{where}: a rows event of {len(event):,} bytes needs a BINLOG statement larger than the target takes "
+                f"({self.limit:,} bytes of events); raise max_allowed_packet on the target above {needed * 4 // 3 + 4096:,}"
+            )
+        if self._size + len(event) > self.limit and self._last_rows is not None:
+            yield from self.flush(keep_maps=True)
+        self._last_rows = len(self._events)
+        self._append(event)
+        self._counts += counts
+        if _flags(event) & _STMT_END:
+            self._open = False
+
+    def flush(self, *, keep_maps: bool = False) -> Iterator[Item]:
+        """End the BINLOG statement. ``keep_maps``: the source's statement goes on in the next one."""
+        if self._last_rows is not None:
+            events = self._events[: self._last_rows + 1]
+            events[-1] = _with_statement_end(events[-1])
+            yield Item(ItemKind.ROWS, b"".join(events), self._counts)
+        self._events, self._size, self._counts, self._last_rows = [], 0, RowCounts(), None
+        if keep_maps and self._open:
+            for event in self._maps.values():
+                self._append(event)
+        else:
+            self._open = False
+
+    @property
+    def size(self) -> int:
+        """Bytes of events gathered so far."""
+        return self._size
+
+    def _append(self, event: bytes) -> None:
+        self._events.append(event)
+        self._size += len(event)
+
+
+@dataclass(slots=True)
+class BlockBuilder:
+    """Builds the blocks of one lane from its transactions, in order."""
+
+    limits: BlockLimits
+    _payload: RowsPayload = field(init=False)
+    _items: list[Item] = field(default_factory=list)
+    _first: BlockHeader | None = None
+    _last: BlockHeader | None = None
+    _transactions: int = 0
+    _bytes: int = 0
+
+    def __post_init__(self) -> None:
+        self._payload = RowsPayload(self.limits.payload_bytes)
+
+    def add_event(self, event: bytes, counts: RowCounts | None, where: str) -> None:
+        """Take a TABLE_MAP (``counts`` None) or ROWS event of the current transaction."""
+        self._bytes += len(event)
+        if counts is None:
+            self._payload.add_map(event)
+        else:
+            self._items.extend(self._payload.add_rows(event, counts, where))
+
+    def add_statement(self, item: Item) -> None:
+        """Take a statement of the current transaction: rows before it are sent before it."""
+        self._items.extend(self._payload.flush())
+        self._items.append(item)
+        self._bytes += len(item.payload)
+
+    def end_transaction(self, header: BlockHeader) -> Iterator[FinishedBlock]:
+        """Count the transaction in; yields the block if it is full. ``header`` describes this one transaction."""
+        self._first = header if self._first is None else self._first
+        self._last = header
+        self._transactions += 1
+        if self._transactions >= self.limits.transactions or self._bytes >= self.limits.bytes:
+            yield from self.finish()
+
+    def finish(self) -> Iterator[FinishedBlock]:
+        """End the block here: at a barrier, before and after a DDL, at the segment's end."""
+        if self._first is None or self._last is None:
+            return
+        self._items.extend(self._payload.flush())
+        header = BlockHeader(
+            first_seqno=self._first.first_seqno,
+            last_seqno=self._last.last_seqno,
+            transactions=self._transactions,
+            source=self._first.source,
+            gtid=self._last.gtid,
+            commit_time=self._last.commit_time,
+        )
+        items = tuple(self._items)
+        self._items, self._first, self._last, self._transactions, self._bytes = [], None, None, 0, 0
+        yield FinishedBlock(header, items)
+
+
+def transaction_header(seqno: int, source: LogPosition, gtid: str, commit_time: float) -> BlockHeader:
+    """The header of a block of this one transaction."""
+    return BlockHeader(seqno, seqno, 1, source, gtid, commit_time)
+
+
+def _flags(event: bytes) -> int:
+    return event[_ROWS_FLAGS_AT] | event[_ROWS_FLAGS_AT + 1] << 8
+
+
+def _with_statement_end(event: bytes) -> bytes:
+    flags = _flags(event) | _STMT_END
+    return event[:_ROWS_FLAGS_AT] + flags.to_bytes(2, "little") + event[_ROWS_FLAGS_AT + 2 :]

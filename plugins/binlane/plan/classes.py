@@ -1,0 +1,71 @@
+"""What decides a transaction's route: plain rows of one database, or a class that it shares with others like it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from binlane.model import TableKey
+from binlane.plan.dissect import MapPart, Part, RowsPart, StatementPart
+from binlane.shards.event_filter import LoggedStatement
+
+
+@dataclass(frozen=True)
+class TransactionClass:
+    """What ``EventMetadataFilter`` looks at: the databases of its rows and the facts of its statements, in order."""
+
+    row_databases: frozenset[str]
+    statements: tuple[LoggedStatement, ...]
+
+    @property
+    def plain_database(self) -> str | None:
+        """Its database if it holds rows of one database and nothing else."""
+        if self.statements or len(self.row_databases) != 1:
+            return None
+        return next(iter(self.row_databases))
+
+    @property
+    def is_empty(self) -> bool:
+        """Neither rows nor statements: nothing to apply, but its seqno counts."""
+        return not self.statements and not self.row_databases
+
+    @property
+    def key(self) -> str:
+        """Names the class in context.json; the same class has the same key in every process."""
+        return hashlib.sha256(json.dumps(_canonical(self), sort_keys=True).encode()).hexdigest()[:24]
+
+
+def classify(parts: Sequence[Part]) -> TransactionClass:
+    """The class of a dissected transaction."""
+    databases: set[str] = set()
+    statements: list[LoggedStatement] = []
+    for part in parts:
+        match part:
+            case MapPart():
+                databases.add(part.table.database)
+            case RowsPart():
+                pass
+            case StatementPart():
+                statements.append(
+                    LoggedStatement(part.facts, part.query.updated_databases, part.query.too_many_databases)
+                )
+    return TransactionClass(frozenset(databases), tuple(statements))
+
+
+def _canonical(value: Any) -> Any:
+    if isinstance(value, TableKey):
+        return [value.database, value.table]
+    if isinstance(value, Enum):
+        return value.value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {each.name: _canonical(getattr(value, each.name)) for each in dataclasses.fields(value)}
+    if isinstance(value, frozenset):
+        return sorted(map(_canonical, value))
+    if isinstance(value, tuple | list):
+        return [_canonical(each) for each in value]
+    return value

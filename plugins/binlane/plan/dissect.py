@@ -1,0 +1,248 @@
+"""A transaction taken apart: its row events and statements in order, each with what a block needs to replay it.
+
+What a block cannot replay exactly stops here, before anything of the window is written, with the event, file and offset
+(docs/invariants.md, 6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, NoReturn
+
+from binlane.binlog.events import Event, Intvar, Query, Rand, UserVar, parse_body
+from binlane.binlog.format_description import FormatDescription
+from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsEvent, RowsKind, count_rows
+from binlane.binlog.table_map import TableMap
+from binlane.binlog.transactions import Ending, Transaction
+from binlane.binlog.variables import with_variables
+from binlane.binlog.wire import EventType, RawEvent, build_event, type_name, without_checksum
+from binlane.errors import UnsupportedEventError
+from binlane.model import Flavor, LogPosition, RowCounts, SessionContext, TableKey
+from binlane.shards.statements import StatementFacts, StatementKind, analyze
+
+_T = EventType
+_WITHOUT_EFFECT: Final = frozenset(
+    {
+        _T.GTID,
+        _T.ANONYMOUS_GTID,
+        _T.GTID_TAGGED,
+        _T.MARIADB_GTID,
+        _T.XID,
+        _T.ROWS_QUERY,
+        _T.ANNOTATE_ROWS,
+        _T.IGNORABLE,
+        _T.HEARTBEAT,
+        _T.HEARTBEAT_V2,
+        _T.XA_PREPARE,
+    }
+)
+_PLAIN_ROWS: Final[Mapping[int, int]] = {
+    _T.WRITE_ROWS_COMPRESSED_V1: _T.WRITE_ROWS_V1,
+    _T.UPDATE_ROWS_COMPRESSED_V1: _T.UPDATE_ROWS_V1,
+    _T.DELETE_ROWS_COMPRESSED_V1: _T.DELETE_ROWS_V1,
+    _T.WRITE_ROWS_COMPRESSED_V2: _T.WRITE_ROWS_V2,
+    _T.UPDATE_ROWS_COMPRESSED_V2: _T.UPDATE_ROWS_V2,
+    _T.DELETE_ROWS_COMPRESSED_V2: _T.DELETE_ROWS_V2,
+}
+"""What a compressed rows event becomes in a BINLOG statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class MapPart:
+    """A TABLE_MAP, checksum stripped."""
+
+    table: TableMap
+    event: bytes
+
+    @property
+    def key(self) -> TableKey:
+        """The table that it stands for."""
+        return TableKey(self.table.database, self.table.table)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsPart:
+    """A ROWS event, checksum stripped, with the number of its rows."""
+
+    table: MapPart
+    event: bytes
+    counts: RowCounts
+
+
+@dataclass(frozen=True, slots=True)
+class StatementPart:
+    """A statement with the session it was logged in."""
+
+    sql: bytes
+    context: SessionContext
+    facts: StatementFacts
+    query: Query
+
+
+Part = MapPart | RowsPart | StatementPart
+
+
+@dataclass(frozen=True, slots=True)
+class LogFormat:
+    """What the events of a segment are read with."""
+
+    format: FormatDescription
+    name: str
+    """Of the source file, for messages."""
+    offset: int
+    """Added to an offset in the segment gives the offset in the source file."""
+    target: Flavor
+    """What the statements will be executed on."""
+
+    def where(self, event: RawEvent) -> str:
+        """The beginning of a message about an event."""
+        return f"{self.name}:{event.offset + self.offset}: "
+
+    def parse(self, event: RawEvent) -> Event:
+        """What the event says; BinlogError names its place in the source file."""
+        return parse_body(event._replace(offset=event.offset + self.offset), self.format, self.name)
+
+    def position(self, transaction: Transaction) -> LogPosition:
+        """Where the transaction begins in the source's log."""
+        return LogPosition(self.name, transaction.start + self.offset)
+
+
+def dissect(transaction: Transaction, log: LogFormat) -> tuple[Part, ...]:
+    """The transaction's parts in order. Raises UnsupportedEventError for what cannot be replayed exactly."""
+    parts = tuple(_Dissection(log).parts(transaction))
+    if transaction.ending is Ending.ROLLBACK and parts:
+        raise UnsupportedEventError(
+            f"{log.where(transaction.events[-1])}a transaction that ends with ROLLBACK but changed tables of an engine without "
+            "transactions; convert those tables to InnoDB on the source, or apply this transaction by hand and skip it"
+        )
+    return parts
+
+
+@dataclass(slots=True)
+class _Dissection:
+    """Walks one transaction: the TABLE_MAPs of its statement, and the session values that wait for their statement."""
+
+    log: LogFormat
+    _maps: dict[int, MapPart] = field(default_factory=dict)
+    _variables: list[Intvar | Rand | UserVar] = field(default_factory=list)
+
+    def parts(self, transaction: Transaction) -> Iterator[Part]:
+        if transaction.ending in _XA_ENDINGS:
+            _refuse(transaction.events[-1], self.log, "an XA transaction")
+        for event in transaction.events:
+            code = event.header.type_code
+            if code in _WITHOUT_EFFECT:
+                continue
+            handler = HANDLERS.get(code) or (_Dissection._rows if code in ROWS_KINDS else _Dissection._unsupported)
+            part = handler(self, event)
+            if part is not None:
+                yield part
+
+    def _map(self, event: RawEvent) -> MapPart:
+        table = TableMap.parse(event.body, self.log.where(event))
+        part = self._maps[table.table_id] = MapPart(table, without_checksum(event))
+        return part
+
+    def _rows(self, event: RawEvent) -> RowsPart:
+        where = self.log.where(event)
+        rows = RowsEvent.parse(event.header.type_code, event.body, where)
+        part = self._maps.get(rows.table_id)
+        if part is None:
+            raise UnsupportedEventError(
+                f"{where}{type_name(rows.type_code)}: table id {rows.table_id} has no TABLE_MAP in this transaction; "
+                "the log is damaged"
+            )
+        if rows.partial:
+            _refuse(event, self.log, "rows logged with binlog_row_value_options=PARTIAL_JSON")
+        counts = _COUNTS[rows.kind](count_rows(rows, part.table, where))
+        plain = _decompressed(event, rows) if rows.type_code in COMPRESSED_ROWS else without_checksum(event)
+        return RowsPart(part, plain, counts)
+
+    def _query(self, event: RawEvent) -> StatementPart | None:
+        query = self.log.parse(event)
+        assert isinstance(query, Query)
+        context = with_variables(query.session(event.header), self._variables, self.log.target)
+        self._variables.clear()
+        facts = statement_facts(query.sql, context, self.log.format.flavor)
+        if facts.kind is StatementKind.TRANSACTION and facts.ends_or_begins:
+            return None
+        self._check(event, query, facts)
+        return StatementPart(query.sql, context, facts, query)
+
+    def _check(self, event: RawEvent, query: Query, facts: StatementFacts) -> None:
+        if facts.temporary and not facts.drops_if_exists:
+            _refuse(event, self.log, "a temporary table in statement format")
+        if facts.kind is StatementKind.LOAD_DATA:
+            _refuse(event, self.log, "LOAD DATA")
+        if query.error_code:
+            _refuse(event, self.log, f"a statement that ended with error {query.error_code} on the source")
+        if query.unknown_status is not None:
+            _refuse(event, self.log, f"a statement with the unknown status variable {query.unknown_status}")
+
+    def _variable(self, event: RawEvent) -> None:
+        variable = self.log.parse(event)
+        assert isinstance(variable, Intvar | Rand | UserVar)
+        self._variables.append(variable)
+
+    def _unsupported(self, event: RawEvent) -> NoReturn:
+        _refuse(event, self.log, type_name(event.header.type_code))
+
+
+HANDLERS: Final[Mapping[int, Callable[[_Dissection, RawEvent], Part | None]]] = {
+    _T.TABLE_MAP: _Dissection._map,
+    _T.QUERY: _Dissection._query,
+    _T.QUERY_COMPRESSED: _Dissection._query,
+    _T.INTVAR: _Dissection._variable,
+    _T.RAND: _Dissection._variable,
+    _T.USER_VAR: _Dissection._variable,
+}
+_COUNTS: Final[Mapping[RowsKind, Callable[[int], RowCounts]]] = {
+    RowsKind.INSERT: lambda rows: RowCounts(inserts=rows),
+    RowsKind.UPDATE: lambda rows: RowCounts(updates=rows),
+    RowsKind.DELETE: lambda rows: RowCounts(deletes=rows),
+}
+_XA_ENDINGS: Final = frozenset({Ending.XA_PREPARE, Ending.XA_COMMIT, Ending.XA_ROLLBACK, Ending.ONE_PHASE})
+_ANSI_QUOTES: Final = 0x4
+_NO_BACKSLASH_ESCAPES: Final = 0x100000
+"""Bits of the logged sql_mode, the same on both servers."""
+_CODECS: Final[Mapping[int, str]] = {
+    5: "cp1252", 8: "cp1252", 15: "cp1252", 31: "cp1252", 47: "cp1252", 48: "cp1252", 49: "cp1252",
+    11: "ascii", 65: "ascii", 28: "gbk", 87: "gbk", 24: "gb2312", 13: "shift_jis", 12: "euc_jp", 1: "big5",
+    7: "koi8_r", 51: "cp1251", 9: "iso8859_2", 30: "iso8859_9",
+}  # fmt: skip
+"""Python's codecs for collation ids of the client character sets that are not UTF-8."""
+
+
+def statement_facts(sql: bytes, context: SessionContext, flavor: Flavor) -> StatementFacts:
+    """What a logged statement touches. A name whose bytes do not belong to the client's character set makes it UNKNOWN."""
+    mode = context.sql_mode or 0
+    facts = analyze(
+        sql.decode(_CODECS.get(context.charset_client or 0, "utf-8"), "replace"),
+        database=context.database,
+        sql_mode_ansi_quotes=bool(mode & _ANSI_QUOTES),
+        no_backslash_escapes=bool(mode & _NO_BACKSLASH_ESCAPES),
+        flavor=flavor,
+    )
+    if any("\ufffd" in name for name in facts.databases | {key.table for key in facts.tables}):
+        commits = facts.commits_implicitly
+        return StatementFacts(
+            StatementKind.UNKNOWN, commits_implicitly=commits, reason="a name in another character set"
+        )
+    return facts
+
+
+def _decompressed(event: RawEvent, rows: RowsEvent) -> bytes:
+    """The event as an uncompressed server would have logged it; the images are all that was compressed."""
+    header = event.header
+    body = bytes(event.body[: rows.images_at]) + bytes(rows.rows)
+    return build_event(
+        _PLAIN_ROWS[rows.type_code], body, timestamp=header.timestamp, server_id=header.server_id, flags=header.flags
+    )
+
+
+def _refuse(event: RawEvent, log: LogFormat, what: str) -> NoReturn:
+    raise UnsupportedEventError(
+        f"{log.where(event)}{type_name(event.header.type_code)}: {what} cannot be applied by this version; "
+        "nothing of the window was written; see docs/conformance.md for what to do"
+    )

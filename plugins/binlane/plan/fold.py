@@ -1,0 +1,194 @@
+"""Between the two maps of the filter job: scans of all segments become the window's routes, and map summaries its plan."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+
+from binlane.model import GLOBAL_SHARD, UNKNOWN_SHARD, Barrier, RowCounts
+from binlane.plan.barriers import Meeting, fold
+from binlane.plan.classes import TransactionClass
+from binlane.plan.manifest import Manifest
+from binlane.plan.routing import Route, Routing, first_appearance
+from binlane.plan.schema import Schema, foreign_key_groups
+from binlane.plan.segment_map import MapSummary, ScanSummary
+from binlane.plan.settings import FilterSettings
+from binlane.plan.tally import total
+from binlane.plan.window_plan import TableCounts, WindowPlan
+from binlane.shards.assigners import assigner_class
+from binlane.shards.event_filter import EventMetadataFilter, SchemaFacts, TransactionShards
+from binlane.shards.shard_list import Partitioner, parse_shard_list
+
+ANY_TIME = "any_time"
+EPOCH = "epoch"
+CRITICAL = "reference shard"
+CROSS_LANE = "several lanes"
+EMPTY = "(empty)"
+"""What transactions without rows and statements count as."""
+
+
+def fold_scans(manifest: Manifest, scans: Sequence[ScanSummary], settings: FilterSettings, schema: Schema) -> Routing:
+    """The window's routes and barriers. Raises ConfigError for a shard list that does not fit."""
+    return _Fold(manifest, scans, settings, schema).routing()
+
+
+class _Fold:
+    def __init__(
+        self, manifest: Manifest, scans: Sequence[ScanSummary], settings: FilterSettings, schema: Schema
+    ) -> None:
+        self._settings = settings
+        self._scans = scans
+        self._window = (manifest.first_seqno, manifest.last_seqno)
+        self._serialized = settings.lanes
+        facts = self._schema_facts(schema)
+        self._filter = EventMetadataFilter(manifest.segments[0].flavor, facts)
+        assigner = assigner_class(settings.assigner)()
+        self._classes: dict[TransactionClass, tuple[frozenset[str], str | None]] = {}
+        for scan in scans:
+            for described in scan.classes:
+                if described not in self._classes:
+                    decided = self._decide(described)
+                    self._classes[described] = (assigner.assign(decided), decided.cause)
+        shard_list = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)
+        self._databases = {name: self._filter.group_of(name) for scan in scans for name in scan.databases}
+        self._partitioner = Partitioner(
+            shard_list, settings.lanes, first_appearance(self._appearances()), facts.foreign_key_groups
+        )
+
+    def _schema_facts(self, schema: Schema) -> SchemaFacts:
+        """What is known of the schema at any time of the window: what is there at its start, and all that it creates.
+
+        A statement before the window's own DDL is judged by what the DDL makes known later: serialized once too often, never
+        once too seldom.
+        """
+        facts = SchemaFacts(
+            views=schema.views,
+            triggered_tables=schema.tables_with_triggers,
+            routine_databases=frozenset(database for database, _ in schema.routines),
+            foreign_key_groups=foreign_key_groups(schema.references),
+        )
+        for scan in self._scans:
+            for described in scan.classes:
+                for statement in described.statements:
+                    facts = facts.after(statement.facts)
+        return facts
+
+    def _decide(self, described: TransactionClass) -> TransactionShards:
+        return self._filter.assign(described.row_databases, described.statements)
+
+    def _appearances(self) -> Iterator[tuple[int, str]]:
+        """Shards that live in a lane, with each seqno that they first appear at in a segment."""
+        for scan in self._scans:
+            for name, seqno in scan.databases.items():
+                yield seqno, self._databases[name]
+            for seqno, number in scan.members:
+                for shard in self._classes[scan.classes[number]][0]:
+                    if shard not in {GLOBAL_SHARD, UNKNOWN_SHARD}:
+                        yield seqno, shard
+
+    def routing(self) -> Routing:
+        meetings = list(self._meetings())
+        barriers = fold(meetings, serialized=self._serialized, fold_gap=self._settings.fold_gap)
+        serial = self._why_serial()
+        if serial is not None:
+            first, last = self._window
+            barriers = (
+                Barrier(first, last, self._serialized, tuple(range(self._serialized + 1)), {serial: last - first + 1}),
+            )
+        return Routing(
+            lanes=self._settings.lanes,
+            databases={name: Route(shard, self._home({shard})) for name, shard in sorted(self._databases.items())},
+            classes={
+                described.key: Route("+".join(sorted(shards)) or EMPTY, self._home(shards))
+                for described, (shards, _) in self._classes.items()
+            },
+            barriers=barriers,
+        )
+
+    def _why_serial(self) -> str | None:
+        """Why the whole window goes through the serialized lane, if it does."""
+        if self._settings.consistency == ANY_TIME:
+            return ANY_TIME
+        if any(self._partitioner.is_critical(shard) for shard in self._databases.values()):
+            # the scan could not know: it named none of their transactions one by one
+            return "reference shard joined by a foreign key of this window"
+        return None
+
+    @property
+    def _all_lanes(self) -> frozenset[int]:
+        return frozenset(range(self._settings.lanes))
+
+    def _home(self, shards: frozenset[str] | set[str]) -> int:
+        """The lane that applies transactions of these shards: the owner of their barrier if they need one."""
+        critical = [self._partitioner.lane_of(shard) for shard in shards if self._partitioner.is_critical(shard)]
+        if critical:
+            return max(critical)
+        return min((self._partitioner.lane_of(shard) for shard in shards), default=0)
+
+    def _meetings(self) -> Iterator[Meeting]:
+        """What needs a barrier, ascending by seqno: transactions, and with ``epoch`` the first one of each epoch."""
+        found = self._epoch_meetings()
+        for scan in self._scans:
+            for seqno, number in scan.members:
+                meeting = self._meeting(seqno, *self._classes[scan.classes[number]])
+                if meeting is not None:
+                    found[seqno] = meeting
+        yield from (found[seqno] for seqno in sorted(found))
+
+    def _meeting(self, seqno: int, shards: frozenset[str], cause: str | None) -> Meeting | None:
+        if any(self._partitioner.is_critical(shard) for shard in shards):
+            return Meeting(seqno, self._all_lanes, self._home(shards), cause or CRITICAL)
+        lanes = frozenset(self._partitioner.lane_of(shard) for shard in shards)
+        return Meeting(seqno, lanes, min(lanes), CROSS_LANE) if len(lanes) > 1 else None
+
+    def _epoch_meetings(self) -> dict[int, Meeting]:
+        if self._settings.consistency != EPOCH:
+            return {}
+        first: dict[int, int] = {}
+        for scan in self._scans:
+            for epoch, seqno in scan.epochs:
+                first.setdefault(epoch, seqno)
+        # the window begins with all lanes together, so its first epoch needs no barrier
+        return {
+            seqno: Meeting(seqno, self._all_lanes, self._serialized, EPOCH)
+            for seqno in first.values()
+            if seqno != self._window[0]
+        }
+
+
+def critical_databases(settings: FilterSettings, schema: Schema) -> Callable[[str], bool]:
+    """Tells the databases whose every transaction needs a barrier: the shard list's critical ones, and those that foreign
+    keys join to them. The scan names each of their transactions."""
+    shard_list = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)
+    groups = foreign_key_groups(schema.references)
+    joined = {groups.get(name, name) for name in shard_list.critical}
+    return lambda database: database in shard_list.critical or groups.get(database, database) in joined
+
+
+def make_plan(manifest: Manifest, routing: Routing, summaries: Sequence[MapSummary]) -> WindowPlan:
+    """The window's plan of its segments' summaries, in the order of the segments."""
+    tally = total(summary.tally for summary in summaries)
+    lanes = range(routing.lanes + 1)
+    plan = WindowPlan(
+        channel=manifest.channel,
+        window_id=manifest.window,
+        digest="",
+        first_seqno=manifest.first_seqno,
+        last_seqno=manifest.last_seqno,
+        lanes=routing.lanes,
+        barriers=routing.barriers,
+        source=manifest.identity,
+        end=manifest.end,
+        end_gtid_set=manifest.gtid_set,
+        end_time=manifest.end_time,
+        lane_rows=tuple(tally.lane_rows.get(lane, RowCounts()) for lane in lanes),
+        tables={key: TableCounts(read=rows, written=rows) for key, rows in tally.tables.items()},
+        files=tuple(tuple(summary.files[lane] for summary in summaries if lane in summary.files) for lane in lanes),
+        shards=dict(sorted(tally.shards.items())),
+        kinds=dict(sorted(tally.kinds.items())),
+        table_maps={key: tuple(sorted(maps)) for key, maps in tally.table_maps.items()},
+        altered=frozenset(tally.altered),
+        time_zones=frozenset(tally.time_zones),
+    )
+    return dataclasses.replace(plan, digest=hashlib.sha256(plan.to_json()).hexdigest())

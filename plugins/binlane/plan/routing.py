@@ -1,0 +1,110 @@
+"""Which lane a transaction belongs to: the window's routes, folded from all its segments before any block is built.
+
+A plain transaction changes rows of one database and runs no statement; its route is its database's. Every other one
+belongs to a class, described by what the filter looks at; transactions of one class share their route.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from binlane.errors import PlanError
+from binlane.model import Barrier
+from binlane.plan.classes import TransactionClass
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where transactions go, and what they count as."""
+
+    shard: str
+    """The shard they are reported under; several are joined by ``+``."""
+    lane: int
+    """Their lane; for those that need a barrier, the lane that owns it."""
+
+
+@dataclass(frozen=True)
+class Routing:
+    """context.json: what the map over segments needs to know of the whole window."""
+
+    lanes: int
+    databases: Mapping[str, Route]
+    """Routes of plain transactions, by database as TABLE_MAP names it."""
+    classes: Mapping[str, Route]
+    """Routes of all others, by the key of their class."""
+    barriers: tuple[Barrier, ...]
+
+    @cached_property
+    def by_lane(self) -> tuple[tuple[Barrier, ...], ...]:
+        """The barriers that each lane takes part in, the serialized lane last."""
+        found: list[list[Barrier]] = [[] for _ in range(self.lanes + 1)]
+        for barrier in self.barriers:
+            for lane in barrier.participants:
+                found[lane].append(barrier)
+        return tuple(tuple(barriers) for barriers in found)
+
+    def route_of(self, described: TransactionClass) -> Route:
+        """Raises PlanError for a transaction that the scan did not see."""
+        plain = described.plain_database
+        route = self.databases.get(plain) if plain is not None else None
+        if route is None:
+            route = self.classes.get(described.key)
+        if route is None:
+            raise PlanError(f"no route for {described}: context.json is of another window; run the filter step again")
+        return route
+
+    def to_json(self) -> bytes:
+        """Canonical bytes."""
+        values = {
+            "lanes": self.lanes,
+            "databases": {name: [route.shard, route.lane] for name, route in self.databases.items()},
+            "classes": {key: [route.shard, route.lane] for key, route in self.classes.items()},
+            "barriers": [
+                [barrier.first, barrier.last, barrier.owner, list(barrier.participants), dict(barrier.causes)]
+                for barrier in self.barriers
+            ],
+        }
+        return json.dumps(values, sort_keys=True).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes, where: str) -> Routing:
+        """Raises PlanError, naming ``where``, for anything that ``to_json`` does not write."""
+        try:
+            values = json.loads(data)
+            return cls(
+                lanes=values["lanes"],
+                databases={name: Route(*route) for name, route in values["databases"].items()},
+                classes={key: Route(*route) for key, route in values["classes"].items()},
+                barriers=tuple(
+                    Barrier(first, last, owner, tuple(participants), causes)
+                    for first, last, owner, participants, causes in values["barriers"]
+                ),
+            )
+        except (ValueError, TypeError, KeyError) as exc:
+            raise PlanError(f"{where}: not the routes of a window: {exc}; run the filter step again") from exc
+
+
+class LaneCursor:
+    """Tells a lane's builder where blocks must end: at the edges of the barriers that the lane takes part in."""
+
+    def __init__(self, barriers: Sequence[Barrier]) -> None:
+        self._barriers = barriers
+        self._next = 0
+
+    def stretch(self, seqno: int) -> int:
+        """A number that changes between two transactions exactly if a barrier's edge lies between them."""
+        while self._next < len(self._barriers) and self._barriers[self._next].last < seqno:
+            self._next += 1
+        inside = self._next < len(self._barriers) and self._barriers[self._next].first <= seqno
+        return 2 * self._next + inside
+
+
+def first_appearance(named: Iterable[tuple[int, str]]) -> tuple[str, ...]:
+    """Shards by the seqno they first appear at: the order that round-robin deals them out in."""
+    first: dict[str, int] = {}
+    for seqno, shard in named:
+        first[shard] = min(seqno, first.get(shard, seqno))
+    return tuple(sorted(first, key=lambda shard: (first[shard], shard)))

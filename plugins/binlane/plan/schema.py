@@ -1,0 +1,241 @@
+"""A server's tables as values, spelled alike for both families, and what the plan needs to know about them.
+
+``schema_names`` brings the servers' spellings together, ``schema_compare`` holds source against target,
+``schema_wire`` holds a TABLE_MAP against a table, ``schema_json`` writes and reads schema.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from binlane.model import Flavor, TableKey
+
+TRANSACTIONAL_ENGINES: Final = frozenset({"innodb", "rocksdb", "tokudb", "ndbcluster"})
+"""Engines whose rows commit and roll back with the position (invariant 2). Lower case."""
+REDUCIBLE_ENGINES: Final = frozenset({"innodb"})
+
+
+class Generated(StrEnum):
+    """How a column that is not simply stored gets its value."""
+
+    VIRTUAL = "virtual"
+    STORED = "stored"
+    ROW_START = "row_start"
+    """MariaDB: when this version of the row began."""
+    ROW_END = "row_end"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column. Names of types, character sets and collations as ``schema_names`` writes them."""
+
+    name: str
+    ordinal: int
+    """1 is the first column."""
+    data_type: str
+    """``int``, ``varchar``, ``json`` ...; without length, sign and display width."""
+    unsigned: bool = False
+    length: int | None = None
+    """Characters of CHAR and VARCHAR, bytes of BINARY and VARBINARY, dimensions of VECTOR."""
+    octets: int | None = None
+    """The most bytes of a string value."""
+    precision: int | None = None
+    """Digits of DECIMAL and of FLOAT(m, d), bits of BIT."""
+    scale: int | None = None
+    fsp: int | None = None
+    """Digits of a second's fraction in TIME, DATETIME and TIMESTAMP."""
+    charset: str | None = None
+    """None for bytes and for everything that is not text. MariaDB's JSON is text, MySQL's is not."""
+    collation: str | None = None
+    members: tuple[str, ...] = ()
+    """ENUM and SET members, in order: a row holds their numbers."""
+    nullable: bool = True
+    generated: Generated | None = None
+    expression: str | None = None
+    default: str | None = None
+    """A literal in single quotes, or an expression; None for none and for NULL."""
+    on_update: bool = False
+    """ON UPDATE CURRENT_TIMESTAMP."""
+    auto_increment: bool = False
+    invisible: bool = False
+    compressed: bool = False
+    """MariaDB's column compression, which has type codes of its own in a TABLE_MAP."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumn:
+    """One part of a key: a column, or an expression of a functional key."""
+
+    name: str | None
+    prefix: int | None = None
+    descending: bool = False
+    expression: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """An index."""
+
+    name: str
+    unique: bool
+    primary: bool
+    columns: tuple[KeyColumn, ...]
+    kind: str = "BTREE"
+    """BTREE, HASH, FULLTEXT, SPATIAL: as the server names it. MariaDB's unique keys over long columns are HASH."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """A foreign key, seen from the child. ``NO ACTION`` is written ``RESTRICT``: InnoDB treats them alike."""
+
+    name: str
+    columns: tuple[str, ...]
+    parent: TableKey
+    parent_columns: tuple[str, ...]
+    on_update: str
+    on_delete: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """A trigger's name and when it fires."""
+
+    name: str
+    timing: str
+    event: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A base table, or a MariaDB sequence, whose changes are logged as rows, too."""
+
+    key: TableKey
+    engine: str
+    columns: tuple[Column, ...]
+    keys: tuple[Key, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    triggers: tuple[Trigger, ...] = ()
+    system_versioned: bool = False
+    without_overlaps: bool = False
+    partitioned: bool = False
+
+    @property
+    def primary_key(self) -> Key | None:
+        """The primary key, if there is one."""
+        return next((key for key in self.keys if key.primary), None)
+
+    @property
+    def transactional(self) -> bool:
+        """Whether a ROLLBACK undoes this table's changes."""
+        return self.engine.lower() in TRANSACTIONAL_ENGINES
+
+    @property
+    def auto_increment(self) -> Column | None:
+        """The AUTO_INCREMENT column, if there is one."""
+        return next((column for column in self.columns if column.auto_increment), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """What one server held when it was asked. Names as that server stores them."""
+
+    flavor: Flavor
+    version: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Server variables that the plan depends on, as SHOW GLOBAL VARIABLES spells them."""
+    collations: frozenset[str] = frozenset()
+    """Every collation that the server knows; empty if it was not asked."""
+    databases: frozenset[str] = frozenset()
+    tables: Mapping[TableKey, Table] = field(default_factory=dict)
+    views: frozenset[TableKey] = frozenset()
+    routines: frozenset[tuple[str, str]] = frozenset()
+    """Database and name of every procedure and function."""
+    events: frozenset[tuple[str, str]] = frozenset()
+    """Database and name of every ENABLED event."""
+    references: frozenset[tuple[TableKey, TableKey]] = frozenset()
+    """(child, parent) of every foreign key that begins or ends in these databases, wherever its other end is."""
+
+    @property
+    def folds_names(self) -> bool:
+        """Whether the server takes ``Shop`` and ``shop`` for one name (``lower_case_table_names`` 1 and 2)."""
+        return self.settings.get("lower_case_table_names", "0") != "0"
+
+    @property
+    def max_allowed_packet(self) -> int | None:
+        """Bytes of the longest statement, if the server was asked."""
+        value = self.settings.get("max_allowed_packet")
+        return None if value is None else int(value)
+
+    def table(self, key: TableKey) -> Table | None:
+        """The table of that name, as this server would find it."""
+        found = self.tables.get(key)
+        if found is not None or not self.folds_names:
+            return found
+        wanted = _folded(key)
+        return next((table for other, table in self.tables.items() if _folded(other) == wanted), None)
+
+    @property
+    def tables_with_triggers(self) -> frozenset[TableKey]:
+        """Statements that write these touch more than they name."""
+        return frozenset(key for key, table in self.tables.items() if table.triggers)
+
+
+def foreign_key_groups(references: Iterable[tuple[TableKey, TableKey]]) -> Mapping[str, str]:
+    """Databases joined by foreign keys, each with its group's representative: the smallest name.
+
+    Databases that no foreign key leaves or enters are not in the result. One group goes to one lane: a child's row
+    applied before its parent's is refused (1452).
+    """
+    root: dict[str, str] = {}
+
+    def find(name: str) -> str:
+        while root.setdefault(name, name) != name:
+            name = root[name]
+        return name
+
+    for child, parent in references:
+        if child.database != parent.database:
+            low, high = sorted((find(child.database), find(parent.database)))
+            root[high] = low
+    return {name: find(name) for name in sorted(root)}
+
+
+def why_not_reduced(schema: Schema, key: TableKey) -> str | None:
+    """The reason why the images of ``key``'s rows must not be folded, or None where they may be.
+
+    Only what the target's schema says; the block's own reasons (bitmaps, partial updates, earlier DDL) and a key set
+    that differs from the source's (``schema_compare``) come on top.
+    """
+    table = schema.table(key)
+    if table is None:
+        return "it is not in the target's schema"
+    if any(table.key in pair for pair in schema.references):
+        return _LINKED
+    return _own_reason(table)
+
+
+def reducible_tables(schema: Schema) -> frozenset[TableKey]:
+    """Every table for which ``why_not_reduced`` has no reason, in one pass."""
+    linked = frozenset(key for pair in schema.references for key in pair)
+    return frozenset(key for key, table in schema.tables.items() if key not in linked and _own_reason(table) is None)
+
+
+_LINKED: Final = "a foreign key begins or ends at it"
+
+
+def _own_reason(table: Table) -> str | None:
+    reasons = (
+        (table.engine.lower() not in REDUCIBLE_ENGINES, f"its engine is {table.engine}, not InnoDB"),
+        (table.primary_key is None, "it has no primary key"),
+        (table.system_versioned, "it is system-versioned: folding would lose history"),
+        (table.without_overlaps, "it may have a key WITHOUT OVERLAPS: final states in another order can collide"),
+        (bool(table.foreign_keys), _LINKED),
+    )
+    return next((reason for holds, reason in reasons if holds), None)
+
+
+def _folded(key: TableKey) -> tuple[str, str]:
+    return key.database.lower(), key.table.lower()

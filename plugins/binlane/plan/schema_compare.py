@@ -1,0 +1,354 @@
+"""Source against target, table by table: what the servers would accept in silence with wrong data.
+
+Row events name columns by their place alone. Both servers take swapped columns of one type, another order of ENUM
+members, an unsigned number into a signed column or latin1 bytes into cp1251 without a word: this comparison is the only
+guard, so everything that can change data or its meaning is FATAL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from binlane.model import TableKey
+from binlane.plan.schema import Column, ForeignKey, Generated, Key, Schema, Table
+from binlane.plan.schema_names import NEAREST_COLLATION, SAME_COLLATION, comparable
+
+
+class Severity(StrEnum):
+    """What a difference or finding means for the window."""
+
+    FATAL = "fatal"
+    """The window must not start."""
+    NOT_REDUCED = "not reduced"
+    """Applied change by change, in the source's order: right, but slower."""
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that is not the same on both servers."""
+
+    severity: Severity
+    table: TableKey
+    column: str | None
+    what: str
+    expected: str
+    """As on the source."""
+    found: str
+    """As on the target."""
+    hint: str
+
+    @property
+    def where(self) -> str:
+        """The table, and the column where there is one."""
+        return str(self.table) if self.column is None else f"{self.table}.{self.column}"
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}: expected {self.expected}, found {self.found}; {self.hint}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What, apart from two tables, decides how bad a difference is."""
+
+    same_flavor: bool = True
+    target_collations: frozenset[str] = frozenset()
+    """Empty: not known, so a missing collation cannot be told from another one."""
+    row_triggers_fire: bool = False
+    """MariaDB's ``slave_run_triggers_for_rbr``: row events run the target's triggers."""
+    complete_images: bool = True
+    """Every change arrives as a row event with full images. Otherwise (statements, MINIMAL or NOBLOB images) the target
+    fills in values itself: defaults, triggers and primary keys must be the same."""
+    allow_non_transactional: bool = False
+    """The channel takes the risk that a block's rows stay after its rollback (invariant 2)."""
+
+
+def rules_for(
+    source: Schema | None, target: Schema, *, complete_images: bool = True, allow_non_transactional: bool = False
+) -> Rules:
+    """The rules that the two servers' own settings give."""
+    return Rules(
+        same_flavor=source is not None and source.flavor is target.flavor,
+        target_collations=target.collations,
+        row_triggers_fire=target.settings.get("slave_run_triggers_for_rbr", "NO") != "NO",
+        complete_images=complete_images,
+        allow_non_transactional=allow_non_transactional,
+    )
+
+
+def compare_schemas(
+    source: Schema | None,
+    target: Schema,
+    touched: Collection[TableKey],
+    rules: Rules,
+    *,
+    created: Collection[TableKey] = (),
+    altered: Collection[TableKey] = (),
+) -> tuple[Difference, ...]:
+    """Compare every table of ``touched``; sorted by table.
+
+    ``created``: tables that the window's own DDL creates; they may be missing on the target. ``altered``: tables with a
+    DDL in the window or after it, whose definition on the source is not the one that the events were written with: only
+    the target's side is judged, and ``schema_wire`` compares the TABLE_MAPs. ``source`` is None where only an archive
+    of its log is at hand: then every table counts as altered.
+    """
+    found: list[Difference] = []
+    for key in sorted(set(touched), key=str):
+        theirs = target.table(key)
+        if theirs is None:
+            if key not in created:
+                found.append(_missing(key, target))
+            continue
+        ours = None if source is None else source.table(key)
+        if ours is None or key in altered or key in created:
+            found.extend(_target_alone(theirs, rules))
+        else:
+            found.extend(compare(ours, theirs, rules))
+    return (*_name_collisions(touched, target), *found)
+
+
+def compare(source: Table, target: Table, rules: Rules | None = None) -> tuple[Difference, ...]:
+    """Every difference between a table of the source and the target's table of that name."""
+    rules = Rules() if rules is None else rules
+    return (
+        *_compare_columns(source, target, rules),
+        *_compare_keys(source, target, rules),
+        *_compare_foreign_keys(source, target),
+        *_compare_kind(source, target),
+        *_compare_triggers(source, target, rules),
+        *_target_alone(target, rules),
+    )
+
+
+def not_reduced(differences: Collection[Difference]) -> frozenset[TableKey]:
+    """The tables whose rows must not be folded because the two sides differ."""
+    return frozenset(one.table for one in differences if one.severity is Severity.NOT_REDUCED)
+
+
+def _missing(key: TableKey, target: Schema) -> Difference:
+    if key.database not in target.databases and not target.folds_names:
+        found = "no such database, or the account may not see it"
+    else:
+        found = "no such table, or the account may not see it"
+    hint = "create it from the source's dump, filter it out, or grant SELECT on it to the account"
+    return Difference(Severity.FATAL, key, None, "table", "the table", found, hint)
+
+
+def _name_collisions(touched: Collection[TableKey], target: Schema) -> Iterator[Difference]:
+    if not target.folds_names:
+        return
+    seen: dict[str, TableKey] = {}
+    for key in sorted(set(touched), key=str):
+        other = seen.setdefault(str(key).lower(), key)
+        if other != key:
+            hint = "the target has lower_case_table_names set and cannot hold both: rename one on the source"
+            yield Difference(Severity.FATAL, key, None, "name", f"a table apart from {other}", "the same table", hint)
+
+
+def _target_alone(target: Table, rules: Rules) -> Iterator[Difference]:
+    if not target.transactional and not rules.allow_non_transactional:
+        hint = "ALTER TABLE .. ENGINE=InnoDB on the target, or let the channel allow non-transactional tables"
+        yield Difference(Severity.FATAL, target.key, None, "engine", "a transactional one", target.engine, hint)
+    if target.triggers and rules.row_triggers_fire:
+        names = ", ".join(trigger.name for trigger in target.triggers)
+        hint = "SET GLOBAL slave_run_triggers_for_rbr=NO on the target: the log holds the triggers' effects already"
+        yield Difference(Severity.FATAL, target.key, None, "triggers", "none that row events fire", names, hint)
+
+
+def _compare_columns(source: Table, target: Table, rules: Rules) -> Iterator[Difference]:
+    expected, found = ([column.name for column in table.columns] for table in (source, target))
+    if [name.lower() for name in expected] != [name.lower() for name in found]:
+        yield _names_differ(target.key, expected, found)
+        return
+    in_keys = frozenset(part.name.lower() for key in target.keys if key.unique for part in key.columns if part.name)
+    for ours, theirs in zip(source.columns, target.columns, strict=True):
+        for what, severity, describe, hint in _FACTS:
+            if describe(ours) != describe(theirs):
+                if ours.data_type == theirs.data_type == "json":
+                    hint = "MySQL's JSON and MariaDB's are not the same bytes: filter the table out, or store LONGTEXT"
+                yield Difference(severity, target.key, theirs.name, what, describe(ours), describe(theirs), hint)
+        yield from _compare_collation(target.key, ours, theirs, rules, in_key=theirs.name.lower() in in_keys)
+        yield from _compare_generated(target.key, ours, theirs, rules)
+        for what, describe in _FILLED_IN:
+            if describe(ours) != describe(theirs):
+                severity = Severity.INFO if rules.complete_images else Severity.FATAL
+                hint = "it decides what statements and partial row images leave in the row: ALTER TABLE on the target"
+                yield Difference(severity, target.key, theirs.name, what, describe(ours), describe(theirs), hint)
+
+
+def _names_differ(table: TableKey, expected: Sequence[str], found: Sequence[str]) -> Difference:
+    hint = "row events name columns by their place alone: ALTER TABLE .. MODIFY .. FIRST or AFTER on the target"
+    if len(expected) == len(found):
+        at = next(at for at, (a, b) in enumerate(zip(expected, found, strict=True)) if a.lower() != b.lower())
+        what = f"name of column {at + 1}"
+        return Difference(Severity.FATAL, table, found[at], what, expected[at], found[at], hint)
+    shown = (f"{len(names)} ({', '.join(names)})" for names in (expected, found))
+    return Difference(Severity.FATAL, table, None, "columns", next(shown), next(shown), hint)
+
+
+def _type(column: Column) -> str:
+    arguments = [
+        str(value) for value in (column.length, column.precision, column.scale, column.fsp) if value is not None
+    ]
+    text = f"{column.data_type}({','.join(arguments)})" if arguments else column.data_type
+    if column.data_type == "json":
+        text = "json stored in binary" if column.charset is None else "json stored as text"
+    return f"{text} compressed" if column.compressed else text
+
+
+def _members(column: Column) -> str:
+    return ", ".join(repr(member) for member in column.members)
+
+
+_Describe = Callable[[Column], str]
+_FACTS: Final[tuple[tuple[str, Severity, _Describe, str], ...]] = (
+    ("type", Severity.FATAL, _type, "ALTER TABLE on the target until both are alike"),
+    (
+        "sign",
+        Severity.FATAL,
+        lambda column: "unsigned" if column.unsigned else "signed",
+        "the target would turn large numbers negative or refuse them: ALTER TABLE on the target",
+    ),
+    (
+        "character set",
+        Severity.FATAL,
+        lambda column: "none" if column.charset is None or column.data_type == "json" else column.charset,
+        "bytes are copied unconverted and would become other letters: ALTER TABLE .. CONVERT on the target",
+    ),
+    (
+        "members",
+        Severity.FATAL,
+        _members,
+        "rows hold the members' numbers: give the target the same members in the same order",
+    ),
+    (
+        "nullability",
+        Severity.FATAL,
+        lambda column: "NULL" if column.nullable else "NOT NULL",
+        "NULL would become 0 or an empty string, or the other way round: ALTER TABLE on the target",
+    ),
+)
+_FILLED_IN: Final[tuple[tuple[str, _Describe], ...]] = (
+    ("default", lambda column: "none" if column.default is None else comparable(column.default)),
+    ("ON UPDATE", lambda column: "CURRENT_TIMESTAMP" if column.on_update else "none"),
+    ("AUTO_INCREMENT", lambda column: "yes" if column.auto_increment else "no"),
+    ("visibility", lambda column: "invisible" if column.invisible else "visible"),
+)
+
+
+def _compare_collation(
+    table: TableKey, source: Column, target: Column, rules: Rules, *, in_key: bool
+) -> Iterator[Difference]:
+    ours, theirs = source.collation, target.collation
+    if ours is None or theirs is None or source.charset != target.charset:
+        return
+    if SAME_COLLATION.get(ours, ours) == SAME_COLLATION.get(theirs, theirs):
+        return
+    twin = SAME_COLLATION.get(ours)
+    if not rules.target_collations or ours in rules.target_collations or twin in rules.target_collations:
+        hint = "keys and comparisons would treat other values as equal: ALTER TABLE .. COLLATE on the target"
+        yield Difference(Severity.FATAL, table, target.name, "collation", ours, theirs, hint)
+        return
+    # nothing on the target could be the same: the bytes are right, equality is not
+    near = NEAREST_COLLATION.get(ours)
+    advice = f"the target does not know {ours}"
+    if near is not None and near != theirs and near in rules.target_collations:
+        advice += f"; {near} comes closest"
+    if in_key:
+        advice += "; a unique key may find other values equal, which shows as a duplicate key"
+    severity = Severity.NOT_REDUCED if in_key else Severity.INFO
+    yield Difference(severity, table, target.name, "collation", ours, theirs, advice)
+
+
+def _compare_generated(table: TableKey, source: Column, target: Column, rules: Rules) -> Iterator[Difference]:
+    if source.generated is not target.generated:
+        hint = "the target would compute what the source stores, or the other way round: ALTER TABLE on the target"
+        yield Difference(Severity.FATAL, table, target.name, "generated", _generated(source), _generated(target), hint)
+    elif source.expression is not None and target.expression is not None:
+        if comparable(source.expression) == comparable(target.expression):
+            return
+        # the families print one expression in two ways, so a difference proves nothing there
+        severity = Severity.FATAL if rules.same_flavor else Severity.INFO
+        hint = "the target computes the column itself: give it the same expression"
+        yield Difference(
+            severity, table, target.name, "generated expression", source.expression, target.expression, hint
+        )
+
+
+def _generated(column: Column) -> str:
+    names = {None: "a plain column", Generated.ROW_START: "ROW START", Generated.ROW_END: "ROW END"}
+    return names.get(column.generated) or f"a {column.generated} generated column"
+
+
+def _compare_keys(source: Table, target: Table, rules: Rules) -> Iterator[Difference]:
+    ours, theirs = (_key_texts([key for key in table.keys if key.unique]) for table in (source, target))
+    if ours != theirs:
+        primary_differs = {text for text in ours ^ theirs if text.startswith("PRIMARY")}
+        severity = Severity.FATAL if primary_differs and not rules.complete_images else Severity.NOT_REDUCED
+        hint = "changes are applied one by one; ALTER TABLE on the target to have them reduced"
+        if severity is Severity.FATAL:
+            hint = "partial row images hold the source's primary key only: ALTER TABLE on the target"
+        yield Difference(severity, target.key, None, "unique keys", _listed(ours), _listed(theirs), hint)
+    plain = [_key_texts([key for key in table.keys if not key.unique]) for table in (source, target)]
+    if plain[0] != plain[1]:
+        hint = "only speed depends on it"
+        yield Difference(Severity.INFO, target.key, None, "keys", _listed(plain[0]), _listed(plain[1]), hint)
+
+
+def _key_texts(keys: Sequence[Key]) -> frozenset[str]:
+    texts = set()
+    for key in keys:
+        parts = []
+        for part in key.columns:
+            text = comparable(part.expression or "") if part.name is None else part.name.lower()
+            parts.append(text if part.prefix is None else f"{text}({part.prefix})")
+        texts.add(("PRIMARY" if key.primary else "") + f"({', '.join(parts)})")
+    return frozenset(texts)
+
+
+def _listed(texts: frozenset[str]) -> str:
+    return ", ".join(sorted(texts)) or "none"
+
+
+def _compare_foreign_keys(source: Table, target: Table) -> Iterator[Difference]:
+    ours, theirs = ({_foreign_key_text(one): one for one in table.foreign_keys} for table in (source, target))
+    for text in sorted(ours.keys() ^ theirs.keys()):
+        one = ours.get(text) or theirs[text]
+        acts = {one.on_update, one.on_delete} != {"RESTRICT"}
+        severity = Severity.FATAL if acts else Severity.NOT_REDUCED
+        hint = "changes are applied one by one, and the target may refuse some (1451, 1452)"
+        if acts:
+            hint = "the server's own cascades are not in every log: give both sides the same foreign keys"
+        expected, found = (text, "none") if text in ours else ("none", text)
+        yield Difference(severity, target.key, None, "foreign key", expected, found, hint)
+
+
+def _foreign_key_text(one: ForeignKey) -> str:
+    columns, parents = (", ".join(names).lower() for names in (one.columns, one.parent_columns))
+    parent = str(one.parent).lower()
+    return f"({columns}) to {parent} ({parents}) on update {one.on_update} on delete {one.on_delete}"
+
+
+def _compare_kind(source: Table, target: Table) -> Iterator[Difference]:
+    hint = "history and periods are kept by the server itself: create both sides alike"
+    if source.system_versioned != target.system_versioned:
+        names = {True: "system-versioned", False: "not system-versioned"}
+        expected, found = names[source.system_versioned], names[target.system_versioned]
+        yield Difference(Severity.FATAL, target.key, None, "versioning", expected, found, hint)
+    if source.engine.lower() != target.engine.lower() and target.transactional:
+        hint = "rows are the same; limits and locking may differ"
+        yield Difference(Severity.INFO, target.key, None, "engine", source.engine, target.engine, hint)
+
+
+def _compare_triggers(source: Table, target: Table, rules: Rules) -> Iterator[Difference]:
+    ours, theirs = (
+        frozenset(f"{one.timing} {one.event} {one.name}".lower() for one in table.triggers)
+        for table in (source, target)
+    )
+    if ours != theirs:
+        severity = Severity.INFO if rules.complete_images else Severity.FATAL
+        hint = "statements fire the target's triggers, row events do not: create or drop them on the target"
+        yield Difference(severity, target.key, None, "triggers", _listed(ours), _listed(theirs), hint)

@@ -1,0 +1,204 @@
+"""A TABLE_MAP against a table of the target: the log's own facts, for tables whose source definition is not at hand.
+
+The source's information_schema says how a table is now; a TABLE_MAP says how it was when the rows were written. It
+always has type codes, type metadata and nullability; sign, names and members only where the source logs them
+(``binlog_row_metadata``). Layouts: MySQL ``libs/mysql/binlog/event/rows_event.h`` (Table_map_event) and
+``Field::do_save_field_metadata``; MariaDB ``sql/field.h`` (``save_field_metadata``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from binlane.binlog import collations
+from binlane.binlog.table_map import ColumnType, TableMap
+from binlane.model import Flavor
+from binlane.plan.schema import Column, Generated, Table
+from binlane.plan.schema_compare import Difference, Severity
+from binlane.plan.schema_names import charset_name
+
+_C = ColumnType
+
+
+def compare_table_map(logged: TableMap, source: Flavor, target: Table) -> tuple[Difference, ...]:
+    """Every difference between a TABLE_MAP of a ``source`` server and the target's table; all of them FATAL."""
+    wanted = [*target.columns, *_hidden_columns(target)]
+    if logged.width != len(wanted):
+        hint = "the target would drop columns or fill them in: apply the DDL between the two definitions first"
+        return (_fatal(target, None, "logged columns", str(logged.width), str(len(wanted)), hint),)
+    return tuple(one for at, column in enumerate(wanted) for one in _compare_column(logged, source, at, column, target))
+
+
+def describe_logged(code: int, metadata: int) -> str:
+    """A column of a TABLE_MAP in words; the same words as ``describe_column`` for a column that can hold it."""
+    describe = _LOGGED.get(code)
+    return f"type {code}" if describe is None else describe(metadata)
+
+
+def describe_column(column: Column) -> str:
+    """How a column of the target stands in a TABLE_MAP of the target itself, in words."""
+    name = column.data_type
+    if column.compressed:
+        # the layout is one of its own, and every length of it fits every other
+        return "compressed varchar" if name in ("varchar", "varbinary") else "compressed blob"
+    if name == "json":
+        return "json stored in binary" if column.charset is None else _BLOBS["longtext"]
+    if name in _BLOBS:
+        return _BLOBS[name]
+    if name in ("enum", "set"):
+        return f"{name} of {_member_bytes(column)} bytes"
+    if name in ("char", "binary"):
+        return f"char of {column.octets} bytes"
+    if name in ("varchar", "varbinary"):
+        return f"varchar of {column.octets} bytes"
+    if name == "decimal":
+        return f"decimal({column.precision},{column.scale})"
+    if name == "bit":
+        return f"bit({column.precision})"
+    if name in ("time", "datetime", "timestamp"):
+        return f"{name}({column.fsp})"
+    if name in _FIXED_STRINGS:
+        return f"char of {_FIXED_STRINGS[name]} bytes"
+    return "geometry" if name in _GEOMETRIES else name
+
+
+def _compare_column(logged: TableMap, source: Flavor, at: int, column: Column, target: Table) -> Iterator[Difference]:
+    for what, expected, found in _facts(logged, source, at, column):
+        if expected != found:
+            hint = "the rows were written with another definition than the target has: apply the DDL between them first"
+            yield _fatal(target, column.name, what, expected, found, hint)
+
+
+def _facts(logged: TableMap, source: Flavor, at: int, column: Column) -> Iterator[tuple[str, str, str]]:
+    """What is compared, as logged, as on the target."""
+    yield "logged type", describe_logged(logged.column_types[at], logged.metadata[at]), describe_column(column)
+    if column.ordinal == _HIDDEN:
+        return
+    yield "logged nullability", _NULL[logged.null_bitmap[at // 8] >> at % 8 & 1], _NULL[column.nullable]
+    optional = logged.optional
+    if optional.unsigned is not None and column.data_type != "year":
+        unsigned = optional.unsigned[at]
+        if unsigned is not None:
+            yield "logged sign", _SIGN[unsigned], _SIGN[column.unsigned]
+    if optional.column_names is not None:
+        yield "logged name", optional.column_names[at].lower(), column.name.lower()
+    if optional.collations is not None and column.data_type != "json":
+        yield from _charset(optional.collations[at], source, column)
+    codec = _CODECS.get(column.charset or "binary")
+    members = None if optional.members is None else optional.members[at]
+    if members is not None and codec is not None:
+        logged_members = [member.decode(codec, "backslashreplace") for member in members]
+        yield "logged members", ", ".join(map(repr, logged_members)), ", ".join(map(repr, column.members))
+
+
+def _charset(collation_id: int | None, source: Flavor, column: Column) -> Iterator[tuple[str, str, str]]:
+    name = None if collation_id is None else collations.collation_name(collation_id, source)
+    if name is not None:
+        logged = charset_name(collations.charset_name(name)) or "binary"
+        yield "logged character set", logged, column.charset or "binary"
+
+
+def _fatal(target: Table, column: str | None, what: str, expected: str, found: str, hint: str) -> Difference:
+    return Difference(Severity.FATAL, target.key, column, what, expected, found, hint)
+
+
+def _hidden_columns(table: Table) -> Iterator[Column]:
+    """Columns that MariaDB logs behind the visible ones and shows in no catalogue (seen on 10.11)."""
+    if table.system_versioned and not any(column.generated is Generated.ROW_START for column in table.columns):
+        for name in ("row_start", "row_end"):
+            yield Column(name, _HIDDEN, "timestamp", fsp=6)
+    if table.engine.lower() not in _REAL_HASH_ENGINES:
+        for key in table.keys:
+            if key.unique and key.kind == "HASH":
+                yield Column(f"hash of {key.name}", _HIDDEN, "bigint", unsigned=True)
+
+
+def _member_bytes(column: Column) -> int:
+    count = len(column.members)
+    if column.data_type == "enum":
+        return 1 if count < 256 else 2
+    size = (count + 7) // 8
+    return size if size <= 4 else 8
+
+
+def _string(metadata: int) -> str:
+    real, length = metadata >> 8, metadata & 0xFF
+    if real in (_C.ENUM, _C.SET):
+        return f"{_C(real).name.lower()} of {length} bytes"
+    # lengths over 255 keep their upper bits, inverted, in the type byte
+    return f"char of {length | ((real & 0x30) ^ 0x30) << 4} bytes"
+
+
+def _fixed(name: str) -> Callable[[int], str]:
+    return lambda _metadata: name
+
+
+def _with_fsp(name: str) -> Callable[[int], str]:
+    return lambda fsp: f"{name}({fsp})"
+
+
+_HIDDEN: Final = 0
+"""The ordinal of a column that no catalogue shows."""
+_NULL: Final = ("NOT NULL", "NULL")
+_SIGN: Final = ("signed", "unsigned")
+_LOGGED: Final[Mapping[int, Callable[[int], str]]] = {
+    _C.TINY: _fixed("tinyint"),
+    _C.SHORT: _fixed("smallint"),
+    _C.LONG: _fixed("int"),
+    _C.FLOAT: _fixed("float"),
+    _C.DOUBLE: _fixed("double"),
+    _C.TIMESTAMP: _fixed("timestamp (old format)"),
+    _C.LONGLONG: _fixed("bigint"),
+    _C.INT24: _fixed("mediumint"),
+    _C.DATE: _fixed("date"),
+    _C.TIME: _fixed("time (old format)"),
+    _C.DATETIME: _fixed("datetime (old format)"),
+    _C.YEAR: _fixed("year"),
+    _C.NEWDATE: _fixed("date"),
+    _C.VARCHAR: lambda octets: f"varchar of {octets} bytes",
+    _C.BIT: lambda metadata: f"bit({(metadata & 0xFF) + 8 * (metadata >> 8)})",
+    _C.TIMESTAMP2: _with_fsp("timestamp"),
+    _C.DATETIME2: _with_fsp("datetime"),
+    _C.TIME2: _with_fsp("time"),
+    _C.BLOB_COMPRESSED: _fixed("compressed blob"),
+    _C.VARCHAR_COMPRESSED: _fixed("compressed varchar"),
+    _C.VECTOR: _fixed("vector"),
+    _C.JSON: _fixed("json stored in binary"),
+    _C.NEWDECIMAL: lambda metadata: f"decimal({metadata >> 8},{metadata & 0xFF})",
+    _C.BLOB: lambda size: f"blob with {size} bytes of length",
+    _C.STRING: _string,
+    _C.GEOMETRY: _fixed("geometry"),
+}
+_CODECS: Final = {
+    "ascii": "ascii",
+    "binary": "latin-1",
+    "cp1250": "cp1250",
+    "cp1251": "cp1251",
+    "cp1256": "cp1256",
+    "gbk": "gbk",
+    "latin1": "cp1252",
+    "latin2": "iso8859-2",
+    "utf8mb3": "utf-8",
+    "utf8mb4": "utf-8",
+}
+"""Character sets in which members are compared; what a codec cannot read shows as escapes and as a difference."""
+_BLOBS: Final = {
+    name: f"blob with {size} bytes of length"
+    for size, prefix in enumerate(("tiny", "", "medium", "long"), start=1)
+    for name in (f"{prefix}blob", f"{prefix}text")
+}
+_FIXED_STRINGS: Final = {"uuid": 16, "inet6": 16, "inet4": 4}
+_GEOMETRIES: Final = frozenset(
+    {
+        "geometry",
+        "point",
+        "linestring",
+        "polygon",
+        "multipoint",
+        "multilinestring",
+        "multipolygon",
+        "geometrycollection",
+    }
+)
+_REAL_HASH_ENGINES: Final = frozenset({"memory", "ndbcluster"})

@@ -1,0 +1,158 @@
+"""The filter job's two pure functions over one segment, and the fold between them.
+
+``scan_segment`` tells what other segments must know; ``fold`` makes the window's routes of all scans; ``map_segment`` builds
+the segment's blocks. This is the plain version, one transaction after the other: the columnar one gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from binlane.binlog.reader import LogReader
+from binlane.binlog.transactions import Ending, Transaction, transactions
+from binlane.binlog.wire import Buffer
+from binlane.model import BlockHeader, Flavor, Item, ItemKind
+from binlane.plan.barriers import BarrierMap
+from binlane.plan.blocks import BlockBuilder, FinishedBlock, transaction_header
+from binlane.plan.classes import TransactionClass, classify
+from binlane.plan.dissect import LogFormat, MapPart, Part, RowsPart, StatementPart, dissect
+from binlane.plan.manifest import Segment
+from binlane.plan.routing import LaneCursor, Routing
+from binlane.plan.settings import FilterSettings
+from binlane.plan.tally import Tally
+from binlane.plan.window_plan import LaneFile
+
+
+class LaneSink(Protocol):
+    """Takes the blocks of one segment and lane, in order."""
+
+    def add(self, header: BlockHeader, items: Sequence[Item]) -> None:
+        """Take a block."""
+        ...
+
+    def close(self) -> LaneFile:
+        """Finish; gives the lane file's entry for the plan."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ScanSummary:
+    """What one segment tells the window. Seqnos are absolute."""
+
+    databases: Mapping[str, int]
+    """Databases of plain transactions, with the seqno they first appear at."""
+    classes: tuple[TransactionClass, ...]
+    members: tuple[tuple[int, int], ...]
+    """Every transaction that is not plain: its seqno and its class's place in ``classes``."""
+    epochs: tuple[tuple[int, int], ...]
+    """Epochs of source time and the seqno of the first transaction in each; empty unless the channel asks for epochs."""
+
+
+@dataclass(frozen=True, slots=True)
+class MapSummary:
+    """What one segment gave: its lane files and its tally."""
+
+    files: Mapping[int, LaneFile]
+    tally: Tally
+
+
+def scan_segment(
+    data: Buffer, segment: Segment, settings: FilterSettings, is_critical: Callable[[str], bool]
+) -> ScanSummary:
+    """What the fold must know of one segment. ``is_critical`` tells databases whose every transaction needs a barrier.
+
+    Raises BinlogError for what the log holds that cannot be applied exactly.
+    """
+    databases: dict[str, int] = {}
+    numbers: dict[TransactionClass, int] = {}
+    members: list[tuple[int, int]] = []
+    epochs: dict[int, int] = {}
+    log, numbered = _read(data, segment, Flavor(settings.target))
+    for seqno, transaction in numbered:
+        if settings.consistency == "epoch":
+            epochs.setdefault(int(transaction.commit_time // settings.epoch_seconds), seqno)
+        described = classify(dissect(transaction, log))
+        if described.plain_database is not None and not is_critical(described.plain_database):
+            databases.setdefault(described.plain_database, seqno)
+        else:
+            members.append((seqno, numbers.setdefault(described, len(numbers))))
+    return ScanSummary(databases, tuple(numbers), tuple(members), tuple(epochs.items()))
+
+
+def map_segment(
+    data: Buffer,
+    segment: Segment,
+    routing: Routing,
+    settings: FilterSettings,
+    open_sink: Callable[[int, bytes], LaneSink],
+) -> MapSummary:
+    """Build the segment's blocks, lane by lane, into sinks that ``open_sink`` (lane, FORMAT_DESCRIPTION event) gives."""
+    log, numbered = _read(data, segment, Flavor(settings.target))
+    tally = Tally()
+    writers: dict[int, LaneWriter] = {}
+    barriers = BarrierMap(routing.barriers)
+    for seqno, transaction in numbered:
+        parts = dissect(transaction, log)
+        route = routing.route_of(classify(parts))
+        barrier = barriers.at(seqno)
+        lane = barrier.owner if barrier is not None and route.lane in barrier.participants else route.lane
+        if lane not in writers:
+            sink = open_sink(lane, log.format.without_checksum())
+            writers[lane] = LaneWriter(sink, BlockBuilder(settings.limits), LaneCursor(routing.by_lane[lane]))
+        header = transaction_header(seqno, log.position(transaction), transaction.gtid, transaction.commit_time)
+        writers[lane].add(header, parts, _commits_itself(transaction, parts), log.name)
+        tally.add(lane, route.shard, route.lane, parts)
+    return MapSummary({lane: writer.close() for lane, writer in sorted(writers.items())}, tally)
+
+
+class LaneWriter:
+    """Feeds one lane's transactions to its builder, and the builder's blocks to the sink."""
+
+    def __init__(self, sink: LaneSink, builder: BlockBuilder, cursor: LaneCursor) -> None:
+        self._sink = sink
+        self._builder = builder
+        self._cursor = cursor
+        self._stretch: int | None = None
+
+    def add(self, header: BlockHeader, parts: Sequence[Part], alone: bool, name: str) -> None:
+        """Take one transaction; ``alone``: it commits by itself on the target, so nothing may share its block."""
+        stretch = self._cursor.stretch(header.first_seqno)
+        if alone or stretch != self._stretch:
+            self._write(self._builder.finish())
+        self._stretch = stretch
+        where = f"{name}:{header.source.offset}: "
+        for part in parts:
+            match part:
+                case MapPart():
+                    self._builder.add_event(part.event, None, where)
+                case RowsPart():
+                    self._builder.add_event(part.event, part.counts, where)
+                case StatementPart():
+                    kind = ItemKind.DDL if alone else ItemKind.STATEMENT
+                    self._builder.add_statement(Item(kind, part.sql, context=part.context))
+        self._write(self._builder.end_transaction(header))
+        if alone:
+            self._write(self._builder.finish())
+
+    def close(self) -> LaneFile:
+        """Write what is left and finish the file."""
+        self._write(self._builder.finish())
+        return self._sink.close()
+
+    def _write(self, blocks: Iterator[FinishedBlock]) -> None:
+        for block in blocks:
+            self._sink.add(block.header, block.items)
+
+
+def _read(data: Buffer, segment: Segment, target: Flavor) -> tuple[LogFormat, Iterator[tuple[int, Transaction]]]:
+    reader = LogReader(data, segment.source_file, verify=False)
+    offset = segment.start_offset - segment.header_length
+    log = LogFormat(reader.format, segment.source_file, offset, target)
+    return log, enumerate(transactions(reader), segment.first_seqno)
+
+
+def _commits_itself(transaction: Transaction, parts: Sequence[Part]) -> bool:
+    statements = [part for part in parts if isinstance(part, StatementPart)]
+    return transaction.ending is Ending.STANDALONE and any(part.facts.commits_implicitly for part in statements)

@@ -1,0 +1,55 @@
+"""What a channel decides about a window's plan, as channel.json in the window's folder: with the segments and the schema
+it is all that the filter job knows, so the same three give the same plan, byte for byte."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+
+from binlane.errors import PlanError
+from binlane.plan.blocks import BlockLimits
+
+CONSISTENCIES = ("eventual", "epoch", "any_time")
+
+
+@dataclass(frozen=True, slots=True)
+class FilterSettings:
+    """The channel's choices, as they stood when the window was extracted."""
+
+    channel: str
+    window: str
+    lanes: int
+    """Parallel lanes; the serialized lane comes on top and has this number."""
+    shard_list: str
+    """The text of the shard list."""
+    shard_list_path: str
+    """Where it was read from; for messages."""
+    assigner: str
+    consistency: str
+    epoch_seconds: int
+    fold_gap: int
+    """Barriers with at most this many transactions between them become one stretch."""
+    block_transactions: int
+    block_bytes: int
+    payload_bytes: int
+    """Bytes of events in one BINLOG statement."""
+    target: str
+    """The target's flavor: values of user variables are spelled its way."""
+
+    @property
+    def limits(self) -> BlockLimits:
+        """What ends a block."""
+        return BlockLimits(self.block_transactions, self.block_bytes, self.payload_bytes)
+
+    def to_json(self) -> bytes:
+        """Canonical bytes of channel.json."""
+        return json.dumps(dataclasses.asdict(self), indent=1, sort_keys=True).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes, where: str) -> FilterSettings:
+        """Raises PlanError, naming ``where``, if a key is missing, unknown or not JSON."""
+        try:
+            return cls(**json.loads(data))
+        except (ValueError, TypeError) as exc:
+            raise PlanError(f"{where}: not the settings of a window: {exc}") from exc

@@ -1,0 +1,84 @@
+"""What a window's transactions come to: the counts of the plan, and the accounts that must close (invariant 5)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from binlane.model import RowCounts, TableKey
+from binlane.plan.dissect import MapPart, Part, RowsPart, StatementPart
+from binlane.plan.window_plan import ShardCounts
+
+ROWS_ONLY = "rows"
+"""Kind of a transaction that runs no statement."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of transactions, in any order: tallies of segments add up."""
+
+    tables: dict[TableKey, RowCounts] = field(default_factory=dict)
+    """Row changes by table."""
+    table_maps: dict[TableKey, set[str]] = field(default_factory=dict)
+    """Distinct TABLE_MAP bodies behind their table id, in hex: what the precheck compares with the target."""
+    shards: dict[str, ShardCounts] = field(default_factory=dict)
+    kinds: Counter[str] = field(default_factory=Counter)
+    """Transactions of rows alone, and statements by kind."""
+    lane_rows: dict[int, RowCounts] = field(default_factory=dict)
+    altered: set[TableKey] = field(default_factory=set)
+    """Tables that a DDL of the window names."""
+    time_zones: set[str] = field(default_factory=set)
+
+    def add(self, lane: int, shard: str, home: int, parts: Sequence[Part]) -> None:
+        """Count one transaction: written by ``lane``, of ``shard``, whose own lane is ``home``."""
+        rows = RowCounts()
+        statements = 0
+        for part in parts:
+            match part:
+                case MapPart():
+                    self.table_maps.setdefault(part.key, set()).add(part.event[25:].hex())
+                case RowsPart():
+                    rows += part.counts
+                    self._add_table(part.table.key, part.counts)
+                case StatementPart():
+                    statements += 1
+                    self.kinds[part.facts.kind.value] += 1
+                    if part.context.time_zone is not None:
+                        self.time_zones.add(part.context.time_zone)
+                    if part.facts.commits_implicitly:
+                        self.altered |= part.facts.tables
+        if statements == 0:
+            self.kinds[ROWS_ONLY] += 1
+        self.add_shard(shard, home, 1, rows.total)
+        self.add_lane(lane, rows)
+
+    def add_shard(self, shard: str, lane: int, transactions: int, rows: int) -> None:
+        """Count transactions and row changes of a shard."""
+        before = self.shards.get(shard, ShardCounts(lane, 0, 0))
+        self.shards[shard] = replace(before, transactions=before.transactions + transactions, rows=before.rows + rows)
+
+    def add_lane(self, lane: int, rows: RowCounts) -> None:
+        """Count row changes that a lane writes."""
+        self.lane_rows[lane] = self.lane_rows.get(lane, RowCounts()) + rows
+
+    def _add_table(self, key: TableKey, rows: RowCounts) -> None:
+        self.tables[key] = self.tables.get(key, RowCounts()) + rows
+
+
+def total(tallies: Iterable[Tally]) -> Tally:
+    """The sum of tallies."""
+    whole = Tally()
+    for tally in tallies:
+        for key, rows in tally.tables.items():
+            whole._add_table(key, rows)
+        for key, maps in tally.table_maps.items():
+            whole.table_maps.setdefault(key, set()).update(maps)
+        for shard, counts in tally.shards.items():
+            whole.add_shard(shard, counts.lane, counts.transactions, counts.rows)
+        for lane, rows in tally.lane_rows.items():
+            whole.add_lane(lane, rows)
+        whole.kinds.update(tally.kinds)
+        whole.altered |= tally.altered
+        whole.time_zones |= tally.time_zones
+    return whole

@@ -1,0 +1,325 @@
+"""A window's plan: what the apply step has to know of it, and what the accounts at its end are compared with.
+
+plan.json is strict: a key that is missing, unknown or of another type is an error, so that a plan written by another
+version is refused instead of half understood.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Protocol
+
+from binlane.errors import PlanError
+from binlane.model import Barrier, BlockHeader, Item, LogPosition, RowCounts, TableKey
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block as the apply step reads it.
+
+    ``items`` may be larger than memory: they are consumed once, in order, before the next block is asked for.
+    """
+
+    header: BlockHeader
+    format: bytes
+    """The FORMAT_DESCRIPTION event to send before the items, checksum algorithm 0."""
+    items: Iterable[Item]
+
+
+class LaneSource(Protocol):
+    """Where a lane's blocks come from. Asking again gives the same blocks."""
+
+    def blocks(self, lane: int, after: int) -> Iterator[Block]:
+        """The blocks of ``lane`` whose last seqno is greater than ``after``, ascending."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TableCounts:
+    """What became of a table's row changes (docs/invariants.md, 5): read = filtered + folded + written."""
+
+    read: RowCounts = field(default_factory=RowCounts)
+    filtered: RowCounts = field(default_factory=RowCounts)
+    folded: int = 0
+    """Row changes folded away: the kinds change when changes are folded, only their number can be accounted for."""
+    written: RowCounts = field(default_factory=RowCounts)
+
+
+@dataclass(frozen=True, slots=True)
+class LaneFile:
+    """One lane file: the blocks of one segment for one lane, by name in the plan's folder."""
+
+    name: str
+    first_seqno: int
+    last_seqno: int
+    blocks: int
+    transactions: int
+    bytes: int
+    sha256: str
+
+    def to_values(self) -> list[str | int]:
+        """A row for JSON."""
+        return [self.name, self.first_seqno, self.last_seqno, self.blocks, self.transactions, self.bytes, self.sha256]
+
+    @classmethod
+    def from_values(cls, values: Sequence[Any]) -> LaneFile:
+        """What ``to_values`` wrote. Raises TypeError for anything else."""
+        return cls(*values)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardCounts:
+    """What a shard comes to in a window."""
+
+    lane: int
+    transactions: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPlan:
+    """What a window will write, by whom, in what order. Seqnos are inclusive; an empty window has last = first - 1."""
+
+    channel: str
+    window_id: str
+    digest: str
+    """SHA-256 over everything that decides the plan; stored on the target before the first block."""
+    first_seqno: int
+    last_seqno: int
+    lanes: int
+    """Parallel lanes 0 .. lanes - 1; the serialized lane comes on top and has this number."""
+    barriers: tuple[Barrier, ...]
+    source: str
+    """The source's identity, as stored with the watermark."""
+    end: LogPosition
+    end_gtid_set: str
+    end_time: float
+    """Source commit time of the window's last transaction, seconds since the epoch."""
+    lane_rows: tuple[RowCounts, ...]
+    """Row changes that each lane writes, the serialized lane last."""
+    tables: Mapping[TableKey, TableCounts] = field(default_factory=dict)
+    files: tuple[tuple[LaneFile, ...], ...] = ()
+    """Each lane's files in the order of apply, the serialized lane last."""
+    shards: Mapping[str, ShardCounts] = field(default_factory=dict)
+    kinds: Mapping[str, int] = field(default_factory=dict)
+    """Transactions of rows alone, and statements by kind."""
+    table_maps: Mapping[TableKey, tuple[str, ...]] = field(default_factory=dict)
+    """Distinct TABLE_MAP bodies of each table, in hex, without their table id: what the precheck compares with the target."""
+    altered: frozenset[TableKey] = frozenset()
+    """Tables that a DDL of the window names: they may not exist, or not like this, before it."""
+    time_zones: frozenset[str] = frozenset()
+    """Named session time zones of its statements: the target must know them."""
+
+    def __post_init__(self) -> None:
+        """Raises PlanError if the parts contradict each other."""
+        where = f"plan of {self.channel}, window {self.window_id}"
+        if self.lanes < 1 or len(self.lane_rows) != self.lanes + 1:
+            raise PlanError(f"{where}: {self.lanes} lanes and counts for {len(self.lane_rows)}; expected one more")
+        if self.first_seqno < 1 or self.last_seqno < self.first_seqno - 1:
+            raise PlanError(f"{where}: seqnos {self.first_seqno}..{self.last_seqno} are not a range")
+        for barrier in self.barriers:
+            self._check_barrier(barrier, where)
+        for before, after in pairwise(self.barriers):
+            if after.first <= before.last:
+                raise PlanError(f"{where}: barriers {_range(before)} and {_range(after)} overlap or are out of order")
+        for table, counts in self.tables.items():
+            if counts.read.total != counts.filtered.total + counts.folded + counts.written.total:
+                raise PlanError(f"{where}: the accounts of {table} do not close: {counts}")
+
+    def _check_barrier(self, barrier: Barrier, where: str) -> None:
+        lanes = barrier.participants
+        if list(lanes) != sorted(set(lanes)) or not set(lanes) <= set(range(self.lanes + 1)):
+            raise PlanError(f"{where}: barrier {_range(barrier)}: participants {lanes} are not ascending lanes")
+        if barrier.owner not in lanes:
+            raise PlanError(f"{where}: barrier {_range(barrier)}: owner {barrier.owner} is not a participant")
+        if not self.first_seqno <= barrier.first <= barrier.last <= self.last_seqno:
+            raise PlanError(f"{where}: barrier {_range(barrier)} reaches out of the window")
+
+    @property
+    def serialized(self) -> int:
+        """The serialized lane's number."""
+        return self.lanes
+
+    @property
+    def all_lanes(self) -> range:
+        """Every lane, the serialized one last."""
+        return range(self.lanes + 1)
+
+    @property
+    def rows(self) -> RowCounts:
+        """Row changes that the window writes: the sum over its lanes."""
+        return sum(self.lane_rows, RowCounts())
+
+    def barriers_of(self, lane: int) -> tuple[Barrier, ...]:
+        """The barriers that ``lane`` takes part in, ascending."""
+        return tuple(barrier for barrier in self.barriers if lane in barrier.participants)
+
+    def to_json(self) -> bytes:
+        """Canonical bytes: the same plan gives the same ones."""
+        values = {
+            "channel": self.channel,
+            "window_id": self.window_id,
+            "digest": self.digest,
+            "first_seqno": self.first_seqno,
+            "last_seqno": self.last_seqno,
+            "lanes": self.lanes,
+            "barriers": [_barrier_to_json(barrier) for barrier in self.barriers],
+            "source": self.source,
+            "end": [self.end.file, self.end.offset],
+            "end_gtid_set": self.end_gtid_set,
+            "end_time": self.end_time,
+            "lane_rows": [_counts_to_json(counts) for counts in self.lane_rows],
+            "tables": [_table_to_json(key, counts) for key, counts in sorted(self.tables.items(), key=_by_name)],
+            "files": [[file.to_values() for file in files] for files in self.files],
+            "shards": {name: [each.lane, each.transactions, each.rows] for name, each in self.shards.items()},
+            "kinds": dict(self.kinds),
+            "altered": sorted([key.database, key.table] for key in self.altered),
+            "time_zones": sorted(self.time_zones),
+            "table_maps": [
+                [key.database, key.table, *maps]
+                for key, maps in sorted(self.table_maps.items(), key=lambda entry: str(entry[0]))
+            ],
+        }
+        return json.dumps(values, indent=1, sort_keys=True).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes, where: str = "plan.json") -> WindowPlan:
+        """Raises PlanError, naming ``where``, for anything that ``to_json`` does not write."""
+        try:
+            values = _object(json.loads(data), _FIELDS)
+            file, offset = values["end"]
+            return cls(
+                channel=values["channel"],
+                window_id=values["window_id"],
+                digest=values["digest"],
+                first_seqno=values["first_seqno"],
+                last_seqno=values["last_seqno"],
+                lanes=values["lanes"],
+                barriers=tuple(_barrier_from_json(value) for value in values["barriers"]),
+                source=values["source"],
+                end=LogPosition(file, offset),
+                end_gtid_set=values["end_gtid_set"],
+                end_time=float(values["end_time"]),
+                lane_rows=tuple(_counts_from_json(value) for value in values["lane_rows"]),
+                tables=dict(_table_from_json(value) for value in values["tables"]),
+                files=tuple(tuple(LaneFile.from_values(file) for file in files) for files in values["files"]),
+                shards={name: ShardCounts(*each) for name, each in values["shards"].items()},
+                kinds=values["kinds"],
+                altered=frozenset(TableKey(database, table) for database, table in values["altered"]),
+                time_zones=frozenset(values["time_zones"]),
+                table_maps={TableKey(database, table): tuple(maps) for database, table, *maps in values["table_maps"]},
+            )
+        except (ValueError, TypeError, KeyError) as exc:
+            raise PlanError(f"{where}: not a window's plan: {exc}; run the filter step again") from exc
+
+
+_FIELDS: Mapping[str, type | tuple[type, ...]] = {
+    "channel": str,
+    "window_id": str,
+    "digest": str,
+    "first_seqno": int,
+    "last_seqno": int,
+    "lanes": int,
+    "barriers": list,
+    "source": str,
+    "end": list,
+    "end_gtid_set": str,
+    "end_time": (int, float),
+    "lane_rows": list,
+    "tables": list,
+    "files": list,
+    "shards": dict,
+    "kinds": dict,
+    "altered": list,
+    "time_zones": list,
+    "table_maps": list,
+}
+_BARRIER_FIELDS: Mapping[str, type | tuple[type, ...]] = {
+    "first": int,
+    "last": int,
+    "owner": int,
+    "participants": list,
+    "causes": dict,
+}
+_TABLE_FIELDS: Mapping[str, type | tuple[type, ...]] = {
+    "database": str,
+    "table": str,
+    "read": list,
+    "filtered": list,
+    "folded": int,
+    "written": list,
+}
+
+
+def _object(value: Any, fields: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
+    if not isinstance(value, dict) or value.keys() != fields.keys():
+        found = sorted(value) if isinstance(value, dict) else type(value).__name__
+        raise ValueError(f"expected the keys {sorted(fields)}, got {found}")
+    for name, kind in fields.items():
+        if not isinstance(value[name], kind) or isinstance(value[name], bool):
+            raise ValueError(f"{name}: expected {kind}, got {value[name]!r}")
+    return value
+
+
+def _barrier_to_json(barrier: Barrier) -> dict[str, Any]:
+    return {
+        "first": barrier.first,
+        "last": barrier.last,
+        "owner": barrier.owner,
+        "participants": list(barrier.participants),
+        "causes": dict(barrier.causes),
+    }
+
+
+def _barrier_from_json(value: Any) -> Barrier:
+    values = _object(value, _BARRIER_FIELDS)
+    return Barrier(
+        values["first"], values["last"], values["owner"], tuple(_integers(values["participants"])), values["causes"]
+    )
+
+
+def _counts_to_json(counts: RowCounts) -> list[int]:
+    return [counts.inserts, counts.updates, counts.deletes]
+
+
+def _counts_from_json(value: Any) -> RowCounts:
+    inserts, updates, deletes = _integers(value)
+    return RowCounts(inserts, updates, deletes)
+
+
+def _table_to_json(key: TableKey, counts: TableCounts) -> dict[str, Any]:
+    return {
+        "database": key.database,
+        "table": key.table,
+        "read": _counts_to_json(counts.read),
+        "filtered": _counts_to_json(counts.filtered),
+        "folded": counts.folded,
+        "written": _counts_to_json(counts.written),
+    }
+
+
+def _table_from_json(value: Any) -> tuple[TableKey, TableCounts]:
+    values = _object(value, _TABLE_FIELDS)
+    return TableKey(values["database"], values["table"]), TableCounts(
+        read=_counts_from_json(values["read"]),
+        filtered=_counts_from_json(values["filtered"]),
+        folded=values["folded"],
+        written=_counts_from_json(values["written"]),
+    )
+
+
+def _integers(value: Any) -> list[int]:
+    if not isinstance(value, list) or any(type(number) is not int for number in value):
+        raise ValueError(f"expected a list of integers, got {value!r}")
+    return value
+
+
+def _by_name(entry: tuple[TableKey, TableCounts]) -> tuple[str, str]:
+    return entry[0].database, entry[0].table
+
+
+def _range(barrier: Barrier) -> str:
+    return f"{barrier.first}..{barrier.last}"

@@ -1,0 +1,399 @@
+"""Reads CREATE, ALTER, DROP and their kin: which objects of which databases they touch.
+
+Only the clauses that name another object are looked for; each is found by reserved words, so that a column, a comment
+or a default of the same name is not mistaken for one. Grammar: ``sql/sql_yacc.yy`` of MySQL 9 and MariaDB 11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from binlane.model import Flavor
+from binlane.shards.facts import StatementKind
+from binlane.shards.lexer import TokenKind, Unreadable
+from binlane.shards.queries import read_query, read_sequences
+from binlane.shards.reading import Cursor, Reading, group_end, is_name, is_symbol
+
+_Reader = Callable[[Cursor, Reading], None]
+
+
+def create(cursor: Cursor, reading: Reading) -> None:
+    """CREATE of any object."""
+    _object(cursor, reading, CREATE)
+
+
+def alter(cursor: Cursor, reading: Reading) -> None:
+    """ALTER of any object."""
+    _object(cursor, reading, ALTER)
+
+
+def drop(cursor: Cursor, reading: Reading) -> None:
+    """DROP of any object."""
+    _object(cursor, reading, DROP)
+
+
+def rename(cursor: Cursor, reading: Reading) -> None:
+    """RENAME TABLE or RENAME USER."""
+    if cursor.any_word("USER") is not None:
+        reading.kind = StatementKind.GLOBAL
+        return
+    cursor.expect("RENAME TABLE or RENAME USER", found=cursor.any_word("TABLE", "TABLES") is not None)
+    cursor.words("IF", "EXISTS")
+    while True:
+        old = reading.table(cursor.qualified())
+        _wait(cursor)
+        cursor.expect("TO", found=cursor.words("TO"))
+        reading.renames.append((old, reading.table(cursor.qualified())))
+        if not cursor.symbol(","):
+            break
+    cursor.finished()
+
+
+def truncate(cursor: Cursor, reading: Reading) -> None:
+    """TRUNCATE [TABLE] name."""
+    cursor.words("TABLE")
+    reading.table(cursor.qualified())
+    _wait(cursor)
+    cursor.finished()
+
+
+def maintain(cursor: Cursor, reading: Reading) -> None:
+    """ANALYZE, OPTIMIZE, REPAIR TABLE: a list of tables, then options that name none."""
+    cursor.any_word("NO_WRITE_TO_BINLOG", "LOCAL")
+    cursor.expect("TABLE", found=cursor.any_word("TABLE", "TABLES", "VIEW") is not None)
+    _tables(cursor, reading)
+
+
+def lock(cursor: Cursor, reading: Reading) -> None:
+    """LOCK TABLES name [AS alias] READ|WRITE, ..."""
+    if cursor.words("INSTANCE"):
+        reading.kind = StatementKind.GLOBAL
+        return
+    cursor.expect("LOCK TABLES", found=cursor.any_word("TABLE", "TABLES") is not None)
+    while True:
+        reading.table(cursor.qualified())
+        cursor.words("AS")
+        if cursor.peek().upper not in ("READ", "WRITE", "LOW_PRIORITY"):
+            cursor.name()
+        cursor.words("LOW_PRIORITY")
+        cursor.expect("READ or WRITE", found=cursor.any_word("READ", "WRITE") is not None)
+        cursor.skip_words("LOCAL", "CONCURRENT")
+        _wait(cursor)
+        if not cursor.symbol(","):
+            break
+    cursor.finished()
+
+
+def _object(cursor: Cursor, reading: Reading, readers: Mapping[str, _Reader]) -> None:
+    """Step over what may stand between the verb and the kind of object, then read the object."""
+    while (reader := readers.get(cursor.peek().upper)) is None:
+        if cursor.words("TEMPORARY"):
+            reading.temporary = True
+            reading.commits_implicitly = False
+        elif cursor.words("DEFINER"):
+            _definer(cursor)
+        elif cursor.words("ALGORITHM"):
+            cursor.symbol("=")
+            cursor.next()
+        elif cursor.words("SQL", "SECURITY"):
+            cursor.next()
+        elif not cursor.words("OR", "REPLACE") and cursor.any_word(*_BEFORE_OBJECT) is None:
+            raise Unreadable("an object of a kind that this version does not know")
+    cursor.next()
+    reader(cursor, reading)
+
+
+def _definer(cursor: Cursor) -> None:
+    cursor.expect("=", found=cursor.symbol("="))
+    cursor.next()
+    if cursor.symbol("("):
+        cursor.expect(")", found=cursor.symbol(")"))
+    if cursor.peek().kind is TokenKind.VARIABLE or cursor.symbol("@"):
+        cursor.next()
+
+
+def _if_exists(cursor: Cursor) -> bool:
+    return cursor.words("IF", "EXISTS") or cursor.words("IF", "NOT", "EXISTS")
+
+
+def _wait(cursor: Cursor) -> None:
+    """MariaDB's WAIT n or NOWAIT."""
+    if cursor.words("WAIT"):
+        cursor.next()
+    else:
+        cursor.words("NOWAIT")
+
+
+def _tables(cursor: Cursor, reading: Reading) -> None:
+    reading.table(cursor.qualified())
+    while cursor.symbol(","):
+        reading.table(cursor.qualified())
+
+
+def _global(cursor: Cursor, reading: Reading) -> None:
+    reading.kind = StatementKind.GLOBAL
+
+
+def _in_database(cursor: Cursor, reading: Reading) -> None:
+    """A routine, event, package or library. What its body names need not exist when it is defined."""
+    _if_exists(cursor)
+    reading.database(cursor.qualified()[0])
+
+
+def _create_table(cursor: Cursor, reading: Reading) -> None:
+    _if_exists(cursor)
+    table = reading.table(cursor.qualified())
+    like = Cursor(cursor.rest)
+    parenthesis = like.symbol("(")
+    if like.words("LIKE"):
+        reading.table(like.qualified())
+        cursor.expect(")", found=not parenthesis or like.symbol(")"))
+        like.finished()
+        return
+    start = _query_start(cursor)
+    definition = Cursor(cursor.tokens[cursor.at : start])
+    _clauses(definition, reading, table.database)
+    if any(token.upper == "TABLE" for token in definition.tokens):
+        raise Unreadable("CREATE TABLE ... TABLE")
+    if start < len(cursor.tokens):
+        reading.create_select = True
+        read_query(cursor.tokens[start:], reading)
+    elif [token.upper for token in cursor.tokens[-2:]] == ["START", "TRANSACTION"]:  # MySQL 8.0.21: its rows follow
+        reading.create_select = True
+        reading.commits_implicitly = False
+
+
+def _query_start(cursor: Cursor) -> int:
+    """Where the query of a CREATE TABLE begins, with the parentheses and the WITH before its SELECT."""
+    for index in range(cursor.at, len(cursor.tokens)):
+        token = cursor.tokens[index]
+        ahead = Cursor(cursor.tokens, index + 1)
+        if token.upper == "WITH" and (ahead.words("RECURSIVE") or is_name(ahead.peek())):
+            ahead.next()
+            if is_symbol(ahead.peek(), "("):
+                ahead.at = group_end(cursor.tokens, ahead.at)
+            found = ahead.words("AS") and is_symbol(ahead.peek(), "(")
+        else:
+            found = token.upper == "SELECT"
+        if found:
+            start = index
+            while start > cursor.at and is_symbol(cursor.tokens[start - 1], "("):
+                start -= 1
+            return start
+    return len(cursor.tokens)
+
+
+def _alter_table(cursor: Cursor, reading: Reading) -> None:
+    _if_exists(cursor)
+    table = reading.table(cursor.qualified())
+    _wait(cursor)
+    _clauses(Cursor(cursor.tokens, cursor.at), reading, table.database)
+    depth = 0
+    while not cursor.done:
+        if cursor.words("RENAME"):
+            if depth == 0 and cursor.any_word("COLUMN", "INDEX", "KEY") is None:
+                cursor.any_word("TO", "AS")
+                cursor.symbol("=")
+                reading.renames.append((table, reading.table(cursor.qualified())))
+        elif cursor.words("EXCHANGE", "PARTITION"):
+            cursor.name()
+            cursor.expect("WITH TABLE", found=cursor.words("WITH", "TABLE"))
+            other = reading.table(cursor.qualified())
+            reading.renames += [(table, other), (other, table)]
+        elif cursor.words("CONVERT", "TABLE"):  # MariaDB: the table becomes a partition, or the other way round
+            reading.renames.append((reading.table(cursor.qualified()), table))
+        elif cursor.words("CONVERT", "PARTITION"):
+            cursor.name()
+            cursor.expect("TO TABLE", found=cursor.words("TO", "TABLE"))
+            reading.renames.append((table, reading.table(cursor.qualified())))
+        else:
+            token = cursor.next()
+            depth += is_symbol(token, "(") - is_symbol(token, ")")
+
+
+def _clauses(cursor: Cursor, reading: Reading, database: str) -> None:
+    """The clauses of a table's definition that name other tables: REFERENCES, UNION (of a MERGE table), sequences."""
+    read_sequences(cursor.rest, reading)
+    while not cursor.done:
+        if cursor.words("REFERENCES"):
+            parent, name = cursor.qualified()
+            parent = database if parent is None else parent
+            reading.references.add(parent)
+            reading.table((parent, name))
+        elif cursor.words("UNION"):
+            cursor.symbol("=")
+            if cursor.symbol("(") and not cursor.symbol(")"):
+                _tables(cursor, reading)
+        elif cursor.words("SELECT"):
+            raise Unreadable("a query inside a table's definition")
+        else:
+            cursor.next()
+
+
+def _index(cursor: Cursor, reading: Reading) -> None:
+    """CREATE INDEX name ... ON table, DROP INDEX name ON table."""
+    _if_exists(cursor)
+    cursor.name()
+    while not cursor.words("ON"):
+        cursor.expect("ON", found=not cursor.done)
+        cursor.next()
+    reading.table(cursor.qualified())
+
+
+def _create_view(cursor: Cursor, reading: Reading) -> None:
+    _if_exists(cursor)
+    view = reading.table(cursor.qualified())
+    reading.views.add(view)
+    if is_symbol(cursor.peek(), "("):
+        cursor.at = group_end(cursor.tokens, cursor.at)
+    cursor.expect("AS", found=cursor.words("AS"))
+    query = list(cursor.rest)
+    for option in (["CHECK", "OPTION"], ["LOCAL"], ["CASCADED"], ["WITH"]):
+        if [token.upper for token in query[-len(option) :]] == option:
+            del query[-len(option) :]
+    read_query(query, reading)
+
+
+def _create_trigger(cursor: Cursor, reading: Reading) -> None:
+    _if_exists(cursor)
+    reading.database(cursor.qualified()[0])
+    while not cursor.words("ON"):
+        cursor.expect("ON", found=not cursor.done)
+        cursor.next()
+    reading.triggered.add(reading.table(cursor.qualified()))
+    cursor.expect("FOR EACH ROW", found=cursor.words("FOR", "EACH", "ROW"))
+
+
+def _create_function(cursor: Cursor, reading: Reading) -> None:
+    """A stored function, or a loadable one: ``CREATE FUNCTION name RETURNS type SONAME 'file'``."""
+    ahead = Cursor(cursor.tokens, cursor.at)
+    _if_exists(ahead)
+    ahead.qualified()
+    if ahead.words("RETURNS") and ahead.next().upper != "" and ahead.words("SONAME"):
+        reading.kind = StatementKind.GLOBAL
+        return
+    _routine(cursor, reading)
+
+
+def _routine(cursor: Cursor, reading: Reading) -> None:
+    _if_exists(cursor)
+    reading.routine_databases.add(reading.database(cursor.qualified()[0]))
+
+
+def _drop_function(cursor: Cursor, reading: Reading) -> None:
+    _if_exists(cursor)
+    database = cursor.qualified()[0]
+    if database is None:
+        raise Unreadable("DROP FUNCTION without a database, which may mean a loadable function")
+    reading.database(database)
+    cursor.finished()
+
+
+def _sequence(cursor: Cursor, reading: Reading) -> None:
+    _if_exists(cursor)
+    reading.table(cursor.qualified())
+
+
+def _database(cursor: Cursor, reading: Reading) -> None:
+    _if_exists(cursor)
+    reading.database(cursor.name())
+
+
+def _alter_database(cursor: Cursor, reading: Reading) -> None:
+    """The name may be left out: then the first option stands there."""
+    word, following = cursor.peek().upper, cursor.peek(1)
+    if word in ("CHARACTER", "DEFAULT", "COLLATE", "READ"):  # reserved: no name
+        reading.database(None)
+    elif word in ("CHARSET", "ENCRYPTION", "COMMENT"):
+        option = is_symbol(following, "=") or following.kind is TokenKind.STRING
+        cursor.expect("the name of a database", found=option)
+        reading.database(None)
+    else:
+        reading.database(cursor.name())
+
+
+def _drop_tables(cursor: Cursor, reading: Reading) -> None:
+    reading.drops_if_exists = _if_exists(cursor)
+    _tables(cursor, reading)
+    _wait(cursor)
+    cursor.any_word("RESTRICT", "CASCADE")
+    cursor.finished()
+
+
+def _drop_in_database(cursor: Cursor, reading: Reading) -> None:
+    _in_database(cursor, reading)
+    cursor.finished()
+
+
+def _drop_database(cursor: Cursor, reading: Reading) -> None:
+    _database(cursor, reading)
+    cursor.finished()
+
+
+def _package(reader: _Reader) -> _Reader:
+    def read(cursor: Cursor, reading: Reading) -> None:
+        cursor.expect("MariaDB's PACKAGE", found=reading.dialect.flavor is Flavor.MARIADB)
+        cursor.words("BODY")
+        reader(cursor, reading)
+
+    return read
+
+
+def _alter_event(cursor: Cursor, reading: Reading) -> None:
+    """ALTER EVENT may move it: RENAME TO, before the body."""
+    _in_database(cursor, reading)
+    while not cursor.done and not cursor.words("DO"):
+        if cursor.words("RENAME", "TO"):
+            reading.database(cursor.qualified()[0])
+        else:
+            cursor.next()
+
+
+_BEFORE_OBJECT: Final = ("ONLINE", "OFFLINE", "IGNORE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR", "AGGREGATE")
+_GLOBAL_OBJECTS: Final[Mapping[str, _Reader]] = dict.fromkeys(
+    ("USER", "ROLE", "SERVER", "TABLESPACE", "LOGFILE", "UNDO", "RESOURCE", "INSTANCE"), _global
+)
+CREATE: Final[Mapping[str, _Reader]] = {
+    **_GLOBAL_OBJECTS,
+    "TABLE": _create_table,
+    "INDEX": _index,
+    "VIEW": _create_view,
+    "TRIGGER": _create_trigger,
+    "PROCEDURE": _routine,
+    "FUNCTION": _create_function,
+    "EVENT": _in_database,
+    "PACKAGE": _package(_routine),
+    "LIBRARY": _in_database,
+    "SEQUENCE": _sequence,
+    "DATABASE": _database,
+    "SCHEMA": _database,
+}
+ALTER: Final[Mapping[str, _Reader]] = {
+    **_GLOBAL_OBJECTS,
+    "TABLE": _alter_table,
+    "VIEW": _create_view,
+    "PROCEDURE": _in_database,
+    "FUNCTION": _in_database,
+    "EVENT": _alter_event,
+    "LIBRARY": _in_database,
+    "SEQUENCE": _sequence,
+    "DATABASE": _alter_database,
+    "SCHEMA": _alter_database,
+}
+DROP: Final[Mapping[str, _Reader]] = {
+    **_GLOBAL_OBJECTS,
+    "TABLE": _drop_tables,
+    "TABLES": _drop_tables,
+    "VIEW": _drop_tables,
+    "SEQUENCE": _drop_tables,
+    "INDEX": _index,
+    "TRIGGER": _drop_in_database,
+    "PROCEDURE": _drop_in_database,
+    "FUNCTION": _drop_function,
+    "EVENT": _drop_in_database,
+    "PACKAGE": _package(_drop_in_database),
+    "LIBRARY": _drop_in_database,
+    "DATABASE": _drop_database,
+    "SCHEMA": _drop_database,
+}

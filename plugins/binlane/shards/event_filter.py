@@ -1,0 +1,169 @@
+"""The central rule: which shards a whole transaction belongs to, and why it needs a barrier if it does.
+
+Row events name their tables, so their databases are exact. A statement's databases are those that MySQL logged with it
+(``Q_UPDATED_DB_NAMES``) together with those of its text: MySQL's list sees through views, triggers and routines, but
+leaves out the view's own database, foreign key parents and what a view is defined on. MariaDB logs no list: there, what
+a statement that changes rows does is only known if it names tables of one database, without views, routines and
+triggers. Everything else is ``#UNKNOWN`` and serialized (docs/invariants.md, 3 and 6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from binlane.model import GLOBAL_SHARD, UNKNOWN_SHARD, Flavor, TableKey
+from binlane.shards.facts import StatementFacts, StatementKind
+
+GLOBAL_CAUSE: Final = "global"
+CROSS_DATABASE: Final = "cross-database"
+CROSS_DATABASE_DDL: Final = "ddl"
+"""A DDL over several databases: RENAME to another one, CREATE ... LIKE, a foreign key."""
+UNKNOWN_CAUSE: Final = "unknown: "
+"""Followed by the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedStatement:
+    """A statement as the filter sees it."""
+
+    facts: StatementFacts
+    updated_databases: tuple[str, ...] | None = None
+    """MySQL's list of the databases that it reads or writes; None if the log has none."""
+    too_many_databases: bool = False
+    """The list says 254: more than 16 databases."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionShards:
+    """Where a transaction belongs."""
+
+    shards: frozenset[str]
+    """Databases, each as its foreign key group's representative; or ``#GLOBAL`` alone; or ``#UNKNOWN`` alone. Empty for
+    a transaction that changes nothing."""
+    cause: str | None = None
+    """Why it may need a barrier; None for a transaction of one shard."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaFacts:
+    """What a statement's text does not say: what stands behind the names. From the target, at the window's start."""
+
+    views: frozenset[TableKey] = frozenset()
+    triggered_tables: frozenset[TableKey] = frozenset()
+    routine_databases: frozenset[str] = frozenset()
+    """Databases that hold stored procedures or functions."""
+    foreign_key_groups: Mapping[str, str] = field(default_factory=dict)
+    """Database -> the representative of those that foreign keys join it to: the smallest name."""
+    uncertain: bool = False
+    """A statement that could not be read may have created any of these."""
+
+    def group_of(self, database: str) -> str:
+        """The representative of the database's foreign key group: itself, if no foreign key joins it to another."""
+        return self.foreign_key_groups.get(database, database)
+
+    def after(self, facts: StatementFacts) -> SchemaFacts:
+        """What is known once the statement has run. What it drops stays known: at worst a barrier too many."""
+        if facts.kind is StatementKind.UNKNOWN:
+            return replace(self, uncertain=True) if facts.commits_implicitly and not self.uncertain else self
+        if facts.kind is not StatementKind.DDL:
+            return self
+        views, triggered = set(self.views | facts.views), set(self.triggered_tables | facts.triggered)
+        for old, new in facts.renames:
+            for names in (views, triggered):
+                if old in names:
+                    names.add(new)
+        return replace(
+            self,
+            views=frozenset(views),
+            triggered_tables=frozenset(triggered),
+            routine_databases=self.routine_databases | facts.routine_databases,
+            foreign_key_groups=self._joined(facts),
+        )
+
+    def _joined(self, facts: StatementFacts) -> Mapping[str, str]:
+        """The groups with one more: of all databases that a statement with REFERENCES names."""
+        members = {self.group_of(database) for database in facts.databases}
+        if not facts.references or len(members) < 2:
+            return self.foreign_key_groups
+        representative = min(members)
+        joined = {name: representative if of in members else of for name, of in self.foreign_key_groups.items()}
+        return joined | dict.fromkeys(members, representative)
+
+
+class EventMetadataFilter:
+    """Decides the shards of whole transactions of one source."""
+
+    def __init__(self, flavor: Flavor, schema: SchemaFacts) -> None:
+        """``flavor`` of the source; ``schema`` as it is known for the transactions that will be asked about."""
+        self._lists_databases = flavor is Flavor.MYSQL
+        self._schema = schema
+
+    def group_of(self, database: str) -> str:
+        """The shard of a database's row changes."""
+        return self._schema.group_of(database)
+
+    def assign(self, row_databases: Iterable[str], statements: Sequence[LoggedStatement]) -> TransactionShards:
+        """The shards of a transaction: the databases of its TABLE_MAPs, and its statements in order."""
+        shards = {self.group_of(database) for database in row_databases}
+        cause, unknown = CROSS_DATABASE, None
+        for statement in statements:
+            kind = statement.facts.kind
+            if kind is StatementKind.GLOBAL:
+                return TransactionShards(frozenset({GLOBAL_SHARD}), GLOBAL_CAUSE)
+            if kind is StatementKind.TRANSACTION:
+                continue
+            reason = self._unknown(statement)
+            if reason is not None:
+                unknown = reason if unknown is None else unknown
+                continue
+            groups = self._groups(statement)
+            if kind is StatementKind.DDL and len(groups) > 1:
+                cause = CROSS_DATABASE_DDL
+            shards |= groups
+        if unknown is not None:
+            return TransactionShards(frozenset({UNKNOWN_SHARD}), UNKNOWN_CAUSE + unknown)
+        return TransactionShards(frozenset(shards), cause if len(shards) > 1 else None)
+
+    def _listed(self, statement: LoggedStatement) -> frozenset[str]:
+        """The databases that the source itself logged with the statement. An empty name means none."""
+        listed = statement.updated_databases if self._lists_databases else None
+        return frozenset(listed or ()) - {""}
+
+    def _groups(self, statement: LoggedStatement) -> set[str]:
+        return {self.group_of(database) for database in statement.facts.databases | self._listed(statement)}
+
+    def _unknown(self, statement: LoggedStatement) -> str | None:
+        """Why the statement's databases cannot be told; None if they can."""
+        facts = statement.facts
+        if self._lists_databases and statement.too_many_databases:
+            return "more than 16 databases"
+        listed = bool(self._listed(statement))
+        reads = facts.tables - facts.views
+        if facts.views or (facts.create_select and not listed):  # what a view is defined on is in no list
+            return self._hidden(facts, reads)
+        if listed:
+            return None
+        if facts.kind is StatementKind.UNKNOWN:
+            return facts.reason
+        if facts.kind is StatementKind.DDL:
+            return None
+        if not facts.databases:
+            return "names no database"
+        if len(self._groups(statement)) > 1:
+            return "a second database, and no list of databases"
+        return self._hidden(facts, reads)
+
+    def _hidden(self, facts: StatementFacts, reads: frozenset[TableKey]) -> str | None:
+        """What stands behind the names and may touch other databases."""
+        schema = self._schema
+        if schema.uncertain:
+            return "a statement after one that could not be read"
+        if reads & schema.views:
+            return "a view"
+        if facts.kind is not StatementKind.DDL and reads & schema.triggered_tables:
+            return "a table with triggers"
+        if facts.routines_used and facts.databases & schema.routine_databases:
+            return "a routine"
+        return None

@@ -1,0 +1,180 @@
+"""SQL text -> tokens, by the rules of the servers' own lexers.
+
+Comments are dropped; version comments (``/*!50001 ... */``, MariaDB's ``/*M!100100 ... */``) are unwrapped whatever
+their number: a server that skips one writes it into its log as a plain comment (MySQL and MariaDB ``sql/sql_lex.cc``,
+"to avoid it being propagated infinitely"). Rows of literals after VALUES and long lists of literals are passed over
+without a token for each: they can hold neither a name nor a call, and a statement may have a million of them.
+
+Rules: https://dev.mysql.com/doc/refman/8.4/en/language-structure.html
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from binlane.model import Flavor
+
+
+class Unreadable(Exception):  # noqa: N818 - not an error of binlane: it becomes StatementFacts.reason
+    """A statement, or a part of it, was not read exactly. The text is the reason, without names of the statement."""
+
+
+class TokenKind(IntEnum):
+    """What a token is. Literals keep no text."""
+
+    WORD = 1
+    NAME = 2
+    """A quoted identifier; the text is the name itself."""
+    STRING = 3
+    NUMBER = 4
+    VARIABLE = 5
+    SYMBOL = 6
+
+
+class Token(NamedTuple):
+    """A token. ``upper`` is empty unless it is a WORD; ``gap`` says that a blank or a comment stands before it."""
+
+    kind: TokenKind
+    text: str
+    upper: str = ""
+    gap: bool = True
+
+
+class Dialect(NamedTuple):
+    """What decides how a text is cut into tokens."""
+
+    flavor: Flavor
+    ansi_quotes: bool = False
+    no_backslash_escapes: bool = False
+
+
+_WORD_CHARS: Final = r"0-9A-Za-z_$\x80-\U0010ffff"
+_QUOTED: Final = r"{q}[^{q}\\]*+(?:(?:\\.|{q}{q})[^{q}\\]*+)*+{q}"
+_QUOTED_PLAIN: Final = r"{q}[^{q}]*+(?:{q}{q}[^{q}]*+)*+{q}"
+_NUMBER: Final = rf"""(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?
+    | (?:0[xX][0-9a-fA-F]+|0b[01]+|\d+[eE][+-]?\d+|\d+|\\N)(?![{_WORD_CHARS}])"""
+_SYMBOLS: Final = r"->>|->|:=|<=>|<<|>>|<=|>=|<>|!=|\|\||&&|[-+*/%^&|~!<>=(),.;:?{}@]"
+_REPLACEMENT: Final = "\ufffd"
+"""What a decoder puts in place of bytes that are no text: in a name it hides which name that was."""
+_KINDS: Final = {
+    "word": TokenKind.WORD,
+    "string": TokenKind.STRING,
+    "number": TokenKind.NUMBER,
+    "variable": TokenKind.VARIABLE,
+    "symbol": TokenKind.SYMBOL,
+}
+
+
+class _Patterns(NamedTuple):
+    token: re.Pattern[str]
+    tail: re.Pattern[str]
+    """A name right behind a dot, where digits are no number."""
+    rows: re.Pattern[str]
+    """Rows of nothing but literals, each with the comma behind it."""
+    literals: re.Pattern[str]
+    """Very many literals, each with the comma behind it."""
+
+
+@functools.cache
+def _patterns(dialect: Dialect) -> _Patterns:
+    quoted = _QUOTED_PLAIN if dialect.no_backslash_escapes else _QUOTED
+    single, double = quoted.format(q="'"), quoted.format(q='"')
+    text = single if dialect.ansi_quotes else f"{single} | {double}"
+    names = _QUOTED_PLAIN.format(q="`")
+    if dialect.ansi_quotes:
+        names += " | " + _QUOTED_PLAIN.format(q='"')
+    string = rf"[xXbB]'[0-9a-fA-F]*+' | [nN]{single} | {text}"
+    version = r"/\*M?!" if dialect.flavor is Flavor.MARIADB else r"/\*!"
+    token = rf"""(?P<space>[ \t\n\r\f\v]++) | (?P<version>{version}(?:\d{{5,6}})?) | (?P<comment>/\*(?s:.*?)\*/)
+        | (?P<line>(?:--(?=[\x00-\x20\x7f]|\Z)|\#)[^\n]*+) | (?P<open>/\*) | (?P<close>\*/) | (?P<string>{string})
+        | (?P<name>{names}) | (?P<variable>@@?(?:{names}|{text}|[{_WORD_CHARS}.]+)) | (?P<number>{_NUMBER})
+        | (?P<word>[{_WORD_CHARS}]++) | (?P<symbol>{_SYMBOLS})"""
+    calls = r"(?i:NOW|CURRENT_TIMESTAMP|UNIX_TIMESTAMP|UUID)\([0-6]?\)"  # no table behind them
+    constant = rf"(?i:NULL|DEFAULT|TRUE|FALSE)(?![{_WORD_CHARS}])|{calls}"
+    literal = rf"(?:(?:_[0-9A-Za-z]+\s*+)?(?:{string})|[-+]?(?:{_NUMBER})|{constant})"
+    compiled = functools.partial(re.compile, flags=re.VERBOSE | re.DOTALL)
+    return _Patterns(
+        token=compiled(token),
+        tail=compiled(rf"[{_WORD_CHARS}]++"),
+        rows=compiled(rf"(?:\s*+\(\s*+{literal}\s*+(?:,\s*+{literal}\s*+)*+\)\s*+,)++"),
+        literals=compiled(rf"(?:\s*+{literal}\s*+,){{64,}}+"),
+    )
+
+
+def lex(sql: str, dialect: Dialect, into: list[Token]) -> None:
+    """Append the tokens of ``sql`` to ``into``; on Unreadable, those before the fault are there.
+
+    Raises Unreadable for text that is not SQL: an open string or comment, a control character, bytes that were no text.
+    """
+    patterns, at, gap, in_version = _patterns(dialect), 0, True, False
+    while at < len(sql):
+        if not gap and (tail := _tail(sql, at, into, patterns)) is not None:
+            into.append(_named(TokenKind.WORD, tail, gap=False))
+            at += len(tail)
+            continue
+        match = patterns.token.match(sql, at)
+        group = None if match is None else match.lastgroup
+        if match is None or group is None or group == "open":
+            raise Unreadable(_fault(sql[at]))
+        at = match.end()
+        if group in ("space", "comment", "line"):
+            gap = True
+        elif group == "version" or (group == "close" and in_version):
+            if group == "version" and in_version:
+                raise Unreadable("a version comment inside a version comment")
+            in_version, gap = group == "version", True
+        else:
+            at = _append(match, group, gap, into, patterns)
+            gap = False
+    if in_version:
+        raise Unreadable("a version comment without an end")
+
+
+def _tail(sql: str, at: int, into: list[Token], patterns: _Patterns) -> str | None:
+    """The word behind ``name.``, which may look like a number (``db.1st``, ``t.1e5``)."""
+    if len(into) < 2 or into[-1].text != "." or into[-1].kind is not TokenKind.SYMBOL or into[-1].gap:
+        return None
+    match = patterns.tail.match(sql, at) if into[-2].kind in (TokenKind.WORD, TokenKind.NAME) else None
+    return None if match is None else match.group()
+
+
+def _append(match: re.Match[str], group: str, gap: bool, into: list[Token], patterns: _Patterns) -> int:
+    """Append the token of a match and give where the next one begins."""
+    sql, text, at = match.string, match.group(), match.end()
+    if group == "close":  # outside a version comment these are two operators
+        into.append(Token(TokenKind.SYMBOL, "*", gap=gap))
+        return at - 1
+    if group == "name":
+        quote = text[0]
+        into.append(_named(TokenKind.NAME, text[1:-1].replace(quote * 2, quote), gap=gap))
+        return at
+    if group == "number" and text[0] == "." and not gap and into and into[-1].kind in (TokenKind.WORD, TokenKind.NAME):
+        into.append(Token(TokenKind.SYMBOL, ".", gap=False))
+        return match.start() + 1
+    kind = _KINDS[group]
+    if kind is TokenKind.WORD:
+        into.append(word := _named(kind, text, gap=gap))
+        run = patterns.rows.match(sql, at) if word.upper in ("VALUES", "VALUE") else None
+        return at if run is None else run.end()
+    run = None
+    if text == "(":
+        run = patterns.literals.match(sql, at)
+    elif text == "," and into and into[-1].text == ")":
+        run = patterns.rows.match(sql, at)
+    into.append(Token(kind, text if kind is TokenKind.SYMBOL else "", gap=gap))
+    return at if run is None else run.end()
+
+
+def _named(kind: TokenKind, text: str, *, gap: bool) -> Token:
+    if _REPLACEMENT in text:
+        raise Unreadable("a name with bytes outside its character set")
+    return Token(kind, text, text.upper() if kind is TokenKind.WORD else "", gap)
+
+
+def _fault(char: str) -> str:
+    if char in "'\"`":
+        return "a quote without an end"
+    return "a comment without an end" if char == "/" else "a character that SQL does not have"

@@ -1,0 +1,340 @@
+"""Reads queries: the tables they name, by sqlglot, and the functions they call, by the tokens.
+
+What sqlglot gets is a canonical text: names in backticks, literals replaced, clauses left out that name no table (index
+hints, locks, modifiers). Statements that differ in literals alone have one canonical text, which is parsed once. A
+second, cruder reading of the tokens must find no table behind FROM or JOIN that sqlglot did not see; otherwise nothing
+is believed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import sqlglot
+from sqlglot import exp
+
+from binlane.model import Flavor
+from binlane.shards.functions import ADJACENT_ONLY, BEFORE_PARENTHESIS, BUILTIN
+from binlane.shards.lexer import Token, TokenKind, Unreadable
+from binlane.shards.reading import END, Cursor, Reading, group_end, is_name, is_symbol
+
+_MAX_TOKENS: Final = 50_000
+"""Of a canonical text. sqlglot takes about a second for so many."""
+_MAX_DEPTH: Final = 100
+"""Of parentheses. Fixed, so that a statement is read alike wherever it is read; sqlglot takes some 25 frames each."""
+_FRAMES: Final = 10_000
+_SELECT_MODIFIERS: Final = (
+    "ALL", "DISTINCT", "DISTINCTROW", "HIGH_PRIORITY", "STRAIGHT_JOIN", "SQL_SMALL_RESULT", "SQL_BIG_RESULT",
+    "SQL_BUFFER_RESULT", "SQL_NO_CACHE", "SQL_CACHE", "SQL_CALC_FOUND_ROWS",
+)  # fmt: skip
+_LOCKS: Final = (("FOR", "UPDATE"), ("FOR", "SHARE"), ("LOCK", "IN", "SHARE", "MODE"))
+_SET_OPERATORS: Final = ("UNION", "EXCEPT", "INTERSECT", "MINUS")
+_SEQUENCE_FUNCTIONS: Final = ("NEXTVAL", "LASTVAL", "SETVAL")
+_SEQUENCE_WORDS: Final = frozenset({"NEXT", "PREVIOUS", "CURRVAL", *_SEQUENCE_FUNCTIONS})
+_SKIPPED: Final = frozenset(
+    ("NEXT", "PREVIOUS", "FOR", "LOCK", "USE", "FORCE", "IGNORE", "PARTITION", "FROM", "RESPECT")
+)
+"""First words of clauses that name no table."""
+_FROM_IN_CALLS: Final = ("EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "MID", "TRIM_ORACLE")
+"""Functions with a FROM of their own between their parentheses."""
+_COMPARISONS: Final = ("=", "<", ">", "<=", ">=", "<>", "!=")
+_SYMBOLS: Final = {":=": "=", "->": "+", "->>": "+", "{": "(", "}": ")"}
+_NO_TABLE: Final = ("SELECT", "WITH", "VALUES", "TABLE", "LATERAL", "DUAL", "JSON_TABLE")
+
+Name = tuple[str | None, str]
+
+
+def read_query(tokens: Sequence[Token], reading: Reading) -> None:
+    """A query: SELECT, WITH, VALUES, TABLE, parenthesised or not."""
+    _read(tokens, reading, prefix="")
+
+
+def read_expressions(tokens: Sequence[Token], reading: Reading) -> None:
+    """Expressions, assignments or rows, with commas between them. What repeats an earlier one is passed over."""
+    at, seen = 0, set[tuple[Token, ...]]()
+    kept: list[Token] = []
+    while at < len(tokens):
+        end = at
+        while end < len(tokens) and not is_symbol(tokens[end], ","):
+            end = group_end(tokens, end) if is_symbol(tokens[end], "(") else end + 1
+        part = tuple(tokens[at:end])
+        if part and part not in seen:
+            seen.add(part)
+            kept += [*([COMMA] if kept else []), *part]
+        at = end + 1
+    if kept:
+        _read(kept, reading, prefix="SELECT")
+
+
+COMMA: Final = Token(TokenKind.SYMBOL, ",")
+
+
+def word(text: str) -> Token:
+    """A word that stands in no text, for putting statements together."""
+    return Token(TokenKind.WORD, text, text)
+
+
+def read_sequences(tokens: Sequence[Token], reading: Reading) -> None:
+    """MariaDB's sequences: NEXT or PREVIOUS VALUE FOR name, NEXTVAL(name), LASTVAL(name), SETVAL(name, ...)."""
+    if reading.dialect.flavor is not Flavor.MARIADB or _SEQUENCE_WORDS.isdisjoint(token.upper for token in tokens):
+        return
+    cursor = Cursor(tokens)
+    while not cursor.done:
+        if cursor.words("NEXT", "VALUE", "FOR") or cursor.words("PREVIOUS", "VALUE", "FOR"):
+            reading.table(cursor.qualified())
+        elif cursor.peek().upper in _SEQUENCE_FUNCTIONS and is_symbol(cursor.peek(1), "("):
+            cursor.at += 2
+            reading.table(cursor.qualified())
+        elif is_symbol(cursor.next(), ".") and cursor.peek().upper in ("NEXTVAL", "CURRVAL"):
+            raise Unreadable("a sequence in the syntax of sql_mode=ORACLE")
+
+
+def _read(tokens: Sequence[Token], reading: Reading, prefix: str) -> None:
+    if len(tokens) > _MAX_TOKENS:
+        raise Unreadable("a query too long to parse")
+    if _depth(tokens) > _MAX_DEPTH:
+        raise Unreadable("a query nested too deeply")
+    read_sequences(tokens, reading)
+    text = " ".join(filter(None, (prefix, *_Canonical(tokens, reading, query=prefix == "").pieces())))
+    named = _named_tables(text)
+    known = {name for name, _ in named}
+    for name, is_table in named:
+        if is_table:
+            reading.table(name)
+    for name in _second_reading(tokens):
+        if name not in known:
+            raise Unreadable("a table that only one of two readings found")
+
+
+def _depth(tokens: Sequence[Token]) -> int:
+    depth = deepest = 0
+    for token in tokens:
+        if token.kind is TokenKind.SYMBOL:
+            depth += (token.text == "(") - (token.text == ")")
+            deepest = max(deepest, depth)
+    return deepest
+
+
+@contextlib.contextmanager
+def _room_for_recursion() -> Iterator[None]:
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _FRAMES))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+class _Canonical:
+    """Writes a query's canonical text and notes the functions that it calls."""
+
+    def __init__(self, tokens: Sequence[Token], reading: Reading, *, query: bool) -> None:
+        self.cursor = Cursor(tokens)
+        self.reading = reading
+        self.query = query
+        self.builtin = BUILTIN[reading.dialect.flavor]
+
+    def pieces(self) -> Iterator[str]:
+        """The words of the canonical text; empty ones are to be left out."""
+        cursor = self.cursor
+        while not cursor.done:
+            token = cursor.peek()
+            if token.kind is TokenKind.WORD:
+                yield from self._word(token)
+                continue
+            cursor.next()
+            if token.kind is TokenKind.SYMBOL:
+                if token.text in (";", "?"):
+                    raise Unreadable("more than one statement, or a placeholder")
+                if token.text == "{":  # {OJ ...}, {d '...'}: ODBC
+                    cursor.next()
+                yield _SYMBOLS.get(token.text, token.text)
+            elif token.kind is TokenKind.NAME:
+                if is_symbol(cursor.peek(), "("):
+                    self._call(token)
+                yield _quoted(token.text)
+            elif token.kind is not TokenKind.STRING or self._before(1).kind is not TokenKind.STRING:
+                yield "'x'" if token.kind is TokenKind.STRING else "1"
+
+    def _before(self, back: int) -> Token:
+        """The token before the one just read, or further back."""
+        index = self.cursor.at - 1 - back
+        return self.cursor.tokens[index] if index >= 0 else END
+
+    def _word(self, token: Token) -> Iterator[str]:
+        if (token.upper in _SKIPPED or token.text.startswith("_")) and self._skipped():
+            return
+        cursor = self.cursor
+        cursor.next()
+        before, after = self._before(1), cursor.peek()
+        if is_symbol(before, "."):
+            if is_symbol(after, "("):
+                self._call(token)
+            yield _quoted(token.text)
+        elif token.upper in ("SELECT", "TABLE", "VALUES") and (token.upper == "SELECT" or self._at_query(before)):
+            cursor.skip_words(*_SELECT_MODIFIERS)
+            yield "SELECT 1 FROM" if token.upper == "TABLE" else "SELECT"
+        elif is_symbol(after, "(") and token.upper not in BEFORE_PARENTHESIS:
+            yield token.text if self._call(token) else _quoted(token.text)
+        elif token.upper == "DEFAULT" and after.kind is not TokenKind.STRING:
+            yield "NULL"
+        elif token.upper == "INTO":
+            raise Unreadable("SELECT ... INTO")
+        elif token.text.isascii() and not token.text[0].isdigit() and "$" not in token.text:
+            yield "JOIN" if token.upper == "STRAIGHT_JOIN" else token.text
+        else:
+            yield _quoted(token.text)
+
+    def _skipped(self) -> bool:
+        """Step over a clause that names no table, if one stands here."""
+        cursor = self.cursor
+        start, before = cursor.at, cursor.tokens[cursor.at - 1] if cursor.at > 0 else END
+        if cursor.words("NEXT", "VALUE", "FOR") or cursor.words("PREVIOUS", "VALUE", "FOR"):
+            pass  # the name that follows is read as a column's
+        elif any(cursor.words(*words) for words in _LOCKS):
+            self._lock_options()
+        elif cursor.any_word("USE", "FORCE", "IGNORE") is not None and cursor.any_word("INDEX", "KEY") is not None:
+            while not is_symbol(cursor.peek(), "("):
+                cursor.expect("(", found=not cursor.done)
+                cursor.next()
+            cursor.at = group_end(cursor.tokens, cursor.at)
+        else:
+            cursor.at = start
+            self._skip_small(before)
+        return cursor.at != start
+
+    def _skip_small(self, before: Token) -> None:
+        cursor = self.cursor
+        start = cursor.at
+        if cursor.words("PARTITION") and is_symbol(cursor.peek(), "("):
+            cursor.at = group_end(cursor.tokens, cursor.at)
+        elif is_symbol(before, ")") and (cursor.at == start) and self._null_treatment():
+            pass
+        elif cursor.peek().text.startswith("_") and cursor.peek(1).kind in (TokenKind.STRING, TokenKind.NUMBER):
+            cursor.next()  # a character set before a literal
+        else:
+            cursor.at = start
+
+    def _null_treatment(self) -> bool:
+        """NTH_VALUE(...) FROM FIRST, ... RESPECT NULLS."""
+        cursor = self.cursor
+        return (
+            cursor.words("FROM", "FIRST") or cursor.words("RESPECT", "NULLS") or cursor.words("IGNORE", "NULLS")
+        ) and cursor.peek().upper in ("OVER", "RESPECT", "IGNORE")
+
+    def _lock_options(self) -> None:
+        cursor = self.cursor
+        if cursor.words("OF"):
+            cursor.qualified()
+            while cursor.symbol(","):
+                cursor.qualified()
+        if cursor.words("WAIT"):
+            cursor.next()
+        elif not cursor.words("NOWAIT"):
+            cursor.words("SKIP", "LOCKED")
+
+    def _at_query(self, before: Token) -> bool:
+        """Can a query begin behind this token? (VALUES and TABLE begin one, too.)"""
+        if before is END:
+            return self.query
+        if before.upper in ("ALL", "DISTINCT"):
+            before = self._before(2)
+        return is_symbol(before, "(") or before.upper in _SET_OPERATORS
+
+    def _call(self, token: Token) -> bool:
+        """Note a call of ``token``, behind which a parenthesis stands. True if it is one of the server's own."""
+        cursor = self.cursor
+        before, gap = self._before(1), cursor.peek().gap
+        if is_symbol(before, "."):
+            self.reading.call(self._before(2).text)
+            return False
+        own = token.kind is TokenKind.WORD and token.upper in self.builtin
+        if own and not (gap and token.upper in ADJACENT_ONLY):
+            return token.upper != "VALUES"
+        if token.upper in ("ANY", "SOME") and is_symbol(before, *_COMPARISONS):
+            return True
+        end = Cursor(cursor.tokens, group_end(cursor.tokens, cursor.at))
+        columns = before.upper == "AS" or is_symbol(before, ")") or before.kind is TokenKind.STRING
+        if columns or (token.upper == "OF" and before.upper == "MEMBER"):
+            return token.kind is TokenKind.WORD
+        if end.words("AS") and is_symbol(end.peek(), "("):  # WITH name (columns) AS (
+            return False
+        self.reading.call(None)
+        return False
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+@functools.lru_cache(maxsize=4096)
+def _named_tables(text: str) -> tuple[tuple[Name, bool], ...]:
+    """The names in table position of a canonical text, each with False if it is a common table expression's."""
+    try:
+        with _room_for_recursion():
+            trees = sqlglot.parse(text, dialect="mysql")
+    except Exception as error:  # a third party's parser over any text: whatever it stumbles on, nothing was read
+        raise Unreadable(f"sqlglot: {type(error).__name__}") from error
+    if len(trees) != 1 or trees[0] is None or trees[0].find(exp.Command) is not None:
+        raise Unreadable("sqlglot does not read it")
+    found: dict[tuple[Name, bool], None] = {}
+    for node in trees[0].find_all(exp.Table):
+        if not isinstance(node.this, exp.Identifier):
+            continue  # JSON_TABLE and other functions
+        if node.args.get("catalog") is not None:
+            raise Unreadable("a table's name of three parts")
+        name = (node.db if node.args.get("db") is not None else None, node.name)
+        if name[0] is None and name[1].upper() == "DUAL" and not node.this.quoted:
+            continue
+        found[name, name[0] is not None or not _is_cte(node, name[1])] = None
+    return tuple(found)
+
+
+def _is_cte(table: exp.Expr, name: str) -> bool:
+    """Does a WITH in whose scope the table stands define this name? Compared exactly: at worst a table too many."""
+    inside: exp.Expr = table
+    while (parent := inside.parent) is not None:
+        clause = parent if isinstance(parent, exp.With) else next(_with_of(parent), None)
+        if clause is not None and clause is not inside:
+            visible = clause.expressions
+            if clause is parent:
+                index = next((at for at, cte in enumerate(visible) if cte is inside), len(visible))
+                visible = visible[: index + bool(clause.args.get("recursive"))]
+            if any(cte.alias == name for cte in visible):
+                return True
+        inside = parent
+    return False
+
+
+def _with_of(node: exp.Expr) -> Iterator[exp.With]:
+    return (value for value in node.args.values() if isinstance(value, exp.With))
+
+
+def _second_reading(tokens: Sequence[Token]) -> Iterator[Name]:
+    """The name behind each FROM and JOIN, found by the tokens alone."""
+    calls: list[str] = []
+    for at, token in enumerate(tokens):
+        if is_symbol(token, "("):
+            calls.append(tokens[at - 1].upper if at > 0 else "")
+        elif is_symbol(token, ")") and calls:
+            calls.pop()
+        elif token.upper in ("FROM", "JOIN") and not _is_no_clause(tokens, at, calls):
+            cursor = Cursor(tokens, at + 1)
+            while cursor.symbol("("):
+                pass
+            follows = cursor.peek()
+            if is_name(follows) and follows.upper not in _NO_TABLE:
+                yield cursor.qualified()
+
+
+def _is_no_clause(tokens: Sequence[Token], at: int, calls: Sequence[str]) -> bool:
+    """Does this FROM or JOIN belong to a call, an index hint, a window function or FOR SYSTEM_TIME?"""
+    before = tokens[at - 1] if at > 0 else END
+    if tokens[at].upper == "JOIN":
+        return before.upper == "FOR"
+    window = is_symbol(before, ")") and at + 1 < len(tokens) and tokens[at + 1].upper in ("FIRST", "LAST")
+    return window or before.upper == "SYSTEM_TIME" or (bool(calls) and calls[-1] in _FROM_IN_CALLS)

@@ -1,0 +1,203 @@
+"""A cursor over a statement's tokens, and the facts that collect while it moves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from binlane.model import TableKey
+from binlane.shards.facts import StatementFacts, StatementKind
+from binlane.shards.lexer import Dialect, Token, TokenKind, Unreadable
+
+_RESERVED_WORDS: Final = """
+ADD ALL ALTER AND AS ASC BETWEEN BY CALL CASE CHECK COLLATE COLUMN CONSTRAINT CREATE CROSS DEFAULT DELETE DESC
+DISTINCT DROP ELSE EXISTS FOR FOREIGN FROM FULLTEXT GRANT GROUP HAVING IF IN INDEX INNER INSERT INTO IS JOIN KEY KEYS
+LEFT LIKE LIMIT LOAD LOCK NATURAL NOT NULL ON OR ORDER PARTITION PRIMARY PROCEDURE REFERENCES RENAME REPLACE REQUIRE
+REVOKE RIGHT SELECT SET SPATIAL STRAIGHT_JOIN TABLE THEN TO TRIGGER UNION UNIQUE UNLOCK UPDATE USING VALUES WHEN WHERE
+WITH WRITE XOR
+"""
+_RESERVED: Final = frozenset(_RESERVED_WORDS.split())
+"""No name, unquoted, on either server: met where a name must be, they show that the grammar was misread."""
+END: Final = Token(TokenKind.SYMBOL, "")
+"""What stands behind the last token."""
+
+
+def is_symbol(token: Token, *texts: str) -> bool:
+    """Is it one of these symbols?"""
+    return token.kind is TokenKind.SYMBOL and token.text in texts
+
+
+def is_name(token: Token) -> bool:
+    """Can it stand for an identifier?"""
+    return token.kind is TokenKind.NAME or (token.kind is TokenKind.WORD and token.upper not in _RESERVED)
+
+
+def group_end(tokens: Sequence[Token], at: int) -> int:
+    """The index behind the parenthesis that closes the one at ``at``. Raises Unreadable if none does."""
+    depth = 0
+    for index in range(at, len(tokens)):
+        if is_symbol(tokens[index], "("):
+            depth += 1
+        elif is_symbol(tokens[index], ")"):
+            depth -= 1
+            if depth == 0:
+                return index + 1
+    raise Unreadable("a parenthesis without an end")
+
+
+def find_word(tokens: Sequence[Token], *words: str, start: int = 0) -> int:
+    """The index of the first of these words outside parentheses; the number of tokens if there is none."""
+    at = start
+    while at < len(tokens):
+        if tokens[at].upper in words:
+            return at
+        at = group_end(tokens, at) if is_symbol(tokens[at], "(") else at + 1
+    return len(tokens)
+
+
+@dataclass(slots=True)
+class Reading:
+    """The facts of a statement while it is being read."""
+
+    dialect: Dialect
+    default: str | None
+    kind: StatementKind = StatementKind.DDL
+    databases: set[str] = field(default_factory=set)
+    tables: set[TableKey] = field(default_factory=set)
+    references: set[str] = field(default_factory=set)
+    views: set[TableKey] = field(default_factory=set)
+    triggered: set[TableKey] = field(default_factory=set)
+    renames: list[tuple[TableKey, TableKey]] = field(default_factory=list)
+    routine_databases: set[str] = field(default_factory=set)
+    routines_used: bool = False
+    temporary: bool = False
+    create_select: bool = False
+    commits_implicitly: bool = True
+    ends_or_begins: bool = False
+    drops_if_exists: bool = False
+
+    def database(self, named: str | None) -> str:
+        """The database of a name, the default one if the name has none; it is noted as touched."""
+        found = self.default if named is None else named
+        if found is None:
+            raise Unreadable("a name without a database, and no default database")
+        self.databases.add(found)
+        return found
+
+    def table(self, key: tuple[str | None, str]) -> TableKey:
+        """Note a table by its name, with or without a database."""
+        table = TableKey(self.database(key[0]), key[1])
+        self.tables.add(table)
+        return table
+
+    def call(self, database: str | None) -> None:
+        """Note a call of a routine. One without a database is the default database's, or a loadable function."""
+        self.routines_used = True
+        if database is not None or self.default is not None:
+            self.database(database)
+
+    def facts(self) -> StatementFacts:
+        """The finished value."""
+        return StatementFacts(
+            kind=self.kind,
+            databases=frozenset(self.databases),
+            tables=frozenset(self.tables),
+            references=frozenset(self.references),
+            routines_used=self.routines_used,
+            temporary=self.temporary,
+            create_select=self.create_select,
+            commits_implicitly=self.commits_implicitly,
+            views=frozenset(self.views),
+            triggered=frozenset(self.triggered),
+            routine_databases=frozenset(self.routine_databases),
+            renames=tuple(self.renames),
+            ends_or_begins=self.ends_or_begins,
+            drops_if_exists=self.drops_if_exists,
+        )
+
+
+@dataclass(slots=True)
+class Cursor:
+    """Reads tokens from left to right."""
+
+    tokens: Sequence[Token]
+    at: int = 0
+
+    def peek(self, ahead: int = 0) -> Token:
+        """The token at the cursor, or behind it; END behind the last."""
+        index = self.at + ahead
+        return self.tokens[index] if index < len(self.tokens) else END
+
+    def next(self) -> Token:
+        """The token at the cursor, which moves on."""
+        token = self.peek()
+        self.at += 1
+        return token
+
+    @property
+    def rest(self) -> Sequence[Token]:
+        """The tokens from the cursor on."""
+        return self.tokens[self.at :]
+
+    @property
+    def done(self) -> bool:
+        """Is everything read?"""
+        return self.at >= len(self.tokens)
+
+    def words(self, *words: str) -> bool:
+        """Step over these words if they all stand here, in this order."""
+        tokens, at = self.tokens, self.at
+        for word in words:
+            if at >= len(tokens) or tokens[at].upper != word:
+                return False
+            at += 1
+        self.at = at
+        return True
+
+    def any_word(self, *words: str) -> str | None:
+        """Step over one of these words and give it, if one stands here."""
+        found = self.peek().upper
+        if found not in words:
+            return None
+        self.at += 1
+        return found
+
+    def skip_words(self, *words: str) -> None:
+        """Step over any run of these words."""
+        while self.any_word(*words) is not None:
+            pass
+
+    def symbol(self, text: str) -> bool:
+        """Step over this symbol if it stands here."""
+        if not is_symbol(self.peek(), text):
+            return False
+        self.at += 1
+        return True
+
+    def expect(self, what: str, *, found: bool) -> None:
+        """Raise Unreadable unless ``found``."""
+        if not found:
+            raise Unreadable(f"expected {what}")
+
+    def name(self) -> str:
+        """An identifier."""
+        token = self.next()
+        if not is_name(token):
+            raise Unreadable("expected a name")
+        return token.text
+
+    def qualified(self) -> tuple[str | None, str]:
+        """``name`` or ``database.name``."""
+        first = self.name()
+        if not self.symbol("."):
+            return None, first
+        token = self.next()
+        if token.kind not in (TokenKind.NAME, TokenKind.WORD) or is_symbol(self.peek(), "."):
+            raise Unreadable("expected a name of two parts at most")
+        return first, token.text
+
+    def finished(self) -> None:
+        """Raise Unreadable if anything is left."""
+        if not self.done:
+            raise Unreadable("text behind the end of the statement as it is known")

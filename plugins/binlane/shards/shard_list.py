@@ -1,0 +1,261 @@
+"""Shard -> lane, by Tungsten Replicator's ``shard.list`` format; shard_list/README.md describes it.
+
+A lane out of range is an error here; Tungsten loses the shard's events in silence. So is a repeated key, of which Java
+keeps the last.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from types import MappingProxyType
+from typing import Final
+
+from binlane.errors import ConfigError, PlanError
+from binlane.model import GLOBAL_SHARD, UNKNOWN_SHARD
+from binlane.shards.properties import Property, escape_key, parse_properties
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+_CRITICAL_SEPARATORS: Final = re.compile(r"[,\s]+")
+_GLOB_CHARACTERS: Final = frozenset("*?[")
+_SPECIAL: Final = (GLOBAL_SHARD, UNKNOWN_SHARD)
+
+
+class HashMethod(StrEnum):
+    """How shards without an entry find their lane."""
+
+    STRING_HASH = "string-hash"
+    ROUND_ROBIN = "round-robin"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """``shard=lane`` or ``glob=lane``."""
+
+    key: str
+    lane: int
+    line: int = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardList:
+    """A parsed shard list."""
+
+    path: str = field(default="", compare=False)
+    explicit: Mapping[str, Entry] = field(default_factory=lambda: MappingProxyType({}))
+    globs: tuple[Entry, ...] = ()
+    """In the order of the file: the first match wins."""
+    default: int | None = None
+    """``(*)``: the lane of shards without an entry; None: by hash."""
+    critical: frozenset[str] = frozenset()
+    """``(critical)``: reference shards; ``#GLOBAL`` and ``#UNKNOWN`` are critical without being named."""
+    hash_method: HashMethod = HashMethod.STRING_HASH
+
+    def entry_of(self, shard: str) -> Entry | None:
+        """The entry that places a shard: its own, else the first glob that matches. Globs leave ``#`` shards alone."""
+        entry = self.explicit.get(shard)
+        if entry is not None or shard in _SPECIAL:
+            return entry
+        return next((glob for glob in self.globs if fnmatchcase(shard, glob.key)), None)
+
+    def text(self) -> str:
+        """The list in its own format, the same for lists that mean the same."""
+        lines = [f"(hash-method)={self.hash_method}", f"(*)={-1 if self.default is None else self.default}"]
+        if self.critical:
+            lines.append("(critical)=" + ",".join(name.replace("\\", "\\\\") for name in sorted(self.critical)))
+        entries = [*(self.explicit[key] for key in sorted(self.explicit)), *self.globs]
+        lines += [f"{escape_key(entry.key)}={entry.lane}" for entry in entries]
+        return "".join(line + "\n" for line in lines)
+
+    def digest(self) -> str:
+        """SHA-256 of ``text``, in hex: the same in every process and on every machine."""
+        return hashlib.sha256(self.text().encode()).hexdigest()
+
+
+def parse_shard_list(content: str | bytes, path: str, *, lanes: int) -> ShardList:
+    """Parse a list for ``lanes`` parallel lanes. ``path`` is for the errors.
+
+    Raises ConfigError that names file and line: a lane out of range or no integer, a repeated key, an unknown key in
+    parentheses, an unknown hash method, a bad escape, bytes that are not UTF-8.
+    """
+    reader = _Reader(path, lanes)
+    for entry in parse_properties(_decoded(content, path), path):
+        reader.read(entry)
+    return ShardList(
+        path=path,
+        explicit=MappingProxyType(reader.explicit),
+        globs=tuple(reader.globs),
+        default=reader.default,
+        critical=reader.critical,
+        hash_method=reader.hash_method,
+    )
+
+
+def _decoded(content: str | bytes, path: str) -> str:
+    try:
+        text = content if isinstance(content, str) else content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path}:{line}: not UTF-8; save the file as UTF-8, or write \\u escapes") from None
+    return text.removeprefix("\ufeff")
+
+
+class _Reader:
+    def __init__(self, path: str, lanes: int) -> None:
+        self.path = path
+        self.lanes = lanes
+        self.lines: dict[str, int] = {}
+        self.explicit: dict[str, Entry] = {}
+        self.globs: list[Entry] = []
+        self.default: int | None = None
+        self.critical: frozenset[str] = frozenset()
+        self.hash_method = HashMethod.STRING_HASH
+
+    def read(self, entry: Property) -> None:
+        where = f"{self.path}:{entry.line}: "
+        if entry.key == "":
+            raise ConfigError(f"{where}a line without a key; expected shard=lane")
+        if entry.key in self.lines:
+            raise ConfigError(
+                f"{where}{entry.key!r} stands in line {self.lines[entry.key]} already; remove one of them"
+            )
+        self.lines[entry.key] = entry.line
+        special = SPECIAL_KEYS.get(entry.key)
+        if special is not None:
+            special(self, where, entry.value)
+        elif entry.key.startswith("(") and entry.key.endswith(")"):
+            raise ConfigError(f"{where}unknown key {entry.key}; known: {', '.join(SPECIAL_KEYS)}")
+        else:
+            placed = Entry(entry.key, self._lane(where, entry.key, entry.value, 0), entry.line)
+            if _GLOB_CHARACTERS.isdisjoint(entry.key):
+                self.explicit[entry.key] = placed
+            else:
+                self.globs.append(placed)
+
+    def _lane(self, where: str, key: str, value: str, lowest: int) -> int:
+        expected = f"a lane {lowest}..{self.lanes - 1}"
+        if _INTEGER.fullmatch(value) is None:
+            raise ConfigError(
+                f"{where}{key!r}: expected {expected}, got {value!r}; blanks, '=' and ':' in a name, and '#' at its "
+                "beginning, need a backslash"
+            )
+        lane = int(value)
+        if not lowest <= lane < self.lanes:
+            raise ConfigError(f"{where}{key!r}: expected {expected}, got {lane}; the channel has {self.lanes} lanes")
+        return lane
+
+    def _default(self, where: str, value: str) -> None:
+        lane = self._lane(where, "(*)", value, -1)
+        self.default = None if lane < 0 else lane
+
+    def _critical(self, _where: str, value: str) -> None:
+        self.critical = frozenset(_CRITICAL_SEPARATORS.split(value)) - {""}
+
+    def _hash_method(self, where: str, value: str) -> None:
+        try:
+            self.hash_method = HashMethod(value)
+        except ValueError:
+            known = " or ".join(HashMethod)
+            raise ConfigError(f"{where}unknown hash method {value!r}; expected {known}") from None
+
+
+SPECIAL_KEYS: Final[Mapping[str, Callable[[_Reader, str, str], None]]] = {
+    "(*)": _Reader._default,
+    "(critical)": _Reader._critical,
+    "(hash-method)": _Reader._hash_method,
+}
+"""Keys in parentheses, and what reads their values."""
+
+
+def string_hash(text: str) -> int:
+    """Java's ``String.hashCode``: over UTF-16 code units, s[0]*31^(n-1) + ..., as a signed 32-bit integer."""
+    units = text.encode("utf-16-le", "surrogatepass")
+    value = 0
+    for at in range(0, len(units), 2):
+        value = (31 * value + int.from_bytes(units[at : at + 2], "little")) & 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def hash_lane(shard: str, lanes: int) -> int:
+    """The lane of ``string-hash``: Tungsten's, but right for a hash of -2^31, whose Java ``Math.abs`` is negative."""
+    return abs(string_hash(shard)) % lanes
+
+
+class Partitioner:
+    """Shard -> lane for one window. Lanes 0 .. ``lanes`` - 1 are parallel, lane ``lanes`` is the serialized one."""
+
+    def __init__(
+        self,
+        shard_list: ShardList,
+        lanes: int,
+        order_of_appearance: Iterable[str],
+        groups: Mapping[str, str] | None = None,
+    ) -> None:
+        """``order_of_appearance``: shards as they first appear in the window, for round-robin. ``groups``: database ->
+        the representative of those that foreign keys join it to; a group has one lane.
+
+        Raises ConfigError if the list sends two members of a group to different lanes.
+        """
+        self._list = shard_list
+        self._lanes = lanes
+        self._groups = {} if groups is None else groups
+        members: dict[str, set[str]] = {}
+        for name, representative in self._groups.items():
+            members.setdefault(representative, {representative}).add(name)
+        self._entries = {representative: self._group_entry(names) for representative, names in members.items()}
+        self._critical = {self._shard(name) for name in shard_list.critical}
+        self._turns: dict[str, int] = {}
+        for name in order_of_appearance:
+            shard = self._shard(name)
+            if shard not in self._turns and self._entry(shard) is None and not self.is_critical(shard):
+                self._turns[shard] = len(self._turns) % lanes
+
+    def is_critical(self, shard: str) -> bool:
+        """Does it take a barrier of all lanes: ``#GLOBAL``, ``#UNKNOWN``, a reference shard or one joined to it?"""
+        return shard in _SPECIAL or self._shard(shard) in self._critical
+
+    def lane_of(self, shard: str) -> int:
+        """The lane that applies a shard. A critical shard without an entry of its own: the serialized lane.
+
+        Raises PlanError for round-robin and a shard that was not in the order of appearance.
+        """
+        shard = self._shard(shard)
+        entry = self._entry(shard)
+        if entry is not None:
+            return entry.lane
+        if self.is_critical(shard):
+            return self._lanes
+        if self._list.default is not None:
+            return self._list.default
+        if self._list.hash_method is HashMethod.STRING_HASH:
+            return hash_lane(shard, self._lanes)
+        if shard not in self._turns:
+            raise PlanError(f"shard {shard!r} has no turn: it is not in the window's order of appearance")
+        return self._turns[shard]
+
+    def _shard(self, name: str) -> str:
+        return self._groups.get(name, name)
+
+    def _entry(self, shard: str) -> Entry | None:
+        return self._entries[shard] if shard in self._entries else self._list.entry_of(shard)
+
+    def _group_entry(self, names: Iterable[str]) -> Entry | None:
+        """The entry of a group: a member's own before a glob's; they must agree."""
+        found = [entry for name in sorted(names) if (entry := self._list.entry_of(name)) is not None]
+        own = [entry for entry in found if self._list.explicit.get(entry.key) is entry]
+        chosen = own if own else found
+        if not chosen:
+            return None
+        first = chosen[0]
+        for other in chosen[1:]:
+            if other.lane != first.lane:
+                path = self._list.path
+                raise ConfigError(
+                    f"{path}:{first.line}: {first.key!r} goes to lane {first.lane}, but {path}:{other.line}: "
+                    f"{other.key!r} to lane {other.lane}, and foreign keys join these databases; give them one lane"
+                )
+        return first

@@ -1,0 +1,157 @@
+"""``analyze``: what a logged statement touches, or why that cannot be told.
+
+Each first word has its reader; the readers never guess: a text that is not read to its end, or that two readings see
+differently, is UNKNOWN with a reason, and is serialized (docs/invariants.md, 6).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from binlane.model import Flavor
+from binlane.shards import changes, definitions
+from binlane.shards.facts import StatementFacts, StatementKind
+from binlane.shards.lexer import Dialect, Token, Unreadable, lex
+from binlane.shards.reading import Cursor, Reading, is_symbol
+
+__all__ = ["StatementFacts", "StatementKind", "analyze"]
+
+_CACHED_LENGTH: Final = 4096
+"""Characters. Longer statements hardly ever repeat, and would fill the memory of the cache."""
+
+
+def analyze(
+    sql: str,
+    *,
+    database: str | None,
+    sql_mode_ansi_quotes: bool = False,
+    no_backslash_escapes: bool = False,
+    flavor: Flavor,
+) -> StatementFacts:
+    """What ``sql`` touches. ``database`` is the session's default one; None or empty (as events say it): none.
+
+    Raises nothing, whatever the text: what is not read exactly has the kind UNKNOWN and a reason.
+    """
+    default = None if database == "" else database
+    dialect = Dialect(flavor, sql_mode_ansi_quotes, no_backslash_escapes)
+    read = _cached if len(sql) <= _CACHED_LENGTH else _analyze
+    return read(sql, default, dialect)
+
+
+def _analyze(sql: str, database: str | None, dialect: Dialect) -> StatementFacts:
+    tokens: list[Token] = []
+    try:
+        lex(sql, dialect, tokens)
+        while tokens and is_symbol(tokens[-1], ";"):
+            tokens.pop()
+        return _read(tokens, database, dialect)
+    except Unreadable as unreadable:
+        return _unknown(tokens, str(unreadable))
+    except RecursionError:
+        return _unknown(tokens, "nested too deeply")
+
+
+_cached = functools.lru_cache(maxsize=4096)(_analyze)
+
+
+def _read(tokens: list[Token], database: str | None, dialect: Dialect) -> StatementFacts:
+    cursor, reading = Cursor(tokens), Reading(dialect, database)
+    if cursor.words("SET", "STATEMENT") and dialect.flavor is Flavor.MARIADB:
+        while not cursor.words("FOR"):
+            cursor.expect("FOR", found=not cursor.done)
+            cursor.next()
+    else:
+        cursor.at = 0
+    first = cursor.peek()
+    reader = changes.query if is_symbol(first, "(") else READERS.get(first.upper)
+    if reader is None:
+        raise Unreadable("an empty statement" if cursor.done else "a statement that logs are not known to hold")
+    cursor.next()
+    if reader in _CHANGES:
+        reading.kind, reading.commits_implicitly = StatementKind.DML, False
+    reader(cursor, reading)
+    return reading.facts()
+
+
+def _unknown(tokens: list[Token], reason: str) -> StatementFacts:
+    first = tokens[0].upper if tokens else ""
+    return StatementFacts(StatementKind.UNKNOWN, commits_implicitly=first not in _NEVER_COMMIT, reason=reason)
+
+
+def _global(cursor: Cursor, reading: Reading) -> None:
+    reading.kind = StatementKind.GLOBAL
+
+
+def _set(cursor: Cursor, reading: Reading) -> None:
+    """SET GLOBAL and SET PASSWORD are server-wide; a log says what a session has set in other events."""
+    password = cursor.any_word("PASSWORD") is not None or cursor.words("DEFAULT", "ROLE")
+    if not password and cursor.any_word("GLOBAL", "PERSIST", "PERSIST_ONLY") is None:
+        raise Unreadable("SET of a session's variable")
+    reading.kind, reading.commits_implicitly = StatementKind.GLOBAL, password
+
+
+def _start(cursor: Cursor, reading: Reading) -> None:
+    if cursor.words("TRANSACTION"):
+        _transaction(reading, ends_or_begins=True)
+    else:
+        reading.kind = StatementKind.GLOBAL
+
+
+def _begin(cursor: Cursor, reading: Reading) -> None:
+    cursor.words("WORK")
+    cursor.finished()  # MariaDB's BEGIN NOT ATOMIC is a compound statement
+    _transaction(reading, ends_or_begins=True)
+
+
+def _end(cursor: Cursor, reading: Reading) -> None:
+    cursor.words("WORK")
+    _transaction(reading, ends_or_begins=not cursor.words("TO"))
+
+
+def _savepoint(cursor: Cursor, reading: Reading) -> None:
+    _transaction(reading, ends_or_begins=False)
+
+
+def _xa(cursor: Cursor, reading: Reading) -> None:
+    verb = cursor.any_word("START", "BEGIN", "END", "PREPARE", "COMMIT", "ROLLBACK")
+    cursor.expect("a verb of XA", found=verb is not None)
+    _transaction(reading, ends_or_begins=True)
+
+
+def _transaction(reading: Reading, *, ends_or_begins: bool) -> None:
+    reading.kind, reading.commits_implicitly = StatementKind.TRANSACTION, False
+    reading.ends_or_begins = ends_or_begins
+
+
+_TRANSACTION_VERBS: Final = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "XA")
+_GLOBAL_VERBS: Final = (
+    "GRANT", "REVOKE", "FLUSH", "INSTALL", "UNINSTALL", "RESET", "PURGE", "CHANGE", "STOP", "SHUTDOWN", "RESTART",
+    "KILL",
+)  # fmt: skip
+_CHANGES: Final = frozenset(changes.READERS.values())
+_NEVER_COMMIT: Final = frozenset({*changes.READERS, *_TRANSACTION_VERBS, "SET", "("})
+READERS: Final[Mapping[str, Callable[[Cursor, Reading], None]]] = {
+    **changes.READERS,
+    "CREATE": definitions.create,
+    "ALTER": definitions.alter,
+    "DROP": definitions.drop,
+    "RENAME": definitions.rename,
+    "TRUNCATE": definitions.truncate,
+    "ANALYZE": definitions.maintain,
+    "OPTIMIZE": definitions.maintain,
+    "REPAIR": definitions.maintain,
+    "LOCK": definitions.lock,
+    "UNLOCK": _global,
+    "SET": _set,
+    "BEGIN": _begin,
+    "START": _start,
+    "COMMIT": _end,
+    "ROLLBACK": _end,
+    "SAVEPOINT": _savepoint,
+    "RELEASE": _savepoint,
+    "XA": _xa,
+    **dict.fromkeys(_GLOBAL_VERBS, _global),
+}
+"""The reader of each first word: it stands behind that word and fills in the facts, or raises Unreadable."""

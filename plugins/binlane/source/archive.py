@@ -1,0 +1,267 @@
+"""A folder of binlog files as a source: plain, .gz or .zst, on anything that fsspec reads, streamed piece by piece.
+
+Order: an ``*.index`` file, as the server keeps it, if there is one; else the numbers behind the files' names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import posixpath
+import re
+import struct
+import time
+import zlib
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import IO, Any, Final
+
+import fsspec
+import zstandard
+
+from binlane.binlog.wire import ENCRYPTED_MAGIC, FLAGS_AT, HEADER, IN_USE, MAGIC, EventType
+from binlane.errors import (
+    BinlogError,
+    EncryptedLogError,
+    MissingLogError,
+    SourceError,
+    SourceIdentityError,
+    SourceUnavailableError,
+    TruncatedEventError,
+)
+from binlane.model import LogPosition
+from binlane.source.identity import described
+from binlane.source.log import LOG_START, LogChunk, LogState, file_number, missing_file
+
+_PIECE: Final = 1 << 20
+_BINLOG: Final = re.compile(r"(?P<base>.+)\.(?P<number>\d{4,})(?P<packed>\.gz|\.zst)?")
+_SIZE: Final = struct.Struct("<I")
+_AT_SIZE: Final = 9
+
+
+@dataclass(frozen=True)
+class ArchiveSource:
+    """The binlog files below ``uri``. What is not a binlog by its name is not looked at."""
+
+    uri: str
+
+    @property
+    def name(self) -> str:
+        """The folder."""
+        return self.uri
+
+    def state(self) -> LogState:
+        """List the folder and read the oldest file's header; raises SourceError if there is no binlog file in it."""
+        files = self._files()
+        first = next(iter(files))
+        with contextlib.closing(self._events(first, files[first], LOG_START)) as events:
+            header = next(events).data
+        server_id = HEADER.unpack_from(header)[2]
+        flavor = described(header, f"{self.name}/{first}").flavor
+        # nothing that was archived is younger than this machine's now
+        clock = time.time()
+        identity = f"{flavor.value} server_id {server_id}"
+        return LogState(identity, flavor, tuple(files), None, clock, closes_by_clock=False)
+
+    def can_begin_at(self, offset: int) -> bool:
+        """Anywhere."""
+        return True
+
+    def read(self, start: LogPosition, gtid_set: str = "") -> Generator[LogChunk, None, None]:
+        """Chunks from ``start`` to the end of the newest file; the GTID set is not needed.
+
+        Raises MissingLogError if ``start``'s file or one behind it is not there, BinlogError for what is no binlog.
+        """
+        files = self._files()
+        names = list(files)
+        if start.file not in files:
+            raise missing_file(self.name, start.file, names)
+        needed = names[names.index(start.file) :]
+        self._check_gaps(needed)
+        for file in needed:
+            offset = max(start.offset, LOG_START) if file == start.file else LOG_START
+            yield from self._events(file, files[file], offset, is_last=file == needed[-1])
+
+    @cached_property
+    def _place(self) -> tuple[Any, str]:
+        filesystem, path = fsspec.core.url_to_fs(self.uri)
+        return filesystem, path
+
+    def _files(self) -> dict[str, str]:
+        """Binlog name (without .gz, .zst) to path, in the log's order."""
+        filesystem, folder = self._place
+        try:
+            # object stores remember listings
+            filesystem.invalidate_cache(folder)
+            paths = sorted(str(entry) for entry in filesystem.ls(folder, detail=False))
+        except FileNotFoundError:
+            raise SourceError(f"{self.name}: there is no such folder; set source.archive of the channel") from None
+        except OSError as exc:
+            raise SourceUnavailableError(f"{self.name}: cannot be listed: {exc}; the step can be run again") from exc
+        found: dict[str, str] = {}
+        for path in paths:
+            if match := _BINLOG.fullmatch(posixpath.basename(path)):
+                # sorted: the plain file comes first, and a .gz beside it may still be growing
+                found.setdefault(f"{match['base']}.{match['number']}", path)
+        if not found:
+            raise SourceError(f"{self.name}: expected binlog files such as binlog.000001, found none")
+        indexes = [path for path in paths if path.endswith(".index")]
+        order = self._indexed(indexes, found) if indexes else sorted(found, key=file_number)
+        if len(bases := {name.rpartition(".")[0] for name in order}) > 1:
+            raise SourceError(f"{self.name}: expected the files of one log, found {', '.join(sorted(bases))}")
+        return {name: found[name] for name in order}
+
+    def _indexed(self, indexes: list[str], found: dict[str, str]) -> list[str]:
+        if len(indexes) > 1:
+            raise SourceError(f"{self.name}: expected one index file, found {len(indexes)}")
+        lines = self._place[0].cat_file(indexes[0]).decode().split("\n")
+        order = [posixpath.basename(line.strip()) for line in lines if line.strip()]
+        there = [name for name in order if name in found]
+        # the index may name what has been removed, but only at its beginning
+        if there != order[len(order) - len(there) :]:
+            gone = next(name for name in order[order.index(there[0]) :] if name not in found) if there else order[0]
+            raise MissingLogError(f"{self.name}: the index names {gone}, which is not there; put the file back")
+        return there
+
+    def _check_gaps(self, names: list[str]) -> None:
+        for before, after in pairwise(names):
+            if file_number(after) != file_number(before) + 1:
+                raise MissingLogError(
+                    f"{self.name}: after {before} expected number {file_number(before) + 1}, found {after}; put the "
+                    "missing file into the archive"
+                )
+
+    def _events(self, file: str, path: str, offset: int, *, is_last: bool = True) -> Generator[LogChunk, None, None]:
+        where = f"{self.name}/{file}"
+        try:
+            with self._place[0].open(path, "rb") as raw, _unpacked(raw, path) as stream:
+                yield from _FileReader(where, file, stream, may_grow=is_last).chunks(offset)
+        except (gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as exc:
+            raise BinlogError(f"{where}: cannot be unpacked: {exc}; copy the file into the archive again") from exc
+        except EOFError as exc:
+            raise TruncatedEventError(f"{where}: the packed file ends too early: {exc}; copy it again") from exc
+        except OSError as exc:
+            raise SourceUnavailableError(f"{where}: cannot be read: {exc}; the step can be run again") from exc
+
+
+class _FileReader:
+    """One open binlog file, cut into chunks of whole events."""
+
+    def __init__(self, where: str, file: str, stream: IO[bytes], *, may_grow: bool) -> None:
+        self._where = where
+        self._file = file
+        self._stream = stream
+        self._may_grow = may_grow
+        self._was_closed = True
+
+    def chunks(self, start: int) -> Iterator[LogChunk]:
+        """FORMAT_DESCRIPTION, then everything from ``start`` on."""
+        self._check_magic()
+        header = self._header()
+        yield LogChunk(self._file, LOG_START, header)
+        position = LOG_START + len(header)
+        position = self._skip(position, max(start, position))
+        rest = b""
+        while piece := self._stream.read(_PIECE):
+            data = rest + piece if rest else piece
+            end = self._whole_events(data, position)
+            if end:
+                yield LogChunk(self._file, position, data[:end])
+            rest, position = data[end:], position + end
+        # a file that was never closed may end anywhere: the server crashed, or writes it now
+        if rest and self._was_closed and not self._may_grow:
+            raise TruncatedEventError(
+                f"{self._where}:{position}: the file ends inside an event, {len(rest)} bytes after its beginning; "
+                "copy the file into the archive again"
+            )
+
+    def _check_magic(self) -> None:
+        magic = self._stream.read(len(MAGIC))
+        if magic == ENCRYPTED_MAGIC:
+            raise EncryptedLogError(
+                f"{self._where}:0: the file is encrypted; read it from the live server, which decrypts it"
+            )
+        if magic != MAGIC:
+            raise BinlogError(
+                f"{self._where}:0: expected a binlog's magic {MAGIC.hex()}, got {magic.hex() or 'an empty file'}"
+            )
+
+    def _header(self) -> bytes:
+        head = self._stream.read(HEADER.size)
+        size = _SIZE.unpack_from(head, _AT_SIZE)[0] if len(head) == HEADER.size else 0
+        if size <= HEADER.size or head[4] != EventType.FORMAT_DESCRIPTION:
+            raise BinlogError(
+                f"{self._where}:{LOG_START}: expected FORMAT_DESCRIPTION, found none: this is no whole binlog file"
+            )
+        event = head + self._stream.read(min(size, _PIECE) - HEADER.size)
+        if len(event) != size:
+            raise TruncatedEventError(f"{self._where}:{LOG_START}: the file ends inside FORMAT_DESCRIPTION")
+        self._was_closed = not event[FLAGS_AT] & IN_USE
+        return event
+
+    def _skip(self, position: int, target: int) -> int:
+        """Go on to ``target``: by seeking, or by unpacking what lies between."""
+        if target == position:
+            return position
+        if self._stream.seekable():
+            size = self._stream.seek(0, 2)
+            if size >= target:
+                return self._stream.seek(target)
+        else:
+            while position < target and (piece := self._stream.read(min(_PIECE, target - position))):
+                position += len(piece)
+            if position == target:
+                return position
+            size = position
+        raise SourceIdentityError(
+            f"{self._where}: expected at least {target} bytes, found {size}: it is not the file that the watermark was "
+            "taken from"
+        )
+
+    def _whole_events(self, data: bytes, position: int) -> int:
+        """Bytes of whole events at the beginning of ``data``."""
+        at, end, read = 0, len(data), _SIZE.unpack_from
+        while end - at >= HEADER.size:
+            size = read(data, at + _AT_SIZE)[0]
+            if size < HEADER.size:
+                raise BinlogError(
+                    f"{self._where}:{position + at}: event_size {size} is smaller than a header; the file "
+                    "is damaged here"
+                )
+            if size > end - at:
+                break
+            at += size
+        return at
+
+
+@contextlib.contextmanager
+def _unpacked(raw: IO[bytes], path: str) -> Iterator[IO[bytes]]:
+    if path.endswith(".gz"):
+        with gzip.GzipFile(fileobj=raw) as stream:
+            yield _OnlyForward(stream)  # type: ignore[misc]
+    elif path.endswith(".zst"):
+        with zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True) as stream:
+            yield _OnlyForward(stream)  # type: ignore[misc]
+    else:
+        yield raw
+
+
+class _OnlyForward:
+    """Hides ``seek``: to find its end a packed stream has to be unpacked, which reading has to do anyway."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def read(self, size: int) -> bytes:
+        """Exactly ``size`` bytes, less only at the end."""
+        parts, left = [], size
+        while left and (part := self._stream.read(left)):
+            parts.append(part)
+            left -= len(part)
+        return b"".join(parts)
+
+    def seekable(self) -> bool:
+        """It is not."""
+        return False

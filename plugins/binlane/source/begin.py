@@ -1,0 +1,121 @@
+"""Where a channel's first window begins: the oldest file, the log's end, a position, or behind a set of transactions.
+
+The place is found by reading its file from the beginning, so that the start has a GTID set and a fingerprint like any
+window's end, and so that the same function serves servers and archives.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from typing import Final
+
+from binlane.binlog.events import parse_body
+from binlane.binlog.frames import frame
+from binlane.binlog.gtids import Gtid, MariadbGtid, MariadbGtidList, PreviousGtids
+from binlane.binlog.wire import HEADER, EventHeader, EventType, RawEvent
+from binlane.errors import SourceError
+from binlane.model import LogPosition
+from binlane.source.gtid_set import GtidSet, parse_gtid_set
+from binlane.source.identity import Start, described
+from binlane.source.log import LOG_START, EventSource, LogState, missing_file
+from binlane.source.segment_writer import Nowhere
+from binlane.source.segments import Extraction
+from binlane.source.until import AnyTransaction, Until, UntilLogEnd, UntilPosition
+
+OLDEST: Final = "oldest"
+NOW: Final = "now"
+_POSITION: Final = re.compile(r"([^:]+\.\d{4,}):(\d+)")
+
+
+def begin(source: EventSource, at: str) -> Start:
+    """The start of a channel's first window; ``at`` is "oldest", "now", ``file:offset`` or a GTID set.
+
+    Raises SourceError if there is no such place, MissingLogError if it has been purged.
+    """
+    state = source.state()
+    if at == OLDEST:
+        return _scan(
+            source, state, LogPosition(state.files[0], LOG_START), UntilPosition(_head_end(source, state.files[0]))
+        )
+    if at == NOW:
+        return _scan(source, state, LogPosition(state.files[-1], LOG_START), UntilLogEnd())
+    if match := _POSITION.fullmatch(at):
+        position = LogPosition(match[1], max(int(match[2]), _head_end_of(source, state, match[1]).offset))
+        return _scan(source, state, LogPosition(position.file, LOG_START), UntilPosition(position))
+    return _behind(source, state, at)
+
+
+def _behind(source: EventSource, state: LogState, text: str) -> Start:
+    """Behind all transactions of a GTID set: the newest file whose head is inside the set has the place."""
+    wanted = parse_gtid_set(state.flavor, text)
+    for file in reversed(state.files):
+        head = _head(source, file)
+        if head is not None and wanted.holds_head(head):
+            start = _scan(source, state, LogPosition(file, LOG_START), UntilLogEnd(), _NotIn(wanted))
+            if start.gtid_set != str(wanted):
+                raise SourceError(
+                    f"{source.name}: expected a place in the log behind exactly {wanted}; the log holds "
+                    f"{start.gtid_set} before {start.position}, where the first other transaction "
+                    "begins; begin at a file:offset instead"
+                )
+            return start
+    raise SourceError(
+        f"{source.name}: no file of the log ({state.files[0]} is the oldest) begins inside the GTID set {wanted}: what "
+        "follows it was purged; load a newer backup into the target"
+    )
+
+
+class _NotIn(AnyTransaction):
+    """Ends before the first transaction that is not in a set."""
+
+    def __init__(self, wanted: GtidSet) -> None:
+        self._wanted = wanted
+
+    def stops_before(self, gtid: Gtid | MariadbGtid | None, commit_time: float) -> bool:
+        """A transaction without GTID is in no set."""
+        return gtid is None or not self._wanted.holds(gtid)
+
+
+def _scan(
+    source: EventSource, state: LogState, first: LogPosition, until: Until, bound: AnyTransaction | None = None
+) -> Start:
+    """Read from the beginning of a file and keep only where that led."""
+    from_head = Start(0, first, "", 0.0, state.identity, "")
+    run = Extraction(source.name, state, from_head, until, Nowhere(), bound=bound)
+    with contextlib.closing(source.read(first)) as chunks:
+        for chunk in chunks:
+            if run.take(chunk):
+                break
+        run.finish()
+    found = run.manifest("", "")
+    return Start(0, found.end, found.gtid_set, found.end_time, state.identity, found.fingerprint)
+
+
+def _head_end_of(source: EventSource, state: LogState, file: str) -> LogPosition:
+    if file not in state.files:
+        raise missing_file(source.name, file, state.files)
+    return _head_end(source, file)
+
+
+def _head_end(source: EventSource, file: str) -> LogPosition:
+    with contextlib.closing(source.read(LogPosition(file, LOG_START))) as chunks:
+        return LogPosition(file, LOG_START + len(next(chunks).data))
+
+
+def _head(source: EventSource, file: str) -> PreviousGtids | MariadbGtidList | None:
+    """What the file's head says about the files before it."""
+    with contextlib.closing(source.read(LogPosition(file, LOG_START))) as chunks:
+        log_format = described(next(chunks).data, f"{source.name}/{file}")
+        chunk = next(chunks, None)
+        if chunk is None or chunk.file != file:
+            return None
+        frames = frame(chunk.data, 0, log_format.checksum.length, log_format.header_length)
+        for index, code in enumerate(frames.type_code[:4].tolist()):
+            if code in (EventType.PREVIOUS_GTIDS, EventType.MARIADB_GTID_LIST):
+                at = int(frames.offset[index])
+                raw = RawEvent(at, EventHeader._make(HEADER.unpack_from(chunk.data, at)), frames.body(index))
+                head = parse_body(raw, log_format, f"{source.name}/{file}")
+                assert isinstance(head, PreviousGtids | MariadbGtidList)
+                return head
+    return None

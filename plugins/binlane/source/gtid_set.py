@@ -1,0 +1,157 @@
+"""The set of transactions that a log holds up to a point, in the notation of its servers.
+
+MySQL: ``uuid:1-5:7,uuid:tag:1-3``, every transaction. MariaDB: ``0-1-100,1-1-7``, the newest of each domain.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from typing import Final, Protocol
+
+from binlane.binlog.gtids import Gtid, MariadbGtid, MariadbGtidList, PreviousGtids
+from binlane.errors import SourceError
+from binlane.model import Flavor
+
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_INTERVAL: Final = re.compile(r"(\d+)(?:-(\d+))?")
+_TAG: Final = re.compile(r"[a-z_][a-z0-9_]{0,31}")
+_TRIPLE: Final = re.compile(r"(\d+)-(\d+)-(\d+)")
+
+
+class GtidSet(Protocol):
+    """Grows by the transactions of a log; ``str`` is canonical."""
+
+    def add(self, gtid: Gtid | MariadbGtid, server_id: int) -> None:
+        """Take a transaction's GTID event; ``server_id`` is that of its header."""
+
+    def add_head(self, head: PreviousGtids | MariadbGtidList) -> None:
+        """Take what a file's head says about all files before it."""
+
+    def holds(self, gtid: Gtid | MariadbGtid) -> bool:
+        """Whether the transaction is in the set."""
+
+    def holds_head(self, head: PreviousGtids | MariadbGtidList) -> bool:
+        """Whether everything before a file is in the set."""
+
+
+class MysqlGtidSet:
+    """Intervals by UUID and tag."""
+
+    def __init__(self) -> None:
+        self._intervals: dict[tuple[str, str], list[list[int]]] = {}
+
+    @classmethod
+    def parse(cls, text: str) -> MysqlGtidSet:
+        """Raises SourceError for what is no GTID set."""
+        found = cls()
+        for part in filter(None, re.sub(r"\s", "", text).split(",")):
+            sid, *rest = part.split(":")
+            tag = ""
+            if _UUID.fullmatch(sid) is None or not rest:
+                raise SourceError(f"expected a GTID set such as uuid:1-5, got {text!r}")
+            for item in rest:
+                if match := _INTERVAL.fullmatch(item):
+                    found._add_range(sid.lower(), tag, int(match[1]), int(match[2] or match[1]))
+                elif _TAG.fullmatch(item):
+                    tag = item
+                else:
+                    raise SourceError(f"expected a GTID set such as uuid:1-5, got {text!r}")
+        return found
+
+    def add(self, gtid: Gtid | MariadbGtid, server_id: int) -> None:
+        """See GtidSet. Anonymous transactions, number 0, are in no set."""
+        assert isinstance(gtid, Gtid)
+        if gtid.gno:
+            self._add_range(gtid.sid, gtid.tag, gtid.gno, gtid.gno)
+
+    def add_head(self, head: PreviousGtids | MariadbGtidList) -> None:
+        """See GtidSet."""
+        assert isinstance(head, PreviousGtids)
+        for sid, tag, intervals in head.sets:
+            for first, last in intervals:
+                self._add_range(sid, tag, first, last)
+
+    def holds(self, gtid: Gtid | MariadbGtid) -> bool:
+        """See GtidSet."""
+        assert isinstance(gtid, Gtid)
+        return self._holds_range(gtid.sid, gtid.tag, gtid.gno, gtid.gno)
+
+    def holds_head(self, head: PreviousGtids | MariadbGtidList) -> bool:
+        """See GtidSet."""
+        assert isinstance(head, PreviousGtids)
+        return all(
+            self._holds_range(sid, tag, first, last) for sid, tag, intervals in head.sets for first, last in intervals
+        )
+
+    def _add_range(self, sid: str, tag: str, first: int, last: int) -> None:
+        ranges = self._intervals.setdefault((sid, tag), [])
+        if ranges and ranges[-1][1] + 1 == first:
+            ranges[-1][1] = last
+            return
+        at = bisect_right(ranges, [first, last])
+        ranges.insert(at, [first, last])
+        begin = max(at - 1, 0)
+        merged = ranges[begin : begin + 1]
+        for one in ranges[begin + 1 :]:
+            if one[0] <= merged[-1][1] + 1:
+                merged[-1][1] = max(merged[-1][1], one[1])
+            else:
+                merged.append(one)
+        ranges[begin:] = merged
+
+    def _holds_range(self, sid: str, tag: str, first: int, last: int) -> bool:
+        return any(low <= first and last <= high for low, high in self._intervals.get((sid, tag), []))
+
+    def __str__(self) -> str:
+        return ",".join(
+            ":".join((*filter(None, key), *(str(a) if a == b else f"{a}-{b}" for a, b in ranges)))
+            for key, ranges in sorted(self._intervals.items())
+        )
+
+
+class MariadbGtidSet:
+    """The newest transaction of each domain."""
+
+    def __init__(self) -> None:
+        self._newest: dict[int, tuple[int, int]] = {}
+
+    @classmethod
+    def parse(cls, text: str) -> MariadbGtidSet:
+        """Raises SourceError for what is no GTID position."""
+        found = cls()
+        for part in filter(None, re.sub(r"\s", "", text).split(",")):
+            match = _TRIPLE.fullmatch(part)
+            if match is None:
+                raise SourceError(f"expected a GTID position such as 0-1-100, got {text!r}")
+            found._newest[int(match[1])] = int(match[2]), int(match[3])
+        return found
+
+    def add(self, gtid: Gtid | MariadbGtid, server_id: int) -> None:
+        """See GtidSet."""
+        assert isinstance(gtid, MariadbGtid)
+        self._newest[gtid.domain_id] = server_id, gtid.seq_no
+
+    def add_head(self, head: PreviousGtids | MariadbGtidList) -> None:
+        """See GtidSet. Of several servers in a domain the newest transaction's stands last."""
+        assert isinstance(head, MariadbGtidList)
+        for domain, server_id, seq_no in head.gtids:
+            self._newest[domain] = server_id, seq_no
+
+    def holds(self, gtid: Gtid | MariadbGtid) -> bool:
+        """See GtidSet."""
+        assert isinstance(gtid, MariadbGtid)
+        return gtid.seq_no <= self._newest.get(gtid.domain_id, (0, 0))[1]
+
+    def holds_head(self, head: PreviousGtids | MariadbGtidList) -> bool:
+        """See GtidSet."""
+        assert isinstance(head, MariadbGtidList)
+        return all(seq_no <= self._newest.get(domain, (0, 0))[1] for domain, _, seq_no in head.gtids)
+
+    def __str__(self) -> str:
+        return ",".join(f"{domain}-{server}-{seq_no}" for domain, (server, seq_no) in sorted(self._newest.items()))
+
+
+def parse_gtid_set(flavor: Flavor, text: str) -> GtidSet:
+    """The set that ``text`` stands for; empty for no text. Raises SourceError."""
+    return MysqlGtidSet.parse(text) if flavor is Flavor.MYSQL else MariadbGtidSet.parse(text)

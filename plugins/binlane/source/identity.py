@@ -1,0 +1,153 @@
+"""Which log it is: a window goes on only where the one before it ended (docs/invariants.md, 9).
+
+A fingerprint holds for one place in one file: a hash of the file's FORMAT_DESCRIPTION, which a server writes anew for
+every file, and one of the last transaction before the place. Both can be read again by beginning a little earlier.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import struct
+import zlib
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from binlane.binlog.events import parse_body
+from binlane.binlog.format_description import FormatDescription, own_checksum_length
+from binlane.binlog.wire import ARTIFICIAL, CHECKSUM_LENGTH, FLAGS_AT, HEADER, IN_USE, EventHeader, RawEvent, check_crc
+from binlane.errors import SourceIdentityError
+from binlane.model import LogPosition
+from binlane.source.log import LOG_START, EventSource, LogChunk, LogState, missing_file
+
+WHOLE_TRANSACTION: Final = 64 << 10
+"""Bytes up to which a transaction is hashed whole; of a larger one, its last event."""
+_HEX: Final = 32
+_LOG_POS_AT: Final = 13
+_CREATED_AT: Final = HEADER.size + 52
+_U32: Final = struct.Struct("<I")
+_NOTHING: Final = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """Of the log before one position. 128 bits of SHA-256 each, in hex."""
+
+    header: str
+    """Of the file's FORMAT_DESCRIPTION, as ``canonical_header`` makes it."""
+    offset: int
+    """Where the hashed events before the position begin; the position itself if there are none in this file."""
+    events: str
+    """Of them; "-" if there are none."""
+
+    def __str__(self) -> str:
+        return f"{self.header} {self.offset} {self.events}"
+
+    @classmethod
+    def parse(cls, text: str) -> Fingerprint:
+        """Raises SourceIdentityError for what was never a fingerprint."""
+        try:
+            header, offset, events = text.split(" ")
+            return cls(header, int(offset), events)
+        except ValueError:
+            raise SourceIdentityError(
+                f"expected a log's fingerprint, got {text!r}: the stored state was changed"
+            ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a window begins: what the window before it left, or what ``begin`` has found."""
+
+    seqno: int
+    """Of the last transaction before it; 0 if there is none."""
+    position: LogPosition
+    gtid_set: str
+    """Everything before ``position``."""
+    time: float
+    """Commit time of the transaction ``seqno``; 0 if there is none."""
+    identity: str
+    fingerprint: str
+
+
+def digest(data: bytes | memoryview) -> str:
+    """The hash of a fingerprint."""
+    return hashlib.sha256(data).hexdigest()[:_HEX]
+
+
+def canonical_header(event: bytes, name: str) -> bytes:
+    """FORMAT_DESCRIPTION as it is for every reader of a file, wherever it begins and whether the file is closed.
+
+    A server that is asked for the middle of a file clears ``created`` (a replica would drop its temporary tables) and
+    ``log_pos``, and it leaves IN_USE set until it closes the file. Raises ChecksumError.
+    """
+    tail = own_checksum_length(memoryview(event)[HEADER.size :])
+    if tail:
+        check_crc(memoryview(event), name, LOG_START)
+    head = bytearray(event[: len(event) - tail])
+    head[FLAGS_AT] &= ~(IN_USE | ARTIFICIAL) & 0xFF
+    _U32.pack_into(head, _LOG_POS_AT, LOG_START + len(event))
+    _U32.pack_into(head, _CREATED_AT, 0)
+    return bytes(head) + (_U32.pack(zlib.crc32(head)) if tail == CHECKSUM_LENGTH else b"")
+
+
+def described(event: bytes, name: str) -> FormatDescription:
+    """FORMAT_DESCRIPTION's content. Raises BinlogError."""
+    body = memoryview(event)[HEADER.size :]
+    raw = RawEvent(
+        LOG_START, EventHeader._make(HEADER.unpack_from(event)), body[: len(body) - own_checksum_length(body)]
+    )
+    parsed = parse_body(raw, FormatDescription(""), name)
+    assert isinstance(parsed, FormatDescription)
+    return parsed
+
+
+def no_events(header: bytes, position: LogPosition) -> Fingerprint:
+    """The fingerprint of a place with no transaction before it in its file; ``header`` is canonical."""
+    return Fingerprint(digest(header), position.offset, _NOTHING)
+
+
+def verified(source: EventSource, state: LogState, start: Start) -> Generator[LogChunk, None, None]:
+    """The chunks from ``start`` on, given out only if the log is the one that ``start`` was taken from.
+
+    Raises SourceIdentityError if it is not, MissingLogError if its file has been purged.
+    """
+    if state.identity != start.identity:
+        raise SourceIdentityError(
+            f"{source.name}: expected {start.identity}, found {state.identity}; a new source needs a new channel"
+        )
+    if start.position.file not in state.files:
+        raise missing_file(source.name, start.position.file, list(state.files))
+    known = Fingerprint.parse(start.fingerprint)
+    at = start.position
+    can_look_back = known.events != _NOTHING and source.can_begin_at(known.offset)
+    chunks = source.read(LogPosition(at.file, known.offset) if can_look_back else at, start.gtid_set)
+    with contextlib.closing(chunks):
+        header = next(chunks)
+        found = digest(canonical_header(header.data, f"{source.name}/{header.file}"))
+        _compare(source.name, at, "FORMAT_DESCRIPTION", known.header, found)
+        yield header
+        yield from _behind(source.name, chunks, at, known) if can_look_back else chunks
+
+
+def _behind(name: str, chunks: Iterator[LogChunk], at: LogPosition, known: Fingerprint) -> Iterator[LogChunk]:
+    """Read and compare the events before ``at``; give out what stands behind it."""
+    hashed, left = hashlib.sha256(), at.offset - known.offset
+    while left and (chunk := next(chunks, None)) is not None and chunk.file == at.file:
+        hashed.update(chunk.data[:left])
+        if len(chunk.data) > left:
+            _compare(name, at, "the events before it", known.events, hashed.hexdigest()[:_HEX])
+            yield LogChunk(chunk.file, at.offset, chunk.data[left:])
+        left = max(0, left - len(chunk.data))
+    _compare(name, at, "the events before it", known.events, hashed.hexdigest()[:_HEX])
+    yield from chunks
+
+
+def _compare(name: str, at: LogPosition, what: str, expected: str, found: str) -> None:
+    if expected != found:
+        raise SourceIdentityError(
+            f"{name}: {at}: {what} changed since the watermark was stored (fingerprint {expected}, found {found}): "
+            "the log was reset, restored or replaced; nothing was taken. Load a backup of the source as it is now into "
+            "the target and begin a new channel"
+        )

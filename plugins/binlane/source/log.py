@@ -1,0 +1,80 @@
+"""What every source of events offers, whatever it reads: whole events in the source's order, and where they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from binlane.errors import MissingLogError, SourceError, SourceIdentityError
+from binlane.model import Flavor, LogPosition
+
+LOG_START = 4
+"""The first event of a file stands behind the four bytes of magic."""
+
+
+class LogChunk(NamedTuple):
+    """Whole events that follow each other in one file of the source.
+
+    The first chunk of each file holds FORMAT_DESCRIPTION alone, with ``offset`` 4, wherever reading begins.
+    """
+
+    file: str
+    offset: int
+    """Of the first byte of ``data`` in the source's file, 64 bits wide."""
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LogState:
+    """The source as it was when it was asked."""
+
+    identity: str
+    """Stays the same as long as the source is the same."""
+    flavor: Flavor
+    files: tuple[str, ...]
+    """Its binlog files, oldest first."""
+    end: LogPosition | None
+    """The log's end; None where only reading to the end finds it."""
+    clock: float
+    """Seconds since the epoch that no true commit time in the log is past."""
+    closes_by_clock: bool
+    """Whether a commit time below ``clock`` cannot be written to the log any more. An archive grows by older events."""
+
+
+class EventSource(Protocol):
+    """A log that can be read from any event's offset on. ``name`` begins every message about it."""
+
+    @property
+    def name(self) -> str:
+        """The server or the folder."""
+
+    def state(self) -> LogState:
+        """Ask the source; raises SourceError or PrecheckError if it cannot be read as it is."""
+
+    def can_begin_at(self, offset: int) -> bool:
+        """Whether reading can begin at this offset without a GTID set."""
+
+    def read(self, start: LogPosition, gtid_set: str = "") -> Generator[LogChunk, None, None]:
+        """Chunks from ``start``, an event's first byte, to the log's end. Close the generator to stop early.
+
+        ``gtid_set``: everything before ``start``, for servers that find a far offset by nothing else.
+        """
+
+
+def file_number(name: str) -> int:
+    """The number behind a binlog file's name: 7 of ``binlog.000007``."""
+    return int(name.rpartition(".")[2])
+
+
+def missing_file(where: str, file: str, names: Sequence[str]) -> SourceError:
+    """The error for a file that the log does not have: purged, or of a log that began anew. ``names``: oldest first."""
+    if file_number(names[-1]) < file_number(file):
+        return SourceIdentityError(
+            f"{where}: expected {file}, the newest is {names[-1]}: the log was renumbered (RESET MASTER, or another "
+            "server); a new source needs a new channel"
+        )
+    return MissingLogError(
+        f"{where}: expected {file}, the oldest is {names[0]}: it was purged before it was read; put it back, read "
+        "it as an archive, or load a newer backup into the target"
+    )

@@ -1,0 +1,131 @@
+"""Writes one segment: a valid binlog file that appears under its name when it is complete."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from dataclasses import dataclass
+from typing import IO, Final, Protocol
+
+from binlane.binlog.format_description import FormatDescription
+from binlane.binlog.wire import MAGIC
+from binlane.plan.manifest import Segment
+from binlane.work.files import WorkFolder
+
+_FOLDER: Final = "segments"
+
+
+@dataclass(slots=True)
+class Stretch:
+    """What a segment holds, so far: [start, end) of one file of the source."""
+
+    file: str
+    log_format: FormatDescription
+    header: bytes
+    start: int
+    end: int
+    first_seqno: int
+    last_seqno: int
+    first_time: float = 0.0
+    last_time: float = 0.0
+    first_gtid: str = ""
+    last_gtid: str = ""
+
+    @property
+    def transactions(self) -> int:
+        """Whole transactions in it."""
+        return self.last_seqno - self.first_seqno + 1
+
+
+class Sink(Protocol):
+    """Where whole transactions go, in the log's order."""
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """What has been closed so far."""
+
+    def write(self, data: bytes | memoryview, header: bytes) -> None:
+        """Bytes of whole transactions, and of the log's bookkeeping before them; ``header`` is FORMAT_DESCRIPTION."""
+
+    def close(self, stretch: Stretch) -> None:
+        """What was written since the last call is ``stretch``."""
+
+    def abort(self, exc: BaseException) -> None:
+        """Extraction has failed."""
+
+
+class Nowhere:
+    """Takes everything and keeps nothing: to find a place in a log."""
+
+    segments: tuple[Segment, ...] = ()
+
+    def write(self, data: bytes | memoryview, header: bytes) -> None:
+        """See Sink."""
+
+    def close(self, stretch: Stretch) -> None:
+        """See Sink."""
+
+    def abort(self, exc: BaseException) -> None:
+        """See Sink."""
+
+
+class SegmentWriter:
+    """Segments ``segments/000001.binlog`` and so on, in a window's folder."""
+
+    def __init__(self, folder: WorkFolder) -> None:
+        self._segments: list[Segment] = []
+        self._folder = folder
+        self._open: IO[bytes] | None = None
+        self._whole = contextlib.ExitStack()
+        self._hash = hashlib.sha256()
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """See Sink."""
+        return tuple(self._segments)
+
+    def write(self, data: bytes | memoryview, header: bytes) -> None:
+        """Append; the first write of a segment begins it with magic and ``header``."""
+        if self._open is None:
+            self._open = self._whole.enter_context(self._folder.create(self._name()))
+            self._hash = hashlib.sha256()
+            self._append(MAGIC + header)
+        self._append(data)
+
+    def close(self, stretch: Stretch) -> None:
+        """Finish the segment, which holds ``stretch``."""
+        self._whole.close()
+        self._open = None
+        self._segments.append(
+            Segment(
+                name=self._name(),
+                bytes=len(MAGIC) + len(stretch.header) + stretch.end - stretch.start,
+                sha256=self._hash.hexdigest(),
+                flavor=stretch.log_format.flavor,
+                server_version=stretch.log_format.server_version,
+                checksum=stretch.log_format.checksum.name,
+                first_seqno=stretch.first_seqno,
+                last_seqno=stretch.last_seqno,
+                transactions=stretch.transactions,
+                source_file=stretch.file,
+                start_offset=stretch.start,
+                end_offset=stretch.end,
+                first_time=stretch.first_time,
+                last_time=stretch.last_time,
+                first_gtid=stretch.first_gtid,
+                last_gtid=stretch.last_gtid,
+            )
+        )
+
+    def abort(self, exc: BaseException) -> None:
+        """Leave no file of the open segment behind."""
+        self._open = None
+        self._whole.__exit__(type(exc), exc, exc.__traceback__)
+
+    def _append(self, data: bytes | memoryview) -> None:
+        assert self._open is not None
+        self._hash.update(data)
+        self._open.write(data)
+
+    def _name(self) -> str:
+        return f"{_FOLDER}/{len(self._segments) + 1:06d}.binlog"

@@ -1,0 +1,381 @@
+"""Extraction: a stretch of the source's log becomes segments of whole, numbered transactions, and a manifest.
+
+Transactions are numbered in the order in which they stand in the log. A transaction that the log's end cuts off is left
+for the next window. Memory does not grow with the window: chunks come and go, an open transaction spills to a file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from binlane.binlog import kernels
+from binlane.binlog.boundaries import Boundaries, Place, State
+from binlane.binlog.events import parse_body
+from binlane.binlog.format_description import FormatDescription
+from binlane.binlog.frames import Frames, frame
+from binlane.binlog.gtids import Gtid, MariadbGtid, MariadbGtidList, PreviousGtids
+from binlane.binlog.reader import check_type
+from binlane.binlog.wire import HEADER, EventHeader, EventType, RawEvent, check_crc, where
+from binlane.errors import BinlogError, SourceIdentityError
+from binlane.model import LogPosition
+from binlane.plan.manifest import Manifest
+from binlane.source.gtid_set import parse_gtid_set
+from binlane.source.identity import (
+    WHOLE_TRANSACTION,
+    Fingerprint,
+    Start,
+    canonical_header,
+    described,
+    digest,
+    no_events,
+    verified,
+)
+from binlane.source.log import LOG_START, EventSource, LogChunk, LogState, file_number
+from binlane.source.segment_writer import SegmentWriter, Sink, Stretch
+from binlane.source.until import Bound, Until, UntilPosition, bound_of
+from binlane.work.files import WorkFolder
+
+SEGMENT_BYTES: Final = 64 << 20
+_SPILL: Final = 8 << 20
+"""Bytes of an open transaction that are kept in memory."""
+_GTIDS: Final = frozenset({EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID})
+_HEADS: Final = frozenset({EventType.PREVIOUS_GTIDS, EventType.MARIADB_GTID_LIST})
+_PASSED: Final = np.ones(256, np.bool_)
+"""By type: inside BEGIN nothing follows from it, and most events are of these types."""
+for _code in (
+    EventType.TABLE_MAP,
+    EventType.ANNOTATE_ROWS,
+    EventType.ROWS_QUERY,
+    *range(EventType.WRITE_ROWS_V1, EventType.DELETE_ROWS_V1 + 1),
+    *range(EventType.WRITE_ROWS_V2, EventType.DELETE_ROWS_V2 + 1),
+):
+    _PASSED[_code] = False
+
+Progress = Callable[[int, int], None]
+"""Called with transactions and bytes of log so far."""
+
+
+def extract(
+    source: EventSource,
+    start: Start,
+    until: Until,
+    folder: WorkFolder,
+    *,
+    channel: str,
+    window: str,
+    segment_bytes: int = SEGMENT_BYTES,
+    progress: Progress | None = None,
+) -> Manifest:
+    """Write the segments from ``start`` up to ``until`` into ``folder``; the manifest is returned, not written.
+
+    The same stretch and ``segment_bytes`` give the same bytes. Raises SourceError (WindowOpenError: too early;
+    SourceIdentityError: another log; MissingLogError: purged), PrecheckError, BinlogError for what cannot be read.
+    """
+    state = source.state()
+    run = Extraction(source.name, state, start, until, SegmentWriter(folder), segment_bytes, progress)
+    with contextlib.closing(verified(source, state, start)) as chunks:
+        try:
+            for chunk in chunks:
+                if run.take(chunk):
+                    break
+            run.finish()
+        except BaseException as exc:
+            run.sink.abort(exc)
+            raise
+    return run.manifest(channel, window)
+
+
+@dataclass(slots=True)
+class _Open:
+    """The transaction that is being read."""
+
+    offset: int
+    gtid: Gtid | MariadbGtid | None
+    name: str
+    server_id: int
+    time: float
+
+
+class Extraction:
+    """One pass over a log. ``take`` every chunk until it answers True, then ``finish`` and ``manifest``."""
+
+    def __init__(
+        self,
+        name: str,
+        state: LogState,
+        start: Start,
+        until: Until,
+        sink: Sink,
+        segment_bytes: int = SEGMENT_BYTES,
+        progress: Progress | None = None,
+        bound: Bound | None = None,
+    ) -> None:
+        self.sink = sink
+        self.seqno = start.seqno
+        self.time = start.time
+        self.gtids = parse_gtid_set(state.flavor, start.gtid_set)
+        self.end = start.position
+        self._name = name
+        self._state = state
+        self._start = start
+        self._bound = bound_of(until, state, name) if bound is None else bound
+        self._exact = isinstance(until, UntilPosition)
+        self._stop = until.position if isinstance(until, UntilPosition) else state.end
+        self._segment_bytes = segment_bytes
+        self._progress = progress
+        self._is_done = False
+        self._newest = 0.0
+        self._bytes = 0
+        self._begin_file("", b"", FormatDescription(""), start.position.offset)
+
+    def take(self, chunk: LogChunk) -> bool:
+        """Read one chunk; True if the window ends in it."""
+        if chunk.offset == LOG_START:
+            self._header_chunk(chunk)
+        else:
+            self._events_chunk(chunk)
+        if self._progress is not None:
+            self._progress(self.seqno - self._start.seqno, self._bytes)
+        return self._is_done
+
+    def finish(self) -> None:
+        """The log or the window ends here: close the last segment. Raises SourceError if the window must not end."""
+        self._close_stretch()
+        if not self._is_done:
+            # the log has ended, exactly at the stop perhaps
+            if self._exact and self.end == self._stop:
+                return
+            self._bound.check_log_end(self._newest)
+
+    def manifest(self, channel: str, window: str) -> Manifest:
+        """What was extracted."""
+        return Manifest(
+            channel=channel,
+            window=window,
+            first_seqno=self._start.seqno + 1,
+            last_seqno=self.seqno,
+            start=self._start.position,
+            end=self.end,
+            gtid_set=str(self.gtids),
+            end_time=self.time,
+            identity=self._state.identity,
+            fingerprint=self._fingerprint(),
+            segments=self.sink.segments,
+        )
+
+    def _fingerprint(self) -> str:
+        if self.end == self._start.position and self._start.fingerprint:
+            return self._start.fingerprint
+        for begin in self._last:
+            if begin is not None and self.end.offset - begin <= WHOLE_TRANSACTION:
+                at = begin - self._recent_from
+                events = self._recent[at : at + self.end.offset - begin]
+                return str(Fingerprint(digest(self._header), begin, digest(events)))
+        return str(no_events(self._header, self.end))
+
+    def _header_chunk(self, chunk: LogChunk) -> None:
+        """A file begins, or is entered."""
+        if self._file != "" and self._stop is not None and file_number(chunk.file) > file_number(self._stop.file):
+            self._past_stop(LogPosition(chunk.file, chunk.offset))
+            return
+        name = f"{self._name}/{chunk.file}"
+        header = canonical_header(chunk.data, name)
+        log_format = described(chunk.data, name)
+        if self._boundaries.state is not State.OUTSIDE and log_format.created == 0:
+            at = where(self._boundaries.name, self._boundaries.open_since or 0)
+            raise BinlogError(
+                f"{at}the transaction that begins here does not end in its file, and the server went on to "
+                f"{chunk.file}: the file is damaged; fetch it again"
+            )
+        # a server that was started anew has rolled back what its crash cut off
+        self._close_stretch()
+        after = LOG_START + len(chunk.data)
+        if self._file == "":
+            after = max(after, self._start.position.offset)
+        self._begin_file(chunk.file, header, log_format, after)
+        self.end = LogPosition(chunk.file, after)
+
+    def _begin_file(self, file: str, header: bytes, log_format: FormatDescription, position: int) -> None:
+        self._file, self._header, self._format = file, header, log_format
+        self._boundaries = Boundaries(log_format, f"{self._name}/{file}")
+        self._position = position
+        self._stretch: Stretch | None = None
+        self._written = position
+        """Offset up to which everything went to the sink, or was left out."""
+        self._spill = tempfile.SpooledTemporaryFile(max_size=_SPILL)  # noqa: SIM115 - lives as long as a file is read
+        self._open: _Open | None = None
+        self._last: tuple[int | None, int | None] = (None, None)
+        """Where the last whole transaction of this file begins, and where its last event does."""
+        self._recent, self._recent_from = b"", position
+
+    def _events_chunk(self, chunk: LogChunk) -> None:
+        if (chunk.file, chunk.offset) != (self._file, self._position):
+            raise BinlogError(
+                f"{self._name}/{chunk.file}:{chunk.offset}: expected events from {self._file}:{self._position} on"
+            )
+        kept = self._recent[-WHOLE_TRANSACTION:]
+        self._recent, self._recent_from = kept + chunk.data, chunk.offset - len(kept)
+        frames = self._frames(chunk)
+        self._walk(frames, chunk)
+        self._flush(chunk)
+        self._bytes += len(chunk.data)
+        self._position += len(chunk.data)
+        self._spill.write(memoryview(chunk.data)[max(self._written - chunk.offset, 0) :])
+
+    def _frames(self, chunk: LogChunk) -> Frames:
+        """The chunk's events, their sizes and checksums verified."""
+        name = self._boundaries.name
+        frames = frame(chunk.data, 0, self._format.checksum.length, self._format.header_length)
+        if frames.error != kernels.OK:
+            raise BinlogError(
+                f"{where(name, chunk.offset + frames.end)}event_size is smaller than an event can be; the log is "
+                "damaged here: check the source's disk, or fetch the file again"
+            )
+        if frames.checksum_length:
+            bad = kernels.first_bad_crc(frames.data, frames.offset, frames.type_code, frames.size)
+            if bad < frames.offset.size:
+                at = int(frames.offset[bad])
+                check_crc(frames.data.data[at : at + int(frames.size[bad])], name, chunk.offset + at)
+        return frames
+
+    def _walk(self, frames: Frames, chunk: LogChunk) -> None:
+        offsets, sizes = frames.offset.tolist(), frames.size.tolist()
+        fed = 0
+        for index in np.flatnonzero(_PASSED[frames.type_code]).tolist():
+            if fed < index and self._boundaries.state is not State.OPEN:
+                for between in range(fed, index):
+                    self._event(frames, between, offsets[between], sizes[between], chunk)
+            self._event(frames, index, offsets[index], sizes[index], chunk)
+            fed = index + 1
+            if self._is_done:
+                return
+        if self._boundaries.state is not State.OPEN:
+            for between in range(fed, len(offsets)):
+                self._event(frames, between, offsets[between], sizes[between], chunk)
+                if self._is_done:
+                    return
+
+    def _event(self, frames: Frames, index: int, at: int, size: int, chunk: LogChunk) -> None:
+        """Feed one event to the boundaries and do what follows from its place."""
+        if self._is_done:
+            return
+        header = EventHeader._make(HEADER.unpack_from(chunk.data, at))
+        event = RawEvent(chunk.offset + at, header, frames.body(index))
+        was_outside = self._boundaries.state is State.OUTSIDE
+        if was_outside and self._stop is not None and self._is_at_stop(event.offset):
+            self._past_stop(LogPosition(chunk.file, event.offset))
+            return
+        place = self._boundaries.feed(event)
+        if place is Place.OUTSIDE:
+            self._bookkeeping(event)
+        elif was_outside:
+            self._begin(event)
+            if self._is_done:
+                return
+        if place is Place.END:
+            self._commit(event, chunk)
+        if self._boundaries.state is State.OUTSIDE:
+            self.end = LogPosition(chunk.file, event.offset + size)
+
+    def _is_at_stop(self, offset: int) -> bool:
+        assert self._stop is not None
+        return self._file == self._stop.file and offset >= self._stop.offset
+
+    def _past_stop(self, position: LogPosition) -> None:
+        """Between transactions, at or behind the place where the window or the log was to end."""
+        if self._exact and self.end != self._stop:
+            raise SourceIdentityError(
+                f"{self._name}: the window ends at {self._stop} by what the target has stored, and no transaction ends "
+                f"there ({position} comes after {self.end}): it is not the log that the window was read from"
+            )
+        if not self._exact:
+            self._bound.check_log_end(self._newest)
+        self._is_done = True
+
+    def _bookkeeping(self, event: RawEvent) -> None:
+        check_type(event, self._format, self._boundaries.name)
+        self._newest = max(self._newest, min(float(event.header.timestamp), self._state.clock))
+        if event.header.type_code in _HEADS:
+            head = parse_body(event, self._format, self._boundaries.name)
+            assert isinstance(head, PreviousGtids | MariadbGtidList)
+            self.gtids.add_head(head)
+
+    def _begin(self, event: RawEvent) -> None:
+        """A transaction begins: take it, unless the window ends before it."""
+        gtid, name, time = None, "", float(event.header.timestamp)
+        if event.header.type_code in _GTIDS:
+            parsed = parse_body(event, self._format, self._boundaries.name)
+            assert isinstance(parsed, Gtid | MariadbGtid)
+            gtid = parsed
+            if isinstance(parsed, MariadbGtid):
+                name = parsed.name(event.header.server_id)
+            else:
+                name = str(parsed) if parsed.gno else ""
+                if parsed.immediate_commit_timestamp is not None:
+                    time = parsed.immediate_commit_timestamp / 1_000_000
+        if time > self._state.clock:
+            # SET timestamp can put any time into a log; a true one is never past the source's clock
+            time = self.time
+        self._newest = max(self._newest, time)
+        if self._bound.stops_before(gtid, time):
+            self._is_done = True
+            return
+        self._open = _Open(event.offset, gtid, name, event.header.server_id, time)
+
+    def _commit(self, event: RawEvent, chunk: LogChunk) -> None:
+        """A transaction is whole: number it, and end the segment if it is large enough."""
+        opened, end = self._open, event.offset + event.header.event_size
+        assert opened is not None
+        self.seqno, self.time, self._open = self.seqno + 1, opened.time, None
+        self._last = (opened.offset, event.offset)
+        if opened.gtid is not None:
+            self.gtids.add(opened.gtid, opened.server_id)
+        stretch = self._stretch
+        if stretch is None:
+            self._stretch = stretch = Stretch(
+                file=chunk.file,
+                log_format=self._format,
+                header=self._header,
+                start=self._written,
+                end=end,
+                first_seqno=self.seqno,
+                last_seqno=self.seqno,
+                first_time=opened.time,
+                first_gtid=opened.name,
+            )
+        stretch.end, stretch.last_seqno, stretch.last_time, stretch.last_gtid = (
+            end,
+            self.seqno,
+            opened.time,
+            opened.name,
+        )
+        self._is_done = self._bound.stops_after()
+        if end - stretch.start >= self._segment_bytes:
+            self._flush(chunk)
+            self._close_stretch()
+
+    def _flush(self, chunk: LogChunk) -> None:
+        """Hand the whole transactions of the chunk, and what was kept of them, to the sink."""
+        stretch = self._stretch
+        if stretch is None or stretch.end <= self._written:
+            return
+        if self._spill.tell():
+            self._spill.seek(0)
+            while piece := self._spill.read(_SPILL):
+                self.sink.write(piece, self._header)
+            self._spill.seek(0)
+            self._spill.truncate()
+        begin = max(self._written, chunk.offset) - chunk.offset
+        self.sink.write(memoryview(chunk.data)[begin : stretch.end - chunk.offset], self._header)
+        self._written = stretch.end
+
+    def _close_stretch(self) -> None:
+        if self._stretch is not None:
+            self.sink.close(self._stretch)
+        self._stretch = None

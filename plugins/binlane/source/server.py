@@ -1,0 +1,152 @@
+"""What a live source is asked before its log is read, and what its refusals mean."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import pymysql
+
+from binlane.errors import (
+    BinlaneError,
+    MissingLogError,
+    PrecheckError,
+    ServerIdInUseError,
+    SourceError,
+    SourceIdentityError,
+    SourceUnavailableError,
+)
+from binlane.model import Flavor, LogPosition
+from binlane.source.log import LogState
+
+_UNAVAILABLE: Final = frozenset(
+    {1040, 1053, 1158, 1159, 1160, 1161, 1203, 1317, 1927, 2002, 2003, 2006, 2013, 2055, 4031}
+)
+_REFUSED: Final = frozenset({1044, 1045, 1142, 1227, 1698, 3118, 4151})
+"""Login or privilege. 1227 names the privilege itself."""
+_FATAL_READ: Final = 1236
+_GONE: Final = ("could not find first log file", "purged", "not in the binary log", "no longer")
+_REWOUND: Final = ("impossible position", "> file size", "before the last event", "bogus data")
+_PRIVILEGES: Final[Mapping[Flavor, str]] = {
+    Flavor.MARIADB: "REPLICATION SLAVE, REPLICATION MASTER ADMIN, BINLOG MONITOR",
+    Flavor.MYSQL: "REPLICATION SLAVE, REPLICATION CLIENT",
+}
+
+
+@contextlib.contextmanager
+def translated(name: str) -> Iterator[None]:
+    """PyMySQL's errors as this project's, each naming the server."""
+    try:
+        yield
+    except BinlaneError:
+        raise
+    except pymysql.err.MySQLError as exc:
+        raise _error(name, exc) from exc
+    except OSError as exc:
+        raise SourceUnavailableError(f"{name}: cannot be reached: {exc}; check host and port, then run again") from exc
+
+
+def _error(name: str, exc: pymysql.err.MySQLError) -> SourceError | PrecheckError:
+    code = exc.args[0] if exc.args else 0
+    text = str(exc.args[1]) if len(exc.args) > 1 else str(exc)
+    said = f"{name}: the server says: {text} ({code})"
+    if code in _UNAVAILABLE:
+        return SourceUnavailableError(f"{said}; the step can be run again when it answers")
+    if code in _REFUSED:
+        wanted = "; ".join(f"{flavor.value}: GRANT {names}" for flavor, names in _PRIVILEGES.items())
+        return PrecheckError(f"{said}; the source's account needs, ON *.*, {wanted}")
+    if code == _FATAL_READ:
+        lowered = text.lower()
+        # "purged" stands in the same message as a file that was never there: the file list has told those apart
+        if any(sign in lowered for sign in _GONE):
+            return MissingLogError(
+                f"{said}; load a newer backup into the target, or read the missing files as an archive"
+            )
+        if any(sign in lowered for sign in _REWOUND):
+            return SourceIdentityError(f"{said}; the log is shorter than it was: it was reset or restored")
+    return SourceError(said)
+
+
+def flavor_of(connection: Any) -> Flavor:
+    """By the version string of the handshake."""
+    return Flavor.MARIADB if "mariadb" in connection.get_server_info().lower() else Flavor.MYSQL
+
+
+def has_gtids(connection: Any) -> bool:
+    """MySQL: whether gtid_mode is ON, as a dump by GTID needs it."""
+    return bool(_value(connection, "SELECT @@GLOBAL.gtid_mode = 'ON'"))
+
+
+def check_settings(connection: Any, name: str) -> None:
+    """Raises PrecheckError for a log that is off, filtered, or without what the server itself has replicated."""
+    if not _value(connection, "SELECT @@GLOBAL.log_bin"):
+        raise PrecheckError(f"{name}: log_bin is OFF: there is no binary log to read; start the source with --log-bin")
+    status = _log_status(connection)
+    for column in ("Binlog_Do_DB", "Binlog_Ignore_DB"):
+        if status[column]:
+            raise PrecheckError(
+                f"{name}: {column.lower()} is set ({status[column]}): the source leaves changes out of its log, and "
+                "nobody could tell; remove the option from the source"
+            )
+    if not _value(connection, "SELECT @@GLOBAL.log_slave_updates") and _rows(
+        connection, _REPLICA_STATUS[flavor_of(connection)]
+    ):
+        raise PrecheckError(
+            f"{name}: is a replica with log_slave_updates OFF: what it replicates is not in its log; switch it on, "
+            "or read the log of its own source"
+        )
+
+
+_REPLICA_STATUS: Final = {Flavor.MARIADB: "SHOW ALL SLAVES STATUS", Flavor.MYSQL: "SHOW REPLICA STATUS"}
+_REPLICAS: Final = {Flavor.MARIADB: "SHOW SLAVE HOSTS", Flavor.MYSQL: "SHOW REPLICAS"}
+
+
+def check_server_id(connection: Any, name: str, server_id: int) -> None:
+    """Raises ServerIdInUseError: the server would end the other reader's dump, again and again in turn."""
+    own = _value(connection, "SELECT @@GLOBAL.server_id")
+    if own == server_id:
+        raise PrecheckError(f"{name}: server_id {server_id} is the source's own; set source.server_id of the channel")
+    for row in _rows(connection, _REPLICAS[flavor_of(connection)]):
+        if int(row["Server_id" if "Server_id" in row else "Server_Id"]) == server_id:
+            raise ServerIdInUseError(
+                f"{name}: server_id {server_id} is registered by {row.get('Host') or 'another reader'}: another run of "
+                "this channel reads now, or set source.server_id of the channel to a number of its own"
+            )
+
+
+def log_state(connection: Any) -> LogState:
+    """Files, end and clock, in this order: a clock read after the end would close a window too early."""
+    flavor = flavor_of(connection)
+    # in local time an hour comes twice a year
+    connection.query("SET time_zone = '+00:00'")
+    clock = float(_value(connection, "SELECT UNIX_TIMESTAMP(NOW(6))"))
+    files = tuple(row["Log_name"] for row in _rows(connection, "SHOW BINARY LOGS"))
+    status = _log_status(connection)
+    if flavor is Flavor.MYSQL:
+        identity = f"mysql server_uuid {_value(connection, 'SELECT @@GLOBAL.server_uuid')}"
+    else:
+        identity = f"mariadb server_id {_value(connection, 'SELECT @@GLOBAL.server_id')}"
+    end = LogPosition(status["File"], int(status["Position"]))
+    return LogState(identity, flavor, files, end, clock, closes_by_clock=True)
+
+
+def _log_status(connection: Any) -> dict[str, Any]:
+    """The newest file, its size and the filters; the statement's name has changed with MySQL 8.4."""
+    try:
+        rows = _rows(connection, "SHOW BINARY LOG STATUS")
+    except pymysql.err.ProgrammingError:
+        rows = _rows(connection, "SHOW MASTER STATUS")
+    return rows[0]
+
+
+def _rows(connection: Any, statement: str) -> list[dict[str, Any]]:
+    with connection.cursor(pymysql.cursors.DictCursor) as cursor:
+        cursor.execute(statement)
+        return list(cursor.fetchall())
+
+
+def _value(connection: Any, statement: str) -> Any:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        return cursor.fetchone()[0]

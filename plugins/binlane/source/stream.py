@@ -1,0 +1,309 @@
+"""A live server's log by the replication protocol: PyMySQL logs in, then the packets are read here, in big pieces.
+
+Protocol: https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_replication.html and
+https://mariadb.com/docs/server/reference/clientserver-protocol/replication-protocol. The dump is asked for without
+blocking: the server answers the log's end with EOF. Events arrive as they stand in the file, except those with the
+ARTIFICIAL flag, heartbeats, and a FORMAT_DESCRIPTION that the server repeats for a start in the middle of a file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+import uuid
+import zlib
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pymysql
+from pymysql.constants import COMMAND
+
+from binlane.binlog.wire import ARTIFICIAL, FLAGS_AT, HEADER, EventType
+from binlane.errors import BinlogError, SourceError, SourceIdentityError, SourceUnavailableError
+from binlane.model import Flavor, LogPosition
+from binlane.source import server
+from binlane.source.log import LOG_START, LogChunk, LogState
+from binlane.source.server import translated
+
+DUMP_NON_BLOCK: Final = 0x01
+SEND_ANNOTATE_ROWS: Final = 0x02
+"""MariaDB leaves ANNOTATE_ROWS out unless it is asked for them, and the offsets would not add up."""
+OFFSET_LIMIT: Final = 0xFFFF_FFFF
+"""COM_BINLOG_DUMP's offset has 32 bits."""
+
+_BUFFER: Final = 1 << 20
+_NO_EVENT: Final = memoryview(b"")
+_ROOM: Final = 128 << 10
+_READ_TIMEOUT: Final = 120.0
+_WHOLE_PACKET: Final = 0xFF_FFFF
+"""A packet of this length goes on in the next one."""
+_U32: Final = struct.Struct("<I")
+_AT_TYPE: Final = 4
+_AT_SIZE: Final = 9
+_AT_LOG_POS: Final = 13
+_WRAP: Final = 0xFFFF_FFFF
+_ERROR_PACKET: Final = 0xFF
+_EOF_PACKET: Final = 0xFE
+_SPECIAL: Final = frozenset(
+    {
+        EventType.ROTATE,
+        EventType.FORMAT_DESCRIPTION,
+        EventType.HEARTBEAT,
+        EventType.HEARTBEAT_V2,
+        EventType.START_ENCRYPTION,
+    }
+)
+_FILE_HEAD: Final = frozenset({EventType.MARIADB_GTID_LIST, EventType.BINLOG_CHECKPOINT})
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSource:
+    """A live server. ``arguments`` are those of ``pymysql.connect``; the dump registers as ``server_id``."""
+
+    name: str
+    arguments: dict[str, Any]
+    server_id: int
+    replica_name: str
+    """The channel; shown by SHOW REPLICAS, and the base of the replica's UUID."""
+    offset_limit: int = OFFSET_LIMIT
+
+    def state(self) -> LogState:
+        """Check that the server's log can be read and is complete; raises SourceError or PrecheckError by name."""
+        with contextlib.closing(self._connect()) as connection, translated(self.name):
+            server.check_settings(connection, self.name)
+            server.check_server_id(connection, self.name, self.server_id)
+            return server.log_state(connection)
+
+    def can_begin_at(self, offset: int) -> bool:
+        """Up to 4 GiB; beyond, MySQL begins by its GTID command at an offset and MariaDB by GTIDs only."""
+        return offset <= self.offset_limit
+
+    def read(self, start: LogPosition, gtid_set: str = "") -> Generator[LogChunk, None, None]:
+        """Chunks from ``start`` to the log's end. ``gtid_set``: everything before ``start``; only MariaDB needs it, for
+        an offset beyond 4 GiB.
+
+        Raises MissingLogError if the server has purged the file, SourceUnavailableError if the connection breaks.
+        """
+        connection = self._connect()
+        try:
+            with translated(self.name):
+                self._prepare(connection)
+                self._request(connection, start, gtid_set)
+                dump = Dump(self.name, connection, start, by_gtid=start.offset > self.offset_limit)
+                yield from dump.chunks()
+        finally:
+            # the server may be in the middle of a packet: there is no polite end
+            connection._force_close()
+
+    def _connect(self) -> Any:
+        with translated(self.name):
+            return pymysql.connect(**{"autocommit": True, "connect_timeout": 10, "read_timeout": 60, **self.arguments})
+
+    def _prepare(self, connection: Any) -> None:
+        replica = uuid.uuid5(uuid.NAMESPACE_URL, f"binlane:{self.replica_name}")
+        # CRC32 whatever the server's setting is: the server takes checksums away from a reader that knows none
+        for statement in (
+            "SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'",
+            f"SET @slave_uuid = '{replica}', @replica_uuid = '{replica}'",
+            "SET @mariadb_slave_capability = 4",
+        ):
+            connection.query(statement)
+        host = f"binlane:{self.replica_name}"[:60].encode()
+        registration = _U32.pack(self.server_id) + bytes([len(host)]) + host + b"\0\0" + struct.pack("<HII", 0, 0, 0)
+        connection._execute_command(COMMAND.COM_REGISTER_SLAVE, registration)
+        connection._read_packet()
+
+    def _request(self, connection: Any, start: LogPosition, gtid_set: str) -> None:
+        file, offset = start.file.encode(), max(start.offset, LOG_START)
+        flavor = server.flavor_of(connection)
+        if offset > self.offset_limit and flavor is Flavor.MYSQL and server.has_gtids(connection):
+            # this command's offset has 64 bits; with a file and an empty GTID set it skips nothing
+            head = struct.pack("<HII", DUMP_NON_BLOCK, self.server_id, len(file))
+            no_gtids = struct.pack("<IQ", 8, 0)
+            request = head + file + struct.pack("<Q", offset) + no_gtids
+            connection._execute_command(COMMAND.COM_BINLOG_DUMP_GTID, request)
+            return
+        flags = DUMP_NON_BLOCK | (SEND_ANNOTATE_ROWS if flavor is Flavor.MARIADB else 0)
+        if offset > self.offset_limit:
+            if flavor is not Flavor.MARIADB or not gtid_set:
+                raise SourceError(
+                    f"{self.name}: {start}: the replication protocol cannot begin beyond offset {self.offset_limit:,} "
+                    "without GTIDs; switch GTIDs on, or read this file as an archive"
+                )
+            connection.query(f"SET @slave_connect_state = '{gtid_set}'")
+            file, offset = b"", LOG_START
+        request = struct.pack("<IHI", offset, flags, self.server_id) + file
+        connection._execute_command(COMMAND.COM_BINLOG_DUMP, request)
+
+
+class Dump:
+    """The packets of one dump, as chunks. One per connection."""
+
+    def __init__(self, name: str, connection: Any, start: LogPosition, *, by_gtid: bool) -> None:
+        self._name = name
+        self._start = start
+        self._file = start.file
+        self._position = max(start.offset, LOG_START)
+        self._is_searching = by_gtid
+        """The server looks for the start itself, and may send events of the file's head before it."""
+        self._has_begun = False
+        self._receive = connection._rfile.readinto1
+        connection._sock.settimeout(_READ_TIMEOUT)
+        self._buffer = bytearray(_BUFFER)
+        self._filled = 0
+        self._at = 0
+        """Up to here the packets in the buffer have been taken."""
+        self._pieces: list[memoryview] = []
+        """Events in the buffer that stand behind each other in the file, not given out yet."""
+
+    def chunks(self) -> Iterator[LogChunk]:
+        """Read to the log's end."""
+        is_open = True
+        while is_open:
+            # chunks are worth their cost when they are large, and pieces point into the buffer until they are flushed
+            if len(self._buffer) - self._filled < _ROOM:
+                yield from self._flush()
+                self._make_room()
+            self._receive_some()
+            is_open = yield from self._packets()
+
+    def _make_room(self) -> None:
+        rest, buffer = self._filled - self._at, self._buffer
+        if rest > len(buffer) // 2:
+            # an event larger than the buffer
+            self._buffer = bytearray(2 * len(buffer))
+        elif self._at == 0:
+            return
+        self._buffer[:rest] = buffer[self._at : self._filled]
+        self._at, self._filled = 0, rest
+
+    def _receive_some(self) -> None:
+        with memoryview(self._buffer) as view:
+            try:
+                got = self._receive(view[self._filled :])
+            except OSError as exc:
+                raise SourceUnavailableError(f"{self._where()}the connection broke: {exc}; run the step again") from exc
+        if not got:
+            raise SourceUnavailableError(f"{self._where()}the server closed the connection; run the step again")
+        self._filled += got
+
+    def _packets(self) -> Generator[LogChunk, None, bool]:
+        """Take the whole packets in the buffer; False at the log's end."""
+        buffer, filled, pieces, read = self._buffer, self._filled, self._pieces, _U32.unpack_from
+        view = memoryview(buffer)
+        while self._at + 4 <= filled:
+            at = self._at
+            length = read(buffer, at)[0] & _WHOLE_PACKET
+            self._at = end = at + 4 + length
+            event = view[at + 5 : end]
+            if end > filled:
+                self._at = at
+                break
+            if length == _WHOLE_PACKET:
+                event, self._at = self._long_packet(at)
+                if self._at == at:
+                    break
+            elif buffer[at + 4] != 0:
+                yield from self._flush()
+                self._end_of_log(bytes(view[at + 4 : end]))
+                return False
+            if len(event) < HEADER.size or read(event, _AT_SIZE)[0] != len(event):
+                raise BinlogError(self._wrong_size(event))
+            if event[_AT_TYPE] in _SPECIAL or event[FLAGS_AT] & ARTIFICIAL or self._is_searching:
+                yield from self._flush()
+                yield from self._special(event)
+            else:
+                pieces.append(event)
+        return True
+
+    def _long_packet(self, at: int) -> tuple[memoryview, int]:
+        """The event in 16 MiB packets that begin at ``at``, and their end; ``at`` again if its rest has not come."""
+        begin, parts, length = at, [], _WHOLE_PACKET
+        while length == _WHOLE_PACKET:
+            if at + 4 > self._filled:
+                return _NO_EVENT, begin
+            length = _U32.unpack_from(self._buffer, at)[0] & _WHOLE_PACKET
+            if at + 4 + length > self._filled:
+                return _NO_EVENT, begin
+            parts.append(memoryview(self._buffer)[at + 4 : at + 4 + length])
+            at += 4 + length
+        # the first byte says that it is no error
+        return memoryview(b"".join(parts))[1:], at
+
+    def _wrong_size(self, event: memoryview) -> str:
+        return (
+            f"{self._where()}the server sent a packet of {len(event)} bytes whose event declares another size; "
+            "something between here and the server changes the stream"
+        )
+
+    def _flush(self) -> Iterator[LogChunk]:
+        pieces = self._pieces
+        if not pieces:
+            return
+        data = b"".join(pieces)
+        self._check_log_pos(pieces[-1], self._position + len(data))
+        pieces.clear()
+        offset, self._position = self._position, self._position + len(data)
+        yield LogChunk(self._file, offset, data)
+
+    def _check_log_pos(self, event: memoryview, end: int) -> None:
+        log_pos = _U32.unpack_from(event, _AT_LOG_POS)[0]
+        # MariaDB 11.4 and newer writes 0 inside transactions
+        if log_pos not in (0, end & _WRAP):
+            raise BinlogError(
+                f"{self._where()}events end at {end} by their sizes, the server says {log_pos} (modulo 2**32): "
+                "it has left events out; check binlog filters and replicate options on the source"
+            )
+
+    def _special(self, event: memoryview) -> Iterator[LogChunk]:
+        kind, artificial = event[_AT_TYPE], event[FLAGS_AT] & ARTIFICIAL
+        if kind == EventType.FORMAT_DESCRIPTION:
+            yield LogChunk(self._file, LOG_START, bytes(event))
+            if self._position == LOG_START:
+                self._position += len(event)
+        elif kind == EventType.ROTATE and artificial:
+            self._turn_to(event)
+        elif kind in (EventType.HEARTBEAT, EventType.HEARTBEAT_V2) or artificial:
+            return
+        elif kind == EventType.START_ENCRYPTION:
+            # the server decrypts what follows; the event itself takes room in the file
+            if _U32.unpack_from(event, _AT_LOG_POS)[0] == self._position + len(event):
+                self._position += len(event)
+        elif self._is_searching and not self._is_next(event):
+            if kind not in _FILE_HEAD:
+                raise SourceIdentityError(
+                    f"{self._where()}the first transaction that the server sends for the GTID position does not "
+                    "begin there: the log is not the one that the watermark was taken from"
+                )
+        else:
+            self._is_searching = False
+            self._pieces.append(event)
+            yield from self._flush()
+
+    def _is_next(self, event: memoryview) -> bool:
+        return bool(_U32.unpack_from(event, _AT_LOG_POS)[0] == (self._position + len(event)) & _WRAP)
+
+    def _turn_to(self, event: memoryview) -> None:
+        """Follow an artificial ROTATE: u64 offset, file name, and a CRC32 only if the file's events have one."""
+        has_crc = zlib.crc32(event[:-4]) == _U32.unpack_from(event, len(event) - 4)[0]
+        body = event[HEADER.size : len(event) - 4 if has_crc else len(event)]
+        file, offset = bytes(body[8:]).decode(), int.from_bytes(body[:8], "little")
+        if not self._has_begun:
+            self._has_begun = True
+            if file != self._start.file:
+                raise SourceIdentityError(
+                    f"{self._where()}the server begins its answer in {file}: the log is not the one that the "
+                    "watermark was taken from"
+                )
+        elif file != self._file:
+            self._file, self._position = file, offset
+
+    def _end_of_log(self, packet: bytes) -> None:
+        if packet[0] == _ERROR_PACKET:
+            pymysql.err.raise_mysql_exception(packet)
+        if packet[0] != _EOF_PACKET:
+            raise SourceError(f"{self._where()}expected an event, an error or EOF, got packet type {packet[0]}")
+
+    def _where(self) -> str:
+        return f"{self._name}: {self._file}:{self._position}: "

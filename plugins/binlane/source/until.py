@@ -1,0 +1,178 @@
+"""Where a window ends: at the log's end, before a time, at a GTID, or exactly where it ended before."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from binlane.binlog.gtids import Gtid, MariadbGtid
+from binlane.errors import SourceError, WindowOpenError
+from binlane.model import LogPosition
+from binlane.source.log import LogState
+
+
+@dataclass(frozen=True, slots=True)
+class UntilLogEnd:
+    """Everything that is in the log when extraction begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class UntilTime:
+    """The first transaction committed at or past ``time`` (seconds since the epoch) is not taken."""
+
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
+class UntilGtid:
+    """``inclusive``: the transaction that has this GTID is the last one taken; otherwise the first one not taken."""
+
+    gtid: str
+    inclusive: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class UntilPosition:
+    """Exactly up to an earlier extraction's end: the same stretch gives the same bytes."""
+
+    position: LogPosition
+
+
+Until = UntilLogEnd | UntilTime | UntilGtid | UntilPosition
+
+_MYSQL: Final = re.compile(r"([0-9a-fA-F-]{36}):(?:([a-z_][a-z0-9_]{0,31}):)?(\d+)")
+_MARIADB: Final = re.compile(r"(\d+)-(\d+)-(\d+)")
+
+
+class Bound(Protocol):
+    """An end, asked about every transaction before it is taken."""
+
+    def stops_before(self, gtid: Gtid | MariadbGtid | None, commit_time: float) -> bool:
+        """Whether the window ends before the transaction that begins with ``gtid``."""
+
+    def stops_after(self) -> bool:
+        """Whether the window ends behind the transaction that was asked about last."""
+
+    def check_log_end(self, newest: float) -> None:
+        """Raises SourceError if the log must not end here; ``newest`` is the newest time that was seen in it."""
+
+
+class AnyTransaction:
+    """No end but the log's."""
+
+    def stops_before(self, gtid: Gtid | MariadbGtid | None, commit_time: float) -> bool:
+        """Never."""
+        return False
+
+    def stops_after(self) -> bool:
+        """Never."""
+        return False
+
+    def check_log_end(self, newest: float) -> None:
+        """It may end anywhere."""
+
+
+class BeforeTime(AnyTransaction):
+    """The end by commit time."""
+
+    def __init__(self, time: float, state: LogState, name: str) -> None:
+        """Raises WindowOpenError if the source's clock has not passed ``time``."""
+        self._time = time
+        self._state = state
+        self._name = name
+        if state.closes_by_clock and state.clock < time:
+            raise WindowOpenError(
+                f"{name}: the window ends at {_text(time)}, the source's clock says {_text(state.clock)}: what it "
+                "still writes may belong to the window; run it again later"
+            )
+
+    def stops_before(self, gtid: Gtid | MariadbGtid | None, commit_time: float) -> bool:
+        """At or past the time."""
+        return commit_time >= self._time
+
+    def check_log_end(self, newest: float) -> None:
+        """An archive shows that nothing older is to come by holding something newer."""
+        if not self._state.closes_by_clock and newest < self._time:
+            raise WindowOpenError(
+                f"{self._name}: the window ends at {_text(self._time)}, the archive reaches to {_text(newest)}: files "
+                "of the window may still be missing; run it again when they are there"
+            )
+
+
+class AtGtid(AnyTransaction):
+    """The end by GTID. A higher number of the same server or domain is past it, too."""
+
+    def __init__(self, until: UntilGtid, name: str) -> None:
+        """Raises SourceError for what is no GTID."""
+        self._until = until
+        self._name = name
+        mysql, mariadb = _MYSQL.fullmatch(until.gtid), _MARIADB.fullmatch(until.gtid)
+        if mysql is not None:
+            self._line: tuple[str, str] | int = (mysql[1].lower(), mysql[2] or "")
+            self._number = int(mysql[3])
+        elif mariadb is not None:
+            self._line, self._number = int(mariadb[1]), int(mariadb[3])
+        else:
+            raise SourceError(f"{name}: expected a GTID such as 0-1-100 or uuid:100, got {until.gtid!r}")
+        self._is_reached = False
+
+    def stops_before(self, gtid: Gtid | MariadbGtid | None, commit_time: float) -> bool:
+        """At it, unless it is inclusive; past it in any case."""
+        number = self._number_of(gtid)
+        if number is None or number < self._number:
+            return False
+        self._is_reached = number == self._number and self._until.inclusive
+        return not self._is_reached
+
+    def stops_after(self) -> bool:
+        """Behind the transaction itself."""
+        return self._is_reached
+
+    def check_log_end(self, newest: float) -> None:
+        """The log must reach the GTID."""
+        raise WindowOpenError(
+            f"{self._name}: the window ends at GTID {self._until.gtid}, which is not in the log up to its end; check "
+            "the GTID, or run it again when the source has written it"
+        )
+
+    def _number_of(self, gtid: Gtid | MariadbGtid | None) -> int | None:
+        """The number of ``gtid``, None if it is of another server, tag or domain."""
+        if isinstance(gtid, MariadbGtid):
+            return gtid.seq_no if gtid.domain_id == self._line else None
+        if isinstance(gtid, Gtid):
+            return gtid.gno if (gtid.sid, gtid.tag) == self._line else None
+        return None
+
+
+class AtPosition(AnyTransaction):
+    """The end by position; the extraction itself stops there."""
+
+    def __init__(self, position: LogPosition, name: str) -> None:
+        self._position = position
+        self._name = name
+
+    def check_log_end(self, newest: float) -> None:
+        """The log must reach the position."""
+        raise SourceError(
+            f"{self._name}: the window ends at {self._position} by what the target has stored, and the log ends before "
+            "that: it is not the log that the window was read from, or files of it are missing"
+        )
+
+
+def bound_of(until: Until, state: LogState, name: str) -> Bound:
+    """The bound that ``until`` means for a source in this state; raises WindowOpenError if it is too early."""
+    match until:
+        case UntilTime(time):
+            return BeforeTime(time, state, name)
+        case UntilGtid():
+            return AtGtid(until, name)
+        case UntilPosition(position):
+            return AtPosition(position, name)
+        case UntilLogEnd():
+            return AnyTransaction()
+
+
+def _text(time: float) -> str:
+    return dt.datetime.fromtimestamp(time, dt.UTC).isoformat(timespec="seconds")

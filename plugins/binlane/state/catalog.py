@@ -1,0 +1,332 @@
+"""What a server holds, read from its information_schema: a ``Schema`` in a dozen queries, however many its tables are.
+
+For MariaDB 10.3 and newer and MySQL 5.7 and newer. An account sees only what it has privileges on: TRIGGER for
+triggers, EVENT for events, EXECUTE for routines, any for tables; ``apply.precheck`` asks for them by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from sqlalchemy import Connection, bindparam, text
+
+from binlane.model import Flavor, TableKey
+from binlane.plan.schema import Column, ForeignKey, Generated, Key, KeyColumn, Schema, Table, Trigger
+from binlane.plan.schema_names import charset_name, collation_name, mariadb_default, mysql_default, parse_type
+from binlane.state.tables import SCHEMA
+
+SYSTEM_DATABASES: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys", SCHEMA})
+SETTINGS: Final = (
+    "character_set_server",
+    "collation_server",
+    "explicit_defaults_for_timestamp",
+    "lower_case_table_names",
+    "max_allowed_packet",
+    "slave_run_triggers_for_rbr",
+)
+"""Variables that stay with a ``Schema``: those that change what the plan or the comparison says."""
+
+_Row = Mapping[Any, Any]
+_Rows = list[_Row]
+
+
+def server_version(connection: Connection) -> tuple[Flavor, str]:
+    """The server's family and its version, as ``VERSION()`` spells it."""
+    version = str(connection.execute(text("SELECT VERSION()")).scalar_one())
+    return (Flavor.MARIADB if "mariadb" in version.lower() else Flavor.MYSQL), version
+
+
+def version_number(version: str) -> tuple[int, int, int]:
+    """``10.11.6-MariaDB-log`` -> (10, 11, 6). Some proxies and old MariaDB servers put ``5.5.5-`` in front."""
+    match = re.search(r"(\d+)\.(\d+)\.(\d+)", version.removeprefix("5.5.5-"))
+    return (0, 0, 0) if match is None else (int(match[1]), int(match[2]), int(match[3]))
+
+
+def global_variables(connection: Connection, names: Collection[str]) -> Mapping[str, str]:
+    """The global values of those of ``names`` that this server knows."""
+    query = text("SHOW GLOBAL VARIABLES WHERE variable_name IN :names").bindparams(bindparam("names", expanding=True))
+    rows = connection.execute(query, {"names": sorted(names)})
+    return {str(name).lower(): str(value) for name, value in sorted(tuple(row) for row in rows)}
+
+
+def read_schema(connection: Connection, databases: Collection[str] | None = None) -> Schema:
+    """Everything in ``databases``, or in all but the system's and binlane's own where it is None."""
+    flavor, version = server_version(connection)
+    present = _databases(connection, databases)
+    catalog = _Catalog(connection, flavor, present)
+    tables = catalog.tables()
+    return Schema(
+        flavor=flavor,
+        version=version,
+        settings=global_variables(connection, SETTINGS),
+        collations=_collations(connection, flavor, version_number(version)),
+        databases=present,
+        tables={table.key: table for table in tables},
+        views=frozenset(_key(row) for row in catalog.rows(_VIEWS)),
+        routines=frozenset((row["db"], row["name"]) for row in catalog.rows(_ROUTINES)),
+        events=frozenset((row["db"], row["name"]) for row in catalog.rows(_EVENTS)),
+        references=frozenset((_key(row), TableKey(row["parent_db"], row["parent"])) for row in catalog.foreign_keys),
+    )
+
+
+def tables_altered_since(connection: Connection, time: float) -> frozenset[TableKey]:
+    """Tables created or rebuilt at or after ``time`` (seconds since the epoch), by the server's own account."""
+    query = text("SELECT table_schema, table_name FROM information_schema.tables WHERE create_time >= FROM_UNIXTIME(:time)")
+    return frozenset(TableKey(database, table) for database, table in connection.execute(query, {"time": time}))
+
+
+class _Catalog:
+    """One server's answers, grouped by table."""
+
+    def __init__(self, connection: Connection, flavor: Flavor, databases: frozenset[str]) -> None:
+        self._connection = connection
+        self._flavor = flavor
+        self._databases = databases
+        rows = connection.execute(text(_CATALOG_COLUMNS))
+        self._has = frozenset(f"{row[0]}.{row[1]}".lower() for row in rows)
+        self.foreign_keys = self.rows(_FOREIGN_KEYS)
+
+    def rows(self, query: str) -> _Rows:
+        """Run one of the queries below for the chosen databases. Its columns' names are ours."""
+        if not self._databases:
+            return []
+        statement = text(query).bindparams(bindparam("databases", expanding=True))
+        found = self._connection.execute(statement, {"databases": sorted(self._databases)})
+        return list(found.mappings())
+
+    def tables(self) -> list[Table]:
+        """Base tables, system-versioned tables and sequences."""
+        columns, triggers = self._by_table(_COLUMNS), self._by_table(_TRIGGERS)
+        expression = "expression" if "statistics.expression" in self._has else "NULL"
+        keys = self._by_table(_KEYS.replace("{expression}", expression))
+        # MySQL's checks do not name their table, and nothing here needs them
+        checks = self._by_table(_CHECKS) if "check_constraints.table_name" in self._has else {}
+        json_columns = _json_columns(checks)
+        foreign = _grouped(self.foreign_keys)
+        rules = {(row["db"], row["name"], row["key_name"]): row for row in self.rows(_FOREIGN_KEY_RULES)}
+        tables = []
+        for row in self.rows(_TABLES):
+            key = _key(row)
+            own_keys = tuple(_keys(keys.get(key, [])))
+            tables.append(
+                Table(
+                    key=key,
+                    engine=str(row["engine"]),
+                    columns=tuple(self._column(one, json_columns) for one in columns.get(key, [])),
+                    keys=own_keys,
+                    foreign_keys=tuple(_foreign_keys(foreign.get(key, []), rules)),
+                    triggers=tuple(
+                        Trigger(one["trigger_name"], one["timing"], one["event"]) for one in triggers.get(key, [])
+                    ),
+                    system_versioned=row["kind"] == "SYSTEM VERSIONED",
+                    without_overlaps=_may_be_without_overlaps(own_keys, checks.get(key, [])),
+                    partitioned="partitioned" in str(row["options"]).lower(),
+                )
+            )
+        return tables
+
+    def _by_table(self, query: str) -> Mapping[TableKey, _Rows]:
+        return _grouped(self.rows(query))
+
+    def _column(self, row: _Row, json_columns: frozenset[tuple[str, str, str]]) -> Column:
+        kind = parse_type(row["type"])
+        extra = str(row["extra"]).lower()
+        is_json = kind.data_type == "longtext" and (row["db"], row["name"], row["column_name"]) in json_columns
+        expression = row["expression"] or None
+        generated = _generated(extra, expression)
+        if self._flavor is Flavor.MARIADB:
+            default = mariadb_default(row["column_default"])
+        else:
+            is_binary = kind.data_type in ("binary", "varbinary")
+            is_expression = "default_generated" in extra
+            default = mysql_default(row["column_default"], is_expression=is_expression, is_binary=is_binary)
+        octets = row["octets"] if kind.data_type in _SIZED else None
+        return Column(
+            name=row["column_name"],
+            ordinal=int(row["ordinal"]),
+            data_type="json" if is_json else kind.data_type,
+            unsigned=kind.unsigned,
+            length=kind.length,
+            octets=None if octets is None else int(octets),
+            precision=kind.precision,
+            scale=kind.scale,
+            fsp=kind.fsp,
+            charset=charset_name(row["charset"]),
+            collation=collation_name(row["collation"]),
+            members=kind.members,
+            nullable=row["nullable"] == "YES",
+            generated=generated,
+            expression=None if generated is None else expression,
+            default=default,
+            on_update="on update" in extra,
+            auto_increment="auto_increment" in extra,
+            invisible="invisible" in extra,
+            compressed=kind.compressed,
+        )
+
+
+def _databases(connection: Connection, wanted: Collection[str] | None) -> frozenset[str]:
+    rows = connection.execute(text("SELECT schema_name FROM information_schema.schemata"))
+    present = frozenset(str(row[0]) for row in rows if str(row[0]).lower() not in SYSTEM_DATABASES)
+    return present if wanted is None else present & frozenset(wanted)
+
+
+def _collations(connection: Connection, flavor: Flavor, number: tuple[int, int, int]) -> frozenset[str]:
+    # from 10.10 on, uca1400_ai_ci stands for one collation of each Unicode character set
+    column = "full_collation_name" if flavor is Flavor.MARIADB and number >= (10, 10, 1) else "collation_name"
+    rows = connection.execute(text(f"SELECT {column} FROM information_schema.collation_character_set_applicability"))
+    names = (collation_name(str(row[0])) for row in rows)
+    return frozenset(name for name in names if name is not None)
+
+
+def _key(row: _Row) -> TableKey:
+    return TableKey(row["db"], row["name"])
+
+
+def _grouped(rows: _Rows) -> Mapping[TableKey, _Rows]:
+    grouped: dict[TableKey, _Rows] = defaultdict(list)
+    for row in rows:
+        grouped[_key(row)].append(row)
+    return grouped
+
+
+def _json_columns(checks: Mapping[TableKey, _Rows]) -> frozenset[tuple[str, str, str]]:
+    """MariaDB's JSON columns: LONGTEXT, and the check ``json_valid(`column`)`` is their only sign."""
+    matches = ((key, _JSON_VALID.fullmatch(row["clause"])) for key, rows in checks.items() for row in rows)
+    return frozenset((key.database, key.table, _name(match[1])) for key, match in matches if match is not None)
+
+
+def _name(quoted: str) -> str:
+    return quoted.replace("``", "`")
+
+
+def _generated(extra: str, expression: str | None) -> Generated | None:
+    if expression in ("ROW START", "ROW END"):
+        return Generated.ROW_START if expression == "ROW START" else Generated.ROW_END
+    if "virtual generated" in extra:
+        return Generated.VIRTUAL
+    return Generated.STORED if "stored generated" in extra or "persistent" in extra else None
+
+
+def _keys(rows: _Rows) -> list[Key]:
+    grouped: dict[str, _Rows] = defaultdict(list)
+    for row in rows:
+        grouped[row["key_name"]].append(row)
+    return [
+        Key(
+            name=name,
+            unique=int(parts[0]["non_unique"]) == 0,
+            primary=name == "PRIMARY",
+            columns=tuple(
+                KeyColumn(
+                    name=part["column_name"],
+                    prefix=None if part["prefix"] is None else int(part["prefix"]),
+                    descending=part["direction"] == "D",
+                    expression=part["expression"],
+                )
+                for part in parts
+            ),
+            kind=parts[0]["kind"],
+        )
+        for name, parts in sorted(grouped.items())
+    ]
+
+
+def _foreign_keys(rows: _Rows, rules: Mapping[tuple[str, str, str], _Row]) -> list[ForeignKey]:
+    grouped: dict[str, _Rows] = defaultdict(list)
+    for row in rows:
+        grouped[row["key_name"]].append(row)
+    return [
+        ForeignKey(
+            name=name,
+            columns=tuple(part["column_name"] for part in parts),
+            parent=TableKey(parts[0]["parent_db"], parts[0]["parent"]),
+            parent_columns=tuple(part["parent_column"] for part in parts),
+            on_update=_rule(rules[parts[0]["db"], parts[0]["name"], name]["on_update"]),
+            on_delete=_rule(rules[parts[0]["db"], parts[0]["name"], name]["on_delete"]),
+        )
+        for name, parts in sorted(grouped.items())
+    ]
+
+
+def _rule(rule: str) -> str:
+    return "RESTRICT" if rule == "NO ACTION" else rule
+
+
+def _may_be_without_overlaps(keys: tuple[Key, ...], checks: _Rows) -> bool:
+    """Whether a unique key may be one WITHOUT OVERLAPS.
+
+    MariaDB shows neither the period nor the clause in any table before 11.4. What it does show: the period's own check
+    ``start < end``, and the key's last two parts, end and start. A table that has both by chance is only not reduced.
+    """
+    matches = (_BEFORE.fullmatch(row["clause"]) for row in checks)
+    periods = [(_name(match[1]), _name(match[2])) for match in matches if match is not None]
+    ends = [tuple(part.name for part in key.columns[-2:]) for key in keys if key.unique]
+    return any((end, start) in ends for start, end in periods)
+
+
+_SIZED: Final = frozenset({"char", "varchar", "binary", "varbinary"})
+_JSON_VALID: Final = re.compile(r"json_valid\(`((?:[^`]|``)+)`\)", re.IGNORECASE)
+_BEFORE: Final = re.compile(r"`((?:[^`]|``)+)` < `((?:[^`]|``)+)`")
+
+_CATALOG_COLUMNS: Final = """
+SELECT table_name, column_name FROM information_schema.columns
+WHERE table_schema = 'information_schema' AND table_name IN ('STATISTICS', 'COLUMNS', 'CHECK_CONSTRAINTS')
+"""
+_TABLES: Final = """
+SELECT table_schema AS db, table_name AS name, table_type AS kind, engine AS engine, create_options AS options
+FROM information_schema.tables
+WHERE table_schema IN :databases AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED', 'SEQUENCE')
+ORDER BY table_schema, table_name
+"""
+_COLUMNS: Final = """
+SELECT table_schema AS db, table_name AS name, column_name AS column_name, ordinal_position AS ordinal,
+  column_type AS type, character_octet_length AS octets, character_set_name AS charset, collation_name AS collation,
+  is_nullable AS nullable, generation_expression AS expression, column_default AS column_default, extra AS extra
+FROM information_schema.columns WHERE table_schema IN :databases
+ORDER BY table_schema, table_name, ordinal_position
+"""
+_KEYS: Final = """
+SELECT table_schema AS db, table_name AS name, index_name AS key_name, non_unique AS non_unique,
+  column_name AS column_name, sub_part AS prefix, collation AS direction, index_type AS kind,
+  {expression} AS expression
+FROM information_schema.statistics WHERE table_schema IN :databases
+ORDER BY table_schema, table_name, index_name, seq_in_index
+"""
+_FOREIGN_KEYS: Final = """
+SELECT table_schema AS db, table_name AS name, constraint_name AS key_name, column_name AS column_name,
+  referenced_table_schema AS parent_db, referenced_table_name AS parent, referenced_column_name AS parent_column
+FROM information_schema.key_column_usage
+WHERE referenced_table_name IS NOT NULL AND (table_schema IN :databases OR referenced_table_schema IN :databases)
+ORDER BY table_schema, table_name, constraint_name, ordinal_position
+"""
+_FOREIGN_KEY_RULES: Final = """
+SELECT constraint_schema AS db, table_name AS name, constraint_name AS key_name,
+  update_rule AS on_update, delete_rule AS on_delete
+FROM information_schema.referential_constraints WHERE constraint_schema IN :databases
+"""
+_TRIGGERS: Final = """
+SELECT event_object_schema AS db, event_object_table AS name, trigger_name AS trigger_name,
+  action_timing AS timing, event_manipulation AS event
+FROM information_schema.triggers WHERE event_object_schema IN :databases
+ORDER BY event_object_schema, event_object_table, trigger_name
+"""
+_CHECKS: Final = """
+SELECT constraint_schema AS db, table_name AS name, check_clause AS clause
+FROM information_schema.check_constraints WHERE constraint_schema IN :databases
+ORDER BY constraint_schema, table_name, constraint_name
+"""
+_VIEWS: Final = """
+SELECT table_schema AS db, table_name AS name FROM information_schema.views WHERE table_schema IN :databases
+"""
+_ROUTINES: Final = """
+SELECT routine_schema AS db, routine_name AS name FROM information_schema.routines
+WHERE routine_schema IN :databases
+"""
+_EVENTS: Final = """
+SELECT event_schema AS db, event_name AS name FROM information_schema.events
+WHERE event_schema IN :databases AND status = 'ENABLED'
+"""

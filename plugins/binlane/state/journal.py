@@ -1,0 +1,155 @@
+"""What a person reads when a lane has stopped: errors, DDL intents, and the channel's whole state in one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Engine, delete, func, insert, select, update
+
+from binlane.errors import PositionError
+from binlane.model import BlockHeader, LogPosition
+from binlane.state.leases import Heartbeat, read_heartbeats
+from binlane.state.positions import LanePosition, PlanKey, lane_positions
+from binlane.state.tables import NOW, ddl, errors
+from binlane.state.windows import Channel, Window, read_channel, read_open_window
+
+DDL_INTENT = "intent"
+DDL_DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class LaneError:
+    """An error that stopped a lane and, through this row, all others of its window."""
+
+    id: int
+    window_id: str
+    lane: int
+    seqno: int
+    gtid: str
+    source: LogPosition
+    code: int
+    """The server's error number; 0 where the error is binlane's own."""
+    text: str
+    at: str
+    """UTC, by the target's clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class DdlIntent:
+    """A DDL that may have run: written before it where the target has no GTID to tell."""
+
+    seqno: int
+    lane: int
+    statement: str
+    fingerprint: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelStatus:
+    """Everything that the target knows about a channel."""
+
+    channel: Channel
+    window: Window | None
+    """The open window, if there is one."""
+    positions: tuple[LanePosition, ...]
+    heartbeats: tuple[Heartbeat, ...]
+    errors: tuple[LaneError, ...]
+    """The latest ones, newest first."""
+    undecided: tuple[DdlIntent, ...]
+
+    @property
+    def low_water(self) -> int:
+        """Every transaction up to this seqno is on the target."""
+        marks = [lane.seqno for lane in self.positions] if self.window is not None else []
+        return min(marks, default=self.channel.watermark.seqno)
+
+    @property
+    def high_water(self) -> int:
+        """No transaction behind this seqno is on the target."""
+        marks = [lane.seqno for lane in self.positions] if self.window is not None else []
+        return max(marks, default=self.channel.watermark.seqno)
+
+
+def read_status(engine: Engine, channel: str, *, last_errors: int = 10) -> ChannelStatus:
+    """One consistent look at the channel. Raises PositionError if there is no such channel."""
+    with engine.begin() as connection:
+        beats = read_heartbeats(connection, channel)
+        return ChannelStatus(
+            channel=read_channel(connection, channel),
+            window=read_open_window(connection, channel),
+            positions=lane_positions(connection, channel),
+            heartbeats=tuple(beats[lane] for lane in sorted(beats)),
+            errors=read_errors(connection, channel, limit=last_errors),
+            undecided=_intents(connection, channel),
+        )
+
+
+def record_error(
+    connection: Connection, key: PlanKey, lane: int, header: BlockHeader | None, code: int, message: str
+) -> None:
+    """Store what stopped a lane; the other lanes' runners see the row and stop at their next block boundary."""
+    source = LogPosition("", 0) if header is None else header.source
+    connection.execute(
+        insert(errors).values(
+            channel=key.channel,
+            window_id=key.window_id,
+            lane=lane,
+            seqno=0 if header is None else header.first_seqno,
+            gtid="" if header is None else header.gtid,
+            source_file=source.file,
+            source_offset=source.offset,
+            code=code,
+            text=message,
+            at=NOW,
+        )
+    )
+
+
+def last_error_id(connection: Connection, channel: str) -> int:
+    """The id of the channel's newest error, 0 if it has none."""
+    newest = connection.execute(select(func.max(errors.c.id)).where(errors.c.channel == channel)).scalar_one()
+    return 0 if newest is None else int(newest)
+
+
+def read_errors(connection: Connection, channel: str, *, after: int = 0, limit: int = 10) -> tuple[LaneError, ...]:
+    """Errors with an id greater than ``after``, newest first."""
+    rows = connection.execute(
+        select(errors).where(errors.c.channel == channel, errors.c.id > after).order_by(errors.c.id.desc()).limit(limit)
+    )
+    return tuple(
+        LaneError(
+            id=row.id,
+            window_id=row.window_id,
+            lane=row.lane,
+            seqno=row.seqno,
+            gtid=row.gtid,
+            source=LogPosition(row.source_file, row.source_offset),
+            code=row.code,
+            text=row.text,
+            at=str(row.at),
+        )
+        for row in rows
+    )
+
+
+def decide_ddl(engine: Engine, channel: str, seqno: int, *, ran: bool) -> None:
+    """A person's answer to UndecidableError: the DDL of ``seqno`` has run, or has not and shall run again.
+
+    Raises PositionError if there is no such question.
+    """
+    with engine.begin() as connection:
+        this = (ddl.c.channel == channel, ddl.c.seqno == seqno, ddl.c.state == DDL_INTENT)
+        if ran:
+            answered = connection.execute(update(ddl).where(*this).values(state=DDL_DONE, at=NOW))
+        else:
+            answered = connection.execute(delete(ddl).where(*this))
+        if answered.rowcount != 1:
+            raise PositionError(f"channel {channel}: no undecided DDL with seqno {seqno}; `binlane status` lists them")
+
+
+def _intents(connection: Connection, channel: str) -> tuple[DdlIntent, ...]:
+    rows = connection.execute(
+        select(ddl).where(ddl.c.channel == channel, ddl.c.state == DDL_INTENT).order_by(ddl.c.seqno)
+    )
+    return tuple(DdlIntent(row.seqno, row.lane, row.statement, row.fingerprint, row.state) for row in rows)

@@ -1,0 +1,158 @@
+"""Lane positions: how far each lane has been applied, moved by compare-and-set inside the block's own transaction.
+
+``move_position`` and ``settle`` take a PyMySQL cursor of the lane's connection, so they cannot commit: the block's
+transaction has one owner (docs/invariants.md, 2 and 8). The rest reads and places positions through SQLAlchemy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy import Connection, delete, insert, select
+
+from binlane.errors import PositionError
+from binlane.model import RowCounts
+from binlane.plan.window_plan import WindowPlan
+from binlane.state.tables import NOW, positions
+
+if TYPE_CHECKING:
+    from pymysql.cursors import Cursor
+
+
+@dataclass(frozen=True, slots=True)
+class LanePosition:
+    """A lane's row: nothing of the lane at or below ``seqno`` is missing on the target."""
+
+    lane: int
+    seqno: int
+    window_id: str
+    digest: str
+    rows: RowCounts
+    """Row changes written in this window, by the target's own Handler counters."""
+    blocks: int
+    transactions: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlanKey:
+    """What every block checks besides its position (invariant 7)."""
+
+    channel: str
+    window_id: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What a block adds to its lane's counters."""
+
+    rows: RowCounts
+    blocks: int
+    transactions: int
+
+
+# ascending lanes, so that two runners that move several positions cannot deadlock
+_MOVE: Final = (
+    "UPDATE binlane.positions SET seqno = %s, updated_at = UTC_TIMESTAMP(6) "
+    "WHERE channel = %s AND lane IN ({lanes}) AND seqno = %s AND window_id = %s AND digest = %s ORDER BY lane"
+)
+_SETTLE: Final = (
+    "UPDATE binlane.positions SET seqno = %s, "
+    "inserts = inserts + IF(lane = %s, %s, 0), updates = updates + IF(lane = %s, %s, 0), "
+    "deletes = deletes + IF(lane = %s, %s, 0), blocks = blocks + IF(lane = %s, %s, 0), "
+    "transactions = transactions + IF(lane = %s, %s, 0) "
+    "WHERE channel = %s AND lane IN ({lanes}) AND seqno = %s AND window_id = %s AND digest = %s ORDER BY lane"
+)
+
+
+def move_position(cursor: Cursor, key: PlanKey, lanes: tuple[int, ...], expected: int, seqno: int) -> bool:
+    """Move ``lanes`` together from ``expected`` to ``seqno``; False if one of them does not stand there.
+
+    The first statement of a block's transaction: its row locks keep every other runner out until COMMIT. After False
+    the only next statement is ROLLBACK, since some of the lanes may have moved. Raises PositionError for a move back.
+    """
+    if seqno <= expected:
+        raise PositionError(f"channel {key.channel}, lanes {lanes}: a move from {expected} to {seqno} is not forward")
+    statement = _MOVE.format(lanes=", ".join(str(int(lane)) for lane in lanes))
+    moved = cursor.execute(statement, (seqno, key.channel, expected, key.window_id, key.digest))
+    return moved == len(lanes)
+
+
+def settle(
+    cursor: Cursor, key: PlanKey, lanes: tuple[int, ...], lane: int, moved: int, seqno: int, counted: Counted
+) -> None:
+    """End a block: the positions that ``move_position`` put at ``moved`` go to ``seqno``, ``lane`` gets what was
+    counted.
+
+    ``seqno`` is ``moved`` or, for the last block before a barrier or the window's end, behind it. Raises PositionError
+    if the rows, locked by this very transaction, are not there.
+    """
+    if seqno < moved:
+        raise PositionError(f"channel {key.channel}, lanes {lanes}: a move from {moved} to {seqno} is not forward")
+    statement = _SETTLE.format(lanes=", ".join(str(int(each)) for each in lanes))
+    amounts = (counted.rows.inserts, counted.rows.updates, counted.rows.deletes, counted.blocks, counted.transactions)
+    values = [value for amount in amounts for value in (lane, amount)]
+    # SQLAlchemy connects with CLIENT.FOUND_ROWS: rows that match count, changed or not
+    found = cursor.execute(statement, (seqno, *values, key.channel, moved, key.window_id, key.digest))
+    if found != len(lanes):
+        raise PositionError(f"channel {key.channel}, lanes {lanes}: {found} of their positions stand at {moved}")
+
+
+def read_positions(cursor: Cursor, key: PlanKey) -> dict[int, int]:
+    """Seqno by lane, of the lanes that belong to the plan; read on the lane's own connection, outside a transaction."""
+    cursor.execute(
+        "SELECT lane, seqno FROM binlane.positions WHERE channel = %s AND window_id = %s AND digest = %s",
+        (key.channel, key.window_id, key.digest),
+    )
+    return {int(lane): int(seqno) for lane, seqno in cursor.fetchall()}
+
+
+def lane_positions(connection: Connection, channel: str, *, for_update: bool = False) -> tuple[LanePosition, ...]:
+    """The channel's positions, ascending by lane."""
+    query = select(positions).where(positions.c.channel == channel).order_by(positions.c.lane)
+    rows = connection.execute(query.with_for_update() if for_update else query)
+    return tuple(
+        LanePosition(
+            lane=row.lane,
+            seqno=row.seqno,
+            window_id=row.window_id,
+            digest=row.digest,
+            rows=RowCounts(row.inserts, row.updates, row.deletes),
+            blocks=row.blocks,
+            transactions=row.transactions,
+        )
+        for row in rows
+    )
+
+
+def place_lanes(connection: Connection, plan: WindowPlan) -> None:
+    """Put every lane of a new plan right before the window. Raises PositionError if that would move a position back."""
+    start = plan.first_seqno - 1
+    ahead = [lane for lane in lane_positions(connection, plan.channel, for_update=True) if lane.seqno > start]
+    if ahead:
+        raise PositionError(
+            f"channel {plan.channel}, window {plan.window_id}: lanes {[lane.lane for lane in ahead]} stand behind "
+            f"seqno {start} "
+            "already; positions never move back"
+        )
+    connection.execute(delete(positions).where(positions.c.channel == plan.channel))
+    connection.execute(
+        insert(positions),
+        [
+            {
+                "channel": plan.channel,
+                "lane": lane,
+                "seqno": start,
+                "window_id": plan.window_id,
+                "digest": plan.digest,
+                "inserts": 0,
+                "updates": 0,
+                "deletes": 0,
+                "blocks": 0,
+                "transactions": 0,
+                "updated_at": connection.execute(select(NOW)).scalar_one(),
+            }
+            for lane in plan.all_lanes
+        ],
+    )

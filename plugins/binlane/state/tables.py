@@ -1,0 +1,197 @@
+"""The tables of the ``binlane`` schema on the target, and what creates them.
+
+Times are UTC, by the target's clock; source times are seconds since the epoch. BINLOG leaks ``@@timestamp``, and
+UTC_TIMESTAMP follows it: rows that a lane's own connection writes come after ``SET timestamp = DEFAULT``.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, Final
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    DateTime,
+    Double,
+    Engine,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    select,
+    text,
+)
+from sqlalchemy.dialects.mysql import BIGINT, DATETIME, MEDIUMTEXT, VARCHAR
+
+from binlane.errors import PrecheckError
+
+SCHEMA: Final = "binlane"
+NOW: Final = text("UTC_TIMESTAMP(6)")
+_NAME = VARCHAR(64, charset="utf8mb4", collation="utf8mb4_bin")
+_SEQNO = BIGINT(unsigned=True)
+_LONG = Text().with_variant(MEDIUMTEXT(), "mysql", "mariadb")
+_TIME = DateTime().with_variant(DATETIME(fsp=6), "mysql", "mariadb")
+_OPTIONS: Final[dict[str, Any]] = {
+    "mysql_engine": "InnoDB",
+    "mysql_charset": "utf8mb4",
+    "mysql_collate": "utf8mb4_bin",
+    "mariadb_engine": "InnoDB",
+    "mariadb_charset": "utf8mb4",
+    "mariadb_collate": "utf8mb4_bin",
+}
+
+metadata = MetaData(schema=SCHEMA)
+
+channels = Table(
+    "channels",
+    metadata,
+    Column("channel", _NAME, primary_key=True),
+    # random, so that a channel created anew never meets the leases and GTIDs of its namesake
+    Column("uuid", String(36), nullable=False, unique=True),
+    Column("source_identity", _LONG, nullable=False),
+    Column("watermark_seqno", _SEQNO, nullable=False),
+    Column("source_file", String(512), nullable=False),
+    Column("source_offset", _SEQNO, nullable=False),
+    Column("gtid_set", _LONG, nullable=False),
+    Column("source_time", Double, nullable=False),
+    Column("fingerprint", String(128), nullable=False),
+    Column("windows", BigInteger, nullable=False),
+    Column("created_at", _TIME, nullable=False),
+    Column("updated_at", _TIME, nullable=False),
+    **_OPTIONS,
+)
+
+windows = Table(
+    "windows",
+    metadata,
+    Column("channel", _NAME, primary_key=True),
+    Column("window_id", VARCHAR(190, charset="utf8mb4", collation="utf8mb4_bin"), primary_key=True),
+    Column("number", BigInteger, nullable=False),
+    Column("state", String(10), nullable=False),
+    Column("source_identity", _LONG, nullable=False),
+    Column("first_seqno", _SEQNO, nullable=False),
+    Column("last_seqno", _SEQNO, nullable=False),
+    Column("end_file", String(512), nullable=False),
+    Column("end_offset", _SEQNO, nullable=False),
+    Column("end_gtid_set", _LONG, nullable=False),
+    Column("end_time", Double, nullable=False),
+    Column("end_fingerprint", String(128), nullable=False),
+    Column("work", String(1024), nullable=False),
+    Column("lanes", Integer),
+    Column("plan_digest", String(128)),
+    # row changes the plan writes, as JSON; the counters of the positions must give the same
+    Column("totals", _LONG),
+    # a lane that stands at or above it stops; 0 stops every lane, NULL none
+    Column("stop_at", _SEQNO),
+    Column("summary", _LONG),
+    Column("created_at", _TIME, nullable=False),
+    Column("finished_at", _TIME),
+    **_OPTIONS,
+)
+
+positions = Table(
+    "positions",
+    metadata,
+    Column("channel", _NAME, primary_key=True),
+    Column("lane", Integer, primary_key=True, autoincrement=False),
+    Column("seqno", _SEQNO, nullable=False),
+    Column("window_id", VARCHAR(190, charset="utf8mb4", collation="utf8mb4_bin"), nullable=False),
+    Column("digest", String(128), nullable=False),
+    Column("inserts", BigInteger, nullable=False),
+    Column("updates", BigInteger, nullable=False),
+    Column("deletes", BigInteger, nullable=False),
+    Column("blocks", BigInteger, nullable=False),
+    Column("transactions", BigInteger, nullable=False),
+    Column("updated_at", _TIME, nullable=False),
+    **_OPTIONS,
+)
+
+heartbeats = Table(
+    "heartbeats",
+    metadata,
+    Column("channel", _NAME, primary_key=True),
+    Column("lane", Integer, primary_key=True, autoincrement=False),
+    Column("holder", String(255), nullable=False),
+    Column("connection_id", _SEQNO, nullable=False),
+    Column("beat_at", _TIME, nullable=False),
+    **_OPTIONS,
+)
+
+ddl = Table(
+    "ddl",
+    metadata,
+    Column("channel", _NAME, primary_key=True),
+    Column("seqno", _SEQNO, primary_key=True, autoincrement=False),
+    Column("lane", Integer, nullable=False),
+    Column("statement", _LONG, nullable=False),
+    # of the definitions before the statement ran
+    Column("fingerprint", String(128), nullable=False),
+    Column("state", String(10), nullable=False),
+    Column("at", _TIME, nullable=False),
+    **_OPTIONS,
+)
+
+errors = Table(
+    "errors",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=True),
+    Column("channel", _NAME, nullable=False, index=True),
+    Column("window_id", VARCHAR(190, charset="utf8mb4", collation="utf8mb4_bin"), nullable=False),
+    Column("lane", Integer, nullable=False),
+    Column("seqno", _SEQNO, nullable=False),
+    Column("gtid", _LONG, nullable=False),
+    Column("source_file", String(512), nullable=False),
+    Column("source_offset", _SEQNO, nullable=False),
+    Column("code", Integer, nullable=False),
+    Column("text", _LONG, nullable=False),
+    Column("at", _TIME, nullable=False),
+    **_OPTIONS,
+)
+
+
+def create(engine: Engine) -> None:
+    """Create schema and tables where they are missing; what is there stays as it is.
+
+    Raises PrecheckError if the server sits behind a proxy that shares connections (leases would move from one client to
+    another) or if a table of the state is not InnoDB (it would not roll back with its block).
+    """
+    with engine.connect() as connection:
+        _refuse_proxy(connection)
+    with engine.begin() as connection:
+        connection.execute(text(f"CREATE DATABASE IF NOT EXISTS `{SCHEMA}` CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"))
+    metadata.create_all(engine)
+    with engine.connect() as connection:
+        _require_innodb(connection)
+
+
+def _refuse_proxy(connection: Connection) -> None:
+    ids = []
+    for _ in range(3):
+        ids.append(connection.execute(select(text("CONNECTION_ID()"))).scalar_one())
+        connection.commit()
+    ids.append(connection.execute(select(text("CONNECTION_ID()"))).scalar_one())
+    token = f"{SCHEMA}-{uuid.uuid4()}"
+    if len(set(ids)) > 1:
+        raise PrecheckError(
+            f"target: the connection's id changes between statements ({ids}): a proxy shares server connections "
+            "between "
+            "clients, and leases (GET_LOCK) would move with them; name the server itself, or a proxy port without "
+            "multiplexing"
+        )
+    if connection.execute(text("SELECT GET_LOCK(:name, 0)"), {"name": token}).scalar_one() != 1:
+        raise PrecheckError("target: GET_LOCK of a fresh name failed: leases do not work on this server")
+    connection.execute(text("SELECT RELEASE_LOCK(:name)"), {"name": token})
+
+
+def _require_innodb(connection: Connection) -> None:
+    query = text("SELECT table_name, engine FROM information_schema.tables WHERE table_schema = :schema ORDER BY 1")
+    for name, engine_name in connection.execute(query, {"schema": SCHEMA}):
+        if str(engine_name).lower() != "innodb":
+            raise PrecheckError(
+                f"target: {SCHEMA}.{name} is {engine_name}, expected InnoDB: positions must roll back with their "
+                "block; "
+                f"drop the schema {SCHEMA} if it holds no channel, and check enforce_storage_engine"
+            )

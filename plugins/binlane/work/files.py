@@ -1,0 +1,123 @@
+"""The work folder of a window: a place named by a URI, where files are written once, whole, and never changed.
+
+A file appears under its name only when it is complete: local files are written beside it, fsynced and renamed; object
+stores show an object only when its upload has ended. Writing the same bytes again is a no-op, other bytes an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import posixpath
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any
+
+import fsspec
+
+from binlane.errors import PlanError
+
+MANIFEST = "manifest.json"
+CHANNEL = "channel.json"
+SCHEMA = "schema.json"
+CONTEXT = "context.json"
+PLAN = "plan.json"
+
+
+@dataclass(frozen=True)
+class WorkFolder:
+    """A folder of the work directory, by URI: a local path, ``file://``, ``s3://`` or another that fsspec knows."""
+
+    uri: str
+
+    @cached_property
+    def _place(self) -> tuple[Any, str]:
+        filesystem, path = fsspec.core.url_to_fs(self.uri)
+        return filesystem, path
+
+    @property
+    def is_local(self) -> bool:
+        """Whether its files are files of this machine, which can be mapped into memory."""
+        return "file" in self._place[0].protocol
+
+    def child(self, name: str) -> WorkFolder:
+        """A folder below this one."""
+        return WorkFolder(posixpath.join(self.uri, name))
+
+    def path(self, name: str) -> str:
+        """The full path of one file, in the file system's own form."""
+        return posixpath.join(self._place[1], name)
+
+    def exists(self, name: str) -> bool:
+        """Whether the file is there, complete."""
+        return bool(self._place[0].exists(self.path(name)))
+
+    def read(self, name: str) -> bytes:
+        """The whole file. Raises PlanError if it is not there."""
+        try:
+            return bytes(self._place[0].cat_file(self.path(name)))
+        except FileNotFoundError:
+            raise PlanError(
+                f"{self.uri}/{name}: this file of the window is missing; run the step that writes it again"
+            ) from None
+
+    def open(self, name: str) -> IO[bytes]:
+        """The file, for reading piece by piece. Raises PlanError if it is not there."""
+        try:
+            return self._place[0].open(self.path(name), "rb")  # type: ignore[no-any-return]
+        except FileNotFoundError:
+            raise PlanError(
+                f"{self.uri}/{name}: this file of the window is missing; run the step that writes it again"
+            ) from None
+
+    def write_once(self, name: str, data: bytes) -> None:
+        """Write the whole file. Raises PlanError if it exists with other bytes: a window's files never change."""
+        if self.exists(name):
+            if self.read(name) != data:
+                raise PlanError(f"{self.uri}/{name}: exists with other content; a window's files are never rewritten")
+            return
+        with self.create(name) as file:
+            file.write(data)
+
+    @contextlib.contextmanager
+    def create(self, name: str) -> Iterator[IO[bytes]]:
+        """Write a file that appears when the block ends without an error, and not at all otherwise."""
+        filesystem, path = self._place[0], self.path(name)
+        filesystem.makedirs(posixpath.dirname(path), exist_ok=True)
+        if not self.is_local:
+            # an upload that is not closed never becomes visible
+            with filesystem.transaction, filesystem.open(path, "wb") as file:
+                yield file
+            return
+        temporary = Path(f"{path}.{uuid.uuid4().hex[:8]}.part")
+        try:
+            with temporary.open("wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        _sync_folder(Path(path).parent)
+
+    def digest(self, name: str) -> str:
+        """SHA-256 of the file, in hex, read piece by piece."""
+        with self.open(name) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+
+    def remove(self) -> None:
+        """Remove the folder and everything in it; nothing happens if it is not there."""
+        with contextlib.suppress(FileNotFoundError):
+            self._place[0].rm(self._place[1], recursive=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,177 @@
+"""The filter job without its engine: scan every segment, fold, map every segment, write plan.json.
+
+An engine runs one function over names, anywhere, in any order, as often as it likes: Spark executors, a pool of local
+processes, or this process. What it runs reads and writes only the window's folder, and the same input gives the same bytes,
+so retries and speculative tasks are harmless. Results are one small row a segment: payload never leaves the worker.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import lru_cache, partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Protocol
+
+from binlane.binlog.wire import Buffer
+from binlane.errors import PlanError
+from binlane.plan.fold import critical_databases, fold_scans, make_plan
+from binlane.plan.manifest import Manifest, Segment
+from binlane.plan.routing import Routing
+from binlane.plan.schema_json import schema_from_json
+from binlane.plan.segment_map import LaneSink, map_segment, scan_segment
+from binlane.plan.settings import FilterSettings
+from binlane.plan.window_plan import WindowPlan
+from binlane.work import files
+from binlane.work.files import WorkFolder
+from binlane.work.lane_files import LaneFileWriter
+
+Task = Callable[[str], bytes]
+
+
+class Engine(Protocol):
+    """Runs a task over names; the order of the results is that of the names."""
+
+    def run(self, task: Task, names: Sequence[str]) -> list[bytes]:
+        """Call ``task`` once or more for every name and return one result for each."""
+
+
+class InProcess:
+    """The plainest engine: one after another, here."""
+
+    def run(self, task: Task, names: Sequence[str]) -> list[bytes]:
+        """Call the task for each name in turn."""
+        return [task(name) for name in names]
+
+
+class LocalProcesses:
+    """A pool of processes on this machine: no JVM, for rolling a backup forward on one machine."""
+
+    def __init__(self, processes: int) -> None:
+        self._processes = processes
+
+    def run(self, task: Task, names: Sequence[str]) -> list[bytes]:
+        """Spread the names over the pool; one process or one name needs no pool."""
+        if self._processes == 1 or len(names) == 1:
+            return InProcess().run(task, names)
+        with ProcessPoolExecutor(self._processes, mp_context=get_context("forkserver")) as pool:
+            return list(pool.map(task, names))
+
+
+def run_filter(folder: WorkFolder, engine: Engine) -> WindowPlan:
+    """Plan the window whose manifest, settings and schema are in ``folder``; the plan's files go to a folder below it.
+
+    Running it again with the same input writes the same files. Raises BinlogError for what the log holds that cannot be
+    applied exactly, ConfigError for the shard list, PlanError if files of the window are missing or changed.
+    """
+    inputs = read_inputs(folder)
+    names = [segment.name for segment in inputs.manifest.segments]
+    # pickled values of this very program, from its own workers
+    scans = [pickle.loads(row) for row in engine.run(partial(scan_task, folder.uri), names)]
+    routing = fold_scans(inputs.manifest, scans, inputs.settings, inputs.schema)
+    plans = folder.child(inputs.key)
+    plans.write_once(files.CONTEXT, routing.to_json())
+    summaries = [pickle.loads(row) for row in engine.run(partial(map_task, folder.uri, inputs.key), names)]
+    plan = make_plan(inputs.manifest, routing, summaries)
+    plans.write_once(files.PLAN, plan.to_json())
+    return plan
+
+
+class Inputs:
+    """What a window's plan is made from. ``key`` names the plan's folder: other inputs, other folder."""
+
+    def __init__(self, folder: WorkFolder) -> None:
+        data = {name: folder.read(name) for name in (files.MANIFEST, files.CHANNEL, files.SCHEMA)}
+        self.manifest = Manifest.from_json(data[files.MANIFEST], f"{folder.uri}/{files.MANIFEST}")
+        self.settings = FilterSettings.from_json(data[files.CHANNEL], f"{folder.uri}/{files.CHANNEL}")
+        self.schema = schema_from_json(data[files.SCHEMA], f"{folder.uri}/{files.SCHEMA}")
+        self.is_critical = critical_databases(self.settings, self.schema)
+        self.key = hashlib.sha256(b"\0".join(data.values())).hexdigest()[:16]
+
+    def segment(self, name: str) -> Segment:
+        """The manifest's entry of a segment file."""
+        return next(segment for segment in self.manifest.segments if segment.name == name)
+
+
+@lru_cache(maxsize=2)
+def _inputs(uri: str) -> Inputs:
+    return Inputs(WorkFolder(uri))
+
+
+def read_inputs(folder: WorkFolder) -> Inputs:
+    """Read manifest, settings and schema afresh."""
+    return Inputs(folder)
+
+
+@lru_cache(maxsize=2)
+def _routing(uri: str, key: str) -> Routing:
+    plans = WorkFolder(uri).child(key)
+    return Routing.from_json(plans.read(files.CONTEXT), f"{plans.uri}/{files.CONTEXT}")
+
+
+def scan_task(uri: str, name: str) -> bytes:
+    """Scan one segment of the window in folder ``uri``; returns its ScanSummary, pickled."""
+    inputs = _inputs(uri)
+    segment = inputs.segment(name)
+    with segment_bytes(WorkFolder(uri), segment) as data:
+        _check_content(uri, segment, data)
+        return pickle.dumps(scan_segment(data, segment, inputs.settings, inputs.is_critical))
+
+
+def map_task(uri: str, key: str, name: str) -> bytes:
+    """Write one segment's lane files; returns its MapSummary, pickled."""
+    inputs, folder = _inputs(uri), WorkFolder(uri)
+    segment = inputs.segment(name)
+    ordinal = inputs.manifest.segments.index(segment)
+
+    def sink(lane: int, format_event: bytes) -> LaneSink:
+        return LaneFileWriter(folder.child(key), f"lanes/{lane:04d}/{ordinal:06d}.parquet", format_event)
+
+    with segment_bytes(folder, segment) as data:
+        return pickle.dumps(map_segment(data, segment, _routing(uri, key), inputs.settings, sink))
+
+
+@contextmanager
+def segment_bytes(folder: WorkFolder, segment: Segment) -> Iterator[Buffer]:
+    """A segment's bytes: mapped from the disk where it is a local file, else read whole (a segment is about 64 MB).
+
+    Raises PlanError if it is not the file that the manifest names.
+    """
+    if folder.is_local:
+        with (
+            Path(folder.path(segment.name)).open("rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
+        ):
+            view = memoryview(mapped)
+            try:
+                _check(folder, segment, view)
+                yield view
+            finally:
+                view.release()
+        return
+    data = memoryview(folder.read(segment.name))
+    _check(folder, segment, data)
+    yield data
+
+
+def _check_content(uri: str, segment: Segment, data: Buffer) -> None:
+    """The events' own checksums were compared with them when this digest was taken."""
+    found = hashlib.sha256(data).hexdigest()
+    if found != segment.sha256:
+        raise PlanError(
+            f"{uri}/{segment.name}: expected SHA-256 {segment.sha256} by the manifest, found {found}: the file was changed or "
+            "damaged; remove the window's folder and run the extract step again: it re-reads the same stretch of the log"
+        )
+
+
+def _check(folder: WorkFolder, segment: Segment, data: memoryview) -> None:
+    if len(data) != segment.bytes:
+        raise PlanError(
+            f"{folder.uri}/{segment.name}: expected {segment.bytes:,} bytes by the manifest, found {len(data):,}; "
+            "remove the window's folder and run the extract step again: it re-reads the same stretch of the log"
+        )

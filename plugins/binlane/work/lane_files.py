@@ -1,0 +1,245 @@
+"""Lane files: the blocks of one segment for one lane, as Parquet. A row is an item; rows stand in the order of apply.
+
+The columns repeat the block's header on every item, so that a reader knows where a block ends before it has read it,
+and so that a file can be looked at with any Parquet tool. The same blocks give the same bytes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
+from types import TracebackType
+from typing import IO, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from binlane.errors import PlanError
+from binlane.model import BlockHeader, Item, ItemKind, LogPosition, RowCounts, SessionContext
+from binlane.plan.window_plan import Block, LaneFile, WindowPlan
+from binlane.work.files import WorkFolder
+
+SCHEMA = pa.schema(
+    [
+        pa.field("first_seqno", pa.int64(), nullable=False),
+        pa.field("last_seqno", pa.int64(), nullable=False),
+        pa.field("transactions", pa.int32(), nullable=False),
+        pa.field("source_file", pa.string(), nullable=False),
+        pa.field("source_offset", pa.int64(), nullable=False),
+        pa.field("gtid", pa.string(), nullable=False),
+        pa.field("commit_time", pa.float64(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("payload", pa.binary(), nullable=False),
+        pa.field("inserts", pa.int64(), nullable=False),
+        pa.field("updates", pa.int64(), nullable=False),
+        pa.field("deletes", pa.int64(), nullable=False),
+        pa.field("context", pa.string()),
+    ]
+)
+_FORMAT_KEY = b"binlane.format_description"
+_ROW_GROUP_BYTES = 8 << 20
+"""Payload gathered before a row group is written: what bounds the memory of writer and reader."""
+
+
+class LaneRow(NamedTuple):
+    """One row of a lane file."""
+
+    header: BlockHeader
+    item: Item
+
+
+class LaneFileWriter:
+    """Writes one lane file into a work folder; ``close`` gives its entry for the plan."""
+
+    def __init__(self, folder: WorkFolder, name: str, format_event: bytes) -> None:
+        self._name = name
+        self._schema = SCHEMA.with_metadata({_FORMAT_KEY: format_event.hex().encode()})
+        self._rows: list[LaneRow] = []
+        self._pending = 0
+        self._headers: list[BlockHeader] = []
+        self._creation = folder.create(name)
+        self._file = _HashingFile(self._creation.__enter__())
+        self._writer = pq.ParquetWriter(
+            self._file, self._schema, compression="lz4", use_dictionary=["source_file", "kind"]
+        )
+
+    def add(self, header: BlockHeader, items: Iterable[Item]) -> None:
+        """Append a block. An empty one still takes a row: its transactions move the lane's position."""
+        empty = True
+        for item in items:
+            self._add_row(LaneRow(header, item))
+            empty = False
+        if empty:
+            self._add_row(LaneRow(header, Item(ItemKind.ROWS, b"")))
+        self._headers.append(header)
+
+    def _add_row(self, row: LaneRow) -> None:
+        self._rows.append(row)
+        self._pending += len(row.item.payload)
+        if self._pending >= _ROW_GROUP_BYTES:
+            self._write_group()
+
+    def _write_group(self) -> None:
+        if self._rows:
+            self._writer.write_table(_to_table(self._rows, self._schema), row_group_size=len(self._rows))
+        self._rows, self._pending = [], 0
+
+    def close(self) -> LaneFile:
+        """Finish the file; from here on it is visible under its name."""
+        self._write_group()
+        self._writer.close()
+        self._creation.__exit__(None, None, None)
+        return LaneFile(
+            name=self._name,
+            first_seqno=self._headers[0].first_seqno,
+            last_seqno=self._headers[-1].last_seqno,
+            blocks=len(self._headers),
+            transactions=sum(header.transactions for header in self._headers),
+            bytes=self._file.size,
+            sha256=self._file.digest.hexdigest(),
+        )
+
+    def abandon(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        """Leave no file behind after an error."""
+        self._creation.__exit__(kind, error, trace)
+
+
+class PlannedLanes:
+    """The lane files of a plan, as the apply step reads them. A file's digest is compared before its first block is given."""
+
+    def __init__(self, folder: WorkFolder, plan: WindowPlan) -> None:
+        self._folder = folder
+        self._plan = plan
+
+    def blocks(self, lane: int, after: int) -> Iterator[Block]:
+        """The blocks of ``lane`` that end behind ``after``, in order.
+
+        Raises PlanError for a file that is missing or not the one that the plan names.
+        """
+        for file in self._plan.files[lane]:
+            if file.last_seqno > after:
+                self._check(file)
+                yield from read_blocks(self._folder, file.name, after)
+
+    def _check(self, file: LaneFile) -> None:
+        found = self._folder.digest(file.name)
+        if found != file.sha256:
+            raise PlanError(
+                f"{self._folder.uri}/{file.name}: expected SHA-256 {file.sha256} by the plan, found {found}: the file was changed "
+                "or damaged; remove the plan's folder and run the filter step again: it writes the same files"
+            )
+
+
+def read_blocks(folder: WorkFolder, name: str, after: int = 0) -> Iterator[Block]:
+    """The blocks of a lane file that end behind seqno ``after``, in order, streamed.
+
+    A block's items are read as they are consumed, so a block may be larger than memory. Raises PlanError if the file is
+    missing or is not a lane file.
+    """
+    with folder.open(name) as file:
+        try:
+            parquet = pq.ParquetFile(file)
+        except pa.ArrowInvalid as exc:
+            raise PlanError(
+                f"{folder.uri}/{name}: not a readable lane file ({exc}); run the filter step again"
+            ) from exc
+        format_event = bytes.fromhex((parquet.schema_arrow.metadata or {})[_FORMAT_KEY].decode())
+        for header, rows in groupby(_rows(parquet, after), key=attrgetter("header")):
+            yield Block(header, format_event, (row.item for row in rows if row.item.payload))
+
+
+def _rows(parquet: pq.ParquetFile, after: int) -> Iterator[LaneRow]:
+    last_seqno = parquet.schema_arrow.get_field_index("last_seqno")
+    for group in range(parquet.num_row_groups):
+        if parquet.metadata.row_group(group).column(last_seqno).statistics.max <= after:
+            continue
+        columns = parquet.read_row_group(group).to_pydict()
+        for values in zip(*(columns[column] for column in SCHEMA.names), strict=True):
+            row = _to_row(*values)
+            if row.header.last_seqno > after:
+                yield row
+
+
+def _to_table(rows: list[LaneRow], schema: pa.Schema) -> pa.Table:
+    headers = [row.header for row in rows]
+    items = [row.item for row in rows]
+    columns: list[list[Any]] = [
+        [header.first_seqno for header in headers],
+        [header.last_seqno for header in headers],
+        [header.transactions for header in headers],
+        [header.source.file for header in headers],
+        [header.source.offset for header in headers],
+        [header.gtid for header in headers],
+        [header.commit_time for header in headers],
+        [item.kind.value for item in items],
+        [item.payload for item in items],
+        [item.rows.inserts for item in items],
+        [item.rows.updates for item in items],
+        [item.rows.deletes for item in items],
+        [_context_text(item.context) for item in items],
+    ]
+    return pa.Table.from_arrays(
+        [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
+    )
+
+
+def _to_row(
+    first: int, last: int, transactions: int, file: str, offset: int, gtid: str, time: float,
+    kind: str, payload: bytes, inserts: int, updates: int, deletes: int, context: str | None,
+) -> LaneRow:  # fmt: skip
+    header = BlockHeader(first, last, transactions, LogPosition(file, offset), gtid, time)
+    return LaneRow(header, Item(ItemKind(kind), payload, RowCounts(inserts, updates, deletes), _context(context)))
+
+
+def _context_text(context: SessionContext | None) -> str | None:
+    if context is None:
+        return None
+    values = {f.name: getattr(context, f.name) for f in dataclasses.fields(context)}
+    return json.dumps({name: value for name, value in values.items() if value is not None and value != ()})
+
+
+def _context(text: str | None) -> SessionContext | None:
+    if text is None:
+        return None
+    return SessionContext(**{name: _frozen(value) for name, value in json.loads(text).items()})
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+class _HashingFile:
+    """A file to write that knows its own digest, so that nothing is read back."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.digest = hashlib.sha256()
+        self.size = 0
+        self.closed = False
+
+    def write(self, data: bytes) -> int:
+        self.digest.update(data)
+        self.size += len(data)
+        return self._file.write(data)
+
+    def tell(self) -> int:
+        return self.size
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        """The folder's ``create`` closes the file itself."""
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False

@@ -1,0 +1,239 @@
+"""The DAGs: their shape, what the project's folder gives, and what a run does with the answers of its steps."""
+
+import datetime as dt
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk import DAG, CronDataIntervalTimetable
+from airflow.sdk.exceptions import AirflowFailException
+
+from binlane import orchestration
+from binlane.config import channel_files, load_channel
+from binlane.errors import BinlaneError, ConfigError, PlanError, WindowBusyError
+from binlane.orchestration import dag_factory
+from binlane.orchestration.dag_factory import build_dag
+from binlane.orchestration.dag_shape import Kind, describe
+from binlane.orchestration.request import WindowRequest
+
+ROOT = Path(__file__).parents[2]
+CHANNEL = '[source]\nconnection = "source"\n[target]\nconnection = "target"\n'
+
+
+def write_channel(folder: Path, name: str = "shop", text: str = CHANNEL) -> Path:
+    file = folder / "dags" / "channels" / f"{name}.toml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return file
+
+
+def shop(folder: Path, text: str = CHANNEL) -> DAG:
+    return build_dag(load_channel(write_channel(folder, text=text)))
+
+
+def test_the_shape_of_a_window_is_one_line(tmp_path: Path) -> None:
+    steps = describe(load_channel(write_channel(tmp_path)))
+    assert [(step.kind, step.after) for step in steps] == [
+        (Kind.EXTRACT, ()),
+        (Kind.FILTER, (Kind.EXTRACT,)),
+        (Kind.ADOPT, (Kind.FILTER,)),
+        (Kind.APPLY, (Kind.ADOPT,)),
+        (Kind.ADVANCE, (Kind.APPLY,)),
+    ]
+
+
+def test_the_dag_is_built_as_it_is_described(tmp_path: Path) -> None:
+    dag = shop(tmp_path, CHANNEL + "[apply]\ntask_retries = 9\n")
+    described = {step.task_id: set(step.after) for step in describe(load_channel(write_channel(tmp_path)))}
+    assert {task.task_id: set(task.upstream_task_ids) for task in dag.tasks} == described
+    assert (dag.max_active_runs, dag.catchup) == (1, False)
+    assert dag.get_task("apply_lane").is_mapped
+    assert dag.get_task("apply_lane").retries == 9
+    assert dag.get_task("adopt_plan").trigger_rule == "none_failed"
+
+
+def test_the_default_of_apply_outlives_restarted_workers(tmp_path: Path) -> None:
+    assert (shop(tmp_path).get_task("apply_lane").retries or 0) >= 4
+
+
+def test_a_window_is_an_interval_of_the_channels_schedule(tmp_path: Path) -> None:
+    dag = shop(tmp_path, CHANNEL + '[window]\nschedule = "*/5 * * * *"\ntimezone = "Europe/Berlin"\n')
+    assert dag.timetable == CronDataIntervalTimetable("*/5 * * * *", timezone="Europe/Berlin")
+    assert dag.start_date == dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    assert not shop(tmp_path, CHANNEL + '[window]\nschedule = "none"\n').timetable.can_be_scheduled
+
+
+def test_a_schedule_that_airflow_cannot_read_names_the_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"shop\.toml: window\.schedule: expected a cron expression"):
+        shop(tmp_path, CHANNEL + '[window]\nschedule = "99 * * * *"\n')
+
+
+def test_the_form_explains_and_bounds_its_fields(tmp_path: Path) -> None:
+    params = shop(tmp_path).params
+    form = {name: params.get_param(name).schema for name in params}
+    assert {name: schema["type"] for name, schema in form.items()} == {
+        "until": ["null", "string"],
+        "dry_run": "boolean",
+        "lanes": ["null", "integer"],
+        "block_size": ["null", "integer"],
+    }
+    assert all("title" in schema for schema in form.values())
+    assert (form["lanes"]["minimum"], form["lanes"]["maximum"]) == (1, 256)
+
+
+def test_the_projects_dags_load_one_a_channel() -> None:
+    bag = DagBag(ROOT / "dags")
+    assert bag.import_errors == {}
+    assert set(bag.dags) == {f"replicate_{file.stem}" for file in channel_files(ROOT / "dags" / "channels")}
+
+
+def test_a_wrong_channel_is_an_import_error_and_harms_no_other(tmp_path: Path) -> None:
+    write_channel(tmp_path)
+    write_channel(tmp_path, "bad", CHANNEL + "[lanes]\ncount = 0\n")
+    (tmp_path / "dags" / "replicate.py").write_text((ROOT / "dags" / "replicate.py").read_text())
+    bag = DagBag(tmp_path / "dags")
+    assert set(bag.dags) == {"replicate_shop"}
+    (error,) = bag.import_errors.values()
+    assert "bad.toml: lanes.count: expected an integer 1..256, got 0" in error
+
+
+def test_parsing_loads_no_driver_and_no_parser(tmp_path: Path) -> None:
+    """Every task process parses the file: what the steps need is theirs to load."""
+    heavy = ("pymysql", "pyarrow", "numba", "numpy", "sqlglot", "fsspec", "pyspark", "binlane.orchestration.steps")
+    code = (
+        "import sys, airflow.sdk, airflow.providers.apache.spark.operators.spark_submit\n"
+        "before = set(sys.modules)\n"
+        f"exec(compile(open({str(ROOT / 'dags' / 'replicate.py')!r}).read(), "
+        f"{str(ROOT / 'dags' / 'replicate.py')!r}, 'exec'), "
+        f"{{'__file__': {str(ROOT / 'dags' / 'replicate.py')!r}, '__name__': 'x'}})\n"
+        f"print([name for name in {heavy!r} if name in set(sys.modules) - before])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_airflow_leaves_the_package_under_plugins_alone() -> None:
+    """It would run every file of it by its bare name: `errors`, `config`."""
+    from airflow._shared.module_loading import find_path_from_directory
+
+    found = list(find_path_from_directory(ROOT / "plugins", ".airflowignore", "glob"))
+    assert [path for path in map(Path, found) if "binlane" in path.parts] == []
+
+
+@pytest.mark.parametrize(
+    ("error", "becomes"), [(WindowBusyError("w"), WindowBusyError), (PlanError("p"), AirflowFailException)]
+)
+def test_only_an_error_that_can_pass_is_tried_again(error: BinlaneError, becomes: type[Exception]) -> None:
+    with pytest.raises(becomes, match=str(error)), dag_factory._airflow_errors():
+        raise error
+
+
+INTERVAL_END = dt.datetime(2026, 1, 31, 12, tzinfo=dt.UTC)
+
+
+@pytest.mark.parametrize(
+    ("run_type", "params", "expected"),
+    [
+        pytest.param("scheduled", {}, WindowRequest(interval_end=INTERVAL_END), id="scheduled"),
+        pytest.param("backfill", {}, WindowRequest(interval_end=INTERVAL_END), id="backfill"),
+        pytest.param("manual", {}, WindowRequest(), id="an interval made up for a run by hand is not used"),
+        pytest.param("manual", {"until": "0-1-9", "lanes": 2}, WindowRequest("0-1-9", lanes=2), id="a form"),
+    ],
+)
+def test_a_run_asks_for_its_interval_or_for_what_its_form_says(
+    run_type: str, params: dict[str, Any], expected: WindowRequest
+) -> None:
+    run = SimpleNamespace(run_type=run_type, data_interval_end=INTERVAL_END)
+    context: Any = {"dag_run": run, "params": {"until": None, **params}}
+    assert dag_factory._request(context) == expected
+
+
+class Steps(ModuleType):
+    """Stands for the steps: answers as told and writes down what it was asked. The work itself has its own tests."""
+
+    def __init__(self, window: dict[str, Any], lanes: int = 3) -> None:
+        super().__init__("binlane.orchestration.steps")
+        self.calls: list[tuple[Any, ...]] = []
+        self.window, self.lanes = (
+            {"window": "w1", "work": "/w/w1", "empty": False, "finished": False, "plan": None, **window},
+            lanes,
+        )
+
+    def extract(self, channel: Any, endpoints: Any, request: WindowRequest) -> dict[str, Any]:
+        self.calls.append(("extract", endpoints.source.password, endpoints.target.tls.mode, request))
+        return self.window
+
+    def adopt_plan(self, channel: Any, endpoints: Any, work: str) -> dict[str, Any]:
+        self.calls.append(("adopt_plan", work))
+        return {
+            "plan": f"{work}/plan.json",
+            "lanes": [{"lane": n, "name": f"lane {n}: a{n}"} for n in range(self.lanes)],
+        }
+
+    def apply_lane(self, channel: Any, endpoints: Any, plan: str, lane: int) -> dict[str, Any]:
+        self.calls.append(("apply_lane", plan, lane))
+        return {"lane": lane}
+
+    def advance(self, channel: Any, endpoints: Any, plan: str) -> dict[str, Any]:
+        self.calls.append(("advance", plan))
+        return {"note": "done"}
+
+
+Run = Callable[..., tuple[str, dict[str, str]]]
+"""Steps, and whether the filter runs for real; the run's state and its tasks' states by task and name of the lane."""
+
+
+@pytest.fixture
+def run_window(metadata_database: None, monkeypatch: pytest.MonkeyPatch) -> Run:
+    def run(steps: Steps, filter_runs: bool = False) -> tuple[str, dict[str, str]]:
+        monkeypatch.setitem(sys.modules, steps.__name__, steps)
+        monkeypatch.setattr(orchestration, "steps", steps, raising=False)
+        dag = DagBag(ROOT / "dags").dags["replicate_demo"]
+        # the Spark job has tests of its own
+        result = dag.test(
+            run_conf={"until": "now"}, mark_success_pattern=None if filter_runs else "event_metadata_filter"
+        )
+        tasks = {
+            f"{ti.task_id} {ti.rendered_map_index or ''}".strip(): str(ti.state) for ti in result.get_task_instances()
+        }
+        return str(result.state), tasks
+
+    return run
+
+
+def test_a_window_goes_from_the_log_to_the_watermark(run_window: Run) -> None:
+    steps = Steps({})
+    state, tasks = run_window(steps)
+    assert (state, set(tasks.values())) == ("success", {"success"})
+    assert {"apply_lane lane 0: a0", "apply_lane lane 1: a1", "apply_lane lane 2: a2"} < set(tasks)
+    assert steps.calls[:2] == [("extract", "source-pw", "disabled", WindowRequest("now")), ("adopt_plan", "/w/w1")]
+    assert sorted(steps.calls[2:5]) == [("apply_lane", "/w/w1/plan.json", lane) for lane in range(3)]
+    assert steps.calls[5:] == [("advance", "/w/w1/plan.json")]
+
+
+@pytest.mark.parametrize("answer", [{"empty": True}, {"finished": True}])
+def test_a_window_with_nothing_to_do_is_a_success_that_skips_the_rest(run_window: Run, answer: dict[str, Any]) -> None:
+    steps = Steps(answer)
+    state, tasks = run_window(steps)
+    assert (state, len(steps.calls)) == ("success", 1)
+    assert tasks.pop("extract_segments") == "success"
+    assert set(tasks.values()) == {"skipped"}
+
+
+def test_a_dry_run_ends_after_the_plan(run_window: Run) -> None:
+    steps = Steps({}, lanes=0)
+    state, tasks = run_window(steps)
+    assert (state, tasks["adopt_plan"], tasks["advance_watermark"]) == ("success", "success", "skipped")
+    assert [call[0] for call in steps.calls] == ["extract", "adopt_plan"]
+
+
+def test_a_window_that_has_a_plan_keeps_it(run_window: Run) -> None:
+    steps = Steps({"plan": "/w/w1/plan.json"})
+    state, tasks = run_window(steps, filter_runs=True)
+    assert (state, tasks["event_metadata_filter"], tasks["adopt_plan"]) == ("success", "skipped", "success")
+    assert steps.calls[-1] == ("advance", "/w/w1/plan.json")

@@ -1,0 +1,170 @@
+"""Processes that are killed or stopped in the middle of their work: the next one goes on, and nothing is applied
+twice."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import binlane
+from binlane.apply.block import BlockPlace, apply_block
+from binlane.apply.context import ContextSetter
+from binlane.apply.lane import run_lane
+from binlane.apply.options import ApplyOptions
+from binlane.apply.session import LaneSession
+from binlane.apply.writers import BlockWriter
+from binlane.state.positions import PlanKey
+from binlane.state.windows import finish_window
+from tests.integration.apply.capture import Window
+from tests.integration.apply.conftest import QUICK, Pair, positions, start_window
+from tests.integration.apply.test_lane import counters, meeting_window, wait_until
+
+
+@contextlib.contextmanager
+def worker(
+    pair: Pair, window: Window, lane: int, options: ApplyOptions = QUICK, pause: float = 0.0
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that runs a lane; killed at the end if it is still there."""
+    plugins = Path(binlane.__file__).parents[1]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.integration.apply.worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=plugins.parent,
+        env={**os.environ, "PYTHONPATH": f"{plugins}{os.pathsep}{plugins.parent}"},
+    )
+    assert process.stdin is not None
+    process.stdin.write(pickle.dumps((pair.target.url(), window.plan, lane, window.source, options, pause)))
+    process.stdin.close()
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_kill_9_at_any_moment_then_run_again_gives_equal_data(pair: Pair, seed: int) -> None:
+    window = meeting_window(pair, more=40)
+    plan = window.plan
+    start_window(pair.engine, plan)
+    chance = random.Random(seed)
+    for _ in range(4):
+        with contextlib.ExitStack() as stack:
+            processes = [stack.enter_context(worker(pair, window, lane, pause=0.01)) for lane in plan.all_lanes]
+            assert processes[0].stdout is not None
+            processes[0].stdout.readline()
+            time.sleep(chance.uniform(0.0, 0.25))
+            for process in processes:
+                process.send_signal(signal.SIGKILL)
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda lane: run_lane(pair.engine, plan, lane, window.source, QUICK), plan.all_lanes))
+    pair.assert_equal("journal", "totals")
+    finish_window(pair.engine, "orders", "w1", "d1")
+
+
+def test_a_killed_worker_s_lane_is_carried_on_by_its_neighbour(mariadb_pair: Pair) -> None:
+    window, work = counters(mariadb_pair)
+    for number in range(20):
+        window.add(0, work(f"0a{number}"))
+    window.meet(2, (0, 1, 2), work("2b"))
+    plan = window.plan
+    start_window(mariadb_pair.engine, plan)
+    with worker(mariadb_pair, window, 0, pause=0.1) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.kill()
+    assert positions(mariadb_pair)[0] < 20
+    result = run_lane(mariadb_pair.engine, plan, 2, window.source, QUICK)
+    assert 0 in result.adopted
+    mariadb_pair.assert_equal("journal", "totals")
+
+
+def test_a_stopped_holder_is_killed_after_the_lease_time_and_fenced(pair: Pair) -> None:
+    window, work = counters(pair)
+    for number in range(20):
+        window.add(0, work(f"0a{number}"))
+    plan = window.plan
+    start_window(pair.engine, plan)
+    with worker(pair, window, 0, options=replace(QUICK, retries=0), pause=0.1) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGSTOP)
+        began = time.monotonic()
+        result = run_lane(pair.engine, plan, 0, window.source, QUICK)
+        assert time.monotonic() - began >= QUICK.lease_time
+        assert result.blocks > 0
+        pair.assert_equal("journal", "totals")
+        process.send_signal(signal.SIGCONT)
+        process.wait(timeout=30)
+    pair.assert_equal("journal", "totals")
+    assert positions(pair)[0] == plan.last_seqno
+
+
+def test_a_slow_holder_with_a_heartbeat_is_left_alone(mariadb_pair: Pair) -> None:
+    window, work = counters(mariadb_pair)
+    window.add(0, work("0a"))
+    window.add(0, work("0b"))
+    plan = window.plan
+    start_window(mariadb_pair.engine, plan)
+    options = replace(QUICK, lease_time=0.5)
+    with worker(mariadb_pair, window, 0, options=options, pause=2.0) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        result = run_lane(mariadb_pair.engine, plan, 0, window.source, options)
+        assert result.blocks == 0
+        assert process.wait(timeout=20) == 0
+    mariadb_pair.assert_equal("journal", "totals")
+
+
+def test_without_any_lease_the_compare_and_set_alone_lets_one_of_four_apply(pair: Pair) -> None:
+    window, work = counters(pair)
+    window.add(0, work("0a"))
+    plan = window.plan
+    start_window(pair.engine, plan)
+    uuid = str(pair.rows("SELECT uuid FROM binlane.channels")[0][0])
+    place = BlockPlace(PlanKey("orders", "w1", "d1"), uuid, 0, (0,), 0)
+
+    def apply(_: int) -> bool:
+        session = LaneSession.open(pair.engine, QUICK.limits)
+        [block] = window.source.blocks(0, 0)
+        done = apply_block(session, BlockWriter(session, ContextSetter(session)), place, block, lambda: 1)
+        session.close()
+        return done is not None
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sorted(pool.map(apply, range(4))) == [False, False, False, True]
+    pair.assert_equal("journal", "totals")
+
+
+def test_the_target_s_crash_is_survived(mariadb_pair: Pair) -> None:
+    window, work = counters(mariadb_pair)
+    for number in range(60):
+        window.add(0, work(f"0a{number}"))
+    plan = window.plan
+    start_window(mariadb_pair.engine, plan)
+    with ThreadPoolExecutor(1) as pool:
+        options = replace(QUICK, retries=20, backoff=0.2, backoff_limit=1.0)
+        running = pool.submit(
+            run_lane, mariadb_pair.engine, plan, 0, window.source, options, lambda _: time.sleep(0.02)
+        )
+        wait_until(lambda: positions(mariadb_pair)[0] > 5)
+        mariadb_pair.target.kill()
+        mariadb_pair.target.restart()
+        assert running.result(timeout=60).retries > 0
+    mariadb_pair.assert_equal("journal", "totals")

@@ -1,0 +1,322 @@
+"""Whole lanes against real servers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import create_engine
+
+from binlane.apply.lane import run_lane
+from binlane.apply.options import LaneResult, Progress
+from binlane.errors import ApplyError, BarrierTimeoutError, DriftError, PlanError, PositionError, StopRequestedError
+from binlane.model import RowCounts
+from binlane.plan.window_plan import Block
+from binlane.state.journal import read_status
+from binlane.state.leases import lease_name
+from binlane.state.windows import clear_stop, finish_window, request_stop
+from tests.integration.apply.capture import Captured, Window
+from tests.integration.apply.conftest import QUICK, Pair, positions, start_window
+
+
+def counters(pair: Pair) -> tuple[Window, Callable[[str], Captured]]:
+    """Two tables that show every change applied twice or not at all: one has no key, one counts."""
+    pair.both(
+        "CREATE TABLE journal (lane INT, note VARCHAR(40)) ENGINE=InnoDB",
+        "CREATE TABLE totals (lane INT PRIMARY KEY, amount INT NOT NULL) ENGINE=InnoDB",
+        "INSERT INTO totals VALUES (0, 0), (1, 0), (2, 0), (3, 0)",
+    )
+    recorder = pair.recorder()
+
+    def work(name: str) -> Captured:
+        lane = int(name[0])
+        return recorder.run(
+            f"INSERT INTO journal VALUES ({lane}, '{name}')",
+            f"UPDATE totals SET amount = amount + 1 WHERE lane = {lane}",
+        )
+
+    return Window(recorder.format), work
+
+
+def meeting_window(pair: Pair, more: int = 0) -> Window:
+    """Lanes 0 and 1 and the serialized lane 2, with barriers of all and of two."""
+    window, work = counters(pair)
+    for number in range(3):
+        window.add(0, work(f"0a{number}"), work(f"0b{number}"))
+        window.add(1, work(f"1a{number}"))
+    window.meet(2, (0, 1, 2), work("2c"), work("2d"))
+    window.add(1, work("1e"))
+    window.skip(2)
+    window.meet(0, (0, 1), work("0f"))
+    window.add(0, work("0g"))
+    window.meet(2, (0, 1, 2), work("2h"))
+    window.add(1, work("1i"))
+    for number in range(more):
+        window.add(number % 2, work(f"{number % 2}j{number}"))
+    if more:
+        window.meet(2, (0, 1, 2), work("2k"))
+    window.skip()
+    return window
+
+
+def test_lanes_side_by_side_leave_the_source_s_data_and_close_the_accounts(pair: Pair) -> None:
+    window = meeting_window(pair)
+    plan = window.plan
+    start_window(pair.engine, plan)
+    with ThreadPoolExecutor(3) as pool:
+        results = list(pool.map(lambda lane: run_lane(pair.engine, plan, lane, window.source, QUICK), plan.all_lanes))
+    pair.assert_equal("journal", "totals")
+    assert positions(pair) == [plan.last_seqno] * 3
+    assert sum((result.rows for result in results), RowCounts()) == plan.rows
+    mark = finish_window(pair.engine, "orders", "w1", "d1")
+    assert (mark.seqno, mark.source) == (plan.last_seqno, plan.end)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_one_process_after_another_finishes_a_window_with_barriers(mariadb_pair: Pair, order: tuple[int, ...]) -> None:
+    window = meeting_window(mariadb_pair)
+    start_window(mariadb_pair.engine, window.plan)
+    results = [run_lane(mariadb_pair.engine, window.plan, lane, window.source, QUICK) for lane in order]
+    mariadb_pair.assert_equal("journal", "totals")
+    assert results[0].adopted, "the first one alone cannot cross the barriers"
+    finish_window(mariadb_pair.engine, "orders", "w1", "d1")
+
+
+def test_four_runners_of_one_lane_apply_it_once(pair: Pair) -> None:
+    window, work = counters(pair)
+    for number in range(20):
+        window.add(0, work(f"0a{number}"))
+    plan = window.plan
+    start_window(pair.engine, plan)
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda _: run_lane(pair.engine, plan, 0, window.source, QUICK), range(4)))
+    pair.assert_equal("journal", "totals")
+    assert sum(result.blocks for result in results) == 20
+    assert {result.seqno for result in results} == {20}
+
+
+def test_a_finished_lane_and_a_finished_window_open_no_file(mariadb_pair: Pair) -> None:
+    window, work = counters(mariadb_pair)
+    window.add(0, work("0a"))
+    plan = window.plan
+    start_window(mariadb_pair.engine, plan)
+    for lane in plan.all_lanes:
+        run_lane(mariadb_pair.engine, plan, lane, window.source, QUICK)
+    again = run_lane(mariadb_pair.engine, plan, 0, NoFiles(), QUICK)
+    assert again == LaneResult(0, plan.last_seqno)
+    finish_window(mariadb_pair.engine, "orders", "w1", "d1")
+    mariadb_pair.target.query("DELETE FROM binlane.positions")
+    assert run_lane(mariadb_pair.engine, plan, 1, NoFiles(), QUICK) == LaneResult(1, plan.last_seqno)
+
+
+class NoFiles:
+    """A source whose files are gone."""
+
+    def blocks(self, lane: int, after: int) -> Iterator[Block]:
+        raise AssertionError("a finished lane opened a file")
+
+
+def test_another_plan_is_refused(mariadb_pair: Pair) -> None:
+    window, work = counters(mariadb_pair)
+    window.add(0, work("0a"))
+    start_window(mariadb_pair.engine, window.plan)
+    with pytest.raises(PlanError, match="keeps its plan"):
+        run_lane(mariadb_pair.engine, replace(window.plan, digest="d2"), 0, window.source, QUICK)
+    assert positions(mariadb_pair) == [0, 0, 0]
+
+
+def test_a_duplicate_key_leaves_nothing_of_its_block_and_stops_the_other_lanes(pair: Pair) -> None:
+    window, work = counters(pair)
+    pair.both("CREATE TABLE items (id INT PRIMARY KEY) ENGINE=InnoDB")
+    recorder = pair.recorder()
+    window.add(0, work("0a"))
+    window.add(0, work("0b"), recorder.run("INSERT INTO items VALUES (1)"), work("0c"))
+    window.meet(2, (0, 1, 2), work("2d"))
+    plan = window.plan
+    start_window(pair.engine, plan)
+    pair.target.query("INSERT INTO shop.items VALUES (1)")
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(run_lane, pair.engine, plan, 2, window.source, replace(QUICK, grace=30.0))
+        wait_until(lambda: pair.rows("SELECT 1 FROM binlane.heartbeats WHERE lane = 2") != [])
+        place = r"lane 0, seqno 2\.\.4, GTID 0-1-4, source binlog\S+: 1062 .*Choices"
+        with pytest.raises(DriftError, match=place) as caught:
+            run_lane(pair.engine, plan, 0, window.source, QUICK)
+        with pytest.raises(StopRequestedError, match="because lane 0 failed at seqno 2"):
+            waiting.result()
+    assert pair.rows("SELECT note FROM shop.journal") == [("0a",)]
+    assert positions(pair) == [1, 0, 4]
+    [error] = read_status(pair.engine, "orders").errors
+    assert (error.lane, error.seqno, error.gtid, error.code, error.text) == (0, 2, "0-1-4", 1062, str(caught.value))
+    pair.target.query("DELETE FROM shop.items")
+    for lane in plan.all_lanes:
+        run_lane(pair.engine, plan, lane, window.source, QUICK)
+    pair.assert_equal("journal", "totals", "items")
+
+
+def test_a_missing_table_is_named_with_its_place(mariadb_pair: Pair) -> None:
+    window, work = counters(mariadb_pair)
+    window.add(0, work("0a"))
+    start_window(mariadb_pair.engine, window.plan)
+    mariadb_pair.target.query("DROP TABLE shop.journal")
+    with pytest.raises(ApplyError, match=r"channel orders, window w1, lane 0, seqno 1\.\.1.*1146"):
+        run_lane(mariadb_pair.engine, window.plan, 0, window.source, QUICK)
+
+
+def test_a_row_lock_of_somebody_else_is_waited_out(mariadb_pair: Pair) -> None:
+    window, work = counters(mariadb_pair)
+    window.add(0, work("0a"))
+    start_window(mariadb_pair.engine, window.plan)
+    options = replace(QUICK, limits=replace(QUICK.limits, innodb_lock_wait_timeout=1))
+    with mariadb_pair.target.connect() as blocker, blocker.cursor() as cursor:
+        cursor.execute("SELECT * FROM shop.totals FOR UPDATE")
+        timer = threading.Timer(1.5, blocker.rollback)
+        timer.start()
+        result = run_lane(mariadb_pair.engine, window.plan, 0, window.source, options)
+        timer.join()
+    assert result.retries >= 1
+    mariadb_pair.assert_equal("journal", "totals")
+
+
+def test_polling_lanes_see_progress_made_meanwhile(mariadb_pair: Pair) -> None:
+    """A poll inside a REPEATABLE READ transaction would see the first snapshot for ever."""
+    window, work = counters(mariadb_pair)
+    window.add(0, work("0a"))
+    window.meet(1, (0, 1), work("1b"))
+    plan = window.plan
+    start_window(mariadb_pair.engine, plan)
+    engine = create_engine(mariadb_pair.target.url(), isolation_level="REPEATABLE READ")
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(run_lane, engine, plan, 1, window.source, replace(QUICK, grace=60.0))
+        wait_until(lambda: mariadb_pair.rows("SELECT 1 FROM binlane.heartbeats WHERE lane = 1") != [])
+        time.sleep(0.3)
+        run_lane(mariadb_pair.engine, plan, 0, window.source, replace(QUICK, grace=60.0))
+        assert waiting.result(timeout=20).seqno == 2
+    engine.dispose()
+    mariadb_pair.assert_equal("journal", "totals")
+
+
+def test_a_barrier_waits_for_every_participant_and_moves_them_together(mariadb_pair: Pair) -> None:
+    window, work = counters(mariadb_pair)
+    window.add(0, work("0a"))
+    window.add(1, work("1b"))
+    barrier = window.meet(2, (0, 1, 2), work("2c"), work("2d"))
+    window.add(0, work("0e"))
+    plan = window.plan
+    start_window(mariadb_pair.engine, plan)
+    seen: list[list[int]] = []
+
+    def look(done: Progress) -> None:
+        seen.append(positions(mariadb_pair))
+
+    with ThreadPoolExecutor(3) as pool:
+        list(
+            pool.map(lambda lane: run_lane(mariadb_pair.engine, plan, lane, window.source, QUICK, look), plan.all_lanes)
+        )
+    inside = [at for at in seen if any(barrier.first <= seqno < barrier.last for seqno in at)]
+    assert inside == [[barrier.first] * 3], "the barrier's first block moves all participants together"
+    notes = [str(row[0]) for row in mariadb_pair.rows("SELECT note FROM shop.journal")]
+    assert set(notes[:2]) == {"0a", "1b"}
+    assert notes[2:] == ["2c", "2d", "0e"]
+
+
+def test_a_barrier_that_nobody_comes_to_ends_and_names_whom_it_waited_for(mariadb_pair: Pair) -> None:
+    window, work = counters(mariadb_pair)
+    window.add(0, work("0a"))
+    window.meet(1, (0, 1), work("1b"))
+    plan = window.plan
+    start_window(mariadb_pair.engine, plan)
+    uuid = str(mariadb_pair.rows("SELECT uuid FROM binlane.channels")[0][0])
+    with mariadb_pair.target.connect(autocommit=True) as other, other.cursor() as cursor:
+        cursor.execute("SELECT GET_LOCK(%s, 0)", (lease_name(uuid, 0),))
+        held = rf"lane 0 at seqno 0, held by connection {other.thread_id()}"  # type: ignore[no-untyped-call]
+        options = replace(QUICK, barrier_timeout=0.5, lease_time=60.0)
+        with pytest.raises(BarrierTimeoutError, match=held):
+            run_lane(mariadb_pair.engine, plan, 1, window.source, options)
+
+
+def test_stop_now_ends_at_a_block_s_boundary_and_the_next_run_goes_on(mariadb_pair: Pair) -> None:
+    window, work = counters(mariadb_pair)
+    for number in range(30):
+        window.add(0, work(f"0a{number}"))
+    plan = window.plan
+    start_window(mariadb_pair.engine, plan)
+
+    def stop(done: Progress) -> None:
+        if done.seqno == 5:
+            assert request_stop(mariadb_pair.engine, "orders", now=True) == 0
+        time.sleep(0.03)
+
+    with pytest.raises(StopRequestedError, match="stopped on request"):
+        run_lane(mariadb_pair.engine, plan, 0, window.source, QUICK, stop)
+    stopped = positions(mariadb_pair)[0]
+    assert 5 <= stopped < 30
+    assert len(mariadb_pair.rows("SELECT * FROM shop.journal")) == stopped
+    with pytest.raises(StopRequestedError):
+        run_lane(mariadb_pair.engine, plan, 0, window.source, QUICK)
+    assert positions(mariadb_pair)[0] == stopped
+    clear_stop(mariadb_pair.engine, "orders")
+    run_lane(mariadb_pair.engine, plan, 0, window.source, QUICK)
+    mariadb_pair.assert_equal("journal", "totals")
+
+
+def test_a_graceful_stop_lets_every_lane_reach_the_highest_position(mariadb_pair: Pair) -> None:
+    window, work = counters(mariadb_pair)
+    for number in range(10):
+        window.add(0, work(f"0a{number}"))
+        window.add(1, work(f"1a{number}"))
+    plan = window.plan
+    start_window(mariadb_pair.engine, plan)
+    run_until(mariadb_pair, window, lane=0, seqno=9)
+    assert request_stop(mariadb_pair.engine, "orders") == 9
+    with pytest.raises(StopRequestedError):
+        run_lane(mariadb_pair.engine, plan, 1, window.source, QUICK)
+    assert positions(mariadb_pair)[:2] == [9, 10]
+
+
+def test_blocks_that_do_not_fit_the_position_are_refused(mariadb_pair: Pair) -> None:
+    window, work = counters(mariadb_pair)
+    window.add(0, work("0a"), work("0b"))
+    plan = window.plan
+    start_window(mariadb_pair.engine, plan)
+    mariadb_pair.target.query("UPDATE binlane.positions SET seqno = 1 WHERE lane = 0")
+    with pytest.raises(PlanError, match=r"a block of seqnos 1\.\.2 does not fit between the position 1"):
+        run_lane(mariadb_pair.engine, plan, 0, window.source, QUICK)
+
+
+def test_positions_that_were_changed_by_hand_stop_the_lane(mariadb_pair: Pair) -> None:
+    window, work = counters(mariadb_pair)
+    window.add(0, work("0a"))
+    window.add(0, work("0b"))
+    plan = window.plan
+    start_window(mariadb_pair.engine, plan)
+
+    def meddle(done: Progress) -> None:
+        mariadb_pair.target.query("UPDATE binlane.positions SET seqno = 0 WHERE lane = 0")
+
+    with pytest.raises(PositionError, match="changed by hand"):
+        run_lane(mariadb_pair.engine, plan, 0, window.source, QUICK, meddle)
+
+
+def run_until(pair: Pair, window: Window, lane: int, seqno: int) -> None:
+    """Run a lane up to a seqno, by a progress callback that ends it."""
+
+    class _EnoughError(Exception):
+        pass
+
+    def end(done: Progress) -> None:
+        if done.seqno >= seqno:
+            raise _EnoughError
+
+    with pytest.raises(_EnoughError):
+        run_lane(pair.engine, window.plan, lane, window.source, QUICK, end)
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.05)

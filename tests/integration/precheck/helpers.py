@@ -1,0 +1,37 @@
+"""What the tests of the precheck do with a server."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import sqlalchemy
+
+from binlane.plan.schema import Schema
+from binlane.state.catalog import read_schema
+from lab.servers import PrivateServer
+
+
+@contextlib.contextmanager
+def connected(server: PrivateServer, user: str | None = None) -> Iterator[sqlalchemy.Connection]:
+    """A connection of the all-powerful user, or of another with the same password."""
+    url = sqlalchemy.make_url(server.url())
+    engine = sqlalchemy.create_engine(url if user is None else url.set(username=user))
+    try:
+        with engine.connect() as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
+def schema_of(server: PrivateServer) -> Schema:
+    """Everything on the server, as its all-powerful user sees it."""
+    with connected(server) as connection:
+        return read_schema(connection)
+
+
+def run(server: PrivateServer, *statements: str) -> None:
+    """Run statements one after another."""
+    with contextlib.closing(server.connect(autocommit=True)) as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)

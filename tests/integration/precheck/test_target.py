@@ -1,0 +1,242 @@
+"""Privileges and settings of a real target: each thing that is missing is named."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy
+
+from binlane.apply.precheck import Needs, check_tables, check_target, raise_if_fatal
+from binlane.apply.privileges import DDL, STATE, STATEMENTS, VISIBILITY, global_needs
+from binlane.errors import PrecheckError
+from binlane.model import Flavor, TableKey
+from binlane.plan.schema_compare import Severity
+from binlane.state.accounts import read_accounts
+from binlane.state.catalog import version_number
+from lab.servers import PrivateServer, private_server
+from tests.integration.precheck.helpers import connected, run, schema_of
+
+USER = "binlane_lane"
+SHOP = frozenset({"shop"})
+
+
+def fatal(server: PrivateServer, needs: Needs, user: str | None = None) -> dict[str, str]:
+    with connected(server, user) as connection:
+        findings = check_target(connection, needs=needs)
+    return {one.where.removeprefix("target: "): str(one) for one in findings if one.severity is Severity.FATAL}
+
+
+@contextlib.contextmanager
+def account(server: PrivateServer, *grants: str) -> Iterator[None]:
+    run(server, f"CREATE USER {USER} IDENTIFIED BY '{server.password}'", *(f"GRANT {one} TO {USER}" for one in grants))
+    try:
+        yield
+    finally:
+        run(server, f"DROP USER {USER}")
+
+
+@contextlib.contextmanager
+def setting(server: PrivateServer, name: str, value: str) -> Iterator[None]:
+    before = server.query(f"SELECT @@GLOBAL.{name}")[0][0]
+    run(server, f"SET GLOBAL {name} = {value}")
+    try:
+        yield
+    finally:
+        run(server, f"SET GLOBAL {name} = {before if str(before).isdigit() else repr(before)}")
+
+
+def server_needs(server: PrivateServer) -> list[str]:
+    number = version_number(server.query("SELECT VERSION()")[0][0])
+    return [need.name for need in global_needs(server.flavor, number)]
+
+
+def test_the_all_powerful_user_of_a_fresh_server_finds_nothing_fatal(server: PrivateServer) -> None:
+    everything = Needs(SHOP, statements=True, ddl=True, accounts=True, time_zones=frozenset({"SYSTEM", "+02:00"}))
+
+    assert fatal(server, everything) == {}
+
+
+def test_an_account_without_privileges_gets_each_missing_one_by_name(server: PrivateServer) -> None:
+    names = {*server_needs(server), *STATE, *VISIBILITY, *STATEMENTS, *DDL, "CREATE USER", "GRANT OPTION"}
+    with account(server):
+        found = fatal(server, Needs(SHOP, statements=True, ddl=True, accounts=True), USER)
+
+    assert set(found) == {f"privilege {name}" for name in names}
+    assert all("GRANT " in text for text in found.values())
+
+
+def test_the_named_privileges_are_enough(server: PrivateServer) -> None:
+    grants = [
+        *(f"{name} ON *.*" for name in server_needs(server)),
+        f"{', '.join(STATE)} ON binlane.*",
+        f"{', '.join((*VISIBILITY, *DDL))} ON `sh%`.*",
+    ]
+    with account(server, *grants):
+        assert fatal(server, Needs(SHOP, statements=True, ddl=True), USER) == {}
+
+
+def test_each_privilege_is_needed_by_itself(server: PrivateServer) -> None:
+    every = server_needs(server)
+    for left_out in every if len(every) > 1 else []:
+        others = [f"{name} ON *.*" for name in every if name != left_out]
+        with account(server, *others, f"{', '.join(STATE)} ON binlane.*"):
+            assert list(fatal(server, Needs(), USER)) == [f"privilege {left_out}"]
+
+
+def test_the_state_schema_has_needs_of_its_own(server: PrivateServer) -> None:
+    with account(server, *(f"{name} ON *.*" for name in server_needs(server))):
+        found = fatal(server, Needs(), USER)
+
+    assert set(found) == {f"privilege {name}" for name in STATE}
+    assert all("`binlane`.*" in text for text in found.values())
+
+
+def test_many_databases_share_one_line_a_privilege(server: PrivateServer) -> None:
+    many = frozenset(f"d{number:03}" for number in range(300))
+    with account(server):
+        found = fatal(server, Needs(many), USER)
+
+    assert "`d000`.*, `d001`.*, `d002`.* and 297 more databases" in found["privilege TRIGGER"]
+
+
+def test_a_biggest_item_that_cannot_be_sent_is_fatal(server: PrivateServer) -> None:
+    packet = int(server.query("SELECT @@GLOBAL.max_allowed_packet")[0][0])
+
+    assert fatal(server, Needs(biggest_item=packet * 3 // 4 - 1024)) == {}
+    assert list(fatal(server, Needs(biggest_item=packet * 3 // 4))) == ["max_allowed_packet"]
+    assert "no server takes" in fatal(server, Needs(biggest_item=1 << 30))["max_allowed_packet"]
+
+
+def test_named_time_zones_need_the_time_zone_tables(server: PrivateServer) -> None:
+    known, unknown = Needs(time_zones=frozenset({"+05:30"})), Needs(time_zones=frozenset({"Europe/Paris"}))
+
+    assert fatal(server, known) == {}
+    assert list(fatal(server, unknown)) == ["time zone Europe/Paris"]
+
+
+def test_enabled_events_in_replicated_databases_are_fatal(server: PrivateServer) -> None:
+    run(server, "CREATE DATABASE shop", "CREATE EVENT shop.nightly ON SCHEDULE EVERY 1 DAY DO SELECT 1")
+    with setting(server, "event_scheduler", "'ON'"):
+        assert list(fatal(server, Needs(SHOP))) == ["event shop.nightly"]
+        assert fatal(server, Needs(SHOP, allow_events=True)) == {}
+        assert fatal(server, Needs(frozenset({"crm"}))) == {}
+    with setting(server, "event_scheduler", "'OFF'"):
+        assert fatal(server, Needs(SHOP)) == {}
+
+
+def test_read_only_is_fatal_for_an_account_that_it_holds(server: PrivateServer) -> None:
+    grants = [f"{name} ON *.*" for name in server_needs(server)]
+    with account(server, *grants, f"{', '.join(STATE)} ON binlane.*"), setting(server, "read_only", "1"):
+        assert list(fatal(server, Needs(), USER)) == ["read_only"]
+        assert fatal(server, Needs()) == {}
+
+
+def test_too_few_connections_are_fatal(server: PrivateServer) -> None:
+    assert list(fatal(server, Needs(connections=1_000_000))) == ["max_connections"]
+
+
+def test_statement_format_on_the_target_is_fatal_on_mysql_only(server: PrivateServer) -> None:
+    with setting(server, "binlog_format", "'STATEMENT'"):
+        assert list(fatal(server, Needs())) == (["binlog_format"] if server.flavor is Flavor.MYSQL else [])
+
+
+def test_super_read_only_holds_everybody(mysql_target: PrivateServer) -> None:
+    with setting(mysql_target, "super_read_only", "1"):
+        found = fatal(mysql_target, Needs())
+    run(mysql_target, "SET GLOBAL read_only = 0")
+
+    assert list(found) == ["super_read_only"]
+
+
+@contextlib.contextmanager
+def answering(server: PrivateServer, asked: str, instead: str) -> Iterator[sqlalchemy.Connection]:
+    """A connection on which one question gets another question's answer."""
+    with connected(server) as connection:
+
+        @sqlalchemy.event.listens_for(connection, "before_cursor_execute", retval=True)
+        def rewrite(_c: Any, _k: Any, statement: str, parameters: Any, _x: Any, _m: Any) -> tuple[str, Any]:
+            return statement.replace(asked, instead), parameters
+
+        yield connection
+
+
+@pytest.mark.parametrize(
+    ("asked", "instead", "where"),
+    [
+        ("0 + CONNECTION_ID()", "UUID_SHORT()", "target: CONNECTION_ID()"),
+        ("VERSION()", "'10.2.44-MariaDB'", "target: version"),
+        ("VERSION()", "'5.6.51-log'", "target: version"),
+    ],
+)
+def test_a_server_that_cannot_be_a_target_is_refused(
+    mariadb_target: PrivateServer, asked: str, instead: str, where: str
+) -> None:
+    with answering(mariadb_target, asked, instead) as connection:
+        findings = check_target(connection, needs=Needs())
+
+    assert [one.where for one in findings if one.severity is Severity.FATAL] == [where]
+
+
+def test_a_server_without_log_and_with_fixed_clock_is_named_where_it_matters(tmp_path: Path) -> None:
+    with private_server(tmp_path / "data", options=["--secure-timestamp=YES"], log_bin=False) as server:
+        assert fatal(server, Needs()) == {}
+        assert list(fatal(server, Needs(statements=True))) == ["secure_timestamp"]
+        with connected(server) as connection:
+            infos = [one.where for one in check_target(connection, needs=Needs(ddl=True))]
+
+    assert {"target: log_bin", "target: innodb_strict_mode"} <= set(infos)
+
+
+def test_settings_that_only_deserve_a_word_are_no_reason_to_stop(server: PrivateServer) -> None:
+    with setting(server, "slave_type_conversions", "'ALL_LOSSY'"), connected(server) as connection:
+        findings = check_target(connection, needs=Needs())
+
+    assert [one.severity for one in findings if one.where.endswith("_type_conversions")] == [Severity.INFO]
+
+
+def test_all_fatal_findings_come_at_once_one_a_line(server: PrivateServer) -> None:
+    run(server, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY) ENGINE=MyISAM")
+    schema = schema_of(server)
+    with connected(server) as connection:
+        findings = (
+            *check_target(connection, needs=Needs(biggest_item=1 << 30, connections=1_000_000)),
+            *check_tables(schema, schema, [TableKey("shop", "t"), TableKey("shop", "absent")]),
+        )
+
+    with pytest.raises(PrecheckError) as error:
+        raise_if_fatal(findings)
+
+    lines = str(error.value).splitlines()
+    assert lines[0] == "4 things stand in the way; nothing was written:"
+    assert [line.split(": expected")[0] for line in lines[1:]] == [
+        "target: max_allowed_packet",
+        "target: max_connections",
+        "shop.absent: table",
+        "shop.t: engine",
+    ]
+
+
+def test_nothing_is_raised_where_nothing_is_fatal(server: PrivateServer) -> None:
+    with connected(server) as connection:
+        raise_if_fatal(check_target(connection, needs=Needs()))
+
+
+def test_accounts_made_alike_look_alike_and_any_change_shows(server: PrivateServer) -> None:
+    def look() -> str | None:
+        with connected(server) as connection:
+            return read_accounts(connection).get(f"{USER}@%")
+
+    assert look() is None
+    with account(server):
+        before = look()
+        run(server, f"GRANT INSERT ON shop.* TO {USER}")
+        granted = look()
+        run(server, f"REVOKE INSERT ON shop.* FROM {USER}")
+        revoked = look()
+
+    assert before is not None
+    assert before == revoked != granted

@@ -1,0 +1,40 @@
+"""Servers of both families; tests of MySQL are skipped where BINLANE_MYSQLD names none."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from binlane.model import Flavor
+from lab.servers import PrivateServer, private_server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+WITHOUT_MYSQL = os.environ.get("BINLANE_MYSQLD") is None
+FLAVORS = [
+    pytest.param(Flavor.MARIADB, id="mariadb"),
+    pytest.param(
+        Flavor.MYSQL,
+        id="mysql",
+        marks=pytest.mark.skipif(WITHOUT_MYSQL, reason="BINLANE_MYSQLD is not set: no MySQL server to test with"),
+    ),
+]
+
+
+@pytest.fixture(scope="session", params=FLAVORS)
+def server(request: pytest.FixtureRequest) -> PrivateServer:
+    """A server with a binlog that tests only add to."""
+    name = "mariadb_source" if request.param is Flavor.MARIADB else "mysql_source"
+    found: PrivateServer = request.getfixturevalue(name)
+    return found
+
+
+@pytest.fixture(params=FLAVORS)
+def own_server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[PrivateServer]:
+    """A server of the test's own, to be broken."""
+    with private_server(tmp_path / "server", request.param, name="own", durable=False) as started:
+        yield started

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+
+from binlane.apply.privileges import global_needs, parse_grants, read_only_exemptions
+from binlane.model import Flavor
+
+
+@pytest.mark.parametrize(
+    ("lines", "missing"),
+    [
+        ([], ("SELECT", "DROP")),
+        (["GRANT SELECT, DROP ON *.* TO `u`@`%`"], ()),
+        (["GRANT ALL PRIVILEGES ON *.* TO `u`@`%` WITH GRANT OPTION"], ()),
+        (["GRANT ALL PRIVILEGES ON `shop`.* TO `u`@`%`"], ()),
+        (["GRANT SELECT ON `shop`.* TO `u`@`%`", "GRANT DROP ON `crm`.* TO `u`@`%`"], ("DROP",)),
+        (["GRANT SELECT, DROP ON `shop`.`orders` TO `u`@`%`"], ("SELECT", "DROP")),
+        (["GRANT SELECT (`a`, `b`), DROP ON `shop`.* TO `u`@`%`"], ("SELECT",)),
+        (["GRANT SELECT, DROP ON `sh%`.* TO `u`@`%`"], ()),
+        (["GRANT SELECT, DROP ON `sh__`.* TO `u`@`%`"], ()),
+        (["GRANT SELECT, DROP ON `sh\\_\\_`.* TO `u`@`%`"], ("SELECT", "DROP")),
+        (["GRANT SELECT, DROP ON *.* TO `u`@`%`", "REVOKE DROP ON `shop`.* FROM `u`@`%`"], ("DROP",)),
+        (["GRANT SELECT, DROP ON *.* TO `u`@`%` IDENTIFIED BY PASSWORD '*15CFAE' REQUIRE SSL"], ()),
+        (["GRANT `everything`@`%` TO `u`@`%`", "GRANT PROXY ON ``@`` TO `u`@`%`"], ("SELECT", "DROP")),
+        (["GRANT EXECUTE ON PROCEDURE `shop`.`p` TO `u`@`%`"], ("SELECT", "DROP")),
+    ],
+)
+def test_what_grants_leave_out_on_a_database(lines: list[str], missing: tuple[str, ...]) -> None:
+    assert parse_grants(lines).missing(("SELECT", "DROP"), "shop") == missing
+
+
+def test_a_grant_on_a_database_is_none_everywhere() -> None:
+    assert parse_grants(["GRANT SELECT ON `shop`.* TO `u`@`%`"]).missing(("SELECT",)) == ("SELECT",)
+
+
+def test_all_privileges_do_not_include_passing_them_on() -> None:
+    plain, with_option = (f"GRANT ALL PRIVILEGES ON *.* TO `u`@`%`{end}" for end in ("", " WITH GRANT OPTION"))
+
+    assert parse_grants([plain]).missing(("GRANT OPTION",)) == ("GRANT OPTION",)
+    assert parse_grants([with_option]).missing(("GRANT OPTION",)) == ()
+
+
+@pytest.mark.parametrize(
+    ("flavor", "version", "names", "super_is_enough"),
+    [
+        (Flavor.MARIADB, (10, 4, 0), ["SUPER"], True),
+        (Flavor.MARIADB, (10, 11, 6), ["BINLOG REPLAY", "BINLOG ADMIN"], True),
+        (Flavor.MARIADB, (11, 4, 2), ["BINLOG REPLAY", "BINLOG ADMIN"], False),
+        (Flavor.MYSQL, (5, 7, 44), ["SUPER"], True),
+        (Flavor.MYSQL, (8, 0, 11), ["BINLOG_ADMIN", "SYSTEM_VARIABLES_ADMIN"], True),
+        (Flavor.MYSQL, (9, 7, 4), ["BINLOG_ADMIN", "SESSION_VARIABLES_ADMIN", "REPLICATION_APPLIER"], True),
+    ],
+)
+def test_privileges_have_the_names_of_their_version(
+    flavor: Flavor, version: tuple[int, int, int], names: list[str], super_is_enough: bool
+) -> None:
+    needs = global_needs(flavor, version)
+
+    assert [need.name for need in needs] == names
+    assert all("SUPER" in (need.name, *need.substitutes) for need in needs) == super_is_enough
+
+
+def test_read_only_is_passed_by_the_privilege_of_the_version() -> None:
+    assert read_only_exemptions(Flavor.MARIADB, (10, 4, 0)) == ("SUPER",)
+    assert read_only_exemptions(Flavor.MARIADB, (10, 11, 6)) == ("READ_ONLY ADMIN",)
+    assert read_only_exemptions(Flavor.MYSQL, (8, 4, 0)) == ("CONNECTION_ADMIN", "SUPER")

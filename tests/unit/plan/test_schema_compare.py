@@ -1,0 +1,273 @@
+"""Every mismatch that a server accepts in silence must stop the window."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from binlane.model import Flavor, TableKey
+from binlane.plan.schema import Column, ForeignKey, Generated, Key, KeyColumn, Schema, Table, Trigger
+from binlane.plan.schema_compare import (
+    Difference,
+    Rules,
+    Severity,
+    compare,
+    compare_schemas,
+    not_reduced,
+    rules_for,
+)
+
+KEY = TableKey("shop", "t")
+PRIMARY = Key("PRIMARY", unique=True, primary=True, columns=(KeyColumn("id"),))
+ID = Column("id", 1, "int", nullable=False)
+A, B = Column("a", 2, "int"), Column("b", 3, "int")
+TEXT = Column("c", 2, "varchar", length=10, octets=40, charset="utf8mb4", collation="utf8mb4_general_ci")
+ENUM = Column("e", 2, "enum", members=("x", "y"), charset="latin1", collation="latin1_swedish_ci")
+PARENT = ForeignKey("f", ("a",), TableKey("shop", "p"), ("id",), "RESTRICT", "RESTRICT")
+CASCADE = dataclasses.replace(PARENT, on_delete="CASCADE")
+PARTIAL = Rules(complete_images=False)
+
+
+def table(*columns: Column, **changes: Any) -> Table:
+    return dataclasses.replace(Table(KEY, "InnoDB", (ID, *columns), (PRIMARY,)), **changes)
+
+
+def change(column: Column, **changes: Any) -> Column:
+    return dataclasses.replace(column, **changes)
+
+
+def unique(*names: str) -> Key:
+    return Key("u", unique=True, primary=False, columns=tuple(KeyColumn(name) for name in names))
+
+
+FATAL = [
+    pytest.param(table(A, B), table(change(B, ordinal=2), change(A, ordinal=3)), "name of column 2", id="swapped"),
+    pytest.param(table(A, B), table(A), "columns", id="fewer-columns"),
+    pytest.param(table(A), table(A, change(B, nullable=False)), "columns", id="extra-not-null-column"),
+    pytest.param(table(ENUM), table(change(ENUM, members=("y", "x"))), "members", id="enum-order"),
+    pytest.param(table(ENUM), table(change(ENUM, members=("x", "y", "z"))), "members", id="enum-more-members"),
+    pytest.param(
+        table(change(ENUM, data_type="set")),
+        table(change(ENUM, data_type="set", members=("y", "x"))),
+        "members",
+        id="set",
+    ),
+    pytest.param(table(change(A, unsigned=True)), table(A), "sign", id="unsigned-into-signed"),
+    pytest.param(table(A), table(change(A, unsigned=True)), "sign", id="signed-into-unsigned"),
+    pytest.param(
+        table(change(TEXT, charset="latin1", collation="latin1_swedish_ci")),
+        table(change(TEXT, charset="cp1251", collation="cp1251_general_ci")),
+        "character set",
+        id="latin1-into-cp1251",
+    ),
+    pytest.param(table(TEXT), table(change(TEXT, charset=None, collation=None)), "character set", id="text-into-bytes"),
+    pytest.param(table(TEXT), table(change(TEXT, collation="utf8mb4_bin")), "collation", id="collation"),
+    pytest.param(table(TEXT), table(change(TEXT, length=20)), "type", id="length"),
+    pytest.param(table(A), table(change(A, data_type="bigint")), "type", id="type"),
+    pytest.param(
+        table(change(A, data_type="decimal", precision=10, scale=2)),
+        table(change(A, data_type="decimal", precision=10, scale=3)),
+        "type",
+        id="scale",
+    ),
+    pytest.param(
+        table(change(A, data_type="datetime", fsp=0)), table(change(A, data_type="datetime", fsp=6)), "type", id="fsp"
+    ),
+    pytest.param(
+        table(change(A, data_type="json")),
+        table(change(A, data_type="json", charset="utf8mb4", collation="utf8mb4_bin")),
+        "type",
+        id="json-of-the-other-family",
+    ),
+    pytest.param(table(TEXT), table(change(TEXT, compressed=True)), "type", id="compressed"),
+    pytest.param(table(A), table(change(A, nullable=False)), "nullability", id="null-into-not-null"),
+    pytest.param(table(change(A, nullable=False)), table(A), "nullability", id="not-null-into-null"),
+    pytest.param(
+        table(A), table(change(A, generated=Generated.VIRTUAL, expression="`id`")), "generated", id="computed-there"
+    ),
+    pytest.param(
+        table(change(A, generated=Generated.STORED, expression="`id`")), table(A), "generated", id="computed-here"
+    ),
+    pytest.param(
+        table(change(A, generated=Generated.STORED, expression="`id` + 1")),
+        table(change(A, generated=Generated.STORED, expression="`id` + 2")),
+        "generated expression",
+        id="another-expression",
+    ),
+    pytest.param(table(A), table(A, engine="MyISAM"), "engine", id="not-transactional"),
+    pytest.param(table(A), table(A, engine="BLACKHOLE"), "engine", id="blackhole"),
+    pytest.param(table(A), table(A, system_versioned=True), "versioning", id="versioned-there"),
+    pytest.param(table(A, foreign_keys=(CASCADE,)), table(A), "foreign key", id="cascade-missing"),
+    pytest.param(table(A), table(A, foreign_keys=(CASCADE,)), "foreign key", id="cascade-there-only"),
+]
+
+
+def fatal(differences: tuple[Difference, ...]) -> list[str]:
+    return [one.what for one in differences if one.severity is Severity.FATAL]
+
+
+@pytest.mark.parametrize(("source", "target", "what"), FATAL)
+def test_what_a_server_takes_in_silence_stops_the_window(source: Table, target: Table, what: str) -> None:
+    assert what in fatal(compare(source, target))
+
+
+@pytest.mark.parametrize(("source", "target", "what"), FATAL)
+def test_a_table_is_no_different_from_itself(source: Table, target: Table, what: str) -> None:
+    assert compare(source, source) == ()
+    assert compare(target, target, Rules(allow_non_transactional=True)) == ()
+
+
+def test_a_difference_says_where_what_was_expected_what_was_found_and_what_to_do() -> None:
+    (one,) = compare(table(ENUM), table(change(ENUM, members=("y", "x"))))
+
+    assert str(one) == (
+        "shop.t.e: members: expected 'x', 'y', found 'y', 'x'; "
+        "rows hold the members' numbers: give the target the same members in the same order"
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        pytest.param(table(A), table(A, keys=(PRIMARY, unique("a"))), id="one-more"),
+        pytest.param(table(A, keys=(PRIMARY, unique("a"))), table(A), id="one-less"),
+        pytest.param(table(A), table(A, keys=()), id="no-primary-key"),
+        pytest.param(table(A, keys=(unique("id"),)), table(A), id="unique-for-primary"),
+        pytest.param(
+            table(TEXT, keys=(PRIMARY, Key("u", True, False, (KeyColumn("c", 5),)))),
+            table(TEXT, keys=(PRIMARY, Key("u", True, False, (KeyColumn("c", 6),)))),
+            id="another-prefix",
+        ),
+        pytest.param(table(A, foreign_keys=(PARENT,)), table(A), id="foreign-key"),
+    ],
+)
+def test_another_key_set_is_applied_but_not_reduced(source: Table, target: Table) -> None:
+    differences = compare(source, target)
+
+    assert fatal(differences) == []
+    assert not_reduced(differences) == {KEY}
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        pytest.param(table(change(A, default="'1'")), table(change(A, default="'2'")), id="default"),
+        pytest.param(table(change(A, on_update=True)), table(A), id="on-update"),
+        pytest.param(table(change(A, auto_increment=True)), table(A), id="auto-increment"),
+        pytest.param(table(change(A, invisible=True)), table(A), id="invisible"),
+        pytest.param(table(A), table(A, triggers=(Trigger("t", "BEFORE", "INSERT"),)), id="trigger"),
+    ],
+)
+def test_what_the_target_fills_in_is_fatal_only_where_it_fills_in(source: Table, target: Table) -> None:
+    assert {one.severity for one in compare(source, target)} == {Severity.INFO}
+    assert len(fatal(compare(source, target, PARTIAL))) == 1
+
+
+def test_partial_images_need_the_sources_primary_key() -> None:
+    other = table(A, keys=(Key("PRIMARY", True, True, (KeyColumn("a"),)),))
+
+    assert fatal(compare(table(A), other)) == []
+    assert fatal(compare(table(A), other, PARTIAL)) == ["unique keys"]
+
+
+def test_row_events_that_fire_triggers_stop_the_window() -> None:
+    both = table(A, triggers=(Trigger("t", "BEFORE", "INSERT"),))
+
+    assert fatal(compare(both, both)) == []
+    assert fatal(compare(both, both, Rules(row_triggers_fire=True))) == ["triggers"]
+
+
+def test_another_character_set_is_named_once_and_not_as_a_collation_too() -> None:
+    other = change(TEXT, charset="latin1", collation="latin1_swedish_ci")
+
+    assert [one.what for one in compare(table(TEXT), table(other))] == ["character set"]
+
+
+def test_a_channel_may_allow_tables_that_do_not_roll_back() -> None:
+    assert compare(table(A, engine="MyISAM"), table(A, engine="MyISAM"), Rules(allow_non_transactional=True)) == ()
+
+
+OTHER = change(TEXT, collation="utf8mb4_0900_ai_ci")
+LACKING = Rules(same_flavor=False, target_collations=frozenset({"utf8mb4_general_ci", "utf8mb4_uca1400_nopad_ai_ci"}))
+
+
+def test_a_collation_that_the_target_lacks_is_named_with_the_nearest_one() -> None:
+    (plain,) = compare(table(OTHER), table(TEXT), LACKING)
+    (in_key,) = compare(table(OTHER, keys=(PRIMARY, unique("c"))), table(TEXT, keys=(PRIMARY, unique("c"))), LACKING)
+
+    assert plain.severity is Severity.INFO
+    assert "utf8mb4_uca1400_nopad_ai_ci comes closest" in plain.hint
+    assert in_key.severity is Severity.NOT_REDUCED
+
+
+def test_a_collation_that_the_target_has_must_be_used() -> None:
+    knowing = dataclasses.replace(LACKING, target_collations=frozenset({"utf8mb4_0900_ai_ci", "utf8mb4_general_ci"}))
+
+    assert fatal(compare(table(OTHER), table(TEXT), knowing)) == ["collation"]
+
+
+def test_one_collation_under_two_names_is_one_collation() -> None:
+    mysql, mariadb = (table(change(TEXT, collation=name)) for name in ("utf8mb4_0900_bin", "utf8mb4_nopad_bin"))
+    rules = Rules(target_collations=frozenset({"utf8mb4_nopad_bin", "utf8mb4_general_ci"}))
+
+    assert compare(mysql, mariadb) == compare(mariadb, mysql) == ()
+    assert fatal(compare(mysql, table(TEXT), rules)) == ["collation"]
+
+
+def test_an_expression_that_only_prints_otherwise_is_no_difference() -> None:
+    ours = table(change(A, generated=Generated.STORED, expression="(`id` + 1)"))
+    theirs = table(change(A, generated=Generated.STORED, expression="`id` + 1"))
+    another = table(change(A, generated=Generated.STORED, expression="`id` + 2"))
+
+    assert compare(ours, theirs) == ()
+    assert {one.severity for one in compare(ours, another, Rules(same_flavor=False))} == {Severity.INFO}
+
+
+def schema(*tables: Table, **changes: Any) -> Schema:
+    base = Schema(Flavor.MARIADB, "10.11.6", databases=frozenset({"shop"}), tables={one.key: one for one in tables})
+    return dataclasses.replace(base, **changes)
+
+
+def test_a_missing_table_is_fatal_unless_the_window_creates_it() -> None:
+    source, target = schema(table(A)), schema()
+    rules = rules_for(source, target)
+
+    assert fatal(compare_schemas(source, target, [KEY], rules)) == ["table"]
+    assert compare_schemas(source, target, [KEY], rules, created=[KEY]) == ()
+    assert compare_schemas(source, target, [], rules) == ()
+
+
+def test_a_missing_database_is_said_to_be_one() -> None:
+    (one,) = compare_schemas(None, schema(databases=frozenset()), [KEY], Rules())
+
+    assert "no such database" in one.found
+
+
+def test_an_altered_table_is_not_held_against_the_sources_present_definition() -> None:
+    source, target = schema(table(A, B)), schema(table(A, engine="MyISAM"))
+    rules = rules_for(source, target)
+
+    assert fatal(compare_schemas(source, target, [KEY], rules)) == ["columns", "engine"]
+    assert fatal(compare_schemas(source, target, [KEY], rules, altered=[KEY])) == ["engine"]
+    assert fatal(compare_schemas(None, target, [KEY], rules)) == ["engine"]
+
+
+def test_two_names_that_the_target_cannot_tell_apart_are_fatal() -> None:
+    upper = TableKey("shop", "T")
+    source = schema(table(A), table(A, key=upper))
+    target = schema(table(A), settings={"lower_case_table_names": "1"})
+
+    assert fatal(compare_schemas(source, target, [KEY, upper], rules_for(source, target))) == ["name"]
+    assert compare_schemas(source, target, [upper], rules_for(source, target)) == ()
+
+
+def test_rules_come_from_the_servers_own_settings() -> None:
+    target = schema(settings={"slave_run_triggers_for_rbr": "YES"}, collations=frozenset({"latin1_bin"}))
+    rules = rules_for(schema(flavor=Flavor.MYSQL), target)
+
+    assert rules.row_triggers_fire
+    assert not rules.same_flavor
+    assert rules.target_collations == {"latin1_bin"}
+    assert not rules_for(schema(), schema()).row_triggers_fire

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from binlane.binlog.table_map import OptionalMetadata, TableMap
+from binlane.model import Flavor, TableKey
+from binlane.plan.schema import Column, Key, KeyColumn, Table
+from binlane.plan.schema_compare import Severity
+from binlane.plan.schema_wire import compare_table_map
+
+PRIMARY = Key("PRIMARY", unique=True, primary=True, columns=(KeyColumn("id"),))
+UTF8MB4 = 45
+LATIN1 = 8
+CP1251 = 51
+
+
+def table(*columns: Column, **changes: Any) -> Table:
+    numbered = tuple(dataclasses.replace(column, ordinal=at) for at, column in enumerate(columns, 1))
+    return dataclasses.replace(Table(TableKey("shop", "t"), "InnoDB", numbered, (PRIMARY,)), **changes)
+
+
+def column(data_type: str, **changes: Any) -> Column:
+    return dataclasses.replace(Column("c", 1, data_type), **changes)
+
+
+def logged(*types: tuple[int, int], nullable: int = 0xFF, **optional: Any) -> TableMap:
+    codes, metadata = bytes(code for code, _ in types), tuple(meta for _, meta in types)
+    raw = bytes([nullable] * ((len(types) + 7) // 8))
+    return TableMap(1, 0, "shop", "t", b"shop", b"t", codes, metadata, raw, OptionalMetadata(**optional))
+
+
+def differences(one: TableMap, target: Table) -> list[str]:
+    found = compare_table_map(one, Flavor.MYSQL, target)
+    assert {difference.severity for difference in found} <= {Severity.FATAL}
+    return [difference.what for difference in found]
+
+
+SAME = [
+    pytest.param((1, 0), column("tinyint"), id="tinyint"),
+    pytest.param((3, 0), column("int"), id="int"),
+    pytest.param((4, 4), column("float", precision=7, scale=3), id="float"),
+    pytest.param((10, 0), column("date"), id="date"),
+    pytest.param((13, 0), column("year"), id="year"),
+    pytest.param((15, 300), column("varchar", length=100, octets=300), id="varchar"),
+    pytest.param((16, 0x0101), column("bit", precision=9), id="bit"),
+    pytest.param((17, 6), column("timestamp", fsp=6), id="timestamp"),
+    pytest.param((18, 0), column("datetime", fsp=0), id="datetime"),
+    pytest.param((19, 3), column("time", fsp=3), id="time"),
+    pytest.param((7, 0), column("timestamp (old format)", fsp=0), id="old-timestamp"),
+    pytest.param((140, 2), column("text", compressed=True), id="compressed-text"),
+    pytest.param((141, 801), column("varchar", octets=800, compressed=True), id="compressed-varchar"),
+    pytest.param((242, 4), column("vector", length=3), id="vector"),
+    pytest.param((245, 4), column("json"), id="mysql-json"),
+    pytest.param((252, 4), column("json", charset="utf8mb4"), id="mariadb-json"),
+    pytest.param((246, 20 << 8 | 6), column("decimal", precision=20, scale=6), id="decimal"),
+    pytest.param((252, 3), column("mediumtext"), id="mediumtext"),
+    pytest.param((254, 0xF701), column("enum", members=("a", "b")), id="enum"),
+    pytest.param((254, 0xF702), column("enum", members=tuple(map(str, range(256)))), id="long-enum"),
+    pytest.param((254, 0xF808), column("set", members=tuple(map(str, range(40)))), id="long-set"),
+    pytest.param((254, 0xFE28), column("char", octets=40), id="char"),
+    pytest.param((254, 0xCEFC), column("char", octets=1020), id="long-char"),
+    pytest.param((254, 0xFE10), column("uuid"), id="uuid"),
+    pytest.param((255, 4), column("multipoint"), id="geometry"),
+]
+
+
+@pytest.mark.parametrize(("one", "target"), SAME)
+def test_a_logged_column_fits_the_column_that_logs_it(one: tuple[int, int], target: Column) -> None:
+    assert differences(logged(one), table(target)) == []
+
+
+def test_a_logged_column_fits_no_other_kind_of_column() -> None:
+    pairs: list[tuple[tuple[int, int], Column]] = [case.values for case in SAME]  # type: ignore[misc]
+    for at, (one, _) in enumerate(pairs):
+        for other_at, (_, other) in enumerate(pairs):
+            expected = [] if other_at == at else ["logged type"]
+            assert differences(logged(one), table(other)) == expected, (one, other)
+
+
+def test_another_number_of_columns_is_fatal() -> None:
+    assert differences(logged((3, 0), (3, 0)), table(column("int"))) == ["logged columns"]
+    assert differences(logged((3, 0)), table(column("int"), column("int"))) == ["logged columns"]
+
+
+@pytest.mark.parametrize(
+    ("one", "target", "what"),
+    [
+        pytest.param(logged((3, 0), nullable=0), column("int"), "logged nullability", id="not-null"),
+        pytest.param(logged((3, 0)), column("int", nullable=False), "logged nullability", id="null"),
+        pytest.param(logged((3, 0), unsigned=(True,)), column("int"), "logged sign", id="sign"),
+        pytest.param(logged((3, 0), column_names=("d",)), column("int"), "logged name", id="name"),
+        pytest.param(
+            logged((15, 10), collations=(LATIN1,)),
+            column("varchar", octets=10, charset="cp1251", collation="cp1251_general_ci"),
+            "logged character set",
+            id="charset",
+        ),
+        pytest.param(
+            logged((254, 0xF701), members=((b"y", b"x"),)),
+            column("enum", members=("x", "y"), charset="latin1"),
+            "logged members",
+            id="members",
+        ),
+        pytest.param(
+            logged((254, 0xF701), members=(("é".encode("cp1252"),),)),
+            column("enum", members=("й",), charset="latin1"),
+            "logged members",
+            id="members-in-their-character-set",
+        ),
+    ],
+)
+def test_optional_metadata_is_held_against_the_target(one: TableMap, target: Column, what: str) -> None:
+    assert differences(one, table(target)) == [what]
+
+
+@pytest.mark.parametrize(
+    ("one", "target"),
+    [
+        (logged((3, 0), unsigned=(True,), column_names=("C",)), column("int", unsigned=True)),
+        (logged((13, 0), unsigned=(True,)), column("year")),
+        (logged((15, 10), collations=(UTF8MB4,)), column("varchar", octets=10, charset="utf8mb4")),
+        (logged((15, 10), collations=(63,)), column("varbinary", octets=10)),
+        (logged((254, 0xF701), members=(("é".encode("cp1252"),),)), column("enum", members=("é",), charset="latin1")),
+    ],
+)
+def test_optional_metadata_that_agrees_is_no_difference(one: TableMap, target: Column) -> None:
+    assert differences(one, table(target)) == []
+
+
+def test_columns_that_mariadb_logs_and_hides_are_counted() -> None:
+    hashed = Key("u", unique=True, primary=False, columns=(KeyColumn("c"),), kind="HASH")
+    target = table(column("int"), system_versioned=True, keys=(PRIMARY, hashed))
+
+    assert differences(logged((3, 0), (17, 6), (17, 6), (8, 0)), target) == []
+    assert differences(logged((3, 0)), target) == ["logged columns"]
+    assert differences(logged((3, 0)), table(column("int"), keys=(hashed,), engine="MEMORY")) == []

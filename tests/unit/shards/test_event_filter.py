@@ -1,0 +1,223 @@
+"""The filter's rules, as a table of transactions, and what a window's own DDL makes known."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import pytest
+
+from binlane.errors import ConfigError
+from binlane.model import GLOBAL_SHARD, UNKNOWN_SHARD, Flavor, TableKey
+from binlane.shards.assigners import ASSIGNERS, assigner_class
+from binlane.shards.event_filter import EventMetadataFilter, LoggedStatement, SchemaFacts, TransactionShards
+from binlane.shards.statements import StatementFacts, analyze
+
+SCHEMA = SchemaFacts(
+    views=frozenset({TableKey("a", "v")}),
+    triggered_tables=frozenset({TableKey("a", "tr")}),
+    routine_databases=frozenset({"a"}),
+    foreign_key_groups={"child": "base", "base": "base"},
+)
+
+
+def facts(sql: str, flavor: Flavor = Flavor.MARIADB) -> StatementFacts:
+    return analyze(sql, database="a", flavor=flavor)
+
+
+def decide(flavor: Flavor, rows: Sequence[str], *statements: LoggedStatement) -> TransactionShards:
+    return EventMetadataFilter(flavor, SCHEMA).assign(rows, statements)
+
+
+def mariadb(*statements: str, rows: Sequence[str] = ()) -> TransactionShards:
+    return decide(Flavor.MARIADB, rows, *(LoggedStatement(facts(sql)) for sql in statements))
+
+
+def mysql(sql: str, listed: tuple[str, ...] | None, *, too_many: bool = False) -> TransactionShards:
+    return decide(Flavor.MYSQL, (), LoggedStatement(facts(sql, Flavor.MYSQL), listed, too_many))
+
+
+def one(shard: str) -> TransactionShards:
+    return TransactionShards(frozenset({shard}))
+
+
+def unknown(reason: str) -> TransactionShards:
+    return TransactionShards(frozenset({UNKNOWN_SHARD}), f"unknown: {reason}")
+
+
+GLOBAL = TransactionShards(frozenset({GLOBAL_SHARD}), "global")
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ((), TransactionShards(frozenset())),
+        (("a",), one("a")),
+        (("a", "b"), TransactionShards(frozenset({"a", "b"}), "cross-database")),
+        (("child",), one("base")),
+        (("child", "base"), one("base")),
+        (("child", "a"), TransactionShards(frozenset({"base", "a"}), "cross-database")),
+    ],
+)
+def test_row_events_belong_to_the_databases_of_their_tables(rows: Sequence[str], expected: TransactionShards) -> None:
+    assert mariadb(rows=rows) == decide(Flavor.MYSQL, rows) == expected
+
+
+MARIADB = [
+    ("INSERT INTO t VALUES (1)", one("a")),
+    ("INSERT INTO b.t SELECT * FROM b.u", one("b")),
+    ("INSERT INTO child.t SELECT * FROM base.u", one("base")),
+    ("INSERT INTO t SELECT * FROM b.u", unknown("a second database, and no list of databases")),
+    ("INSERT INTO v VALUES (1)", unknown("a view")),
+    ("INSERT INTO t SELECT * FROM v", unknown("a view")),
+    ("DELETE FROM tr", unknown("a table with triggers")),
+    ("INSERT INTO t VALUES (f(1))", unknown("a routine")),
+    ("CALL p()", unknown("a routine")),
+    ("INSERT INTO b.t VALUES (b.f(1))", one("b")),
+    ("DO SLEEP(1)", unknown("names no database")),
+    ("LOAD DATA INFILE 'x' INTO TABLE t", one("a")),
+    ("LOAD DATA INFILE 'x' INTO TABLE tr", unknown("a table with triggers")),
+    ("gibberish", unknown("a statement that logs are not known to hold")),
+    ("GRANT ALL ON a.* TO u", GLOBAL),
+    ("FLUSH TABLES", GLOBAL),
+    ("CREATE TABLE t (x INT)", one("a")),
+    ("TRUNCATE tr", one("a")),
+    ("ALTER TABLE tr ADD y INT", one("a")),
+    ("CREATE PROCEDURE p() INSERT INTO b.t VALUES (1)", one("a")),
+    ("RENAME TABLE a.t TO b.t", TransactionShards(frozenset({"a", "b"}), "ddl")),
+    ("CREATE TABLE a.t (x INT REFERENCES b.p (id))", TransactionShards(frozenset({"a", "b"}), "ddl")),
+    ("CREATE TABLE child.t (x INT REFERENCES base.p (id))", one("base")),
+    ("CREATE VIEW w AS SELECT * FROM b.t", TransactionShards(frozenset({"a", "b"}), "ddl")),
+    ("CREATE VIEW w AS SELECT * FROM v", unknown("a view")),
+    ("CREATE OR REPLACE VIEW v AS SELECT * FROM t", one("a")),
+    ("CREATE TABLE t AS SELECT * FROM v", unknown("a view")),
+    ("CREATE TABLE t AS SELECT f(1) AS x", unknown("a routine")),
+    ("CREATE TABLE t AS SELECT * FROM tr", one("a")),
+    ("SAVEPOINT s", TransactionShards(frozenset())),
+]
+
+
+@pytest.mark.parametrize(("sql", "expected"), MARIADB)
+def test_a_mariadb_statement_is_placed_by_its_text_or_not_at_all(sql: str, expected: TransactionShards) -> None:
+    assert mariadb(sql) == expected
+
+
+MYSQL = [
+    ("INSERT INTO t SELECT * FROM b.u", ("a", "b"), TransactionShards(frozenset({"a", "b"}), "cross-database")),
+    ("INSERT INTO v VALUES (1)", ("b",), TransactionShards(frozenset({"a", "b"}), "cross-database")),
+    ("DELETE FROM tr", ("a",), one("a")),
+    ("INSERT INTO t VALUES (f(1))", ("a",), one("a")),
+    ("gibberish", ("b",), one("b")),
+    ("gibberish", None, unknown("a statement that logs are not known to hold")),
+    ("gibberish", ("",), unknown("a statement that logs are not known to hold")),
+    ("DELETE FROM tr", None, unknown("a table with triggers")),
+    ("CREATE USER u", ("mysql",), GLOBAL),
+    ("TRUNCATE t", None, one("a")),
+    ("CREATE TABLE t LIKE b.u", None, TransactionShards(frozenset({"a", "b"}), "ddl")),
+    ("CREATE TABLE t (x INT REFERENCES b.p (id))", ("a",), TransactionShards(frozenset({"a", "b"}), "ddl")),
+    ("CREATE VIEW w AS SELECT * FROM b.t", ("a",), TransactionShards(frozenset({"a", "b"}), "ddl")),
+    ("CREATE VIEW w AS SELECT * FROM v", ("a",), unknown("a view")),
+    ("INSERT INTO child.t VALUES (1)", ("child",), one("base")),
+]
+
+
+@pytest.mark.parametrize(("sql", "listed", "expected"), MYSQL)
+def test_a_mysql_statement_is_placed_by_its_list_and_its_text(
+    sql: str, listed: tuple[str, ...] | None, expected: TransactionShards
+) -> None:
+    assert mysql(sql, listed) == expected
+
+
+def test_more_databases_than_the_list_can_hold_are_unknown() -> None:
+    assert mysql("INSERT INTO t VALUES (1)", None, too_many=True) == unknown("more than 16 databases")
+    assert mysql("FLUSH TABLES", None, too_many=True) == GLOBAL
+
+
+def test_a_list_of_databases_is_not_believed_of_mariadb() -> None:
+    statement = LoggedStatement(facts("INSERT INTO v VALUES (1)"), ("a",))
+    assert decide(Flavor.MARIADB, (), statement) == unknown("a view")
+
+
+def test_the_whole_transaction_counts_whatever_its_order() -> None:
+    statements = ["INSERT INTO t VALUES (1)", "INSERT INTO b.t VALUES (1)", "SAVEPOINT s"]
+    for order in itertools.permutations(statements):
+        assert mariadb(*order, rows=["c"]) == TransactionShards(frozenset({"a", "b", "c"}), "cross-database")
+        assert mariadb(*order, "gibberish").shards == {UNKNOWN_SHARD}
+        assert mariadb("gibberish", *order, "FLUSH TABLES") == GLOBAL
+
+
+def test_a_reason_is_that_of_the_first_statement_that_has_one() -> None:
+    assert mariadb("INSERT INTO v VALUES (1)", "DELETE FROM tr") == unknown("a view")
+
+
+def after(*statements: str, schema: SchemaFacts | None = None) -> EventMetadataFilter:
+    known = SchemaFacts() if schema is None else schema
+    for sql in statements:
+        known = known.after(facts(sql))
+    return EventMetadataFilter(Flavor.MARIADB, known)
+
+
+@pytest.mark.parametrize(
+    ("ddl", "sql", "expected"),
+    [
+        (["CREATE VIEW w AS SELECT 1"], "INSERT INTO w VALUES (1)", unknown("a view")),
+        (["CREATE VIEW w AS SELECT 1", "DROP VIEW w"], "INSERT INTO w VALUES (1)", unknown("a view")),
+        (["CREATE VIEW w AS SELECT 1", "RENAME TABLE w TO x"], "INSERT INTO x VALUES (1)", unknown("a view")),
+        (
+            ["CREATE TRIGGER g AFTER INSERT ON t FOR EACH ROW SET @a=1"],
+            "DELETE FROM t",
+            unknown("a table with triggers"),
+        ),
+        (
+            [
+                "CREATE TRIGGER g AFTER INSERT ON t FOR EACH ROW SET @a=1",
+                "RENAME TABLE u TO x, t TO u, x TO t",
+            ],
+            "DELETE FROM u",
+            unknown("a table with triggers"),
+        ),
+        (["CREATE FUNCTION a.f() RETURNS INT RETURN 1"], "INSERT INTO t VALUES (f())", unknown("a routine")),
+        (["CREATE PROCEDURE b.f() SELECT 1"], "INSERT INTO t VALUES (f())", one("a")),
+        (["CREATE TABLE b.c (x INT REFERENCES a.p (id))"], "INSERT INTO b.c VALUES (1)", one("a")),
+        (["CREATE TABLE b.c (x INT REFERENCES b.p (id))"], "INSERT INTO b.c VALUES (1)", one("b")),
+        (["CREATE TABLE t (x INT)", "INSERT INTO b.t VALUES (1)"], "INSERT INTO b.c VALUES (1)", one("b")),
+        (["CREATE THING x"], "INSERT INTO t VALUES (1)", unknown("a statement after one that could not be read")),
+        (["CREATE THING x"], "TRUNCATE t", one("a")),
+        (["INSERT INTO t VALUES ("], "INSERT INTO t VALUES (1)", one("a")),
+    ],
+)
+def test_what_the_windows_own_ddl_makes_is_known(ddl: list[str], sql: str, expected: TransactionShards) -> None:
+    assert after(*ddl).assign((), [LoggedStatement(facts(sql))]) == expected
+
+
+def test_foreign_keys_join_groups_to_the_smallest_name() -> None:
+    key = "CREATE TABLE {}.c (x INT REFERENCES {}.p (id))"
+    links = [("d", "c"), ("f", "e"), ("c", "b"), ("b", "e")]
+    for order in itertools.permutations(links):
+        joined = after(*(key.format(child, parent) for child, parent in order))
+        assert {joined.group_of(name) for name in "bcdef"} == {"b"}
+        assert joined.group_of("z") == "z"
+
+
+def test_folding_more_in_never_forgets() -> None:
+    known = SCHEMA
+    for sql, _ in MARIADB:
+        more = known.after(facts(sql))
+        assert known.views <= more.views
+        assert known.triggered_tables <= more.triggered_tables
+        assert known.routine_databases <= more.routine_databases
+        assert known.foreign_key_groups.keys() <= more.foreign_key_groups.keys()
+        assert more.uncertain or not known.uncertain
+        known = more
+    assert known.uncertain
+
+
+@pytest.mark.parametrize("found", [one("a"), unknown("x"), GLOBAL, TransactionShards(frozenset())])
+def test_the_database_assigner_keeps_what_the_filter_found(found: TransactionShards) -> None:
+    assert assigner_class("database")().assign(found) == found.shards
+
+
+def test_an_unknown_assigner_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match=r"^unknown shard assigner 'table'; known: database$"):
+        assigner_class("table")
+    assert all(name == strategy.name for name, strategy in ASSIGNERS.items())

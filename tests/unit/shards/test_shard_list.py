@@ -1,0 +1,252 @@
+"""Shard lists: Java's properties syntax, the four kinds of entry, errors by line, both hash methods, groups."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from binlane.errors import ConfigError, PlanError
+from binlane.model import GLOBAL_SHARD, UNKNOWN_SHARD
+from binlane.shards.properties import escape_key, parse_properties
+from binlane.shards.shard_list import HashMethod, Partitioner, ShardList, hash_lane, parse_shard_list, string_hash
+
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
+
+
+def parse(text: str, lanes: int = 4) -> ShardList:
+    return parse_shard_list(text, "x.list", lanes=lanes)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a=1", [("a", "1", 1)]),
+        ("a:1\nb 2\nc\t=  3", [("a", "1", 1), ("b", "2", 2), ("c", "3", 3)]),
+        ("  a = 1  ", [("a", "1", 1)]),
+        ("# x=1\n! y=2\n\n \t\n  # z\na=1", [("a", "1", 6)]),
+        ("my db2=3", [("my", "db2=3", 1)]),
+        ("my\\ db2=3\na\\=b\\:c=4", [("my db2", "3", 1), ("a=b:c", "4", 2)]),
+        ("\\#UNKNOWN=0", [("#UNKNOWN", "0", 1)]),
+        ("#UNKNOWN=0", []),
+        ("a=1,\\\n   2,\\\r\n\t3\nb=4", [("a", "1,2,3", 1), ("b", "4", 4)]),
+        ("a=1\\\\\nb=2", [("a", "1\\", 1), ("b", "2", 2)]),
+        ("a=1 \\\n# no comment", [("a", "1 # no comment", 1)]),
+        ("# comment \\\na=1", [("a", "1", 2)]),
+        ("\\u00e9\\ud83d\\ude00=1", [("é😀", "1", 1)]),
+        ("a\\tb\\q=x\\ny", [("a\tbq", "x\ny", 1)]),
+        ("a", [("a", "", 1)]),
+        ("=1", [("", "1", 1)]),
+        ("a==1", [("a", "=1", 1)]),
+        ("a=1\rb=2", [("a", "1", 1), ("b", "2", 2)]),
+        ("a=1\\", [("a", "1", 1)]),
+    ],
+)
+def test_the_syntax_is_that_of_java_properties(text: str, expected: list[tuple[str, str, int]]) -> None:
+    assert [(entry.key, entry.value, entry.line) for entry in parse_properties(text, "x")] == expected
+
+
+@given(key=NAMES)
+def test_an_escaped_key_is_read_as_itself(key: str) -> None:
+    assert [entry.key for entry in parse_properties(f"{escape_key(key)}=1", "x")] == [key]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a=4", "x.list:1: 'a': expected a lane 0..3, got 4; the channel has 4 lanes"),
+        ("\n#\na=-1", "x.list:3: 'a': expected a lane 0..3, got -1"),
+        ("a_*=99", "x.list:1: 'a_*': expected a lane 0..3, got 99"),
+        ("(*)=4", "x.list:1: '(*)': expected a lane -1..3, got 4"),
+        ("(*)=-2", "x.list:1: '(*)': expected a lane -1..3, got -2"),
+        ("a=one", "x.list:1: 'a': expected a lane 0..3, got 'one'"),
+        ("a=1.0", "got '1.0'"),
+        ("a=\u0661", "got '\u0661'"),
+        ("a=", "got ''"),
+        ("my db=1", "x.list:1: 'my': expected a lane 0..3, got 'db=1'; blanks, '=' and ':' in a name"),
+        ("a=1\nb=2\na=1", "x.list:3: 'a' stands in line 1 already"),
+        ("a=1\n\\u0061=1", "x.list:2: 'a' stands in line 1 already"),
+        ("(*)=1\n(*)=2", "x.list:2: '(*)' stands in line 1 already"),
+        ("a*=1\na*=2", "x.list:2: 'a*' stands in line 1 already"),
+        ("(criticla)=a", "x.list:1: unknown key (criticla); known: (*), (critical), (hash-method)"),
+        ("(hash-method)=crc", "x.list:1: unknown hash method 'crc'; expected string-hash or round-robin"),
+        ("=1", "x.list:1: a line without a key"),
+        ("a=\\u00g1", "x.list:1: expected four hex digits behind \\u, got '00g1'"),
+        ("\\ud83d=1", "x.list:1: a \\u escape is half a character"),
+    ],
+)
+def test_an_error_names_file_and_line(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        parse(text)
+
+
+def test_bytes_that_are_not_utf8_are_refused_by_line() -> None:
+    with pytest.raises(ConfigError, match=r"^x.list:2: not UTF-8"):
+        parse_shard_list(b"a=1\n\xe9=2", "x.list", lanes=4)
+    assert parse_shard_list("\ufeffé=1".encode(), "x.list", lanes=4).explicit["é"].lane == 1
+
+
+HASHES = {
+    "foo": (2, 4), "bar": (3, 9), "db1": (3, 7), "db2": (0, 8), "shop": (2, 2), "crm": (2, 2), "#UNKNOWN": (3, 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "lanes"), HASHES.items())
+def test_string_hash_places_shards_where_tungsten_does(name: str, lanes: tuple[int, int]) -> None:
+    assert (hash_lane(name, 4), hash_lane(name, 10)) == lanes
+
+
+def test_string_hash_is_javas() -> None:
+    assert string_hash("") == 0
+    assert string_hash("polygenelubricants") == -(2**31)
+    assert string_hash("é") == 0xE9
+    assert string_hash("😀") == 31 * 0xD83D + 0xDE00
+    assert hash_lane("polygenelubricants", 10) == 8
+
+
+@given(name=NAMES, lanes=st.integers(1, 64))
+def test_every_shard_has_a_lane(name: str, lanes: int) -> None:
+    assert 0 <= hash_lane(name, lanes) < lanes
+    for text in ("", "(hash-method)=round-robin", "(*)=0", "*=0"):
+        assert 0 <= Partitioner(parse(text, lanes), lanes, [name]).lane_of(name) <= lanes
+
+
+LIST = """
+exact_one=3
+exact_*=1
+*_one=2
+[ab]x?=0
+(*)=2
+(critical)=ref, exact_ref\tother
+\\#UNKNOWN=1
+"""
+
+
+@pytest.mark.parametrize(
+    ("shard", "lane", "critical"),
+    [
+        ("exact_one", 3, False),
+        ("exact_two", 1, False),
+        ("a_one", 2, False),
+        ("bxy", 0, False),
+        ("Bxy", 2, False),
+        ("cxy", 2, False),
+        ("ref", 4, True),
+        ("exact_ref", 1, True),
+        ("other", 4, True),
+        (UNKNOWN_SHARD, 1, True),
+        (GLOBAL_SHARD, 4, True),
+    ],
+)
+def test_own_entry_then_first_glob_then_default(shard: str, lane: int, critical: bool) -> None:
+    partitioner = Partitioner(parse(LIST), 4, [])
+    assert (partitioner.lane_of(shard), partitioner.is_critical(shard)) == (lane, critical)
+
+
+def test_no_glob_and_no_default_places_what_is_special() -> None:
+    partitioner = Partitioner(parse("*=0\n\\#*=1\n(*)=2"), 4, [])
+    assert partitioner.lane_of(GLOBAL_SHARD) == partitioner.lane_of(UNKNOWN_SHARD) == 4
+
+
+def test_an_empty_list_hashes() -> None:
+    partitioner = Partitioner(parse(""), 4, [])
+    assert [partitioner.lane_of(name) for name in ("foo", "bar", "db2")] == [2, 3, 0]
+    assert not partitioner.is_critical("foo")
+
+
+def test_round_robin_goes_by_first_appearance_of_shards_without_a_place() -> None:
+    listed = parse("(hash-method)=round-robin\npinned=3\n(critical)=ref")
+    order = ["z", "pinned", "a", UNKNOWN_SHARD, "z", "ref", "m", "a", "q"]
+    partitioner = Partitioner(listed, 3 + 1, order)
+    lanes = {name: partitioner.lane_of(name) for name in order}
+    assert lanes == {"z": 0, "pinned": 3, "a": 1, UNKNOWN_SHARD: 4, "ref": 4, "m": 2, "q": 3}
+    with pytest.raises(PlanError, match="'late' has no turn"):
+        partitioner.lane_of("late")
+
+
+GROUPS = {"a": "a", "b": "a", "c": "a"}
+
+
+@pytest.mark.parametrize(
+    ("text", "lane", "critical"),
+    [
+        ("", hash_lane("a", 4), False),
+        ("c=3", 3, False),
+        ("b*=1\nc=3", 3, False),
+        ("b*=1", 1, False),
+        ("a=2\nb=2", 2, False),
+        ("(critical)=b", 4, True),
+        ("(critical)=b\nc=1", 1, True),
+        ("(*)=3", 3, False),
+        ("(hash-method)=round-robin", 1, False),
+    ],
+)
+def test_a_group_has_one_lane_and_any_member_may_name_it(text: str, lane: int, critical: bool) -> None:
+    partitioner = Partitioner(parse(text), 4, ["x", "c", "b"], GROUPS)
+    for name in GROUPS:
+        assert (partitioner.lane_of(name), partitioner.is_critical(name)) == (lane, critical)
+
+
+@pytest.mark.parametrize("text", ["\nb=1\nc=2", "\nb*=1\nc*=2"])
+def test_members_of_a_group_with_different_lanes_are_refused_with_both_lines(text: str) -> None:
+    with pytest.raises(
+        ConfigError, match=r"^x.list:2: 'b\*?' goes to lane 1, but x.list:3: 'c\*?' to lane 2, .*foreign"
+    ):
+        Partitioner(parse(text), 4, [], GROUPS)
+
+
+def test_lists_that_mean_the_same_have_one_digest() -> None:
+    same = [
+        "a=1\nb=2\nc*=3\n(critical)=x,y",
+        "# comment\nb : 2\n(critical) = y x\n\\u0061 1\nc*=3\n(*)=-1\n(hash-method)=string-hash",
+    ]
+    other = [
+        "a=1\nb=2\nc*=3\n(critical)=x",
+        "a=1\nb=3\nc*=3\n(critical)=x,y",
+        "c*=3\n(*)=1",
+        "c*=1\nd*=2",
+        "d*=2\nc*=1",
+    ]
+    assert parse(same[0]).digest() == parse(same[1]).digest()
+    assert len({parse(text).digest() for text in [same[0], *other]}) == 1 + len(other)
+    assert parse("").digest() == hashlib.sha256(b"(hash-method)=string-hash\n(*)=-1\n").hexdigest()
+
+
+@given(
+    lanes=st.dictionaries(NAMES.filter(lambda name: not name.startswith("(")), st.integers(0, 3), max_size=5),
+    critical=st.sets(NAMES.filter(lambda name: not re.search(r"[,\s]", name)), max_size=3),
+    method=st.sampled_from(HashMethod),
+)
+def test_a_lists_own_text_is_read_as_the_same_list(
+    lanes: dict[str, int], critical: set[str], method: HashMethod
+) -> None:
+    text = "".join(f"{escape_key(name)}={lane}\n" for name, lane in lanes.items())
+    listed = parse(f"(hash-method)={method}\n{text}" + parse_critical(critical))
+    assert parse(listed.text()) == listed
+    assert listed.critical == critical
+    assert {
+        **{key: entry.lane for key, entry in listed.explicit.items()},
+        **{e.key: e.lane for e in listed.globs},
+    } == lanes
+
+
+def parse_critical(names: set[str]) -> str:
+    return "(critical)=" + ",".join(name.replace("\\", "\\\\") for name in names) if names else ""
+
+
+def test_the_shipped_list_is_valid() -> None:
+    folder = Path(__file__).parents[3] / "shard_list"
+    listed = parse_shard_list((folder / "demo.list").read_bytes(), "demo.list", lanes=2)
+    assert (listed.default, listed.hash_method) == (None, HashMethod.STRING_HASH)
+    assert listed.critical == {"demo_reference"}
+
+
+def test_the_error_that_the_readme_shows_is_the_one_that_is_raised() -> None:
+    shown = (Path(__file__).parents[3] / "shard_list" / "README.md").read_text()
+    with pytest.raises(ConfigError) as raised:
+        parse_shard_list("\n" * 6 + "shop=9", "shard_list/demo.list", lanes=4)
+    assert str(raised.value) in shown

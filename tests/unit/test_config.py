@@ -1,0 +1,345 @@
+"""Channel files, requests and connections: what is read, and how what is wrong is said."""
+
+import datetime as dt
+import json
+import re
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+
+from binlane import config
+from binlane.config import ChannelConfig, channel_files, find_channel, load_channel
+from binlane.connections import Tls, endpoint, environment_resolver, parse_connection, resolve_endpoints
+from binlane.errors import ConfigError
+from binlane.orchestration.request import WindowRequest, request_from_params
+
+ROOT = Path(__file__).parents[2]
+MINIMAL = '[source]\nconnection = "a"\n[target]\nconnection = "b"\n'
+
+
+def channel(folder: Path, text: str, name: str = "shop", environment: dict[str, str] | None = None) -> ChannelConfig:
+    file = folder / "dags" / "channels" / f"{name}.toml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return load_channel(file, {} if environment is None else environment)
+
+
+def test_a_file_with_two_connections_is_a_channel_with_defaults(tmp_path: Path) -> None:
+    read = channel(tmp_path, MINIMAL)
+    assert (read.name, read.root, read.owner) == ("shop", tmp_path, "binlane")
+    assert (read.source.connection, read.source.archive, read.target.connection) == ("a", None, "b")
+    assert read.window == config.WindowConfig("0 * * * *", "UTC", dt.date(2026, 1, 1))
+    assert read.lanes == config.LanesConfig(4, "shard_list/shop.list", "database", "eventual", 60, 16)
+    assert read.shard_list_file == tmp_path / "shard_list" / "shop.list"
+    assert read.blocks == config.BlocksConfig(200, 8 << 20)
+    assert read.work == config.WorkConfig(str(tmp_path / ".binlane/work"), 24)
+    assert read.apply == config.ApplyConfig(3600, 60, 10, 5, 30, allow_nontransactional=False)
+
+
+def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
+    text = """
+    owner = "team"
+    tags = ["x", "y"]
+    description = "words"
+    [source]
+    archive = "s3://logs/shop"
+    server_id = 77
+    [target]
+    connection = "b"
+    [window]
+    schedule = "*/15 * * * *"
+    timezone = "Europe/Berlin"
+    start_date = 2026-02-03
+    [lanes]
+    count = 8
+    shard_list = "lists/a.list"
+    assigner = "database"
+    consistency = "epoch"
+    epoch_seconds = 5
+    fold_gap = 0
+    [blocks]
+    transactions = 7
+    bytes = 65536
+    [segments]
+    bytes = 1048576
+    [apply]
+    barrier_timeout = 1
+    lease_seconds = 5
+    retries = 0
+    task_retries = 4
+    lock_wait_timeout = 2
+    allow_nontransactional = true
+    [work]
+    uri = "s3://work/binlane"
+    keep_windows = 1
+    [spark]
+    connection = "cluster"
+    [spark.conf]
+    "spark.driver.memory" = "2g"
+    """
+    read = channel(tmp_path, text)
+    assert (read.owner, read.tags, read.description) == ("team", ("x", "y"), "words")
+    assert read.source == config.SourceConfig(None, "s3://logs/shop", 77)
+    assert read.window == config.WindowConfig("*/15 * * * *", "Europe/Berlin", dt.date(2026, 2, 3))
+    assert read.lanes == config.LanesConfig(8, "lists/a.list", "database", "epoch", 5, 0)
+    assert (read.blocks, read.segments) == (config.BlocksConfig(7, 65536), config.SegmentsConfig(1 << 20))
+    assert read.apply == config.ApplyConfig(1, 5, 0, 4, 2, allow_nontransactional=True)
+    assert read.work == config.WorkConfig("s3://work/binlane", 1)
+    assert read.spark == config.SparkConfig("cluster", {"spark.driver.memory": "2g"})
+
+
+WRONG = [
+    pytest.param("x = 1\n" + MINIMAL, "x: unknown key; known: owner, tags", id="unknown top key"),
+    pytest.param(MINIMAL + "[lanes]\ncuont = 4\n", "lanes.cuont: unknown key; known: count, shard_list", id="typo"),
+    pytest.param(MINIMAL + "[lanes]\ncount = 0\n", "lanes.count: expected an integer 1..256, got 0", id="too small"),
+    pytest.param(MINIMAL + "[lanes]\ncount = 257\n", "lanes.count: expected an integer 1..256, got 257", id="too big"),
+    pytest.param(MINIMAL + "[lanes]\ncount = true\n", "lanes.count: expected an integer 1..256, got True", id="bool"),
+    pytest.param(MINIMAL + '[lanes]\ncount = "4"\n', "lanes.count: expected an integer 1..256, got '4'", id="text"),
+    pytest.param(MINIMAL + '[lanes]\nassigner = "x"\n', "lanes.assigner: expected one of database", id="assigner"),
+    pytest.param(
+        MINIMAL + '[lanes]\nconsistency = "x"\n',
+        "lanes.consistency: expected one of eventual, any_time",
+        id="consistency",
+    ),
+    pytest.param(
+        MINIMAL + "[lanes]\nepoch_seconds = 5\n",
+        'lanes.epoch_seconds: expected only with consistency = "epoch"',
+        id="epoch",
+    ),
+    pytest.param(MINIMAL + "[apply]\ntask_retries = 3\n", "apply.task_retries: expected an integer 4..100", id="tries"),
+    pytest.param(
+        MINIMAL + "[apply]\nallow_nontransactional = 1\n",
+        "apply.allow_nontransactional: expected true or false, got 1",
+        id="boolean",
+    ),
+    pytest.param(MINIMAL + 'lanes = "x"\n', "target.lanes: unknown key", id="key in the wrong table"),
+    pytest.param('lanes = "x"\n' + MINIMAL, "lanes: expected a table, got 'x'", id="no table"),
+    pytest.param('tags = "x"\n' + MINIMAL, "tags: expected a list of texts, got 'x'", id="tags"),
+    pytest.param('owner = " "\n' + MINIMAL, "owner: expected text, got ' '", id="blank"),
+    pytest.param(MINIMAL + '[window]\nschedule = "hourly"\n', "window.schedule: expected a cron expression", id="cron"),
+    pytest.param(
+        MINIMAL + '[window]\ntimezone = "Mars/X"\n', "window.timezone: expected the name of a time", id="zone"
+    ),
+    pytest.param(
+        MINIMAL + "[window]\nstart_date = 2026-01-01T00:00:00\n", "window.start_date: expected a date", id="date"
+    ),
+    pytest.param(MINIMAL + '[spark]\nconf = { "a" = 1 }\n', "spark.conf.a: expected text, got 1", id="spark.conf"),
+    pytest.param('[source]\nconnection = "a"\n', "target.connection: expected text, got nothing", id="no target"),
+    pytest.param(
+        '[target]\nconnection = "a"\n', "source: expected either connection or archive, got neither", id="neither"
+    ),
+    pytest.param(
+        '[source]\nconnection = "a"\narchive = "x"\n[target]\nconnection = "b"\n',
+        "source: expected either connection or archive, got connection and archive",
+        id="both",
+    ),
+    pytest.param("[source", "expected TOML: ", id="no TOML"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), WRONG)
+def test_an_error_names_file_key_expectation_and_finding(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "dags" / "channels" / "shop.toml"
+    with pytest.raises(ConfigError, match="^" + re.escape(f"{file}: {message}")):
+        channel(tmp_path, text)
+
+
+@pytest.mark.parametrize("name", ["a b", "-a", "ü", "x" * 65])
+def test_a_file_name_that_is_no_channel_name_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match=r"the file's name is the channel's: expected up to 64 letters"):
+        channel(tmp_path, MINIMAL, name)
+
+
+def test_a_missing_file_is_an_error_that_lists_the_channels(tmp_path: Path) -> None:
+    channel(tmp_path, MINIMAL)
+    with pytest.raises(ConfigError, match="no channel 'x'; known: shop"):
+        find_channel("x", tmp_path / "dags" / "channels")
+    with pytest.raises(ConfigError, match=r"y\.toml: cannot be read: No such file"):
+        load_channel(tmp_path / "y.toml")
+
+
+def test_the_work_folder_comes_from_the_environment_unless_the_file_names_one(tmp_path: Path) -> None:
+    outer = {"BINLANE_WORK": "/var/lib/work"}
+    assert channel(tmp_path, MINIMAL, environment=outer).work.uri == "/var/lib/work"
+    assert channel(tmp_path, MINIMAL + '[work]\nuri = "w"\n', environment=outer).work.uri == str(tmp_path / "w")
+
+
+def test_the_source_sees_the_same_server_id_in_every_process_and_another_one_a_channel(tmp_path: Path) -> None:
+    ids = [channel(tmp_path, MINIMAL, name).source.server_id for name in ("shop", "shop", "other")]
+    assert ids == [2_551_374_043, 2_551_374_043, ids[2]]
+    assert ids[2] != ids[0]
+
+
+def test_no_schedule_means_runs_by_hand_only(tmp_path: Path) -> None:
+    assert channel(tmp_path, MINIMAL + '[window]\nschedule = "none"\n').window.schedule is None
+
+
+@pytest.mark.parametrize("file", channel_files(ROOT / "dags" / "channels"), ids=lambda file: file.stem)
+def test_every_channel_of_the_project_is_valid(file: Path) -> None:
+    assert load_channel(file, {}).name == file.stem
+
+
+def test_every_key_is_documented_and_every_documented_key_exists() -> None:
+    """docs/configuration.md has a row ``| `table.key` | ...`` for each field, and no other."""
+    text = (ROOT / "docs" / "configuration.md").read_text()
+    documented = re.findall(r"^\| `([a-z_.]+)` \|", text, re.MULTILINE)
+    assert sorted(documented) == sorted(known_keys())
+
+
+def known_keys() -> list[str]:
+    derived = {"name", "file", "root"}
+    keys = []
+    for name, kind in get_type_hints(ChannelConfig, vars(config) | {"Path": Path, "Mapping": dict}).items():
+        if is_dataclass(kind):
+            keys += [f"{name}.{field.name}" for field in fields(kind)]
+        elif name not in derived:
+            keys.append(name)
+    return keys
+
+
+URIS = [
+    pytest.param("mysql://u:p@h:3307/", ("h", 3307, "u", "p", Tls()), id="plain"),
+    pytest.param("mysql+pymysql://u:p@h/db", ("h", 3306, "u", "p", Tls()), id="driver, no port"),
+    pytest.param("mariadb://u%40x:p%2F%3A%25@h:1/", ("h", 1, "u@x", "p/:%", Tls()), id="quoted"),
+    pytest.param("mysql://u:p@[::1]:3307/", ("::1", 3307, "u", "p", Tls()), id="IPv6"),
+    pytest.param("mysql://u@h/", ("h", 3306, "u", "", Tls()), id="no password"),
+    pytest.param(
+        "mysql://u:p@h/?ssl_ca=ca.pem", ("h", 3306, "u", "p", Tls("verify_ca", "ca.pem")), id="a CA is verified"
+    ),
+    pytest.param("mysql://u:p@h/?ssl_mode=REQUIRED", ("h", 3306, "u", "p", Tls("required")), id="required"),
+    pytest.param(
+        "mysql://u:p@h/?__extra__=%7B%22ssl_mode%22%3A%20%22disabled%22%7D",
+        ("h", 3306, "u", "p", Tls("disabled")),
+        id="extra",
+    ),
+    pytest.param(
+        json.dumps({"conn_type": "mysql", "host": "h", "login": "u", "password": "p", "port": 3307}),
+        ("h", 3307, "u", "p", Tls()),
+        id="JSON",
+    ),
+    pytest.param(
+        json.dumps(
+            {
+                "conn_type": "mysql",
+                "host": "h",
+                "login": "u",
+                "password": "p",
+                "extra": json.dumps({"ssl": {"ca": "a", "cert": "b", "key": "c"}, "charset": "utf8"}),
+            }
+        ),
+        ("h", 3306, "u", "p", Tls("verify_ca", "a", "b", "c")),
+        id="Airflow's ssl object in JSON in JSON",
+    ),
+]
+
+
+@pytest.mark.parametrize(("value", "expected"), URIS)
+def test_a_connection_is_read_as_airflow_reads_it(value: str, expected: tuple[Any, ...]) -> None:
+    found = parse_connection("c", value)
+    assert (found.host, found.port, found.user, found.password, found.tls) == expected
+
+
+BAD_CONNECTIONS = [
+    pytest.param("postgres://u:p@h/", "expected type mysql or mariadb, got 'postgres'", id="type"),
+    pytest.param("mysql://u:secret@/", "expected a host, got none", id="host"),
+    pytest.param("mysql://h/", "expected a login, got none", id="login"),
+    pytest.param("mysql://u:sec/ret@h/", "cannot parse it", id="unquoted password"),
+    pytest.param("mysql://u:secret@h:0/", "expected a port 1..65535, got 0", id="port"),
+    pytest.param('{"conn_type": "mysql", "password": "secret"', "expected JSON with conn_type", id="JSON"),
+    pytest.param("mysql://u:secret@h/?ssl_mode=x", "extra ssl_mode: expected one of disabled, preferred", id="mode"),
+    pytest.param("mysql://u:secret@h/?ssl_cca=x", "extra ssl_cca: unknown TLS option; known: ssl_mode", id="typo"),
+    pytest.param("mysql://u:secret@h/?ssl=x", "extra ssl: expected an object", id="ssl"),
+]
+
+
+@pytest.mark.parametrize(("value", "message"), BAD_CONNECTIONS)
+def test_a_bad_connection_is_named_and_its_password_is_not_shown(value: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=r"^connection 'c': ") as caught:
+        parse_connection("c", value)
+    assert message in str(caught.value)
+    assert "sec" not in str(caught.value)
+
+
+def test_a_password_is_in_no_representation_of_an_endpoint() -> None:
+    found = parse_connection("c", "mysql://u:secret@h/")
+    assert "secret" not in f"{found!r} {found}"
+    assert str(found) == "c (u@h:3306)"
+
+
+def test_an_endpoint_becomes_arguments_for_both_drivers() -> None:
+    found = endpoint(
+        "c",
+        conn_type="mysql",
+        host="::1",
+        port=1,
+        user="u@",
+        password="p/%",
+        extra={"ssl_mode": "verify_identity", "ssl_ca": "f"},
+    )
+    assert found.sqlalchemy_url() == "mysql+pymysql://u%40:p%2F%25@[::1]:1/?charset=utf8mb4"
+    tls = {"ca": "f", "cert": None, "key": None, "verify_mode": True, "check_hostname": True}
+    assert found.pymysql_arguments() == {
+        "host": "::1", "port": 1, "user": "u@", "password": "p/%", "charset": "utf8mb4", "ssl": tls,
+    }  # fmt: skip
+    assert Tls("disabled").arguments() == {"ssl_disabled": True}
+    assert Tls().arguments() == {}
+    assert Tls("required").arguments()["ssl"]["verify_mode"] is False
+
+
+def test_a_missing_variable_is_named_with_the_channels_file(tmp_path: Path) -> None:
+    read = channel(tmp_path, MINIMAL)
+    with pytest.raises(
+        ConfigError, match=r"shop\.toml: connection 'b': expected the environment variable AIRFLOW_CONN_B"
+    ):
+        resolve_endpoints(read, environment_resolver({"AIRFLOW_CONN_A": "mysql://u@h/"}))
+
+
+def test_an_archive_has_no_source_endpoint(tmp_path: Path) -> None:
+    read = channel(tmp_path, '[source]\narchive = "logs"\n[target]\nconnection = "b"\n')
+    found = resolve_endpoints(read, environment_resolver({"AIRFLOW_CONN_B": "mysql://u@h/"}))
+    assert (found.source, found.target.host) == (None, "h")
+
+
+NOON = dt.datetime(2026, 1, 31, 12, tzinfo=dt.UTC)
+GTIDS = ["0-1-99", "3e11fa47-71ca-11e1-9e33-c80aa9429562:23", "3e11fa47-71ca-11e1-9e33-c80aa9429562:tag:23"]
+REQUESTS = [
+    pytest.param(None, None, (None, None, True), id="by hand: now"),
+    pytest.param(None, NOON, (NOON, None, False), id="the interval's end"),
+    pytest.param("now", NOON, (None, None, True), id="now wins over the interval"),
+    pytest.param("2026-01-31T12:00:00Z", None, (NOON, None, False), id="a time"),
+    pytest.param("2026-01-31 13:00:00+01:00", None, (NOON, None, False), id="a time with a zone"),
+    pytest.param("2026-01-31T12:00:00", None, (NOON, None, False), id="no zone is UTC"),
+    pytest.param(" 0-1-99 ", NOON, (None, "0-1-99", False), id="spaces from a form"),
+    pytest.param("  ", None, (None, None, True), id="an empty field is no value"),
+    *(pytest.param(gtid, NOON, (None, gtid, False), id=gtid) for gtid in GTIDS),
+]
+
+
+@pytest.mark.parametrize(("until", "interval_end", "expected"), REQUESTS)
+def test_a_request_ends_at_exactly_one_thing(
+    until: str | None, interval_end: dt.datetime | None, expected: object
+) -> None:
+    asked = request_from_params({"until": until}, interval_end)
+    assert (asked.until_time, asked.until_gtid, asked.until_now) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"until": "yesterday"}, 'until: expected "now", a time such as'),
+        ({"lanes": 0}, "lanes: expected an integer 1..256, got 0"),
+        ({"lanes": 257}, "lanes: expected an integer 1..256, got 257"),
+        ({"block_transactions": 0}, "block_transactions: expected an integer 1..1,000,000, got 0"),
+        ({"interval_end": dt.datetime(2026, 1, 1)}, "interval_end: expected a time with a zone"),
+    ],
+)
+def test_a_request_that_cannot_be_meant_is_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match="^" + re.escape(message)):
+        WindowRequest(**values)
+
+
+def test_the_forms_values_reach_the_request() -> None:
+    params = {"until": "now", "dry_run": True, "lanes": 2, "block_size": 50}
+    assert request_from_params(params, NOON) == WindowRequest("now", NOON, True, 2, 50)

@@ -1,0 +1,177 @@
+"""The house's rules: imports run one way, and what computes does no I/O (docs/architecture.md)."""
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[2]
+BINLANE: Final = ROOT / "plugins" / "binlane"
+
+# A part may import itself and the parts of its row.
+BASE: Final = ("errors", "model")
+CONFIG: Final = ("toml_node", "config", "connections")
+VALUES: Final = (*BASE, "binlog", "shards", "plan")
+SERVERS: Final = (*VALUES, *CONFIG, "work")
+TOP: Final = (*SERVERS, "source", "state", "apply", "verify")
+MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
+    "": (),
+    "errors": (),
+    "model": ("errors",),
+    "toml_node": ("errors",),
+    "config": ("errors", "toml_node"),
+    "connections": ("errors", "config"),
+    "binlog": BASE,
+    "shards": (*BASE, "binlog"),
+    "plan": (*BASE, "binlog", "shards"),
+    "work": VALUES,
+    "source": SERVERS,
+    "state": SERVERS,
+    "apply": (*SERVERS, "state"),
+    "verify": (*SERVERS, "state"),
+    "orchestration": TOP,
+    "cli": (*TOP, "orchestration"),
+    "board": (*TOP, "orchestration"),
+}
+
+ONLY_IN: Final[Mapping[str, tuple[str, ...]]] = {
+    "airflow": ("orchestration", "binlane_plugin"),
+    "pyspark": ("spark_jobs",),
+    "sqlalchemy": ("state", "source", "apply", "verify"),
+    "pymysql": ("state", "source", "apply", "verify"),
+}
+"""Third-party package to the parts of the product that may import it."""
+
+PURE: Final = ("binlog", "shards", "plan")
+IMPURE_MODULES: Final = frozenset(
+    (
+        "os",
+        "pathlib",
+        "socket",
+        "subprocess",
+        "tempfile",
+        "shutil",
+        "glob",
+        "time",
+        "random",
+        "secrets",
+        "urllib",
+        "http",
+        "threading",
+        "asyncio",
+        "multiprocessing",
+        "fsspec",
+        "pyarrow",
+        "logging",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    file: Path
+    part: str
+    line: int
+    module: str
+
+    def __str__(self) -> str:
+        return f"{self.file.relative_to(ROOT)}:{self.line} imports {self.module}"
+
+
+def product_files() -> list[Path]:
+    folders = ("plugins", "spark_jobs", "dags")
+    return [file for folder in folders for file in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def part_of(file: Path) -> str:
+    """The part of the house a file belongs to: binlane's first name, or the folder or plugin outside of it."""
+    if file.is_relative_to(BINLANE):
+        first = file.relative_to(BINLANE).parts[0]
+        return first.removesuffix(".py").removeprefix("__init__")
+    first, *_ = file.relative_to(ROOT).parts
+    return file.stem if first == "plugins" else first
+
+
+def imports_of(file: Path) -> Iterator[Import]:
+    for line, module in modules_of(file):
+        yield Import(file, part_of(file), line, module)
+
+
+def modules_of(file: Path) -> Iterator[tuple[int, str]]:
+    """Every import, inside functions and under TYPE_CHECKING too: a type is a dependency as well."""
+    for node in ast.walk(ast.parse(file.read_text(), str(file))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            # "from binlane import errors" imports binlane.errors
+            assert node.level == 0, f"{file}:{node.lineno}: a relative import"
+            module = node.module or ""
+            names = [f"{module}.{alias.name}" for alias in node.names] if module == "binlane" else [module]
+        else:
+            continue
+        for name in names:
+            yield node.lineno, name
+
+
+def all_imports() -> list[Import]:
+    return [each for file in product_files() for each in imports_of(file)]
+
+
+def test_every_part_is_in_the_table() -> None:
+    parts = {part_of(file) for file in product_files() if file.is_relative_to(BINLANE)}
+    assert parts <= set(MAY_IMPORT)
+
+
+def test_parts_import_only_what_stands_before_them() -> None:
+    wrong = []
+    for each in all_imports():
+        first, _, rest = each.module.partition(".")
+        if first == "binlane" and each.file.is_relative_to(BINLANE):
+            imported = rest.split(".")[0]
+            if imported != each.part and imported not in MAY_IMPORT[each.part]:
+                wrong.append(str(each))
+    assert wrong == []
+
+
+def test_the_table_itself_has_no_circle() -> None:
+    done: set[str] = set()
+    left = dict(MAY_IMPORT)
+    while ready := [part for part, before in left.items() if set(before) <= done | {part}]:
+        for part in ready:
+            done.add(part)
+            del left[part]
+    assert set(left) == set()
+
+
+@pytest.mark.parametrize("package", ONLY_IN)
+def test_a_driver_is_imported_by_its_own_parts_alone(package: str) -> None:
+    users = [each for each in all_imports() if each.module.split(".")[0] == package]
+    assert [str(each) for each in users if each.part not in ONLY_IN[package]] == []
+
+
+def test_only_the_dag_factory_imports_airflow_in_orchestration() -> None:
+    users = {each.file.name for each in all_imports() if each.module.split(".")[0] == "airflow"}
+    assert users <= {"dag_factory.py", "binlane_plugin.py"}
+
+
+@pytest.mark.parametrize("part", PURE)
+def test_what_computes_does_no_io(part: str) -> None:
+    wrong = []
+    for file in sorted((BINLANE / part).rglob("*.py")):
+        wrong += [str(each) for each in imports_of(file) if each.module.split(".")[0] in IMPURE_MODULES]
+        for node in ast.walk(ast.parse(file.read_text(), str(file))):
+            match node:
+                case ast.Call(func=ast.Name(id="open" | "input" | "print" as name)):
+                    wrong.append(f"{file.relative_to(ROOT)}:{node.lineno} calls {name}()")
+                case ast.Attribute(attr="now" | "utcnow" | "today" as name):
+                    wrong.append(f"{file.relative_to(ROOT)}:{node.lineno} reads the clock: {name}")
+    assert wrong == []
+
+
+def test_the_walk_finds_imports_in_functions_and_of_types_only(tmp_path: Path) -> None:
+    file = tmp_path / "x.py"
+    file.write_text("if TYPE_CHECKING:\n    import airflow.sdk\ndef f():\n    from binlane import config\n")
+    assert [(line, module) for line, module in modules_of(file)] == [(2, "airflow.sdk"), (4, "binlane.config")]
