@@ -24,7 +24,6 @@ from rich.console import Console
 from lab import airflow, servers
 from lab.airflow_api import FINAL_STATES
 from lab.compare import Comparison, compare
-from lab.demo_view import Progress, print_failure, print_summary
 from lab.servers import LabError
 from lab.traffic import run_traffic
 
@@ -137,6 +136,9 @@ def _connections(source: PrivateServer, target: PrivateServer) -> dict[str, str]
 
 
 def _run(demo: Demo, keep: bool) -> int:
+    # the product's own code: what stops and removes the demo has to work without it
+    from lab.demo_view import print_failure, print_summary
+
     if demo.is_new:
         with demo.phase("binlane init"):
             _binlane(demo, "init", CHANNEL, "--start", "oldest")
@@ -180,6 +182,8 @@ def _airflow_up(demo: Demo) -> None:
 
 def _watch(demo: Demo, run_id: str) -> str:
     """Show the run until it has ended; its state."""
+    from lab.demo_view import Progress
+
     end = time.monotonic() + _RUN_SECONDS
     start = time.monotonic()
     with Progress(demo.console, demo.airflow.api, (DAG_ID, run_id), demo.target) as progress:

@@ -79,8 +79,10 @@ class LogReader:
         self.in_use = bool(first.flags & IN_USE)
         """Whether the server has not closed the file: it is written to, or the server crashed."""
 
-    def events(self) -> Iterator[RawEvent]:
+    def events(self, start: int = len(MAGIC)) -> Iterator[RawEvent]:
         """All events from the first FORMAT_DESCRIPTION on, which is one of them. Bodies are slices of the buffer.
+
+        ``start``: the offset of a later event to begin at, of the same format as the first.
 
         Raises TruncatedEventError if the file ends inside an event; everything before it has been given out then.
         """
@@ -89,7 +91,7 @@ class LogReader:
         # what EventHeader(...) and RawEvent(...) do, without a Python frame for each: a third of the loop's time
         make = tuple.__new__
         length, tail = self.format.header_length, self.format.checksum.length
-        end, at = len(data), len(MAGIC)
+        end, at = len(data), start
         while at < end:
             self.position = at
             if end - at < HEADER.size:

@@ -15,7 +15,7 @@ from binlane.binlog.events import Query, XaPrepare, parse_body
 from binlane.binlog.gtids import Gtid, MariadbGtid, XaName
 from binlane.binlog.payload import unpack
 from binlane.binlog.reader import LogReader
-from binlane.binlog.wire import EventType, RawEvent, where
+from binlane.binlog.wire import MAGIC, EventType, RawEvent, where
 from binlane.errors import BinlogError, TruncatedEventError
 
 __all__ = ["Boundaries", "Ending", "IncompleteTail", "Place", "Transaction", "transactions"]
@@ -57,9 +57,9 @@ class IncompleteTail:
 
 
 def transactions(
-    reader: LogReader, on_incomplete: Callable[[IncompleteTail], None] | None = None
+    reader: LogReader, on_incomplete: Callable[[IncompleteTail], None] | None = None, *, start: int = len(MAGIC)
 ) -> Iterator[Transaction]:
-    """Every whole transaction of the log, in order.
+    """Every whole transaction of the log, in order. ``start``: the offset of an event that none of them stands across.
 
     Where the log ends inside one, ``on_incomplete`` is called and the iterator ends; without it, TruncatedEventError is
     raised. Either way everything before has been given out. Raises BinlogError for a damaged log.
@@ -68,7 +68,7 @@ def transactions(
     collected: list[RawEvent] = []
     reason = "the file ends inside a transaction"
     try:
-        for event in reader.events():
+        for event in reader.events(start):
             place = boundaries.feed(event)
             if place is Place.OUTSIDE:
                 continue
@@ -95,7 +95,7 @@ def _transaction(collected: list[RawEvent], boundaries: Boundaries, reader: LogR
         inner, ending = _unpacked(last, reader)
         events = (*collected[:-1], *inner)
     assert ending is not None
-    identity = _identity(first, reader)
+    identity = identify(first, reader)
     return Transaction(
         gtid=identity.gtid,
         start=first.offset,
@@ -124,24 +124,27 @@ def _unpacked(event: RawEvent, reader: LogReader) -> tuple[tuple[RawEvent, ...],
     return tuple(inner), boundaries.ending
 
 
-class _Identity(NamedTuple):
+class Identity(NamedTuple):
+    """A transaction's name and time."""
+
     gtid: str
     flags: int
     commit_time: float
     xa: XaName | None = None
 
 
-def _identity(first: RawEvent, reader: LogReader) -> _Identity:
+def identify(first: RawEvent, reader: LogReader) -> Identity:
+    """What a transaction's first event says of it. Raises BinlogError."""
     header = first.header
     if header.type_code not in _GTID_TYPES:
-        return _Identity("", 0, float(header.timestamp))
+        return Identity("", 0, float(header.timestamp))
     gtid = parse_body(first, reader.format, reader.name)
     if isinstance(gtid, MariadbGtid):
-        return _Identity(gtid.name(header.server_id), int(gtid.flags), float(header.timestamp), gtid.xa)
+        return Identity(gtid.name(header.server_id), int(gtid.flags), float(header.timestamp), gtid.xa)
     assert isinstance(gtid, Gtid)
     committed = gtid.immediate_commit_timestamp
     commit_time = float(header.timestamp) if committed is None else committed / 1_000_000
-    return _Identity("" if header.type_code == _T.ANONYMOUS_GTID else str(gtid), gtid.flags, commit_time)
+    return Identity("" if header.type_code == _T.ANONYMOUS_GTID else str(gtid), gtid.flags, commit_time)
 
 
 def _xa_name(

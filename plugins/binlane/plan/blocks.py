@@ -48,6 +48,8 @@ class RowsPayload:
     _maps: dict[bytes, bytes] = field(default_factory=dict)
     """TABLE_MAPs of the current source statement, by table id."""
     _last_rows: int | None = None
+    _ended: bool = True
+    """The last rows event carries STMT_END_F already."""
     _open: bool = False
     """Inside a source statement: maps were seen and STMT_END_F was not."""
 
@@ -75,14 +77,29 @@ class RowsPayload:
         self._last_rows = len(self._events)
         self._append(event)
         self._counts += counts
-        if _flags(event) & _STMT_END:
+        self._ended = bool(_flags(event) & _STMT_END)
+        if self._ended:
             self._open = False
+
+    def add_whole(self, events: bytes, counts: RowCounts) -> bool:
+        """Take events of whole source statements at once, the last a rows event with STMT_END_F.
+
+        False, and nothing is taken, if they do not all fit into this BINLOG statement: add them one by one then.
+        """
+        if self._size + len(events) > self.limit:
+            return False
+        self._last_rows = len(self._events)
+        self._append(events)
+        self._counts += counts
+        self._ended, self._open = True, False
+        return True
 
     def flush(self, *, keep_maps: bool = False) -> Iterator[Item]:
         """End the BINLOG statement. ``keep_maps``: the source's statement goes on in the next one."""
         if self._last_rows is not None:
             events = self._events[: self._last_rows + 1]
-            events[-1] = _with_statement_end(events[-1])
+            if not self._ended:
+                events[-1] = _with_statement_end(events[-1])
             yield Item(ItemKind.ROWS, b"".join(events), self._counts)
         self._events, self._size, self._counts, self._last_rows = [], 0, RowCounts(), None
         if keep_maps and self._open:
@@ -124,6 +141,25 @@ class BlockBuilder:
         else:
             self._items.extend(self._payload.add_rows(event, counts, where))
 
+    def add_whole(self, events: bytes, counts: RowCounts) -> bool:
+        """Take all row events of whole transactions at once; False, and nothing is taken, if they need a cut."""
+        if not self._payload.add_whole(events, counts):
+            return False
+        self._bytes += len(events)
+        return True
+
+    def room(self) -> tuple[int, int]:
+        """Transactions and bytes that still go into this block; the one that uses them up ends it."""
+        return self.limits.transactions - self._transactions, self.limits.bytes - self._bytes
+
+    def end_transactions(self, first: BlockHeader, last: BlockHeader, count: int) -> Iterator[FinishedBlock]:
+        """Count consecutive transactions of the lane in; yields the block if it is full."""
+        self._first = first if self._first is None else self._first
+        self._last = last
+        self._transactions += count
+        if self._transactions >= self.limits.transactions or self._bytes >= self.limits.bytes:
+            yield from self.finish()
+
     def add_statement(self, item: Item) -> None:
         """Take a statement of the current transaction: rows before it are sent before it."""
         self._items.extend(self._payload.flush())
@@ -132,11 +168,7 @@ class BlockBuilder:
 
     def end_transaction(self, header: BlockHeader) -> Iterator[FinishedBlock]:
         """Count the transaction in; yields the block if it is full. ``header`` describes this one transaction."""
-        self._first = header if self._first is None else self._first
-        self._last = header
-        self._transactions += 1
-        if self._transactions >= self.limits.transactions or self._bytes >= self.limits.bytes:
-            yield from self.finish()
+        yield from self.end_transactions(header, header, 1)
 
     def finish(self) -> Iterator[FinishedBlock]:
         """End the block here: at a barrier, before and after a DDL, at the segment's end."""

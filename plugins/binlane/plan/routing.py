@@ -48,13 +48,16 @@ class Routing:
 
     def route_of(self, described: TransactionClass) -> Route:
         """Raises PlanError for a transaction that the scan did not see."""
-        plain = described.plain_database
-        route = self.databases.get(plain) if plain is not None else None
-        if route is None:
-            route = self.classes.get(described.key)
+        route = self.find(described)
         if route is None:
             raise PlanError(f"no route for {described}: context.json is of another window; run the filter step again")
         return route
+
+    def find(self, described: TransactionClass) -> Route | None:
+        """None for a transaction that the scan did not see."""
+        plain = described.plain_database
+        route = self.databases.get(plain) if plain is not None else None
+        return self.classes.get(described.key) if route is None else route
 
     def to_json(self) -> bytes:
         """Canonical bytes."""

@@ -102,7 +102,7 @@ def map_segment(
             sink = open_sink(lane, log.format.without_checksum())
             writers[lane] = LaneWriter(sink, BlockBuilder(settings.limits), LaneCursor(routing.by_lane[lane]))
         header = transaction_header(seqno, log.position(transaction), transaction.gtid, transaction.commit_time)
-        writers[lane].add(header, parts, _commits_itself(transaction, parts), log.name)
+        writers[lane].add(header, parts, commits_itself(transaction, parts), log.name)
         tally.add(lane, route.shard, route.lane, parts)
     return MapSummary({lane: writer.close() for lane, writer in sorted(writers.items())}, tally)
 
@@ -118,10 +118,9 @@ class LaneWriter:
 
     def add(self, header: BlockHeader, parts: Sequence[Part], alone: bool, name: str) -> None:
         """Take one transaction; ``alone``: it commits by itself on the target, so nothing may share its block."""
-        stretch = self._cursor.stretch(header.first_seqno)
-        if alone or stretch != self._stretch:
+        self._enter(self._cursor.stretch(header.first_seqno))
+        if alone:
             self._write(self._builder.finish())
-        self._stretch = stretch
         where = f"{name}:{header.source.offset}: "
         for part in parts:
             match part:
@@ -135,6 +134,12 @@ class LaneWriter:
         self._write(self._builder.end_transaction(header))
         if alone:
             self._write(self._builder.finish())
+
+    def _enter(self, stretch: int) -> None:
+        """End the block if a barrier's edge lies behind it."""
+        if stretch != self._stretch:
+            self._write(self._builder.finish())
+        self._stretch = stretch
 
     def close(self) -> LaneFile:
         """Write what is left and finish the file."""
@@ -153,6 +158,7 @@ def _read(data: Buffer, segment: Segment, target: Flavor) -> tuple[LogFormat, It
     return log, enumerate(transactions(reader), segment.first_seqno)
 
 
-def _commits_itself(transaction: Transaction, parts: Sequence[Part]) -> bool:
+def commits_itself(transaction: Transaction, parts: Sequence[Part]) -> bool:
+    """Whether the transaction is one statement that commits by itself, such as a DDL."""
     statements = [part for part in parts if isinstance(part, StatementPart)]
     return transaction.ending is Ending.STANDALONE and any(part.facts.commits_implicitly for part in statements)

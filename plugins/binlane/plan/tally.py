@@ -40,7 +40,7 @@ class Tally:
                     self.table_maps.setdefault(part.key, set()).add(part.event[25:].hex())
                 case RowsPart():
                     rows += part.counts
-                    self._add_table(part.table.key, part.counts)
+                    self.add_table(part.table.key, part.counts)
                 case StatementPart():
                     statements += 1
                     self.kinds[part.facts.kind.value] += 1
@@ -62,7 +62,8 @@ class Tally:
         """Count row changes that a lane writes."""
         self.lane_rows[lane] = self.lane_rows.get(lane, RowCounts()) + rows
 
-    def _add_table(self, key: TableKey, rows: RowCounts) -> None:
+    def add_table(self, key: TableKey, rows: RowCounts) -> None:
+        """Count row changes of a table."""
         self.tables[key] = self.tables.get(key, RowCounts()) + rows
 
 
@@ -71,7 +72,7 @@ def total(tallies: Iterable[Tally]) -> Tally:
     whole = Tally()
     for tally in tallies:
         for key, rows in tally.tables.items():
-            whole._add_table(key, rows)
+            whole.add_table(key, rows)
         for key, maps in tally.table_maps.items():
             whole.table_maps.setdefault(key, set()).update(maps)
         for shard, counts in tally.shards.items():

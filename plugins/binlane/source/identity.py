@@ -17,7 +17,7 @@ from typing import Final
 from binlane.binlog.events import parse_body
 from binlane.binlog.format_description import FormatDescription, own_checksum_length
 from binlane.binlog.wire import ARTIFICIAL, CHECKSUM_LENGTH, FLAGS_AT, HEADER, IN_USE, EventHeader, RawEvent, check_crc
-from binlane.errors import SourceIdentityError
+from binlane.errors import BinlogError, SourceError, SourceIdentityError
 from binlane.model import LogPosition
 from binlane.source.log import LOG_START, EventSource, LogChunk, LogState, missing_file
 
@@ -134,7 +134,7 @@ def verified(source: EventSource, state: LogState, start: Start) -> Generator[Lo
 def _behind(name: str, chunks: Iterator[LogChunk], at: LogPosition, known: Fingerprint) -> Iterator[LogChunk]:
     """Read and compare the events before ``at``; give out what stands behind it."""
     hashed, left = hashlib.sha256(), at.offset - known.offset
-    while left and (chunk := next(chunks, None)) is not None and chunk.file == at.file:
+    while left and (chunk := _next(name, chunks, at)) is not None and chunk.file == at.file:
         hashed.update(chunk.data[:left])
         if len(chunk.data) > left:
             _compare(name, at, "the events before it", known.events, hashed.hexdigest()[:_HEX])
@@ -142,6 +142,19 @@ def _behind(name: str, chunks: Iterator[LogChunk], at: LogPosition, known: Finge
         left = max(0, left - len(chunk.data))
     _compare(name, at, "the events before it", known.events, hashed.hexdigest()[:_HEX])
     yield from chunks
+
+
+def _next(name: str, chunks: Iterator[LogChunk], at: LogPosition) -> LogChunk | None:
+    """The next chunk before ``at``: what could be read when it was hashed can be read now, if it is the same log."""
+    try:
+        return next(chunks, None)
+    except (BinlogError, SourceError) as exc:
+        if exc.retryable or isinstance(exc, SourceIdentityError):
+            raise
+        raise SourceIdentityError(
+            f"{name}: {at}: the events before it changed since the watermark was stored, and cannot be read ({exc}): "
+            "the log was reset, restored or replaced; nothing was taken"
+        ) from exc
 
 
 def _compare(name: str, at: LogPosition, what: str, expected: str, found: str) -> None:

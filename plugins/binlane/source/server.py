@@ -29,7 +29,7 @@ _FATAL_READ: Final = 1236
 _GONE: Final = ("could not find first log file", "purged", "not in the binary log", "no longer")
 _REWOUND: Final = ("impossible position", "> file size", "before the last event", "bogus data")
 _PRIVILEGES: Final[Mapping[Flavor, str]] = {
-    Flavor.MARIADB: "REPLICATION SLAVE, REPLICATION MASTER ADMIN, BINLOG MONITOR",
+    Flavor.MARIADB: "REPLICATION SLAVE, REPLICATION MASTER ADMIN, BINLOG MONITOR, SLAVE MONITOR",
     Flavor.MYSQL: "REPLICATION SLAVE, REPLICATION CLIENT",
 }
 

@@ -20,11 +20,12 @@ from typing import Protocol
 
 from binlane.binlog.wire import Buffer
 from binlane.errors import PlanError
+from binlane.plan.columnar import map_segment, scan_segment
 from binlane.plan.fold import critical_databases, fold_scans, make_plan
 from binlane.plan.manifest import Manifest, Segment
 from binlane.plan.routing import Routing
 from binlane.plan.schema_json import schema_from_json
-from binlane.plan.segment_map import LaneSink, map_segment, scan_segment
+from binlane.plan.segment_map import LaneSink
 from binlane.plan.settings import FilterSettings
 from binlane.plan.window_plan import WindowPlan
 from binlane.work import files

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
 from binlane.model import Flavor
 from lab.servers import PrivateServer, private_server
+from tests.integration.source.helpers import fill
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,3 +40,16 @@ def own_server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Priva
     """A server of the test's own, to be broken."""
     with private_server(tmp_path / "server", request.param, name="own", durable=False) as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def mariadb_archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three closed binlog files of one MariaDB server, with checksums; copy them before you change them."""
+    base = tmp_path_factory.mktemp("mariadb_archive")
+    with private_server(base / "server", name="archived", durable=False) as started:
+        fill(started, 9, flush_every=4)
+    folder = base / "archive"
+    folder.mkdir()
+    for path in sorted((base / "server").glob("binlog.0*")):
+        shutil.copy(path, folder)
+    return folder

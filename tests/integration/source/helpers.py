@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -35,8 +36,19 @@ def run(server: PrivateServer, *statements: str) -> None:
             cursor.execute(statement)
 
 
+def purge_to(server: PrivateServer, file: str) -> None:
+    """A new file, and no file before ``file``. MariaDB keeps one as long as InnoDB needs it for recovery."""
+    run(server, "FLUSH BINARY LOGS")
+    for _ in range(100):
+        run(server, f"PURGE BINARY LOGS TO '{file}'")
+        if server.query("SHOW BINARY LOGS")[0][0] == file:
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{file} is still not the oldest: {server.query('SHOW BINARY LOGS')}")
+
+
 def fill(server: PrivateServer, transactions: int, *, flush_every: int = 0) -> None:
-    """Small transactions on ``shop.items``, made if it is not there; ``flush_every``: a new binlog file after so many."""
+    """Small transactions on ``shop.items``, made if missing; ``flush_every``: a new binlog file after so many."""
     with contextlib.closing(server.connect(autocommit=False)) as connection, connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE IF NOT EXISTS shop")
         cursor.execute("CREATE TABLE IF NOT EXISTS shop.items (id INT PRIMARY KEY AUTO_INCREMENT, word LONGTEXT)")

@@ -18,7 +18,7 @@ from binlane.plan.manifest import Manifest
 from binlane.source.archive import ArchiveSource
 from binlane.source.begin import begin
 from binlane.source.until import UntilGtid, UntilPosition, UntilTime
-from tests.integration.source.helpers import behind, counted_by_server, fill, live, log_bytes, run, window
+from tests.integration.source.helpers import behind, counted_by_server, fill, live, log_bytes, purge_to, run, window
 
 if TYPE_CHECKING:
     from lab.servers import PrivateServer
@@ -245,7 +245,7 @@ def test_the_end_follows_an_idle_source_into_its_newest_file(own_server: Private
     run(own_server, "FLUSH BINARY LOGS", "FLUSH BINARY LOGS")
     idle = window(live(own_server), behind(first), tmp_path / "idle")
     assert (idle.transactions, idle.end.file) == (0, "binlog.000003")
-    run(own_server, "PURGE BINARY LOGS TO 'binlog.000003'")
+    purge_to(own_server, "binlog.000003")
     fill(own_server, 2)
     assert window(live(own_server), behind(idle), tmp_path / "next").transactions >= 2
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor, TableKey
+from binlane.shards import queries
 from binlane.shards.statements import StatementFacts, StatementKind, analyze
 
 DML, DDL, GLOBAL = StatementKind.DML, StatementKind.DDL, StatementKind.GLOBAL
@@ -22,7 +23,7 @@ def tables(facts: StatementFacts) -> str:
 CHANGES = [
     ("INSERT INTO t VALUES (1,'a'),(2,'b')", "d.t"),
     ("INSERT t SET a=1, b=(SELECT MAX(x) FROM e.u)", "d.t e.u"),
-    ("INSERT INTO `x`.t (a, `b`) SELECT q.a FROM o.p AS q JOIN r USING (id) ON DUPLICATE KEY UPDATE a=1", "d.r o.p x.t"),
+    ("INSERT INTO `x`.t (a, `b`) SELECT a FROM o.p JOIN r USING (id) ON DUPLICATE KEY UPDATE a=1", "d.r o.p x.t"),
     ("INSERT INTO t SELECT * FROM a.x, b.y z, (SELECT 1 FROM c.w) v", "a.x b.y c.w d.t"),
     ("INSERT IGNORE INTO t PARTITION (p0, p1) () VALUES ()", "d.t"),
     ("INSERT INTO t (a) VALUES (1) AS new (m) ON DUPLICATE KEY UPDATE a = (SELECT 1 FROM e.u) + new.m", "d.t e.u"),
@@ -388,6 +389,15 @@ UNREADABLE = [
     ("INSERT INTO t VALUES (\x01)", False),
     ("INSERT INTO t\ufffd VALUES (1)", False), ("UPDATE t WHERE a = 1", False), ("INSERT INTO t", False),
     ("INSERT INTO t SELECT s.nextval FROM dual", False), ("XA RECOVER", False),
+    ("WITH c AS (SELECT 1) INSERT t SELECT 1", False), ("INSERT INTO t 5", False), ("INSERT INTO t VALUES (1) AS n b", False),
+    ("LOAD DATA INFILE 'x'", False), ("LOAD DATA INFILE 'x' INTO TABLE t (SELECT 1 FROM e.u)", False),
+    ("INSERT INTO t (a + 1) VALUES (1)", False), ("DELETE t", False), ("DELETE FROM t JOIN u USING (id)", False),
+    ("SELECT a INTO x FROM t", False), ("SELECT 1 FROM t USE INDEX", False), ("SELECT 1 /*!1 + /*!1 2 */ */", False),
+    ("RENAME TABLE a TO b c", True), ("TRUNCATE t u", True), ("LOCK TABLES t READ x", True), ("DROP TABLE t u", True),
+    ("CREATE TABLE t LIKE u v", True), ("ALTER TABLE t ADD a INT DEFAULT (SELECT 1 FROM e.u)", True),
+    ("CREATE INDEX i", True), ("CREATE TRIGGER g BEFORE INSERT", True), ("CREATE TRIGGER g BEFORE INSERT ON t", True),
+    ("DROP FUNCTION x.f y", True), ("DROP TRIGGER x y", True), ("DROP DATABASE x y", True), ("RENAME TABLE a", True),
+    ("CREATE TABLE (a INT)", True), ("DROP TABLE x.*", True), ("CREATE VIEW v SELECT 1", True), ("REPAIR t", True),
 ]  # fmt: skip
 
 
@@ -398,6 +408,19 @@ def test_what_is_not_read_exactly_is_unknown_and_says_why(sql: str, commits: boo
     assert facts.reason
     assert (facts.databases, facts.tables) == (frozenset(), frozenset())
     assert facts.commits_implicitly == commits
+
+
+def test_packages_are_mariadbs() -> None:
+    assert read("DROP PACKAGE BODY x.p", Flavor.MARIADB).databases == {"x"}
+    assert read("DROP PACKAGE BODY x.p", Flavor.MYSQL).kind is UNKNOWN
+
+
+def test_a_table_that_the_parser_overlooks_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = queries._named_tables
+    monkeypatch.setattr(queries, "_named_tables", lambda text: parsed(text)[:1])
+    assert read("SELECT 1 FROM e.overlooked_not").kind is DML
+    for sql in ("SELECT 1 FROM e.t JOIN overlooked", "SELECT (SELECT 1 FROM (x.overlooked)) FROM e.t"):
+        assert read(sql).reason == "a table that only one of two readings found"
 
 
 def test_an_unqualified_name_without_a_default_database_is_unknown() -> None:

@@ -1,0 +1,378 @@
+"""``scan_segment`` and ``map_segment`` over arrays: Python runs once a block, not once an event.
+
+Plain transactions (``binlog.grouping``) go through here; every other one goes through the plain version's own code, so its
+rules stand in one place. Both versions give the same bytes; tests hold them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from binlane.binlog.frames import count_rows, frame, index_rows, strip_events, table_maps
+from binlane.binlog.grouping import PlainGrouping, PlainRun
+from binlane.binlog.reader import LogReader
+from binlane.binlog.rows import ROWS_KINDS, RowsKind
+from binlane.binlog.transactions import Transaction, identify, transactions
+from binlane.binlog.wire import HEADER, MAGIC, Buffer, EventHeader, EventType, RawEvent
+from binlane.model import BlockHeader, Flavor, LogPosition, RowCounts, TableKey
+from binlane.plan.blocks import BlockBuilder
+from binlane.plan.classes import TransactionClass, classify
+from binlane.plan.dissect import LogFormat, dissect
+from binlane.plan.manifest import Segment
+from binlane.plan.routing import LaneCursor, Route, Routing
+from binlane.plan.segment_map import LaneSink, LaneWriter, MapSummary, ScanSummary, commits_itself
+from binlane.plan.settings import FilterSettings
+from binlane.plan.tally import ROWS_ONLY, Tally
+
+Ints = NDArray[np.int64]
+
+_NONE, _MAP, _INSERT, _UPDATE, _DELETE = range(5)
+_ROLES: Final = np.zeros(256, np.uint8)
+_ROLES[EventType.TABLE_MAP] = _MAP
+for _code, _kind in ROWS_KINDS.items():
+    _ROLES[_code] = {RowsKind.INSERT: _INSERT, RowsKind.UPDATE: _UPDATE, RowsKind.DELETE: _DELETE}[_kind]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Plain transactions that follow each other, with the seqno of the first."""
+
+    seqno: int
+    plain: PlainRun
+
+    @property
+    def size(self) -> int:
+        """How many transactions."""
+        return self.plain.first.size
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """A transaction that is not plain."""
+
+    seqno: int
+    transaction: Transaction
+
+
+class SegmentColumns:
+    """One segment as arrays, an entry an event."""
+
+    def __init__(self, data: Buffer, segment: Segment, target: Flavor) -> None:
+        """Raises BinlogError for a segment that cannot be framed or whose row events do not fit their tables."""
+        self.segment = segment
+        self.reader = LogReader(data, segment.source_file, verify=False)
+        self.log = LogFormat(
+            self.reader.format, segment.source_file, segment.start_offset - segment.header_length, target
+        )
+        self.frames = frame(data, len(MAGIC), self.reader.format.checksum.length, self.reader.format.header_length)
+        self.frames.check(segment.name)
+        self.role = _ROLES[self.frames.type_code]
+        self.index = index_rows(self.frames, segment.name)
+        self.number = self.index.number
+        self.tables = table_maps(self.frames, self.index, segment.name)
+        names = sorted({table.database for table in self.tables})
+        self.databases = tuple(names)
+        places = {name: place for place, name in enumerate(names)}
+        self.database_of_table = np.array([places[table.database] for table in self.tables], np.int32)
+
+    @cached_property
+    def rows(self) -> Ints:
+        """Rows that each event changes."""
+        return count_rows(self.frames, self.index, self.tables, self.segment.name)
+
+    @cached_property
+    def stripped(self) -> Ints:
+        """Bytes of each event in a BINLOG statement; 0 for those that go into none."""
+        surplus = self.frames.header_length - HEADER.size + self.frames.checksum_length
+        return np.where(self.role != _NONE, self.frames.size.astype(np.int64) - surplus, 0)
+
+    def walk(self) -> Iterator[Run | Single]:
+        """All transactions in order."""
+        grouping = PlainGrouping(self.frames, self.index, self.database_of_table, self.reader.format)
+        event, seqno, offset = 0, self.segment.first_seqno, self.frames.offset
+        while event < offset.size:
+            plain = grouping.run(event)
+            if plain.first.size:
+                yield Run(seqno, plain)
+                seqno += plain.first.size
+            event = plain.stopped_at
+            if event == offset.size:
+                return
+            transaction = next(transactions(self.reader, start=int(offset[event])), None)
+            if transaction is None:
+                return
+            yield Single(seqno, transaction)
+            seqno += 1
+            event = int(np.searchsorted(offset, transaction.end))
+
+    def header(self, seqno: int, event: int) -> BlockHeader:
+        """The header of the plain transaction that begins with ``event``."""
+        frames = self.frames
+        at = int(frames.offset[event])
+        head = EventHeader._make(HEADER.unpack_from(frames.data.data, at))
+        identity = identify(RawEvent(at, head, frames.body(event)), self.reader)
+        place = LogPosition(self.log.name, at + self.log.offset)
+        return BlockHeader(seqno, seqno, 1, place, identity.gtid, identity.commit_time)
+
+
+def scan_segment(
+    data: Buffer, segment: Segment, settings: FilterSettings, is_critical: Callable[[str], bool]
+) -> ScanSummary:
+    """As ``segment_map.scan_segment``."""
+    columns = SegmentColumns(data, segment, Flavor(settings.target))
+    databases: dict[str, int] = {}
+    numbers: dict[TransactionClass, int] = {}
+    members: list[tuple[int, int]] = []
+    epochs: dict[int, int] = {}
+    critical = np.array([is_critical(name) for name in columns.databases], np.bool_)
+    for step in columns.walk():
+        if isinstance(step, Single):
+            commit_time = step.transaction.commit_time
+            if settings.consistency == "epoch":
+                epochs.setdefault(int(commit_time // settings.epoch_seconds), step.seqno)
+            described = classify(dissect(step.transaction, columns.log))
+            _note(described, step.seqno, is_critical, databases, (numbers, members))
+            continue
+        if settings.consistency == "epoch":
+            for place, event in enumerate(step.plain.first.tolist()):
+                header = columns.header(step.seqno + place, event)
+                epochs.setdefault(int(header.commit_time // settings.epoch_seconds), header.first_seqno)
+        _scan_run(columns, step, critical, databases, (numbers, members))
+    return ScanSummary(databases, tuple(numbers), tuple(members), tuple(epochs.items()))
+
+
+Classes = tuple[dict[TransactionClass, int], list[tuple[int, int]]]
+
+
+def _note(
+    described: TransactionClass,
+    seqno: int,
+    is_critical: Callable[[str], bool],
+    databases: dict[str, int],
+    classes: Classes,
+) -> None:
+    plain = described.plain_database
+    if plain is not None and not is_critical(plain):
+        databases.setdefault(plain, seqno)
+        return
+    numbers, members = classes
+    members.append((seqno, numbers.setdefault(described, len(numbers))))
+
+
+def _scan_run(
+    columns: SegmentColumns, run: Run, critical: NDArray[np.bool_], databases: dict[str, int], classes: Classes
+) -> None:
+    found, first = np.unique(run.plain.database, return_index=True)
+    for place in np.argsort(first).tolist():
+        database = int(found[place])
+        if not critical[database]:
+            databases.setdefault(columns.databases[database], run.seqno + int(first[place]))
+    numbers, members = classes
+    for place in np.flatnonzero(critical[run.plain.database]).tolist():
+        described = TransactionClass(frozenset({columns.databases[run.plain.database[place]]}), ())
+        members.append((run.seqno + place, numbers.setdefault(described, len(numbers))))
+
+
+def map_segment(
+    data: Buffer,
+    segment: Segment,
+    routing: Routing,
+    settings: FilterSettings,
+    open_sink: Callable[[int, bytes], LaneSink],
+) -> MapSummary:
+    """As ``segment_map.map_segment``."""
+    return _Map(SegmentColumns(data, segment, Flavor(settings.target)), routing, settings, open_sink).run()
+
+
+class _Map:
+    def __init__(
+        self,
+        columns: SegmentColumns,
+        routing: Routing,
+        settings: FilterSettings,
+        open_sink: Callable[[int, bytes], LaneSink],
+    ) -> None:
+        self._columns = columns
+        self._routing = routing
+        self._settings = settings
+        self._open_sink = open_sink
+        self._tally = Tally()
+        self._writers: dict[int, RunWriter] = {}
+        self._barriers = BarrierArrays(routing)
+        self._routes: dict[int, Route] = {}
+
+    def run(self) -> MapSummary:
+        for step in self._columns.walk():
+            if isinstance(step, Single):
+                self._single(step)
+            else:
+                self._run(step)
+        files = {lane: self._writers[lane].close() for lane in sorted(self._writers)}
+        return MapSummary(files, self._tally)
+
+    def _writer(self, lane: int) -> RunWriter:
+        if lane not in self._writers:
+            sink = self._open_sink(lane, self._columns.log.format.without_checksum())
+            cursor = LaneCursor(self._routing.by_lane[lane])
+            self._writers[lane] = RunWriter(sink, BlockBuilder(self._settings.limits), cursor, self._columns)
+        return self._writers[lane]
+
+    def _single(self, step: Single) -> None:
+        transaction, log = step.transaction, self._columns.log
+        parts = dissect(transaction, log)
+        route = self._routing.route_of(classify(parts))
+        lane = int(self._barriers.lanes(np.array([step.seqno]), np.array([route.lane]))[0])
+        header = BlockHeader(
+            step.seqno, step.seqno, 1, log.position(transaction), transaction.gtid, transaction.commit_time
+        )
+        self._writer(lane).add(header, parts, commits_itself(transaction, parts), log.name)
+        self._tally.add(lane, route.shard, route.lane, parts)
+
+    def _run(self, run: Run) -> None:
+        plain = run.plain
+        home = np.array([self._route(int(number)).lane for number in range(len(self._columns.databases))], np.int64)
+        seqnos = run.seqno + np.arange(run.size, dtype=np.int64)
+        lanes = self._barriers.lanes(seqnos, home[plain.database])
+        for lane in np.unique(lanes).tolist():
+            chosen = np.flatnonzero(lanes == lane)
+            stretches = self._barriers.stretches(lane, seqnos[chosen])
+            edges = np.flatnonzero(np.diff(stretches)) + 1
+            for part in np.split(np.arange(chosen.size), edges):
+                self._writer(lane).add_run(run, chosen[part], int(stretches[part[0]]))
+        self._count(run, lanes)
+
+    def _route(self, database: int) -> Route:
+        if database not in self._routes:
+            described = TransactionClass(frozenset({self._columns.databases[database]}), ())
+            # a database of other transactions alone has no route of its own, and is asked for none
+            self._routes[database] = self._routing.find(described) or Route("", 0)
+        return self._routes[database]
+
+    def _count(self, run: Run, lanes: Ints) -> None:
+        """The tally of a run, table by table and lane by lane."""
+        columns, plain, tally = self._columns, run.plain, self._tally
+        events = np.arange(int(plain.first[0]), int(plain.end[-1]))
+        events = events[columns.role[events] != _NONE]
+        for number in np.unique(columns.number[events]).tolist():
+            table = columns.tables[number]
+            body = columns.frames.body(int(columns.index.first[number]))
+            tally.table_maps.setdefault(TableKey(table.database, table.table), set()).add(bytes(body[6:]).hex())
+        events = events[columns.role[events] >= _INSERT]
+        kind, rows = columns.role[events].astype(np.int64) - _INSERT, columns.rows[events]
+        number = columns.number[events].astype(np.int64)
+        for at, counts in _sums(number * 3 + kind, rows):
+            table = columns.tables[at]
+            tally.add_table(TableKey(table.database, table.table), counts)
+        owner = lanes[np.searchsorted(plain.first, events, "right") - 1]
+        for lane, counts in _sums(owner * 3 + kind, rows):
+            tally.add_lane(lane, counts)
+        changed = np.bincount(columns.database_of_table[number], rows, minlength=len(columns.databases))
+        for database, count in enumerate(np.bincount(plain.database, minlength=len(columns.databases)).tolist()):
+            if count:
+                route = self._route(database)
+                tally.add_shard(route.shard, route.lane, count, int(changed[database]))
+        tally.kinds[ROWS_ONLY] += run.size
+
+
+def _sums(keys: Ints, rows: Ints) -> Iterator[tuple[int, RowCounts]]:
+    """Rows by ``keys``, each 3 * a number + the kind of change; numbers with the sums of their three kinds."""
+    sums = np.bincount(keys, rows).astype(np.int64)
+    sums.resize(-(-sums.size // 3) * 3)
+    by_number = sums.reshape(-1, 3)
+    for number in np.flatnonzero(np.bincount(keys // 3)).tolist():
+        yield number, RowCounts(*by_number[number].tolist())
+
+
+class RunWriter(LaneWriter):
+    """A lane's writer that takes plain transactions by the run, too."""
+
+    def __init__(self, sink: LaneSink, builder: BlockBuilder, cursor: LaneCursor, columns: SegmentColumns) -> None:
+        super().__init__(sink, builder, cursor)
+        self._columns = columns
+
+    def add_run(self, run: Run, chosen: Ints, stretch: int) -> None:
+        """Take the ``chosen`` transactions of a run, between two edges of barriers."""
+        self._enter(stretch)
+        columns, builder = self._columns, self._builder
+        first, end = run.plain.first[chosen], run.plain.end[chosen]
+        before = np.concatenate(([0], np.cumsum(columns.stripped)))
+        size = np.concatenate(([0], np.cumsum(before[end] - before[first])))
+        at = 0
+        while at < chosen.size:
+            transactions_left, bytes_left = builder.room()
+            full = int(np.searchsorted(size, size[at] + bytes_left))
+            after = min(max(full, at + 1), at + transactions_left, chosen.size)
+            self._take(first[at:after], end[at:after])
+            heads = [columns.header(run.seqno + int(chosen[place]), int(first[place])) for place in (at, after - 1)]
+            self._write(builder.end_transactions(heads[0], heads[1], after - at))
+            at = after
+
+    def _take(self, first: Ints, end: Ints) -> None:
+        """Give the builder the row events of some transactions."""
+        columns = self._columns
+        events = _ranges(first, end)
+        events = events[columns.role[events] != _NONE]
+        rows = columns.role[events] >= _INSERT
+        changes = events[rows]
+        kind = columns.role[changes].astype(np.int64) - _INSERT
+        counts = RowCounts(*np.bincount(kind, columns.rows[changes], minlength=3).astype(np.int64).tolist())
+        if self._builder.add_whole(strip_events(columns.frames, events), counts):
+            return
+        for event in events.tolist():
+            self._builder.add_event(
+                strip_events(columns.frames, np.array([event])), self._counts_of(event), self._where(event)
+            )
+
+    def _counts_of(self, event: int) -> RowCounts | None:
+        role, rows = int(self._columns.role[event]), int(self._columns.rows[event])
+        if role == _MAP:
+            return None
+        return RowCounts(*(rows if role == kind else 0 for kind in (_INSERT, _UPDATE, _DELETE)))
+
+    def _where(self, event: int) -> str:
+        columns = self._columns
+        return f"{columns.log.name}:{int(columns.frames.offset[event]) + columns.log.offset}: "
+
+
+def _ranges(first: Ints, end: Ints) -> Ints:
+    """All numbers of all ranges [first, end), one range behind the other."""
+    length = end - first
+    start = np.concatenate(([0], np.cumsum(length)[:-1]))
+    return np.arange(int(length.sum()), dtype=np.int64) + np.repeat(first - start, length)
+
+
+class BarrierArrays:
+    """The window's barriers, asked about many seqnos at once."""
+
+    def __init__(self, routing: Routing) -> None:
+        barriers = routing.barriers
+        self._first = np.array([barrier.first for barrier in barriers], np.int64)
+        self._last = np.array([barrier.last for barrier in barriers], np.int64)
+        self._owner = np.array([barrier.owner for barrier in barriers], np.int64)
+        self._takes_part = np.zeros((len(barriers), routing.lanes + 1), np.bool_)
+        for number, barrier in enumerate(barriers):
+            self._takes_part[number, list(barrier.participants)] = True
+
+    def lanes(self, seqnos: Ints, home: Ints) -> Ints:
+        """The lane that applies each transaction, whose own lane is ``home``."""
+        if self._first.size == 0:
+            return home
+        number = np.searchsorted(self._first, seqnos, "right") - 1
+        known = np.maximum(number, 0)
+        held = (number >= 0) & (seqnos <= self._last[known]) & self._takes_part[known, home]
+        return np.where(held, self._owner[known], home)
+
+    def stretches(self, lane: int, seqnos: Ints) -> Ints:
+        """As ``LaneCursor.stretch``."""
+        mine = np.flatnonzero(self._takes_part[:, lane])
+        first, last = self._first[mine], self._last[mine]
+        passed = np.searchsorted(last, seqnos)
+        inside = passed < mine.size
+        inside[inside] = first[passed[inside]] <= seqnos[inside]
+        return 2 * passed + inside

@@ -1,0 +1,135 @@
+"""The lab itself: servers that end with what started them, and traffic that is the same wherever it runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from binlane.model import Flavor
+from binlane.plan.manifest import Manifest
+from binlane.source.begin import begin
+from binlane.source.segments import extract
+from binlane.source.stream import ServerSource
+from binlane.source.until import UntilLogEnd
+from binlane.work.files import WorkFolder
+from lab.servers import LabError, PrivateServer, attach, private_server, start_server
+from lab.traffic import run_traffic
+
+ROOT = Path(__file__).parents[2]
+
+STARTER = """
+import sys, time
+from pathlib import Path
+from lab.servers import start_server
+server = start_server(Path(sys.argv[1]), keep=len(sys.argv) > 2)
+print(server.pid, flush=True)
+if len(sys.argv) == 2:
+    time.sleep(600)
+"""
+
+
+def is_alive(pid: int) -> bool:
+    """Whether the process runs."""
+    status = Path(f"/proc/{pid}/stat")
+    return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def started_elsewhere(*arguments: str) -> tuple[subprocess.Popen[str], int]:
+    """Another process that starts a server, and the server's pid."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "plugins"), str(ROOT)])}
+    command = [sys.executable, "-c", STARTER, *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT)
+    assert process.stdout is not None
+    return process, int(process.stdout.readline())
+
+
+def test_a_server_ends_with_the_killed_process_that_started_it(tmp_path: Path) -> None:
+    process, pid = started_elsewhere(str(tmp_path / "data"))
+    assert is_alive(pid)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    end = time.monotonic() + 20
+    while is_alive(pid) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not is_alive(pid)
+
+
+def test_a_kept_server_outlives_its_starter_and_is_found_again(tmp_path: Path) -> None:
+    process, pid = started_elsewhere(str(tmp_path / "data"), "keep")
+    process.communicate()
+    found = attach(tmp_path / "data")
+    assert found is not None
+    try:
+        assert found.pid == pid
+        assert found.query("SELECT 1") == [(1,)]
+    finally:
+        found.stop()
+    assert not is_alive(pid)
+    assert attach(tmp_path / "data") is None
+
+
+def test_a_killed_server_comes_back_on_its_port_with_its_data(tmp_path: Path) -> None:
+    with private_server(tmp_path / "data") as server:
+        server.query("CREATE DATABASE kept")
+        port = server.port
+        server.kill()
+        assert not server.is_running()
+        server.restart()
+        assert (server.port, server.query("SHOW DATABASES LIKE 'kept'")) == (port, [("kept",)])
+    assert not server.is_running()
+
+
+def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="no-such-option"):
+        start_server(tmp_path / "data", options=["--no-such-option"])
+
+
+def test_a_server_listens_on_this_machine_only_and_reads_no_option_file(mariadb_source: PrivateServer) -> None:
+    command = Path(f"/proc/{mariadb_source.pid}/cmdline").read_bytes().split(b"\0")
+    assert b"--no-defaults" in command
+    assert mariadb_source.query("SELECT @@bind_address, @@skip_name_resolve") == [("127.0.0.1", 1)]
+
+
+def test_mysql_is_named_by_an_environment_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BINLANE_MYSQLD", raising=False)
+    with pytest.raises(LabError, match="BINLANE_MYSQLD is not set"):
+        start_server(tmp_path / "data", Flavor.MYSQL)
+    monkeypatch.setenv("BINLANE_MYSQLD", str(tmp_path / "nothing"))
+    with pytest.raises(LabError, match="does not exist"):
+        start_server(tmp_path / "data", Flavor.MYSQL)
+
+
+def traffic_and_window(server: PrivateServer, folder: Path, transactions: int) -> tuple[int, int, Manifest]:
+    """Transactions, row changes and the log of one run of traffic, without what makes its databases."""
+    arguments = {"host": server.host, "port": server.port, "user": server.user, "password": server.password}
+    source = ServerSource("source", arguments, 4_000_000_002, "lab")
+    run_traffic(server.connect, tenants=6, transactions=60, seed=3, threads=2)
+    start = begin(source, "now")
+    done = run_traffic(server.connect, tenants=6, transactions=transactions, seed=3, threads=2)
+    manifest = extract(source, start, UntilLogEnd(), WorkFolder(str(folder)), channel="lab", window="w")
+    assert done.transactions == transactions == sum(done.kinds.values())
+    return done.transactions, done.rows, manifest
+
+
+def test_traffic_writes_what_it_says_and_the_same_everywhere(tmp_path: Path) -> None:
+    checksums = []
+    for name in ("one", "other"):
+        with private_server(tmp_path / name, durable=False) as server:
+            transactions, rows, manifest = traffic_and_window(server, tmp_path / f"{name}_log", 1_500)
+            tables = server.query(
+                "SELECT table_schema, table_name FROM information_schema.tables "
+                "WHERE table_schema LIKE 'tenant%' OR table_schema = 'reference' ORDER BY 1, 2"
+            )
+            assert len({database for database, _ in tables}) == 7
+            checksums.append([server.query(f"CHECKSUM TABLE `{one}`.`{other}`") for one, other in tables])
+            # CREATE DATABASE IF NOT EXISTS and the like are logged, too, where they change nothing
+            extra = manifest.transactions - transactions
+            assert 0 <= extra < 60
+            assert rows > 2 * transactions
+    assert checksums[0] == checksums[1]
