@@ -1,4 +1,4 @@
-"""Where lanes must meet: from the transactions that one lane cannot apply alone to barriers, folded where they stand close.
+"""Where lanes must meet: from transactions that one lane cannot apply alone to barriers, folded where they stand close.
 
 Rules (docs/invariants.md, 3):
 

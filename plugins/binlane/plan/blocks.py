@@ -69,8 +69,9 @@ class RowsPayload:
         needed = sum(map(len, self._maps.values())) + len(event)
         if needed > self.limit:
             raise UnsupportedEventError(
-                f"{where}: a rows event of {len(event):,} bytes needs a BINLOG statement larger than the target takes "
-                f"({self.limit:,} bytes of events); raise max_allowed_packet on the target above {needed * 4 // 3 + 4096:,}"
+                f"{where}: a rows event of {len(event):,} bytes needs a BINLOG statement larger than the target "
+                f"takes ({self.limit:,} bytes of events); raise max_allowed_packet on the target above "
+                f"{needed * 4 // 3 + 4096:,}"
             )
         if self._size + len(event) > self.limit and self._last_rows is not None:
             yield from self.flush(keep_maps=True)

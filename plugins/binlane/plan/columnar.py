@@ -1,7 +1,7 @@
 """``scan_segment`` and ``map_segment`` over arrays: Python runs once a block, not once an event.
 
-Plain transactions (``binlog.grouping``) go through here; every other one goes through the plain version's own code, so its
-rules stand in one place. Both versions give the same bytes; tests hold them together.
+Plain transactions (``binlog.grouping``) go through here; every other one goes through the plain version's own code, so
+its rules stand in one place. Both versions give the same bytes; tests hold them together.
 """
 
 from __future__ import annotations
@@ -282,10 +282,9 @@ class _Map:
 
 def _sums(keys: Ints, rows: Ints) -> Iterator[tuple[int, RowCounts]]:
     """Rows by ``keys``, each 3 * a number + the kind of change; numbers with the sums of their three kinds."""
-    sums = np.bincount(keys, rows).astype(np.int64)
-    sums.resize(-(-sums.size // 3) * 3)
-    by_number = sums.reshape(-1, 3)
-    for number in np.flatnonzero(np.bincount(keys // 3)).tolist():
+    numbers = int(keys.max()) // 3 + 1
+    by_number = np.bincount(keys, rows, minlength=3 * numbers).astype(np.int64).reshape(-1, 3)
+    for number in np.unique(keys // 3).tolist():
         yield number, RowCounts(*by_number[number].tolist())
 
 

@@ -7,7 +7,7 @@ What a block cannot replay exactly stops here, before anything of the window is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
 from binlane.binlog.events import Event, Intvar, Query, Rand, UserVar, parse_body
@@ -113,8 +113,8 @@ def dissect(transaction: Transaction, log: LogFormat) -> tuple[Part, ...]:
     parts = tuple(_Dissection(log).parts(transaction))
     if transaction.ending is Ending.ROLLBACK and parts:
         raise UnsupportedEventError(
-            f"{log.where(transaction.events[-1])}a transaction that ends with ROLLBACK but changed tables of an engine without "
-            "transactions; convert those tables to InnoDB on the source, or apply this transaction by hand and skip it"
+            f"{log.where(transaction.events[-1])}a transaction that ends with ROLLBACK but changed tables of an "
+            "engine without transactions; convert those tables to InnoDB on the source, or apply this transaction by hand and skip it"
         )
     return parts
 
@@ -215,7 +215,7 @@ _CODECS: Final[Mapping[int, str]] = {
 
 
 def statement_facts(sql: bytes, context: SessionContext, flavor: Flavor) -> StatementFacts:
-    """What a logged statement touches. A name whose bytes do not belong to the client's character set makes it UNKNOWN."""
+    """What a logged statement touches. A name whose bytes are not of the client's character set makes it UNKNOWN."""
     mode = context.sql_mode or 0
     facts = analyze(
         sql.decode(_CODECS.get(context.charset_client or 0, "utf-8"), "replace"),

@@ -1,4 +1,4 @@
-"""Between the two maps of the filter job: scans of all segments become the window's routes, and map summaries its plan."""
+"""Between the two maps of the filter job: scans become the window's routes, and the maps' summaries its plan."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class _Fold:
     def _schema_facts(self, schema: Schema) -> SchemaFacts:
         """What is known of the schema at any time of the window: what is there at its start, and all that it creates.
 
-        A statement before the window's own DDL is judged by what the DDL makes known later: serialized once too often, never
-        once too seldom.
+        A statement before the window's own DDL is judged by what the DDL makes known later: serialized once too often,
+        never once too seldom.
         """
         facts = SchemaFacts(
             views=schema.views,
@@ -158,8 +158,8 @@ class _Fold:
 
 
 def critical_databases(settings: FilterSettings, schema: Schema) -> Callable[[str], bool]:
-    """Tells the databases whose every transaction needs a barrier: the shard list's critical ones, and those that foreign
-    keys join to them. The scan names each of their transactions."""
+    """Tells the databases whose every transaction needs a barrier: the shard list's critical ones, and those that
+    foreign keys join to them. The scan names each of their transactions."""
     shard_list = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)
     groups = foreign_key_groups(schema.references)
     joined = {groups.get(name, name) for name in shard_list.critical}

@@ -1,7 +1,7 @@
 """The filter job's two pure functions over one segment, and the fold between them.
 
-``scan_segment`` tells what other segments must know; ``fold`` makes the window's routes of all scans; ``map_segment`` builds
-the segment's blocks. This is the plain version, one transaction after the other: the columnar one gives the same bytes.
+``scan_segment`` tells what other segments must know; ``fold`` makes the window's routes of all scans; ``map_segment``
+builds the segment's blocks. This is the plain version, one transaction after the other; ``columnar`` gives the same.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ScanSummary:
     members: tuple[tuple[int, int], ...]
     """Every transaction that is not plain: its seqno and its class's place in ``classes``."""
     epochs: tuple[tuple[int, int], ...]
-    """Epochs of source time and the seqno of the first transaction in each; empty unless the channel asks for epochs."""
+    """Epochs of source time with the seqno of the first transaction in each; empty unless the channel has epochs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def map_segment(
     settings: FilterSettings,
     open_sink: Callable[[int, bytes], LaneSink],
 ) -> MapSummary:
-    """Build the segment's blocks, lane by lane, into sinks that ``open_sink`` (lane, FORMAT_DESCRIPTION event) gives."""
+    """Build the segment's blocks, lane by lane, into the sinks of ``open_sink`` (lane, FORMAT_DESCRIPTION event)."""
     log, numbered = _read(data, segment, Flavor(settings.target))
     tally = Tally()
     writers: dict[int, LaneWriter] = {}

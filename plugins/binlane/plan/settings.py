@@ -1,5 +1,7 @@
-"""What a channel decides about a window's plan, as channel.json in the window's folder: with the segments and the schema
-it is all that the filter job knows, so the same three give the same plan, byte for byte."""
+"""What a channel decides about a window's plan, as channel.json in the window's folder.
+
+With the segments and the schema it is all that the filter job knows: the same three give the same plan, byte for byte.
+"""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class WindowPlan:
     kinds: Mapping[str, int] = field(default_factory=dict)
     """Transactions of rows alone, and statements by kind."""
     table_maps: Mapping[TableKey, tuple[str, ...]] = field(default_factory=dict)
-    """Distinct TABLE_MAP bodies of each table, in hex, without their table id: what the precheck compares with the target."""
+    """Distinct TABLE_MAP bodies of each table, in hex, without table id: what the precheck compares with the target."""
     altered: frozenset[TableKey] = frozenset()
     """Tables that a DDL of the window names: they may not exist, or not like this, before it."""
     time_zones: frozenset[str] = frozenset()

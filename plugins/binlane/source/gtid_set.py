@@ -45,11 +45,12 @@ class MysqlGtidSet:
     def parse(cls, text: str) -> MysqlGtidSet:
         """Raises SourceError for what is no GTID set."""
         found = cls()
-        for part in filter(None, re.sub(r"\s", "", text).split(",")):
-            sid, *rest = part.split(":")
-            tag = ""
-            if _UUID.fullmatch(sid) is None or not rest:
+        for part in filter(None, (one.strip() for one in text.split(","))):
+            sid, *rest = (item.strip() for item in part.split(":"))
+            # an interval is what a UUID and a tag are for
+            if _UUID.fullmatch(sid) is None or not rest or _INTERVAL.fullmatch(rest[-1]) is None:
                 raise SourceError(f"expected a GTID set such as uuid:1-5, got {text!r}")
+            tag = ""
             for item in rest:
                 if match := _INTERVAL.fullmatch(item):
                     found._add_range(sid.lower(), tag, int(match[1]), int(match[2] or match[1]))
@@ -120,7 +121,7 @@ class MariadbGtidSet:
     def parse(cls, text: str) -> MariadbGtidSet:
         """Raises SourceError for what is no GTID position."""
         found = cls()
-        for part in filter(None, re.sub(r"\s", "", text).split(",")):
+        for part in filter(None, (one.strip() for one in text.split(","))):
             match = _TRIPLE.fullmatch(part)
             if match is None:
                 raise SourceError(f"expected a GTID position such as 0-1-100, got {text!r}")

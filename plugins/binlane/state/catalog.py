@@ -74,7 +74,9 @@ def read_schema(connection: Connection, databases: Collection[str] | None = None
 
 def tables_altered_since(connection: Connection, time: float) -> frozenset[TableKey]:
     """Tables created or rebuilt at or after ``time`` (seconds since the epoch), by the server's own account."""
-    query = text("SELECT table_schema, table_name FROM information_schema.tables WHERE create_time >= FROM_UNIXTIME(:time)")
+    query = text(
+        "SELECT table_schema, table_name FROM information_schema.tables WHERE create_time >= FROM_UNIXTIME(:time)"
+    )
     return frozenset(TableKey(database, table) for database, table in connection.execute(query, {"time": time}))
 
 

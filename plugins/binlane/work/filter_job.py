@@ -1,8 +1,8 @@
 """The filter job without its engine: scan every segment, fold, map every segment, write plan.json.
 
 An engine runs one function over names, anywhere, in any order, as often as it likes: Spark executors, a pool of local
-processes, or this process. What it runs reads and writes only the window's folder, and the same input gives the same bytes,
-so retries and speculative tasks are harmless. Results are one small row a segment: payload never leaves the worker.
+processes, or this process. What it runs reads and writes only the window's folder, and the same input gives the same
+bytes, so retries and speculative tasks are harmless. Results are one small row a segment: payload never leaves the worker.
 """
 
 from __future__ import annotations
@@ -130,11 +130,19 @@ def map_task(uri: str, key: str, name: str) -> bytes:
     segment = inputs.segment(name)
     ordinal = inputs.manifest.segments.index(segment)
 
+    writers: list[LaneFileWriter] = []
+
     def sink(lane: int, format_event: bytes) -> LaneSink:
-        return LaneFileWriter(folder.child(key), f"lanes/{lane:04d}/{ordinal:06d}.parquet", format_event)
+        writers.append(LaneFileWriter(folder.child(key), f"lanes/{lane:04d}/{ordinal:06d}.parquet", format_event))
+        return writers[-1]
 
     with segment_bytes(folder, segment) as data:
-        return pickle.dumps(map_segment(data, segment, _routing(uri, key), inputs.settings, sink))
+        try:
+            return pickle.dumps(map_segment(data, segment, _routing(uri, key), inputs.settings, sink))
+        except BaseException as exc:
+            for writer in writers:
+                writer.abandon(exc)
+            raise
 
 
 @contextmanager
@@ -144,16 +152,11 @@ def segment_bytes(folder: WorkFolder, segment: Segment) -> Iterator[Buffer]:
     Raises PlanError if it is not the file that the manifest names.
     """
     if folder.is_local:
-        with (
-            Path(folder.path(segment.name)).open("rb") as file,
-            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
-        ):
-            view = memoryview(mapped)
-            try:
-                _check(folder, segment, view)
-                yield view
-            finally:
-                view.release()
+        with Path(folder.path(segment.name)).open("rb") as file:
+            # closed when nothing refers to it any more: an error's traceback may still do
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        _check(folder, segment, memoryview(mapped))
+        yield memoryview(mapped)
         return
     data = memoryview(folder.read(segment.name))
     _check(folder, segment, data)
@@ -165,8 +168,8 @@ def _check_content(uri: str, segment: Segment, data: Buffer) -> None:
     found = hashlib.sha256(data).hexdigest()
     if found != segment.sha256:
         raise PlanError(
-            f"{uri}/{segment.name}: expected SHA-256 {segment.sha256} by the manifest, found {found}: the file was changed or "
-            "damaged; remove the window's folder and run the extract step again: it re-reads the same stretch of the log"
+            f"{uri}/{segment.name}: expected SHA-256 {segment.sha256} by the manifest, found {found}: the file was "
+            "changed or damaged; remove the window's folder and run the extract step again: it re-reads the same stretch"
         )
 
 

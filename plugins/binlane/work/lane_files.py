@@ -6,13 +6,13 @@ and so that a file can be looked at with any Parquet tool. The same blocks give 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
-from types import TracebackType
 from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
@@ -103,13 +103,14 @@ class LaneFileWriter:
             sha256=self._file.digest.hexdigest(),
         )
 
-    def abandon(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        """Leave no file behind after an error."""
-        self._creation.__exit__(kind, error, trace)
+    def abandon(self, error: BaseException) -> None:
+        """Leave no file behind after an error; a finished file stays."""
+        with contextlib.suppress(type(error)):
+            self._creation.__exit__(type(error), error, error.__traceback__)
 
 
 class PlannedLanes:
-    """The lane files of a plan, as the apply step reads them. A file's digest is compared before its first block is given."""
+    """The lane files of a plan, as the apply step reads them; a file's digest is compared before its first block."""
 
     def __init__(self, folder: WorkFolder, plan: WindowPlan) -> None:
         self._folder = folder
@@ -129,8 +130,8 @@ class PlannedLanes:
         found = self._folder.digest(file.name)
         if found != file.sha256:
             raise PlanError(
-                f"{self._folder.uri}/{file.name}: expected SHA-256 {file.sha256} by the plan, found {found}: the file was changed "
-                "or damaged; remove the plan's folder and run the filter step again: it writes the same files"
+                f"{self._folder.uri}/{file.name}: expected SHA-256 {file.sha256} by the plan, found {found}: the file "
+                "was changed or damaged; remove the plan's folder and run the filter step again: it writes the same files"
             )
 
 

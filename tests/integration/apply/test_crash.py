@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -27,8 +27,9 @@ from binlane.apply.session import LaneSession
 from binlane.apply.writers import BlockWriter
 from binlane.state.positions import PlanKey
 from binlane.state.windows import finish_window
+from lab.servers import PrivateServer, private_server
 from tests.integration.apply.capture import Window
-from tests.integration.apply.conftest import QUICK, Pair, positions, start_window
+from tests.integration.apply.conftest import QUICK, Pair, fresh_pair, positions, start_window
 from tests.integration.apply.test_lane import counters, meeting_window, wait_until
 
 
@@ -142,7 +143,7 @@ def test_without_any_lease_the_compare_and_set_alone_lets_one_of_four_apply(pair
 
     def apply(_: int) -> bool:
         session = LaneSession.open(pair.engine, QUICK.limits)
-        [block] = window.source.blocks(0, 0)
+        block = next(window.source.blocks(0, 0))
         done = apply_block(session, BlockWriter(session, ContextSetter(session)), place, block, lambda: 1)
         session.close()
         return done is not None
@@ -152,19 +153,23 @@ def test_without_any_lease_the_compare_and_set_alone_lets_one_of_four_apply(pair
     pair.assert_equal("journal", "totals")
 
 
-def test_the_target_s_crash_is_survived(mariadb_pair: Pair) -> None:
-    window, work = counters(mariadb_pair)
-    for number in range(60):
-        window.add(0, work(f"0a{number}"))
-    plan = window.plan
-    start_window(mariadb_pair.engine, plan)
-    with ThreadPoolExecutor(1) as pool:
-        options = replace(QUICK, retries=20, backoff=0.2, backoff_limit=1.0)
-        running = pool.submit(
-            run_lane, mariadb_pair.engine, plan, 0, window.source, options, lambda _: time.sleep(0.02)
-        )
-        wait_until(lambda: positions(mariadb_pair)[0] > 5)
-        mariadb_pair.target.kill()
-        mariadb_pair.target.restart()
-        assert running.result(timeout=60).retries > 0
-    mariadb_pair.assert_equal("journal", "totals")
+def test_the_target_s_crash_is_survived(
+    mariadb_source: PrivateServer, tmp_path: Path, clean_databases: Callable[[PrivateServer], None]
+) -> None:
+    with (
+        private_server(tmp_path / "data", name="crashing", durable=True) as target,
+        fresh_pair(mariadb_source, target, clean_databases) as pair,
+    ):
+        window, work = counters(pair)
+        for number in range(60):
+            window.add(0, work(f"0a{number}"))
+        plan = window.plan
+        start_window(pair.engine, plan)
+        options = replace(QUICK, retries=30, backoff=0.2, backoff_limit=1.0)
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(run_lane, pair.engine, plan, 0, window.source, options, lambda _: time.sleep(0.02))
+            wait_until(lambda: positions(pair)[0] > 5)
+            target.kill()
+            target.restart()
+            assert running.result(timeout=60).retries > 0
+        pair.assert_equal("journal", "totals")

@@ -389,7 +389,8 @@ UNREADABLE = [
     ("INSERT INTO t VALUES (\x01)", False),
     ("INSERT INTO t\ufffd VALUES (1)", False), ("UPDATE t WHERE a = 1", False), ("INSERT INTO t", False),
     ("INSERT INTO t SELECT s.nextval FROM dual", False), ("XA RECOVER", False),
-    ("WITH c AS (SELECT 1) INSERT t SELECT 1", False), ("INSERT INTO t 5", False), ("INSERT INTO t VALUES (1) AS n b", False),
+    ("WITH c AS (SELECT 1) INSERT t SELECT 1", False), ("INSERT INTO t 5", False),
+    ("INSERT INTO t VALUES (1) AS n b", False),
     ("LOAD DATA INFILE 'x'", False), ("LOAD DATA INFILE 'x' INTO TABLE t (SELECT 1 FROM e.u)", False),
     ("INSERT INTO t (a + 1) VALUES (1)", False), ("DELETE t", False), ("DELETE FROM t JOIN u USING (id)", False),
     ("SELECT a INTO x FROM t", False), ("SELECT 1 FROM t USE INDEX", False), ("SELECT 1 /*!1 + /*!1 2 */ */", False),
@@ -408,6 +409,21 @@ def test_what_is_not_read_exactly_is_unknown_and_says_why(sql: str, commits: boo
     assert facts.reason
     assert (facts.databases, facts.tables) == (frozenset(), frozenset())
     assert facts.commits_implicitly == commits
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("DELETE t", "expected FROM"),
+        ("SELECT 1 /*!1 + /*!1 2 */ */", "a version comment inside a version comment"),
+        ("SELECT 1 /*!1 + 2", "a version comment without an end"),
+        ("INSERT INTO t VALUES ('x", "a quote without an end"),
+        ("INSERT INTO secret VALUES (1", "a parenthesis without an end"),
+        ("INSERT INTO secret VALUES (1);;DROP TABLE secret", "more than one statement, or a placeholder"),
+    ],
+)
+def test_a_reason_says_what_is_wrong_and_never_whose(sql: str, reason: str) -> None:
+    assert read(sql).reason == reason
 
 
 def test_packages_are_mariadbs() -> None:

@@ -1,0 +1,86 @@
+"""What a result has to say of the machine that it comes from: a figure without its machine and its load means nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy
+import pyarrow
+
+if TYPE_CHECKING:
+    from lab.servers import PrivateServer
+
+RESULTS: Final = Path(__file__).parent / "results"
+_SYNCS: Final = 200
+_PAGE: Final = 4096
+
+
+def machine(data: Path) -> dict[str, Any]:
+    """Cores, model, memory, kernel, and the disk under ``data``. The host's name is nobody's business."""
+    return {
+        "cores": len(os.sched_getaffinity(0)),
+        "model": _model(),
+        "memory_mib": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20,
+        "kernel": platform.release(),
+        "filesystem": _filesystem(data),
+        "fdatasync_4k_median_ms": round(_sync_seconds(data) * 1000, 3),
+        "python": platform.python_version(),
+        "pyarrow": pyarrow.__version__,
+        "numpy": numpy.__version__,
+        "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def load() -> list[float]:
+    """Load averages of 1, 5 and 15 minutes: other programs' work makes a figure smaller than it is."""
+    return [round(value, 2) for value in os.getloadavg()]
+
+
+def server_facts(server: PrivateServer, names: tuple[str, ...]) -> dict[str, str]:
+    """Version and the named settings of a server, as the server itself has them; unknown ones are left out."""
+    facts = {"version": str(server.query("SELECT @@version")[0][0])}
+    for name, value in server.query("SHOW GLOBAL VARIABLES"):
+        if name in names:
+            facts[name] = str(value)
+    return facts
+
+
+def write_result(path: Path, result: dict[str, Any]) -> None:
+    """Write one result as JSON, for people and programs."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+
+
+def _model() -> str:
+    for line in Path("/proc/cpuinfo").read_text("utf-8").splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def _filesystem(data: Path) -> str:
+    found = subprocess.run(
+        ["df", "--output=fstype", str(data)], capture_output=True, text=True, check=False
+    ).stdout.split()
+    return found[-1] if found else "unknown"
+
+
+def _sync_seconds(data: Path) -> float:
+    """The median time of a 4 KiB write that reaches the disk: what bounds a durable commit."""
+    path, spent = data / "sync-probe", []
+    with path.open("wb", buffering=0) as file:
+        for _ in range(_SYNCS):
+            start = time.perf_counter()
+            file.write(bytes(_PAGE))
+            os.fdatasync(file.fileno())
+            spent.append(time.perf_counter() - start)
+    path.unlink()
+    return statistics.median(spent)

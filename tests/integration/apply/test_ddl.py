@@ -1,0 +1,264 @@
+"""A DDL runs exactly once, whatever happens between it and its position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from binlane.apply import block as block_module
+from binlane.apply.ddl import gtid_domain, gtid_uuid
+from binlane.apply.lane import run_lane
+from binlane.errors import TargetUnavailableError, UndecidableError
+from binlane.model import Flavor, SessionContext
+from binlane.state.journal import decide_ddl, read_status
+from binlane.state.windows import finish_window
+from lab.servers import PrivateServer, private_server
+from tests.integration.apply.capture import Captured, Window, ddl_item
+from tests.integration.apply.conftest import DATABASE, QUICK, Pair, fresh_pair, positions, start_window
+
+SWAP = "RENAME TABLE a TO x, b TO a, x TO b"
+
+
+class CrashError(Exception):
+    """The process ends here."""
+
+
+@pytest.fixture(scope="module")
+def target_without_binlog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateServer]:
+    folder = tmp_path_factory.mktemp("no_binlog")
+    with private_server(folder / "data", name="no_binlog", log_bin=False, durable=False) as server:
+        yield server
+
+
+@pytest.fixture(params=["mariadb", "mysql", "without_binlog", "strict"])
+def any_pair(
+    request: pytest.FixtureRequest, clean_databases: Callable[[PrivateServer], None], tmp_path: Path
+) -> Iterator[Pair]:
+    """Every way to know whether a DDL has run."""
+    if request.param == "mysql":
+        source, target = request.getfixturevalue("mysql_source"), request.getfixturevalue("mysql_target")
+    else:
+        name = "target_without_binlog" if request.param == "without_binlog" else "mariadb_target"
+        source, target = request.getfixturevalue("mariadb_source"), request.getfixturevalue(name)
+    strict = request.param == "strict"
+    if strict:
+        target.query("SET GLOBAL gtid_strict_mode = 1")
+    with fresh_pair(source, target, clean_databases) as pair:
+        yield pair
+    if strict:
+        target.query("SET GLOBAL gtid_strict_mode = 0")
+
+
+def ddl_window(pair: Pair, *statements: str) -> Window:
+    window = Window(pair.recorder().format)
+    for statement in statements:
+        window.meet(2, (0, 1, 2), pair.recorder().ddl(statement))
+    return window
+
+
+def crash_after_ddl(monkeypatch: pytest.MonkeyPatch) -> None:
+    """End the runner between the DDL and the transaction that moves the position."""
+    original = block_module.run_ddl
+
+    def run_and_crash(*arguments: object) -> None:
+        original(*arguments)  # type: ignore[arg-type]
+        raise CrashError
+
+    monkeypatch.setattr(block_module, "run_ddl", run_and_crash)
+
+
+def crash_before_ddl(monkeypatch: pytest.MonkeyPatch) -> None:
+    """End the runner right before the statement is sent."""
+
+    def crash(*_: object) -> None:
+        raise CrashError
+
+    monkeypatch.setattr("binlane.apply.writers.BlockWriter.run", crash)
+
+
+def two_tables(pair: Pair) -> None:
+    pair.both(
+        "CREATE TABLE a (id INT PRIMARY KEY) ENGINE=InnoDB",
+        "CREATE TABLE b (id INT PRIMARY KEY) ENGINE=InnoDB",
+        "INSERT INTO a VALUES (1)",
+        "INSERT INTO b VALUES (2)",
+    )
+
+
+@pytest.mark.parametrize("crash", [crash_after_ddl, crash_before_ddl])
+def test_a_swap_of_equal_tables_happens_once_through_a_crash(
+    any_pair: Pair, monkeypatch: pytest.MonkeyPatch, crash: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    """Run twice, it undoes itself, and no definition shows it."""
+    two_tables(any_pair)
+    window = ddl_window(any_pair, SWAP)
+    start_window(any_pair.engine, window.plan)
+    with monkeypatch.context() as patch:
+        crash(patch)
+        with pytest.raises(CrashError):
+            run_lane(any_pair.engine, window.plan, 2, window.source, QUICK)
+    assert positions(any_pair) == [0, 0, 0]
+    for lane in window.plan.all_lanes:
+        run_lane(any_pair.engine, window.plan, lane, window.source, QUICK)
+    any_pair.assert_equal("a", "b")
+    assert read_status(any_pair.engine, "orders").undecided == ()
+    finish_window(any_pair.engine, "orders", "w1", "d1")
+
+
+@pytest.mark.parametrize(
+    ("setup", "statement", "tables"),
+    [
+        (["CREATE TABLE t (a INT PRIMARY KEY)", "INSERT INTO t VALUES (1)"], "TRUNCATE TABLE t", ["t"]),
+        (["CREATE TABLE t (a INT PRIMARY KEY)"], "ALTER TABLE t ADD b INT NOT NULL DEFAULT 3", ["t"]),
+        (["CREATE TABLE t (a INT PRIMARY KEY)"], "CREATE TABLE u LIKE t", ["t", "u"]),
+        (["CREATE TABLE t (a INT PRIMARY KEY)", "CREATE TABLE u (a INT)"], "DROP TABLE u", ["t"]),
+        (
+            [
+                "CREATE TABLE t (a INT PRIMARY KEY) PARTITION BY HASH (a) PARTITIONS 2",
+                "CREATE TABLE u (a INT PRIMARY KEY)",
+                "INSERT INTO t VALUES (2)",
+                "INSERT INTO u VALUES (4)",
+            ],
+            "ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE u",
+            ["t", "u"],
+        ),
+        (["CREATE TABLE t (a INT PRIMARY KEY)"], "CREATE VIEW v AS SELECT a FROM t", ["v"]),
+    ],
+)
+def test_a_ddl_happens_once_through_a_crash(
+    any_pair: Pair, monkeypatch: pytest.MonkeyPatch, setup: list[str], statement: str, tables: list[str]
+) -> None:
+    any_pair.both(*setup)
+    window = ddl_window(any_pair, statement)
+    start_window(any_pair.engine, window.plan)
+    with monkeypatch.context() as patch:
+        crash_after_ddl(patch)
+        with pytest.raises(CrashError):
+            run_lane(any_pair.engine, window.plan, 2, window.source, QUICK)
+    run_lane(any_pair.engine, window.plan, 2, window.source, QUICK)
+    for table in tables:
+        if any_pair.source.query(f"SELECT COUNT(*) FROM {DATABASE}.{table}") != [(0,)]:
+            any_pair.assert_equal(table)
+        else:
+            assert any_pair.rows(f"SELECT COUNT(*) FROM {DATABASE}.{table}") == [(0,)]
+
+
+def test_lanes_run_their_ddl_out_of_seqno_order(any_pair: Pair) -> None:
+    two_tables(any_pair)
+    window = Window(any_pair.recorder().format)
+    window.add(0, any_pair.recorder().ddl("ALTER TABLE a ADD c INT"))
+    window.add(1, any_pair.recorder().ddl("ALTER TABLE b ADD c INT"))
+    window.add(0, any_pair.recorder().ddl("ALTER TABLE a ADD d INT"))
+    start_window(any_pair.engine, window.plan)
+    for lane in (1, 0):
+        run_lane(any_pair.engine, window.plan, lane, window.source, QUICK)
+    any_pair.assert_equal("a", "b")
+
+
+def test_a_statement_that_cannot_be_decided_asks_and_goes_by_the_answer(
+    mariadb_source: PrivateServer,
+    target_without_binlog: PrivateServer,
+    clean_databases: Callable[[PrivateServer], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with fresh_pair(mariadb_source, target_without_binlog, clean_databases) as pair:
+        # no InnoDB table ids: a swap does not show
+        pair.both(
+            "CREATE TABLE a (id INT) ENGINE=MyISAM", "CREATE TABLE b (id INT) ENGINE=MyISAM", "INSERT INTO a VALUES (1)"
+        )
+        window = ddl_window(pair, SWAP)
+        start_window(pair.engine, window.plan)
+        with monkeypatch.context() as patch:
+            crash_after_ddl(patch)
+            with pytest.raises(CrashError):
+                run_lane(pair.engine, window.plan, 2, window.source, QUICK)
+        with pytest.raises(UndecidableError, match="RENAME TABLE a TO x"):
+            run_lane(pair.engine, window.plan, 2, window.source, QUICK)
+        [intent] = read_status(pair.engine, "orders").undecided
+        assert (intent.seqno, intent.statement) == (1, SWAP)
+        decide_ddl(pair.engine, "orders", 1, ran=True)
+        run_lane(pair.engine, window.plan, 2, window.source, QUICK)
+        pair.assert_equal("a", "b")
+
+
+def test_a_ddl_that_the_server_refuses_leaves_no_question_behind(any_pair: Pair) -> None:
+    two_tables(any_pair)
+    window = Window(any_pair.recorder().format)
+    statement = "CREATE TABLE a (id INT)"
+    window.meet(2, (0, 1, 2), Captured((ddl_item(statement, DATABASE),), any_pair.recorder().run("DO 1").position))
+    start_window(any_pair.engine, window.plan)
+    for _ in range(2):
+        with pytest.raises(Exception, match="1050"):
+            run_lane(any_pair.engine, window.plan, 2, window.source, QUICK)
+    any_pair.target.query(f"DROP TABLE {DATABASE}.a")
+    run_lane(any_pair.engine, window.plan, 2, window.source, QUICK)
+    assert any_pair.rows(f"SELECT COUNT(*) FROM {DATABASE}.a") == [(0,)]
+
+
+def test_a_ddl_that_waits_for_a_table_lock_names_the_blocker_and_tries_again(any_pair: Pair) -> None:
+    two_tables(any_pair)
+    window = ddl_window(any_pair, "ALTER TABLE a ADD c INT")
+    start_window(any_pair.engine, window.plan)
+    options = replace(QUICK, ddl_lock_wait_timeout=1, retries=1)
+    with any_pair.target.connect(database=DATABASE) as blocker, blocker.cursor() as cursor:
+        cursor.execute("SELECT * FROM a FOR UPDATE")
+        number = blocker.thread_id()  # type: ignore[no-untyped-call]
+        with pytest.raises(TargetUnavailableError, match=rf"1205 .*connection {number} since"):
+            run_lane(any_pair.engine, window.plan, 2, window.source, options)
+        blocker.rollback()
+    run_lane(any_pair.engine, window.plan, 2, window.source, options)
+    any_pair.assert_equal("a")
+
+
+def test_two_runners_of_one_ddl_without_a_lease_run_it_once_on_mysql(
+    mysql_source: PrivateServer, mysql_target: PrivateServer, clean_databases: Callable[[PrivateServer], None]
+) -> None:
+    from binlane.apply.block import BlockPlace, apply_block
+    from binlane.apply.context import ContextSetter
+    from binlane.apply.session import LaneSession
+    from binlane.apply.writers import BlockWriter
+    from binlane.state.positions import PlanKey
+
+    with fresh_pair(mysql_source, mysql_target, clean_databases) as pair:
+        two_tables(pair)
+        window = ddl_window(pair, SWAP)
+        start_window(pair.engine, window.plan)
+        uuid = str(pair.rows("SELECT uuid FROM binlane.channels")[0][0])
+        place = BlockPlace(PlanKey("orders", "w1", "d1"), uuid, 2, (0, 1, 2), 0)
+
+        def apply(_: int) -> object:
+            session = LaneSession.open(pair.engine, QUICK.limits)
+            try:
+                block = next(window.source.blocks(2, 0))
+                return apply_block(session, BlockWriter(session, ContextSetter(session)), place, block, lambda: 1)
+            finally:
+                session.close()
+
+        with ThreadPoolExecutor(3) as pool:
+            done = [found for found in pool.map(apply, range(3)) if found is not None]
+        assert len(done) == 1
+        pair.assert_equal("a", "b")
+
+
+def test_session_and_gtid_variables_are_back_after_a_ddl(any_pair: Pair) -> None:
+    two_tables(any_pair)
+    window = Window(any_pair.recorder().format)
+    context = SessionContext(database=DATABASE, timestamp=1_000_000_000.0, sql_mode=4)
+    window.add(0, any_pair.recorder().ddl("ALTER TABLE a ADD c INT", context))
+    window.add(0, any_pair.recorder().run("INSERT INTO a VALUES (5, 5)"))
+    start_window(any_pair.engine, window.plan)
+    run_lane(any_pair.engine, window.plan, 0, window.source, QUICK)
+    any_pair.assert_equal("a")
+    fresh = "SELECT ABS(TIMESTAMPDIFF(SECOND, updated_at, UTC_TIMESTAMP())) < 60 FROM binlane.positions WHERE lane = 0"
+    assert any_pair.rows(fresh) == [(1,)]
+    uuid = str(any_pair.rows("SELECT uuid FROM binlane.channels")[0][0])
+    if any_pair.target.flavor is Flavor.MYSQL:
+        assert f"{gtid_uuid(uuid)}:1" in str(any_pair.rows("SELECT @@global.gtid_executed")[0][0]).split(",\n")
+    elif any_pair.rows("SELECT @@log_bin") == [(1,)]:
+        state = str(any_pair.rows("SELECT @@global.gtid_binlog_state")[0][0])
+        mine = [gtid for gtid in state.split(",") if gtid.startswith(f"{gtid_domain(uuid, 0)}-")]
+        assert [gtid.split("-")[2] for gtid in mine] == ["1"], "only the DDL is in the lane's domain"

@@ -1,0 +1,239 @@
+"""Payloads on their way to the server: what is refused before, what is counted after, what is left behind."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from binlane.apply.block import BlockPlace, apply_block
+from binlane.apply.context import ContextSetter
+from binlane.apply.session import LaneSession
+from binlane.apply.writers import BlockWriter, check_self_contained
+from binlane.errors import ApplyError, DriftError, PlanError
+from binlane.model import Item, ItemKind, RowCounts, SessionContext, TableKey
+from binlane.plan.window_plan import Block
+from binlane.state.positions import PlanKey
+from tests.integration.apply.capture import Window, stamped
+from tests.integration.apply.conftest import QUICK, Pair, positions, start_window
+
+HEADER = struct.Struct("<IBIIIH")
+STMT_END = 1
+
+
+def event(type_code: int, table_id: int, flags: int = 0, body: bytes = b"") -> bytes:
+    data = table_id.to_bytes(6, "little") + flags.to_bytes(2, "little") + body
+    return HEADER.pack(0, type_code, 1, HEADER.size + len(data), 0, 0) + data
+
+
+def table_map(table_id: int, name: bytes = b"t") -> bytes:
+    return event(19, table_id, 0, b"\x04shop\0" + bytes([len(name)]) + name + b"\0\x01\x03\0\0")
+
+
+def rows(table_id: int, *, end: bool = True, type_code: int = 30) -> bytes:
+    return event(type_code, table_id, STMT_END if end else 0, b"\x02\0\x01\xff\0\x01\0\0\0")
+
+
+GOOD = [
+    pytest.param(table_map(1) + rows(1), {"t"}, id="one"),
+    pytest.param(table_map(1) + rows(1, end=False) + rows(1), {"t"}, id="several-events-of-a-statement"),
+    pytest.param(
+        table_map(1) + table_map(2, b"u") + rows(1, end=False) + rows(2, type_code=25), {"t", "u"}, id="two-tables"
+    ),
+    pytest.param(table_map(1) + rows(1) + table_map(2, b"u") + rows(2), {"t", "u"}, id="two-statements"),
+]
+BAD = [
+    pytest.param(rows(1), "without its TABLE_MAP", id="rows-without-map"),
+    pytest.param(table_map(1) + rows(2), "table id 2 without its TABLE_MAP", id="map-of-another-table"),
+    pytest.param(table_map(1) + rows(1) + rows(1), "without its TABLE_MAP", id="map-ended-by-STMT_END_F"),
+    pytest.param(
+        table_map(1) + rows(1) + table_map(2) + rows(1), "table id 1 without", id="map-of-the-statement-before"
+    ),
+    pytest.param(table_map(1) + rows(1, end=False), "lacks STMT_END_F", id="statement-left-open"),
+    pytest.param(table_map(1), "lacks STMT_END_F", id="map-alone"),
+    pytest.param(table_map(1) + rows(1) + b"\0" * 5, "less than an event", id="bytes-left-over"),
+    pytest.param(event(160, 1), "neither TABLE_MAP nor a rows event", id="annotation"),
+    pytest.param(table_map(1) + rows(1, type_code=2), "neither TABLE_MAP nor a rows event", id="query"),
+]
+
+
+@pytest.mark.parametrize(("payload", "names"), GOOD)
+def test_a_self_contained_payload_names_its_tables(payload: bytes, names: set[str]) -> None:
+    assert check_self_contained(payload) == {TableKey("shop", name) for name in names}
+
+
+@pytest.mark.parametrize(("payload", "message"), BAD)
+def test_a_payload_that_would_lose_rows_is_refused(payload: bytes, message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        check_self_contained(payload)
+
+
+@pytest.mark.parametrize(("payload", "names"), GOOD[:3])
+def test_every_cut_of_a_statement_is_refused(payload: bytes, names: set[str]) -> None:
+    for end in range(1, len(payload)):
+        with pytest.raises(PlanError):
+            check_self_contained(payload[:end])
+
+
+@pytest.mark.parametrize(("payload", "names"), GOOD)
+def test_a_corrupt_byte_raises_nothing_but_plan_errors(payload: bytes, names: set[str]) -> None:
+    for at, value in itertools.product(range(len(payload)), (0, 1, 127, 255)):
+        corrupt = payload[:at] + bytes([value]) + payload[at + 1 :]
+        try:
+            check_self_contained(corrupt)
+        except PlanError:
+            continue
+
+
+@pytest.fixture
+def session(pair: Pair) -> Iterator[LaneSession]:
+    opened = LaneSession.open(pair.engine, QUICK.limits)
+    yield opened
+    opened.close()
+
+
+def apply(pair: Pair, session: LaneSession, block: Block) -> None:
+    uuid = str(pair.rows("SELECT uuid FROM binlane.channels")[0][0])
+    place = BlockPlace(PlanKey("orders", "w1", "d1"), uuid, 0, (0,), block.header.first_seqno - 1)
+    applied = apply_block(session, writer(session), place, block, lambda: block.header.last_seqno)
+    assert applied is not None
+
+
+def writer(session: LaneSession) -> BlockWriter:
+    return BlockWriter(session, ContextSetter(session))
+
+
+def with_items(block: Block, *items: Item) -> Block:
+    return replace(block, items=items)
+
+
+def test_rows_without_their_map_never_reach_the_server(pair: Pair, session: LaneSession) -> None:
+    pair.both("CREATE TABLE t (a INT PRIMARY KEY)")
+    recorder = pair.recorder()
+    captured = recorder.run("INSERT INTO t VALUES (1), (2)")
+    window = Window(recorder.format)
+    block = window.add(0, captured)
+    start_window(pair.engine, window.plan)
+    [item] = captured.items
+    size = HEADER.unpack_from(item.payload)[3]
+    with pytest.raises(PlanError, match="without its TABLE_MAP"):
+        apply(pair, session, with_items(block, replace(item, payload=item.payload[size:])))
+    assert positions(pair)[0] == 0
+    apply(pair, session, block)
+    pair.assert_equal("t")
+
+
+@pytest.mark.parametrize("wrong", [RowCounts(inserts=3), RowCounts(inserts=1), RowCounts(updates=2), RowCounts()])
+def test_a_count_other_than_the_handler_s_rolls_back(pair: Pair, session: LaneSession, wrong: RowCounts) -> None:
+    pair.both("CREATE TABLE t (a INT PRIMARY KEY)")
+    recorder = pair.recorder()
+    captured = recorder.run("INSERT INTO t VALUES (1), (2)")
+    window = Window(recorder.format)
+    block = window.add(0, captured)
+    start_window(pair.engine, window.plan)
+    with pytest.raises(DriftError, match=r"the target counted .*inserts=2.* in shop\.t"):
+        apply(pair, session, with_items(block, replace(captured.items[0], rows=wrong)))
+    assert pair.rows("SELECT * FROM shop.t") == []
+    assert positions(pair)[0] == 0
+    apply(pair, session, block)
+    pair.assert_equal("t")
+
+
+WORKS = [
+    pytest.param(
+        ["CREATE TABLE t (a INT PRIMARY KEY, b INT) PARTITION BY HASH (a) PARTITIONS 4"],
+        [
+            "INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)",
+            "UPDATE t SET b = b + 1",
+            "UPDATE t SET a = a + 5 WHERE a < 3",
+            "DELETE FROM t WHERE a > 5",
+        ],
+        id="partitions",
+    ),
+    pytest.param(
+        ["CREATE TABLE p (a INT PRIMARY KEY)", "CREATE TABLE t (a INT, FOREIGN KEY (a) REFERENCES p (a) ON DELETE CASCADE)"],
+        ["INSERT INTO p VALUES (1), (2)", "INSERT INTO t VALUES (1), (1), (2)"],
+        id="foreign-key",
+    ),
+    pytest.param(
+        ["CREATE TABLE t (a INT, b BLOB)"],
+        ["INSERT INTO t VALUES (1, 'x'), (1, 'x')", "UPDATE t SET b = 'y'", "DELETE FROM t LIMIT 1"],
+        id="no-key",
+    ),
+    pytest.param(
+        ["CREATE TABLE t (a INT PRIMARY KEY, b INT)"],
+        ["INSERT INTO t VALUES (1, 1)", "UPDATE t SET a = 2", "DELETE FROM t", "INSERT INTO t VALUES (2, 2)"],
+        id="key-change",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("tables", "statements"), WORKS)
+def test_the_handler_s_counts_close_for(
+    pair: Pair, session: LaneSession, tables: list[str], statements: list[str]
+) -> None:
+    pair.both(*tables)
+    recorder = pair.recorder()
+    window = Window(recorder.format)
+    blocks = [window.add(0, recorder.run(statement)) for statement in statements]
+    start_window(pair.engine, window.plan)
+    for block in blocks:
+        apply(pair, session, block)
+    pair.assert_equal("t")
+
+
+def test_half_the_rows_of_a_partitioned_table_are_noticed(pair: Pair, session: LaneSession) -> None:
+    """MariaDB counts a row of a partitioned table twice, so half of them would look like all."""
+    pair.both("CREATE TABLE t (a INT PRIMARY KEY) PARTITION BY HASH (a) PARTITIONS 2")
+    recorder = pair.recorder()
+    captured = recorder.run("INSERT INTO t VALUES (1), (2)")
+    window = Window(recorder.format)
+    block = window.add(0, captured)
+    start_window(pair.engine, window.plan)
+    with pytest.raises(DriftError):
+        apply(pair, session, with_items(block, replace(captured.items[0], rows=RowCounts(inserts=4))))
+    assert pair.rows("SELECT * FROM shop.t") == []
+
+
+def test_a_statement_too_large_for_the_target_is_refused_with_the_size_it_needs(
+    pair: Pair, session: LaneSession
+) -> None:
+    session.max_allowed_packet = 1_000
+    with pytest.raises(ApplyError, match="raise it above 1,3"):
+        session.binlog(b"x" * 1_000)
+
+
+def test_the_position_tells_the_time_of_the_target_and_not_of_the_events(pair: Pair, session: LaneSession) -> None:
+    pair.both("CREATE TABLE t (a INT PRIMARY KEY)")
+    recorder = pair.recorder()
+    first, second = recorder.run("INSERT INTO t VALUES (1)"), recorder.run("INSERT INTO t VALUES (2)")
+    window = Window(recorder.format)
+    blocks = [window.add(0, first), window.add(0, second)]
+    start_window(pair.engine, window.plan)
+    for block, captured in zip(blocks, (first, second), strict=True):
+        [item] = captured.items
+        apply(pair, session, with_items(block, replace(item, payload=stamped(item.payload, 1_000_000_000))))
+        assert int(session.value("SELECT UNIX_TIMESTAMP()")) == 1_000_000_000, "BINLOG no longer leaks its time"
+    assert pair.rows("SELECT ABS(TIMESTAMPDIFF(SECOND, updated_at, UTC_TIMESTAMP())) < 60 FROM binlane.positions") == [
+        (1,),
+        (1,),
+        (1,),
+    ]
+
+
+def test_a_ddl_beside_other_items_is_refused_before_it_runs(pair: Pair, session: LaneSession) -> None:
+    pair.both("CREATE TABLE t (a INT PRIMARY KEY)")
+    recorder = pair.recorder()
+    captured = recorder.run("INSERT INTO t VALUES (1)")
+    window = Window(recorder.format)
+    block = window.add(0, captured)
+    start_window(pair.engine, window.plan)
+    ddl = Item(ItemKind.DDL, b"DROP TABLE t", context=SessionContext(database="shop"))
+    for items in ((ddl, *captured.items), (*captured.items, ddl)):
+        with pytest.raises(PlanError, match="DDL"):
+            apply(pair, session, with_items(block, *items))
+    assert pair.rows("SELECT * FROM shop.t") == []
+    assert positions(pair)[0] == 0

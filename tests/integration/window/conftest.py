@@ -1,0 +1,190 @@
+"""A channel between two real servers, with its project folder: what the window's steps and the command line need."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from binlane.config import ChannelConfig, load_channel
+from binlane.connections import Endpoints, environment_resolver, resolve_endpoints
+from binlane.orchestration import commands, steps
+from binlane.orchestration.request import WindowRequest
+from binlane.state.engines import engine_of
+from binlane.state.journal import ChannelStatus, read_status
+from binlane.work.files import WorkFolder
+from binlane.work.filter_job import InProcess, run_filter
+from lab.compare import compare
+from lab.servers import PrivateServer
+from lab.traffic import Mix, TrafficSummary, run_traffic
+
+CHANNEL = "orders"
+MIXED = Mix(cross_database=0.04, reference=0.03, ddl=0.02, accounts=0.006, statements=0.04)
+PLUGINS = Path(__file__).parents[3] / "plugins"
+SHARD_LIST = "(critical)=reference\n"
+
+
+@dataclass(slots=True)
+class Channel:
+    """One channel of a project in a folder of its own."""
+
+    source: PrivateServer
+    target: PrivateServer
+    project: Path
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.connect("source_server", self.source)
+        self.connect("target_server", self.target)
+        self.write_channel()
+        self.write_shard_list(SHARD_LIST)
+
+    def connect(self, connection: str, server: PrivateServer, user: str | None = None, port: int | None = None) -> None:
+        """Point a connection at a server; another account has the lab's password."""
+        place = f"{server.host}:{server.port if port is None else port}"
+        account = f"{server.user if user is None else user}:{server.password}"
+        self.environment[f"AIRFLOW_CONN_{connection.upper()}"] = f"mysql://{account}@{place}/"
+
+    def write_channel(self, text: str = "") -> None:
+        self.channels.mkdir(parents=True, exist_ok=True)
+        settings = (
+            '[source]\nconnection = "source_server"\n[target]\nconnection = "target_server"\n'
+            "[lanes]\ncount = 3\nfold_gap = 4\n[blocks]\ntransactions = 20\n"
+            "[segments]\nbytes = 65536\n[apply]\nlease_seconds = 5\nretries = 3\n"
+        )
+        (self.channels / f"{CHANNEL}.toml").write_text(settings + text)
+
+    def write_shard_list(self, text: str) -> None:
+        file = self.project / "shard_list" / f"{CHANNEL}.list"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+
+    @property
+    def channels(self) -> Path:
+        return self.project / "dags" / "channels"
+
+    @property
+    def work(self) -> Path:
+        return self.project / ".binlane" / "work" / CHANNEL
+
+    @property
+    def config(self) -> ChannelConfig:
+        return load_channel(self.channels / f"{CHANNEL}.toml", {})
+
+    @property
+    def endpoints(self) -> Endpoints:
+        return resolve_endpoints(self.config, environment_resolver(self.environment))
+
+    @property
+    def status(self) -> ChannelStatus:
+        return read_status(engine_of(self.endpoints.target), CHANNEL)
+
+    def init(self, monkeypatch: pytest.MonkeyPatch, start: str = "now") -> str:
+        for name, value in self.environment.items():
+            monkeypatch.setenv(name, value)
+        return commands.init(CHANNEL, self.channels, start)
+
+    def traffic(self, transactions: int = 400, tenants: int = 6, seed: int = 1, mix: Mix = MIXED) -> TrafficSummary:
+        return run_traffic(
+            self.source.connect, tenants=tenants, transactions=transactions, seed=seed, threads=2, mix=mix
+        )
+
+    def run(self, request: WindowRequest | None = None) -> dict[str, Any] | None:
+        """A whole window by its steps, lanes as threads; what ``advance`` answers, None if there was nothing to apply."""
+        window = steps.extract(self.config, self.endpoints, WindowRequest("now") if request is None else request)
+        return None if window["work"] is None else self.go_on(window)
+
+    def go_on(self, window: dict[str, Any]) -> dict[str, Any]:
+        """The steps behind extraction."""
+        if window["plan"] is None:
+            run_filter(WorkFolder(window["work"]), InProcess())
+        adopted = steps.adopt_plan(self.config, self.endpoints, window["work"])
+        lanes = [each["lane"] for each in adopted["lanes"]]
+
+        def apply(lane: int) -> None:
+            steps.apply_lane(self.config, self.endpoints, adopted["plan"], lane)
+
+        with ThreadPoolExecutor(len(lanes)) as pool:
+            list(pool.map(apply, lanes))
+        return steps.advance(self.config, self.endpoints, adopted["plan"])
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """``binlane`` in a process group of its own."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "binlane", *arguments],
+            env={**os.environ, **self.environment, "BINLANE_CHANNELS": str(self.channels), "PYTHONPATH": str(PLUGINS)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def cli(self, *arguments: str) -> tuple[int, str, str]:
+        """Run ``binlane`` to its end: exit code, output, errors."""
+        process = self.start(*arguments)
+        out, err = process.communicate(timeout=120)
+        return process.returncode, out, err
+
+    def assert_equal(self) -> None:
+        """Both servers hold the same."""
+        comparison = compare(self.source, self.target)
+        assert comparison.differences == ()
+        assert comparison.tables > 0
+
+
+@pytest.fixture
+def channel(
+    mariadb_source: PrivateServer,
+    mariadb_target: PrivateServer,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Channel:
+    """A channel from MariaDB to MariaDB, initialised at the source's present end."""
+    return fresh_channel(mariadb_source, mariadb_target, tmp_path, clean_servers, monkeypatch)
+
+
+def fresh_channel(
+    source: PrivateServer,
+    target: PrivateServer,
+    folder: Path,
+    clean: Callable[[PrivateServer], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Channel:
+    clean(source)
+    clean(target)
+    channel = Channel(source, target, folder)
+    channel.init(monkeypatch)
+    return channel
+
+
+@pytest.fixture
+def clean_servers(
+    clean_databases: Callable[[PrivateServer], None],
+) -> Iterator[Callable[[PrivateServer], None]]:
+    """Drops databases, and the accounts that the traffic makes."""
+    cleaned: list[PrivateServer] = []
+
+    def clean(server: PrivateServer) -> None:
+        clean_databases(server)
+        drop_accounts(server)
+        cleaned.append(server)
+
+    yield clean
+    for server in cleaned:
+        drop_accounts(server)
+
+
+def drop_accounts(server: PrivateServer) -> None:
+    with server.connect(autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION sql_log_bin = 0")
+        cursor.execute("SELECT user, host FROM mysql.user WHERE user LIKE 'tenant%' OR user LIKE 'test\\_%'")
+        for user, host in cursor.fetchall():
+            cursor.execute("DROP USER %s@%s", (user, host))
