@@ -141,6 +141,7 @@ class PrivateServer:
 
     def _start(self) -> None:
         self.socket.parent.mkdir(parents=True, exist_ok=True)
+        self._temporary.mkdir(exist_ok=True)
         command = [str(server_binary(self.flavor)), *self._arguments()]
         if not self.keep and sys.platform == "linux" and shutil.which("setpriv") is not None:
             command = ["setpriv", "--pdeathsig", "KILL", *command]
@@ -164,7 +165,16 @@ class PrivateServer:
 
     def _arguments(self) -> list[str]:
         place = [f"--datadir={self.datadir}", f"--port={self.port}", f"--socket={self.socket}"]
-        return [*common_options(self.flavor), *place, f"--pid-file={self.datadir / 'server.pid'}", *self.options]
+        place += [f"--pid-file={self.datadir / 'server.pid'}", f"--tmpdir={self._temporary}"]
+        return [*common_options(self.flavor), *place, *self.options]
+
+    @property
+    def _temporary(self) -> Path:
+        """A server that starts removes ``#sql*`` from its tmpdir: in a shared one, other servers' tables in use.
+
+        The dot keeps the folder from being taken for a database.
+        """
+        return self.datadir / ".tmp"
 
     def _wait_until_ready(self) -> None:
         end = time.monotonic() + _START_SECONDS

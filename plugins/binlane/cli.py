@@ -1,4 +1,4 @@
-"""``binlane``: the same steps as the DAG's, without Airflow. Exit codes: 0 done, 1 failed, 2 bad input or configuration."""
+"""``binlane``: the DAG's steps without Airflow. Exit codes: 0 done, 1 failed, 2 bad input or configuration."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def inspect(
     """Show a line a transaction: seqno, place, GTID, time, databases, statements, rows."""
     from binlane.orchestration.inspection import inspect_files
 
-    inspect_files(files, as_json=as_json, out=out)
+    inspect_files(files, as_json=as_json, out=out, err=err)
 
 
 @app.command()

@@ -76,10 +76,13 @@ class _Variable:
 
 _VARIABLES: Final = (
     _Variable("timestamp", "timestamp", _seconds),
-    _Variable("foreign_key_checks", "foreign_key_checks"),
-    _Variable("unique_checks", "unique_checks"),
-    _Variable("sql_auto_is_null", "auto_is_null"),
-    _Variable("check_constraint_checks", "check_constraint_checks", flavors=_MARIADB),
+    # DEFAULT would turn these two off on MySQL 9.7, which keeps them as reversed bits
+    _Variable("foreign_key_checks", "foreign_key_checks", default="@@global.foreign_key_checks"),
+    _Variable("unique_checks", "unique_checks", default="@@global.unique_checks"),
+    _Variable("sql_auto_is_null", "auto_is_null", default="@@global.sql_auto_is_null"),
+    _Variable(
+        "check_constraint_checks", "check_constraint_checks", _number, _MARIADB, "@@global.check_constraint_checks"
+    ),
     _Variable("sql_if_exists", "if_exists", flavors=_MARIADB),
     _Variable("sql_mode", "sql_mode"),
     _Variable("auto_increment_increment", "auto_increment_increment"),
@@ -98,11 +101,6 @@ _COLLATIONS: Final = (
     _Variable("default_collation_for_utf8mb4", "default_collation_for_utf8mb4", flavors=_MYSQL),
     _Variable("collation_database", "collation_database"),
 )
-_RESET: Final = (
-    "SET SESSION timestamp = DEFAULT, last_insert_id = 0, sql_mode = DEFAULT, foreign_key_checks = DEFAULT, "
-    "unique_checks = DEFAULT, sql_auto_is_null = DEFAULT, time_zone = DEFAULT, auto_increment_increment = DEFAULT, "
-    "auto_increment_offset = DEFAULT, character_set_client = utf8mb4, collation_connection = utf8mb4_general_ci"
-)
 
 
 @dataclass(slots=True)
@@ -112,10 +110,13 @@ class ContextSetter:
     session: LaneSession
     _collations: frozenset[str] = frozenset()
     _entered: bool = False
+    _own_collation: str = ""
     _database: str | None = field(default=None)
 
     def enter(self, context: SessionContext, statement: bytes) -> None:
         """Give the session the context of ``statement``. Raises ApplyError where the target cannot have it."""
+        if not self._own_collation:
+            self._own_collation = str(self.session.value("SELECT @@collation_connection"))
         self.leave()
         self._use(context.database, statement)
         self._entered = True
@@ -126,7 +127,10 @@ class ContextSetter:
     def leave(self) -> None:
         """Take the last statement's context back, before anything of binlane's own runs."""
         if self._entered:
-            self.session.execute(f"{_RESET}, pseudo_thread_id = {self.session.connection_id}{self._no_insert_id()}")
+            usual = SessionContext(thread_id=self.session.connection_id)
+            # binlane's own names may hold characters that the server's default collation does not
+            own = f", collation_connection = {self._own_collation}{self._no_insert_id()}"
+            self.session.execute("SET SESSION " + ", ".join(self._assignments(usual)) + own)
             self._entered = False
 
     def client_charset(self, context: SessionContext) -> str:

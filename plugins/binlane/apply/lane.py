@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from binlane.plan.window_plan import Block, LaneSource, WindowPlan
 
 _log = logging.getLogger(__name__)
+_FIRST_PAUSE = 0.003
+"""Seconds."""
 _SERVER_ERRORS = (pymysql.err.MySQLError, SQLAlchemyError, OSError)
 
 
@@ -251,6 +253,8 @@ class _Runner:
     ) -> None:
         """Wait until nobody is missing. A missing lane that nobody holds is adopted and moved to ``goal``."""
         since, before = time.monotonic(), links.positions
+        # most waits are short: look often at first, and for who holds what only once a poll interval
+        pause, look_at = _FIRST_PAUSE, since + self.options.poll_interval
         while True:
             links.positions = links.neighbours.positions()
             absent = missing(links.positions)
@@ -259,6 +263,11 @@ class _Runner:
             self._check_stop(links, lane)
             if links.positions != before:
                 since, before = time.monotonic(), links.positions
+            if time.monotonic() < look_at:
+                time.sleep(pause)
+                pause = min(pause * 1.5, self.options.poll_interval)
+                continue
+            look_at = time.monotonic() + self.options.poll_interval
             if not self._adopt_one(links, absent, goal):
                 if time.monotonic() - since > self.options.barrier_timeout:
                     who = "; ".join(links.neighbours.describe(other) for other in absent)
@@ -267,7 +276,7 @@ class _Runner:
                         f"{barrier.first}..{barrier.last} "
                         f"without a move of any lane, for: {who}; see to their tasks, then run this one again"
                     )
-                self._pause(links)
+                links.session.keep_alive()
 
     def _adopt_one(self, links: _Links, absent: list[int], goal: int) -> bool:
         for other in absent:

@@ -76,12 +76,16 @@ def _broken(at: int, what: str) -> PlanError:
 
 def _table(body: bytes, at: int) -> TableKey:
     """Database and table of a TABLE_MAP: each one byte of length, the name, a zero byte."""
-    database_end = 9 + body[8]
-    table_at = database_end + 2
-    table_end = table_at + body[database_end + 1]
-    if table_end >= len(body):
-        raise _broken(at, "a TABLE_MAP that ends inside its names")
-    return TableKey(body[9:database_end].decode(), body[table_at:table_end].decode())
+    if len(body) > 8 and len(body) > 9 + body[8] + 1:
+        database_end = 9 + body[8]
+        table_at = database_end + 2
+        table_end = table_at + body[database_end + 1]
+        if table_end < len(body):
+            # a wrong name is harmless here: names only tell partitioned tables from others
+            return TableKey(
+                body[9:database_end].decode("utf-8", "replace"), body[table_at:table_end].decode("utf-8", "replace")
+            )
+    raise _broken(at, "a TABLE_MAP that ends inside its names")
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from binlane.apply.precheck import Finding, Needs, check_tables, check_target, findings_of, raise_if_fatal
+from binlane.apply.refusals import driver_errors
 from binlane.binlog.table_map import TableMap
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
@@ -17,6 +18,7 @@ from binlane.plan.schema_wire import compare_table_map
 from binlane.plan.tally import ROWS_ONLY
 from binlane.plan.window_plan import WindowPlan
 from binlane.shards.facts import StatementKind
+from binlane.source.server import translated
 from binlane.state.catalog import read_schema, tables_altered_since
 from binlane.state.engines import engine_of
 from binlane.work.filter_job import Inputs
@@ -62,15 +64,16 @@ def _needs(channel: ChannelConfig, plan: WindowPlan, inputs: Inputs) -> Needs:
 
 
 def _source_schema(endpoints: Endpoints, plan: WindowPlan) -> tuple[Schema | None, frozenset[TableKey]]:
-    """The source's schema as it is now, and the tables that were altered after the window: theirs is not the window's."""
+    """The source's schema as it is now, and the tables altered after the window: theirs is not the window's."""
     if endpoints.source is None:
         return None, frozenset()
-    with engine_of(endpoints.source).connect() as connection:
+    name = str(endpoints.source)
+    with translated(name), driver_errors(), engine_of(endpoints.source).connect() as connection:
         return read_schema(connection), tables_altered_since(connection, plan.end_time)
 
 
 def _logged_tables(plan: WindowPlan, source: Flavor, target: Schema) -> Iterator[Finding]:
-    """What the log itself says of its tables, against the target's. A table that the window alters is judged by neither."""
+    """What the log itself says of its tables, against the target's. Not of tables that the window alters."""
     for key, bodies in plan.table_maps.items():
         table = target.table(key)
         if table is None or key in plan.altered:

@@ -14,6 +14,7 @@ from typing import Final
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from binlane.apply.refusals import target_errors
 from binlane.config import ChannelConfig, find_channel, load_channel
 from binlane.connections import Endpoints, environment_resolver, resolve_endpoints
 from binlane.errors import ConfigError, PlanError
@@ -58,11 +59,13 @@ def init(name: str, folder: Path, start: str) -> str:
     """Create state tables and channel. A channel that is there stays as it is; says where it stands."""
     channel, endpoints = _load(name, folder)
     engine = engine_of(endpoints.target)
-    tables.create(engine)
     found = begin(steps.source_of(channel, endpoints), start)
-    mark = Watermark(found.seqno, found.position, found.gtid_set, found.time, found.fingerprint)
-    state = create_channel(engine, channel.name, found.identity, mark)
-    return f"channel {name}: watermark at seqno {state.watermark.seqno:,}, {state.watermark.source} of {state.source_identity}"
+    with target_errors(str(endpoints.target)):
+        tables.create(engine)
+        mark = Watermark(found.seqno, found.position, found.gtid_set, found.time, found.fingerprint)
+        state = create_channel(engine, channel.name, found.identity, mark)
+    mark = state.watermark
+    return f"channel {name}: watermark at seqno {mark.seqno:,}, {mark.source} of {state.source_identity}"
 
 
 def plan(call: Call) -> RenderableType:
@@ -106,7 +109,8 @@ def status(name: str, folder: Path) -> RenderableType:
 
 
 def _status(endpoints: Endpoints, name: str) -> ChannelStatus:
-    return read_status(engine_of(endpoints.target), name)
+    with target_errors(str(endpoints.target)):
+        return read_status(engine_of(endpoints.target), name)
 
 
 def _load(name: str, folder: Path) -> tuple[ChannelConfig, Endpoints]:
@@ -138,7 +142,10 @@ def _submit(channel: ChannelConfig, work: WorkFolder) -> None:
 def _apply(call: Call, plan_uri: str, lanes: int, endpoints: Endpoints, console: Console) -> None:
     """Every lane a process. With fewer processes than lanes a waiting lane moves the others: lanes are leases."""
     workers = min(lanes, _MOST_PROCESSES)
-    with ProcessPoolExecutor(workers, mp_context=get_context("forkserver")) as pool:
+    context = get_context("forkserver")
+    # imported once, by the server that the lanes are forked from
+    context.set_forkserver_preload([__name__])
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
         running = [pool.submit(apply_lane, call.channel, call.folder, plan_uri, lane) for lane in range(lanes)]
         _show(running, plan_uri, endpoints, console)
         for future in running:
@@ -164,7 +171,8 @@ def _show(running: list[Future[None]], plan_uri: str, endpoints: Endpoints, cons
         }
         while not all(future.done() for future in running):
             for position in _status(endpoints, planned.channel).positions:
-                progress.update(bars[position.lane], completed=position.transactions)
+                if position.lane in bars:  # another run can have opened the next window, with more lanes
+                    progress.update(bars[position.lane], completed=position.transactions)
             time.sleep(_POLL_SECONDS)
 
 

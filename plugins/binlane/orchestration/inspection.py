@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import mmap
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -44,12 +45,12 @@ class Line:
     """Why this version cannot apply it."""
 
 
-def inspect_files(paths: Sequence[Path], *, as_json: bool, out: Console) -> None:
+def inspect_files(paths: Sequence[Path], *, as_json: bool, out: Console, err: Console) -> None:
     """Print every transaction. Raises BinlogError where a file cannot be read on, ConfigError if it is not there."""
     seqno = 0
     for path in paths:
         with _contents(path) as data:
-            for line in _lines(data, path.name, seqno, out):
+            for line in _lines(data, path.name, seqno, err):
                 seqno = line.seqno
                 if as_json:
                     out.file.write(json.dumps(asdict(line), ensure_ascii=False) + "\n")
@@ -57,10 +58,10 @@ def inspect_files(paths: Sequence[Path], *, as_json: bool, out: Console) -> None
                     out.print(_text(line), highlight=False, soft_wrap=True)
 
 
-def _lines(data: Buffer | mmap.mmap, name: str, seqno: int, out: Console) -> Iterator[Line]:
+def _lines(data: Buffer | mmap.mmap, name: str, seqno: int, err: Console) -> Iterator[Line]:
     def incomplete(tail: IncompleteTail) -> None:
         state = "the server is still writing this file" if tail.in_use else "the file was cut"
-        out.print(f"{name}:{tail.offset}: {tail.reason} ({state})", markup=False)
+        err.print(f"{name}:{tail.offset}: {tail.reason} ({state})", markup=False)
 
     reader = LogReader(data, name)
     log = LogFormat(reader.format, name, 0, Flavor.MARIADB)
@@ -119,15 +120,18 @@ def _text(line: Line) -> str:
 def _contents(path: Path) -> Iterator[Buffer | mmap.mmap]:
     """The file's bytes: mapped, or unpacked."""
     try:
-        if path.suffix in (".gz", ".zst"):
-            opened = gzip.open(path) if path.suffix == ".gz" else zstandard.open(path, "rb")
-            with opened as packed:
-                yield packed.read()
-            return
-        with path.open("rb") as file:
-            if path.stat().st_size == 0:
-                yield b""
-                return
-            yield mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except OSError as exc:
-        raise ConfigError(f"{path}: cannot be read: {exc.strerror or exc}; name a binlog file") from exc
+        data = _read(path)
+    except (OSError, EOFError, zlib.error, zstandard.ZstdError) as exc:
+        said = getattr(exc, "strerror", None) or exc
+        raise ConfigError(f"{path}: cannot be read: {said}; name a whole binlog file, plain, .gz or .zst") from exc
+    yield data
+
+
+def _read(path: Path) -> Buffer | mmap.mmap:
+    if path.suffix in (".gz", ".zst"):
+        with gzip.open(path) if path.suffix == ".gz" else zstandard.open(path, "rb") as packed:
+            return packed.read()
+    with path.open("rb") as file:
+        if path.stat().st_size == 0:
+            return b""
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

@@ -64,8 +64,8 @@ def summary_note(plan: WindowPlan) -> str:
     """The window in one line, for a run's note."""
     transactions = plan.last_seqno - plan.first_seqno + 1
     return (
-        f"seqno {plan.first_seqno:,} to {plan.last_seqno:,}: {transactions:,} transactions, {plan.rows.total:,} row changes, "
-        f"{len(plan.shards):,} shards over {plan.lanes} lanes, {len(plan.barriers):,} barriers; "
+        f"seqno {plan.first_seqno:,} to {plan.last_seqno:,}: {transactions:,} transactions, "
+        f"{plan.rows.total:,} row changes, {len(plan.shards):,} shards over {plan.lanes} lanes, {len(plan.barriers):,} barriers; "
         f"the target holds everything up to {plan.end} ({moment(plan.end_time)})"
     )
 

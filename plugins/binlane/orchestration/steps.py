@@ -5,16 +5,23 @@ Each can be run again at any time: what is done is read from the target's state,
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import functools
+import hashlib
 import logging
 import time
 import uuid
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeVar, cast
 
 from binlane.apply.lane import run_lane
 from binlane.apply.options import ApplyOptions, Progress
+from binlane.apply.refusals import target_errors
 from binlane.apply.session import SessionLimits
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
+from binlane.errors import PlanError, PositionError, WindowBusyError
 from binlane.orchestration import report
 from binlane.orchestration.checks import check_window
 from binlane.orchestration.request import WindowRequest
@@ -36,6 +43,7 @@ from binlane.state.windows import (
     Window,
     WindowBounds,
     finish_window,
+    finished_work,
     open_window,
     read_channel,
     read_open_window,
@@ -60,6 +68,20 @@ _DEFAULT_PACKET: Final = 16 << 20
 _LOG_SECONDS: Final = 5.0
 
 
+Step = TypeVar("Step", bound=Callable[..., Any])
+
+
+def _named_errors(step: Step) -> Step:
+    """The target's own errors in a step say which server they come from."""
+
+    @functools.wraps(step)
+    def run(channel: ChannelConfig, endpoints: Endpoints, *arguments: Any, **named: Any) -> Any:
+        with target_errors(str(endpoints.target)):
+            return step(channel, endpoints, *arguments, **named)
+
+    return cast(Step, run)
+
+
 def source_of(channel: ChannelConfig, endpoints: Endpoints) -> EventSource:
     """The channel's source: the live server, or its archive."""
     if endpoints.source is None:
@@ -69,41 +91,63 @@ def source_of(channel: ChannelConfig, endpoints: Endpoints) -> EventSource:
     return ServerSource(str(endpoint), endpoint.pymysql_arguments(), channel.source.server_id, channel.name)
 
 
+@_named_errors
 def extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest) -> Answer:
     """Read the window's log into segments and open the window on the target; adopt the unfinished one if there is one.
 
-    Raises SourceError, BinlogError, WindowBusyError. A dry run opens no window.
+    Raises SourceError, BinlogError, PositionError. A dry run opens no window.
     """
+    try:
+        return _extract(channel, endpoints, request)
+    except (WindowBusyError, PositionError) as exc:
+        log.info("another run was faster, looking again: %s", exc)
+        return _extract(channel, endpoints, request)
+
+
+def _extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest) -> Answer:
     engine = engine_of(endpoints.target)
     with engine.connect() as connection:
         state = read_channel(connection, channel.name)
         unfinished = read_open_window(connection, channel.name)
     if unfinished is not None and not request.dry_run:
-        return _adopt_unfinished(channel, endpoints, state, unfinished)
-    source, start = source_of(channel, endpoints), _start_of(state)
+        return _adopt_unfinished(channel, endpoints, request, state, unfinished)
     if _is_applied(request, state):
         return _answer(state, finished=True)
+    start = _start_of(state)
     window = f"{start.seqno + 1:012d}-{uuid.uuid4().hex[:8]}"
     folder = WorkFolder(channel.work.uri).child(channel.name).child(window)
-    manifest = extract_segments(
-        source,
-        start,
-        _until(request),
-        folder,
-        channel=channel.name,
-        window=window,
-        segment_bytes=channel.segments.bytes,
-    )
+    with _kept_if_whole(folder):
+        manifest = extract_segments(
+            source_of(channel, endpoints),
+            start,
+            _until(request),
+            folder,
+            channel=channel.name,
+            window=window,
+            segment_bytes=channel.segments.bytes,
+        )
+        if manifest.transactions > 0:
+            _write_inputs(channel, endpoints, request, folder, manifest)
+            if not request.dry_run:
+                open_window(engine, _bounds(manifest, folder))
     if manifest.transactions == 0:
         folder.remove()
         return _answer(state)
-    _write_inputs(channel, endpoints, request, folder, manifest)
-    if not request.dry_run:
-        open_window(engine, _bounds(manifest, folder))
     log.info("window %s: %d transactions in %d segments", window, manifest.transactions, len(manifest.segments))
     return _answer(state, folder=folder, manifest=manifest, dry_run=request.dry_run)
 
 
+@contextlib.contextmanager
+def _kept_if_whole(folder: WorkFolder) -> Iterator[None]:
+    """Remove a window's folder after an error: nothing on the target names it, so nobody else would."""
+    try:
+        yield
+    except BaseException:
+        folder.remove()
+        raise
+
+
+@_named_errors
 def adopt_plan(channel: ChannelConfig, endpoints: Endpoints, work: str) -> Answer:
     """Check the plan against source and target, store its digest, and hand out the lanes.
 
@@ -112,7 +156,7 @@ def adopt_plan(channel: ChannelConfig, endpoints: Endpoints, work: str) -> Answe
     folder = WorkFolder(work)
     inputs = read_inputs(folder)
     plans = folder.child(inputs.key)
-    plan = WindowPlan.from_json(plans.read(files.PLAN), f"{plans.uri}/{files.PLAN}")
+    plan = read_plan(plans.uri)
     log.info("the plan\n%s", report.as_text(report.plan_view(plan)))
     engine = engine_of(endpoints.target)
     check_window(channel, endpoints, plan, inputs)
@@ -126,6 +170,7 @@ def adopt_plan(channel: ChannelConfig, endpoints: Endpoints, work: str) -> Answe
     return {"plan": plans.uri, "lanes": lanes}
 
 
+@_named_errors
 def apply_lane(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lane: int) -> Answer:
     """Move one lane to the window's end. A lane or window that is finished answers at once."""
     folder = WorkFolder(plan_uri)
@@ -136,17 +181,29 @@ def apply_lane(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lane
     return {"lane": lane, "seqno": result.seqno, "blocks": result.blocks, "transactions": result.transactions}
 
 
+@_named_errors
 def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answer:
     """Move the watermark to the window's end, and remove the files of windows that are finished and old."""
     plan = read_plan(plan_uri)
     note = report.summary_note(plan)
-    mark = finish_window(engine_of(endpoints.target), channel.name, plan.window_id, plan.digest, note)
+    engine = engine_of(endpoints.target)
+    mark = finish_window(engine, channel.name, plan.window_id, plan.digest, note)
+    with engine.connect() as connection:
+        for work in finished_work(connection, channel.name, keep=channel.work.keep_windows):
+            WorkFolder(work).remove()
     return {"window": plan.window_id, "seqno": mark.seqno, "source": str(mark.source), "note": note}
 
 
 def read_plan(plan_uri: str) -> WindowPlan:
-    """The plan in a plan's folder."""
-    return WindowPlan.from_json(WorkFolder(plan_uri).read(files.PLAN), f"{plan_uri}/{files.PLAN}")
+    """The plan in a plan's folder. Raises PlanError if it is not what its digest was taken of."""
+    plan = WindowPlan.from_json(WorkFolder(plan_uri).read(files.PLAN), f"{plan_uri}/{files.PLAN}")
+    found = hashlib.sha256(dataclasses.replace(plan, digest="").to_json()).hexdigest()
+    if found != plan.digest:
+        raise PlanError(
+            f"{plan_uri}/{files.PLAN}: expected content of SHA-256 {plan.digest}, found {found}: the file was changed "
+            "or damaged; remove the plan's folder and run the filter step again: it writes the same files"
+        )
+    return plan
 
 
 def _start_of(state: Channel) -> Start:
@@ -168,7 +225,14 @@ def _until(request: WindowRequest) -> Until:
     return UntilLogEnd()
 
 
-def _adopt_unfinished(channel: ChannelConfig, endpoints: Endpoints, state: Channel, window: Window) -> Answer:
+def _lanes(window: Window, request: WindowRequest) -> int | None:
+    """A window keeps its lanes once it is planned, whatever this run asks for."""
+    return window.lanes if window.lanes is not None else request.lanes
+
+
+def _adopt_unfinished(
+    channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest, state: Channel, window: Window
+) -> Answer:
     """Take on the window that an earlier run has left: same end, same plan (invariant 7)."""
     log.info("adopting window %s, unfinished since an earlier run", window.bounds.window_id)
     folder = WorkFolder(window.bounds.work)
@@ -184,7 +248,7 @@ def _adopt_unfinished(channel: ChannelConfig, endpoints: Endpoints, state: Chann
             window=bounds.window_id,
             segment_bytes=channel.segments.bytes,
         )
-        _write_inputs(channel, endpoints, WindowRequest(), folder, manifest)
+        _write_inputs(channel, endpoints, dataclasses.replace(request, lanes=_lanes(window, request)), folder, manifest)
     inputs = read_inputs(folder)
     plans = folder.child(inputs.key)
     planned = plans.exists(files.PLAN)
@@ -194,7 +258,7 @@ def _adopt_unfinished(channel: ChannelConfig, endpoints: Endpoints, state: Chann
 def _write_inputs(
     channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest, folder: WorkFolder, manifest: Manifest
 ) -> None:
-    """Everything that the filter job reads besides the segments. The manifest comes last: with it the folder is whole."""
+    """Everything that the filter job reads besides the segments. With the manifest, the last, the folder is whole."""
     with engine_of(endpoints.target).connect() as connection:
         schema = read_schema(connection)
     folder.write_once(files.SCHEMA, schema_to_json(schema))

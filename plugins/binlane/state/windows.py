@@ -238,6 +238,18 @@ def read_open_window(connection: Connection, channel: str) -> Window | None:
     return None if row is None else _window(row)
 
 
+def finished_work(connection: Connection, channel: str, *, keep: int, most: int = 8) -> tuple[str, ...]:
+    """Work folders of the finished windows before the newest ``keep``, the newest of them first, at most ``most``."""
+    rows = connection.execute(
+        select(windows.c.work)
+        .where(windows.c.channel == channel, windows.c.state == FINISHED)
+        .order_by(windows.c.number.desc())
+        .offset(keep)
+        .limit(most)
+    )
+    return tuple(row.work for row in rows)
+
+
 def request_stop(engine: Engine, channel: str, *, now: bool = False) -> int | None:
     """Ask the lanes of the open window to stop; the seqno they stop at, None if no window is open.
 

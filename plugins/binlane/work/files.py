@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import os
 import posixpath
+import tempfile
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -58,17 +59,23 @@ class WorkFolder:
 
     def read(self, name: str) -> bytes:
         """The whole file. Raises PlanError if it is not there."""
-        try:
+        with self._present(name):
             return bytes(self._place[0].cat_file(self.path(name)))
-        except FileNotFoundError:
-            raise PlanError(
-                f"{self.uri}/{name}: this file of the window is missing; run the step that writes it again"
-            ) from None
 
     def open(self, name: str) -> IO[bytes]:
         """The file, for reading piece by piece. Raises PlanError if it is not there."""
-        try:
+        with self._present(name):
             return self._place[0].open(self.path(name), "rb")  # type: ignore[no-any-return]
+
+    def size(self, name: str) -> int:
+        """The file's length in bytes. Raises PlanError if it is not there."""
+        with self._present(name):
+            return int(self._place[0].size(self.path(name)))
+
+    @contextlib.contextmanager
+    def _present(self, name: str) -> Iterator[None]:
+        try:
+            yield
         except FileNotFoundError:
             raise PlanError(
                 f"{self.uri}/{name}: this file of the window is missing; run the step that writes it again"
@@ -89,9 +96,11 @@ class WorkFolder:
         filesystem, path = self._place[0], self.path(name)
         filesystem.makedirs(posixpath.dirname(path), exist_ok=True)
         if not self.is_local:
-            # an upload that is not closed never becomes visible
-            with filesystem.transaction, filesystem.open(path, "wb") as file:
-                yield file
+            # a store's own file object uploads what it has when it is closed, after an error, too
+            with tempfile.NamedTemporaryFile(prefix="binlane-") as local:
+                yield local
+                local.flush()
+                filesystem.put_file(local.name, path)
             return
         temporary = Path(f"{path}.{uuid.uuid4().hex[:8]}.part")
         try:

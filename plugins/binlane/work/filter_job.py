@@ -2,7 +2,7 @@
 
 An engine runs one function over names, anywhere, in any order, as often as it likes: Spark executors, a pool of local
 processes, or this process. What it runs reads and writes only the window's folder, and the same input gives the same
-bytes, so retries and speculative tasks are harmless. Results are one small row a segment: payload never leaves the worker.
+bytes, so retries and speculative tasks are harmless. Results are a small row a segment: no payload leaves the worker.
 """
 
 from __future__ import annotations
@@ -60,7 +60,10 @@ class LocalProcesses:
         """Spread the names over the pool; one process or one name needs no pool."""
         if self._processes == 1 or len(names) == 1:
             return InProcess().run(task, names)
-        with ProcessPoolExecutor(self._processes, mp_context=get_context("forkserver")) as pool:
+        context = get_context("forkserver")
+        # imported once, by the server that the workers are forked from
+        context.set_forkserver_preload([__name__])
+        with ProcessPoolExecutor(min(self._processes, len(names)), mp_context=context) as pool:
             return list(pool.map(task, names))
 
 
@@ -73,7 +76,7 @@ def run_filter(folder: WorkFolder, engine: Engine) -> WindowPlan:
     inputs = read_inputs(folder)
     names = [segment.name for segment in inputs.manifest.segments]
     # pickled values of this very program, from its own workers
-    scans = [pickle.loads(row) for row in engine.run(partial(scan_task, folder.uri), names)]
+    scans = [pickle.loads(row) for row in engine.run(partial(scan_task, folder.uri, inputs.key), names)]
     routing = fold_scans(inputs.manifest, scans, inputs.settings, inputs.schema)
     plans = folder.child(inputs.key)
     plans.write_once(files.CONTEXT, routing.to_json())
@@ -100,8 +103,12 @@ class Inputs:
 
 
 @lru_cache(maxsize=2)
-def _inputs(uri: str) -> Inputs:
-    return Inputs(WorkFolder(uri))
+def _inputs(uri: str, key: str) -> Inputs:
+    """The inputs that ``key`` names. Raises PlanError if the folder holds others by now."""
+    inputs = Inputs(WorkFolder(uri))
+    if inputs.key != key:
+        raise PlanError(f"{uri}: expected the inputs {key}, found {inputs.key}: another run has replaced them")
+    return inputs
 
 
 def read_inputs(folder: WorkFolder) -> Inputs:
@@ -115,9 +122,9 @@ def _routing(uri: str, key: str) -> Routing:
     return Routing.from_json(plans.read(files.CONTEXT), f"{plans.uri}/{files.CONTEXT}")
 
 
-def scan_task(uri: str, name: str) -> bytes:
+def scan_task(uri: str, key: str, name: str) -> bytes:
     """Scan one segment of the window in folder ``uri``; returns its ScanSummary, pickled."""
-    inputs = _inputs(uri)
+    inputs = _inputs(uri, key)
     segment = inputs.segment(name)
     with segment_bytes(WorkFolder(uri), segment) as data:
         _check_content(uri, segment, data)
@@ -126,7 +133,7 @@ def scan_task(uri: str, name: str) -> bytes:
 
 def map_task(uri: str, key: str, name: str) -> bytes:
     """Write one segment's lane files; returns its MapSummary, pickled."""
-    inputs, folder = _inputs(uri), WorkFolder(uri)
+    inputs, folder = _inputs(uri, key), WorkFolder(uri)
     segment = inputs.segment(name)
     ordinal = inputs.manifest.segments.index(segment)
 
@@ -152,14 +159,14 @@ def segment_bytes(folder: WorkFolder, segment: Segment) -> Iterator[Buffer]:
     Raises PlanError if it is not the file that the manifest names.
     """
     if folder.is_local:
+        _check(folder, segment, folder.size(segment.name))
         with Path(folder.path(segment.name)).open("rb") as file:
             # closed when nothing refers to it any more: an error's traceback may still do
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        _check(folder, segment, memoryview(mapped))
         yield memoryview(mapped)
         return
     data = memoryview(folder.read(segment.name))
-    _check(folder, segment, data)
+    _check(folder, segment, len(data))
     yield data
 
 
@@ -169,13 +176,13 @@ def _check_content(uri: str, segment: Segment, data: Buffer) -> None:
     if found != segment.sha256:
         raise PlanError(
             f"{uri}/{segment.name}: expected SHA-256 {segment.sha256} by the manifest, found {found}: the file was "
-            "changed or damaged; remove the window's folder and run the extract step again: it re-reads the same stretch"
+            "changed or damaged; remove the window's folder and run the extract step again: it reads the same"
         )
 
 
-def _check(folder: WorkFolder, segment: Segment, data: memoryview) -> None:
-    if len(data) != segment.bytes:
+def _check(folder: WorkFolder, segment: Segment, size: int) -> None:
+    if size != segment.bytes:
         raise PlanError(
-            f"{folder.uri}/{segment.name}: expected {segment.bytes:,} bytes by the manifest, found {len(data):,}; "
+            f"{folder.uri}/{segment.name}: expected {segment.bytes:,} bytes by the manifest, found {size:,}; "
             "remove the window's folder and run the extract step again: it re-reads the same stretch of the log"
         )

@@ -130,8 +130,8 @@ class PlannedLanes:
         found = self._folder.digest(file.name)
         if found != file.sha256:
             raise PlanError(
-                f"{self._folder.uri}/{file.name}: expected SHA-256 {file.sha256} by the plan, found {found}: the file "
-                "was changed or damaged; remove the plan's folder and run the filter step again: it writes the same files"
+                f"{self._folder.uri}/{file.name}: expected SHA-256 {file.sha256} by the plan, found {found}: the "
+                "file was changed or damaged; remove the plan's folder and run the filter step again: it writes it anew"
             )
 
 
@@ -148,7 +148,9 @@ def read_blocks(folder: WorkFolder, name: str, after: int = 0) -> Iterator[Block
             raise PlanError(
                 f"{folder.uri}/{name}: not a readable lane file ({exc}); run the filter step again"
             ) from exc
-        format_event = bytes.fromhex((parquet.schema_arrow.metadata or {})[_FORMAT_KEY].decode())
+        if not parquet.schema_arrow.equals(SCHEMA) or _FORMAT_KEY not in (parquet.schema_arrow.metadata or {}):
+            raise PlanError(f"{folder.uri}/{name}: not a lane file of this version; run the filter step again")
+        format_event = bytes.fromhex(parquet.schema_arrow.metadata[_FORMAT_KEY].decode())
         for header, rows in groupby(_rows(parquet, after), key=attrgetter("header")):
             yield Block(header, format_event, (row.item for row in rows if row.item.payload))
 

@@ -200,6 +200,19 @@ def test_a_source_without_a_binary_log_is_refused(tmp_path: Path) -> None:
         live(server).state()
 
 
+def test_tls_is_used_where_it_is_asked_for_and_nothing_goes_in_clear(
+    mariadb_source: PrivateServer, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    asked = {"ssl": {"ca": None, "verify_mode": False, "check_hostname": False}}
+    with pytest.raises(SourceError, match="SSL"):
+        live(mariadb_source, arguments=asked).state()
+    mysql: PrivateServer = request.getfixturevalue("mysql_source")
+    source = live(mysql, arguments=asked)
+    start = begin(source, "now")
+    fill(mysql, 3)
+    assert window(source, start, tmp_path).transactions >= 3
+
+
 def test_a_gtid_that_is_none_is_refused(server: PrivateServer, tmp_path: Path) -> None:
     start = begin(live(server), "now")
     with pytest.raises(SourceError, match="expected a GTID such as"):

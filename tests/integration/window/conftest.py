@@ -118,7 +118,7 @@ class Channel:
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """``binlane`` in a process group of its own."""
         return subprocess.Popen(
-            [sys.executable, "-m", "binlane", *arguments],
+            [sys.executable, "-c", "from binlane.cli import main; main()", *arguments],
             env={**os.environ, **self.environment, "BINLANE_CHANNELS": str(self.channels), "PYTHONPATH": str(PLUGINS)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

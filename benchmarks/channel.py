@@ -1,0 +1,105 @@
+"""binlane's side of a benchmark: a channel between two private servers, and one window through all of its steps."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from binlane.config import ChannelConfig, load_channel
+from binlane.connections import Endpoint, Endpoints, Tls
+from binlane.orchestration import steps
+from binlane.orchestration.request import NOW, WindowRequest
+from binlane.source.begin import OLDEST, begin
+from binlane.state import tables
+from binlane.state.engines import engine_of
+from binlane.state.windows import Watermark, create_channel
+from binlane.work.files import WorkFolder
+from binlane.work.filter_job import LocalProcesses, run_filter
+
+if TYPE_CHECKING:
+    from lab.servers import PrivateServer
+
+ApplyLanes: TypeAlias = Callable[[ChannelConfig, Endpoints, str, list[int]], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """What differs between the channels of a benchmark."""
+
+    name: str
+    lanes: int
+    block: int
+    """Transactions a block."""
+    shard_list: str = ""
+
+
+def open_channel(
+    choice: Channel, source: PrivateServer, target: PrivateServer, folder: Path
+) -> tuple[ChannelConfig, Endpoints]:
+    """Write the channel's file below ``folder``, and its row on the target: it begins with the source's oldest file."""
+    file = folder / "dags" / "channels" / f"{choice.name}.toml"
+    file.parent.mkdir(parents=True)
+    consistency = "any_time" if choice.lanes == 1 else "eventual"
+    file.write_text(
+        f'[source]\nconnection = "source"\n[target]\nconnection = "target"\n[window]\nschedule = "none"\n'
+        f'[lanes]\ncount = {choice.lanes}\nconsistency = "{consistency}"\n[blocks]\ntransactions = {choice.block}\n'
+        f'[work]\nuri = "{folder / "work"}"\n',
+        "utf-8",
+    )
+    channel = load_channel(file)
+    if choice.shard_list:
+        channel.shard_list_file.parent.mkdir(parents=True)
+        channel.shard_list_file.write_text(choice.shard_list, "utf-8")
+    endpoints = Endpoints(_endpoint("source", source), _endpoint("target", target))
+    engine = engine_of(endpoints.target)
+    tables.create(engine)
+    found = begin(steps.source_of(channel, endpoints), OLDEST)
+    mark = Watermark(found.seqno, found.position, found.gtid_set, found.time, found.fingerprint)
+    create_channel(engine, channel.name, found.identity, mark)
+    return channel, endpoints
+
+
+def run_window(
+    choice: Channel, source: PrivateServer, target: PrivateServer, folder: Path, apply_lanes: ApplyLanes
+) -> dict[str, Any]:
+    """Extract, filter, check, apply and advance one window; seconds of each, and what the plan says."""
+    channel, endpoints = open_channel(choice, source, target, folder)
+    spent: dict[str, Any] = {"consistency": channel.lanes.consistency, "block": choice.block}
+    clock = _Clock(spent)
+    window = steps.extract(channel, endpoints, WindowRequest(NOW))
+    clock.lap("extract_seconds")
+    plan = run_filter(WorkFolder(window["work"]), LocalProcesses(os.cpu_count() or 1))
+    clock.lap("filter_seconds")
+    adopted = steps.adopt_plan(channel, endpoints, window["work"])
+    clock.lap("check_seconds")
+    spent |= apply_lanes(channel, endpoints, adopted["plan"], list(plan.all_lanes))
+    clock = _Clock(spent)
+    steps.advance(channel, endpoints, adopted["plan"])
+    clock.lap("advance_seconds")
+    rows = [counts.read.total for counts in plan.tables.values()]
+    spent |= {
+        "transactions": window["transactions"],
+        "rows_read": sum(rows),
+        "rows_written": sum(counts.written.total for counts in plan.tables.values()),
+        "barriers": len(plan.barriers),
+        "segments": window["segments"],
+    }
+    return spent
+
+
+def _endpoint(name: str, server: PrivateServer) -> Endpoint:
+    return Endpoint(name, server.host, server.port, server.user, server.password, Tls("disabled"))
+
+
+class _Clock:
+    def __init__(self, spent: dict[str, Any]) -> None:
+        self._spent, self._since = spent, time.monotonic()
+
+    def lap(self, name: str) -> None:
+        """Store the seconds since the last lap."""
+        now = time.monotonic()
+        self._spent[name], self._since = round(now - self._since, 3), now

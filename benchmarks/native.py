@@ -1,0 +1,195 @@
+"""The same log, applied by the target's own replica, by the client pipe and by binlane: ``python -m benchmarks.native``.
+
+Ratios of one run are what counts: absolute figures belong to a machine and its load. Ends with 1 if a target does not
+hold what the source holds, or a way fails.
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import machine
+from benchmarks.channel import Channel
+from benchmarks.private import MEASURED_SETTINGS, Lab, Traffic, make_base, start_source, write_traffic
+from benchmarks.ways import BenchmarkError, Job, Timing, Way, Ways, ways
+from benchmarks.workloads import WORKLOADS, Workload
+from binlane.errors import BinlaneError
+from binlane.model import Flavor
+from lab.compare import contents
+from lab.servers import PrivateServer
+from lab.templates import LabError
+
+console = Console(highlight=False)
+NOT_EQUAL: Final = "NOT EQUAL"
+
+
+class Run:
+    """One source, and as many measurements against it as are asked for."""
+
+    def __init__(self, lab: Lab, source: PrivateServer, workload: Workload, traffic: Traffic, block: int) -> None:
+        self._lab, self._source, self._workload, self._traffic, self._block = lab, source, workload, traffic, block
+        self._expected = contents(source)
+
+    def measure(self, name: str, way: Way) -> dict[str, Any]:
+        """Apply the log to a fresh target by one way; its timing, and whether the target holds what the source holds."""
+        load = machine.load()
+        folder = Path(tempfile.mkdtemp(dir=self._lab.folder))
+        channel = Channel("benchmark", way.lanes or 1, self._block, self._workload.shard_list)
+        with self._lab.target("target", way.options.get(self._lab.flavor, ())) as target:
+            settings = machine.server_facts(target, MEASURED_SETTINGS)
+            try:
+                timing = way.run(Job(self._source, target, self._traffic, folder, channel))
+            except (BenchmarkError, BinlaneError) as exc:
+                console.print(f"[red]✗[/] {name}: {exc}", markup=True)
+                return {"error": str(exc), "equal": False, "load_before": load, "settings": settings}
+            equal = self._is_equal(target)
+        shutil.rmtree(folder, ignore_errors=True)
+        console.print(f"  {name}: {timing.seconds:.2f} s{'' if equal else ', ' + NOT_EQUAL}")
+        return self._row(timing) | {"equal": equal, "load_before": load, "settings": settings}
+
+    def _row(self, timing: Timing) -> dict[str, Any]:
+        rate = self._traffic.transactions / timing.seconds
+        return {"seconds": round(timing.seconds, 3), "transactions_per_second": round(rate, 1), **timing.details}
+
+    def _is_equal(self, target: PrivateServer) -> bool:
+        found = contents(target)
+        return {name: text for name, text in found.items() if name.startswith(("data of", "table"))} == {
+            name: text for name, text in self._expected.items() if name.startswith(("data of", "table"))
+        }
+
+
+def main(
+    flavor: Annotated[Flavor, typer.Option(help="Server of source and targets.")] = Flavor.MARIADB,
+    workload: Annotated[str, typer.Option(help=f"One of {', '.join(WORKLOADS)}.")] = "tenants",
+    transactions: Annotated[int, typer.Option(min=1, help="Transactions in the log.")] = 60_032,
+    durable: Annotated[
+        bool, typer.Option(help="sync_binlog and innodb_flush_log_at_trx_commit 1 on targets, or 0.")
+    ] = True,
+    target_log: Annotated[
+        bool, typer.Option(help="Targets write a binary log of their own, whatever fills them.")
+    ] = True,
+    lanes: Annotated[str, typer.Option(help="binlane's lanes, each measured; 1 keeps the source's order.")] = "1,4",
+    block: Annotated[int, typer.Option(min=1, help="Source transactions a block.")] = 200,
+    runs: Annotated[int, typer.Option(min=1, help="Measurements of each way; their median is shown.")] = 1,
+    only: Annotated[str, typer.Option(help="Only ways whose names contain one of these, by comma.")] = "",
+    buffer_pool: Annotated[int, typer.Option(min=64, help="InnoDB buffer pool of every server, MiB.")] = 1024,
+    data: Annotated[Path | None, typer.Option(help="Folder for the servers' data; default: a temporary one.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Result file; default: benchmarks/results/native-....json.")
+    ] = None,
+) -> None:
+    """Measure, compare, print a table and write the result."""
+    if workload not in WORKLOADS:
+        raise typer.BadParameter(f"unknown workload {workload!r}; known: {', '.join(WORKLOADS)}")
+    chosen = {
+        name: way
+        for name, way in ways([int(count) for count in lanes.split(",") if count]).items()
+        if not only or any(part.strip() in name for part in only.split(","))
+    }
+    arguments = {
+        "flavor": flavor.value, "workload": workload, "transactions": transactions, "durable": durable,
+        "target_log": target_log, "lanes": lanes, "block": block, "runs": runs, "buffer_pool_mib": buffer_pool,
+    }  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="binlane-native-", dir=data) as folder:
+        lab = Lab(Path(folder), flavor, durable, target_log, buffer_pool)
+        try:
+            result = {"benchmark": "native", "arguments": arguments, "machine": machine.machine(lab.folder)}
+            result |= _measure_all(lab, WORKLOADS[workload], transactions, block, runs, chosen)
+        except LabError as exc:
+            console.print(f"[red]✗[/] {exc}", markup=True)
+            raise typer.Exit(1) from exc
+    kind = "durable" if durable else "not-durable"
+    named = "" if workload == "tenants" else f"-{workload}"
+    path = output or machine.RESULTS / f"native-{flavor.value}-{kind}{named}.json"
+    machine.write_result(path, result)
+    _print(result)
+    console.print(f"[dim]{path}[/]")
+    if not all(row["equal"] for row in result["ways"].values()):
+        sys.exit(1)
+
+
+def _measure_all(
+    lab: Lab, workload: Workload, transactions: int, block: int, runs: int, chosen: Ways
+) -> dict[str, Any]:
+    make_base(lab, workload)
+    source = start_source(lab)
+    try:
+        traffic = write_traffic(source, workload, transactions)
+        console.print(
+            f"{traffic.transactions:,} transactions, {traffic.log_bytes / 1e6:.1f} MB of log, written in {traffic.seconds:.1f} s"
+        )
+        run = Run(lab, source, workload, traffic, block)
+        found: dict[str, list[dict[str, Any]]] = {name: [] for name in chosen}
+        # ways in turn, so that a slow minute of the machine is everybody's
+        for _ in range(runs):
+            for name, way in chosen.items():
+                found[name].append(run.measure(name, way))
+        facts = machine.server_facts(source, MEASURED_SETTINGS)
+    finally:
+        source.stop()
+    return {
+        "log": {"transactions": traffic.transactions, "bytes": traffic.log_bytes, "files": len(traffic.files)},
+        "source": facts,
+        "ways": _summary(chosen, found),
+    }
+
+
+def _summary(chosen: Ways, found: dict[str, list[dict[str, Any]]]) -> dict[str, dict[str, Any]]:
+    """Per way its median and every measurement; ``ratio`` is to the best native replica of this very run."""
+    medians = {
+        name: statistics.median(each["transactions_per_second"] for each in measured)
+        for name, measured in found.items()
+        if all("error" not in each for each in measured)
+    }
+    best = max((rate for name, rate in medians.items() if chosen[name].native), default=None)
+    return {
+        name: {
+            "transactions_per_second": medians.get(name),
+            "ratio": None if best is None or name not in medians else round(medians[name] / best, 2),
+            "equal": all(each["equal"] for each in measured),
+            "runs": measured,
+        }
+        for name, measured in found.items()
+    }
+
+
+def _print(result: dict[str, Any]) -> None:
+    arguments, log = result["arguments"], result["log"]
+    table = Table(
+        "way", "seconds", "transactions/s", "ratio", "extract", "filter", "check", "start-up", "advance", "peak MiB", "same data",
+        title=f"{arguments['workload']}, {arguments['flavor']} {result['source']['version']}, "
+        f"{'durable' if arguments['durable'] else 'not durable'}, {log['transactions']:,} transactions, {log['bytes'] / 1e6:.1f} MB",
+        caption="apply alone; ratio to the best native replica of this run; steps beside it in seconds",
+    )  # fmt: skip
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for name, row in result["ways"].items():
+        last = row["runs"][-1]
+        rate, ratio = row["transactions_per_second"], row["ratio"]
+        peaks = [lane["peak_rss_mib"] for lane in last.get("lanes", ())]
+        parts = ("extract", "filter", "check", "start_up", "advance")
+        table.add_row(
+            name,
+            "failed" if rate is None else f"{log['transactions'] / rate:.2f}",
+            "" if rate is None else f"{rate:,.0f}",
+            "" if ratio is None else f"{ratio:.2f}",
+            *(f"{last[f'{part}_seconds']:.1f}" if f"{part}_seconds" in last else "" for part in parts),
+            str(max(peaks)) if peaks else "",
+            "yes" if row["equal"] else f"[red]{NOT_EQUAL}[/]",
+        )
+    console.print(table)
+    one, fifteen = result["machine"]["fdatasync_4k_median_ms"], result["machine"]
+    console.print(f"[dim]{fifteen['model']}, {fifteen['cores']} cores, fdatasync of 4 KiB {one} ms[/]")
+
+
+if __name__ == "__main__":
+    typer.run(main)

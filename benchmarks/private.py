@@ -1,0 +1,167 @@
+"""Private servers of a benchmark: one base data folder with schema and first rows, and copies of it as source and targets.
+
+So the measured log holds traffic alone, every target begins with the very same files, and nothing is replayed twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pymysql.constants import CLIENT
+
+from benchmarks.workloads import Statements, Workload, database_names
+from binlane.model import Flavor
+from lab.servers import start_server
+
+if TYPE_CHECKING:
+    from lab.servers import PrivateServer
+
+_BATCH: Final = 40
+"""Transactions a round trip."""
+_WRITERS: Final = 4
+_NOT_COPIED: Final = ("auto.cnf", "binlane-server.json", "server.log", "server.sock", "server.pid")
+MEASURED_SETTINGS: Final = (
+    "binlog_format", "binlog_row_image", "gtid_mode", "innodb_buffer_pool_size", "innodb_flush_log_at_trx_commit",
+    "innodb_flush_method", "innodb_log_file_size", "innodb_redo_log_capacity", "innodb_doublewrite", "log_bin",
+    "log_replica_updates", "log_slave_updates", "max_allowed_packet", "replica_parallel_type", "replica_parallel_workers",
+    "replica_preserve_commit_order", "slave_parallel_max_queued", "slave_parallel_mode", "slave_parallel_threads",
+    "sync_binlog",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """Where the servers' folders are, and what they all have in common."""
+
+    folder: Path
+    flavor: Flavor
+    durable: bool
+    target_log: bool
+    buffer_pool_mib: int
+
+    def start(
+        self, name: str, *, options: Sequence[str] = (), log: bool = True, durable: bool | None = None
+    ) -> PrivateServer:
+        """Start a server on a fresh copy of the base folder, if there is one yet."""
+        data, base = self.folder / name, self.folder / "base"
+        if name != "base":
+            shutil.copytree(base, data, ignore=shutil.ignore_patterns(*_NOT_COPIED))
+        settings = (*self._options(), *options)
+        durable = self.durable if durable is None else durable
+        return start_server(data, self.flavor, settings, name=name, log_bin=log, durable=durable)
+
+    @contextlib.contextmanager
+    def target(self, name: str, options: Sequence[str] = ()) -> Iterator[PrivateServer]:
+        """A fresh target for one measurement; its folder is removed behind it."""
+        extra = [*options, "--relay-log=relay"]
+        if self.flavor is Flavor.MARIADB:
+            extra += ["--log-slave-updates=ON"] if self.target_log else []
+        else:
+            # without a log of its own a replica still has to know the source's GTIDs
+            extra += ["--gtid-mode=ON", "--enforce-gtid-consistency=ON"]
+        server = self.start(name, options=extra, log=self.target_log)
+        try:
+            yield server
+        finally:
+            server.stop()
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+
+    def _options(self) -> tuple[str, ...]:
+        redo = "innodb-log-file-size" if self.flavor is Flavor.MARIADB else "innodb-redo-log-capacity"
+        return (f"--innodb-buffer-pool-size={self.buffer_pool_mib}M", f"--{redo}=512M", "--max-binlog-size=1G")
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """The source's log after the workload."""
+
+    transactions: int
+    log_bytes: int
+    seconds: float
+    files: tuple[Path, ...]
+
+
+def make_base(lab: Lab, workload: Workload) -> None:
+    """Initialize the base folder, with tables and first rows, and shut its server down cleanly."""
+    server = lab.start("base", log=False, durable=False)
+    with _cursor(server) as cursor:
+        for name in database_names(workload):
+            cursor.execute(f"CREATE DATABASE `{name}` CHARACTER SET utf8mb4")
+            for table in workload.tables:
+                cursor.execute(table.format(db=name))
+            for statement in workload.fill(name):
+                cursor.execute(statement)
+    server.stop()
+
+
+def start_source(lab: Lab) -> PrivateServer:
+    """The source: what it writes itself need not be safe. MySQL before 8.4 has to be asked for write sets."""
+    writeset = ("--loose-binlog-transaction-dependency-tracking=WRITESET",) if lab.flavor is Flavor.MYSQL else ()
+    return lab.start("source", options=writeset, durable=False)
+
+
+def write_traffic(source: PrivateServer, workload: Workload, count: int, seed: int = 1) -> Traffic:
+    """Write ``count`` transactions, or as many as the workload has: a database is written by one connection, in order."""
+    started, before = time.monotonic(), _committed(source)
+    names = database_names(workload)
+    writers = min(_WRITERS, len(names))
+    wanted = count if workload.transactions is None else workload.transactions
+    shares = [wanted // writers + (number < wanted % writers) for number in range(writers)]
+
+    def work(number: int) -> None:
+        with _cursor(source) as cursor:
+            _send(cursor, _transactions(workload, names[number::writers], f"{seed}/{number}"), shares[number])
+
+    with ThreadPoolExecutor(writers) as pool:
+        list(pool.map(work, range(writers)))
+    source.query("FLUSH BINARY LOGS")
+    logs = [source.datadir / str(row[0]) for row in source.query("SHOW BINARY LOGS")]
+    return Traffic(
+        transactions=_committed(source) - before,
+        log_bytes=sum(path.stat().st_size for path in logs),
+        seconds=time.monotonic() - started,
+        files=tuple(logs),
+    )
+
+
+def _transactions(workload: Workload, names: Sequence[str], seed: str) -> Iterator[Statements]:
+    dice = random.Random(seed)
+    tenants = [workload.write(name, dice) for name in names]
+    while True:
+        yield next(dice.choice(tenants))
+
+
+def _send(cursor: Any, transactions: Iterator[Statements], count: int) -> None:
+    batch: list[str] = []
+    for number in range(1, count + 1):
+        batch += ["BEGIN", *next(transactions), "COMMIT"]
+        if number % _BATCH == 0 or number == count:
+            cursor.execute(";".join(batch))
+            while cursor.nextset():
+                pass
+            batch = []
+
+
+@contextlib.contextmanager
+def _cursor(server: PrivateServer) -> Iterator[Any]:
+    connection = server.connect(client_flag=CLIENT.MULTI_STATEMENTS, autocommit=True)
+    with contextlib.closing(connection), connection.cursor() as cursor:
+        cursor.execute("SET SESSION time_zone = '+00:00'")
+        yield cursor
+
+
+def _committed(source: PrivateServer) -> int:
+    """Transactions in the source's log so far, by its GTIDs: a source of its own, so they count from 1 without a gap."""
+    if source.flavor is Flavor.MARIADB:
+        ((state,),) = source.query("SELECT @@gtid_binlog_pos")
+        return int(str(state).rpartition("-")[2] or 0)
+    ((executed,),) = source.query("SELECT @@GLOBAL.gtid_executed")
+    return int(str(executed).rpartition(":")[2].rpartition("-")[2] or 0)

@@ -1,0 +1,243 @@
+"""The ways to bring a source's log onto a target: the server's own replica, the client pipe, binlane.
+
+Each is timed from the moment when it has everything it needs to the moment when the last transaction is committed.
+"""
+
+from __future__ import annotations
+
+import queue
+import resource
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from benchmarks.channel import Channel, run_window
+from binlane.model import Flavor
+from binlane.orchestration import steps
+
+if TYPE_CHECKING:
+    from multiprocessing.queues import Queue
+    from multiprocessing.synchronize import Barrier
+
+    from benchmarks.private import Traffic
+    from binlane.config import ChannelConfig
+    from binlane.connections import Endpoints
+    from lab.servers import PrivateServer
+
+_POLL: Final = 0.05
+_MOST_SECONDS: Final = 4 * 3600.0
+_REPLICA_STATUS: Final = {Flavor.MARIADB: "SHOW SLAVE STATUS", Flavor.MYSQL: "SHOW REPLICA STATUS"}
+
+
+class BenchmarkError(RuntimeError):
+    """A way did not get to the log's end; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds from start to last commit, and what else was seen."""
+
+    seconds: float
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One measurement: a fresh target and the log that it is to get."""
+
+    source: PrivateServer
+    target: PrivateServer
+    traffic: Traffic
+    folder: Path
+    """For what the way leaves behind; empty."""
+    channel: Channel
+    """Lanes and blocks, for binlane."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a log is applied, and the options that its target is started with, by flavor."""
+
+    run: Callable[[Job], Timing]
+    options: dict[Flavor, tuple[str, ...]] = field(default_factory=dict)
+    native: bool = False
+    """The server's own replica: what the others are compared with."""
+    lanes: int | None = None
+    """Of binlane; one lane keeps the source's order, consistency any_time."""
+
+
+Ways: TypeAlias = dict[str, Way]
+
+
+def replica(job: Job) -> Timing:
+    """The target's own replica: the relay log is complete before its SQL threads start."""
+    target, source = job.target, job.source
+    if target.flavor is Flavor.MARIADB:
+        place = f"master_host = '127.0.0.1', master_port = {source.port}, master_user = '{source.user}'"
+        first = job.traffic.files[0].name
+        target.query(
+            f"CHANGE MASTER TO {place}, master_password = '{source.password}', master_use_gtid = no, "
+            f"master_log_file = '{first}', master_log_pos = 4"
+        )
+        end = str(source.query("SELECT @@gtid_binlog_pos")[0][0])
+        start, wait = "START SLAVE {}", f"SELECT MASTER_GTID_WAIT('{end}', 1)"
+    else:
+        place = f"SOURCE_HOST = '127.0.0.1', SOURCE_PORT = {source.port}, SOURCE_USER = '{source.user}'"
+        target.query(
+            f"CHANGE REPLICATION SOURCE TO {place}, SOURCE_PASSWORD = '{source.password}', SOURCE_AUTO_POSITION = 1, "
+            "GET_SOURCE_PUBLIC_KEY = 1"
+        )
+        end = str(source.query("SELECT @@GLOBAL.gtid_executed")[0][0])
+        start, wait = "START REPLICA {}", f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{end}', 1)"
+    began = time.monotonic()
+    target.query(start.format("IO_THREAD"))
+    _wait_for_relay_log(job)
+    received, began = time.monotonic() - began, time.monotonic()
+    target.query(start.format("SQL_THREAD"))
+    while target.query(wait)[0][0] != 0:
+        _check_replica(target, began)
+    return Timing(time.monotonic() - began, {"receive_seconds": round(received, 3)})
+
+
+def _wait_for_relay_log(job: Job) -> None:
+    last, began = job.traffic.files[-1], time.monotonic()
+    while True:
+        status = _replica_status(job.target)
+        file = status.get("Master_Log_File", status.get("Source_Log_File"))
+        position = int(status.get("Read_Master_Log_Pos", status.get("Read_Source_Log_Pos", 0)))
+        if file == last.name and position >= last.stat().st_size:
+            return
+        _check_replica(job.target, began)
+        time.sleep(_POLL)
+
+
+def _check_replica(target: PrivateServer, began: float) -> None:
+    status = _replica_status(target)
+    for name in ("Last_IO_Error", "Last_SQL_Error"):
+        # the threads repeat transient errors by themselves; a text with a thread that has ended stays
+        if (
+            status.get(name)
+            and "No" in (status_of(status, "IO"), status_of(status, "SQL"))
+            and began + 5 < time.monotonic()
+        ):
+            raise BenchmarkError(f"the replica stopped: {status[name]}")
+    if time.monotonic() - began > _MOST_SECONDS:
+        raise BenchmarkError(f"the replica is not done after {_MOST_SECONDS:.0f} s")
+
+
+def status_of(status: dict[str, Any], thread: str) -> str:
+    """Yes, No or Connecting, of the IO or SQL thread."""
+    return str(status.get(f"Slave_{thread}_Running", status.get(f"Replica_{thread}_Running", "")))
+
+
+def _replica_status(target: PrivateServer) -> dict[str, Any]:
+    connection = target.connect(autocommit=True)
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(_REPLICA_STATUS[target.flavor])
+            names = [column[0] for column in cursor.description or ()]
+            return dict(zip(names, cursor.fetchone() or (), strict=True))
+    finally:
+        connection.close()
+
+
+def client_pipe(job: Job) -> Timing:
+    """``mysqlbinlog | mysql`` from the source's own files, over the target's socket."""
+    target = job.target
+    login = [f"--user={target.user}", f"--password={target.password}", f"--socket={target.socket}"]
+    read = [str(target.tool("binlog")), "--no-defaults", *map(str, job.traffic.files)]
+    write = [str(target.tool("client")), "--no-defaults", *login, "--binary-mode", "--max-allowed-packet=64M"]
+    began = time.monotonic()
+    with subprocess.Popen(read, stdout=subprocess.PIPE) as reader:
+        writer = subprocess.run(write, stdin=reader.stdout, capture_output=True, text=True, check=False)
+    seconds = time.monotonic() - began
+    if writer.returncode != 0 or reader.returncode != 0:
+        raise BenchmarkError(f"the client pipe failed: {writer.stderr[-2000:]}")
+    return Timing(seconds)
+
+
+def binlane(job: Job) -> Timing:
+    """A whole window; what counts is the apply step alone, lanes as processes that are up before the clock starts."""
+    steps_taken = run_window(job.channel, job.source, job.target, job.folder, apply_lanes)
+    return Timing(steps_taken["apply_seconds"], steps_taken)
+
+
+def apply_lanes(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lanes: list[int]) -> dict[str, Any]:
+    """Every lane in a process of its own, as ``binlane run`` does; start-up apart."""
+    context = get_context("forkserver")
+    gate, results = context.Barrier(len(lanes) + 1), context.Queue()
+    arguments = (channel, endpoints, plan_uri)
+    processes = [context.Process(target=_lane, args=(*arguments, lane, gate, results), daemon=True) for lane in lanes]
+    began = time.monotonic()
+    for process in processes:
+        process.start()
+    gate.wait(120)
+    started, began = time.monotonic() - began, time.monotonic()
+    ended = [_next_result(results, processes) for _ in lanes]
+    seconds = time.monotonic() - began
+    for process in processes:
+        process.join()
+    if errors := [end["error"] for end in ended if end["error"] is not None]:
+        raise BenchmarkError("; ".join(errors))
+    return {
+        "start_up_seconds": round(started, 3),
+        "apply_seconds": round(seconds, 3),
+        "lanes": sorted(ended, key=lambda end: int(end["lane"])),
+    }
+
+
+def _next_result(results: Queue[dict[str, Any]], processes: list[Any]) -> dict[str, Any]:
+    while True:
+        try:
+            return results.get(timeout=1)
+        except queue.Empty:
+            if broken := [process.exitcode for process in processes if process.exitcode not in (0, None)]:
+                raise BenchmarkError(f"lane processes ended with {broken}") from None
+
+
+def _lane(
+    channel: ChannelConfig,
+    endpoints: Endpoints,
+    plan_uri: str,
+    lane: int,
+    gate: Barrier,
+    results: Queue[dict[str, Any]],
+) -> None:
+    gate.wait(120)
+    began, error, answer = time.monotonic(), None, {}
+    try:
+        answer = steps.apply_lane(channel, endpoints, plan_uri, lane)
+    except Exception as exc:
+        error = f"lane {lane}: {type(exc).__name__}: {exc}"
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    results.put(
+        {
+            "lane": lane,
+            "seconds": round(time.monotonic() - began, 3),
+            "cpu_seconds": round(used.ru_utime + used.ru_stime, 3),
+            "peak_rss_mib": used.ru_maxrss >> 10,
+            "blocks": answer.get("blocks"),
+            "transactions": answer.get("transactions"),
+            "error": error,
+        }
+    )
+
+
+def _replica_options(threads: int) -> dict[Flavor, tuple[str, ...]]:
+    # MariaDB: 0 is the one SQL thread that applies by itself; MySQL has a coordinator besides its one worker
+    mariadb = (f"--slave-parallel-threads={threads if threads > 1 else 0}", "--slave-parallel-mode=optimistic")
+    return {Flavor.MARIADB: mariadb, Flavor.MYSQL: (f"--replica-parallel-workers={threads}",)}
+
+
+def ways(lanes: list[int]) -> Ways:
+    """All ways, in the order of the table."""
+    return {
+        "replica, 1 thread": Way(replica, _replica_options(1), native=True),
+        "replica, 8 threads": Way(replica, _replica_options(8), native=True),
+        "client pipe": Way(client_pipe),
+        **{f"binlane, {count} lane{'s' * (count > 1)}": Way(binlane, lanes=count) for count in lanes},
+    }

@@ -1,0 +1,45 @@
+"""What a target says before any block: unreachable, a refused account, no state tables."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Final
+
+import pymysql
+from sqlalchemy.exc import DBAPIError
+
+from binlane.apply.transient import Verdict, driver_error, error_code, error_text, judge
+from binlane.errors import TargetError, TargetUnavailableError
+
+_REFUSED: Final = frozenset({1044, 1045, 1142, 1143, 1227, 1410, 1698, 3118, 4151})
+_NO_TABLES: Final = frozenset({1049, 1146})
+
+
+@contextlib.contextmanager
+def driver_errors() -> Iterator[None]:
+    """SQLAlchemy's errors as the driver's own."""
+    try:
+        yield
+    except DBAPIError as exc:
+        raise driver_error(exc) from exc
+
+
+@contextlib.contextmanager
+def target_errors(name: str) -> Iterator[None]:
+    """The driver's errors as this project's, each naming the server: TargetUnavailableError or TargetError."""
+    try:
+        yield
+    except (DBAPIError, pymysql.err.MySQLError) as exc:
+        said = f"{name}: the server says: {error_text(exc)} ({error_code(exc)})"
+        if judge(exc) is Verdict.RETRY:
+            raise TargetUnavailableError(f"{said}; check host and port, then run again when it answers") from exc
+        raise TargetError(f"{said}; {_advice(error_code(exc))}") from exc
+
+
+def _advice(code: int) -> str:
+    if code in _REFUSED:
+        return "check user and password of the connection, and the account's grants (docs/configuration.md lists them)"
+    if code in _NO_TABLES:
+        return "run `binlane init` first: it creates the state tables"
+    return "nothing was changed by this step; look at the target, then run again"
