@@ -1,4 +1,4 @@
-"""What a result has to say of the machine that it comes from: a figure without its machine and its load means nothing."""
+"""What a result says of the machine that it comes from: a figure without its machine and load means nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same log, applied by the target's own replica, by the client pipe and by binlane: ``python -m benchmarks.native``.
+"""The same log, applied by the target's own replica, the client pipe and binlane: ``python -m benchmarks.native``.
 
 Ratios of one run are what counts: absolute figures belong to a machine and its load. Ends with 1 if a target does not
 hold what the source holds, or a way fails.
@@ -19,7 +19,7 @@ from rich.table import Table
 
 from benchmarks import machine
 from benchmarks.channel import Channel
-from benchmarks.private import MEASURED_SETTINGS, Lab, Traffic, make_base, start_source, write_traffic
+from benchmarks.private import MEASURED_SETTINGS, Lab, Traffic, TrafficWriter, make_base, start_source
 from benchmarks.ways import BenchmarkError, Job, Timing, Way, Ways, ways
 from benchmarks.workloads import WORKLOADS, Workload
 from binlane.errors import BinlaneError
@@ -28,7 +28,7 @@ from lab.compare import contents
 from lab.servers import PrivateServer
 from lab.templates import LabError
 
-console = Console(highlight=False)
+console = Console(highlight=False, width=None if sys.stdout.isatty() else 132)
 NOT_EQUAL: Final = "NOT EQUAL"
 
 
@@ -40,7 +40,7 @@ class Run:
         self._expected = contents(source)
 
     def measure(self, name: str, way: Way) -> dict[str, Any]:
-        """Apply the log to a fresh target by one way; its timing, and whether the target holds what the source holds."""
+        """Apply the log to a fresh target by one way; its timing, and whether both servers hold the same then."""
         load = machine.load()
         folder = Path(tempfile.mkdtemp(dir=self._lab.folder))
         channel = Channel("benchmark", way.lanes or 1, self._block, self._workload.shard_list)
@@ -72,7 +72,10 @@ def main(
     workload: Annotated[str, typer.Option(help=f"One of {', '.join(WORKLOADS)}.")] = "tenants",
     transactions: Annotated[int, typer.Option(min=1, help="Transactions in the log.")] = 60_032,
     durable: Annotated[
-        bool, typer.Option(help="sync_binlog and innodb_flush_log_at_trx_commit 1 on targets, or 0.")
+        bool,
+        typer.Option(
+            "--durable/--not-durable", help="sync_binlog and innodb_flush_log_at_trx_commit of targets: 1 or 0."
+        ),
     ] = True,
     target_log: Annotated[
         bool, typer.Option(help="Targets write a binary log of their own, whatever fills them.")
@@ -102,7 +105,11 @@ def main(
     with tempfile.TemporaryDirectory(prefix="binlane-native-", dir=data) as folder:
         lab = Lab(Path(folder), flavor, durable, target_log, buffer_pool)
         try:
-            result = {"benchmark": "native", "arguments": arguments, "machine": machine.machine(lab.folder)}
+            result: dict[str, Any] = {
+                "benchmark": "native",
+                "arguments": arguments,
+                "machine": machine.machine(lab.folder),
+            }
             result |= _measure_all(lab, WORKLOADS[workload], transactions, block, runs, chosen)
         except LabError as exc:
             console.print(f"[red]✗[/] {exc}", markup=True)
@@ -123,9 +130,10 @@ def _measure_all(
     make_base(lab, workload)
     source = start_source(lab)
     try:
-        traffic = write_traffic(source, workload, transactions)
+        traffic = TrafficWriter(source, workload).write(transactions)
         console.print(
-            f"{traffic.transactions:,} transactions, {traffic.log_bytes / 1e6:.1f} MB of log, written in {traffic.seconds:.1f} s"
+            f"{traffic.transactions:,} transactions, {traffic.log_bytes / 1e6:.1f} MB of log, "
+            f"written in {traffic.seconds:.1f} s"
         )
         run = Run(lab, source, workload, traffic, block)
         found: dict[str, list[dict[str, Any]]] = {name: [] for name in chosen}
@@ -164,11 +172,12 @@ def _summary(chosen: Ways, found: dict[str, list[dict[str, Any]]]) -> dict[str, 
 
 def _print(result: dict[str, Any]) -> None:
     arguments, log = result["arguments"], result["log"]
+    safety = "durable" if arguments["durable"] else "not durable"
     table = Table(
-        "way", "seconds", "transactions/s", "ratio", "extract", "filter", "check", "start-up", "advance", "peak MiB", "same data",
-        title=f"{arguments['workload']}, {arguments['flavor']} {result['source']['version']}, "
-        f"{'durable' if arguments['durable'] else 'not durable'}, {log['transactions']:,} transactions, {log['bytes'] / 1e6:.1f} MB",
-        caption="apply alone; ratio to the best native replica of this run; steps beside it in seconds",
+        "way", "seconds", "txn/s", "ratio", "extract", "filter", "check", "start-up", "advance", "MiB", "same data",
+        title=f"{arguments['workload']}, {result['source']['version']}, {safety}, "
+        f"{log['transactions']:,} transactions, {log['bytes'] / 1e6:.1f} MB",
+        caption="apply alone; ratio to the best native replica of this run; steps in seconds; MiB: peak of a lane",
     )  # fmt: skip
     for column in table.columns[1:]:
         column.justify = "right"
@@ -187,8 +196,10 @@ def _print(result: dict[str, Any]) -> None:
             "yes" if row["equal"] else f"[red]{NOT_EQUAL}[/]",
         )
     console.print(table)
-    one, fifteen = result["machine"]["fdatasync_4k_median_ms"], result["machine"]
-    console.print(f"[dim]{fifteen['model']}, {fifteen['cores']} cores, fdatasync of 4 KiB {one} ms[/]")
+    found = result["machine"]
+    console.print(
+        f"[dim]{found['model']}, {found['cores']} cores, fdatasync of 4 KiB {found['fdatasync_4k_median_ms']} ms[/]"
+    )
 
 
 if __name__ == "__main__":

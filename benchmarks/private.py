@@ -1,4 +1,4 @@
-"""Private servers of a benchmark: one base data folder with schema and first rows, and copies of it as source and targets.
+"""Private servers of a benchmark: a base data folder with schema and first rows, copied for source and targets.
 
 So the measured log holds traffic alone, every target begins with the very same files, and nothing is replayed twice.
 """
@@ -31,7 +31,7 @@ _NOT_COPIED: Final = ("auto.cnf", "binlane-server.json", "server.log", "server.s
 MEASURED_SETTINGS: Final = (
     "binlog_format", "binlog_row_image", "gtid_mode", "innodb_buffer_pool_size", "innodb_flush_log_at_trx_commit",
     "innodb_flush_method", "innodb_log_file_size", "innodb_redo_log_capacity", "innodb_doublewrite", "log_bin",
-    "log_replica_updates", "log_slave_updates", "max_allowed_packet", "replica_parallel_type", "replica_parallel_workers",
+    "log_replica_updates", "log_slave_updates", "max_allowed_packet", "replica_parallel_workers",
     "replica_preserve_commit_order", "slave_parallel_max_queued", "slave_parallel_mode", "slave_parallel_threads",
     "sync_binlog",
 )  # fmt: skip
@@ -108,28 +108,37 @@ def start_source(lab: Lab) -> PrivateServer:
     return lab.start("source", options=writeset, durable=False)
 
 
-def write_traffic(source: PrivateServer, workload: Workload, count: int, seed: int = 1) -> Traffic:
-    """Write ``count`` transactions, or as many as the workload has: a database is written by one connection, in order."""
-    started, before = time.monotonic(), _committed(source)
-    names = database_names(workload)
-    writers = min(_WRITERS, len(names))
-    wanted = count if workload.transactions is None else workload.transactions
-    shares = [wanted // writers + (number < wanted % writers) for number in range(writers)]
+class TrafficWriter:
+    """Writes a workload, on from where it stopped. A database is written by one connection, in one order."""
 
-    def work(number: int) -> None:
-        with _cursor(source) as cursor:
-            _send(cursor, _transactions(workload, names[number::writers], f"{seed}/{number}"), shares[number])
+    def __init__(self, source: PrivateServer, workload: Workload, seed: int = 1) -> None:
+        self._source, self._workload = source, workload
+        names = database_names(workload)
+        writers = min(_WRITERS, len(names))
+        self._streams = [
+            _transactions(workload, names[number::writers], f"{seed}/{number}") for number in range(writers)
+        ]
 
-    with ThreadPoolExecutor(writers) as pool:
-        list(pool.map(work, range(writers)))
-    source.query("FLUSH BINARY LOGS")
-    logs = [source.datadir / str(row[0]) for row in source.query("SHOW BINARY LOGS")]
-    return Traffic(
-        transactions=_committed(source) - before,
-        log_bytes=sum(path.stat().st_size for path in logs),
-        seconds=time.monotonic() - started,
-        files=tuple(logs),
-    )
+    def write(self, count: int) -> Traffic:
+        """Write ``count`` more transactions, or as many as the workload has; the whole log as it is then."""
+        started, writers = time.monotonic(), len(self._streams)
+        wanted = count if self._workload.transactions is None else self._workload.transactions
+        shares = [wanted // writers + (number < wanted % writers) for number in range(writers)]
+
+        def work(number: int) -> None:
+            with _cursor(self._source) as cursor:
+                _send(cursor, self._streams[number], shares[number])
+
+        with ThreadPoolExecutor(writers) as pool:
+            list(pool.map(work, range(writers)))
+        self._source.query("FLUSH BINARY LOGS")
+        logs = [self._source.datadir / str(row[0]) for row in self._source.query("SHOW BINARY LOGS")]
+        return Traffic(
+            transactions=_committed(self._source),
+            log_bytes=sum(path.stat().st_size for path in logs),
+            seconds=time.monotonic() - started,
+            files=tuple(logs),
+        )
 
 
 def _transactions(workload: Workload, names: Sequence[str], seed: str) -> Iterator[Statements]:
@@ -159,7 +168,7 @@ def _cursor(server: PrivateServer) -> Iterator[Any]:
 
 
 def _committed(source: PrivateServer) -> int:
-    """Transactions in the source's log so far, by its GTIDs: a source of its own, so they count from 1 without a gap."""
+    """Transactions in the source's log so far: a fresh source's GTIDs count from 1 without a gap."""
     if source.flavor is Flavor.MARIADB:
         ((state,),) = source.query("SELECT @@gtid_binlog_pos")
         return int(str(state).rpartition("-")[2] or 0)

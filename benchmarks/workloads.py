@@ -51,13 +51,14 @@ def database_names(workload: Workload) -> list[str]:
 _BUSINESS: Final = (
     f"""CREATE TABLE `{{db}}`.customers (id INT UNSIGNED NOT NULL PRIMARY KEY, name VARCHAR(80) NOT NULL,
     balance DECIMAL(14,2) NOT NULL, orders INT NOT NULL, seen DATETIME(6) NOT NULL) {_ENGINE}""",
-    f"""CREATE TABLE `{{db}}`.items (id INT UNSIGNED NOT NULL PRIMARY KEY, sku CHAR(12) NOT NULL, title VARCHAR(80) NOT NULL,
-    stock INT NOT NULL, price DECIMAL(10,2) NOT NULL) {_ENGINE}""",
+    f"""CREATE TABLE `{{db}}`.items (id INT UNSIGNED NOT NULL PRIMARY KEY, sku CHAR(12) NOT NULL,
+    title VARCHAR(80) NOT NULL, stock INT NOT NULL, price DECIMAL(10,2) NOT NULL) {_ENGINE}""",
     f"""CREATE TABLE `{{db}}`.orders (id BIGINT UNSIGNED NOT NULL PRIMARY KEY, customer_id INT UNSIGNED NOT NULL,
-    status VARCHAR(16) NOT NULL, total DECIMAL(12,2) NOT NULL, placed DATETIME(6) NOT NULL, address VARCHAR(120) NOT NULL,
-    KEY customer (customer_id)) {_ENGINE}""",
-    f"""CREATE TABLE `{{db}}`.order_lines (order_id BIGINT UNSIGNED NOT NULL, line SMALLINT NOT NULL, item_id INT NOT NULL,
-    quantity INT NOT NULL, price DOUBLE NOT NULL, note VARCHAR(60) NULL, PRIMARY KEY (order_id, line)) {_ENGINE}""",
+    status VARCHAR(16) NOT NULL, total DECIMAL(12,2) NOT NULL, placed DATETIME(6) NOT NULL,
+    address VARCHAR(120) NOT NULL, KEY customer (customer_id)) {_ENGINE}""",
+    f"""CREATE TABLE `{{db}}`.order_lines (order_id BIGINT UNSIGNED NOT NULL, line SMALLINT NOT NULL,
+    item_id INT NOT NULL, quantity INT NOT NULL, price DOUBLE NOT NULL,
+    note VARCHAR(60) NULL, PRIMARY KEY (order_id, line)) {_ENGINE}""",
     f"""CREATE TABLE `{{db}}`.ledger (id BIGINT UNSIGNED NOT NULL PRIMARY KEY, customer_id INT UNSIGNED NOT NULL,
     amount DECIMAL(12,2) NOT NULL, what VARCHAR(80) NOT NULL, booked DATETIME(6) NOT NULL) {_ENGINE}""",
 )
@@ -109,12 +110,13 @@ class _Business:
         self._open.append((self._order, customer, lines))
         items = dice.sample(range(_ITEMS), lines)
         values = ",".join(
-            f"({self._order},{line},{item},{dice.randrange(1, 9)},{dice.randrange(100, 9999) / 100},'as ordered on day {line}')"
+            f"({self._order},{line},{item},{1 + line},{dice.randrange(100, 9999) / 100},'as ordered at {line}')"
             for line, item in enumerate(items)
         )
+        total = dice.randrange(100, 99999) / 100
         place = f"{self._order} Main Street, 2nd floor, town of {self._db}"
         return [
-            f"INSERT INTO `{self._db}`.orders VALUES ({self._order},{customer},'open',{dice.randrange(100, 99999) / 100},"
+            f"INSERT INTO `{self._db}`.orders VALUES ({self._order},{customer},'open',{total},"
             f"{_time(self._clock)},'{place}')",
             f"INSERT INTO `{self._db}`.order_lines VALUES {values}",
             f"UPDATE `{self._db}`.items SET stock = stock - 1 WHERE id IN ({','.join(map(str, items))})",
@@ -124,11 +126,11 @@ class _Business:
     def _pay(self) -> Statements:
         order, customer, _ = self._dice.choice(self._open)
         amount, self._entry = self._dice.randrange(1, 9999) / 100, self._entry + 2
-        booked = _time(self._clock)
+        table, booked = f"`{self._db}`.ledger", _time(self._clock)
         return [
             f"UPDATE `{self._db}`.orders SET status = 'paid', total = total + 0.01 WHERE id = {order}",
             f"UPDATE `{self._db}`.customers SET balance = balance + {amount} WHERE id = {customer}",
-            f"INSERT INTO `{self._db}`.ledger VALUES ({self._entry},{customer},{amount},'paid for order {order}',{booked}),"
+            f"INSERT INTO {table} VALUES ({self._entry},{customer},{amount},'paid for order {order}',{booked}),"
             f"({self._entry + 1},{customer},-{amount},'tax and fees of order {order}',{booked})",
             f"UPDATE `{self._db}`.items SET price = price + 0.01 WHERE id = {self._dice.randrange(_ITEMS)}",
         ]
@@ -189,8 +191,8 @@ def _write_hot(db: str, dice: random.Random) -> Iterator[Statements]:
         yield [f"UPDATE `{db}`.counters SET hits = hits + 1, last = 'hit {number}' WHERE id = {one}" for one in keys]
 
 
-_MEASURES: Final = f"""CREATE TABLE `{{db}}`.measures (id BIGINT NOT NULL PRIMARY KEY, device INT NOT NULL, value DOUBLE NOT NULL,
-    taken DATETIME(6) NOT NULL, what VARCHAR(60) NOT NULL, KEY device (device)) {_ENGINE}"""
+_MEASURES: Final = f"""CREATE TABLE `{{db}}`.measures (id BIGINT NOT NULL PRIMARY KEY, device INT NOT NULL,
+    value DOUBLE NOT NULL, taken DATETIME(6) NOT NULL, what VARCHAR(60) NOT NULL, KEY device (device)) {_ENGINE}"""
 
 
 def _no_rows(_db: str) -> Iterator[str]:
@@ -206,8 +208,8 @@ def _write_inserts(db: str, dice: random.Random) -> Iterator[Statements]:
         yield [f"INSERT INTO `{db}`.measures VALUES {rows}"]
 
 
-_SEATS: Final = f"""CREATE TABLE `{{db}}`.seats (id INT NOT NULL PRIMARY KEY, place VARCHAR(40) NULL, email VARCHAR(80) NOT NULL,
-    changes INT NOT NULL, UNIQUE KEY place (place), UNIQUE KEY email (email)) {_ENGINE}"""
+_SEATS: Final = f"""CREATE TABLE `{{db}}`.seats (id INT NOT NULL PRIMARY KEY, place VARCHAR(40) NULL,
+    email VARCHAR(80) NOT NULL, changes INT NOT NULL, UNIQUE KEY place (place), UNIQUE KEY email (email)) {_ENGINE}"""
 
 
 def _fill_unique(db: str) -> Iterator[str]:

@@ -172,9 +172,9 @@ class PrivateServer:
     def _temporary(self) -> Path:
         """A server that starts removes ``#sql*`` from its tmpdir: in a shared one, other servers' tables in use.
 
-        The dot keeps the folder from being taken for a database.
+        It stands beside the data folder: inside it would be taken for a database.
         """
-        return self.datadir / ".tmp"
+        return self.datadir.parent / f"{self.datadir.name}.tmp"
 
     def _wait_until_ready(self) -> None:
         end = time.monotonic() + _START_SECONDS

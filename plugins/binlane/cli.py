@@ -111,5 +111,5 @@ def main() -> None:
         app()
     except BinlaneError as exc:
         err.print(f"[bold red]{type(exc).__name__}[/]: ", end="")
-        err.print(str(exc), markup=False, highlight=False)
+        err.print(str(exc), markup=False, highlight=False, soft_wrap=True)
         sys.exit(exc.exit_code)

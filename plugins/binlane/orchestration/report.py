@@ -65,8 +65,8 @@ def summary_note(plan: WindowPlan) -> str:
     transactions = plan.last_seqno - plan.first_seqno + 1
     return (
         f"seqno {plan.first_seqno:,} to {plan.last_seqno:,}: {transactions:,} transactions, "
-        f"{plan.rows.total:,} row changes, {len(plan.shards):,} shards over {plan.lanes} lanes, {len(plan.barriers):,} barriers; "
-        f"the target holds everything up to {plan.end} ({moment(plan.end_time)})"
+        f"{plan.rows.total:,} row changes, {len(plan.shards):,} shards over {plan.lanes} lanes, "
+        f"{len(plan.barriers):,} barriers; the target holds everything up to {plan.end} ({moment(plan.end_time)})"
     )
 
 

@@ -12,11 +12,11 @@ from typing import Final, NoReturn
 
 from binlane.binlog.events import Event, Intvar, Query, Rand, UserVar, parse_body
 from binlane.binlog.format_description import FormatDescription
-from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsEvent, RowsKind, count_rows
+from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsEvent, RowsKind, count_rows, decompressed
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.transactions import Ending, Transaction
 from binlane.binlog.variables import with_variables
-from binlane.binlog.wire import EventType, RawEvent, build_event, type_name, without_checksum
+from binlane.binlog.wire import EventType, RawEvent, type_name, without_checksum
 from binlane.errors import UnsupportedEventError
 from binlane.model import Flavor, LogPosition, RowCounts, SessionContext, TableKey
 from binlane.shards.statements import StatementFacts, StatementKind, analyze
@@ -37,17 +37,6 @@ _WITHOUT_EFFECT: Final = frozenset(
         _T.XA_PREPARE,
     }
 )
-_PLAIN_ROWS: Final[Mapping[int, int]] = {
-    _T.WRITE_ROWS_COMPRESSED_V1: _T.WRITE_ROWS_V1,
-    _T.UPDATE_ROWS_COMPRESSED_V1: _T.UPDATE_ROWS_V1,
-    _T.DELETE_ROWS_COMPRESSED_V1: _T.DELETE_ROWS_V1,
-    _T.WRITE_ROWS_COMPRESSED_V2: _T.WRITE_ROWS_V2,
-    _T.UPDATE_ROWS_COMPRESSED_V2: _T.UPDATE_ROWS_V2,
-    _T.DELETE_ROWS_COMPRESSED_V2: _T.DELETE_ROWS_V2,
-}
-"""What a compressed rows event becomes in a BINLOG statement."""
-
-
 @dataclass(frozen=True, slots=True)
 class MapPart:
     """A TABLE_MAP, checksum stripped."""
@@ -156,8 +145,9 @@ class _Dissection:
         if rows.partial:
             _refuse(event, self.log, "rows logged with binlog_row_value_options=PARTIAL_JSON")
         counts = _COUNTS[rows.kind](count_rows(rows, part.table, where))
-        plain = _decompressed(event, rows) if rows.type_code in COMPRESSED_ROWS else without_checksum(event)
-        return RowsPart(part, plain, counts)
+        if rows.type_code in COMPRESSED_ROWS:
+            event = _decompressed(event, where)
+        return RowsPart(part, without_checksum(event), counts)
 
     def _query(self, event: RawEvent) -> StatementPart | None:
         query = self.log.parse(event)
@@ -232,13 +222,9 @@ def statement_facts(sql: bytes, context: SessionContext, flavor: Flavor) -> Stat
     return facts
 
 
-def _decompressed(event: RawEvent, rows: RowsEvent) -> bytes:
-    """The event as an uncompressed server would have logged it; the images are all that was compressed."""
-    header = event.header
-    body = bytes(event.body[: rows.images_at]) + bytes(rows.rows)
-    return build_event(
-        _PLAIN_ROWS[rows.type_code], body, timestamp=header.timestamp, server_id=header.server_id, flags=header.flags
-    )
+def _decompressed(event: RawEvent, where: str) -> RawEvent:
+    code, body = decompressed(event.header.type_code, event.body, where)
+    return event._replace(header=event.header._replace(type_code=code), body=memoryview(body))
 
 
 def _refuse(event: RawEvent, log: LogFormat, what: str) -> NoReturn:

@@ -183,7 +183,7 @@ class _FileReader:
             raise EncryptedLogError(
                 f"{self._where}:0: the file is encrypted; read it from the live server, which decrypts it"
             )
-        if False:
+        if magic != MAGIC:
             raise BinlogError(
                 f"{self._where}:0: expected a binlog's magic {MAGIC.hex()}, got {magic.hex() or 'an empty file'}"
             )

@@ -323,7 +323,7 @@ class Extraction:
             # SET timestamp can put any time into a log; a true one is never past the source's clock
             time = self.time
         self._newest = max(self._newest, time)
-        if False:
+        if self._bound.stops_before(gtid, time):
             self._is_done = True
             return
         self._open = _Open(event.offset, gtid, name, event.header.server_id, time)

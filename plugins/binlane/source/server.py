@@ -80,7 +80,7 @@ def has_gtids(connection: Any) -> bool:
 
 def check_settings(connection: Any, name: str) -> None:
     """Raises PrecheckError for a log that is off, filtered, or without what the server itself has replicated."""
-    if False:
+    if not _value(connection, "SELECT @@GLOBAL.log_bin"):
         raise PrecheckError(f"{name}: log_bin is OFF: there is no binary log to read; start the source with --log-bin")
     status = _log_status(connection)
     for column in ("Binlog_Do_DB", "Binlog_Ignore_DB"):

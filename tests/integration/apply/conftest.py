@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -13,12 +13,14 @@ from binlane.apply.options import ApplyOptions
 from binlane.apply.session import SessionLimits
 from binlane.model import LogPosition
 from binlane.plan.window_plan import WindowPlan
-from binlane.state.tables import create
+from binlane.state.tables import SCHEMA, create
 from binlane.state.windows import Watermark, WindowBounds, create_channel, open_window, set_plan
 from lab.servers import PrivateServer
 from tests.integration.apply.capture import Recorder
 
 DATABASE = "shop"
+CREATED = "gone"
+"""A database that a test creates or misses."""
 QUICK = ApplyOptions(
     poll_interval=0.05,
     heartbeat_interval=0.1,
@@ -59,25 +61,24 @@ class Pair:
 
 
 @pytest.fixture(params=["mariadb", "mysql"])
-def pair(request: pytest.FixtureRequest, clean_databases: Callable[[PrivateServer], None]) -> Iterator[Pair]:
+def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
     source: PrivateServer = request.getfixturevalue(f"{request.param}_source")
     target: PrivateServer = request.getfixturevalue(f"{request.param}_target")
-    with fresh_pair(source, target, clean_databases) as found:
+    with fresh_pair(source, target) as found:
         yield found
 
 
 @pytest.fixture
-def mariadb_pair(
-    mariadb_source: PrivateServer, mariadb_target: PrivateServer, clean_databases: Callable[[PrivateServer], None]
-) -> Iterator[Pair]:
-    with fresh_pair(mariadb_source, mariadb_target, clean_databases) as found:
+def mariadb_pair(mariadb_source: PrivateServer, mariadb_target: PrivateServer) -> Iterator[Pair]:
+    with fresh_pair(mariadb_source, mariadb_target) as found:
         yield found
 
 
 @contextlib.contextmanager
-def fresh_pair(source: PrivateServer, target: PrivateServer, clean: Callable[[PrivateServer], None]) -> Iterator[Pair]:
+def fresh_pair(source: PrivateServer, target: PrivateServer) -> Iterator[Pair]:
     for server in (source, target):
-        clean(server)
+        for name in (DATABASE, CREATED, SCHEMA):
+            server.query(f"DROP DATABASE IF EXISTS {name}")
         server.query(f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
     engine = create_engine(target.url(), poolclass=NullPool)
     create(engine)

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -153,12 +153,10 @@ def test_without_any_lease_the_compare_and_set_alone_lets_one_of_four_apply(pair
     pair.assert_equal("journal", "totals")
 
 
-def test_the_target_s_crash_is_survived(
-    mariadb_source: PrivateServer, tmp_path: Path, clean_databases: Callable[[PrivateServer], None]
-) -> None:
+def test_the_target_s_crash_is_survived(mariadb_source: PrivateServer, tmp_path: Path) -> None:
     with (
         private_server(tmp_path / "data", name="crashing", durable=True) as target,
-        fresh_pair(mariadb_source, target, clean_databases) as pair,
+        fresh_pair(mariadb_source, target) as pair,
     ):
         window, work = counters(pair)
         for number in range(60):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -35,9 +34,7 @@ def target_without_binlog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 @pytest.fixture(params=["mariadb", "mysql", "without_binlog", "strict"])
-def any_pair(
-    request: pytest.FixtureRequest, clean_databases: Callable[[PrivateServer], None], tmp_path: Path
-) -> Iterator[Pair]:
+def any_pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
     """Every way to know whether a DDL has run."""
     if request.param == "mysql":
         source, target = request.getfixturevalue("mysql_source"), request.getfixturevalue("mysql_target")
@@ -47,7 +44,7 @@ def any_pair(
     strict = request.param == "strict"
     if strict:
         target.query("SET GLOBAL gtid_strict_mode = 1")
-    with fresh_pair(source, target, clean_databases) as pair:
+    with fresh_pair(source, target) as pair:
         yield pair
     if strict:
         target.query("SET GLOBAL gtid_strict_mode = 0")
@@ -162,10 +159,9 @@ def test_lanes_run_their_ddl_out_of_seqno_order(any_pair: Pair) -> None:
 def test_a_statement_that_cannot_be_decided_asks_and_goes_by_the_answer(
     mariadb_source: PrivateServer,
     target_without_binlog: PrivateServer,
-    clean_databases: Callable[[PrivateServer], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with fresh_pair(mariadb_source, target_without_binlog, clean_databases) as pair:
+    with fresh_pair(mariadb_source, target_without_binlog) as pair:
         # no InnoDB table ids: a swap does not show
         pair.both(
             "CREATE TABLE a (id INT) ENGINE=MyISAM", "CREATE TABLE b (id INT) ENGINE=MyISAM", "INSERT INTO a VALUES (1)"
@@ -215,7 +211,7 @@ def test_a_ddl_that_waits_for_a_table_lock_names_the_blocker_and_tries_again(any
 
 
 def test_two_runners_of_one_ddl_without_a_lease_run_it_once_on_mysql(
-    mysql_source: PrivateServer, mysql_target: PrivateServer, clean_databases: Callable[[PrivateServer], None]
+    mysql_source: PrivateServer, mysql_target: PrivateServer
 ) -> None:
     from binlane.apply.block import BlockPlace, apply_block
     from binlane.apply.context import ContextSetter
@@ -223,7 +219,7 @@ def test_two_runners_of_one_ddl_without_a_lease_run_it_once_on_mysql(
     from binlane.apply.writers import BlockWriter
     from binlane.state.positions import PlanKey
 
-    with fresh_pair(mysql_source, mysql_target, clean_databases) as pair:
+    with fresh_pair(mysql_source, mysql_target) as pair:
         two_tables(pair)
         window = ddl_window(pair, SWAP)
         start_window(pair.engine, window.plan)

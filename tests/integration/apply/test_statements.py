@@ -34,7 +34,7 @@ def run(session: LaneSession, statement: str | bytes, context: SessionContext | 
 
 
 CONTEXTS = [
-    pytest.param(SessionContext(timestamp=1_000_000_000.25), "UNIX_TIMESTAMP(NOW(6))", "1000000000.250000", id="timestamp"),
+    pytest.param(SessionContext(timestamp=1e9 + 0.25), "UNIX_TIMESTAMP(NOW(6))", "1000000000.250000", id="timestamp"),
     pytest.param(SessionContext(sql_mode=4), "@@sql_mode", "ANSI_QUOTES", id="sql_mode"),
     pytest.param(SessionContext(sql_mode=0), "@@sql_mode", "", id="sql_mode-0"),
     pytest.param(SessionContext(time_zone="+03:00"), "@@time_zone", "+03:00", id="time_zone"),
@@ -99,11 +99,8 @@ def test_the_other_family_s_default_collation_gets_its_substitute(
 ) -> None:
     if session.flavor is not flavor:
         pytest.skip("known to this family")
-    run(
-        session,
-        "CREATE TEMPORARY TABLE shop.seen AS SELECT @@collation_server AS c",
-        SessionContext(collation_server=number),
-    )
+    context = SessionContext(collation_server=number)
+    run(session, "CREATE TEMPORARY TABLE shop.seen AS SELECT @@collation_server AS c", context)
     found = session.value("SELECT c FROM shop.seen")
     assert found == {Flavor.MARIADB: "utf8mb4_uca1400_nopad_ai_ci", Flavor.MYSQL: "utf8mb4_0900_ai_ci"}[flavor]
 
@@ -138,7 +135,7 @@ def test_an_error_that_the_source_had_is_the_expected_outcome(pair: Pair, sessio
 
 OFF = "DISABLE ON SLAVE"
 EVENTS = [
-    ("CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO SELECT 1", f"CREATE EVENT e ON SCHEDULE EVERY 1 DAY  {OFF} DO SELECT 1"),
+    ("CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO DO 1", f"CREATE EVENT e ON SCHEDULE EVERY 1 DAY  {OFF} DO DO 1"),
     (
         "create definer=`a`@`%` event if not exists `do`.`comment` on schedule at now() enable comment 'do' do "
         "begin do 1; end",
@@ -177,7 +174,8 @@ def test_other_statements_stay_as_they_are(statement: str) -> None:
 def test_the_server_shows_replicated_events_as_disabled(pair: Pair, session: LaneSession) -> None:
     run(
         session,
-        "CREATE EVENT e ON SCHEDULE EVERY 1 SECOND ON COMPLETION PRESERVE ENABLE COMMENT 'c' DO CREATE TABLE ran (a INT)",
+        "CREATE EVENT e ON SCHEDULE EVERY 1 SECOND ON COMPLETION PRESERVE ENABLE COMMENT 'c' DO CREATE TABLE ran "
+        "(a INT)",
     )
     run(session, "ALTER EVENT e ENABLE")
     run(session, "ALTER EVENT e RENAME TO f")

@@ -154,7 +154,10 @@ WORKS = [
         id="partitions",
     ),
     pytest.param(
-        ["CREATE TABLE p (a INT PRIMARY KEY)", "CREATE TABLE t (a INT, FOREIGN KEY (a) REFERENCES p (a) ON DELETE CASCADE)"],
+        [
+            "CREATE TABLE p (a INT PRIMARY KEY)",
+            "CREATE TABLE t (a INT, FOREIGN KEY (a) REFERENCES p (a) ON DELETE CASCADE)",
+        ],
         ["INSERT INTO p VALUES (1), (2)", "INSERT INTO t VALUES (1), (1), (2)"],
         id="foreign-key",
     ),
@@ -168,7 +171,7 @@ WORKS = [
         ["INSERT INTO t VALUES (1, 1)", "UPDATE t SET a = 2", "DELETE FROM t", "INSERT INTO t VALUES (2, 2)"],
         id="key-change",
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("tables", "statements"), WORKS)

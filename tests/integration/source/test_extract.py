@@ -201,6 +201,8 @@ def test_a_gtid_is_the_last_transaction_taken_or_the_first_one_left(server: Priv
     assert taken.segments[-1].last_gtid == gtid
     assert taken.end.offset == whole.segments[5].end_offset
     assert left.end.offset == whole.segments[5].start_offset
+    newest = window(live(server), start, tmp_path / "newest", UntilGtid(whole.segments[-1].last_gtid))
+    assert newest.last_seqno == whole.last_seqno
     stem, _, number = gtid.rpartition(":" if server.flavor is Flavor.MYSQL else "-")
     beyond = f"{stem}{':' if server.flavor is Flavor.MYSQL else '-'}{int(number) + 100_000}"
     with pytest.raises(WindowOpenError, match="not in the log up to its end"):

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
-from tests.integration.window.conftest import Channel
+from lab.servers import PrivateServer
+from tests.conftest import requires_mysql
+from tests.integration.window.conftest import Channel, fresh_channel
 
 
 def test_a_mixed_window_makes_both_servers_equal_and_running_it_again_is_a_no_op(channel: Channel) -> None:
@@ -13,11 +18,36 @@ def test_a_mixed_window_makes_both_servers_equal_and_running_it_again_is_a_no_op
     assert done is not None
     channel.assert_equal()
     before = channel.status
-    assert before.channel.watermark.seqno == done["seqno"] > 400
+    assert before.channel.watermark.seqno == done["seqno"] > 150
     assert channel.run() is None
     assert channel.status == before
     channel.traffic(seed=2)
     again = channel.run()
     assert again is not None
-    assert again["seqno"] > done["seqno"] + 400
+    assert again["seqno"] > done["seqno"] + 150
     channel.assert_equal()
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [("mysql", "mysql"), ("mysql", "mariadb"), ("mariadb", "mysql")], ids="-to-".join
+)
+@requires_mysql
+def test_a_mixed_window_of_another_family_pair_makes_both_servers_hold_the_same_rows(
+    source: str,
+    target: str,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+) -> None:
+    servers: tuple[PrivateServer, PrivateServer] = (
+        request.getfixturevalue(f"{source}_source"),
+        request.getfixturevalue(f"{target}_target"),
+    )
+    channel = fresh_channel(*servers, tmp_path, clean_servers)
+    channel.traffic()
+    assert channel.run() is not None
+    assert channel.run() is None
+    if source == target:
+        channel.assert_equal()
+    else:
+        assert channel.rows_of(channel.source) == channel.rows_of(channel.target)

@@ -1,0 +1,413 @@
+"""Channels, windows, positions and leases: compare-and-set, or nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pymysql.cursors import Cursor
+from sqlalchemy import Connection, Engine, NullPool, create_engine, event, text
+
+from binlane.errors import PlanError, PositionError, PrecheckError, SourceIdentityError, WindowBusyError
+from binlane.model import LogPosition, RowCounts
+from binlane.plan.window_plan import WindowPlan
+from binlane.state.journal import last_error_id, read_errors, read_status, record_error
+from binlane.state.leases import beat, holder, kill, lease_name, read_heartbeats, release, take
+from binlane.state.positions import Counted, PlanKey, lane_positions, move_position, read_positions, settle
+from binlane.state.tables import create
+from binlane.state.windows import (
+    Watermark,
+    Window,
+    WindowBounds,
+    clear_stop,
+    create_channel,
+    finish_window,
+    open_window,
+    read_open_window,
+    request_stop,
+    set_plan,
+)
+from lab.servers import PrivateServer
+
+START = Watermark(10, LogPosition("log.1", 4), "0-1-10", 5.0, "f10")
+BOUNDS = WindowBounds("c", "w1", "source", 11, 20, LogPosition("log.2", 900), "0-1-20", 9.5, "f20", "file:///work/w1")
+ROWS = RowCounts(3, 2, 1)
+PLAN = WindowPlan(
+    channel="c",
+    window_id="w1",
+    digest="d1",
+    first_seqno=11,
+    last_seqno=20,
+    lanes=2,
+    barriers=(),
+    source="source",
+    end=BOUNDS.end,
+    end_gtid_set="0-1-20",
+    end_time=9.5,
+    lane_rows=(ROWS, RowCounts(), RowCounts()),
+)
+KEY = PlanKey("c", "w1", "d1")
+
+
+@pytest.fixture
+def planned(engine: Engine) -> Window:
+    create_channel(engine, "c", "source", START)
+    open_window(engine, BOUNDS)
+    return set_plan(engine, PLAN)
+
+
+@contextlib.contextmanager
+def cursor_of(engine: Engine) -> Iterator[Cursor]:
+    """A lane's cursor, autocommit on, as a session has it."""
+    pooled = engine.raw_connection()
+    connection: Any = pooled.driver_connection
+    connection.autocommit(True)
+    try:
+        yield connection.cursor()
+    finally:
+        pooled.close()
+
+
+def bring_to_the_end(engine: Engine, rows: RowCounts = ROWS) -> None:
+    with cursor_of(engine) as cursor:
+        cursor.execute("BEGIN")
+        assert move_position(cursor, KEY, (0, 1, 2), 10, 19)
+        settle(cursor, KEY, (0, 1, 2), 0, 19, 20, Counted(rows, 1, 9))
+        cursor.execute("COMMIT")
+
+
+def test_creating_the_state_again_changes_nothing(engine: Engine, planned: Window) -> None:
+    create(engine)
+    with engine.connect() as connection:
+        assert read_open_window(connection, "c") == planned
+
+
+def test_every_table_is_innodb_whatever_the_default_is(target: PrivateServer) -> None:
+    made = create_engine(target.url(), poolclass=NullPool)
+
+    @event.listens_for(made, "connect")
+    def other_default(connection: Any, _: object) -> None:
+        connection.query("SET SESSION default_storage_engine = MyISAM")
+
+    create(made)
+    engines = target.query(
+        "SELECT DISTINCT LOWER(engine) FROM information_schema.tables WHERE table_schema = 'binlane'"
+    )
+    assert engines == [("innodb",)]
+    target.query("ALTER TABLE binlane.errors ENGINE = MyISAM")
+    with pytest.raises(PrecheckError, match=r"binlane\.errors is MyISAM, expected InnoDB"):
+        create(made)
+
+
+def test_a_proxy_that_shares_connections_is_refused(target: PrivateServer) -> None:
+    made = create_engine(target.url(), poolclass=NullPool)
+    ids = itertools.cycle([7, 7, 8])
+
+    @event.listens_for(made, "before_cursor_execute", retval=True)
+    def multiplex(_: object, __: object, statement: str, parameters: object, *___: object) -> tuple[str, object]:
+        return statement.replace("CONNECTION_ID()", str(next(ids))), parameters
+
+    with pytest.raises(PrecheckError, match="proxy"):
+        create(made)
+    assert target.query("SELECT 1 FROM information_schema.schemata WHERE schema_name = 'binlane'") == []
+
+
+def test_a_channel_is_created_once_and_belongs_to_one_source(engine: Engine) -> None:
+    first = create_channel(engine, "c", "source", START)
+    assert create_channel(engine, "c", "source", replace(START, seqno=99)) == first
+    with pytest.raises(SourceIdentityError, match="belongs to source"):
+        create_channel(engine, "c", "another", START)
+    assert create_channel(engine, "C", "another", START).uuid != first.uuid, "names are case-sensitive"
+
+
+def test_one_window_is_open_a_channel_and_the_same_one_is_returned(engine: Engine) -> None:
+    create_channel(engine, "c", "source", START)
+    opened = open_window(engine, BOUNDS)
+    assert opened.bounds == BOUNDS
+    assert (opened.number, opened.state, opened.plan_digest) == (1, "open", None)
+    assert open_window(engine, BOUNDS) == opened
+    for other in (
+        replace(BOUNDS, window_id="w2"),
+        replace(BOUNDS, last_seqno=21),
+        replace(BOUNDS, end=LogPosition("log.2", 901)),
+        replace(BOUNDS, end_fingerprint="f"),
+    ):
+        with pytest.raises(WindowBusyError, match=r"window w1 .* is open"):
+            open_window(engine, other)
+
+
+def test_of_four_that_open_a_window_at_once_one_wins(engine: Engine) -> None:
+    create_channel(engine, "c", "source", START)
+
+    def attempt(number: int) -> str:
+        try:
+            return open_window(engine, replace(BOUNDS, window_id=f"w{number}")).bounds.window_id
+        except WindowBusyError:
+            return ""
+
+    with ThreadPoolExecutor(4) as pool:
+        won = [name for name in pool.map(attempt, range(4)) if name]
+    with engine.connect() as connection:
+        window = read_open_window(connection, "c")
+    assert window is not None
+    assert won == [window.bounds.window_id]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "error"),
+    [
+        (replace(BOUNDS, first_seqno=12), PositionError),
+        (replace(BOUNDS, first_seqno=10), PositionError),
+        (replace(BOUNDS, last_seqno=9), PositionError),
+        (replace(BOUNDS, source_identity="another"), SourceIdentityError),
+        (replace(BOUNDS, channel="unknown"), PositionError),
+    ],
+)
+def test_a_window_that_does_not_fit_the_watermark_is_not_opened(
+    engine: Engine, bounds: WindowBounds, error: type[Exception]
+) -> None:
+    create_channel(engine, "c", "source", START)
+    with pytest.raises(error):
+        open_window(engine, bounds)
+    assert read_status(engine, "c").window is None
+
+
+def test_a_window_keeps_its_first_plan(engine: Engine, planned: Window) -> None:
+    assert (planned.plan_digest, planned.lanes, planned.totals) == ("d1", 2, ROWS)
+    assert set_plan(engine, PLAN) == planned
+    with pytest.raises(PlanError, match="has the plan d1, got d2"):
+        set_plan(engine, replace(PLAN, digest="d2"))
+    with pytest.raises(PlanError, match=r"stored with seqnos 11\.\.20"):
+        set_plan(engine, replace(PLAN, digest="d2", last_seqno=21))
+
+
+def test_of_four_plans_at_once_one_is_kept(engine: Engine) -> None:
+    create_channel(engine, "c", "source", START)
+    open_window(engine, BOUNDS)
+
+    def attempt(number: int) -> bool:
+        try:
+            set_plan(engine, replace(PLAN, digest=f"d{number}"))
+        except PlanError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sorted(pool.map(attempt, range(4))) == [False, False, False, True]
+
+
+def test_a_plan_puts_every_lane_before_the_window(engine: Engine, planned: Window) -> None:
+    with engine.connect() as connection:
+        lanes = lane_positions(connection, "c")
+    assert [(lane.lane, lane.seqno, lane.digest, lane.rows) for lane in lanes] == [
+        (lane, 10, "d1", RowCounts()) for lane in range(3)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "lanes", "expected"),
+    [
+        (KEY, (0,), 9),
+        (KEY, (0,), 11),
+        (replace(KEY, digest="d2"), (0,), 10),
+        (replace(KEY, window_id="w2"), (0,), 10),
+        (replace(KEY, channel="C"), (0,), 10),
+        (KEY, (0, 3), 10),
+    ],
+)
+def test_a_position_moves_only_from_where_it_stands_and_under_its_plan(
+    engine: Engine, planned: Window, key: PlanKey, lanes: tuple[int, ...], expected: int
+) -> None:
+    with cursor_of(engine) as cursor:
+        cursor.execute("BEGIN")
+        assert not move_position(cursor, key, lanes, expected, 15)
+        cursor.execute("ROLLBACK")
+        assert read_positions(cursor, KEY) == {0: 10, 1: 10, 2: 10}
+
+
+def test_positions_never_move_back(engine: Engine, planned: Window) -> None:
+    with cursor_of(engine) as cursor:
+        for seqno in (10, 9):
+            with pytest.raises(PositionError, match="not forward"):
+                move_position(cursor, KEY, (0,), 10, seqno)
+        cursor.execute("BEGIN")
+        assert move_position(cursor, KEY, (0,), 10, 15)
+        with pytest.raises(PositionError, match="not forward"):
+            settle(cursor, KEY, (0,), 0, 15, 14, Counted(RowCounts(), 1, 1))
+        with pytest.raises(PositionError, match="0 of their positions"):
+            settle(cursor, KEY, (0,), 0, 16, 17, Counted(RowCounts(), 1, 1))
+        cursor.execute("ROLLBACK")
+
+
+def test_a_second_mover_waits_for_the_first_and_then_finds_it_moved(engine: Engine, planned: Window) -> None:
+    with cursor_of(engine) as first, cursor_of(engine) as second, ThreadPoolExecutor(1) as pool:
+        first.execute("BEGIN")
+        assert move_position(first, KEY, (0, 1), 10, 15)
+        second.execute("BEGIN")
+        waiting = pool.submit(move_position, second, KEY, (1,), 10, 12)
+        time.sleep(0.3)
+        assert not waiting.done(), "the row's lock keeps the second one out"
+        first.execute("COMMIT")
+        assert waiting.result(timeout=10) is False
+        second.execute("ROLLBACK")
+
+
+def test_movers_of_several_lanes_cannot_deadlock(engine: Engine, planned: Window) -> None:
+    def move(lanes: tuple[int, ...]) -> int:
+        moved = 0
+        with cursor_of(engine) as cursor:
+            for _ in range(30):
+                cursor.execute("BEGIN")
+                at = read_positions(cursor, KEY)[0]
+                cursor.execute("ROLLBACK")
+                cursor.execute("BEGIN")
+                if move_position(cursor, KEY, lanes, at, at + 1):
+                    moved += 1
+                    cursor.execute("COMMIT")
+                else:
+                    cursor.execute("ROLLBACK")
+        return moved
+
+    with ThreadPoolExecutor(3) as pool:
+        moved = sum(pool.map(move, [(0, 1, 2), (2, 1, 0), (1, 0, 2)]))
+    with cursor_of(engine) as cursor:
+        assert read_positions(cursor, KEY) == dict.fromkeys(range(3), 10 + moved)
+
+
+def test_only_the_owner_gets_what_was_counted(engine: Engine, planned: Window) -> None:
+    bring_to_the_end(engine)
+    with engine.connect() as connection:
+        lanes = lane_positions(connection, "c")
+    assert [lane.seqno for lane in lanes] == [20, 20, 20]
+    assert [(lane.rows, lane.blocks, lane.transactions) for lane in lanes] == [
+        (ROWS, 1, 9),
+        (RowCounts(), 0, 0),
+        (RowCounts(), 0, 0),
+    ]
+
+
+def test_the_watermark_moves_once_when_every_lane_is_there(engine: Engine, planned: Window) -> None:
+    bring_to_the_end(engine)
+    mark = finish_window(engine, "c", "w1", "d1", "all well")
+    assert mark == Watermark(20, BOUNDS.end, "0-1-20", 9.5, "f20")
+    assert finish_window(engine, "c", "w1", "d1") == mark
+    assert open_window(engine, BOUNDS).is_finished, "a finished window is returned, not opened again"
+    status = read_status(engine, "c")
+    assert (status.window, status.channel.watermark, status.low_water, status.channel.windows) == (None, mark, 20, 1)
+    following = replace(BOUNDS, window_id="w2", first_seqno=21, last_seqno=25)
+    assert open_window(engine, following).number == 2
+    set_plan(engine, replace(PLAN, window_id="w2", first_seqno=21, last_seqno=25, lanes=1, lane_rows=(ROWS, ROWS)))
+    assert [lane.lane for lane in read_status(engine, "c").positions] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        ("UPDATE binlane.positions SET seqno = 19 WHERE lane = 1", "lane 1 at 19; expected every lane at 20"),
+        ("UPDATE binlane.positions SET seqno = 21 WHERE lane = 1", "lane 1 at 21"),
+        ("DELETE FROM binlane.positions WHERE lane = 2", r"positions of lanes \[0, 1\], expected \[0, 1, 2\]"),
+        ("UPDATE binlane.positions SET digest = 'x' WHERE lane = 2", "lane 2 belongs to window w1, plan x"),
+        ("UPDATE binlane.positions SET inserts = inserts + 1 WHERE lane = 2", "the accounts do not close"),
+        ("UPDATE binlane.channels SET watermark_seqno = 11", "the watermark is 11, expected 10"),
+    ],
+)
+def test_the_watermark_stays_if_anything_is_amiss(
+    target: PrivateServer, engine: Engine, planned: Window, damage: str, message: str
+) -> None:
+    bring_to_the_end(engine)
+    target.query(damage)
+    before = read_status(engine, "c")
+    with pytest.raises(PositionError, match=message):
+        finish_window(engine, "c", "w1", "d1")
+    with pytest.raises(PlanError, match="has the plan d1, got d2"):
+        finish_window(engine, "c", "w1", "d2")
+    assert read_status(engine, "c") == before
+
+
+def test_a_stop_request_is_the_highest_position_or_zero_and_can_be_taken_back(engine: Engine, planned: Window) -> None:
+    with cursor_of(engine) as cursor:
+        move_position(cursor, KEY, (1,), 10, 17)
+    assert request_stop(engine, "c") == 17
+    window = read_status(engine, "c").window
+    assert window is not None
+    assert window.stop_at == 17
+    assert request_stop(engine, "c", now=True) == 0
+    clear_stop(engine, "c")
+    window = read_status(engine, "c").window
+    assert window is not None
+    assert window.stop_at is None
+    assert (read_status(engine, "c").low_water, read_status(engine, "c").high_water) == (10, 17)
+
+
+def test_nothing_to_stop_without_an_open_window(engine: Engine) -> None:
+    create_channel(engine, "c", "source", START)
+    assert request_stop(engine, "c") is None
+
+
+def test_errors_are_read_newest_first_and_by_id(engine: Engine, planned: Window) -> None:
+    with engine.begin() as connection:
+        assert last_error_id(connection, "c") == 0
+        record_error(connection, KEY, 0, None, 1062, "first")
+        first = last_error_id(connection, "c")
+        record_error(connection, KEY, 1, None, 0, "second")
+        assert [error.text for error in read_errors(connection, "c")] == ["second", "first"]
+        assert [error.text for error in read_errors(connection, "c", after=first)] == ["second"]
+
+
+def test_a_lease_s_name_fits_mysql_and_differs_by_channel_and_lane() -> None:
+    names = {lease_name(channel, lane) for channel in ("a", "A", "b") for lane in range(3)}
+    assert len({name.lower() for name in names}) == 9
+    assert {len(name) for name in names} == {48}
+
+
+def test_a_lease_is_held_by_one_connection_and_goes_with_it(engine: Engine) -> None:
+    name = lease_name("u", 0)
+    with engine.connect() as poll:
+        poll = poll.execution_options(isolation_level="AUTOCOMMIT")
+        with cursor_of(engine) as first, cursor_of(engine) as second:
+            assert take(first, name)
+            assert not take(second, name)
+            assert holder(poll, name) == connection_id(first)
+            release(first, name)
+            assert holder(poll, name) is None
+            assert take(second, name)
+            kill(poll, connection_id(second))
+            end = time.monotonic() + 10
+            while not take(first, name):
+                assert time.monotonic() < end, "KILL did not free the lease"
+        assert wait_for_none(poll, name) is None
+
+
+def test_a_heartbeat_is_written_over(engine: Engine) -> None:
+    with engine.connect() as poll:
+        poll = poll.execution_options(isolation_level="AUTOCOMMIT")
+        beat(poll, "c", 0, "host pid 1", 7)
+        first = read_heartbeats(poll, "c")[0]
+        beat(poll, "c", 0, "host pid 2", 8)
+        second = read_heartbeats(poll, "c")[0]
+    assert (second.holder, second.connection_id) == ("host pid 2", 8)
+    assert second.beat_at > first.beat_at
+    with engine.connect() as connection:
+        age = connection.execute(text("SELECT TIMESTAMPDIFF(SECOND, beat_at, UTC_TIMESTAMP()) FROM binlane.heartbeats"))
+        assert abs(age.scalar_one()) < 30
+
+
+def connection_id(cursor: Cursor) -> int:
+    cursor.execute("SELECT CONNECTION_ID()")
+    row = cursor.fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def wait_for_none(poll: Connection, name: str) -> int | None:
+    """The server may notice a closed connection a moment later."""
+    end = time.monotonic() + 10
+    while (found := holder(poll, name)) is not None and time.monotonic() < end:
+        time.sleep(0.05)
+    return found

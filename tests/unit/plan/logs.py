@@ -1,0 +1,185 @@
+"""Whole logs of small transactions, for what looks at segments: events as MariaDB frames them, rows of one INT column."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from binlane.binlog.gtids import MariadbGtidFlag
+from binlane.binlog.wire import MAGIC, ChecksumAlgorithm, EventType
+from binlane.model import BlockHeader, Flavor, Item, LogPosition
+from binlane.plan.columnar import map_segment as columnar_map
+from binlane.plan.columnar import scan_segment as columnar_scan
+from binlane.plan.fold import critical_databases, fold_scans, make_plan
+from binlane.plan.manifest import Manifest, Segment
+from binlane.plan.routing import Routing
+from binlane.plan.schema import Schema
+from binlane.plan.segment_map import MapSummary, map_segment, scan_segment
+from binlane.plan.settings import FilterSettings
+from binlane.plan.window_plan import LaneFile, WindowPlan
+from tests.unit.binlog.cases import crc, format_event, mariadb_gtid, query, wire
+from tests.unit.binlog.cases import MARIADB as FORMAT
+from tests.unit.binlog.row_events import EVERY_COLUMN, rows_body, table_map_body
+
+T = EventType
+COLUMNS = (EVERY_COLUMN["long"],)
+HEAD = MAGIC + format_event(replace(FORMAT, checksum=ChecksumAlgorithm.CRC32))
+XID = wire(T.XID, b"\x2a" + bytes(7))
+IN_TRANSACTION = int(MariadbGtidFlag.TRANSACTIONAL)
+STANDALONE = int(MariadbGtidFlag.STANDALONE)
+
+
+def table_map(table_id: int, database: str = "a") -> bytes:
+    return wire(T.TABLE_MAP, table_map_body(table_id, COLUMNS, database))
+
+
+def insert(table_id: int, values: Sequence[int], *, ends: bool = True) -> bytes:
+    images = b"".join(b"\0" + struct.pack("<i", value) for value in values)
+    return wire(T.WRITE_ROWS_V1, rows_body(T.WRITE_ROWS_V1, table_id, 1, [b"\1"], images, ends=ends))
+
+
+def rows(seqno: int, *databases: str, count: int = 1) -> tuple[bytes, ...]:
+    """A transaction that inserts ``count`` rows into a table of each database."""
+    changes = (part for n, name in enumerate(databases, 1) for part in (table_map(n, name), insert(n, range(count))))
+    return (mariadb_gtid(seqno, IN_TRANSACTION), *changes, XID)
+
+
+def alone(seqno: int, sql: str, database: str = "a") -> tuple[bytes, ...]:
+    """A statement that commits by itself."""
+    return (mariadb_gtid(seqno, STANDALONE), query(sql.encode(), database=database.encode()))
+
+
+def statements(seqno: int, *texts: str, database: str = "a") -> tuple[bytes, ...]:
+    """A transaction of statements."""
+    return (
+        mariadb_gtid(seqno, IN_TRANSACTION),
+        *(query(text.encode(), database=database.encode()) for text in texts),
+        XID,
+    )
+
+
+def segment_of(transactions: Sequence[Sequence[bytes]], first_seqno: int = 1, start: int = len(HEAD)) -> tuple[bytes, Segment]:
+    """One segment as extraction would write it, and its entry in the manifest."""
+    body = b"".join(crc(event) for events in transactions for event in events)
+    data = HEAD + body
+    return data, Segment(
+        name=f"segments/{first_seqno:06d}.binlog",
+        bytes=len(data),
+        sha256=hashlib.sha256(data).hexdigest(),
+        flavor=Flavor.MARIADB,
+        server_version=FORMAT.server_version,
+        checksum="CRC32",
+        first_seqno=first_seqno,
+        last_seqno=first_seqno + len(transactions) - 1,
+        transactions=len(transactions),
+        source_file="binlog.000007",
+        start_offset=start,
+        end_offset=start + len(body),
+        first_time=1_700_000_000.0,
+        last_time=1_700_000_000.0,
+        first_gtid="",
+        last_gtid="",
+    )
+
+
+def settings(**changes: object) -> FilterSettings:
+    values: dict[str, object] = {
+        "channel": "orders", "window": "w1", "lanes": 3, "shard_list": "", "shard_list_path": "shard_list/orders.list",
+        "assigner": "database", "consistency": "eventual", "epoch_seconds": 60, "fold_gap": 0,
+        "block_transactions": 4, "block_bytes": 1 << 20, "payload_bytes": 1 << 16, "target": "mariadb",
+    }  # fmt: skip
+    return FilterSettings(**{**values, **changes})  # type: ignore[arg-type]
+
+
+EMPTY_SCHEMA = Schema(flavor=Flavor.MARIADB, version="10.11.19-MariaDB")
+
+
+@dataclass(slots=True)
+class MemorySink:
+    """A lane's blocks in memory."""
+
+    lane: int
+    format_event: bytes
+    blocks: list[tuple[BlockHeader, tuple[Item, ...]]] = field(default_factory=list)
+
+    def add(self, header: BlockHeader, items: Sequence[Item]) -> None:
+        self.blocks.append((header, tuple(items)))
+
+    def close(self) -> LaneFile:
+        headers = [header for header, _ in self.blocks]
+        digest = hashlib.sha256(repr(self.blocks).encode()).hexdigest()
+        transactions = sum(header.transactions for header in headers)
+        return LaneFile(
+            f"lanes/{self.lane}", headers[0].first_seqno, headers[-1].last_seqno, len(headers), transactions, 0, digest
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """What the filter makes of a window."""
+
+    routing: Routing
+    plan: WindowPlan
+    lanes: dict[int, list[tuple[BlockHeader, tuple[Item, ...]]]]
+
+    def seqnos(self, lane: int) -> list[tuple[int, int]]:
+        """First and last seqno of each of a lane's blocks."""
+        return [(header.first_seqno, header.last_seqno) for header, _ in self.lanes.get(lane, [])]
+
+    def barriers(self) -> list[tuple[int, int, int, tuple[int, ...], dict[str, int]]]:
+        return [(b.first, b.last, b.owner, b.participants, dict(b.causes)) for b in self.routing.barriers]
+
+
+def filtered(
+    transactions: Sequence[Sequence[bytes]],
+    chosen: FilterSettings | None = None,
+    *,
+    cuts: Sequence[int] = (),
+    schema: Schema = EMPTY_SCHEMA,
+    columnar: bool = False,
+) -> Filtered:
+    """Scan, fold and map a window whose segments end before the transactions ``cuts`` (0-based)."""
+    chosen = settings() if chosen is None else chosen
+    edges = [0, *cuts, len(transactions)]
+    parts, start = [], len(HEAD)
+    for first, last in zip(edges, edges[1:], strict=False):
+        if first < last:
+            parts.append(segment_of(transactions[first:last], first + 1, start))
+            start = parts[-1][1].end_offset
+    manifest = manifest_of([segment for _, segment in parts])
+    is_critical = critical_databases(chosen, schema)
+    scan, map_one = (columnar_scan, columnar_map) if columnar else (scan_segment, map_segment)
+    scans = [scan(data, segment, chosen, is_critical) for data, segment in parts]
+    routing = fold_scans(manifest, scans, chosen, schema)
+    lanes: dict[int, list[tuple[BlockHeader, tuple[Item, ...]]]] = {}
+    summaries: list[MapSummary] = []
+    for data, segment in parts:
+        sinks: list[MemorySink] = []
+
+        def open_sink(lane: int, format_event: bytes, sinks: list[MemorySink] = sinks) -> MemorySink:
+            sinks.append(MemorySink(lane, format_event))
+            return sinks[-1]
+
+        summaries.append(map_one(data, segment, Routing.from_json(routing.to_json(), "context"), chosen, open_sink))
+        for sink in sinks:
+            lanes.setdefault(sink.lane, []).extend(sink.blocks)
+    return Filtered(routing, make_plan(manifest, routing, summaries), lanes)
+
+
+def manifest_of(segments: Sequence[Segment]) -> Manifest:
+    last = segments[-1]
+    return Manifest(
+        channel="orders",
+        window="w1",
+        first_seqno=segments[0].first_seqno,
+        last_seqno=last.last_seqno,
+        start=LogPosition(last.source_file, segments[0].start_offset),
+        end=LogPosition(last.source_file, last.end_offset),
+        gtid_set="",
+        end_time=1_700_000_000.0,
+        identity="mariadb server_id 7",
+        fingerprint="",
+        segments=tuple(segments),
+    )

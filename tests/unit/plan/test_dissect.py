@@ -1,0 +1,170 @@
+"""What cannot be replayed exactly stops the window, by event, file and offset; what can comes apart in order."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from binlane.binlog.reader import LogReader
+from binlane.binlog.transactions import Ending, Transaction, transactions
+from binlane.binlog.wire import EventType
+from binlane.errors import BinlogError, UnsupportedEventError
+from binlane.model import Flavor, RowCounts, TableKey
+from binlane.plan.classes import classify
+from binlane.plan.dissect import LogFormat, MapPart, RowsPart, StatementPart, dissect
+from tests.unit.binlog.cases import mariadb_gtid, query, wire
+from tests.unit.binlog.row_events import rows_body
+from tests.unit.plan.logs import (
+    HEAD,
+    IN_TRANSACTION,
+    STANDALONE,
+    XID,
+    alone,
+    filtered,
+    insert,
+    rows,
+    segment_of,
+    settings,
+    statements,
+    table_map,
+)
+
+T = EventType
+GTID = mariadb_gtid(1, IN_TRANSACTION)
+ROLLBACK = query(b"ROLLBACK")
+SHIFT = 5_000_000_000
+"""The segment stands behind 4 GiB in its source file."""
+
+
+def only(events: tuple[bytes, ...]) -> tuple[Transaction, LogFormat]:
+    data, segment = segment_of([events])
+    reader = LogReader(data, segment.source_file)
+    (transaction,) = transactions(reader)
+    return transaction, LogFormat(reader.format, segment.source_file, SHIFT, Flavor.MARIADB)
+
+
+def place(events: tuple[bytes, ...], number: int) -> str:
+    """File and offset of the ``number``-th event in the source."""
+    return f"binlog.000007:{SHIFT + len(HEAD) + sum(len(event) + 4 for event in events[:number])}: "
+
+
+REFUSED = [
+    pytest.param(
+        (GTID, query(b"XA START 'g'"), table_map(1), insert(1, [1]), query(b"XA END 'g'"), wire(T.XA_PREPARE, b"\0\1\0\0\0\1\0\0\0\0\0\0\0g")),
+        5, "XA_PREPARE", "an XA transaction", id="xa-prepare",
+    ),
+    pytest.param((mariadb_gtid(1, STANDALONE), query(b"XA COMMIT 'g'")), 1, "QUERY", "an XA transaction", id="xa-commit"),
+    pytest.param(
+        (mariadb_gtid(1, STANDALONE), query(b"XA ROLLBACK 'g'")), 1, "QUERY", "an XA transaction", id="xa-rollback"
+    ),
+    pytest.param(
+        (GTID, wire(T.BEGIN_LOAD_QUERY, b"\1\0\0\0x\n"), wire(T.EXECUTE_LOAD_QUERY, b""), XID),
+        1, "BEGIN_LOAD_QUERY", "", id="load-data-by-its-file",
+    ),
+    pytest.param(
+        (GTID, query(b"LOAD DATA INFILE '/x' INTO TABLE t"), XID), 1, "QUERY", "LOAD DATA", id="load-data-by-its-text"
+    ),
+    pytest.param(
+        (GTID, query(b"CREATE TEMPORARY TABLE t (a INT)"), XID), 1, "QUERY", "a temporary table", id="create-temporary"
+    ),
+    pytest.param(
+        (mariadb_gtid(1, STANDALONE), query(b"DROP TEMPORARY TABLE t")), 1, "QUERY", "a temporary table", id="drop-temporary"
+    ),
+    pytest.param(
+        (GTID, query(b"INSERT INTO t VALUES (1)", error=1317), XID), 1, "QUERY", "error 1317", id="statement-with-error"
+    ),
+    pytest.param(
+        (GTID, query(b"INSERT INTO t VALUES (1)", status=b"\xee\1"), XID),
+        1, "QUERY", "unknown status variable 238", id="unknown-status-variable",
+    ),
+    pytest.param(
+        (mariadb_gtid(1, STANDALONE), query(b"DROP TABLE t", error=1051)), 1, "QUERY", "error 1051", id="ddl-with-error"
+    ),
+    pytest.param((GTID, table_map(1), insert(2, [1]), XID), 2, "WRITE_ROWS_V1", "no TABLE_MAP", id="rows-without-map"),
+    pytest.param(
+        (GTID, table_map(1), wire(T.PARTIAL_UPDATE_ROWS, rows_body(T.PARTIAL_UPDATE_ROWS, 1, 1, [b"\1", b"\1"], b"")), XID),
+        2, "PARTIAL_UPDATE_ROWS", "PARTIAL_JSON", id="partial-json",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("events", "number", "event", "what"), REFUSED)
+def test_what_cannot_be_applied_is_refused_by_event_file_and_offset(
+    events: tuple[bytes, ...], number: int, event: str, what: str
+) -> None:
+    transaction, log = only(events)
+    with pytest.raises(UnsupportedEventError) as refused:
+        dissect(transaction, log)
+    assert str(refused.value).startswith(place(events, number) + event)
+    assert what in str(refused.value)
+
+
+@pytest.mark.parametrize("columnar", [False, True], ids=["plain", "columnar"])
+@pytest.mark.parametrize(("events", "number", "event", "what"), REFUSED)
+def test_the_filter_stops_at_it_and_never_skips_it(
+    events: tuple[bytes, ...], number: int, event: str, what: str, columnar: bool
+) -> None:
+    with pytest.raises(BinlogError, match=event):
+        filtered([rows(1, "a"), events, rows(3, "a")], columnar=columnar)
+
+
+def test_a_rollback_that_left_changes_behind_is_refused_and_an_empty_one_is_not() -> None:
+    changed = (GTID, table_map(1), insert(1, [1]), ROLLBACK)
+    transaction, log = only(changed)
+    assert transaction.ending is Ending.ROLLBACK
+    with pytest.raises(UnsupportedEventError) as refused:
+        dissect(transaction, log)
+    assert str(refused.value).startswith(place(changed, 3))
+    assert "ROLLBACK" in str(refused.value)
+    assert dissect(*only((GTID, ROLLBACK))) == ()
+
+
+def test_parts_come_in_the_order_of_the_log_without_what_only_frames_them() -> None:
+    events = (
+        GTID, query(b"INSERT INTO t VALUES (1)"), query(b"SAVEPOINT s"), wire(T.ANNOTATE_ROWS, b"insert"),
+        table_map(1, "b"), insert(1, [1, 2, 3]), XID,
+    )  # fmt: skip
+    parts = dissect(*only(events))
+    assert [type(part) for part in parts] == [StatementPart, StatementPart, MapPart, RowsPart]
+    assert [part.sql for part in parts if isinstance(part, StatementPart)] == [b"INSERT INTO t VALUES (1)", b"SAVEPOINT s"]
+    (changed,) = (part for part in parts if isinstance(part, RowsPart))
+    assert changed.counts == RowCounts(inserts=3)
+    assert changed.table.key == TableKey("b", "t")
+    assert changed.event == insert(1, [1, 2, 3])
+
+
+def test_variables_belong_to_the_next_statement_alone() -> None:
+    events = (
+        GTID, wire(T.INTVAR, b"\2" + struct.pack("<Q", 77)), wire(T.RAND, struct.pack("<QQ", 5, 6)),
+        query(b"INSERT INTO t VALUES (NULL)"), query(b"INSERT INTO t VALUES (NULL)"), XID,
+    )  # fmt: skip
+    first, second = (part for part in dissect(*only(events)) if isinstance(part, StatementPart))
+    assert (first.context.insert_id, first.context.rand_seeds) == (77, (5, 6))
+    assert (second.context.insert_id, second.context.rand_seeds) == (None, None)
+
+
+def test_drop_temporary_if_exists_passes_as_the_server_writes_it_for_sessions_that_end() -> None:
+    (part,) = dissect(*only(alone(1, "DROP /*!40005 TEMPORARY */ TABLE IF EXISTS `t`")))
+    assert isinstance(part, StatementPart)
+
+
+def test_a_name_in_a_character_set_that_cannot_be_read_is_serialized() -> None:
+    found = filtered([rows(1, "a"), statements(2, "INSERT INTO t VALUES (1)")], settings(lanes=2))
+    assert found.seqnos(2) == []
+    event = query(b"INSERT INTO `\xff\xfe`.t VALUES (1)")
+    found = filtered([rows(1, "a"), (GTID, event, XID)], settings(lanes=2))
+    assert found.seqnos(2) == [(2, 2)]
+    assert found.barriers()[0][:4] == (2, 2, 2, (0, 1, 2))
+
+
+def test_a_transaction_without_content_still_counts() -> None:
+    described = classify(dissect(*only((GTID, XID))))
+    assert described.is_empty
+    found = filtered([rows(1, "a"), (GTID, XID), rows(3, "a")], settings(lanes=1))
+    assert found.seqnos(0) == [(1, 3)]
+
+
+def test_a_transaction_stands_where_the_source_has_it_beyond_four_gigabytes() -> None:
+    transaction, log = only(rows(1, "a"))
+    assert str(log.position(transaction)) == f"binlog.000007:{SHIFT + len(HEAD)}"

@@ -1,0 +1,105 @@
+"""A plan survives its file, and a plan that contradicts itself is none."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from binlane.errors import PlanError
+from binlane.model import Barrier, LogPosition, RowCounts, TableKey
+from binlane.plan.window_plan import TableCounts, WindowPlan
+
+BARRIERS = (
+    Barrier(12, 13, 2, (0, 1, 2), {"global": 2}),
+    Barrier(15, 15, 0, (0, 1), {"several lanes": 1}),
+)
+PLAN = WindowPlan(
+    channel="c",
+    window_id="w",
+    digest="d",
+    first_seqno=11,
+    last_seqno=20,
+    lanes=2,
+    barriers=BARRIERS,
+    source="s",
+    end=LogPosition("binlog.000007", 5_000_000_000),
+    end_gtid_set="0-1-20",
+    end_time=1.25,
+    lane_rows=(RowCounts(1, 2, 3), RowCounts(), RowCounts(deletes=4)),
+    tables={TableKey("a.b", "c"): TableCounts(RowCounts(5, 5, 5), RowCounts(1, 0, 0), 4, RowCounts(1, 2, 7))},
+)
+
+
+def test_a_plan_comes_back_from_its_file_the_same() -> None:
+    assert WindowPlan.from_json(PLAN.to_json()) == PLAN
+    assert WindowPlan.from_json(PLAN.to_json()).to_json() == PLAN.to_json()
+
+
+def test_a_plan_answers_for_its_lanes() -> None:
+    assert PLAN.rows == RowCounts(1, 2, 7)
+    assert list(PLAN.all_lanes) == [0, 1, 2]
+    assert PLAN.serialized == 2
+    assert [len(PLAN.barriers_of(lane)) for lane in PLAN.all_lanes] == [2, 2, 1]
+
+
+def test_an_empty_window_is_a_plan() -> None:
+    assert replace(PLAN, last_seqno=10, barriers=()).rows == PLAN.rows
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"lanes": 3}, "3 lanes and counts for 3"),
+        ({"lanes": 0, "lane_rows": (RowCounts(),)}, "0 lanes"),
+        ({"first_seqno": 0}, "are not a range"),
+        ({"last_seqno": 9, "barriers": ()}, "are not a range"),
+        ({"last_seqno": 14}, "reaches out of the window"),
+        ({"barriers": BARRIERS[::-1]}, "out of order"),
+        ({"barriers": (BARRIERS[0], replace(BARRIERS[1], first=13))}, "overlap"),
+        ({"barriers": (replace(BARRIERS[0], owner=3),)}, "owner 3 is not a participant"),
+        ({"barriers": (replace(BARRIERS[0], participants=(1, 0, 2)),)}, "not ascending lanes"),
+        ({"barriers": (replace(BARRIERS[0], participants=(0, 2, 3)),)}, "not ascending lanes"),
+        ({"tables": {TableKey("a", "b"): TableCounts(read=RowCounts(1))}}, r"accounts of a\.b do not close"),
+    ],
+)
+def test_a_plan_that_contradicts_itself_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        replace(PLAN, **changes)
+
+
+def edited(**changes: Any) -> bytes:
+    values = json.loads(PLAN.to_json())
+    values.update(changes)
+    return json.dumps({key: value for key, value in values.items() if value is not ...}, default=str).encode()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"[]",
+        edited(extra=1),
+        edited(lanes="2"),
+        edited(lanes=True),
+        edited(end=["f"]),
+        edited(barriers=[{"first": 1}]),
+        edited(lane_rows=[[1, 2], [0, 0, 0], [0, 0, 0]]),
+        edited(lane_rows=[[1, 2, "3"], [0, 0, 0], [0, 0, 0]]),
+        edited(tables=[{"database": "a"}]),
+        PLAN.to_json()[:-5],
+    ],
+)
+def test_a_file_that_is_no_plan_is_refused_by_name(data: bytes) -> None:
+    with pytest.raises(PlanError, match=r"w/plan\.json"):
+        WindowPlan.from_json(data, "w/plan.json")
+
+
+def test_every_missing_key_is_noticed() -> None:
+    for key in json.loads(PLAN.to_json()):
+        values = json.loads(PLAN.to_json())
+        del values[key]
+        with pytest.raises(PlanError, match="expected the keys"):
+            WindowPlan.from_json(json.dumps(values).encode())
