@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MAX_LANES: Final = 256
 MAX_BLOCK_TRANSACTIONS: Final = 1_000_000
 ASSIGNERS: Final = ("database",)
+REDUCE: Final = ("block", "off")
 CONSISTENCY: Final = ("eventual", "any_time", "epoch")
 WORK_VARIABLE: Final = "BINLANE_WORK"
 """Where the work folders of all channels are, unless a channel's file says so itself."""
@@ -89,9 +90,11 @@ class BlocksConfig:
     """``[blocks]``: how much one target transaction takes."""
 
     transactions: int
-    """Source transactions a block, at most; default 200."""
+    """Source transactions a block, at most; default 1000."""
     bytes: int
     """Payload bytes a block, at most (one larger source transaction still is one block); default 8 MiB."""
+    reduce: str
+    """"block" (default): each block is folded to its net effect; "off": row events are replayed as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,10 +277,11 @@ def _lanes(node: Node, channel: str) -> LanesConfig:
 
 
 def _blocks(node: Node) -> BlocksConfig:
-    node.only("transactions", "bytes")
+    node.only("transactions", "bytes", "reduce")
     return BlocksConfig(
-        transactions=node.integer("transactions", 1, MAX_BLOCK_TRANSACTIONS, 200),
+        transactions=node.integer("transactions", 1, MAX_BLOCK_TRANSACTIONS, 1000),
         bytes=node.integer("bytes", 64 << 10, 512 * _MIB, 8 * _MIB),
+        reduce=node.choice("reduce", REDUCE, "block"),
     )
 
 

@@ -53,9 +53,9 @@ _ROLES[_TABLE_MAP] = _MAP
 _ROLES[list(plain.ROWS_KINDS)] = _ROWS
 _ROLES[list(plain.REFUSED_ROWS)] = _REFUSED
 _HAS_BEFORE, _HAS_AFTER, _HAS_EXTRA, _IS_COMPRESSED, _IS_PARTIAL = 1, 2, 4, 8, 16
-_SHAPES: Final = np.zeros(256, np.uint8)
+SHAPES: Final = np.zeros(256, np.uint8)
 for _code, _kind in plain.ROWS_KINDS.items():
-    _SHAPES[_code] = (
+    SHAPES[_code] = (
         _HAS_BEFORE * (_kind is not plain.RowsKind.INSERT)
         | _HAS_AFTER * (_kind is not plain.RowsKind.DELETE)
         | _HAS_EXTRA * (_code in plain.WITH_EXTRA)
@@ -345,7 +345,7 @@ def _partial_head(data: Array, at: Int, end: Int, json_columns: Int) -> tuple[In
 
 
 @njit(cache=True, nogil=True)
-def _rows_head(data: Array, at: Int, end: Int, shape: Int, expected: Int) -> tuple[Int, Int, Int]:
+def rows_head(data: Array, at: Int, end: Int, shape: Int, expected: Int) -> tuple[Int, Int, Int]:
     """(code, place of the first bitmap, place of the images) of a rows body [at, end)."""
     at += 8
     if shape & _HAS_EXTRA:
@@ -370,7 +370,7 @@ def _count_event(
 ) -> tuple[Int, Int]:
     """(rows, code) of one rows body [at, end). ``images`` is filled from row ``used`` on if it has room for any."""
     width = table[1]
-    code, bitmap, at = _rows_head(data, at, end, shape, width)
+    code, bitmap, at = rows_head(data, at, end, shape, width)
     if code != OK:
         return 0, code
     after_bitmap = bitmap + ((width + 7) >> 3) if shape & _HAS_BEFORE else bitmap
@@ -410,7 +410,7 @@ def count(
         rows[event] = 0
         if number[event] < 0 or _ROLES[kind[event]] != _ROWS:
             continue
-        shape = _SHAPES[kind[event]]
+        shape = SHAPES[kind[event]]
         if shape & _IS_COMPRESSED:
             rows[event] = COMPRESSED
             continue

@@ -86,6 +86,12 @@ def _master_data_written(fields: Fields, _format: FormatDescription) -> Values:
     return {}
 
 
+def _ddl_skip_rewrite(fields: Fields, _format: FormatDescription) -> Values:
+    """Percona Server's ``binlog_ddl_skip_rewrite``: how its log spells a DROP TABLE, nothing that it does."""
+    fields.take(1)
+    return {}
+
+
 def _invoker(fields: Fields, _format: FormatDescription) -> Values:
     return {"invoker": (fields.short_text(), fields.short_text())}
 
@@ -139,6 +145,7 @@ _QUERY_CODES: Final[Mapping[int, Reader]] = {
     12: _updated_databases,
     13: lambda fields, _: {"microseconds": fields.uint(3)},
     17: lambda fields, _: {"ddl_xid": fields.uint(8)},
+    21: _ddl_skip_rewrite,
     128: lambda fields, _: {"microseconds": fields.uint(3)},
     129: lambda fields, _: {"ddl_xid": fields.uint(8)},
     130: _gtid_flags,

@@ -13,7 +13,7 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.model import Flavor, TableKey
 from binlane.plan.schema import Schema
-from binlane.plan.schema_compare import Severity
+from binlane.plan.schema_compare import Severity, compare_schemas, not_reduced, rules_for
 from binlane.plan.schema_wire import compare_table_map
 from binlane.plan.tally import ROWS_ONLY
 from binlane.plan.window_plan import WindowPlan
@@ -48,6 +48,20 @@ def check_window(channel: ChannelConfig, endpoints: Endpoints, plan: WindowPlan,
         if finding.severity is not Severity.FATAL:
             log.info("precheck: %s", finding)
     raise_if_fatal(findings)
+
+
+def tables_with_other_keys(endpoints: Endpoints, target: Schema) -> list[list[str]]:
+    """Databases and tables whose keys are not the same on source and target: their changes are not folded.
+
+    An archive says nothing of keys: there the target's own are taken for the source's.
+    """
+    if endpoints.source is None:
+        return []
+    with engine_of(endpoints.source).connect() as connection:
+        source = read_schema(connection, target.databases)
+    common = [key for key in target.tables if source.table(key) is not None]
+    differences = compare_schemas(source, target, common, rules_for(source, target))
+    return sorted([key.database, key.table] for key in not_reduced(differences))
 
 
 def _needs(channel: ChannelConfig, plan: WindowPlan, inputs: Inputs) -> Needs:

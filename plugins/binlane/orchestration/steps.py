@@ -23,12 +23,12 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import PlanError, PositionError, WindowBusyError
 from binlane.orchestration import report
-from binlane.orchestration.checks import check_window
+from binlane.orchestration.checks import check_window, tables_with_other_keys
 from binlane.orchestration.request import WindowRequest
 from binlane.plan.manifest import Manifest
 from binlane.plan.schema import Schema
 from binlane.plan.schema_json import schema_to_json
-from binlane.plan.settings import FilterSettings
+from binlane.plan.settings import REDUCE_OFF, FilterSettings
 from binlane.plan.window_plan import WindowPlan
 from binlane.source.archive import ArchiveSource
 from binlane.source.identity import Start
@@ -219,7 +219,7 @@ def _is_applied(request: WindowRequest, state: Channel) -> bool:
 
 def _until(request: WindowRequest) -> Until:
     if request.until_gtid is not None:
-        return UntilGtid(request.until_gtid)
+        return UntilGtid(request.until_gtid, inclusive=False)
     if request.until_time is not None:
         return UntilTime(request.until_time.timestamp())
     return UntilLogEnd()
@@ -261,12 +261,15 @@ def _write_inputs(
     """Everything that the filter job reads besides the segments. With the manifest, the last, the folder is whole."""
     with engine_of(endpoints.target).connect() as connection:
         schema = read_schema(connection)
+    differing = tables_with_other_keys(endpoints, schema) if channel.blocks.reduce != REDUCE_OFF else []
     folder.write_once(files.SCHEMA, schema_to_json(schema))
-    folder.write_once(files.CHANNEL, _settings(channel, request, manifest, schema).to_json())
+    folder.write_once(files.CHANNEL, _settings(channel, request, manifest, schema, differing).to_json())
     folder.write_once(files.MANIFEST, manifest.to_json())
 
 
-def _settings(channel: ChannelConfig, request: WindowRequest, manifest: Manifest, schema: Schema) -> FilterSettings:
+def _settings(
+    channel: ChannelConfig, request: WindowRequest, manifest: Manifest, schema: Schema, differing: list[list[str]]
+) -> FilterSettings:
     file = channel.shard_list_file
     packet = schema.max_allowed_packet or _DEFAULT_PACKET
     return FilterSettings(
@@ -284,6 +287,8 @@ def _settings(channel: ChannelConfig, request: WindowRequest, manifest: Manifest
         ),
         block_bytes=channel.blocks.bytes,
         payload_bytes=min(_PAYLOAD_BYTES, int(packet * _PACKET_SHARE)),
+        reduce=channel.blocks.reduce,
+        not_reduced=differing,
         target=schema.flavor.value,
     )
 

@@ -1,8 +1,8 @@
 """Transactions of one lane become blocks: what commits together on the target, in the source's order.
 
-A block is replayed: its row events go to the target as they are, in BINLOG statements that are each self-contained
-(all TABLE_MAPs that the rows events need, STMT_END_F on the last rows event); its statements are executed in their
-place between them. A statement that commits by itself stands alone in its block.
+Its row events go to the target as they are, or folded to their net effect (``reduce``), in BINLOG statements that are
+each self-contained (all TABLE_MAPs that the rows events need, STMT_END_F on the last rows event); its statements are
+executed in their place between them. A statement that commits by itself stands alone in its block.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from binlane.errors import UnsupportedEventError
-from binlane.model import BlockHeader, Item, ItemKind, LogPosition, RowCounts
+from binlane.model import BlockHeader, Item, ItemKind, LogPosition, RowCounts, TableKey
+from binlane.plan.reduce import Reducer
 
 _HEADER = 19
 _ROWS_FLAGS_AT = _HEADER + 6
 """ROWS and TABLE_MAP post-headers: a 6-byte table id, then 2 bytes of flags."""
 _STMT_END = 0x0001
+_NO_LIMIT = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +111,6 @@ class RowsPayload:
         else:
             self._open = False
 
-    @property
-    def size(self) -> int:
-        """Bytes of events gathered so far."""
-        return self._size
-
     def _append(self, event: bytes) -> None:
         self._events.append(event)
         self._size += len(event)
@@ -124,6 +121,10 @@ class BlockBuilder:
     """Builds the blocks of one lane from its transactions, in order."""
 
     limits: BlockLimits
+    reducer: Reducer | None = None
+    """None: row events are replayed as they are."""
+    saved: dict[TableKey, RowCounts] = field(default_factory=dict)
+    """Row changes that reduced blocks write less those read, by table."""
     _payload: RowsPayload = field(init=False)
     _items: list[Item] = field(default_factory=list)
     _first: BlockHeader | None = None
@@ -132,7 +133,9 @@ class BlockBuilder:
     _bytes: int = 0
 
     def __post_init__(self) -> None:
-        self._payload = RowsPayload(self.limits.payload_bytes)
+        # a stretch is folded whole, and cut afterwards
+        limit = self.limits.payload_bytes if self.reducer is None else _NO_LIMIT
+        self._payload = RowsPayload(limit)
 
     def add_event(self, event: bytes, counts: RowCounts | None, where: str) -> None:
         """Take a TABLE_MAP (``counts`` None) or ROWS event of the current transaction."""
@@ -163,7 +166,7 @@ class BlockBuilder:
 
     def add_statement(self, item: Item) -> None:
         """Take a statement of the current transaction: rows before it are sent before it."""
-        self._items.extend(self._payload.flush())
+        self._items.extend(self._flushed())
         self._items.append(item)
         self._bytes += len(item.payload)
 
@@ -175,7 +178,7 @@ class BlockBuilder:
         """End the block here: at a barrier, before and after a DDL, at the segment's end."""
         if self._first is None or self._last is None:
             return
-        self._items.extend(self._payload.flush())
+        self._items.extend(self._flushed())
         header = BlockHeader(
             first_seqno=self._first.first_seqno,
             last_seqno=self._last.last_seqno,
@@ -187,6 +190,24 @@ class BlockBuilder:
         items = tuple(self._items)
         self._items, self._first, self._last, self._transactions, self._bytes = [], None, None, 0, 0
         yield FinishedBlock(header, items)
+
+    def _flushed(self) -> Iterator[Item]:
+        """The row events gathered so far, as they are or as their net effect."""
+        if self.reducer is None:
+            yield from self._payload.flush()
+            return
+        for item in self._payload.flush():
+            reduced = self.reducer.reduce(item.payload)
+            loose = RowsPayload(self.limits.payload_bytes)
+            for event in reduced.loose:
+                if event.counts is None:
+                    loose.add_map(event.event)
+                else:
+                    yield from loose.add_rows(event.event, event.counts, "block")
+            yield from loose.flush()
+            yield from reduced.items
+            for key, counts in reduced.saved.items():
+                self.saved[key] = self.saved.get(key, RowCounts()) + counts
 
 
 def transaction_header(seqno: int, source: LogPosition, gtid: str, commit_time: float) -> BlockHeader:

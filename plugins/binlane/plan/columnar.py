@@ -25,6 +25,7 @@ from binlane.plan.blocks import BlockBuilder
 from binlane.plan.classes import TransactionClass, classify
 from binlane.plan.dissect import LogFormat, dissect
 from binlane.plan.manifest import Segment
+from binlane.plan.reduce import Reducer
 from binlane.plan.routing import LaneCursor, Route, Routing
 from binlane.plan.segment_map import LaneSink, LaneWriter, MapSummary, ScanSummary, commits_itself
 from binlane.plan.settings import FilterSettings
@@ -185,9 +186,11 @@ def map_segment(
     routing: Routing,
     settings: FilterSettings,
     open_sink: Callable[[int, bytes], LaneSink],
+    reducer: Reducer | None = None,
 ) -> MapSummary:
     """As ``segment_map.map_segment``."""
-    return _Map(SegmentColumns(data, segment, Flavor(settings.target)), routing, settings, open_sink).run()
+    columns = SegmentColumns(data, segment, Flavor(settings.target))
+    return _Map(columns, routing, settings, open_sink, reducer).run()
 
 
 class _Map:
@@ -197,11 +200,13 @@ class _Map:
         routing: Routing,
         settings: FilterSettings,
         open_sink: Callable[[int, bytes], LaneSink],
+        reducer: Reducer | None,
     ) -> None:
         self._columns = columns
         self._routing = routing
         self._settings = settings
         self._open_sink = open_sink
+        self._reducer = reducer
         self._tally = Tally()
         self._writers: dict[int, RunWriter] = {}
         self._barriers = BarrierArrays(routing)
@@ -213,14 +218,16 @@ class _Map:
                 self._single(step)
             else:
                 self._run(step)
-        files = {lane: self._writers[lane].close() for lane in sorted(self._writers)}
+        files = {lane: self._writers[lane].close(lane, self._tally) for lane in sorted(self._writers)}
         return MapSummary(files, self._tally)
 
     def _writer(self, lane: int) -> RunWriter:
         if lane not in self._writers:
             sink = self._open_sink(lane, self._columns.log.format.without_checksum())
             cursor = LaneCursor(self._routing.by_lane[lane])
-            self._writers[lane] = RunWriter(sink, BlockBuilder(self._settings.limits), cursor, self._columns)
+            self._writers[lane] = RunWriter(
+                sink, BlockBuilder(self._settings.limits, self._reducer), cursor, self._columns
+            )
         return self._writers[lane]
 
     def _single(self, step: Single) -> None:
@@ -232,7 +239,7 @@ class _Map:
             step.seqno, step.seqno, 1, log.position(transaction), transaction.gtid, transaction.commit_time
         )
         self._writer(lane).add(header, parts, commits_itself(transaction, parts), log.name)
-        self._tally.add(lane, route.shard, route.lane, parts)
+        self._tally.add(route.shard, route.lane, parts)
 
     def _run(self, run: Run) -> None:
         plain = run.plain
@@ -245,7 +252,7 @@ class _Map:
             edges = np.flatnonzero(np.diff(stretches)) + 1
             for part in np.split(np.arange(chosen.size), edges):
                 self._writer(lane).add_run(run, chosen[part], int(stretches[part[0]]))
-        self._count(run, lanes)
+        self._count(run)
 
     def _route(self, database: int) -> Route:
         if database not in self._routes:
@@ -254,8 +261,8 @@ class _Map:
             self._routes[database] = self._routing.find(described) or Route("", 0)
         return self._routes[database]
 
-    def _count(self, run: Run, lanes: Ints) -> None:
-        """The tally of a run, table by table and lane by lane."""
+    def _count(self, run: Run) -> None:
+        """The tally of a run, table by table."""
         columns, plain, tally = self._columns, run.plain, self._tally
         events = np.arange(int(plain.first[0]), int(plain.end[-1]))
         events = events[columns.role[events] != _NONE]
@@ -269,9 +276,6 @@ class _Map:
         for at, counts in _sums(number * 3 + kind, rows):
             table = columns.tables[at]
             tally.add_table(TableKey(table.database, table.table), counts)
-        owner = lanes[np.searchsorted(plain.first, events, "right") - 1]
-        for lane, counts in _sums(owner * 3 + kind, rows):
-            tally.add_lane(lane, counts)
         changed = np.bincount(columns.database_of_table[number], rows, minlength=len(columns.databases))
         for database, count in enumerate(np.bincount(plain.database, minlength=len(columns.databases)).tolist()):
             if count:

@@ -37,6 +37,8 @@ _WITHOUT_EFFECT: Final = frozenset(
         _T.XA_PREPARE,
     }
 )
+
+
 @dataclass(frozen=True, slots=True)
 class MapPart:
     """A TABLE_MAP, checksum stripped."""
@@ -103,7 +105,8 @@ def dissect(transaction: Transaction, log: LogFormat) -> tuple[Part, ...]:
     if transaction.ending is Ending.ROLLBACK and parts:
         raise UnsupportedEventError(
             f"{log.where(transaction.events[-1])}a transaction that ends with ROLLBACK but changed tables of an "
-            "engine without transactions; convert those tables to InnoDB on the source, or apply this transaction by hand and skip it"
+            "engine without transactions; convert those tables to InnoDB on the source, or apply this "
+            "transaction by hand"
         )
     return parts
 

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 
-from binlane.model import GLOBAL_SHARD, UNKNOWN_SHARD, Barrier, RowCounts
+from binlane.model import GLOBAL_SHARD, UNKNOWN_SHARD, Barrier, RowCounts, TableKey
 from binlane.plan.barriers import Meeting, fold
 from binlane.plan.classes import TransactionClass
 from binlane.plan.manifest import Manifest
@@ -14,10 +14,12 @@ from binlane.plan.routing import Route, Routing, first_appearance
 from binlane.plan.schema import Schema, foreign_key_groups
 from binlane.plan.segment_map import MapSummary, ScanSummary
 from binlane.plan.settings import FilterSettings
+from binlane.plan.table_rules import Excluded
 from binlane.plan.tally import total
 from binlane.plan.window_plan import TableCounts, WindowPlan
 from binlane.shards.assigners import assigner_class
 from binlane.shards.event_filter import EventMetadataFilter, SchemaFacts, TransactionShards
+from binlane.shards.facts import StatementKind
 from binlane.shards.shard_list import Partitioner, parse_shard_list
 
 ANY_TIME = "any_time"
@@ -104,7 +106,25 @@ class _Fold:
                 for described, (shards, _) in self._classes.items()
             },
             barriers=barriers,
+            excluded=self._excluded(),
         )
+
+    def _excluded(self) -> Excluded:
+        """What the window's own DDL, and keys that differ from the source's, make unfit for folding."""
+        tables = {TableKey(*names): "its keys differ between source and target" for names in self._settings.not_reduced}
+        databases: dict[str, str] = {}
+        for described in self._classes:
+            for statement in described.statements:
+                facts = statement.facts
+                if not facts.commits_implicitly:
+                    continue
+                if facts.kind is StatementKind.UNKNOWN:
+                    return Excluded(tables, databases, "a statement of the window that could not be read may alter it")
+                if facts.kind is StatementKind.DDL and facts.tables:
+                    tables |= dict.fromkeys(facts.tables, "a DDL of the window names it")
+                elif facts.kind is StatementKind.DDL:
+                    databases |= dict.fromkeys(facts.databases, "a DDL of the window is about its database")
+        return Excluded(tables, databases)
 
     def _why_serial(self) -> str | None:
         """Why the whole window goes through the serialized lane, if it does."""
@@ -157,6 +177,10 @@ class _Fold:
         }
 
 
+def _table_counts(read: RowCounts, saved: RowCounts) -> TableCounts:
+    return TableCounts(read=read, folded=-saved.total, written=read + saved)
+
+
 def critical_databases(settings: FilterSettings, schema: Schema) -> Callable[[str], bool]:
     """Tells the databases whose every transaction needs a barrier: the shard list's critical ones, and those that
     foreign keys join to them. The scan names each of their transactions."""
@@ -183,7 +207,7 @@ def make_plan(manifest: Manifest, routing: Routing, summaries: Sequence[MapSumma
         end_gtid_set=manifest.gtid_set,
         end_time=manifest.end_time,
         lane_rows=tuple(tally.lane_rows.get(lane, RowCounts()) for lane in lanes),
-        tables={key: TableCounts(read=rows, written=rows) for key, rows in tally.tables.items()},
+        tables={key: _table_counts(rows, tally.saved.get(key, RowCounts())) for key, rows in tally.tables.items()},
         files=tuple(tuple(summary.files[lane] for summary in summaries if lane in summary.files) for lane in lanes),
         shards=dict(sorted(tally.shards.items())),
         kinds=dict(sorted(tally.kinds.items())),

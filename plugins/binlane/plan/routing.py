@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from binlane.errors import PlanError
-from binlane.model import Barrier
+from binlane.model import Barrier, TableKey
 from binlane.plan.classes import TransactionClass
+from binlane.plan.table_rules import Excluded
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,8 @@ class Routing:
     classes: Mapping[str, Route]
     """Routes of all others, by the key of their class."""
     barriers: tuple[Barrier, ...]
+    excluded: Excluded = Excluded({}, {})
+    """What the window makes unfit for folding."""
 
     @cached_property
     def by_lane(self) -> tuple[tuple[Barrier, ...], ...]:
@@ -69,6 +72,11 @@ class Routing:
                 [barrier.first, barrier.last, barrier.owner, list(barrier.participants), dict(barrier.causes)]
                 for barrier in self.barriers
             ],
+            "excluded": {
+                "tables": sorted([key.database, key.table, reason] for key, reason in self.excluded.tables.items()),
+                "databases": dict(self.excluded.databases),
+                "everything": self.excluded.everything,
+            },
         }
         return json.dumps(values, sort_keys=True).encode()
 
@@ -84,6 +92,11 @@ class Routing:
                 barriers=tuple(
                     Barrier(first, last, owner, tuple(participants), causes)
                     for first, last, owner, participants, causes in values["barriers"]
+                ),
+                excluded=Excluded(
+                    {TableKey(database, table): reason for database, table, reason in values["excluded"]["tables"]},
+                    values["excluded"]["databases"],
+                    values["excluded"]["everything"],
                 ),
             )
         except (ValueError, TypeError, KeyError) as exc:

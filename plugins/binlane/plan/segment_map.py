@@ -13,12 +13,13 @@ from typing import Protocol
 from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import Ending, Transaction, transactions
 from binlane.binlog.wire import Buffer
-from binlane.model import BlockHeader, Flavor, Item, ItemKind
+from binlane.model import BlockHeader, Flavor, Item, ItemKind, RowCounts
 from binlane.plan.barriers import BarrierMap
 from binlane.plan.blocks import BlockBuilder, FinishedBlock, transaction_header
 from binlane.plan.classes import TransactionClass, classify
 from binlane.plan.dissect import LogFormat, MapPart, Part, RowsPart, StatementPart, dissect
 from binlane.plan.manifest import Segment
+from binlane.plan.reduce import Reducer
 from binlane.plan.routing import LaneCursor, Routing
 from binlane.plan.settings import FilterSettings
 from binlane.plan.tally import Tally
@@ -87,6 +88,7 @@ def map_segment(
     routing: Routing,
     settings: FilterSettings,
     open_sink: Callable[[int, bytes], LaneSink],
+    reducer: Reducer | None = None,
 ) -> MapSummary:
     """Build the segment's blocks, lane by lane, into the sinks of ``open_sink`` (lane, FORMAT_DESCRIPTION event)."""
     log, numbered = _read(data, segment, Flavor(settings.target))
@@ -100,11 +102,12 @@ def map_segment(
         lane = barrier.owner if barrier is not None and route.lane in barrier.participants else route.lane
         if lane not in writers:
             sink = open_sink(lane, log.format.without_checksum())
-            writers[lane] = LaneWriter(sink, BlockBuilder(settings.limits), LaneCursor(routing.by_lane[lane]))
+            builder = BlockBuilder(settings.limits, reducer)
+            writers[lane] = LaneWriter(sink, builder, LaneCursor(routing.by_lane[lane]))
         header = transaction_header(seqno, log.position(transaction), transaction.gtid, transaction.commit_time)
         writers[lane].add(header, parts, commits_itself(transaction, parts), log.name)
-        tally.add(lane, route.shard, route.lane, parts)
-    return MapSummary({lane: writer.close() for lane, writer in sorted(writers.items())}, tally)
+        tally.add(route.shard, route.lane, parts)
+    return MapSummary({lane: writers[lane].close(lane, tally) for lane in sorted(writers)}, tally)
 
 
 class LaneWriter:
@@ -115,6 +118,7 @@ class LaneWriter:
         self._builder = builder
         self._cursor = cursor
         self._stretch: int | None = None
+        self._written = RowCounts()
 
     def add(self, header: BlockHeader, parts: Sequence[Part], alone: bool, name: str) -> None:
         """Take one transaction; ``alone``: it commits by itself on the target, so nothing may share its block."""
@@ -141,14 +145,18 @@ class LaneWriter:
             self._write(self._builder.finish())
         self._stretch = stretch
 
-    def close(self) -> LaneFile:
-        """Write what is left and finish the file."""
+    def close(self, lane: int, tally: Tally) -> LaneFile:
+        """Write what is left and finish the file; tell the tally what the lane writes."""
         self._write(self._builder.finish())
+        tally.add_lane(lane, self._written)
+        for key, counts in self._builder.saved.items():
+            tally.add_saved(key, counts)
         return self._sink.close()
 
     def _write(self, blocks: Iterator[FinishedBlock]) -> None:
         for block in blocks:
             self._sink.add(block.header, block.items)
+            self._written = sum((item.rows for item in block.items), self._written)
 
 
 def _read(data: Buffer, segment: Segment, target: Flavor) -> tuple[LogFormat, Iterator[tuple[int, Transaction]]]:

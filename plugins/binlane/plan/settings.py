@@ -13,6 +13,7 @@ from binlane.errors import PlanError
 from binlane.plan.blocks import BlockLimits
 
 CONSISTENCIES = ("eventual", "epoch", "any_time")
+REDUCE_OFF, REDUCE_BLOCK = "off", "block"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,10 @@ class FilterSettings:
     block_bytes: int
     payload_bytes: int
     """Bytes of events in one BINLOG statement."""
+    reduce: str
+    """``off``: row events go to the target as they are; ``block``: each block is folded to its net effect."""
+    not_reduced: list[list[str]]
+    """Databases and tables whose keys differ between source and target: their changes keep their order."""
     target: str
     """The target's flavor: values of user variables are spelled its way."""
 

@@ -26,12 +26,15 @@ class Tally:
     kinds: Counter[str] = field(default_factory=Counter)
     """Transactions of rows alone, and statements by kind."""
     lane_rows: dict[int, RowCounts] = field(default_factory=dict)
+    """Row changes that each lane writes."""
+    saved: dict[TableKey, RowCounts] = field(default_factory=dict)
+    """Row changes written less those read, by table: what folding has saved."""
     altered: set[TableKey] = field(default_factory=set)
     """Tables that a DDL of the window names."""
     time_zones: set[str] = field(default_factory=set)
 
-    def add(self, lane: int, shard: str, home: int, parts: Sequence[Part]) -> None:
-        """Count one transaction: written by ``lane``, of ``shard``, whose own lane is ``home``."""
+    def add(self, shard: str, home: int, parts: Sequence[Part]) -> None:
+        """Count one transaction of ``shard``, whose own lane is ``home``."""
         rows = RowCounts()
         statements = 0
         for part in parts:
@@ -51,12 +54,15 @@ class Tally:
         if statements == 0:
             self.kinds[ROWS_ONLY] += 1
         self.add_shard(shard, home, 1, rows.total)
-        self.add_lane(lane, rows)
 
     def add_shard(self, shard: str, lane: int, transactions: int, rows: int) -> None:
         """Count transactions and row changes of a shard."""
         before = self.shards.get(shard, ShardCounts(lane, 0, 0))
         self.shards[shard] = replace(before, transactions=before.transactions + transactions, rows=before.rows + rows)
+
+    def add_saved(self, key: TableKey, rows: RowCounts) -> None:
+        """Count what folding has saved at a table."""
+        self.saved[key] = self.saved.get(key, RowCounts()) + rows
 
     def add_lane(self, lane: int, rows: RowCounts) -> None:
         """Count row changes that a lane writes."""
@@ -79,6 +85,8 @@ def total(tallies: Iterable[Tally]) -> Tally:
             whole.add_shard(shard, counts.lane, counts.transactions, counts.rows)
         for lane, rows in tally.lane_rows.items():
             whole.add_lane(lane, rows)
+        for key, rows in tally.saved.items():
+            whole.add_saved(key, rows)
         whole.kinds.update(tally.kinds)
         whole.altered |= tally.altered
         whole.time_zones |= tally.time_zones

@@ -23,10 +23,12 @@ from binlane.errors import PlanError
 from binlane.plan.columnar import map_segment, scan_segment
 from binlane.plan.fold import critical_databases, fold_scans, make_plan
 from binlane.plan.manifest import Manifest, Segment
+from binlane.plan.reduce import Reducer
 from binlane.plan.routing import Routing
 from binlane.plan.schema_json import schema_from_json
 from binlane.plan.segment_map import LaneSink
-from binlane.plan.settings import FilterSettings
+from binlane.plan.settings import REDUCE_OFF, FilterSettings
+from binlane.plan.table_rules import table_rules
 from binlane.plan.window_plan import WindowPlan
 from binlane.work import files
 from binlane.work.files import WorkFolder
@@ -97,6 +99,12 @@ class Inputs:
         self.is_critical = critical_databases(self.settings, self.schema)
         self.key = hashlib.sha256(b"\0".join(data.values())).hexdigest()[:16]
 
+    def reducer(self, routing: Routing) -> Reducer | None:
+        """What folds blocks; None where the channel replays them as they are."""
+        if self.settings.reduce == REDUCE_OFF:
+            return None
+        return Reducer(table_rules(self.schema, routing.excluded), self.settings.payload_bytes)
+
     def segment(self, name: str) -> Segment:
         """The manifest's entry of a segment file."""
         return next(segment for segment in self.manifest.segments if segment.name == name)
@@ -145,7 +153,8 @@ def map_task(uri: str, key: str, name: str) -> bytes:
 
     with segment_bytes(folder, segment) as data:
         try:
-            return pickle.dumps(map_segment(data, segment, _routing(uri, key), inputs.settings, sink))
+            routing = _routing(uri, key)
+            return pickle.dumps(map_segment(data, segment, routing, inputs.settings, sink, inputs.reducer(routing)))
         except BaseException as exc:
             for writer in writers:
                 writer.abandon(exc)

@@ -105,6 +105,9 @@ class LaneFileWriter:
 
     def abandon(self, error: BaseException) -> None:
         """Leave no file behind after an error; a finished file stays."""
+        # left open it would write its footer when it is collected, into a file that is gone
+        with contextlib.suppress(Exception):
+            self._writer.close()
         with contextlib.suppress(type(error)):
             self._creation.__exit__(type(error), error, error.__traceback__)
 

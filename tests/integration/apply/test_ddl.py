@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from binlane.apply import block as block_module
-from binlane.apply.ddl import gtid_domain, gtid_uuid
+from binlane.apply.ddl import gtid_domain, gtid_uuid, run_ddl
 from binlane.apply.lane import run_lane
-from binlane.errors import TargetUnavailableError, UndecidableError
+from binlane.errors import ApplyError, TargetUnavailableError, UndecidableError
 from binlane.model import Flavor, SessionContext
 from binlane.state.journal import decide_ddl, read_status
 from binlane.state.windows import finish_window
@@ -59,10 +60,9 @@ def ddl_window(pair: Pair, *statements: str) -> Window:
 
 def crash_after_ddl(monkeypatch: pytest.MonkeyPatch) -> None:
     """End the runner between the DDL and the transaction that moves the position."""
-    original = block_module.run_ddl
 
-    def run_and_crash(*arguments: object) -> None:
-        original(*arguments)  # type: ignore[arg-type]
+    def run_and_crash(*arguments: Any) -> None:
+        run_ddl(*arguments)
         raise CrashError
 
     monkeypatch.setattr(block_module, "run_ddl", run_and_crash)
@@ -188,7 +188,7 @@ def test_a_ddl_that_the_server_refuses_leaves_no_question_behind(any_pair: Pair)
     window.meet(2, (0, 1, 2), Captured((ddl_item(statement, DATABASE),), any_pair.recorder().run("DO 1").position))
     start_window(any_pair.engine, window.plan)
     for _ in range(2):
-        with pytest.raises(Exception, match="1050"):
+        with pytest.raises(ApplyError, match="1050"):
             run_lane(any_pair.engine, window.plan, 2, window.source, QUICK)
     any_pair.target.query(f"DROP TABLE {DATABASE}.a")
     run_lane(any_pair.engine, window.plan, 2, window.source, QUICK)

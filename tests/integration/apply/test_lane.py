@@ -239,6 +239,20 @@ def test_a_barrier_that_nobody_comes_to_ends_and_names_whom_it_waited_for(mariad
             run_lane(mariadb_pair.engine, plan, 1, window.source, options)
 
 
+def test_a_lane_that_waits_longer_than_wait_timeout_keeps_its_connection(mariadb_pair: Pair) -> None:
+    window, work = counters(mariadb_pair)
+    window.add(0, work("0a"))
+    window.meet(1, (0, 1), work("1b"))
+    plan = window.plan
+    start_window(mariadb_pair.engine, plan)
+    options = replace(QUICK, grace=60.0, limits=replace(QUICK.limits, wait_timeout=2))
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(run_lane, mariadb_pair.engine, plan, 1, window.source, options)
+        time.sleep(4.0)
+        run_lane(mariadb_pair.engine, plan, 0, window.source, options)
+        assert waiting.result(timeout=20).retries == 0
+
+
 def test_stop_now_ends_at_a_block_s_boundary_and_the_next_run_goes_on(mariadb_pair: Pair) -> None:
     window, work = counters(mariadb_pair)
     for number in range(30):

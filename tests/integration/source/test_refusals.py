@@ -74,6 +74,11 @@ def test_a_log_whose_last_transaction_was_rewritten_is_another_log(own_server: P
     (folder / "binlog.000001").write_bytes(log)
     with pytest.raises(SourceIdentityError, match="the events before it changed"):
         window(archive, start, tmp_path / "second")
+    # what stood there could be read; what stands there now has no event where one began
+    at = int(start.fingerprint.split(" ")[1]) + 9
+    (folder / "binlog.000001").write_bytes(log[:at] + bytes(4) + log[at + 4 :])
+    with pytest.raises(SourceIdentityError, match="cannot be read"):
+        window(archive, start, tmp_path / "second")
 
 
 def test_a_log_that_is_shorter_than_the_watermark_is_another_log(own_server: PrivateServer, tmp_path: Path) -> None:

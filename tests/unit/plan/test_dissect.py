@@ -51,8 +51,8 @@ def place(events: tuple[bytes, ...], number: int) -> str:
 
 REFUSED = [
     pytest.param(
-        (GTID, query(b"XA START 'g'"), table_map(1), insert(1, [1]), query(b"XA END 'g'"), wire(T.XA_PREPARE, b"\0\1\0\0\0\1\0\0\0\0\0\0\0g")),
-        5, "XA_PREPARE", "an XA transaction", id="xa-prepare",
+        (GTID, table_map(1), insert(1, [1]), query(b"XA END 'g'"), wire(T.XA_PREPARE, b"\0\1\0\0\0\1\0\0\0\0\0\0\0g")),
+        4, "XA_PREPARE", "an XA transaction", id="xa-prepare",
     ),
     pytest.param((mariadb_gtid(1, STANDALONE), query(b"XA COMMIT 'g'")), 1, "QUERY", "an XA transaction", id="xa-commit"),
     pytest.param(

@@ -1,0 +1,228 @@
+"""Row images folded by key over one stretch of row events: what is left of many changes of one row. Bytes only.
+
+The algebra (docs/reduction.md) over the state of one key, where an update that changes the primary key is a delete of the
+old key and an insert of the new one:
+
+======== ================= =====================
+change   needs             leaves
+======== ================= =====================
+insert   no row            the new image
+update   a row             the new image
+delete   a row             no row
+======== ================= =====================
+
+A change that needs what is not there makes the stretch inconsistent: it is not folded at all.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numba import njit
+
+from binlane.binlog import kernels
+
+PRIMARY: Final = 1
+UNIQUE: Final = 2
+"""Flags of a column: in the primary key, in any unique key (the primary one included)."""
+NOTHING, DELETE, UPDATE, INSERT, SPLIT = range(5)
+"""What is left of a key's changes; SPLIT: a delete of the old image and an insert of the new one."""
+
+_PRIME = np.uint64(1099511628211)
+_SEED = np.uint64(14695981039346656037)
+_SHIFT = np.uint64(29)
+
+
+@njit(cache=True, nogil=True)
+def _column_end(data: Any, at: Any, rule: Any, param: Any) -> Any:
+    """Where a column's value ends; the image was measured before."""
+    if rule == 0:
+        return at + param
+    length = np.int64(0)
+    for index in range(rule):
+        length |= np.int64(data[at + index]) << (8 * index)
+    return at + rule + length
+
+
+@njit(cache=True, nogil=True)
+def _hash(
+    data: Any, at: int, table: int, first: int, width: int, rule: Any, param: Any, flags: Any, flag_at: int
+) -> Any:
+    """Of a full image's primary key and its table."""
+    value = (_SEED ^ np.uint64(table)) * _PRIME
+    nulls = at
+    at += (width + 7) >> 3
+    for column in range(width):
+        if (data[nulls + (column >> 3)] >> (column & 7)) & 1:
+            continue
+        end = _column_end(data, at, rule[first + column], param[first + column])
+        if flags[flag_at + column] & PRIMARY:
+            for byte in range(at, end):
+                value = (value ^ np.uint64(data[byte])) * _PRIME
+        at = end
+    return value ^ (value >> _SHIFT)
+
+
+@njit(cache=True, nogil=True)
+def _same(
+    data: Any, left: int, right: int, first: int, width: int, rule: Any, param: Any, flags: Any, flag_at: int, mask: int
+) -> bool:
+    """Whether two full images have the same bytes in all columns of ``mask``; NULL equals NULL."""
+    left_nulls, right_nulls = left, right
+    left += (width + 7) >> 3
+    right += (width + 7) >> 3
+    for column in range(width):
+        left_null = (data[left_nulls + (column >> 3)] >> (column & 7)) & 1
+        right_null = (data[right_nulls + (column >> 3)] >> (column & 7)) & 1
+        left_end, right_end = left, right
+        if not left_null:
+            left_end = _column_end(data, left, rule[first + column], param[first + column])
+        if not right_null:
+            right_end = _column_end(data, right, rule[first + column], param[first + column])
+        if flags[flag_at + column] & mask:
+            if left_null != right_null or left_end - left != right_end - right:
+                return False
+            for byte in range(left_end - left):
+                if data[left + byte] != data[right + byte]:
+                    return False
+        left, right = left_end, right_end
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _number(data: Any, at: int, first: int, width: int, rule: Any, param: Any, column: int, signed: bool) -> Any:
+    """An integer column of a full image; 0 for NULL."""
+    nulls = at
+    at += (width + 7) >> 3
+    for before in range(column):
+        if not (data[nulls + (before >> 3)] >> (before & 7)) & 1:
+            at = _column_end(data, at, rule[first + before], param[first + before])
+    if (data[nulls + (column >> 3)] >> (column & 7)) & 1:
+        return 0
+    value, length = np.uint64(0), param[first + column]
+    for byte in range(length):
+        value |= np.uint64(data[at + byte]) << np.uint64(8 * byte)
+    if signed and length < 8 and (value >> np.uint64(8 * length - 1)) & np.uint64(1):
+        return -1
+    # one beyond 2**63 is compared as negative: such a counter is not restored, and cannot grow much further either
+    return np.int64(value)
+
+
+@njit(cache=True, nogil=True)
+def fold(
+    data: Any, images: Any, table_of: Any, tables: Any, rule: Any, param: Any, flags: Any, counters: Any,
+    slots: Any, key_hash: Any, key_image: Any, entry_table: Any, before: Any, now: Any, kept: Any, wobbly: Any,
+) -> int:  # fmt: skip
+    """Fold all rows. ``tables``: (first rule, width, first flag) a table; ``counters``: (column or -1, signed) a table.
+
+    Fills, an entry a key: ``entry_table``, ``before`` and ``now`` (image [start, end), -1 for no row); a table:
+    ``kept`` (highest AUTO_INCREMENT value of a row that came and went, its image), ``wobbly`` (a unique value went
+    and may have come back). Returns the number of entries, or -1 - the row that does not fit what came before it.
+    """
+    count, mask = 0, slots.size - 1
+    for row in range(images.shape[0]):
+        table = table_of[row]
+        first, width, flag_at = tables[table, 0], tables[table, 1], tables[table, 2]
+        old, new = images[row, 0], images[row, 2]
+        moves = False
+        if old >= 0 and new >= 0:
+            moves = not _same(data, old, new, first, width, rule, param, flags, flag_at, PRIMARY)
+            if moves or not _same(data, old, new, first, width, rule, param, flags, flag_at, UNIQUE):
+                wobbly[table] = 1
+        for half in range(2 if moves else 1):
+            # a move: first the old key goes, then the new one comes
+            takes = old >= 0 and (half == 0)
+            gives = new >= 0 and (half == 1 or not moves)
+            image = old if takes else new
+            value = _hash(data, image, table, first, width, rule, param, flags, flag_at)
+            slot = np.int64(value) & mask
+            while slots[slot] >= 0:
+                entry = slots[slot]
+                if (
+                    key_hash[entry] == value
+                    and entry_table[entry] == table
+                    and _same(data, key_image[entry], image, first, width, rule, param, flags, flag_at, PRIMARY)
+                ):
+                    break
+                slot = (slot + 1) & mask
+            entry = slots[slot]
+            if entry < 0:
+                entry = slots[slot] = count
+                key_hash[entry], key_image[entry], entry_table[entry] = value, image, table
+                before[entry, 0] = images[row, 0] if takes else -1
+                before[entry, 1] = images[row, 1] if takes else -1
+                count += 1
+            elif (now[entry, 0] >= 0) != takes:
+                return -1 - row
+            if gives:
+                if not takes and before[entry, 0] >= 0:
+                    wobbly[table] = 1
+                now[entry, 0], now[entry, 1] = images[row, 2], images[row, 3]
+                continue
+            if before[entry, 0] < 0 and counters[table, 0] >= 0:
+                gone = now[entry, 0]
+                number = _number(data, gone, first, width, rule, param, counters[table, 0], counters[table, 1] == 1)
+                if number > kept[table, 0]:
+                    kept[table, 0], kept[table, 1], kept[table, 2] = number, gone, now[entry, 1]
+            now[entry, 0] = now[entry, 1] = -1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def judge(
+    data: Any, count: int, entry_table: Any, before: Any, now: Any, tables: Any, rule: Any, param: Any, flags: Any,
+    counters: Any, left: Any, written: Any,
+) -> None:  # fmt: skip
+    """Fills ``left`` (what is left of each entry) and ``written`` (highest AUTO_INCREMENT value that will be inserted)."""
+    for entry in range(count):
+        table = entry_table[entry]
+        first, width, flag_at = tables[table, 0], tables[table, 1], tables[table, 2]
+        old, new = before[entry, 0], now[entry, 0]
+        if old < 0 and new < 0:
+            left[entry] = NOTHING
+        elif new < 0:
+            left[entry] = DELETE
+        elif old < 0:
+            left[entry] = INSERT
+        elif _same_bytes(data, before[entry], now[entry]):
+            left[entry] = NOTHING
+        elif _same(data, old, new, first, width, rule, param, flags, flag_at, UNIQUE):
+            left[entry] = UPDATE
+        else:
+            left[entry] = SPLIT
+        if left[entry] >= INSERT and counters[table, 0] >= 0:
+            number = _number(data, new, first, width, rule, param, counters[table, 0], counters[table, 1] == 1)
+            written[table] = max(written[table], number)
+
+
+@njit(cache=True, nogil=True)
+def _same_bytes(data: Any, left: Any, right: Any) -> bool:
+    if left[1] - left[0] != right[1] - right[0]:
+        return False
+    for byte in range(left[1] - left[0]):
+        if data[left[0] + byte] != data[right[0] + byte]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def incomplete(data: Any, offset: Any, size: Any, shape: Any, width: Any, out: Any) -> None:
+    """Sets ``out`` for each rows event that does not hold all columns of its table in all its images.
+
+    ``shape``: an entry an event, 0 for those that are not asked about; ``width``: columns of the event's table.
+    """
+    for event in range(offset.size):
+        if shape[event] == 0:
+            continue
+        at, end = offset[event] + 19, offset[event] + np.int64(size[event])
+        code, bitmap, images = kernels.rows_head(data, at, end, shape[event], width[event])
+        if code != kernels.OK:
+            out[event] = True
+            continue
+        length = (width[event] + 7) >> 3
+        for place in range(images - bitmap):
+            column = (place % length) << 3
+            wanted = 255 if column + 8 <= width[event] else (1 << (width[event] & 7)) - 1
+            if data[bitmap + place] & wanted != wanted:
+                out[event] = True

@@ -1,0 +1,77 @@
+"""A lane's connection: set up before the first block, and again for another format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pymysql
+import pytest
+
+from binlane.apply.session import LaneSession, SessionLimits
+from binlane.apply.transient import TRANSIENT, Verdict, judge
+from binlane.model import Flavor
+from tests.integration.apply.conftest import Pair
+
+LIMITS = SessionLimits(wait_timeout=33, lock_wait_timeout=22, innodb_lock_wait_timeout=11)
+
+
+@pytest.fixture
+def session(pair: Pair) -> Iterator[LaneSession]:
+    opened = LaneSession.open(pair.engine, LIMITS)
+    yield opened
+    opened.close()
+
+
+def test_waits_are_bounded_from_the_start(session: LaneSession) -> None:
+    query = "SELECT @@wait_timeout, @@lock_wait_timeout, @@innodb_lock_wait_timeout, @@autocommit"
+    assert session.rows(query) == [(33, 22, 11, 1)]
+
+
+def test_a_format_is_sent_once_and_again_when_it_differs(pair: Pair, session: LaneSession) -> None:
+    def sent() -> int:
+        return int(session.rows("SHOW SESSION STATUS LIKE 'Com_binlog'")[0][1])
+
+    format_event = pair.recorder().format
+    session.use_format(format_event)
+    session.use_format(format_event)
+    assert sent() == 1
+    session.use_format(b"\1" + format_event[1:])
+    assert sent() == 2
+    if session.flavor is Flavor.MYSQL:
+        assert session.value("SELECT @@pseudo_replica_mode") == 1
+        assert session.value("SELECT @@gtid_next") == "AUTOMATIC"
+    else:
+        assert session.value("SELECT @@binlog_annotate_row_events") == 0
+
+
+def test_its_id_is_the_server_s_even_while_a_statement_s_session_is_set(session: LaneSession) -> None:
+    session.execute("SET SESSION pseudo_thread_id = 4242")
+    assert session.value("SELECT CONNECTION_ID()") == 4242
+    session.value("SELECT GET_LOCK('binlane-test', 0)")
+    assert session.value("SELECT IS_USED_LOCK('binlane-test')") == session.connection_id
+
+
+def test_a_closed_session_is_worth_another_try_and_closing_again_does_no_harm(session: LaneSession) -> None:
+    session.close()
+    session.close()
+    with pytest.raises(pymysql.err.Error) as caught:
+        session.value("SELECT 1")
+    assert judge(caught.value) is Verdict.RETRY
+
+
+@pytest.mark.parametrize(
+    ("code", "verdict"),
+    [
+        *((code, Verdict.RETRY) for code in sorted(TRANSIENT)),
+        (1062, Verdict.DRIFT),
+        (1032, Verdict.DRIFT),
+        *((code, Verdict.FATAL) for code in (1105, 1146, 1452, 1950, 1790, 1064, 1054, 1666, 1609, 1782)),
+    ],
+)
+def test_each_error_has_its_verdict(code: int, verdict: Verdict) -> None:
+    assert judge(pymysql.err.OperationalError(code, "text")) is verdict
+
+
+def test_a_broken_packet_and_a_refused_socket_are_worth_another_try() -> None:
+    assert judge(pymysql.err.InternalError("Packet sequence number wrong - got 1 expected 2")) is Verdict.RETRY
+    assert judge(ConnectionResetError("reset")) is Verdict.RETRY

@@ -1,0 +1,197 @@
+"""From shards to lanes and barriers: the shard list's cases, as a window's routes and blocks show them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from binlane.errors import ConfigError, PlanError
+from binlane.model import TableKey
+from binlane.plan.classes import TransactionClass
+from binlane.plan.routing import LaneCursor, Routing, first_appearance
+from binlane.shards.shard_list import hash_lane
+from tests.unit.plan.logs import EMPTY_SCHEMA, alone, filtered, rows, settings, statements
+
+ALL = (0, 1, 2, 3)
+
+
+def lanes_of(text: str, *databases: str, **changes: object) -> list[int]:
+    """The lane of each database's transaction, in a window of one transaction each."""
+    log = [rows(number, name) for number, name in enumerate(databases, 1)]
+    found = filtered(log, settings(shard_list=text, **changes))
+    return [found.routing.databases[name].lane for name in databases]
+
+
+@pytest.mark.parametrize(
+    ("text", "lanes"),
+    [
+        ("", [hash_lane(name, 3) for name in ("a", "b", "shop_1", "shop_2")]),
+        ("a=2\nb=0\n(*)=1\n", [2, 0, 1, 1]),
+        ("shop_*=2\n(*)=0\n", [0, 0, 2, 2]),
+        ("shop_2=1\nshop_*=2\n(*)=0\n", [0, 0, 2, 1]),
+        ("shop_?=1\nshop_*=2\n(*)=0\n", [0, 0, 1, 1]),
+        ("(hash-method)=round-robin\n", [0, 1, 2, 0]),
+        ("(hash-method)=round-robin\nb=2\n", [0, 2, 1, 2]),
+        ("(*)=-1\n", [hash_lane(name, 3) for name in ("a", "b", "shop_1", "shop_2")]),
+    ],
+    ids=["hash", "explicit", "glob", "explicit-before-glob", "first-glob", "round-robin", "round-robin-of-the-rest", "-1"],
+)
+def test_the_shard_list_places_databases(text: str, lanes: list[int]) -> None:
+    assert lanes_of(text, "a", "b", "shop_1", "shop_2") == lanes
+
+
+def test_round_robin_deals_lanes_out_in_the_order_of_first_appearance_whatever_the_segments() -> None:
+    names = ["z", "m", "a", "z", "k", "a", "b"]
+    log = [rows(number, name) for number, name in enumerate(names, 1)]
+    expected = {"z": 0, "m": 1, "a": 2, "k": 0, "b": 1}
+    for cuts in ((), (1,), (3, 4), (1, 2, 3, 4, 5, 6)):
+        found = filtered(log, settings(shard_list="(hash-method)=round-robin\n"), cuts=cuts)
+        assert {name: route.lane for name, route in found.routing.databases.items()} == expected
+
+
+def test_first_appearance_orders_by_seqno_and_then_by_name() -> None:
+    assert first_appearance([(5, "b"), (2, "c"), (5, "a"), (1, "b")]) == ("b", "c", "a")
+
+
+def test_a_critical_shard_makes_a_barrier_of_all_lanes_in_the_serialized_lane() -> None:
+    found = filtered([rows(1, "a"), rows(2, "ref"), rows(3, "b")], settings(shard_list="(critical)=ref\n"))
+    assert found.barriers() == [(2, 2, 3, ALL, {"reference shard": 1})]
+    assert found.seqnos(3) == [(2, 2)]
+
+
+def test_a_critical_shard_with_a_lane_of_its_own_is_applied_there_between_all_lanes() -> None:
+    found = filtered([rows(1, "a"), rows(2, "ref"), rows(3, "ref")], settings(shard_list="(critical)=ref\nref=1\n(*)=0\n"))
+    assert found.barriers() == [(2, 3, 1, (0, 1, 2), {"reference shard": 2})]
+    assert found.seqnos(1) == [(2, 3)]
+
+
+def test_a_transaction_over_two_lanes_meets_just_those_and_goes_to_the_lowest() -> None:
+    found = filtered([rows(1, "a", "c"), rows(2, "c"), rows(3, "b")], settings(shard_list="a=2\nb=0\nc=1\n"))
+    assert found.barriers() == [(1, 1, 1, (1, 2), {"several lanes": 1})]
+    assert [found.seqnos(lane) for lane in ALL] == [[(3, 3)], [(1, 1), (2, 2)], [], []]
+
+
+def test_a_transaction_over_two_databases_of_one_lane_needs_no_barrier() -> None:
+    found = filtered([rows(1, "a", "b"), rows(2, "a")], settings(shard_list="a=2\nb=2\n"))
+    assert found.barriers() == []
+    assert found.seqnos(2) == [(1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("transaction", "cause"),
+    [
+        (alone(2, "CREATE USER u"), "global"),
+        (alone(2, "FLUSH PRIVILEGES"), "global"),
+        (statements(2, "HANDLER what OPEN ever"), "unknown: "),
+        (statements(2, "INSERT INTO a.v VALUES (1)"), "unknown: "),
+        (statements(2, "INSERT INTO t SELECT * FROM other.t"), "unknown: "),
+    ],
+    ids=["account", "flush", "unreadable", "view", "second-database"],
+)
+def test_what_is_global_or_unknown_meets_all_lanes(transaction: tuple[bytes, ...], cause: str) -> None:
+    schema = dataclasses.replace(EMPTY_SCHEMA, views=frozenset({TableKey("a", "v")}))
+    found = filtered([rows(1, "a"), transaction, rows(3, "a")], schema=schema)
+    ((first, last, owner, participants, causes),) = found.barriers()
+    assert (first, last, owner, participants) == (2, 2, 3, ALL)
+    assert all(name.startswith(cause) for name in causes)
+
+
+def test_unknown_can_be_given_a_lane_and_still_meets_all() -> None:
+    found = filtered([alone(1, "CREATE USER u")], settings(shard_list="\\#GLOBAL=2\n"))
+    assert found.barriers() == [(1, 1, 2, (0, 1, 2), {"global": 1})]
+
+
+JOINED = dataclasses.replace(
+    EMPTY_SCHEMA, references=frozenset({(TableKey("child", "t"), TableKey("base", "t"))})
+)
+
+
+def test_databases_that_foreign_keys_join_share_a_lane_and_an_entry() -> None:
+    log = [rows(1, "child"), rows(2, "base"), rows(3, "child", "base"), rows(4, "x")]
+    found = filtered(log, settings(shard_list="child=2\nx=0\n"), schema=JOINED)
+    assert {name: (route.shard, route.lane) for name, route in found.routing.databases.items()} == {
+        "base": ("base", 2), "child": ("base", 2), "x": ("x", 0)
+    }  # fmt: skip
+    assert found.barriers() == []
+
+
+def test_members_of_a_group_in_different_lanes_are_a_configuration_error() -> None:
+    with pytest.raises(ConfigError, match=r"shard_list/orders\.list:1.*foreign keys join"):
+        filtered([rows(1, "child")], settings(shard_list="child=2\nbase=0\n"), schema=JOINED)
+
+
+def test_a_database_joined_to_a_critical_one_is_critical() -> None:
+    found = filtered([rows(1, "x"), rows(2, "child")], settings(shard_list="(critical)=base\n"), schema=JOINED)
+    assert found.barriers() == [(2, 2, 3, ALL, {"reference shard": 1})]
+
+
+def test_a_foreign_key_made_in_the_window_to_a_critical_shard_serializes_the_whole_window() -> None:
+    key = alone(2, "ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES ref.t (a)")
+    found = filtered([rows(1, "a"), key, rows(3, "a"), rows(4, "b")], settings(shard_list="(critical)=ref\n"))
+    ((first, last, owner, participants, causes),) = found.barriers()
+    assert (first, last, owner, participants) == (1, 4, 3, ALL)
+    assert list(causes) == ["reference shard joined by a foreign key of this window"]
+    assert [seqno for block in found.seqnos(3) for seqno in range(block[0], block[1] + 1)] == [1, 2, 3, 4]
+
+
+def test_any_time_sends_the_whole_window_through_the_serialized_lane() -> None:
+    log = [rows(1, "a"), rows(2, "b"), alone(3, "CREATE USER u"), rows(4, "c")]
+    found = filtered(log, settings(consistency="any_time"))
+    assert found.barriers() == [(1, 4, 3, ALL, {"any_time": 4})]
+    assert found.seqnos(3) == [(1, 2), (3, 3), (4, 4)]
+
+
+def at(seconds: int, transaction: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    return tuple((1_700_000_000 + seconds).to_bytes(4, "little") + event[4:] for event in transaction)
+
+
+@pytest.mark.parametrize("columnar", [False, True], ids=["plain", "columnar"])
+def test_epochs_meet_at_the_first_transaction_of_each_but_the_window_s_own(columnar: bool) -> None:
+    # 1,700,000,000 is 20 s into its minute
+    seconds = [0, 10, 39, 40, 41, 100, 99, 161]
+    log = [at(second, rows(number, "abc"[number % 3])) for number, second in enumerate(seconds, 1)]
+    for cuts in ((), (2, 5)):
+        found = filtered(log, settings(consistency="epoch", epoch_seconds=60), cuts=cuts, columnar=columnar)
+        assert [(first, last) for first, last, *_ in found.barriers()] == [(4, 4), (6, 6), (8, 8)]
+        assert {causes["epoch"] for *_, causes in found.barriers()} == {1}
+        assert {participants for _, _, _, participants, _ in found.barriers()} == {ALL}
+
+
+def test_close_barriers_become_one_stretch_and_lanes_outside_it_keep_their_transactions() -> None:
+    chosen = settings(shard_list="a=0\nb=1\nc=2\n", fold_gap=2)
+    log = [rows(1, "a", "b"), rows(2, "a"), rows(3, "c"), rows(4, "a", "b"), rows(5, "b"), rows(6, "c")]
+    found = filtered(log, chosen)
+    assert found.barriers() == [(1, 4, 0, (0, 1), {"several lanes": 2})]
+    assert [found.seqnos(lane) for lane in ALL] == [[(1, 4)], [(5, 5)], [(3, 6)], []]
+
+
+def test_blocks_end_at_the_edges_of_their_lane_s_barriers() -> None:
+    log = [rows(number, "ref" if number == 4 else "a") for number in range(1, 8)]
+    found = filtered(log, settings(shard_list="(critical)=ref\n(*)=0\n", block_transactions=100))
+    assert [found.seqnos(lane) for lane in ALL] == [[(1, 3), (5, 7)], [], [], [(4, 4)]]
+
+
+def test_a_cursor_changes_its_number_exactly_at_edges() -> None:
+    barriers = filtered(
+        [rows(n, "ref" if n in (3, 4, 6) else "a") for n in range(1, 9)], settings(shard_list="(critical)=ref\n")
+    ).routing.barriers
+    cursor = LaneCursor(barriers)
+    numbers = [cursor.stretch(seqno) for seqno in range(1, 9)]
+    assert [seqno for seqno, (one, other) in enumerate(zip(numbers, numbers[1:], strict=False), 2) if one != other] == [3, 5, 6, 7]
+
+
+def test_routes_survive_json_and_a_transaction_that_the_scan_did_not_see_is_refused() -> None:
+    found = filtered([rows(1, "a"), rows(2, "a", "b"), alone(3, "CREATE USER u")])
+    again = Routing.from_json(found.routing.to_json(), "context.json")
+    assert again.to_json() == found.routing.to_json()
+    with pytest.raises(PlanError, match="run the filter step again"):
+        again.route_of(TransactionClass(frozenset({"never seen"}), ()))
+    with pytest.raises(PlanError, match=r"^context\.json: "):
+        Routing.from_json(found.routing.to_json()[:-9], "context.json")
+
+
+def test_a_class_has_one_key_in_every_order_and_another_one_for_other_content() -> None:
+    one, same = (TransactionClass(frozenset(names), ()) for names in (("a", "b"), ("b", "a")))
+    assert one.key == same.key
+    assert len({one.key, TransactionClass(frozenset({"a"}), ()).key, TransactionClass(frozenset(), ()).key}) == 3

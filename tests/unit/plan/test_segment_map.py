@@ -1,0 +1,129 @@
+"""The filter's two maps: the same window gives the same blocks, however it is cut and whichever version does it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from binlane.apply.writers import check_self_contained
+from binlane.model import ItemKind, RowCounts, TableKey
+from tests.unit.plan.logs import Filtered, alone, filtered, rows, settings, statements
+
+Log = list[tuple[bytes, ...]]
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> Log:
+    log: Log = []
+    for seqno in range(1, draw(st.integers(1, 14)) + 1):
+        names = draw(st.lists(st.sampled_from("abcdr"), min_size=1, max_size=3, unique=True))
+        kind = draw(st.sampled_from(["rows"] * 5 + ["many", "ddl", "user", "statement", "empty"]))
+        made = {
+            "rows": lambda n=seqno, names=names: rows(n, names[0], count=n % 4 + 1),
+            "many": lambda n=seqno, names=names: rows(n, *names),
+            "ddl": lambda n=seqno, names=names: alone(n, f"CREATE TABLE t{n} (a INT)", names[0]),
+            "user": lambda n=seqno: alone(n, f"CREATE USER u{n}"),
+            "statement": lambda n=seqno, names=names: statements(n, "UPDATE t SET a = 1", database=names[0]),
+            "empty": lambda n=seqno: rows(n),
+        }[kind]
+        log.append(made())
+    return log
+
+
+CHOSEN = settings(shard_list="(critical)=r\na=0\nb=1\nc=2\nd=2\n", fold_gap=1, block_transactions=3, payload_bytes=400)
+
+
+def flat(found: Filtered, lane: int) -> list[object]:
+    """A lane's transactions as they are applied: their seqnos once, and its payloads joined."""
+    taken: list[object] = []
+    for header, items in found.lanes.get(lane, []):
+        taken.append((header.first_seqno, header.last_seqno, header.transactions, header.source, header.gtid))
+        for item in items:
+            taken.append((item.kind, item.payload, item.rows, item.context))
+    return taken
+
+
+def rows_events(found: Filtered, lane: int) -> list[object]:
+    """What a lane changes, in order: statements, and rows by their number in front of each."""
+    out: list[object] = []
+    count = RowCounts()
+    for _, items in found.lanes.get(lane, []):
+        for item in items:
+            if item.kind is ItemKind.ROWS:
+                count += item.rows
+            else:
+                out.append((count, item.payload))
+    return [*out, count]
+
+
+@hypothesis_settings(max_examples=40, deadline=None)
+@given(windows(), st.data())
+def test_a_window_cut_into_more_segments_gives_each_lane_the_same_transactions_in_the_same_order(
+    log: Log, data: st.DataObject
+) -> None:
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(log)))))
+    whole, cut = filtered(log, CHOSEN), filtered(log, CHOSEN, cuts=cuts)
+    assert cut.routing == whole.routing
+    for lane in range(4):
+        assert rows_events(cut, lane) == rows_events(whole, lane)
+        edges = [seqno for block in cut.seqnos(lane) for seqno in block]
+        assert edges == sorted(edges)
+        assert sum(header.transactions for header, _ in cut.lanes.get(lane, [])) == sum(
+            header.transactions for header, _ in whole.lanes.get(lane, [])
+        )
+    one, other = whole.plan, cut.plan
+    assert (one.tables, one.shards, one.kinds, one.lane_rows) == (other.tables, other.shards, other.kinds, other.lane_rows)
+
+
+@hypothesis_settings(max_examples=40, deadline=None)
+@given(windows(), st.data())
+def test_the_columnar_version_and_a_second_run_give_the_same_bytes(log: Log, data: st.DataObject) -> None:
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(log)))))
+    plain, again, columnar = (filtered(log, CHOSEN, cuts=cuts, columnar=version) for version in (False, False, True))
+    assert plain.plan.to_json() == again.plan.to_json()
+    for lane in range(4):
+        assert flat(columnar, lane) == flat(plain, lane) == flat(again, lane)
+    assert columnar.routing.to_json() == plain.routing.to_json()
+    assert columnar.plan.to_json() == plain.plan.to_json()
+
+
+@hypothesis_settings(max_examples=40, deadline=None)
+@given(windows())
+def test_every_transaction_is_in_one_block_and_the_accounts_close(log: Log) -> None:
+    found = filtered(log, CHOSEN)
+    counted = [header.transactions for blocks in found.lanes.values() for header, _ in blocks]
+    assert sum(counted) == len(log) == sum(each.transactions for each in found.plan.shards.values())
+    items = [item for blocks in found.lanes.values() for _, items in blocks for item in items]
+    written = sum((item.rows for item in items), RowCounts())
+    assert written == found.plan.rows
+    assert written == sum((table.written for table in found.plan.tables.values()), RowCounts())
+    assert written.total == sum(each.rows for each in found.plan.shards.values())
+    tables: set[TableKey] = set()
+    for item in items:
+        if item.kind is ItemKind.ROWS:
+            tables |= check_self_contained(item.payload)
+    assert tables == set(found.plan.tables)
+
+
+def test_counts_are_by_table_shard_and_kind() -> None:
+    log = [rows(1, "a", count=3), rows(2, "a", "b"), alone(3, "CREATE TABLE n (a INT)"), statements(4, "DELETE FROM t")]
+    plan = filtered(log, CHOSEN).plan
+    assert {str(key): counts.read for key, counts in plan.tables.items()} == {"a.t": RowCounts(4), "b.t": RowCounts(1)}
+    assert {name: (each.lane, each.transactions, each.rows) for name, each in plan.shards.items()} == {
+        "a": (0, 3, 3), "a+b": (0, 1, 2)
+    }  # fmt: skip
+    assert Counter(plan.kinds) == Counter({"rows": 2, "ddl": 1, "dml": 1})
+    assert plan.altered == {TableKey("a", "n")}
+
+
+@pytest.mark.parametrize("changes", [{"lanes": 2}, {"block_transactions": 1}, {"fold_gap": 5}])
+def test_other_settings_give_another_digest(changes: dict[str, object]) -> None:
+    log: Sequence[tuple[bytes, ...]] = [rows(n, "ar"[n % 3 == 0]) for n in range(1, 9)]
+    base = filtered(log, settings(shard_list="(critical)=r\n"))
+    assert filtered(log, settings(shard_list="(critical)=r\n", **changes)).plan.digest != base.plan.digest
+    assert filtered(log, settings(shard_list="(critical)=r\n")).plan.digest == base.plan.digest
