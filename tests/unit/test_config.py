@@ -62,6 +62,7 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
     [blocks]
     transactions = 7
     bytes = 65536
+    reduce = "off"
     [segments]
     bytes = 1048576
     [apply]

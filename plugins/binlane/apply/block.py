@@ -6,7 +6,7 @@ itself: it runs before the transaction that moves the position, exactly once by 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import pymysql
 
 from binlane.apply.ddl import DdlPlace, forget_intent, run_ddl
-from binlane.errors import PlanError
 from binlane.model import ItemKind, RowCounts
 from binlane.state.positions import Counted, PlanKey, move_position, read_positions, settle
 
@@ -63,9 +62,7 @@ def apply_block(
     items = iter(block.items)
     first = next(items, None)
     if first is not None and first.kind is ItemKind.DDL:
-        if next(items, None) is not None:
-            raise PlanError("a DDL shares its block with other items; it must stand alone")
-        return _apply_ddl(session, writer, place, block, first, end, ddl_lock_wait_timeout)
+        return _apply_ddl(session, writer, place, block, first, items, end, ddl_lock_wait_timeout)
     items = iter(()) if first is None else chain((first,), items)
     return _transaction(session, place, block, lambda: writer.write(items), end)
 
@@ -98,9 +95,11 @@ def _apply_ddl(
     place: BlockPlace,
     block: Block,
     item: Item,
+    rest: Iterator[Item],
     end: Callable[[], int],
     lock_wait_timeout: int,
 ) -> Applied | None:
+    """A DDL and the rows that fill what it creates, exactly once: the DDL by its GTID, the rows by the position."""
     positions = read_positions(session.cursor, place.key)
     if any(positions.get(lane) != place.expected for lane in place.lanes):
         return None
@@ -109,7 +108,7 @@ def _apply_ddl(
 
     def record() -> RowCounts:
         forget_intent(session, ddl_place)
-        return RowCounts()
+        return writer.write(rest)
 
     return _transaction(session, place, block, record, end)
 

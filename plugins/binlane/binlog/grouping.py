@@ -1,8 +1,8 @@
 """Plain transactions of a whole segment at once: a GTID or BEGIN, row events of one database, XID, and nothing else.
 
-They are nearly all that a multi-tenant log holds, and nothing has to be decided about them. The kernel here only recognizes
-that one shape; at the first event that does not fit it stops, and ``transactions`` takes over for one transaction. So the
-rules stand in one place, and this one may say "not plain" as often as it likes.
+They are nearly all that a multi-tenant log holds, and nothing has to be decided about them. The kernel here only
+recognizes that one shape; at the first event that does not fit it stops, and ``transactions`` takes over for one
+transaction. So the rules stand in one place, and this one may say "not plain" as often as it likes.
 """
 
 from __future__ import annotations

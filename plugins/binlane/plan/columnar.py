@@ -238,7 +238,7 @@ class _Map:
         header = BlockHeader(
             step.seqno, step.seqno, 1, log.position(transaction), transaction.gtid, transaction.commit_time
         )
-        self._writer(lane).add(header, parts, commits_itself(transaction, parts), log.name)
+        self._writer(lane).add(header, parts, commits_itself(parts), log.name)
         self._tally.add(route.shard, route.lane, parts)
 
     def _run(self, run: Run) -> None:

@@ -108,6 +108,8 @@ def dissect(transaction: Transaction, log: LogFormat) -> tuple[Part, ...]:
             "engine without transactions; convert those tables to InnoDB on the source, or apply this "
             "transaction by hand"
         )
+    if any(isinstance(part, StatementPart) and part.facts.commits_implicitly for part in parts[1:]):
+        _refuse(transaction.events[-1], log, "a statement that commits by itself in the middle of a transaction")
     return parts
 
 
@@ -161,7 +163,9 @@ class _Dissection:
         if facts.kind is StatementKind.TRANSACTION and facts.ends_or_begins:
             return None
         self._check(event, query, facts)
-        return StatementPart(query.sql, context, facts, query)
+        # MySQL fills such a table in the same transaction, in which a target would take nothing but its rows
+        sql = query.sql.removesuffix(_FILLED_BELOW) if facts.create_select else query.sql
+        return StatementPart(sql, context, facts, query)
 
     def _check(self, event: RawEvent, query: Query, facts: StatementFacts) -> None:
         if facts.temporary and not facts.drops_if_exists:
@@ -196,6 +200,7 @@ _COUNTS: Final[Mapping[RowsKind, Callable[[int], RowCounts]]] = {
     RowsKind.DELETE: lambda rows: RowCounts(deletes=rows),
 }
 _XA_ENDINGS: Final = frozenset({Ending.XA_PREPARE, Ending.XA_COMMIT, Ending.XA_ROLLBACK, Ending.ONE_PHASE})
+_FILLED_BELOW: Final = b" START TRANSACTION"
 _ANSI_QUOTES: Final = 0x4
 _NO_BACKSLASH_ESCAPES: Final = 0x100000
 """Bits of the logged sql_mode, the same on both servers."""

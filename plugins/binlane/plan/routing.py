@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from binlane.errors import PlanError
@@ -37,7 +37,7 @@ class Routing:
     classes: Mapping[str, Route]
     """Routes of all others, by the key of their class."""
     barriers: tuple[Barrier, ...]
-    excluded: Excluded = Excluded({}, {})
+    excluded: Excluded = field(default_factory=lambda: Excluded({}, {}))
     """What the window makes unfit for folding."""
 
     @cached_property

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from binlane.binlog.reader import LogReader
-from binlane.binlog.transactions import Ending, Transaction, transactions
+from binlane.binlog.transactions import Transaction, transactions
 from binlane.binlog.wire import Buffer
 from binlane.model import BlockHeader, Flavor, Item, ItemKind, RowCounts
 from binlane.plan.barriers import BarrierMap
@@ -105,7 +105,7 @@ def map_segment(
             builder = BlockBuilder(settings.limits, reducer)
             writers[lane] = LaneWriter(sink, builder, LaneCursor(routing.by_lane[lane]))
         header = transaction_header(seqno, log.position(transaction), transaction.gtid, transaction.commit_time)
-        writers[lane].add(header, parts, commits_itself(transaction, parts), log.name)
+        writers[lane].add(header, parts, commits_itself(parts), log.name)
         tally.add(route.shard, route.lane, parts)
     return MapSummary({lane: writers[lane].close(lane, tally) for lane in sorted(writers)}, tally)
 
@@ -166,7 +166,6 @@ def _read(data: Buffer, segment: Segment, target: Flavor) -> tuple[LogFormat, It
     return log, enumerate(transactions(reader), segment.first_seqno)
 
 
-def commits_itself(transaction: Transaction, parts: Sequence[Part]) -> bool:
-    """Whether the transaction is one statement that commits by itself, such as a DDL."""
-    statements = [part for part in parts if isinstance(part, StatementPart)]
-    return transaction.ending is Ending.STANDALONE and any(part.facts.commits_implicitly for part in statements)
+def commits_itself(parts: Sequence[Part]) -> bool:
+    """Whether the transaction is a statement that commits by itself, or begins with one: CREATE TABLE ... SELECT."""
+    return bool(parts) and isinstance(parts[0], StatementPart) and parts[0].facts.commits_implicitly

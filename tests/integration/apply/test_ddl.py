@@ -258,3 +258,20 @@ def test_session_and_gtid_variables_are_back_after_a_ddl(any_pair: Pair) -> None
         state = str(any_pair.rows("SELECT @@global.gtid_binlog_state")[0][0])
         mine = [gtid for gtid in state.split(",") if gtid.startswith(f"{gtid_domain(uuid, 0)}-")]
         assert [gtid.split("-")[2] for gtid in mine] == ["1"], "only the DDL is in the lane's domain"
+
+
+def test_an_error_is_judged_after_the_position_and_another_runner_s_work_is_success(
+    mariadb_pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = ddl_window(mariadb_pair, "CREATE TABLE t (a INT)")
+    start_window(mariadb_pair.engine, window.plan)
+
+    def be_faster(*arguments: Any) -> None:
+        mariadb_pair.target.query(f"CREATE TABLE {DATABASE}.t (a INT)")
+        mariadb_pair.target.query("UPDATE binlane.positions SET seqno = 1")
+        run_ddl(*arguments)
+
+    monkeypatch.setattr(block_module, "run_ddl", be_faster)
+    result = run_lane(mariadb_pair.engine, window.plan, 2, window.source, QUICK)
+    assert (result.retries, result.blocks) == (1, 0)
+    assert read_status(mariadb_pair.engine, "orders").errors == ()
