@@ -135,7 +135,7 @@ class BlockHeader:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """Transactions ``first`` .. ``last`` of the participants' shards are applied by ``owner``, and nobody else meanwhile.
+    """Transactions ``first`` .. ``last`` of the participants' shards are applied by ``owner``, nobody else meanwhile.
 
     Every participant stands at ``first - 1`` before the owner starts; the owner's blocks move all of them together.
     """

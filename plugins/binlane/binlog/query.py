@@ -113,12 +113,6 @@ def _charset_collations(fields: Fields, _format: FormatDescription) -> Values:
     return {"character_set_collations": tuple((charset, collation) for charset, collation in pairs)}
 
 
-def _native_foreign_keys(fields: Fields, _format: FormatDescription) -> Values:
-    """MySQL 9.6 and newer, with DML statements: ``@@innodb_native_foreign_keys`` (seen on 9.7). The target's own holds."""
-    fields.take(1)
-    return {}
-
-
 _CONTEXT_CODES: Final[Mapping[int, Reader]] = {
     0: _flags2,
     1: lambda fields, _: {"sql_mode": fields.uint(8)},
@@ -138,7 +132,6 @@ _CONTEXT_CODES: Final[Mapping[int, Reader]] = {
     18: lambda fields, _: {"default_collation_for_utf8mb4": fields.uint(2)},
     19: lambda fields, _: {"sql_require_primary_key": fields.uint(1) != 0},
     20: lambda fields, _: {"default_table_encryption": fields.uint(1) != 0},
-    21: _native_foreign_keys,
     131: _charset_collations,
 }
 """Status variables that decide what the statement does."""
