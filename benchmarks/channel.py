@@ -34,6 +34,7 @@ class Channel:
     lanes: int
     block: int
     """Transactions a block."""
+    reduce: str = "block"
     shard_list: str = ""
 
 
@@ -47,6 +48,7 @@ def open_channel(
     file.write_text(
         f'[source]\nconnection = "source"\n[target]\nconnection = "target"\n[window]\nschedule = "none"\n'
         f'[lanes]\ncount = {choice.lanes}\nconsistency = "{consistency}"\n[blocks]\ntransactions = {choice.block}\n'
+        f'reduce = "{choice.reduce}"\n'
         f'[work]\nuri = "{folder / "work"}"\n',
         "utf-8",
     )
@@ -68,7 +70,7 @@ def run_window(
 ) -> dict[str, Any]:
     """Extract, filter, check, apply and advance one window; seconds of each, and what the plan says."""
     channel, endpoints = open_channel(choice, source, target, folder)
-    spent: dict[str, Any] = {"consistency": channel.lanes.consistency, "block": choice.block}
+    spent: dict[str, Any] = {"consistency": channel.lanes.consistency, "block": choice.block, "reduce": choice.reduce}
     clock = _Clock(spent)
     window = steps.extract(channel, endpoints, WindowRequest(NOW))
     clock.lap("extract_seconds")

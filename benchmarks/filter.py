@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -87,7 +88,7 @@ def _scan_and_map(folder: WorkFolder, mapped: list[str]) -> dict[str, float]:
     inputs, engine = read_inputs(folder), InProcess()
     names = [segment.name for segment in inputs.manifest.segments]
     began = time.perf_counter()
-    rows = engine.run(partial(scan_task, folder.uri), names)
+    rows = engine.run(partial(scan_task, folder.uri, inputs.key), names)
     scan = time.perf_counter() - began
     routing = fold_scans(inputs.manifest, [pickle.loads(row) for row in rows], inputs.settings, inputs.schema)
     folder.child(inputs.key).write_once(files.CONTEXT, routing.to_json())
@@ -139,6 +140,8 @@ def main(
     transactions: Annotated[int, typer.Option(min=1, help="Transactions of the smallest window.")] = 60_032,
     sizes: Annotated[str, typer.Option(help="Windows, as multiples of --transactions, ascending.")] = "1,4",
     lanes: Annotated[int, typer.Option(min=1, help="Lanes of the plan.")] = 4,
+    reduce: Annotated[str, typer.Option(help="blocks.reduce: block folds, off replays.")] = "block",
+    block: Annotated[int, typer.Option(min=1, help="Source transactions a block.")] = 1000,
     runs: Annotated[int, typer.Option(min=1, help="Passes over each window; their median is shown.")] = 3,
     spark: Annotated[bool, typer.Option(help="Measure the start of a JVM with Spark as well.")] = True,
     data: Annotated[Path | None, typer.Option(help="Folder for logs and windows; default: a temporary one.")] = None,
@@ -158,19 +161,21 @@ def main(
             "benchmark": "filter",
             "arguments": {
                 "flavor": flavor.value, "workload": workload, "transactions": transactions, "sizes": factors,
-                "lanes": lanes, "runs": runs,
+                "lanes": lanes, "reduce": reduce, "block": block, "runs": runs,
             },
             "machine": machine.machine(lab.folder),
             "jvm_start_seconds": jvm_seconds() if spark else None,
         }  # fmt: skip
-        result |= _measure(lab, workload, transactions, factors, lanes, runs)
-    path = output or machine.RESULTS / f"filter-{flavor.value}-{workload}.json"
+        result |= _measure(lab, workload, transactions, factors, Channel("window", lanes, block, reduce), runs)
+    path = output or machine.RESULTS / f"filter-{flavor.value}-{workload}-{reduce}.json"
     machine.write_result(path, result)
     _print(result)
     console.print(f"[dim]{path}[/]")
 
 
-def _measure(lab: Lab, workload: str, transactions: int, factors: list[int], lanes: int, runs: int) -> dict[str, Any]:
+def _measure(
+    lab: Lab, workload: str, transactions: int, factors: list[int], choice: Channel, runs: int
+) -> dict[str, Any]:
     kind, windows, written = WORKLOADS[workload], {}, 0
     make_base(lab, kind)
     source, target = start_source(lab), lab.start("target", log=False)
@@ -180,7 +185,7 @@ def _measure(lab: Lab, workload: str, transactions: int, factors: list[int], lan
             # the log goes on growing: every window begins at its oldest file
             traffic = writer.write(transactions * (factor - written))
             written = factor
-            windows[f"{factor}x"] = _window(lab, source, target, traffic, Channel(f"x{factor}", lanes, 200), runs)
+            windows[f"{factor}x"] = _window(lab, source, target, traffic, replace(choice, name=f"x{factor}"), runs)
             if kind.transactions is not None:
                 break
         facts = machine.server_facts(source, ("binlog_format", "binlog_row_image", "binlog_checksum"))
@@ -214,7 +219,7 @@ def _print(result: dict[str, Any]) -> None:
     windows = result["windows"]
     table = Table(
         "", *windows,
-        title=f"filter, {result['arguments']['workload']}, {result['source']['version']}",
+        title=f"filter, {result['arguments']['workload']}, reduce {result['arguments']['reduce']}, {result['source']['version']}",
         caption="one core; JVM start apart",
     )  # fmt: skip
     rows = (

@@ -43,7 +43,7 @@ class Run:
         """Apply the log to a fresh target by one way; its timing, and whether both servers hold the same then."""
         load = machine.load()
         folder = Path(tempfile.mkdtemp(dir=self._lab.folder))
-        channel = Channel("benchmark", way.lanes or 1, self._block, self._workload.shard_list)
+        channel = Channel("benchmark", way.lanes or 1, self._block, way.reduce, self._workload.shard_list)
         with self._lab.target("target", way.options.get(self._lab.flavor, ())) as target:
             settings = machine.server_facts(target, MEASURED_SETTINGS)
             try:
@@ -81,7 +81,8 @@ def main(
         bool, typer.Option(help="Targets write a binary log of their own, whatever fills them.")
     ] = True,
     lanes: Annotated[str, typer.Option(help="binlane's lanes, each measured; 1 keeps the source's order.")] = "1,4",
-    block: Annotated[int, typer.Option(min=1, help="Source transactions a block.")] = 200,
+    reduce: Annotated[str, typer.Option(help="Values of blocks.reduce, each measured: off replays.")] = "off,block",
+    block: Annotated[int, typer.Option(min=1, help="Source transactions a block.")] = 1000,
     runs: Annotated[int, typer.Option(min=1, help="Measurements of each way; their median is shown.")] = 1,
     only: Annotated[str, typer.Option(help="Only ways whose names contain one of these, by comma.")] = "",
     buffer_pool: Annotated[int, typer.Option(min=64, help="InnoDB buffer pool of every server, MiB.")] = 1024,
@@ -95,12 +96,13 @@ def main(
         raise typer.BadParameter(f"unknown workload {workload!r}; known: {', '.join(WORKLOADS)}")
     chosen = {
         name: way
-        for name, way in ways([int(count) for count in lanes.split(",") if count]).items()
+        for name, way in ways([int(count) for count in lanes.split(",") if count], reduce.split(",")).items()
         if not only or any(part.strip() in name for part in only.split(","))
     }
     arguments = {
         "flavor": flavor.value, "workload": workload, "transactions": transactions, "durable": durable,
-        "target_log": target_log, "lanes": lanes, "block": block, "runs": runs, "buffer_pool_mib": buffer_pool,
+        "target_log": target_log, "lanes": lanes, "reduce": reduce, "block": block,
+        "runs": runs, "buffer_pool_mib": buffer_pool,
     }  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="binlane-native-", dir=data) as folder:
         lab = Lab(Path(folder), flavor, durable, target_log, buffer_pool)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from lab.servers import PrivateServer
 
 _POLL: Final = 0.05
+_FOLDING: Final = {"off": "replay", "block": "reduce"}
+"""The names of the values of ``blocks.reduce``."""
 _MOST_SECONDS: Final = 4 * 3600.0
 _REPLICA_STATUS: Final = {Flavor.MARIADB: "SHOW SLAVE STATUS", Flavor.MYSQL: "SHOW REPLICA STATUS"}
 
@@ -68,6 +70,7 @@ class Way:
     """The server's own replica: what the others are compared with."""
     lanes: int | None = None
     """Of binlane; one lane keeps the source's order, consistency any_time."""
+    reduce: str = "block"
 
 
 Ways: TypeAlias = dict[str, Way]
@@ -233,11 +236,17 @@ def _replica_options(threads: int) -> dict[Flavor, tuple[str, ...]]:
     return {Flavor.MARIADB: mariadb, Flavor.MYSQL: (f"--replica-parallel-workers={threads}",)}
 
 
-def ways(lanes: list[int]) -> Ways:
+def ways(lanes: list[int], reduce: list[str]) -> Ways:
     """All ways, in the order of the table."""
     return {
         "replica, 1 thread": Way(replica, _replica_options(1), native=True),
         "replica, 8 threads": Way(replica, _replica_options(8), native=True),
         "client pipe": Way(client_pipe),
-        **{f"binlane, {count} lane{'s' * (count > 1)}": Way(binlane, lanes=count) for count in lanes},
+        **{
+            f"binlane, {_FOLDING.get(each, each)}, {count} lane{'s' * (count > 1)}": Way(
+                binlane, lanes=count, reduce=each
+            )
+            for each in reduce
+            for count in lanes
+        },
     }

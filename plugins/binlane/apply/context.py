@@ -58,6 +58,7 @@ def _seconds(value: object) -> str:
     return f"{value:.6f}"
 
 
+_EXPLICIT_DEFAULTS: Final = "explicit_defaults_for_timestamp"
 _BOTH: Final = frozenset(Flavor)
 _MYSQL: Final = frozenset({Flavor.MYSQL})
 _MARIADB: Final = frozenset({Flavor.MARIADB})
@@ -89,7 +90,7 @@ _VARIABLES: Final = (
     _Variable("auto_increment_offset", "auto_increment_offset"),
     _Variable("lc_time_names", "lc_time_names"),
     _Variable("time_zone", "time_zone", _quoted),
-    _Variable("explicit_defaults_for_timestamp", "explicit_defaults_for_timestamp"),
+    _Variable(_EXPLICIT_DEFAULTS, "explicit_defaults_for_timestamp"),
     # the source had no such rule, or the log would carry it
     _Variable("sql_require_primary_key", "sql_require_primary_key", flavors=_MYSQL, default="0"),
     _Variable("default_table_encryption", "default_table_encryption", flavors=_MYSQL),
@@ -112,6 +113,9 @@ class ContextSetter:
     _entered: bool = False
     _own_collation: str = ""
     _database: str | None = field(default=None)
+    _explicit_defaults: bool | None = None
+    """What the session has now; None until it is asked."""
+    _usual_explicit_defaults: bool = True
 
     def enter(self, context: SessionContext, statement: bytes) -> None:
         """Give the session the context of ``statement``. Raises ApplyError where the target cannot have it."""
@@ -160,6 +164,8 @@ class ContextSetter:
         for variable in _VARIABLES:
             if flavor in variable.flavors:
                 value = getattr(context, variable.attribute)
+                if variable.name == _EXPLICIT_DEFAULTS and not self._changes_explicit_defaults(value):
+                    continue
                 yield f"{variable.name} = {variable.default if value is None else variable.render(value)}"
         yield f"character_set_client = {self.client_charset(context)}"
         for variable in _COLLATIONS:
@@ -173,6 +179,18 @@ class ContextSetter:
         if context.thread_id is not None:
             # temporary tables of two source sessions may share a name
             yield f"pseudo_thread_id = {int(context.thread_id)}"
+
+    def _changes_explicit_defaults(self, wanted: bool | None) -> bool:
+        """MySQL refuses to set it, even to what it is, once a transaction has written (1766): only a change is sent."""
+        if self._explicit_defaults is None:
+            session, usual = self.session.rows(f"SELECT @@session.{_EXPLICIT_DEFAULTS}, @@global.{_EXPLICIT_DEFAULTS}")[
+                0
+            ]
+            self._explicit_defaults, self._usual_explicit_defaults = bool(session), bool(usual)
+        value = self._usual_explicit_defaults if wanted is None else wanted
+        changes = value != self._explicit_defaults
+        self._explicit_defaults = value
+        return changes
 
     def _no_insert_id(self) -> str:
         # MySQL has no value for "none": 0 would be given to the next row. There the session of a BINLOG statement

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import sys
 import time
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
@@ -133,8 +135,16 @@ def _submit(channel: ChannelConfig, work: WorkFolder) -> None:
     """Run the Spark job here, as the DAG's task does on the cluster."""
     script = channel.root / "spark_jobs" / "event_metadata_filter.py"
     properties = [part for key, value in channel.spark.conf.items() for part in ("--conf", f"{key}={value}")]
-    command = ["spark-submit", *properties, str(script), "--work", work.uri]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # beside this interpreter, where pyspark was installed with it, else wherever PATH finds it
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    program = shutil.which("spark-submit", path=path)
+    if program is None:
+        raise ConfigError(
+            "--engine spark: expected spark-submit on PATH, found none; install Spark, or use --engine local"
+        )
+    command = [program, *properties, str(script), "--work", work.uri]
+    environment = {"PYSPARK_PYTHON": sys.executable, **os.environ, "PATH": path}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise PlanError(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr[-4000:]}")
 

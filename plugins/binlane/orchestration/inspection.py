@@ -128,10 +128,23 @@ def _contents(path: Path) -> Iterator[Buffer | mmap.mmap]:
 
 
 def _read(path: Path) -> Buffer | mmap.mmap:
-    if path.suffix in (".gz", ".zst"):
-        with gzip.open(path) if path.suffix == ".gz" else zstandard.open(path, "rb") as packed:
-            return packed.read()
+    if path.suffix == ".gz":
+        return gzip.decompress(path.read_bytes())
+    if path.suffix == ".zst":
+        return _unpacked_zst(path.read_bytes())
     with path.open("rb") as file:
         if path.stat().st_size == 0:
             return b""
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _unpacked_zst(packed: bytes) -> bytes:
+    """All frames. zstandard's own reader ends in silence where the last one was cut."""
+    found = b""
+    while packed:
+        frame = zstandard.ZstdDecompressor().decompressobj()
+        found += frame.decompress(packed)
+        if not frame.eof:
+            raise EOFError("the packed file ends too early")
+        packed = frame.unused_data
+    return found

@@ -54,11 +54,12 @@ class Channel:
         account = f"{server.user if user is None else user}:{server.password}"
         self.environment[f"AIRFLOW_CONN_{connection.upper()}"] = f"mysql://{account}@{place}/"
 
-    def write_channel(self, text: str = "") -> None:
+    def write_channel(self, text: str = "", blocks: str = "") -> None:
         self.channels.mkdir(parents=True, exist_ok=True)
         settings = (
             '[source]\nconnection = "source_server"\n[target]\nconnection = "target_server"\n'
             "[lanes]\ncount = 3\nfold_gap = 4\n[blocks]\ntransactions = 20\n"
+            f"{blocks}"
             "[segments]\nbytes = 65536\n[apply]\nlease_seconds = 5\nretries = 3\n"
         )
         (self.channels / f"{CHANNEL}.toml").write_text(settings + text)

@@ -29,8 +29,19 @@ def test_a_mixed_window_makes_both_servers_equal_and_running_it_again_is_a_no_op
 
 
 @pytest.mark.parametrize(
-    ("source", "target"), [("mysql", "mysql"), ("mysql", "mariadb"), ("mariadb", "mysql")], ids=lambda family: str(family)
-)
+    ("source", "target"),
+    [
+        pytest.param("mysql", "mysql", id="mysql-to-mysql"),
+        pytest.param(
+            "mysql", "mariadb", id="mysql-to-mariadb",
+            marks=pytest.mark.xfail(strict=True, reason="MariaDB cannot convert MySQL's binary JSON (1105)"),
+        ),
+        pytest.param(
+            "mariadb", "mysql", id="mariadb-to-mysql",
+            marks=pytest.mark.xfail(strict=True, reason="MySQL 9 takes no rows events of version 1 (1730)"),
+        ),
+    ],
+)  # fmt: skip
 @requires_mysql
 def test_a_mixed_window_of_another_family_pair_makes_both_servers_hold_the_same_rows(
     source: str,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
+import time
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
@@ -22,6 +25,8 @@ def shop(channel: Channel, *statements: str) -> None:
             cursor.execute("CREATE TABLE tenant_1.t (id INT PRIMARY KEY, one INT, other INT, body LONGBLOB)")
             for statement in statements if server is channel.target else ():
                 cursor.execute(statement)
+    # servers know to the second when a table was made: one made in the window's last second is not compared
+    time.sleep(1.1)
     channel.source.query("INSERT INTO tenant_1.t VALUES (1, 10, 20, NULL)")
 
 
@@ -62,9 +67,7 @@ def test_an_unreachable_source_and_a_wrong_account_are_one_error_each(
     assert "GRANT REPLICATION SLAVE" in said
 
 
-def test_a_channel_that_was_never_initialised_says_so(
-    channel: Channel, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_channel_that_was_never_initialised_says_so(channel: Channel, capsys: pytest.CaptureFixture[str]) -> None:
     channel.target.query("DELETE FROM binlane.channels")
     assert "run `binlane init` first" in refused(channel, capsys)
     channel.target.query("DROP DATABASE binlane")
@@ -138,9 +141,19 @@ def test_a_missing_privilege_is_named_before_anything_is_written(
     drop_accounts(channel.target)
 
 
+@pytest.mark.parametrize(
+    "reduce",
+    [
+        "off",
+        pytest.param(
+            "block", marks=pytest.mark.xfail(strict=True, reason="the reducer does not look at its events' length")
+        ),
+    ],
+)
 def test_a_rows_event_larger_than_the_target_takes_is_refused_with_the_packet_that_it_needs(
-    channel: Channel, capsys: pytest.CaptureFixture[str]
+    reduce: str, channel: Channel, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    channel.write_channel(blocks=f'reduce = "{reduce}"\n')
     shop(channel)
     channel.source.query("INSERT INTO tenant_1.t VALUES (2, 1, 1, REPEAT('x', 3000000))")
     ((before,),) = channel.target.query("SELECT @@GLOBAL.max_allowed_packet")
@@ -153,6 +166,29 @@ def test_a_rows_event_larger_than_the_target_takes_is_refused_with_the_packet_th
     needed = int(said.split("max_allowed_packet on the target above ")[1].split()[0].replace(",", ""))
     assert 4_000_000 < needed < 4_100_000
     assert channel.target.query("SELECT COUNT(*) FROM tenant_1.t") == [(0,)]
+
+
+@pytest.mark.parametrize(
+    "reduce",
+    [
+        pytest.param(
+            "off",
+            marks=pytest.mark.xfail(
+                strict=True, reason="the usual length of a BINLOG statement is taken for the longest"
+            ),
+        ),
+        "block",
+    ],
+)
+def test_a_rows_event_longer_than_a_usual_statement_is_applied_if_the_target_takes_it(
+    reduce: str, channel: Channel
+) -> None:
+    channel.write_channel(blocks=f'reduce = "{reduce}"\n')
+    shop(channel)
+    channel.source.query("INSERT INTO tenant_1.t VALUES (2, 1, 1, REPEAT('x', 3000000))")
+    assert channel.target.query("SELECT @@GLOBAL.max_allowed_packet >= 16777216") == [(1,)]
+    channel.run()
+    channel.assert_equal()
 
 
 def test_inspect_json_is_one_object_a_line_and_nothing_else(
@@ -177,19 +213,14 @@ def test_inspect_json_is_one_object_a_line_and_nothing_else(
 def test_inspect_of_a_packed_file_that_was_cut_is_bad_input(
     name: str, channel: Channel, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    import gzip
-
-    import zstandard
-
     data = b"\xfebin" + bytes(range(256)) * 40
     packed = gzip.compress(data) if name.endswith("gz") else zstandard.compress(data)
     (tmp_path / name).write_bytes(packed[: len(packed) // 2])
-    assert f"{name}: " in refused(channel, capsys, "inspect", str(tmp_path / name), code=2 if name.endswith("gz") else 1)
+    said = refused(channel, capsys, "inspect", str(tmp_path / name), code=2)
+    assert f"{name}: cannot be read: " in said
 
 
-def test_status_shows_an_unfinished_window_with_its_lanes(
-    channel: Channel, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_status_shows_an_unfinished_window_with_its_lanes(channel: Channel, capsys: pytest.CaptureFixture[str]) -> None:
     shop(channel)
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
     capsys.readouterr()

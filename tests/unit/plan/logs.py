@@ -19,8 +19,8 @@ from binlane.plan.schema import Schema
 from binlane.plan.segment_map import MapSummary, map_segment, scan_segment
 from binlane.plan.settings import FilterSettings
 from binlane.plan.window_plan import LaneFile, WindowPlan
-from tests.unit.binlog.cases import crc, format_event, mariadb_gtid, query, wire
 from tests.unit.binlog.cases import MARIADB as FORMAT
+from tests.unit.binlog.cases import crc, format_event, mariadb_gtid, query, wire
 from tests.unit.binlog.row_events import EVERY_COLUMN, rows_body, table_map_body
 
 T = EventType
@@ -60,7 +60,9 @@ def statements(seqno: int, *texts: str, database: str = "a") -> tuple[bytes, ...
     )
 
 
-def segment_of(transactions: Sequence[Sequence[bytes]], first_seqno: int = 1, start: int = len(HEAD)) -> tuple[bytes, Segment]:
+def segment_of(
+    transactions: Sequence[Sequence[bytes]], first_seqno: int = 1, start: int = len(HEAD)
+) -> tuple[bytes, Segment]:
     """One segment as extraction would write it, and its entry in the manifest."""
     body = b"".join(crc(event) for events in transactions for event in events)
     data = HEAD + body

@@ -20,7 +20,6 @@ EVENT = len(insert(1, [1]))
 MAP = len(table_map(1))
 
 
-
 def events_of(payload: bytes) -> Iterator[bytes]:
     at = 0
     while at < len(payload):
@@ -52,7 +51,7 @@ def source_statements(draw: st.DrawFn) -> list[list[tuple[bytes, int]]]:
 def test_every_payload_is_self_contained_and_no_row_is_lost_whereever_it_is_cut(
     logged: list[list[tuple[bytes, int]]], limit: int, data: st.DataObject
 ) -> None:
-    payload, items = RowsPayload(limit), []
+    payload, items = RowsPayload(limit), list[Item]()
     for statement in logged:
         if data.draw(st.booleans()) and payload.add_whole(
             b"".join(event for event, _ in statement), RowCounts(inserts=sum(count for _, count in statement))

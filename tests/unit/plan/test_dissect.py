@@ -127,7 +127,10 @@ def test_parts_come_in_the_order_of_the_log_without_what_only_frames_them() -> N
     )  # fmt: skip
     parts = dissect(*only(events))
     assert [type(part) for part in parts] == [StatementPart, StatementPart, MapPart, RowsPart]
-    assert [part.sql for part in parts if isinstance(part, StatementPart)] == [b"INSERT INTO t VALUES (1)", b"SAVEPOINT s"]
+    assert [part.sql for part in parts if isinstance(part, StatementPart)] == [
+        b"INSERT INTO t VALUES (1)",
+        b"SAVEPOINT s",
+    ]
     (changed,) = (part for part in parts if isinstance(part, RowsPart))
     assert changed.counts == RowCounts(inserts=3)
     assert changed.table.key == TableKey("b", "t")

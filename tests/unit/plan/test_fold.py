@@ -35,7 +35,16 @@ def lanes_of(text: str, *databases: str, **changes: object) -> list[int]:
         ("(hash-method)=round-robin\nb=2\n", [0, 2, 1, 2]),
         ("(*)=-1\n", [hash_lane(name, 3) for name in ("a", "b", "shop_1", "shop_2")]),
     ],
-    ids=["hash", "explicit", "glob", "explicit-before-glob", "first-glob", "round-robin", "round-robin-of-the-rest", "-1"],
+    ids=[
+        "hash",
+        "explicit",
+        "glob",
+        "explicit-before-glob",
+        "first-glob",
+        "round-robin",
+        "round-robin-of-the-rest",
+        "-1",
+    ],
 )
 def test_the_shard_list_places_databases(text: str, lanes: list[int]) -> None:
     assert lanes_of(text, "a", "b", "shop_1", "shop_2") == lanes
@@ -61,7 +70,9 @@ def test_a_critical_shard_makes_a_barrier_of_all_lanes_in_the_serialized_lane() 
 
 
 def test_a_critical_shard_with_a_lane_of_its_own_is_applied_there_between_all_lanes() -> None:
-    found = filtered([rows(1, "a"), rows(2, "ref"), rows(3, "ref")], settings(shard_list="(critical)=ref\nref=1\n(*)=0\n"))
+    found = filtered(
+        [rows(1, "a"), rows(2, "ref"), rows(3, "ref")], settings(shard_list="(critical)=ref\nref=1\n(*)=0\n")
+    )
     assert found.barriers() == [(2, 3, 1, (0, 1, 2), {"reference shard": 2})]
     assert found.seqnos(1) == [(2, 3)]
 
@@ -102,9 +113,7 @@ def test_unknown_can_be_given_a_lane_and_still_meets_all() -> None:
     assert found.barriers() == [(1, 1, 2, (0, 1, 2), {"global": 1})]
 
 
-JOINED = dataclasses.replace(
-    EMPTY_SCHEMA, references=frozenset({(TableKey("child", "t"), TableKey("base", "t"))})
-)
+JOINED = dataclasses.replace(EMPTY_SCHEMA, references=frozenset({(TableKey("child", "t"), TableKey("base", "t"))}))
 
 
 def test_databases_that_foreign_keys_join_share_a_lane_and_an_entry() -> None:
@@ -178,7 +187,12 @@ def test_a_cursor_changes_its_number_exactly_at_edges() -> None:
     ).routing.barriers
     cursor = LaneCursor(barriers)
     numbers = [cursor.stretch(seqno) for seqno in range(1, 9)]
-    assert [seqno for seqno, (one, other) in enumerate(zip(numbers, numbers[1:], strict=False), 2) if one != other] == [3, 5, 6, 7]
+    assert [seqno for seqno, (one, other) in enumerate(zip(numbers, numbers[1:], strict=False), 2) if one != other] == [
+        3,
+        5,
+        6,
+        7,
+    ]
 
 
 def test_routes_survive_json_and_a_transaction_that_the_scan_did_not_see_is_refused() -> None:

@@ -23,15 +23,19 @@ def windows(draw: st.DrawFn) -> Log:
     for seqno in range(1, draw(st.integers(1, 14)) + 1):
         names = draw(st.lists(st.sampled_from("abcdr"), min_size=1, max_size=3, unique=True))
         kind = draw(st.sampled_from(["rows"] * 5 + ["many", "ddl", "user", "statement", "empty"]))
-        made = {
-            "rows": lambda n=seqno, names=names: rows(n, names[0], count=n % 4 + 1),
-            "many": lambda n=seqno, names=names: rows(n, *names),
-            "ddl": lambda n=seqno, names=names: alone(n, f"CREATE TABLE t{n} (a INT)", names[0]),
-            "user": lambda n=seqno: alone(n, f"CREATE USER u{n}"),
-            "statement": lambda n=seqno, names=names: statements(n, "UPDATE t SET a = 1", database=names[0]),
-            "empty": lambda n=seqno: rows(n),
-        }[kind]
-        log.append(made())
+        match kind:
+            case "rows":
+                log.append(rows(seqno, names[0], count=seqno % 4 + 1))
+            case "many":
+                log.append(rows(seqno, *names))
+            case "ddl":
+                log.append(alone(seqno, f"CREATE TABLE t{seqno} (a INT)", names[0]))
+            case "user":
+                log.append(alone(seqno, f"CREATE USER u{seqno}"))
+            case "statement":
+                log.append(statements(seqno, "UPDATE t SET a = 1", database=names[0]))
+            case "empty":
+                log.append(rows(seqno))
     return log
 
 
@@ -77,7 +81,12 @@ def test_a_window_cut_into_more_segments_gives_each_lane_the_same_transactions_i
             header.transactions for header, _ in whole.lanes.get(lane, [])
         )
     one, other = whole.plan, cut.plan
-    assert (one.tables, one.shards, one.kinds, one.lane_rows) == (other.tables, other.shards, other.kinds, other.lane_rows)
+    assert (one.tables, one.shards, one.kinds, one.lane_rows) == (
+        other.tables,
+        other.shards,
+        other.kinds,
+        other.lane_rows,
+    )
 
 
 @hypothesis_settings(max_examples=40, deadline=None)

@@ -92,7 +92,9 @@ def read(lanes: PlannedLanes, after: int = 0) -> list[tuple[BlockHeader, tuple[I
 
 def test_every_field_of_the_session_is_set_in_this_test() -> None:
     nothing = SessionContext()
-    same = [f.name for f in dataclasses.fields(SessionContext) if getattr(EVERY_FIELD, f.name) == getattr(nothing, f.name)]
+    same = [
+        f.name for f in dataclasses.fields(SessionContext) if getattr(EVERY_FIELD, f.name) == getattr(nothing, f.name)
+    ]
     assert same == []
 
 

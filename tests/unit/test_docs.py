@@ -1,0 +1,133 @@
+"""The docs are whole: every error, command, option and channel key is in them, and nothing they link to is missing."""
+
+import inspect
+import re
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import get_type_hints
+
+import pytest
+import typer
+from typer.core import TyperCommand, TyperGroup, TyperOption
+
+from binlane import config, errors
+from binlane.cli import app
+from binlane.config import ChannelConfig
+from binlane.errors import BinlaneError
+
+ROOT = Path(__file__).parents[2]
+DERIVED = {"name", "file", "root"}
+"""Fields of a channel that are not keys of its file."""
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+CODE_BLOCK = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+
+
+def page(name: str) -> str:
+    return (ROOT / name).read_text("utf-8")
+
+
+def error_classes() -> list[type[BinlaneError]]:
+    return [
+        found
+        for _, found in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(found, BinlaneError) and found is not BinlaneError
+    ]
+
+
+def commands() -> dict[str, TyperCommand]:
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    return {name: command for name, command in group.commands.items() if isinstance(command, TyperCommand)}
+
+
+def options() -> list[tuple[str, str]]:
+    """Command and option, ``--no-...`` and ``--help`` left out."""
+    return [
+        (name, option)
+        for name, command in commands().items()
+        for parameter in command.params
+        if isinstance(parameter, TyperOption) and parameter.name != "help"
+        for option in parameter.opts
+    ]
+
+
+def channel_keys() -> list[str]:
+    keys = []
+    for name, kind in get_type_hints(ChannelConfig, vars(config) | {"Path": Path}).items():
+        if is_dataclass(kind):
+            keys += [f"{name}.{field.name}" for field in fields(kind)]
+        elif name not in DERIVED:
+            keys.append(name)
+    return keys
+
+
+def section(text: str, heading: str) -> str:
+    found = re.search(rf"^### {heading}\n(.*?)(?=^##|\Z)", text, re.DOTALL | re.MULTILINE)
+    return "" if found is None else found[1]
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of a page's headings, as Git hosts make them."""
+    headings = re.findall(r"^#+ (.+)$", CODE_BLOCK.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("error", error_classes(), ids=lambda error: error.__name__)
+def test_every_error_has_a_section_with_an_example_and_what_to_do(error: type[BinlaneError]) -> None:
+    text = section(page("docs/troubleshooting.md"), error.__name__)
+    assert CODE_BLOCK.search(text), f"docs/troubleshooting.md: expected a section {error.__name__} with a message"
+    assert len(CODE_BLOCK.split(text)[-1].split()) >= 3, f"{error.__name__}: nothing is said behind the example"
+
+
+@pytest.mark.parametrize("error", error_classes(), ids=lambda error: error.__name__)
+def test_the_docs_say_of_the_retryable_errors_alone_that_they_are_retried(error: type[BinlaneError]) -> None:
+    assert ("*Retried" in section(page("docs/troubleshooting.md"), error.__name__)) is error.retryable
+
+
+def test_no_section_is_about_an_error_that_does_not_exist() -> None:
+    documented = re.findall(r"^### (\w+)$", page("docs/troubleshooting.md"), re.MULTILINE)
+    assert sorted(documented) == sorted(error.__name__ for error in error_classes())
+
+
+@pytest.mark.parametrize("name", commands())
+def test_every_command_is_in_the_readme_and_explains_itself(name: str) -> None:
+    assert f"binlane {name}" in page("README.md")
+    assert commands()[name].help
+
+
+@pytest.mark.parametrize(("command", "option"), options())
+def test_every_option_is_in_the_readme(command: str, option: str) -> None:
+    rows = re.findall(rf"^\| `{option}` \| ([^|]+) \|", page("README.md"), re.MULTILINE)
+    assert len(rows) == 1, f"README.md: expected one row for {option} of `binlane {command}`"
+    named = set(re.findall(r"`(\w+)`", rows[0]))
+    if rows[0].startswith("all but"):
+        assert command not in named
+    else:
+        assert command in named
+
+
+def test_no_option_of_the_readme_is_made_up() -> None:
+    documented = re.findall(r"^\| `(--[a-z-]+)` \|", page("README.md"), re.MULTILINE)
+    assert sorted(documented) == sorted({option for _, option in options()})
+
+
+@pytest.mark.parametrize("key", channel_keys())
+def test_every_key_of_a_channel_is_in_the_configuration_page(key: str) -> None:
+    assert f"| `{key}` |" in page("docs/configuration.md")
+
+
+def test_every_exit_code_is_in_the_readme() -> None:
+    codes = {0, *(error.exit_code for error in error_classes())}
+    assert {int(code) for code in re.findall(r"^\| (\d) \|", page("README.md"), re.MULTILINE)} == codes
+
+
+@pytest.mark.parametrize("file", PAGES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_every_link_leads_to_a_file_and_a_heading_that_exist(file: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", CODE_BLOCK.sub("", file.read_text("utf-8"))):
+        if target.startswith("https://"):
+            continue
+        place, _, anchor = target.partition("#")
+        linked = file if place == "" else (file.parent / place)
+        assert linked.exists(), f"{file.name}: {target}"
+        if anchor:
+            assert anchor in anchors(linked.read_text("utf-8")), f"{file.name}: {target}"
