@@ -8,6 +8,7 @@ for a window several times as long: time has to grow with the log, memory not.
 from __future__ import annotations
 
 import pickle
+import queue
 import resource
 import statistics
 import subprocess
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from lab.servers import PrivateServer
 
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 132)
-_MOST_SECONDS: Final = 3600
+_POLL: Final = 1.0
 _JVM: Final = """
 import time
 began = time.monotonic()
@@ -107,14 +108,20 @@ def _child(uri: str, runs: int, results: Queue[dict[str, Any]]) -> None:
 
 
 def in_fresh_process(uri: str, runs: int) -> dict[str, Any]:
-    """``filter_window`` in a new interpreter: its memory is nobody else's."""
+    """``filter_window`` in a new interpreter, with its own memory. Ends the run if that process fails; it says why itself."""
     context = get_context("spawn")
     results: Queue[dict[str, Any]] = context.Queue()
     process = context.Process(target=_child, args=(uri, runs, results))
     process.start()
-    found = results.get(timeout=_MOST_SECONDS)
-    process.join()
-    return found
+    while True:
+        try:
+            found = results.get(timeout=_POLL)
+        except queue.Empty:
+            if process.exitcode is not None:
+                raise typer.Exit(1) from None
+            continue
+        process.join()
+        return found
 
 
 def log_reader_seconds(source: PrivateServer, logs: list[Path]) -> float:
@@ -216,10 +223,10 @@ def _window(
 
 
 def _print(result: dict[str, Any]) -> None:
-    windows = result["windows"]
+    windows, arguments = result["windows"], result["arguments"]
     table = Table(
         "", *windows,
-        title=f"filter, {result['arguments']['workload']}, reduce {result['arguments']['reduce']}, {result['source']['version']}",
+        title=f"filter, {arguments['workload']}, reduce {arguments['reduce']}, {result['source']['version']}",
         caption="one core; JVM start apart",
     )  # fmt: skip
     rows = (

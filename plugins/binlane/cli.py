@@ -100,6 +100,39 @@ def status(channel: ChannelName, channels: ChannelFolder = DEFAULT_CHANNELS) -> 
 
 
 @app.command()
+def stop(
+    channel: ChannelName,
+    now: Annotated[bool, typer.Option("--now", help="At each lane's next block, wherever the others are.")] = False,
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """Ask the lanes of the running window to stop, all near one seqno. The window stays open."""
+    from binlane.orchestration import commands
+
+    out.print(commands.stop(channel, channels, now=now))
+
+
+@app.command()
+def resume(channel: ChannelName, channels: ChannelFolder = DEFAULT_CHANNELS) -> None:
+    """Take a stop request back, so that the next run goes on."""
+    from binlane.orchestration import commands
+
+    out.print(commands.resume(channel, channels))
+
+
+@app.command()
+def decide(
+    channel: ChannelName,
+    seqno: Annotated[int, typer.Argument(help="The DDL's seqno, as the error and `binlane status` name it.")],
+    ran: Annotated[bool, typer.Option("--ran/--not-ran", help="Whether it has run on the target: look there first.")],
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """Say whether a DDL has run that binlane cannot tell of by itself."""
+    from binlane.orchestration import commands
+
+    out.print(commands.decide(channel, channels, seqno, ran=ran))
+
+
+@app.command()
 def version() -> None:
     """Show the version."""
     out.print(f"binlane {metadata.version('binlane')}")

@@ -3,6 +3,7 @@ store."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -39,7 +40,7 @@ CUTS = (17, 31, 40)
 def fill(folder: WorkFolder, log: Sequence[tuple[bytes, ...]] = LOG, cuts: Sequence[int] = CUTS) -> None:
     """A window's inputs, as extraction leaves them."""
     edges, segments, start = [0, *cuts, len(log)], list[Segment](), len(HEAD)
-    for first, last in zip(edges, edges[1:], strict=False):
+    for first, last in itertools.pairwise(edges):
         data, segment = segment_of(log[first:last], first + 1, start)
         folder.write_once(segment.name, data)
         segments.append(segment)

@@ -273,7 +273,11 @@ def _with_blockers(
         "SELECT trx_mysql_thread_id, trx_started FROM information_schema.innodb_trx "
         "WHERE trx_mysql_thread_id <> %s ORDER BY trx_started LIMIT 5"
     )
-    found = session.rows(query, (session.connection_id,))
+    try:
+        found = session.rows(query, (session.connection_id,))
+    except pymysql.err.MySQLError:
+        # without PROCESS; the lock wait is what matters, and it is worth another try
+        return pymysql.err.OperationalError(1205, f"{error.args[-1]}; grant PROCESS to be told who holds the lock")
     blockers = ", ".join(f"connection {number} since {started}" for number, started in found)
     who = blockers or "none (look for LOCK TABLES or a backup lock)"
     return pymysql.err.OperationalError(1205, f"{error.args[-1]}; open transactions, oldest first: {who}")

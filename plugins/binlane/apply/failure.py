@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 _CONVERSION: Final = 1105
 """What BINLOG answers when a column cannot be converted: the text is in the server's error log only."""
 _CHOICES: Final = (
-    "the block was rolled back and all lanes stop. Choices: set the target right and run the lane again; record "
-    "that the "
-    "transaction is to be skipped; or load the target anew"
+    "the block was rolled back and all lanes stop. Choices: set the target right and run the lane again; or "
+    "load the target anew"
 )
 
 

@@ -39,7 +39,7 @@ def target_errors(name: str) -> Iterator[None]:
 
 def _advice(code: int) -> str:
     if code in _REFUSED:
-        return "check user and password of the connection, and the account's grants (docs/configuration.md lists them)"
+        return "check user and password of the connection, and the account's grants (docs/operations.md lists them)"
     if code in _NO_TABLES:
         return "run `binlane init` first: it creates the state tables"
     return "nothing was changed by this step; look at the target, then run again"

@@ -26,8 +26,8 @@ from binlane.plan.window_plan import WindowPlan
 from binlane.source.begin import begin
 from binlane.state import tables
 from binlane.state.engines import engine_of
-from binlane.state.journal import ChannelStatus, read_status
-from binlane.state.windows import Watermark, create_channel
+from binlane.state.journal import ChannelStatus, decide_ddl, read_status
+from binlane.state.windows import Watermark, clear_stop, create_channel, request_stop
 from binlane.work.files import WorkFolder
 from binlane.work.filter_job import Engine, LocalProcesses, read_inputs, run_filter
 
@@ -102,6 +102,31 @@ def run(call: Call, console: Console) -> RenderableType:
         done = steps.advance(channel, endpoints, adopted["plan"])
     times = ", ".join(f"{step} {spent:.1f} s" for step, spent in seconds.items())
     return f"{done['note']}\n{times}"
+
+
+def stop(name: str, folder: Path, *, now: bool) -> str:
+    """Ask the lanes of the open window to stop, and say where they will."""
+    _, endpoints = _load(name, folder)
+    at = request_stop(engine_of(endpoints.target), name, now=now)
+    if at is None:
+        return f"channel {name}: no window is open, so nothing runs"
+    where = "at their next block" if now else f"at the first block that ends at or behind seqno {at:,}"
+    return f"channel {name}: its lanes stop {where}; `binlane resume {name}`, then run it again to go on from there"
+
+
+def resume(name: str, folder: Path) -> str:
+    """Take a stop request back."""
+    _, endpoints = _load(name, folder)
+    clear_stop(engine_of(endpoints.target), name)
+    return f"channel {name}: may run; `binlane run {name}`, or the next run in Airflow, goes on from the positions"
+
+
+def decide(name: str, folder: Path, seqno: int, *, ran: bool) -> str:
+    """Answer UndecidableError."""
+    _, endpoints = _load(name, folder)
+    decide_ddl(engine_of(endpoints.target), name, seqno, ran=ran)
+    answer = "counts as done" if ran else "will run again"
+    return f"channel {name}: the DDL of seqno {seqno:,} {answer}; run the channel again"
 
 
 def status(name: str, folder: Path) -> RenderableType:

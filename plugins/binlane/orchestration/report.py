@@ -145,6 +145,8 @@ def status_view(status: ChannelStatus, now: float) -> RenderableType:
         head.add_row("window", f"{bounds.window_id}, seqno {bounds.first_seqno:,} to {bounds.last_seqno:,}, unfinished")
         head.add_row("plan", window.plan_digest or "none yet: run the channel again")
         head.add_row("marks", f"low {status.low_water:,}, high {status.high_water:,}")
+    for intent in status.undecided:
+        head.add_row("undecided DDL", f"seqno {intent.seqno:,}, lane {intent.lane}: {intent.statement[:200]}")
     return Group(head, *_positions(status), *_errors(status))
 
 

@@ -44,6 +44,7 @@ from binlane.state.windows import (
     WindowBounds,
     finish_window,
     finished_work,
+    forget_work,
     open_window,
     read_channel,
     read_open_window,
@@ -189,8 +190,11 @@ def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answ
     engine = engine_of(endpoints.target)
     mark = finish_window(engine, channel.name, plan.window_id, plan.digest, note)
     with engine.connect() as connection:
-        for work in finished_work(connection, channel.name, keep=channel.work.keep_windows):
-            WorkFolder(work).remove()
+        old = finished_work(connection, channel.name, keep=channel.work.keep_windows)
+    for work in old:
+        WorkFolder(work).remove()
+        with engine.begin() as connection:
+            forget_work(connection, channel.name, work)
     return {"window": plan.window_id, "seqno": mark.seqno, "source": str(mark.source), "note": note}
 
 
@@ -214,7 +218,7 @@ def _start_of(state: Channel) -> Start:
 def _is_applied(request: WindowRequest, state: Channel) -> bool:
     """Whether the watermark has passed the end that a run asks for: a backfill over windows that are done."""
     until = request.until_time
-    return False and state.watermark.source_time >= until.timestamp()
+    return until is not None and state.watermark.source_time >= until.timestamp()
 
 
 def _until(request: WindowRequest) -> Until:

@@ -11,7 +11,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, Row, insert, select, update
+from sqlalchemy import Connection, Engine, Row, ScalarSelect, insert, select, update
 
 from binlane.errors import PlanError, PositionError, SourceIdentityError, WindowBusyError
 from binlane.model import LogPosition, RowCounts
@@ -238,16 +238,30 @@ def read_open_window(connection: Connection, channel: str) -> Window | None:
     return None if row is None else _window(row)
 
 
-def finished_work(connection: Connection, channel: str, *, keep: int, most: int = 8) -> tuple[str, ...]:
-    """Work folders of the finished windows before the newest ``keep``, the newest of them first, at most ``most``."""
+def finished_work(connection: Connection, channel: str, *, keep: int) -> tuple[str, ...]:
+    """Work folders of the finished windows before the newest ``keep``, as far as they have not been removed."""
     rows = connection.execute(
         select(windows.c.work)
-        .where(windows.c.channel == channel, windows.c.state == FINISHED)
-        .order_by(windows.c.number.desc())
-        .offset(keep)
-        .limit(most)
+        .where(
+            windows.c.channel == channel, windows.c.state == FINISHED, windows.c.number <= _windows_of(channel) - keep
+        )
+        .where(windows.c.work != "")
+        .order_by(windows.c.number)
     )
     return tuple(row.work for row in rows)
+
+
+def forget_work(connection: Connection, channel: str, work: str) -> None:
+    """Note that a finished window's folder was removed."""
+    connection.execute(
+        update(windows)
+        .where(windows.c.channel == channel, windows.c.state == FINISHED, windows.c.work == work)
+        .values(work="")
+    )
+
+
+def _windows_of(channel: str) -> ScalarSelect[int]:
+    return select(channels.c.windows).where(channels.c.channel == channel).scalar_subquery()
 
 
 def request_stop(engine: Engine, channel: str, *, now: bool = False) -> int | None:

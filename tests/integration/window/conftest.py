@@ -140,8 +140,8 @@ class Channel:
     def rows_of(self, server: PrivateServer) -> dict[str, set[tuple[Any, ...]]]:
         """Every row of every table, by the table's name: what servers of two families can be compared by."""
         tables = server.query(
-            "SELECT CONCAT(table_schema, '.', table_name) FROM information_schema.tables WHERE table_type = 'BASE TABLE'"
-            " AND (table_schema LIKE 'tenant%%' OR table_schema = 'reference') ORDER BY 1"
+            "SELECT CONCAT(table_schema, '.', table_name) FROM information_schema.tables WHERE "
+            "table_type = 'BASE TABLE' AND (table_schema LIKE 'tenant%%' OR table_schema = 'reference') ORDER BY 1"
         )
         found = {name: server.query(f"SELECT * FROM {name}") for (name,) in tables}
         return {name: {tuple(map(_canonical, row)) for row in rows} for name, rows in found.items()}

@@ -1,8 +1,9 @@
-"""Whole logs of small transactions, for what looks at segments: events as MariaDB frames them, rows of one INT column."""
+"""Whole logs of small transactions, for what looks at segments: framed as MariaDB does, rows of one INT column."""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -147,7 +148,7 @@ def filtered(
     chosen = settings() if chosen is None else chosen
     edges = [0, *cuts, len(transactions)]
     parts, start = [], len(HEAD)
-    for first, last in zip(edges, edges[1:], strict=False):
+    for first, last in itertools.pairwise(edges):
         if first < last:
             parts.append(segment_of(transactions[first:last], first + 1, start))
             start = parts[-1][1].end_offset

@@ -54,7 +54,9 @@ REFUSED = [
         (GTID, table_map(1), insert(1, [1]), query(b"XA END 'g'"), wire(T.XA_PREPARE, b"\0\1\0\0\0\1\0\0\0\0\0\0\0g")),
         4, "XA_PREPARE", "an XA transaction", id="xa-prepare",
     ),
-    pytest.param((mariadb_gtid(1, STANDALONE), query(b"XA COMMIT 'g'")), 1, "QUERY", "an XA transaction", id="xa-commit"),
+    pytest.param(
+        (mariadb_gtid(1, STANDALONE), query(b"XA COMMIT 'g'")), 1, "QUERY", "an XA transaction", id="xa-commit"
+    ),
     pytest.param(
         (mariadb_gtid(1, STANDALONE), query(b"XA ROLLBACK 'g'")), 1, "QUERY", "an XA transaction", id="xa-rollback"
     ),
@@ -69,7 +71,8 @@ REFUSED = [
         (GTID, query(b"CREATE TEMPORARY TABLE t (a INT)"), XID), 1, "QUERY", "a temporary table", id="create-temporary"
     ),
     pytest.param(
-        (mariadb_gtid(1, STANDALONE), query(b"DROP TEMPORARY TABLE t")), 1, "QUERY", "a temporary table", id="drop-temporary"
+        (mariadb_gtid(1, STANDALONE), query(b"DROP TEMPORARY TABLE t")),
+        1, "QUERY", "a temporary table", id="drop-temporary",
     ),
     pytest.param(
         (GTID, query(b"INSERT INTO t VALUES (1)", error=1317), XID), 1, "QUERY", "error 1317", id="statement-with-error"
@@ -83,7 +86,7 @@ REFUSED = [
     ),
     pytest.param((GTID, table_map(1), insert(2, [1]), XID), 2, "WRITE_ROWS_V1", "no TABLE_MAP", id="rows-without-map"),
     pytest.param(
-        (GTID, table_map(1), wire(T.PARTIAL_UPDATE_ROWS, rows_body(T.PARTIAL_UPDATE_ROWS, 1, 1, [b"\1", b"\1"], b"")), XID),
+        (GTID, table_map(1), wire(39, rows_body(39, 1, 1, [b"\1", b"\1"], b"")), XID),
         2, "PARTIAL_UPDATE_ROWS", "PARTIAL_JSON", id="partial-json",
     ),
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import pytest
 
@@ -187,7 +188,7 @@ def test_a_cursor_changes_its_number_exactly_at_edges() -> None:
     ).routing.barriers
     cursor = LaneCursor(barriers)
     numbers = [cursor.stretch(seqno) for seqno in range(1, 9)]
-    assert [seqno for seqno, (one, other) in enumerate(zip(numbers, numbers[1:], strict=False), 2) if one != other] == [
+    assert [seqno for seqno, (one, other) in enumerate(itertools.pairwise(numbers), 2) if one != other] == [
         3,
         5,
         6,

@@ -58,7 +58,10 @@ def header(first: int, last: int) -> BlockHeader:
 
 
 BLOCKS: Blocks = (
-    (header(1, 3), (Item(ItemKind.ROWS, b"\0\xffrows", RowCounts(1, 2, 3)), Item(ItemKind.STATEMENT, b"\xe4 SQL", context=EVERY_FIELD))),
+    (
+        header(1, 3),
+        (Item(ItemKind.ROWS, b"\0\xffrows", RowCounts(1, 2, 3)), Item(ItemKind.STATEMENT, b"\xe4", context=EVERY_FIELD)),
+    ),
     (header(4, 4), (Item(ItemKind.DDL, b"DROP TABLE t", context=SessionContext()),)),
     (header(7, 9), ()),
     (header(10, 12), (Item(ItemKind.ROWS, b"more", RowCounts(deletes=1)),)),
