@@ -108,7 +108,7 @@ def _child(uri: str, runs: int, results: Queue[dict[str, Any]]) -> None:
 
 
 def in_fresh_process(uri: str, runs: int) -> dict[str, Any]:
-    """``filter_window`` in a new interpreter, with its own memory. Ends the run if that process fails; it says why itself."""
+    """``filter_window`` in a new interpreter, with its own memory. Ends the run if that process fails."""
     context = get_context("spawn")
     results: Queue[dict[str, Any]] = context.Queue()
     process = context.Process(target=_child, args=(uri, runs, results))

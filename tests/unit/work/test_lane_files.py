@@ -60,7 +60,7 @@ def header(first: int, last: int) -> BlockHeader:
 BLOCKS: Blocks = (
     (
         header(1, 3),
-        (Item(ItemKind.ROWS, b"\0\xffrows", RowCounts(1, 2, 3)), Item(ItemKind.STATEMENT, b"\xe4", context=EVERY_FIELD)),
+        (Item(ItemKind.ROWS, b"\0\xff", RowCounts(1, 2, 3)), Item(ItemKind.STATEMENT, b"\xe4", context=EVERY_FIELD)),
     ),
     (header(4, 4), (Item(ItemKind.DDL, b"DROP TABLE t", context=SessionContext()),)),
     (header(7, 9), ()),
