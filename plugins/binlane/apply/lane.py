@@ -246,7 +246,7 @@ class _Runner:
                 links, lane, barrier, barrier.last,
                 lambda at: [barrier.owner] if at[lane] < barrier.last else [],
             )  # fmt: skip
-        links.writer.forget_tables()
+        links.writer.context.forget_database()
 
     def _wait(
         self, links: _Links, lane: int, barrier: Barrier, goal: int, missing: Callable[[dict[int, int]], list[int]]

@@ -25,6 +25,7 @@ from binlane.errors import PlanError, PositionError, WindowBusyError
 from binlane.orchestration import report
 from binlane.orchestration.checks import check_window, tables_with_other_keys
 from binlane.orchestration.request import WindowRequest
+from binlane.plan.blocks import PACKET_SHARE
 from binlane.plan.manifest import Manifest
 from binlane.plan.schema import Schema
 from binlane.plan.schema_json import schema_to_json
@@ -61,10 +62,8 @@ log = logging.getLogger(__name__)
 Answer = dict[str, Any]
 """What a step hands to the next ones: small values that JSON can hold."""
 
-_PACKET_SHARE: Final = 0.70
-"""Of max_allowed_packet, for the events of one BINLOG statement: base64 makes 4 bytes of 3."""
 _PAYLOAD_BYTES: Final = 1 << 20
-"""Events in one BINLOG statement, at most."""
+"""Events in one BINLOG statement, usually."""
 _DEFAULT_PACKET: Final = 16 << 20
 _LOG_SECONDS: Final = 5.0
 
@@ -290,10 +289,12 @@ def _settings(
             request.block_transactions if request.block_transactions is not None else channel.blocks.transactions
         ),
         block_bytes=channel.blocks.bytes,
-        payload_bytes=min(_PAYLOAD_BYTES, int(packet * _PACKET_SHARE)),
+        payload_bytes=min(_PAYLOAD_BYTES, int(packet * PACKET_SHARE)),
+        largest_bytes=int(packet * PACKET_SHARE),
         reduce=channel.blocks.reduce,
         not_reduced=differing,
         target=schema.flavor.value,
+        target_version=schema.version,
     )
 
 

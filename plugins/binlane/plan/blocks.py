@@ -19,6 +19,8 @@ _ROWS_FLAGS_AT = _HEADER + 6
 """ROWS and TABLE_MAP post-headers: a 6-byte table id, then 2 bytes of flags."""
 _STMT_END = 0x0001
 _NO_LIMIT = 1 << 62
+PACKET_SHARE = 0.74
+"""Of max_allowed_packet, for the events of one BINLOG statement: base64 makes 4 bytes of 3."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,9 @@ class BlockLimits:
     transactions: int
     bytes: int
     payload_bytes: int
-    """Bytes of events in one BINLOG statement: as base64 (4/3) it must fit the target's max_allowed_packet."""
+    """Bytes of events in one BINLOG statement, usually; a single larger event makes a larger statement."""
+    largest_bytes: int
+    """Bytes of events in the largest statement: as base64 (4/3) it must fit the target's max_allowed_packet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,7 @@ class RowsPayload:
     """Grows the events of one BINLOG statement, and keeps each such statement self-contained."""
 
     limit: int
+    largest: int
     _events: list[bytes] = field(default_factory=list)
     _size: int = 0
     _counts: RowCounts = field(default_factory=RowCounts)
@@ -68,13 +73,7 @@ class RowsPayload:
 
         Raises UnsupportedEventError if the event alone, with its maps, is larger than a BINLOG statement may be.
         """
-        needed = sum(map(len, self._maps.values())) + len(event)
-        if needed > self.limit:
-            raise UnsupportedEventError(
-                f"{where}: a rows event of {len(event):,} bytes needs a BINLOG statement larger than the target "
-                f"takes ({self.limit:,} bytes of events); raise max_allowed_packet on the target above "
-                f"{needed * 4 // 3 + 4096:,}"
-            )
+        check_fits(sum(map(len, self._maps.values())) + len(event), self.largest, where)
         if self._size + len(event) > self.limit and self._last_rows is not None:
             yield from self.flush(keep_maps=True)
         self._last_rows = len(self._events)
@@ -135,7 +134,7 @@ class BlockBuilder:
     def __post_init__(self) -> None:
         # a stretch is folded whole, and cut afterwards
         limit = self.limits.payload_bytes if self.reducer is None else _NO_LIMIT
-        self._payload = RowsPayload(limit)
+        self._payload = RowsPayload(limit, self.limits.largest_bytes)
 
     def add_event(self, event: bytes, counts: RowCounts | None, where: str) -> None:
         """Take a TABLE_MAP (``counts`` None) or ROWS event of the current transaction."""
@@ -145,8 +144,13 @@ class BlockBuilder:
         else:
             self._items.extend(self._payload.add_rows(event, counts, where))
 
-    def add_whole(self, events: bytes, counts: RowCounts) -> bool:
-        """Take all row events of whole transactions at once; False, and nothing is taken, if they need a cut."""
+    def add_whole(self, events: bytes, largest: int, counts: RowCounts) -> bool:
+        """Take all row events of whole transactions at once; False, and nothing is taken, if they may need a cut.
+
+        ``largest``: bytes of the largest of them.
+        """
+        if largest > self.limits.largest_bytes // 2:
+            return False
         if not self._payload.add_whole(events, counts):
             return False
         self._bytes += len(events)
@@ -198,7 +202,7 @@ class BlockBuilder:
             return
         for item in self._payload.flush():
             reduced = self.reducer.reduce(item.payload)
-            loose = RowsPayload(self.limits.payload_bytes)
+            loose = RowsPayload(self.limits.payload_bytes, self.limits.largest_bytes)
             for event in reduced.loose:
                 if event.counts is None:
                     loose.add_map(event.event)
@@ -208,6 +212,16 @@ class BlockBuilder:
             yield from reduced.items
             for key, counts in reduced.saved.items():
                 self.saved[key] = self.saved.get(key, RowCounts()) + counts
+
+
+def check_fits(needed: int, largest: int, where: str) -> None:
+    """Raises UnsupportedEventError if ``needed`` bytes of events, which cannot be cut, are too many for the target."""
+    if needed > largest:
+        raise UnsupportedEventError(
+            f"{where}a rows event that, with its TABLE_MAP, has {needed:,} bytes needs a larger BINLOG statement than "
+            f"the target takes ({largest:,} bytes of events); raise max_allowed_packet on the target above "
+            f"{int(needed / PACKET_SHARE) + 4096:,}"
+        )
 
 
 def transaction_header(seqno: int, source: LogPosition, gtid: str, commit_time: float) -> BlockHeader:

@@ -30,6 +30,7 @@ from binlane.plan.routing import LaneCursor, Route, Routing
 from binlane.plan.segment_map import LaneSink, LaneWriter, MapSummary, ScanSummary, commits_itself
 from binlane.plan.settings import FilterSettings
 from binlane.plan.tally import ROWS_ONLY, Tally
+from binlane.plan.translate import format_for, translation
 
 Ints = NDArray[np.int64]
 
@@ -223,7 +224,8 @@ class _Map:
 
     def _writer(self, lane: int) -> RunWriter:
         if lane not in self._writers:
-            sink = self._open_sink(lane, self._columns.log.format.without_checksum())
+            log = self._columns.log
+            sink = self._open_sink(lane, format_for(log.format, log.target, self._settings.target_version))
             cursor = LaneCursor(self._routing.by_lane[lane])
             self._writers[lane] = RunWriter(
                 sink, BlockBuilder(self._settings.limits, self._reducer), cursor, self._columns
@@ -296,7 +298,7 @@ class RunWriter(LaneWriter):
     """A lane's writer that takes plain transactions by the run, too."""
 
     def __init__(self, sink: LaneSink, builder: BlockBuilder, cursor: LaneCursor, columns: SegmentColumns) -> None:
-        super().__init__(sink, builder, cursor)
+        super().__init__(sink, builder, cursor, translation(columns.log.format.flavor, columns.log.target))
         self._columns = columns
 
     def add_run(self, run: Run, chosen: Ints, stretch: int) -> None:
@@ -325,7 +327,8 @@ class RunWriter(LaneWriter):
         changes = events[rows]
         kind = columns.role[changes].astype(np.int64) - _INSERT
         counts = RowCounts(*np.bincount(kind, columns.rows[changes], minlength=3).astype(np.int64).tolist())
-        if self._builder.add_whole(strip_events(columns.frames, events), counts):
+        largest = int(columns.stripped[events].max())
+        if self._builder.add_whole(strip_events(columns.frames, events), largest, counts):
             return
         for event in events.tolist():
             self._builder.add_event(

@@ -39,6 +39,8 @@ Ints = NDArray[np.int64]
 _NAME: Final = "block"
 _EVENT_BYTES: Final = 128 << 10
 """Row images in one synthesized event, about."""
+_OVERHEAD: Final = 64 << 10
+"""More than a TABLE_MAP and the head of an event have."""
 _UNFIT: Final = frozenset({EventType.PARTIAL_UPDATE_ROWS, *COMPRESSED_ROWS})
 _V2: Final = frozenset({EventType.WRITE_ROWS_V2, EventType.UPDATE_ROWS_V2, EventType.DELETE_ROWS_V2})
 _CODES: Final[Mapping[tuple[RowsKind, bool], int]] = {
@@ -77,7 +79,9 @@ class Reducer:
 
     rules: Mapping[TableKey, TableRule]
     payload_bytes: int
-    """Bytes of events in one BINLOG statement."""
+    """Bytes of events in one BINLOG statement, usually."""
+    largest_bytes: int
+    """Bytes of events in the largest one that the target takes."""
 
     def reduce(self, events: bytes) -> Reduced:
         """The net effect of TABLE_MAP and rows events without checksums."""
@@ -229,6 +233,10 @@ class _Folding:
             data, self._count, self._entry_table, self._before, self._now, self._tables, self._rule, self._param,
             self._flags, self._counters, self._left, written,
         )  # fmt: skip
+        # images that came in two events may be too long for one
+        length = (self._before[:, 1] - self._before[:, 0] + self._now[:, 1] - self._now[:, 0])[: self._count]
+        too_long = length > self._stretch._reducer.largest_bytes - _OVERHEAD
+        self._left[(self._left == folding.UPDATE) & too_long] = folding.SPLIT
         # a row that came and went had the highest AUTO_INCREMENT value: written and deleted, so that the target counts on
         self._restored = self._kept[:, 0] > written
         self.misfits = {self.keys[table] for table in np.flatnonzero(self._restored & (wobbly != 0)).tolist()}

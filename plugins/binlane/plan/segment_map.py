@@ -7,7 +7,7 @@ builds the segment's blocks. This is the plain version, one transaction after th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from binlane.binlog.reader import LogReader
@@ -23,6 +23,7 @@ from binlane.plan.reduce import Reducer
 from binlane.plan.routing import LaneCursor, Routing
 from binlane.plan.settings import FilterSettings
 from binlane.plan.tally import Tally
+from binlane.plan.translate import Translation, format_for, translation
 from binlane.plan.window_plan import LaneFile
 
 
@@ -101,9 +102,10 @@ def map_segment(
         barrier = barriers.at(seqno)
         lane = barrier.owner if barrier is not None and route.lane in barrier.participants else route.lane
         if lane not in writers:
-            sink = open_sink(lane, log.format.without_checksum())
+            sink = open_sink(lane, format_for(log.format, log.target, settings.target_version))
             builder = BlockBuilder(settings.limits, reducer)
-            writers[lane] = LaneWriter(sink, builder, LaneCursor(routing.by_lane[lane]))
+            translate = translation(log.format.flavor, log.target)
+            writers[lane] = LaneWriter(sink, builder, LaneCursor(routing.by_lane[lane]), translate)
         header = transaction_header(seqno, log.position(transaction), transaction.gtid, transaction.commit_time)
         writers[lane].add(header, parts, commits_itself(parts), log.name)
         tally.add(route.shard, route.lane, parts)
@@ -113,8 +115,11 @@ def map_segment(
 class LaneWriter:
     """Feeds one lane's transactions to its builder, and the builder's blocks to the sink."""
 
-    def __init__(self, sink: LaneSink, builder: BlockBuilder, cursor: LaneCursor) -> None:
+    def __init__(
+        self, sink: LaneSink, builder: BlockBuilder, cursor: LaneCursor, translate: Translation | None = None
+    ) -> None:
         self._sink = sink
+        self._translate = translate
         self._builder = builder
         self._cursor = cursor
         self._stretch: int | None = None
@@ -139,6 +144,11 @@ class LaneWriter:
         if alone:
             self._write(self._builder.finish())
 
+    def _translated(self, item: Item) -> Item:
+        if self._translate is None or item.kind is not ItemKind.ROWS:
+            return item
+        return replace(item, payload=self._translate(item.payload))
+
     def _enter(self, stretch: int) -> None:
         """End the block if a barrier's edge lies behind it."""
         if stretch != self._stretch:
@@ -155,7 +165,7 @@ class LaneWriter:
 
     def _write(self, blocks: Iterator[FinishedBlock]) -> None:
         for block in blocks:
-            self._sink.add(block.header, block.items)
+            self._sink.add(block.header, [self._translated(item) for item in block.items])
             self._written = sum((item.rows for item in block.items), self._written)
 
 

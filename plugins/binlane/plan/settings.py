@@ -36,18 +36,21 @@ class FilterSettings:
     block_transactions: int
     block_bytes: int
     payload_bytes: int
-    """Bytes of events in one BINLOG statement."""
+    """Bytes of events in one BINLOG statement, usually."""
+    largest_bytes: int
+    """Bytes of events in the largest one that the target takes."""
     reduce: str
     """``off``: row events go to the target as they are; ``block``: each block is folded to its net effect."""
     not_reduced: list[list[str]]
     """Databases and tables whose keys differ between source and target: their changes keep their order."""
     target: str
     """The target's flavor: values of user variables are spelled its way."""
+    target_version: str
 
     @property
     def limits(self) -> BlockLimits:
         """What ends a block."""
-        return BlockLimits(self.block_transactions, self.block_bytes, self.payload_bytes)
+        return BlockLimits(self.block_transactions, self.block_bytes, self.payload_bytes, self.largest_bytes)
 
     def to_json(self) -> bytes:
         """Canonical bytes of channel.json."""

@@ -103,7 +103,8 @@ class Inputs:
         """What folds blocks; None where the channel replays them as they are."""
         if self.settings.reduce == REDUCE_OFF:
             return None
-        return Reducer(table_rules(self.schema, routing.excluded), self.settings.payload_bytes)
+        rules = table_rules(self.schema, routing.excluded)
+        return Reducer(rules, self.settings.payload_bytes, self.settings.largest_bytes)
 
     def segment(self, name: str) -> Segment:
         """The manifest's entry of a segment file."""

@@ -141,15 +141,7 @@ def test_a_missing_privilege_is_named_before_anything_is_written(
     drop_accounts(channel.target)
 
 
-@pytest.mark.parametrize(
-    "reduce",
-    [
-        "off",
-        pytest.param(
-            "block", marks=pytest.mark.xfail(strict=True, reason="the reducer does not look at its events' length")
-        ),
-    ],
-)
+@pytest.mark.parametrize("reduce", ["off", "block"])
 def test_a_rows_event_larger_than_the_target_takes_is_refused_with_the_packet_that_it_needs(
     reduce: str, channel: Channel, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -168,18 +160,7 @@ def test_a_rows_event_larger_than_the_target_takes_is_refused_with_the_packet_th
     assert channel.target.query("SELECT COUNT(*) FROM tenant_1.t") == [(0,)]
 
 
-@pytest.mark.parametrize(
-    "reduce",
-    [
-        pytest.param(
-            "off",
-            marks=pytest.mark.xfail(
-                strict=True, reason="the usual length of a BINLOG statement is taken for the longest"
-            ),
-        ),
-        "block",
-    ],
-)
+@pytest.mark.parametrize("reduce", ["off", "block"])
 def test_a_rows_event_longer_than_a_usual_statement_is_applied_if_the_target_takes_it(
     reduce: str, channel: Channel
 ) -> None:

@@ -91,7 +91,8 @@ def settings(**changes: object) -> FilterSettings:
     values: dict[str, object] = {
         "channel": "orders", "window": "w1", "lanes": 3, "shard_list": "", "shard_list_path": "shard_list/orders.list",
         "assigner": "database", "consistency": "eventual", "epoch_seconds": 60, "fold_gap": 0,
-        "block_transactions": 4, "block_bytes": 1 << 20, "payload_bytes": 1 << 16, "target": "mariadb", "reduce": "off",
+        "block_transactions": 4, "block_bytes": 1 << 20, "payload_bytes": 1 << 16, "largest_bytes": 1 << 16,
+        "target": "mariadb", "target_version": "10.11", "reduce": "off",
         "not_reduced": [],
     }  # fmt: skip
     return FilterSettings(**{**values, **changes})  # type: ignore[arg-type]

@@ -12,10 +12,10 @@ from binlane.apply.writers import check_self_contained
 from binlane.binlog.wire import HEADER
 from binlane.errors import UnsupportedEventError
 from binlane.model import Item, ItemKind, LogPosition, RowCounts, TableKey
-from binlane.plan.blocks import BlockBuilder, BlockLimits, FinishedBlock, RowsPayload, transaction_header
+from binlane.plan.blocks import PACKET_SHARE, BlockBuilder, BlockLimits, FinishedBlock, RowsPayload, transaction_header
 from tests.unit.plan.logs import alone, filtered, insert, rows, settings, statements, table_map
 
-WIDE = BlockLimits(transactions=1000, bytes=1 << 30, payload_bytes=1 << 20)
+WIDE = BlockLimits(transactions=1000, bytes=1 << 30, payload_bytes=1 << 20, largest_bytes=1 << 20)
 EVENT = len(insert(1, [1]))
 MAP = len(table_map(1))
 
@@ -51,7 +51,7 @@ def source_statements(draw: st.DrawFn) -> list[list[tuple[bytes, int]]]:
 def test_every_payload_is_self_contained_and_no_row_is_lost_whereever_it_is_cut(
     logged: list[list[tuple[bytes, int]]], limit: int, data: st.DataObject
 ) -> None:
-    payload, items = RowsPayload(limit), list[Item]()
+    payload, items = RowsPayload(limit, limit), list[Item]()
     for statement in logged:
         if data.draw(st.booleans()) and payload.add_whole(
             b"".join(event for event, _ in statement), RowCounts(inserts=sum(count for _, count in statement))
@@ -73,7 +73,7 @@ def test_every_payload_is_self_contained_and_no_row_is_lost_whereever_it_is_cut(
 
 
 def test_maps_behind_the_last_rows_event_of_a_cut_go_with_the_rows_that_need_them() -> None:
-    payload = RowsPayload(2 * MAP + EVENT)
+    payload = RowsPayload(2 * MAP + EVENT, 2 * MAP + EVENT)
     payload.add_map(table_map(1, "a"))
     payload.add_map(table_map(2, "b"))
     assert list(payload.add_rows(insert(1, [1], ends=False), RowCounts(1), "")) == []
@@ -85,13 +85,13 @@ def test_maps_behind_the_last_rows_event_of_a_cut_go_with_the_rows_that_need_the
 
 def test_a_rows_event_over_the_limit_is_refused_with_the_packet_that_it_needs() -> None:
     big = insert(1, range(100))
-    payload = RowsPayload(MAP + len(big) - 1)
+    payload = RowsPayload(MAP + len(big) - 1, MAP + len(big) - 1)
     payload.add_map(table_map(1))
     with pytest.raises(UnsupportedEventError, match=r"^binlog\.000001:4: .*max_allowed_packet") as refused:
-        list(payload.add_rows(big, RowCounts(100), "binlog.000001:4"))
-    needed = (MAP + len(big)) * 4 // 3 + 4096
+        list(payload.add_rows(big, RowCounts(100), "binlog.000001:4: "))
+    needed = int((MAP + len(big)) / PACKET_SHARE) + 4096
     assert f"above {needed:,}" in str(refused.value)
-    exact = RowsPayload(MAP + len(big))
+    exact = RowsPayload(MAP + len(big), MAP + len(big))
     exact.add_map(table_map(1))
     assert list(exact.add_rows(big, RowCounts(100), "")) == []
 
@@ -111,12 +111,12 @@ def build(limits: BlockLimits, transactions: int) -> list[FinishedBlock]:
 @pytest.mark.parametrize(
     ("limits", "sizes"),
     [
-        (BlockLimits(3, 1 << 30, 1 << 20), [3, 3, 1]),
-        (BlockLimits(7, 1 << 30, 1 << 20), [7]),
-        (BlockLimits(1, 1 << 30, 1 << 20), [1] * 7),
-        (BlockLimits(1000, 2 * (MAP + EVENT), 1 << 20), [2, 2, 2, 1]),
-        (BlockLimits(1000, 2 * (MAP + EVENT) + 1, 1 << 20), [3, 3, 1]),
-        (BlockLimits(1000, 1, 1 << 20), [1] * 7),
+        (BlockLimits(3, 1 << 30, 1 << 20, 1 << 20), [3, 3, 1]),
+        (BlockLimits(7, 1 << 30, 1 << 20, 1 << 20), [7]),
+        (BlockLimits(1, 1 << 30, 1 << 20, 1 << 20), [1] * 7),
+        (BlockLimits(1000, 2 * (MAP + EVENT), 1 << 20, 1 << 20), [2, 2, 2, 1]),
+        (BlockLimits(1000, 2 * (MAP + EVENT) + 1, 1 << 20, 1 << 20), [3, 3, 1]),
+        (BlockLimits(1000, 1, 1 << 20, 1 << 20), [1] * 7),
     ],
 )
 def test_a_block_ends_at_its_transactions_or_its_bytes(limits: BlockLimits, sizes: list[int]) -> None:

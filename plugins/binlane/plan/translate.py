@@ -1,0 +1,54 @@
+"""Row events of one server family as the other one takes them in a BINLOG statement.
+
+MySQL 9 refuses rows events of version 1 (error 1730), which are all that MariaDB writes. Version 2 differs by its type
+code and by extra data, here empty, between the flags and the width (MySQL ``rows_event.h``). The images are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from binlane.binlog.format_description import FormatDescription
+from binlane.binlog.wire import HEADER, EventType
+from binlane.model import Flavor
+
+Translation = Callable[[bytes], bytes]
+
+_VERSION_2: Final[Mapping[int, int]] = {
+    EventType.WRITE_ROWS_V1: EventType.WRITE_ROWS_V2,
+    EventType.UPDATE_ROWS_V1: EventType.UPDATE_ROWS_V2,
+    EventType.DELETE_ROWS_V1: EventType.DELETE_ROWS_V2,
+}
+_HEAD: Final = 8
+"""Table id and flags."""
+_NO_EXTRA: Final = b"\x02\x00"
+"""The length of the extra data, which counts itself."""
+
+
+def translation(source: Flavor, target: Flavor) -> Translation | None:
+    """What a BINLOG payload has to go through; None if it is taken as it is."""
+    return to_version_2 if (source, target) == (Flavor.MARIADB, Flavor.MYSQL) else None
+
+
+def format_for(source: FormatDescription, target: Flavor, target_version: str) -> bytes:
+    """The FORMAT_DESCRIPTION event that announces payloads: the source's, or one of the target's own kind."""
+    if translation(source.flavor, target) is None:
+        return source.without_checksum()
+    return FormatDescription(target_version).without_checksum()
+
+
+def to_version_2(payload: bytes) -> bytes:
+    """A payload of TABLE_MAP and rows events without checksums, its rows events of version 2."""
+    out, at = bytearray(), 0
+    while at < len(payload):
+        timestamp, code, server_id, size, log_pos, flags = HEADER.unpack_from(payload, at)
+        body = at + HEADER.size
+        newer = _VERSION_2.get(code)
+        if newer is None:
+            out += payload[at : at + size]
+        else:
+            out += HEADER.pack(timestamp, newer, server_id, size + len(_NO_EXTRA), log_pos, flags)
+            out += payload[body : body + _HEAD] + _NO_EXTRA + payload[body + _HEAD : at + size]
+        at += size
+    return bytes(out)
