@@ -1,7 +1,7 @@
 """Row images folded by key over one stretch of row events: what is left of many changes of one row. Bytes only.
 
-The algebra (docs/reduction.md) over the state of one key, where an update that changes the primary key is a delete of the
-old key and an insert of the new one:
+The algebra (docs/reduction.md) over the state of one key, where an update that changes the primary key is a delete of
+the old key and an insert of the new one:
 
 ======== ================= =====================
 change   needs             leaves
@@ -91,39 +91,62 @@ def _same(
 
 
 @njit(cache=True, nogil=True)
-def _number(data: Any, at: int, first: int, width: int, rule: Any, param: Any, column: int, signed: bool) -> Any:
-    """An integer column of a full image; 0 for NULL."""
+def _number(data: Any, at: int, first: int, width: int, rule: Any, param: Any, column: int, signed: Any) -> Any:
+    """An integer column of a full image; 0 for NULL and below 0."""
     nulls = at
     at += (width + 7) >> 3
+    value = np.uint64(0)
     for before in range(column):
         if not (data[nulls + (before >> 3)] >> (before & 7)) & 1:
             at = _column_end(data, at, rule[first + before], param[first + before])
     if (data[nulls + (column >> 3)] >> (column & 7)) & 1:
-        return 0
-    value, length = np.uint64(0), param[first + column]
+        return value
+    length = param[first + column]
     for byte in range(length):
         value |= np.uint64(data[at + byte]) << np.uint64(8 * byte)
-    if signed and length < 8 and (value >> np.uint64(8 * length - 1)) & np.uint64(1):
-        return -1
-    # one beyond 2**63 is compared as negative: such a counter is not restored, and cannot grow much further either
-    return np.int64(value)
+    if signed and (value >> np.uint64(8 * length - 1)) & np.uint64(1):
+        return np.uint64(0)
+    return value
+
+
+@njit(cache=True, nogil=True)
+def _slot(
+    data: Any, image: int, table: int, first: int, width: int, rule: Any, param: Any, flags: Any, flag_at: int,
+    value: Any, slots: Any, key_hash: Any, key_image: Any, entry_table: Any,
+) -> Any:  # fmt: skip
+    """Where the entry of an image's key is, or would be."""
+    mask = slots.size - 1
+    slot = np.int64(value) & mask
+    while slots[slot] >= 0:
+        entry = slots[slot]
+        if (
+            key_hash[entry] == value
+            and entry_table[entry] == table
+            and _same(data, key_image[entry], image, first, width, rule, param, flags, flag_at, PRIMARY)
+        ):
+            break
+        slot = (slot + 1) & mask
+    return slot
 
 
 @njit(cache=True, nogil=True)
 def fold(
     data: Any, images: Any, table_of: Any, tables: Any, rule: Any, param: Any, flags: Any, counters: Any,
-    slots: Any, key_hash: Any, key_image: Any, entry_table: Any, before: Any, now: Any, kept: Any, wobbly: Any,
+    slots: Any, key_hash: Any, key_image: Any, entry_table: Any, before: Any, now: Any, kept: Any, highest: Any,
+    wobbly: Any,
 ) -> int:  # fmt: skip
     """Fold all rows. ``tables``: (first rule, width, first flag) a table; ``counters``: (column or -1, signed) a table.
 
     Fills, an entry a key: ``entry_table``, ``before`` and ``now`` (image [start, end), -1 for no row); a table:
-    ``kept`` (highest AUTO_INCREMENT value of a row that came and went, its image), ``wobbly`` (a unique value went
-    and may have come back). Returns the number of entries, or -1 - the row that does not fit what came before it.
+    ``highest`` (AUTO_INCREMENT value among the first images of all keys, and among those that came after),
+    ``kept`` (the image that brought the latter, and its entry), ``wobbly`` (a unique value went and may have come
+    back). Returns the number of entries, or -1 - the row that does not fit what came before it.
     """
-    count, mask = 0, slots.size - 1
+    count = 0
     for row in range(images.shape[0]):
         table = table_of[row]
         first, width, flag_at = tables[table, 0], tables[table, 1], tables[table, 2]
+        counter, signed = counters[table, 0], counters[table, 1]
         old, new = images[row, 0], images[row, 2]
         moves = False
         if old >= 0 and new >= 0:
@@ -132,40 +155,36 @@ def fold(
                 wobbly[table] = 1
         for half in range(2 if moves else 1):
             # a move: first the old key goes, then the new one comes
-            takes = old >= 0 and (half == 0)
+            takes = old >= 0 and half == 0
             gives = new >= 0 and (half == 1 or not moves)
             image = old if takes else new
             value = _hash(data, image, table, first, width, rule, param, flags, flag_at)
-            slot = np.int64(value) & mask
-            while slots[slot] >= 0:
-                entry = slots[slot]
-                if (
-                    key_hash[entry] == value
-                    and entry_table[entry] == table
-                    and _same(data, key_image[entry], image, first, width, rule, param, flags, flag_at, PRIMARY)
-                ):
-                    break
-                slot = (slot + 1) & mask
+            slot = _slot(
+                data, image, table, first, width, rule, param, flags, flag_at,
+                value, slots, key_hash, key_image, entry_table,
+            )  # fmt: skip
             entry = slots[slot]
             if entry < 0:
                 entry = slots[slot] = count
                 key_hash[entry], key_image[entry], entry_table[entry] = value, image, table
-                before[entry, 0] = images[row, 0] if takes else -1
-                before[entry, 1] = images[row, 1] if takes else -1
                 count += 1
+                if takes:
+                    before[entry, 0], before[entry, 1] = images[row, 0], images[row, 1]
+                    if counter >= 0:
+                        number = _number(data, old, first, width, rule, param, counter, signed)
+                        highest[table, 0] = max(highest[table, 0], number)
             elif (now[entry, 0] >= 0) != takes:
                 return -1 - row
+            now[entry, 0] = now[entry, 1] = -1
             if gives:
+                now[entry, 0], now[entry, 1] = images[row, 2], images[row, 3]
                 if not takes and before[entry, 0] >= 0:
                     wobbly[table] = 1
-                now[entry, 0], now[entry, 1] = images[row, 2], images[row, 3]
-                continue
-            if before[entry, 0] < 0 and counters[table, 0] >= 0:
-                gone = now[entry, 0]
-                number = _number(data, gone, first, width, rule, param, counters[table, 0], counters[table, 1] == 1)
-                if number > kept[table, 0]:
-                    kept[table, 0], kept[table, 1], kept[table, 2] = number, gone, now[entry, 1]
-            now[entry, 0] = now[entry, 1] = -1
+                if counter >= 0:
+                    number = _number(data, new, first, width, rule, param, counter, signed)
+                    if number > highest[table, 1]:
+                        highest[table, 1] = number
+                        kept[table, 0], kept[table, 1], kept[table, 2] = images[row, 2], images[row, 3], entry
     return count
 
 
@@ -174,7 +193,7 @@ def judge(
     data: Any, count: int, entry_table: Any, before: Any, now: Any, tables: Any, rule: Any, param: Any, flags: Any,
     counters: Any, left: Any, written: Any,
 ) -> None:  # fmt: skip
-    """Fills ``left`` (what is left of each entry) and ``written`` (highest AUTO_INCREMENT value that will be inserted)."""
+    """Fills ``left`` (what is left of each entry) and ``written`` (highest AUTO_INCREMENT value that will be written)."""
     for entry in range(count):
         table = entry_table[entry]
         first, width, flag_at = tables[table, 0], tables[table, 1], tables[table, 2]
@@ -191,8 +210,8 @@ def judge(
             left[entry] = UPDATE
         else:
             left[entry] = SPLIT
-        if left[entry] >= INSERT and counters[table, 0] >= 0:
-            number = _number(data, new, first, width, rule, param, counters[table, 0], counters[table, 1] == 1)
+        if left[entry] >= UPDATE and counters[table, 0] >= 0:
+            number = _number(data, new, first, width, rule, param, counters[table, 0], counters[table, 1])
             written[table] = max(written[table], number)
 
 

@@ -192,7 +192,7 @@ def _hash(data: Array, at: Int, end: Int) -> Int:
 
 @njit(cache=True, nogil=True)
 def _same(data: Array, left: Int, right: Int, length: Int) -> bool:
-    for index in range(length):  # noqa: SIM110  # numba compiles no generators
+    for index in range(length):  # numba compiles no generators
         if data[left + index] != data[right + index]:
             return False
     return True

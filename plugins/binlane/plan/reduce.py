@@ -3,8 +3,8 @@
 Within a stretch nothing but row events stands. Images of one key are folded as bytes (``binlog.folding`` has the
 algebra); what is left is written table by table: deletes (with the old halves of updates that change a unique key),
 then updates, then inserts. The source's final state satisfies its own constraints, and what the deletes leave is a part
-of both the first and the final state, so this order never collides. Tables that may not be folded keep their events in order, before the
-others: folded tables have no foreign keys, so the order between tables does not matter.
+of both the first and the final state, so this order never collides. Tables that may not be folded keep their events in
+order, before the others: folded tables have no foreign keys, so the order between tables does not matter.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ Ints = NDArray[np.int64]
 _NAME: Final = "block"
 _EVENT_BYTES: Final = 128 << 10
 """Row images in one synthesized event, about."""
-_OVERHEAD: Final = 64 << 10
-"""More than a TABLE_MAP and the head of an event have."""
+_HEAD_BYTES: Final = 2 << 10
+"""More than stands before the images of an event: its header, its flags, two bitmaps of 4,096 columns."""
 _UNFIT: Final = frozenset({EventType.PARTIAL_UPDATE_ROWS, *COMPRESSED_ROWS})
 _V2: Final = frozenset({EventType.WRITE_ROWS_V2, EventType.UPDATE_ROWS_V2, EventType.DELETE_ROWS_V2})
 _CODES: Final[Mapping[tuple[RowsKind, bool], int]] = {
@@ -135,6 +135,8 @@ class _Stretch:
         """The events of ``keys`` in order. A statement whose last rows event is folded ends with the one before."""
         if not keys:
             return
+        if counts is None:
+            counts = count_rows(self._frames, self._index, self._maps, _NAME)
         wanted = np.array([key in keys for key in self._keys], np.bool_)[self._index.number]
         held: list[Loose] = []
         last_rows = -1
@@ -145,16 +147,12 @@ class _Stretch:
             if wanted[event]:
                 if is_rows:
                     last_rows = len(held)
-                held.append(Loose(data, self._counts(event, counts) if is_rows else None))
+                kind = ROWS_KINDS.get(int(self._frames.type_code[event]))
+                held.append(Loose(data, None if kind is None else _count(kind, int(counts[event]))))
             if is_rows and data[_FLAGS_AT] & RowsFlag.STMT_END:
                 yield from _ended(held, last_rows)
                 held, last_rows = [], -1
         yield from _ended(held, last_rows)
-
-    def _counts(self, event: int, counts: Ints | None) -> RowCounts:
-        if counts is None:
-            counts = count_rows(self._frames, self._index, self._maps, _NAME)
-        return _count(ROWS_KINDS[int(self._frames.type_code[event])], int(counts[event]))
 
 
 def _ended(held: list[Loose], last_rows: int) -> Iterator[Loose]:
@@ -202,6 +200,9 @@ class _Folding:
                 newest[key] = number
         self.maps = [stretch._maps[newest[key]] for key in self.keys]
         self.map_events = [int(stretch._index.first[newest[key]]) for key in self.keys]
+        # for the images of one event, in the largest BINLOG statement
+        longest_map = int(stretch._frames.size[self.map_events].max())
+        self.room = stretch._reducer.largest_bytes - longest_map - _HEAD_BYTES
         layouts = table_layouts(self.maps)
         flag_at = np.concatenate(([0], np.cumsum([rule.width for rule in self.rules])[:-1]))
         self._tables = np.column_stack((layouts.tables[:, :2], flag_at)).astype(np.int64)
@@ -220,26 +221,36 @@ class _Folding:
         self._entry_table, hashes, image = np.empty(rows, np.int64), np.empty(rows, np.uint64), np.empty(rows, np.int64)
         self._before, self._now = np.full((rows, 2), -1, np.int64), np.full((rows, 2), -1, np.int64)
         self._kept, wobbly = np.zeros((tables, 3), np.int64), np.zeros(tables, np.uint8)
+        highest, written = np.zeros((tables, 2), np.uint64), np.zeros(tables, np.uint64)
         data = self._stretch._frames.data
         self._count = folding.fold(
             data, self._images, self._table, self._tables, self._rule, self._param, self._flags, self._counters,
-            slots, hashes, image, self._entry_table, self._before, self._now, self._kept, wobbly,
+            slots, hashes, image, self._entry_table, self._before, self._now, self._kept, highest,
+            wobbly,
         )  # fmt: skip
         if self._count < 0:
             self.misfits = {self.keys[int(self._table[-1 - self._count])]}
             return
-        self._left, written = np.empty(self._count, np.int64), np.zeros(tables, np.int64)
+        self._left = np.empty(self._count, np.int64)
         folding.judge(
             data, self._count, self._entry_table, self._before, self._now, self._tables, self._rule, self._param,
             self._flags, self._counters, self._left, written,
         )  # fmt: skip
         # images that came in two events may be too long for one
         length = (self._before[:, 1] - self._before[:, 0] + self._now[:, 1] - self._now[:, 0])[: self._count]
-        too_long = length > self._stretch._reducer.largest_bytes - _OVERHEAD
+        too_long = length > self.room
         self._left[(self._left == folding.UPDATE) & too_long] = folding.SPLIT
-        # a row that came and went had the highest AUTO_INCREMENT value: written and deleted, so that the target counts on
-        self._restored = self._kept[:, 0] > written
-        self.misfits = {self.keys[table] for table in np.flatnonzero(self._restored & (wobbly != 0)).tolist()}
+        # the highest AUTO_INCREMENT value came and went: written and deleted, so that the target counts on
+        self._restored = highest[:, 1] > np.maximum(highest[:, 0], written)
+        self.misfits = {
+            self.keys[table]
+            for table in np.flatnonzero(self._restored).tolist()
+            if wobbly[table] or self._stays(int(self._kept[table, 2]))
+        }
+
+    def _stays(self, entry: int) -> bool:
+        """Whether the key has a row when the deletes are done."""
+        return int(self._before[entry, 0]) >= 0 and int(self._left[entry]) not in (folding.DELETE, folding.SPLIT)
 
     def emit(self, result: Reduced, payload_bytes: int) -> None:
         """Write what is left, table by table, into BINLOG statements of at most ``payload_bytes``, about."""
@@ -270,7 +281,7 @@ class _Folding:
         come = entries[(left == folding.INSERT) | (left == folding.SPLIT)]
         yield RowsKind.DELETE, self._before[gone]
         if self._restored[table]:
-            image = self._kept[table : table + 1, 1:3]
+            image = self._kept[table : table + 1, :2]
             yield RowsKind.INSERT, image
             yield RowsKind.DELETE, image
         yield RowsKind.UPDATE, np.stack((self._before[changed], self._now[changed]), axis=1).reshape(-1, 2)
@@ -296,13 +307,14 @@ class _Synthesis:
 
     def events(self) -> Iterator[tuple[bytes, RowCounts]]:
         """The events in the order of the phases."""
+        limit = min(_EVENT_BYTES, self._folded.room)
         for kind, ranges in self._folded.ranges(self._table):
             per_row = 2 if kind is RowsKind.UPDATE else 1
             length = ranges[:, 1] - ranges[:, 0]
             size = np.concatenate(([0], np.cumsum(length)))[::per_row]
             rows, at = ranges.shape[0] // per_row, 0
             while at < rows:
-                after = max(at + 1, int(np.searchsorted(size, size[at] + _EVENT_BYTES, "right")) - 1)
+                after = max(at + 1, int(np.searchsorted(size, size[at] + limit, "right")) - 1)
                 chosen = slice(at * per_row, after * per_row)
                 images = gather(self._data, ranges[chosen, 0], length[chosen])
                 body = self._head + self._bitmap * per_row + images

@@ -33,33 +33,59 @@ class Excluded:
     databases: Mapping[str, str]
     everything: str | None = None
 
-    def reason(self, key: TableKey) -> str | None:
+    def reasons(self) -> _Reasons:
+        """The same, ready to be asked about many tables."""
+        return _Reasons(
+            {_lower(key): reason for key, reason in self.tables.items()},
+            {name.lower(): reason for name, reason in self.databases.items()},
+            self.everything,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reasons:
+    """Names in lower case: a server with lower_case_table_names takes a statement's names so, and logs them as typed."""
+
+    tables: Mapping[TableKey, str]
+    databases: Mapping[str, str]
+    everything: str | None
+
+    def of(self, key: TableKey) -> str | None:
         """Why the table is not folded; None if nothing here speaks against it."""
-        if self.everything is not None:
-            return self.everything
-        return self.tables.get(key) or self.databases.get(key.database)
+        lower = _lower(key)
+        return self.everything or self.tables.get(lower) or self.databases.get(lower.database)
+
+
+def _lower(key: TableKey) -> TableKey:
+    return TableKey(key.database.lower(), key.table.lower())
 
 
 def table_rules(schema: Schema, excluded: Excluded) -> Mapping[TableKey, TableRule]:
     """The rules of all tables that may be folded."""
+    reasons = excluded.reasons()
     return {
         key: _rule(schema.tables[key])
         for key in sorted(reducible_tables(schema), key=str)
-        if excluded.reason(key) is None and _counter_fits(schema.tables[key])
+        if reasons.of(key) is None and _unfit_column(schema.tables[key]) is None
     }
 
 
 def why_not_folded(schema: Schema, excluded: Excluded, key: TableKey) -> str | None:
     """The reason why a table's changes keep their order, for the plan; None if they are folded."""
-    reason = excluded.reason(key) or why_not_reduced(schema, key)
-    if reason is None and not _counter_fits(schema.tables[key]):
-        return "its AUTO_INCREMENT column is not an integer"
-    return reason
+    reason = excluded.reasons().of(key) or why_not_reduced(schema, key)
+    return _unfit_column(schema.tables[key]) if reason is None else reason
 
 
-def _counter_fits(table: Table) -> bool:
+def _unfit_column(table: Table) -> str | None:
+    """What speaks against folding in one of the table's columns."""
     counter = table.auto_increment
-    return counter is None or counter.data_type in _COUNTERS
+    if counter is not None and counter.data_type not in _COUNTERS:
+        return "its AUTO_INCREMENT column is not an integer"
+    primary = table.primary_key
+    names = {column.name.lower() for column in table.columns if column.generated is not Generated.VIRTUAL}
+    if primary is not None and any(part.name is None or part.name.lower() not in names for part in primary.columns):
+        return "the log does not hold its whole primary key"
+    return None
 
 
 def _rule(table: Table) -> TableRule:
