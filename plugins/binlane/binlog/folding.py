@@ -193,7 +193,7 @@ def judge(
     data: Any, count: int, entry_table: Any, before: Any, now: Any, tables: Any, rule: Any, param: Any, flags: Any,
     counters: Any, left: Any, written: Any,
 ) -> None:  # fmt: skip
-    """Fills ``left`` (what is left of each entry) and ``written`` (highest AUTO_INCREMENT value that will be written)."""
+    """Fills ``left`` (what is left of each entry) and ``written`` (highest AUTO_INCREMENT value to be written)."""
     for entry in range(count):
         table = entry_table[entry]
         first, width, flag_at = tables[table, 0], tables[table, 1], tables[table, 2]

@@ -44,7 +44,7 @@ class Excluded:
 
 @dataclass(frozen=True, slots=True)
 class _Reasons:
-    """Names in lower case: a server with lower_case_table_names takes a statement's names so, and logs them as typed."""
+    """Names in lower case: with lower_case_table_names a server takes names so, and logs statements as typed."""
 
     tables: Mapping[TableKey, str]
     databases: Mapping[str, str]

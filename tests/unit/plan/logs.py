@@ -15,6 +15,7 @@ from binlane.plan.columnar import map_segment as columnar_map
 from binlane.plan.columnar import scan_segment as columnar_scan
 from binlane.plan.fold import critical_databases, fold_scans, make_plan
 from binlane.plan.manifest import Manifest, Segment
+from binlane.plan.reduce import Reducer
 from binlane.plan.routing import Routing
 from binlane.plan.schema import Schema
 from binlane.plan.segment_map import MapSummary, map_segment, scan_segment
@@ -144,6 +145,7 @@ def filtered(
     cuts: Sequence[int] = (),
     schema: Schema = EMPTY_SCHEMA,
     columnar: bool = False,
+    reducer: Reducer | None = None,
 ) -> Filtered:
     """Scan, fold and map a window whose segments end before the transactions ``cuts`` (0-based)."""
     chosen = settings() if chosen is None else chosen
@@ -167,7 +169,8 @@ def filtered(
             sinks.append(MemorySink(lane, format_event))
             return sinks[-1]
 
-        summaries.append(map_one(data, segment, Routing.from_json(routing.to_json(), "context"), chosen, open_sink))
+        shipped = Routing.from_json(routing.to_json(), "context")
+        summaries.append(map_one(data, segment, shipped, chosen, open_sink, reducer))
         for sink in sinks:
             lanes.setdefault(sink.lane, []).extend(sink.blocks)
     return Filtered(routing, make_plan(manifest, routing, summaries), lanes)

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from binlane.apply.writers import check_self_contained
 from binlane.model import ItemKind, RowCounts, TableKey
+from binlane.plan.reduce import Reducer
+from binlane.plan.table_rules import TableRule
 from tests.unit.plan.logs import Filtered, alone, filtered, rows, settings, statements
 
 Log = list[tuple[bytes, ...]]
@@ -39,6 +41,7 @@ def windows(draw: st.DrawFn) -> Log:
     return log
 
 
+REDUCER = Reducer({TableKey(name, "t"): TableRule(1, (0,), (0,)) for name in "ab"}, 400, 1 << 16)
 CHOSEN = settings(shard_list="(critical)=r\na=0\nb=1\nc=2\nd=2\n", fold_gap=1, block_transactions=3, payload_bytes=400)
 
 
@@ -90,10 +93,15 @@ def test_a_window_cut_into_more_segments_gives_each_lane_the_same_transactions_i
 
 
 @hypothesis_settings(max_examples=40, deadline=None)
-@given(windows(), st.data())
-def test_the_columnar_version_and_a_second_run_give_the_same_bytes(log: Log, data: st.DataObject) -> None:
+@given(windows(), st.data(), st.booleans())
+def test_the_columnar_version_and_a_second_run_give_the_same_bytes(
+    log: Log, data: st.DataObject, is_reduced: bool
+) -> None:
     cuts = sorted(data.draw(st.sets(st.integers(1, len(log)))))
-    plain, again, columnar = (filtered(log, CHOSEN, cuts=cuts, columnar=version) for version in (False, False, True))
+    reducer = REDUCER if is_reduced else None
+    plain, again, columnar = (
+        filtered(log, CHOSEN, cuts=cuts, columnar=version, reducer=reducer) for version in (False, False, True)
+    )
     assert plain.plan.to_json() == again.plan.to_json()
     for lane in range(4):
         assert flat(columnar, lane) == flat(plain, lane) == flat(again, lane)
