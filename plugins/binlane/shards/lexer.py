@@ -52,8 +52,8 @@ class Dialect(NamedTuple):
 
 
 _WORD_CHARS: Final = r"0-9A-Za-z_$\x80-\U0010ffff"
-_QUOTED: Final = r"{q}[^{q}\\]*+(?:(?:\\.|{q}{q})[^{q}\\]*+)*+{q}"
-_QUOTED_PLAIN: Final = r"{q}[^{q}]*+(?:{q}{q}[^{q}]*+)*+{q}"
+_QUOTED: Final = r"{q}[^{q}\\]*+(?:(?:\\.|{q}{q})[^{q}\\]*+)*{q}"
+_QUOTED_PLAIN: Final = r"{q}[^{q}]*+(?:{q}{q}[^{q}]*+)*{q}"
 _NUMBER: Final = rf"""(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?
     | (?:0[xX][0-9a-fA-F]+|0b[01]+|\d+[eE][+-]?\d+|\d+|\\N)(?![{_WORD_CHARS}])"""
 _SYMBOLS: Final = r"->>|->|:=|<=>|<<|>>|<=|>=|<>|!=|\|\||&&|[-+*/%^&|~!<>=(),.;:?{}@]"
@@ -99,8 +99,8 @@ def _patterns(dialect: Dialect) -> _Patterns:
     return _Patterns(
         token=compiled(token),
         tail=compiled(rf"[{_WORD_CHARS}]++"),
-        rows=compiled(rf"(?:\s*+\(\s*+{literal}\s*+(?:,\s*+{literal}\s*+)*+\)\s*+,)++"),
-        literals=compiled(rf"(?:\s*+{literal}\s*+,){{64,}}+"),
+        rows=compiled(rf"(?:\s*+\(\s*+{literal}\s*+(?:,\s*+{literal}\s*+)*\)\s*+,)+"),
+        literals=compiled(rf"(?:\s*+{literal}\s*+,){{64,}}"),
     )
 
 

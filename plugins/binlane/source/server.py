@@ -20,6 +20,8 @@ from binlane.errors import (
 from binlane.model import Flavor, LogPosition
 from binlane.source.log import LogState
 
+_SAME_READER: Final = 4052
+"""ER_SLAVE_SAME_ID, which MariaDB answers to the reader that comes second."""
 _UNAVAILABLE: Final = frozenset(
     {1040, 1053, 1158, 1159, 1160, 1161, 1203, 1317, 1927, 2002, 2003, 2006, 2013, 2055, 4031}
 )
@@ -53,6 +55,11 @@ def _error(name: str, exc: pymysql.err.MySQLError) -> SourceError | PrecheckErro
     said = f"{name}: the server says: {text} ({code})"
     if code in _UNAVAILABLE:
         return SourceUnavailableError(f"{said}; the step can be run again when it answers")
+    if code == _SAME_READER:
+        return ServerIdInUseError(
+            f"{said}; another run of this channel reads now: run this one again, or set source.server_id of the channel to "
+            "a number of its own"
+        )
     if code in _REFUSED:
         wanted = "; ".join(f"{flavor.value}: GRANT {names}" for flavor, names in _PRIVILEGES.items())
         return PrecheckError(f"{said}; the source's account needs, ON *.*, {wanted}")
@@ -110,8 +117,8 @@ def check_server_id(connection: Any, name: str, server_id: int) -> None:
     for row in _rows(connection, _REPLICAS[flavor_of(connection)]):
         if int(row["Server_id" if "Server_id" in row else "Server_Id"]) == server_id:
             raise ServerIdInUseError(
-                f"{name}: server_id {server_id} is registered by {row.get('Host') or 'another reader'}: another run of "
-                "this channel reads now, or set source.server_id of the channel to a number of its own"
+                f"{name}: server_id {server_id} is registered by {row.get('Host') or 'another reader'}: another "
+                "run of this channel reads now, or set source.server_id of the channel to a number of its own"
             )
 
 
