@@ -57,8 +57,8 @@ def _error(name: str, exc: pymysql.err.MySQLError) -> SourceError | PrecheckErro
         return SourceUnavailableError(f"{said}; the step can be run again when it answers")
     if code == _SAME_READER:
         return ServerIdInUseError(
-            f"{said}; another run of this channel reads now: run this one again, or set source.server_id of the channel "
-            "to a number of its own"
+            f"{said}; another run of this channel reads now: run this one again, or set source.server_id of the "
+            "channel to a number of its own"
         )
     if code in _REFUSED:
         wanted = "; ".join(f"{flavor.value}: GRANT {names}" for flavor, names in _PRIVILEGES.items())
