@@ -139,8 +139,8 @@ def fold(
 
     Fills, an entry a key: ``entry_table``, ``before`` and ``now`` (image [start, end), -1 for no row); a table:
     ``highest`` (AUTO_INCREMENT value among the first images of all keys, and among those that came after),
-    ``kept`` (the image that brought the latter, and its entry), ``wobbly`` (a unique value went and may have come
-    back). Returns the number of entries, or -1 - the row that does not fit what came before it.
+    ``kept`` (the image that brought the latter, and its entry); an entry: ``wobbly`` (its row was gone or had other
+    unique values for a while). Returns the number of entries, or -1 - the row that does not fit what came before it.
     """
     count = 0
     for row in range(images.shape[0]):
@@ -148,11 +148,9 @@ def fold(
         first, width, flag_at = tables[table, 0], tables[table, 1], tables[table, 2]
         counter, signed = counters[table, 0], counters[table, 1]
         old, new = images[row, 0], images[row, 2]
-        moves = False
-        if old >= 0 and new >= 0:
-            moves = not _same(data, old, new, first, width, rule, param, flags, flag_at, PRIMARY)
-            if moves or not _same(data, old, new, first, width, rule, param, flags, flag_at, UNIQUE):
-                wobbly[table] = 1
+        both = old >= 0 and new >= 0
+        moves = both and not _same(data, old, new, first, width, rule, param, flags, flag_at, PRIMARY)
+        differs = moves or (both and not _same(data, old, new, first, width, rule, param, flags, flag_at, UNIQUE))
         for half in range(2 if moves else 1):
             # a move: first the old key goes, then the new one comes
             takes = old >= 0 and half == 0
@@ -178,8 +176,8 @@ def fold(
             now[entry, 0] = now[entry, 1] = -1
             if gives:
                 now[entry, 0], now[entry, 1] = images[row, 2], images[row, 3]
-                if not takes and before[entry, 0] >= 0:
-                    wobbly[table] = 1
+                if differs or not takes:
+                    wobbly[entry] = 1
                 if counter >= 0:
                     number = _number(data, new, first, width, rule, param, counter, signed)
                     if number > highest[table, 1]:
@@ -191,9 +189,10 @@ def fold(
 @njit(cache=True, nogil=True)
 def judge(
     data: Any, count: int, entry_table: Any, before: Any, now: Any, tables: Any, rule: Any, param: Any, flags: Any,
-    counters: Any, left: Any, written: Any,
+    counters: Any, wobbly: Any, left: Any, written: Any, unsure: Any,
 ) -> None:  # fmt: skip
-    """Fills ``left`` (what is left of each entry) and ``written`` (highest AUTO_INCREMENT value to be written)."""
+    """Fills, an entry a key: ``left`` (what is left of its changes); a table: ``written`` (the highest AUTO_INCREMENT
+    value that will be), ``unsure`` (a row that stays did not stand all the time: what else has been may collide)."""
     for entry in range(count):
         table = entry_table[entry]
         first, width, flag_at = tables[table, 0], tables[table, 1], tables[table, 2]
@@ -210,6 +209,8 @@ def judge(
             left[entry] = UPDATE
         else:
             left[entry] = SPLIT
+        if wobbly[entry] and old >= 0 and (left[entry] == NOTHING or left[entry] == UPDATE):
+            unsure[table] = 1
         if left[entry] >= UPDATE and counters[table, 0] >= 0:
             number = _number(data, new, first, width, rule, param, counters[table, 0], counters[table, 1])
             written[table] = max(written[table], number)

@@ -220,7 +220,7 @@ class _Folding:
         slots = np.full(1 << (2 * rows + 1).bit_length(), -1, np.int64)
         self._entry_table, hashes, image = np.empty(rows, np.int64), np.empty(rows, np.uint64), np.empty(rows, np.int64)
         self._before, self._now = np.full((rows, 2), -1, np.int64), np.full((rows, 2), -1, np.int64)
-        self._kept, wobbly = np.zeros((tables, 3), np.int64), np.zeros(tables, np.uint8)
+        self._kept, wobbly = np.zeros((tables, 3), np.int64), np.zeros(rows, np.uint8)
         highest, written = np.zeros((tables, 2), np.uint64), np.zeros(tables, np.uint64)
         data = self._stretch._frames.data
         self._count = folding.fold(
@@ -231,10 +231,10 @@ class _Folding:
         if self._count < 0:
             self.misfits = {self.keys[int(self._table[-1 - self._count])]}
             return
-        self._left = np.empty(self._count, np.int64)
+        self._left, unsure = np.empty(self._count, np.int64), np.zeros(tables, np.uint8)
         folding.judge(
             data, self._count, self._entry_table, self._before, self._now, self._tables, self._rule, self._param,
-            self._flags, self._counters, self._left, written,
+            self._flags, self._counters, wobbly, self._left, written, unsure,
         )  # fmt: skip
         # images that came in two events may be too long for one
         length = (self._before[:, 1] - self._before[:, 0] + self._now[:, 1] - self._now[:, 0])[: self._count]
@@ -245,7 +245,7 @@ class _Folding:
         self.misfits = {
             self.keys[table]
             for table in np.flatnonzero(self._restored).tolist()
-            if wobbly[table] or self._stays(int(self._kept[table, 2]))
+            if unsure[table] or self._stays(int(self._kept[table, 2]))
         }
 
     def _stays(self, entry: int) -> bool:

@@ -1,0 +1,70 @@
+"""Both versions of the filter over logs of other projects: old servers, logs without GTIDs, odd transactions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from binlane.binlog.frames import frame, index_rows, table_maps
+from binlane.binlog.reader import LogReader
+from binlane.binlog.transactions import transactions
+from binlane.binlog.wire import MAGIC
+from binlane.errors import BinlaneError
+from binlane.model import TableKey
+from binlane.plan import columnar, segment_map
+from binlane.plan.fold import fold_scans, make_plan
+from binlane.plan.reduce import Reducer
+from binlane.plan.table_rules import TableRule
+from tests.unit.plan.logs import EMPTY_SCHEMA, MemorySink, manifest_of, rows, segment_of, settings
+
+CORPORA = Path(__file__).parents[4] / "shared" / "corpora"
+FILES = sorted(path for path in CORPORA.glob("*/*") if path.read_bytes()[:4] == MAGIC) if CORPORA.is_dir() else []
+EACH = pytest.mark.parametrize("path", FILES, ids=[f"{path.parent.name}/{path.name}" for path in FILES])
+
+
+def outcome(path: Path, version: Any, *, reduce: bool) -> object:
+    """Scan, plan and blocks of a log, or the kind of error that it ends with."""
+    data = path.read_bytes()
+    chosen = settings(lanes=2, block_transactions=5)
+    _, template = segment_of([rows(1, "a")])
+    try:
+        reader = LogReader(data, path.name, verify=False)
+        count = len(list(transactions(reader)))
+        segment = replace(template, flavor=reader.format.flavor, last_seqno=count, transactions=count)
+        scan = version.scan_segment(data, segment, chosen, lambda name: name == "test")
+        manifest = manifest_of([segment])
+        routing = fold_scans(manifest, [scan], chosen, EMPTY_SCHEMA)
+        sinks: list[MemorySink] = []
+
+        def open_sink(lane: int, format_event: bytes) -> MemorySink:
+            sinks.append(MemorySink(lane, format_event))
+            return sinks[-1]
+
+        reducer = Reducer(rules_of(data, reader, path.name), 1 << 16, 1 << 16) if reduce else None
+        summary = version.map_segment(data, segment, routing, chosen, open_sink, reducer)
+    except BinlaneError as exc:
+        return type(exc)
+    return scan, make_plan(manifest, routing, [summary]).to_json(), sorted(sinks, key=lambda sink: sink.lane)
+
+
+def rules_of(data: bytes, reader: LogReader, name: str) -> dict[TableKey, TableRule]:
+    """Each table by its first column, right or wrong: a wrong key makes its changes not fit each other."""
+    frames = frame(data, len(MAGIC), reader.format.checksum.length, reader.format.header_length)
+    found = table_maps(frames, index_rows(frames, name), name)
+    return {TableKey(table.database, table.table): TableRule(table.width, (0,), (0,)) for table in found}
+
+
+@pytest.mark.skipif(not FILES, reason=f"{CORPORA} is not there")
+def test_most_logs_of_the_corpora_are_mapped() -> None:
+    mapped = [path for path in FILES if isinstance(outcome(path, columnar, reduce=True), tuple)]
+    assert 2 * len(mapped) > len(FILES)
+
+
+@EACH
+@pytest.mark.parametrize("reduce", [False, True], ids=["replay", "reduce"])
+def test_the_versions_give_the_same_blocks_or_the_same_error(path: Path, reduce: bool) -> None:
+    plain = outcome(path, segment_map, reduce=reduce)
+    assert outcome(path, columnar, reduce=reduce) == plain
