@@ -18,6 +18,7 @@ from binlane.binlog import rows as plain
 from binlane.binlog.table_map import LengthRule, TableMap
 from binlane.binlog.wire import CHECKSUM_LENGTH, HEADER, Buffer, EventType, check_crc, type_name, where
 from binlane.errors import BinlogError, TruncatedEventError, UnsupportedEventError
+from binlane.model import Flavor
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
@@ -153,8 +154,11 @@ def index_rows(frames: Frames, name: str) -> TableIndex:
     return TableIndex(number, first[:count].copy())
 
 
-def table_maps(frames: Frames, index: TableIndex, name: str) -> tuple[TableMap, ...]:
-    """The table of each number; equal definitions under different table ids are parsed once."""
+def table_maps(frames: Frames, index: TableIndex, name: str, flavor: Flavor = Flavor.MYSQL) -> tuple[TableMap, ...]:
+    """The table of each number; equal definitions under different table ids are parsed once.
+
+    ``flavor`` is that of the server that wrote them, for the optional metadata.
+    """
     known: dict[bytes, TableMap] = {}
     found = []
     for event in index.first.tolist():
@@ -162,7 +166,7 @@ def table_maps(frames: Frames, index: TableIndex, name: str) -> tuple[TableMap, 
         definition = bytes(body[6:])
         table = known.get(definition)
         if table is None:
-            table = known[definition] = TableMap.parse(body, where(name, int(frames.offset[event])))
+            table = known[definition] = TableMap.parse(body, where(name, int(frames.offset[event])), flavor)
         table_id = int.from_bytes(body[:6], "little")
         found.append(table if table.table_id == table_id else replace(table, table_id=table_id))
     return tuple(found)

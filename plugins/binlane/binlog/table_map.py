@@ -13,6 +13,7 @@ from enum import IntEnum
 from typing import Final
 
 from binlane.errors import BinlogError, UnsupportedEventError
+from binlane.model import Flavor
 
 TABLE_ID_AND_FLAGS: Final = 8
 """Length of the post-header of TABLE_MAP and ROWS events: table id u48, flags u16."""
@@ -175,11 +176,12 @@ class TableMap:
     optional: OptionalMetadata
 
     @classmethod
-    def parse(cls, body: memoryview, where: str = "") -> TableMap:
-        """Parse an event's body (after the header, without the checksum).
+    def parse(cls, body: memoryview, where: str = "", flavor: Flavor = Flavor.MYSQL) -> TableMap:
+        """Parse an event's body (after the header, without the checksum) of a server of that family.
 
-        ``where`` begins every message. Raises BinlogError for damage and UnsupportedEventError for a column type whose
-        metadata this version cannot read (MySQL's TYPED_ARRAY among them: no server logs such a column).
+        The family decides the optional metadata alone. ``where`` begins every message. Raises BinlogError for damage and
+        UnsupportedEventError for a column type whose metadata this version cannot read (MySQL's TYPED_ARRAY among them:
+        no server logs such a column).
         """
         cursor = _Cursor(bytes(body), where)
         head = cursor.take(TABLE_ID_AND_FLAGS)
@@ -202,7 +204,7 @@ class TableMap:
             column_types=types,
             metadata=metadata,
             null_bitmap=null_bitmap,
-            optional=_optional(cursor, _real_types(types, metadata)),
+            optional=_optional(cursor, _real_types(types, metadata), _FIELDS_OF[flavor]),
         )
 
     @property
@@ -366,21 +368,31 @@ def _key_parts(cursor: _Cursor, prefixed: bool) -> tuple[tuple[int, int], ...]:
     return tuple((number, 0) for number in numbers)
 
 
-_CHARACTERS_ONLY: Final = frozenset(_CHARACTER)
-_FIELDS: Final[Mapping[int, tuple[str, Callable[[_Cursor, bytes], tuple[object, ...]]]]] = {
-    1: ("unsigned", lambda cursor, real: _spread(real, _NUMERIC, _bits(cursor.data))),
-    2: ("collations", lambda cursor, real: _default_collation(cursor, real, _CHARACTERS_ONLY)),
-    3: ("collations", lambda cursor, real: _spread(real, _CHARACTERS_ONLY, _integers(cursor))),
-    4: ("column_names", _names),
-    5: ("members", lambda cursor, real: _spread(real, frozenset({_C.SET}), _member_lists(cursor))),
-    6: ("members", lambda cursor, real: _spread(real, frozenset({_C.ENUM}), _member_lists(cursor))),
-    7: ("geometry_types", lambda cursor, real: _spread(real, frozenset({_C.GEOMETRY}), _integers(cursor))),
-    8: ("primary_key", lambda cursor, _: _key_parts(cursor, prefixed=False)),
-    9: ("primary_key", lambda cursor, _: _key_parts(cursor, prefixed=True)),
-    10: ("collations", lambda cursor, real: _default_collation(cursor, real, _ENUM_OR_SET)),
-    11: ("collations", lambda cursor, real: _spread(real, _ENUM_OR_SET, _integers(cursor))),
-    12: ("visible", lambda cursor, real: tuple(_bits(cursor.data))[: len(real)]),
-    13: ("vector_dimensions", lambda cursor, real: _spread(real, frozenset({_C.VECTOR}), _integers(cursor))),
+_Field = tuple[str, Callable[[_Cursor, bytes], tuple[object, ...]]]
+
+
+def _fields(characters: frozenset[ColumnType]) -> Mapping[int, _Field]:
+    return {
+        1: ("unsigned", lambda cursor, real: _spread(real, _NUMERIC, _bits(cursor.data))),
+        2: ("collations", lambda cursor, real: _default_collation(cursor, real, characters)),
+        3: ("collations", lambda cursor, real: _spread(real, characters, _integers(cursor))),
+        4: ("column_names", _names),
+        5: ("members", lambda cursor, real: _spread(real, frozenset({_C.SET}), _member_lists(cursor))),
+        6: ("members", lambda cursor, real: _spread(real, frozenset({_C.ENUM}), _member_lists(cursor))),
+        7: ("geometry_types", lambda cursor, real: _spread(real, frozenset({_C.GEOMETRY}), _integers(cursor))),
+        8: ("primary_key", lambda cursor, _: _key_parts(cursor, prefixed=False)),
+        9: ("primary_key", lambda cursor, _: _key_parts(cursor, prefixed=True)),
+        10: ("collations", lambda cursor, real: _default_collation(cursor, real, _ENUM_OR_SET)),
+        11: ("collations", lambda cursor, real: _spread(real, _ENUM_OR_SET, _integers(cursor))),
+        12: ("visible", lambda cursor, real: tuple(_bits(cursor.data))[: len(real)]),
+        13: ("vector_dimensions", lambda cursor, real: _spread(real, frozenset({_C.VECTOR}), _integers(cursor))),
+    }
+
+
+_FIELDS_OF: Final[Mapping[Flavor, Mapping[int, _Field]]] = {
+    Flavor.MYSQL: _fields(_CHARACTER),
+    # MariaDB's geometries are blobs with a character set, binary, and stand in its lists (seen on 10.11)
+    Flavor.MARIADB: _fields(_CHARACTER | {_C.GEOMETRY}),
 }
 
 
@@ -391,13 +403,13 @@ def _merged(old: tuple[object, ...] | None, new: tuple[object, ...]) -> tuple[ob
     return tuple(before if after is None else after for before, after in zip(old, new, strict=False))
 
 
-def _optional(cursor: _Cursor, real: bytes) -> OptionalMetadata:
+def _optional(cursor: _Cursor, real: bytes, fields: Mapping[int, _Field]) -> OptionalMetadata:
     found: _Values = {}
     while cursor.left():
         code = cursor.take(1)[0]
         value = _Cursor(cursor.string(), cursor.where)
-        field = _FIELDS.get(code)
+        field = fields.get(code)
         if field is not None:  # a newer server's field is skipped by its length
             name, read = field
             found[name] = _merged(found.get(name), read(value, real))
-    return OptionalMetadata(**found)  # type: ignore[arg-type]  # _FIELDS pairs each name with a reader of its type
+    return OptionalMetadata(**found)  # type: ignore[arg-type]  # _fields pairs each name with a reader of its type

@@ -93,5 +93,5 @@ def _logged_tables(plan: WindowPlan, source: Flavor, target: Schema) -> Iterator
         if table is None or key in plan.altered:
             continue
         for body in bodies:
-            logged = TableMap.parse(memoryview(_TABLE_ID + bytes.fromhex(body)))
+            logged = TableMap.parse(memoryview(_TABLE_ID + bytes.fromhex(body)), flavor=source)
             yield from findings_of(compare_table_map(logged, source, table))

@@ -77,7 +77,7 @@ class SegmentColumns:
         self.role = _ROLES[self.frames.type_code]
         self.index = index_rows(self.frames, segment.name)
         self.number = self.index.number
-        self.tables = table_maps(self.frames, self.index, segment.name)
+        self.tables = table_maps(self.frames, self.index, segment.name, self.log.format.flavor)
         names = sorted({table.database for table in self.tables})
         self.databases = tuple(names)
         places = {name: place for place, name in enumerate(names)}

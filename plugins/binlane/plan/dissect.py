@@ -134,7 +134,7 @@ class _Dissection:
                 yield part
 
     def _map(self, event: RawEvent) -> MapPart:
-        table = TableMap.parse(event.body, self.log.where(event))
+        table = TableMap.parse(event.body, self.log.where(event), self.log.format.flavor)
         part = self._maps[table.table_id] = MapPart(table, without_checksum(event))
         return part
 

@@ -17,7 +17,7 @@ from tests.integration.precheck.helpers import connected, run, schema_of
 
 ALL = TableKey("shop", "all_types")
 ALL_TYPES = r"""
-CREATE TABLE shop.all_types (id BIGINT PRIMARY KEY AUTO_INCREMENT,
+CREATE TABLE shop.all_types (id BIGINT PRIMARY KEY AUTO_INCREMENT, g GEOMETRY, p POINT,
  i1 TINYINT, i1u TINYINT UNSIGNED, b BOOL, i2 SMALLINT, i3 MEDIUMINT, i4 INT(5) UNSIGNED ZEROFILL, i8 BIGINT NOT NULL
  DEFAULT 7, d DECIMAL(20,6) UNSIGNED, f FLOAT, f2 FLOAT(7,3), f8 DOUBLE, bits BIT(9) DEFAULT b'101',
  da DATE, t TIME(3), dt DATETIME, dt6 DATETIME(6) DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6),
@@ -27,7 +27,6 @@ CREATE TABLE shop.all_types (id BIGINT PRIMARY KEY AUTO_INCREMENT,
  x1 TINYTEXT, x2 TEXT, x3 MEDIUMTEXT, x4 LONGTEXT, l1 TINYBLOB, l2 BLOB, l3 MEDIUMBLOB, l4 LONGBLOB,
  e ENUM('b','a','it''s','x,y','é','a\\b'), s SET('s1','s2'), j JSON,
  gv INT GENERATED ALWAYS AS (i1 + 1) VIRTUAL, gs VARCHAR(30) GENERATED ALWAYS AS (CONCAT(v, 'x')) STORED,
- g GEOMETRY, p POINT,
  UNIQUE u (c, x2(10)), KEY k (i8), FULLTEXT ft (x2)
 ) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci
 """
@@ -40,6 +39,8 @@ MARIADB_ONLY = (
     "CREATE TABLE shop.hashed (id INT PRIMARY KEY, b BLOB, UNIQUE (b))",
     "CREATE TABLE shop.packed (id INT PRIMARY KEY, v VARCHAR(200) COMPRESSED, t TEXT COMPRESSED)",
     "CREATE TABLE shop.named (id UUID PRIMARY KEY, a INET6, b INET4)",
+    "CREATE TABLE shop.places (id INT PRIMARY KEY, g GEOMETRY, a CHAR(3) CHARACTER SET latin1, p POINT, u UUID,"
+    " b VARCHAR(9) COLLATE utf8mb4_bin, i INET6, e ENUM('x') CHARACTER SET cp1251, x BLOB, c TEXT CHARACTER SET ucs2)",
     "CREATE SEQUENCE shop.numbers",
 )
 
@@ -203,7 +204,7 @@ def logged_tables(server: PrivateServer) -> dict[TableKey, TableMap]:
     while at < len(data):
         _, type_code, _, size, _, _ = HEADER.unpack_from(data, at)
         if type_code == EventType.TABLE_MAP:
-            one = TableMap.parse(memoryview(data)[at + HEADER.size : at + size - 4])
+            one = TableMap.parse(memoryview(data)[at + HEADER.size : at + size - 4], flavor=server.flavor)
             found[TableKey(one.database, one.table)] = one
         at += size
     return found
@@ -224,6 +225,7 @@ def test_a_servers_own_table_maps_fit_its_own_tables(server: PrivateServer, meta
             "INSERT INTO shop.hashed VALUES (1, 'x')",
             "INSERT INTO shop.packed VALUES (1, 'x', 'y')",
             "INSERT INTO shop.named VALUES (UUID(), '::1', '1.2.3.4')",
+            "INSERT INTO shop.places (id) VALUES (1)",
         ]
     schema = created(server, ALL_TYPES, *(MARIADB_ONLY if mariadb else ()))
     run(server, "FLUSH BINARY LOGS", f"SET GLOBAL binlog_row_metadata = {metadata}", *rows[1:], rows[0])
