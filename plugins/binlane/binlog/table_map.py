@@ -179,9 +179,9 @@ class TableMap:
     def parse(cls, body: memoryview, where: str = "", flavor: Flavor = Flavor.MYSQL) -> TableMap:
         """Parse an event's body (after the header, without the checksum) of a server of that family.
 
-        The family decides the optional metadata alone. ``where`` begins every message. Raises BinlogError for damage and
-        UnsupportedEventError for a column type whose metadata this version cannot read (MySQL's TYPED_ARRAY among them:
-        no server logs such a column).
+        The family decides the optional metadata alone. ``where`` begins every message. Raises BinlogError for damage,
+        and UnsupportedEventError for a column type whose metadata this version cannot read (MySQL's TYPED_ARRAY among
+        them: no server logs such a column).
         """
         cursor = _Cursor(bytes(body), where)
         head = cursor.take(TABLE_ID_AND_FLAGS)
