@@ -20,6 +20,7 @@ BinlaneError
 ├── TargetError             the target server
 │   ├── TargetUnavailableError   cannot be reached, or a transient error outlived its retries (retryable)
 │   ├── ApplyError               a statement or row event the target refuses
+│   ├── TableMismatchError       behind a DDL of the window, a table is not as the log says
 │   ├── DriftError               rows on the target are not what the source's log expects
 │   └── UndecidableError         a DDL may or may not have run: a person has to look
 ├── PositionError           a compare-and-set that must hold does not: state was changed by somebody else
@@ -124,6 +125,10 @@ class TargetUnavailableError(TargetError):
 
 class ApplyError(TargetError):
     """The target refuses a statement or row event; its block was rolled back."""
+
+
+class TableMismatchError(TargetError):
+    """Behind a DDL of the window a table of the target is not the one that the next rows were written to."""
 
 
 class DriftError(TargetError):

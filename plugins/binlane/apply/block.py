@@ -64,7 +64,7 @@ def apply_block(
     if first is not None and first.kind is ItemKind.DDL:
         return _apply_ddl(session, writer, place, block, first, items, end, ddl_lock_wait_timeout)
     items = iter(()) if first is None else chain((first,), items)
-    return _transaction(session, place, block, lambda: writer.write(items), end)
+    return _transaction(session, place, block, lambda: writer.write(items, block.header.last_seqno), end)
 
 
 def move_only(session: LaneSession, place: BlockPlace, seqno: int) -> bool:
@@ -108,7 +108,7 @@ def _apply_ddl(
 
     def record() -> RowCounts:
         forget_intent(session, ddl_place)
-        return writer.write(rest)
+        return writer.write(rest, block.header.last_seqno)
 
     return _transaction(session, place, block, record, end)
 

@@ -25,6 +25,7 @@ from binlane.apply.neighbours import Memory, Neighbours
 from binlane.apply.options import ApplyOptions, LaneResult, Progress, ProgressCallback
 from binlane.apply.pulse import Pulse
 from binlane.apply.session import LaneSession
+from binlane.apply.table_guard import TableGuard
 from binlane.apply.transient import Verdict, error_code, error_text, judge
 from binlane.apply.writers import BlockWriter
 from binlane.errors import (
@@ -36,6 +37,7 @@ from binlane.errors import (
     TargetUnavailableError,
 )
 from binlane.model import Barrier, BlockHeader, RowCounts
+from binlane.state.catalog import TableReader
 from binlane.state.journal import last_error_id, record_error
 from binlane.state.leases import lease_name, release, take
 from binlane.state.positions import PlanKey, lane_positions
@@ -173,7 +175,8 @@ class _Runner:
             stack.callback(session.close)
             poll = stack.enter_context(self.engine.connect()).execution_options(isolation_level="AUTOCOMMIT")
             neighbours = Neighbours(poll, self.key, self.channel_uuid, self.options, self.memory)
-            writer = BlockWriter(session, ContextSetter(session))
+            guard = TableGuard(self.plan.altered, self.plan.flavor, TableReader(poll).read)
+            writer = BlockWriter(session, ContextSetter(session), guard)
             links = _Links(session, writer, neighbours, neighbours.positions())
             try:
                 yield links

@@ -23,6 +23,7 @@ from binlane.model import Flavor, Item, ItemKind, RowCounts, SessionContext, Tab
 
 if TYPE_CHECKING:
     from binlane.apply.session import LaneSession
+    from binlane.apply.table_guard import TableGuard
 
 _POST_HEADER: Final = 8
 """TABLE_MAP and ROWS events begin with a 6-byte table id and 2 bytes of flags."""
@@ -94,18 +95,21 @@ class BlockWriter:
 
     session: LaneSession
     context: ContextSetter
+    guard: TableGuard | None = None
+    """Looks at the tables that the window alters; None where nothing of the window is known."""
     _partitioned: dict[TableKey, bool] = field(default_factory=dict)
 
-    def write(self, items: Iterable[Item]) -> RowCounts:
-        """Send all items, in order; the row changes of its ROWS items, as the target has counted them.
+    def write(self, items: Iterable[Item], seqno: int) -> RowCounts:
+        """Send all items of a block, in order; the row changes of its ROWS items, as the target has counted them.
 
-        Raises the driver's errors, DriftError if a count differs, PlanError for a payload that must not be sent; after
-        any of them the transaction has to be rolled back.
+        ``seqno``: one of the block's, which tells what DDL is behind it. Raises the driver's errors, DriftError if a
+        count differs, TableMismatchError, PlanError for a payload that must not be sent; after any of them the
+        transaction has to be rolled back.
         """
         written = RowCounts()
         for kind, run in groupby(items, key=lambda item: item.kind):
             if kind is ItemKind.ROWS:
-                written += self._rows(run)
+                written += self._rows(run, seqno)
             elif kind is ItemKind.STATEMENT:
                 self._statements(run)
             else:
@@ -140,12 +144,14 @@ class BlockWriter:
         for item in items:
             self.run(item, self.prepare(item))
 
-    def _rows(self, items: Iterator[Item]) -> RowCounts:
+    def _rows(self, items: Iterator[Item], seqno: int) -> RowCounts:
         self.context.leave()
         before = self._handler_counts()
         expected, tables = RowCounts(), set[TableKey]()
         for item in items:
             tables |= check_self_contained(item.payload)
+            if self.guard is not None:
+                self.guard.check(item.payload, seqno)
             self.session.binlog(item.payload)
             expected += item.rows
         after = self._handler_counts()

@@ -11,7 +11,7 @@ from binlane.apply.refusals import driver_errors
 from binlane.binlog.table_map import TableMap
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
-from binlane.model import Flavor, TableKey
+from binlane.model import TableKey
 from binlane.plan.schema import Schema
 from binlane.plan.schema_compare import Severity, compare_schemas, not_reduced, rules_for
 from binlane.plan.schema_wire import compare_table_map
@@ -21,6 +21,7 @@ from binlane.shards.facts import StatementKind
 from binlane.source.server import translated
 from binlane.state.catalog import read_schema, tables_altered_since
 from binlane.state.engines import engine_of
+from binlane.state.windows import read_window
 from binlane.work.filter_job import Inputs
 
 log = logging.getLogger(__name__)
@@ -33,17 +34,19 @@ def check_window(channel: ChannelConfig, endpoints: Endpoints, plan: WindowPlan,
     with engine_of(endpoints.target).connect() as connection:
         target = read_schema(connection)
         findings = [*check_target(connection, needs=_needs(channel, plan, inputs))]
-    source, altered = _source_schema(endpoints, plan)
+        window = read_window(connection, plan.channel, plan.window_id)
+    source, altered_since = _source_schema(endpoints, plan)
+    altered = frozenset(key for key in plan.tables if plan.altered.names(key))
     findings += check_tables(
         source,
         target,
         plan.tables,
-        created=plan.altered,
-        altered=plan.altered | altered,
+        created=altered,
+        altered=altered | altered_since,
         complete_images=set(plan.kinds) <= {ROWS_ONLY},
         allow_non_transactional=channel.apply.allow_nontransactional,
     )
-    findings += _logged_tables(plan, inputs.manifest.segments[0].flavor, target)
+    findings += _logged_tables(plan, target, begun=window is not None and window.plan_digest is not None)
     for finding in findings:
         if finding.severity is not Severity.FATAL:
             log.info("precheck: %s", finding)
@@ -86,12 +89,24 @@ def _source_schema(endpoints: Endpoints, plan: WindowPlan) -> tuple[Schema | Non
         return read_schema(connection), tables_altered_since(connection, plan.end_time)
 
 
-def _logged_tables(plan: WindowPlan, source: Flavor, target: Schema) -> Iterator[Finding]:
-    """What the log itself says of its tables, against the target's. Not of tables that the window alters."""
+def _logged_tables(plan: WindowPlan, target: Schema, *, begun: bool) -> Iterator[Finding]:
+    """What the log itself says of its tables, against the target's as they are before the window.
+
+    Of a table that the window alters, what was logged before it does; the rest is looked at when the lanes come to it
+    (``apply.table_guard``). In a window that is ``begun`` such a table may be altered already, and was looked at.
+    """
     for key, bodies in plan.table_maps.items():
         table = target.table(key)
-        if table is None or key in plan.altered:
+        if begun and plan.altered.names(key):
             continue
-        for body in bodies:
-            logged = TableMap.parse(memoryview(_TABLE_ID + bytes.fromhex(body)), flavor=source)
-            yield from findings_of(compare_table_map(logged, source, table))
+        for body, seqno in bodies.items():
+            if plan.altered.before(key, seqno) > 0:
+                continue
+            if table is not None:
+                logged = TableMap.parse(memoryview(_TABLE_ID + bytes.fromhex(body)), flavor=plan.flavor)
+                yield from findings_of(compare_table_map(logged, plan.flavor, table))
+            elif plan.altered.names(key):
+                todo = (
+                    f"rows of seqno {seqno} come before any DDL of the window that names it: create it as it was then"
+                )
+                yield Finding(Severity.FATAL, f"{key}: table", "the table", "no such table", todo)

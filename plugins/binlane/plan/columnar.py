@@ -241,7 +241,7 @@ class _Map:
             step.seqno, step.seqno, 1, log.position(transaction), transaction.gtid, transaction.commit_time
         )
         self._writer(lane).add(header, parts, commits_itself(parts), log.name)
-        self._tally.add(route.shard, route.lane, parts)
+        self._tally.add(route.shard, route.lane, parts, step.seqno)
 
     def _run(self, run: Run) -> None:
         plain = run.plain
@@ -268,10 +268,12 @@ class _Map:
         columns, plain, tally = self._columns, run.plain, self._tally
         events = np.arange(int(plain.first[0]), int(plain.end[-1]))
         events = events[columns.role[events] != _NONE]
-        for number in np.unique(columns.number[events]).tolist():
-            table = columns.tables[number]
-            body = columns.frames.body(int(columns.index.first[number]))
-            tally.table_maps.setdefault(TableKey(table.database, table.table), set()).add(bytes(body[6:]).hex())
+        numbers, places = np.unique(columns.number[events], return_index=True)
+        seqnos = run.seqno + np.searchsorted(plain.first, events[places], "right") - 1
+        for one, seqno in zip(numbers.tolist(), seqnos.tolist(), strict=True):
+            table = columns.tables[one]
+            body = columns.frames.body(int(columns.index.first[one]))
+            tally.add_map(TableKey(table.database, table.table), bytes(body[6:]), seqno)
         events = events[columns.role[events] >= _INSERT]
         kind, rows = columns.role[events].astype(np.int64) - _INSERT, columns.rows[events]
         number = columns.number[events].astype(np.int64)

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 
 from binlane.model import GLOBAL_SHARD, UNKNOWN_SHARD, Barrier, RowCounts, TableKey
+from binlane.plan.alterations import Alterations
 from binlane.plan.barriers import Meeting, fold
 from binlane.plan.classes import TransactionClass
 from binlane.plan.manifest import Manifest
@@ -211,8 +212,11 @@ def make_plan(manifest: Manifest, routing: Routing, summaries: Sequence[MapSumma
         files=tuple(tuple(summary.files[lane] for summary in summaries if lane in summary.files) for lane in lanes),
         shards=dict(sorted(tally.shards.items())),
         kinds=dict(sorted(tally.kinds.items())),
-        table_maps={key: tuple(sorted(maps)) for key, maps in tally.table_maps.items()},
-        altered=frozenset(tally.altered),
+        flavor=manifest.segments[0].flavor,
+        table_maps={key: dict(sorted(maps.items())) for key, maps in tally.table_maps.items()},
+        altered=Alterations(
+            {key: tuple(sorted(seqnos)) for key, seqnos in tally.altered.items()}, tuple(sorted(tally.unread))
+        ),
         time_zones=frozenset(tally.time_zones),
     )
     return dataclasses.replace(plan, digest=hashlib.sha256(plan.to_json()).hexdigest())

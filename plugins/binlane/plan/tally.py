@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from binlane.model import RowCounts, TableKey
 from binlane.plan.dissect import MapPart, Part, RowsPart, StatementPart
 from binlane.plan.window_plan import ShardCounts
+from binlane.shards.facts import StatementFacts, StatementKind
 
 ROWS_ONLY = "rows"
 """Kind of a transaction that runs no statement."""
@@ -20,8 +21,9 @@ class Tally:
 
     tables: dict[TableKey, RowCounts] = field(default_factory=dict)
     """Row changes by table."""
-    table_maps: dict[TableKey, set[str]] = field(default_factory=dict)
-    """Distinct TABLE_MAP bodies behind their table id, in hex: what the precheck compares with the target."""
+    table_maps: dict[TableKey, dict[str, int]] = field(default_factory=dict)
+    """Distinct TABLE_MAP bodies behind their table id, in hex, with the first seqno of each: what the precheck compares
+    with the target."""
     shards: dict[str, ShardCounts] = field(default_factory=dict)
     kinds: Counter[str] = field(default_factory=Counter)
     """Transactions of rows alone, and statements by kind."""
@@ -29,18 +31,20 @@ class Tally:
     """Row changes that each lane writes."""
     saved: dict[TableKey, RowCounts] = field(default_factory=dict)
     """Row changes written less those read, by table: what folding has saved."""
-    altered: set[TableKey] = field(default_factory=set)
-    """Tables that a DDL of the window names."""
+    altered: dict[TableKey, set[int]] = field(default_factory=dict)
+    """Tables that a DDL of the window names, with the seqnos of each."""
+    unread: set[int] = field(default_factory=set)
+    """Seqnos of statements that commit by themselves and could not be read."""
     time_zones: set[str] = field(default_factory=set)
 
-    def add(self, shard: str, home: int, parts: Sequence[Part]) -> None:
+    def add(self, shard: str, home: int, parts: Sequence[Part], seqno: int) -> None:
         """Count one transaction of ``shard``, whose own lane is ``home``."""
         rows = RowCounts()
         statements = 0
         for part in parts:
             match part:
                 case MapPart():
-                    self.table_maps.setdefault(part.key, set()).add(part.event[25:].hex())
+                    self.add_map(part.key, part.event[25:], seqno)
                 case RowsPart():
                     rows += part.counts
                     self.add_table(part.table.key, part.counts)
@@ -49,11 +53,22 @@ class Tally:
                     self.kinds[part.facts.kind.value] += 1
                     if part.context.time_zone is not None:
                         self.time_zones.add(part.context.time_zone)
-                    if part.facts.commits_implicitly:
-                        self.altered |= part.facts.tables
+                    self._add_statement(part.facts, seqno)
         if statements == 0:
             self.kinds[ROWS_ONLY] += 1
         self.add_shard(shard, home, 1, rows.total)
+
+    def _add_statement(self, facts: StatementFacts, seqno: int) -> None:
+        if facts.commits_implicitly or facts.create_select:
+            for key in facts.tables:
+                self.altered.setdefault(key, set()).add(seqno)
+            if facts.kind is StatementKind.UNKNOWN:
+                self.unread.add(seqno)
+
+    def add_map(self, key: TableKey, definition: bytes, seqno: int) -> None:
+        """Note a TABLE_MAP, without its table id, of a transaction."""
+        maps, text = self.table_maps.setdefault(key, {}), definition.hex()
+        maps[text] = min(seqno, maps.get(text, seqno))
 
     def add_shard(self, shard: str, lane: int, transactions: int, rows: int) -> None:
         """Count transactions and row changes of a shard."""
@@ -80,7 +95,9 @@ def total(tallies: Iterable[Tally]) -> Tally:
         for key, rows in tally.tables.items():
             whole.add_table(key, rows)
         for key, maps in tally.table_maps.items():
-            whole.table_maps.setdefault(key, set()).update(maps)
+            known = whole.table_maps.setdefault(key, {})
+            for definition, seqno in maps.items():
+                known[definition] = min(seqno, known.get(definition, seqno))
         for shard, counts in tally.shards.items():
             whole.add_shard(shard, counts.lane, counts.transactions, counts.rows)
         for lane, rows in tally.lane_rows.items():
@@ -88,6 +105,8 @@ def total(tallies: Iterable[Tally]) -> Tally:
         for key, rows in tally.saved.items():
             whole.add_saved(key, rows)
         whole.kinds.update(tally.kinds)
-        whole.altered |= tally.altered
+        for key, seqnos in tally.altered.items():
+            whole.altered.setdefault(key, set()).update(seqnos)
+        whole.unread |= tally.unread
         whole.time_zones |= tally.time_zones
     return whole

@@ -13,7 +13,8 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 from binlane.errors import PlanError
-from binlane.model import Barrier, BlockHeader, Item, LogPosition, RowCounts, TableKey
+from binlane.model import Barrier, BlockHeader, Flavor, Item, LogPosition, RowCounts, TableKey
+from binlane.plan.alterations import Alterations
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +107,13 @@ class WindowPlan:
     shards: Mapping[str, ShardCounts] = field(default_factory=dict)
     kinds: Mapping[str, int] = field(default_factory=dict)
     """Transactions of rows alone, and statements by kind."""
-    table_maps: Mapping[TableKey, tuple[str, ...]] = field(default_factory=dict)
-    """Distinct TABLE_MAP bodies of each table, in hex, without table id: what the precheck compares with the target."""
-    altered: frozenset[TableKey] = frozenset()
-    """Tables that a DDL of the window names: they may not exist, or not like this, before it."""
+    flavor: Flavor = Flavor.MARIADB
+    """The family of the server that wrote the log."""
+    table_maps: Mapping[TableKey, Mapping[str, int]] = field(default_factory=dict)
+    """Distinct TABLE_MAP bodies of each table, in hex, without table id, with the first seqno of each: what the
+    precheck compares with the target."""
+    altered: Alterations = field(default_factory=Alterations)
+    """Tables that the window's own DDL names: they may not exist, or not like this, before it."""
     time_zones: frozenset[str] = frozenset()
     """Named session time zones of its statements: the target must know them."""
 
@@ -176,10 +180,12 @@ class WindowPlan:
             "files": [[file.to_values() for file in files] for files in self.files],
             "shards": {name: [each.lane, each.transactions, each.rows] for name, each in self.shards.items()},
             "kinds": dict(self.kinds),
-            "altered": sorted([key.database, key.table] for key in self.altered),
+            "flavor": self.flavor.value,
+            "altered": sorted([key.database, key.table, *seqnos] for key, seqnos in self.altered.tables.items()),
+            "unread": list(self.altered.unread),
             "time_zones": sorted(self.time_zones),
             "table_maps": [
-                [key.database, key.table, *maps]
+                [key.database, key.table, dict(maps)]
                 for key, maps in sorted(self.table_maps.items(), key=lambda entry: str(entry[0]))
             ],
         }
@@ -208,9 +214,13 @@ class WindowPlan:
                 files=tuple(tuple(LaneFile.from_values(file) for file in files) for files in values["files"]),
                 shards={name: ShardCounts(*each) for name, each in values["shards"].items()},
                 kinds=values["kinds"],
-                altered=frozenset(TableKey(database, table) for database, table in values["altered"]),
+                flavor=Flavor(values["flavor"]),
+                altered=Alterations(
+                    {TableKey(database, table): tuple(seqnos) for database, table, *seqnos in values["altered"]},
+                    tuple(values["unread"]),
+                ),
                 time_zones=frozenset(values["time_zones"]),
-                table_maps={TableKey(database, table): tuple(maps) for database, table, *maps in values["table_maps"]},
+                table_maps={TableKey(database, table): maps for database, table, maps in values["table_maps"]},
             )
         except (ValueError, TypeError, KeyError) as exc:
             raise PlanError(f"{where}: not a window's plan: {exc}; run the filter step again") from exc
@@ -233,7 +243,9 @@ _FIELDS: Mapping[str, type | tuple[type, ...]] = {
     "files": list,
     "shards": dict,
     "kinds": dict,
+    "flavor": str,
     "altered": list,
+    "unread": list,
     "time_zones": list,
     "table_maps": list,
 }

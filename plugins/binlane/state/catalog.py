@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, bindparam, text
 
@@ -56,7 +56,7 @@ def read_schema(connection: Connection, databases: Collection[str] | None = None
     """Everything in ``databases``, or in all but the system's and binlane's own where it is None."""
     flavor, version = server_version(connection)
     present = _databases(connection, databases)
-    catalog = _Catalog(connection, flavor, present)
+    catalog = _Catalog(connection, flavor, _known_columns(connection), _Databases(present))
     tables = catalog.tables()
     return Schema(
         flavor=flavor,
@@ -72,6 +72,20 @@ def read_schema(connection: Connection, databases: Collection[str] | None = None
     )
 
 
+class TableReader:
+    """Reads single tables, one a call, as ``read_schema`` reads all of them."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._server: tuple[Flavor, frozenset[str]] | None = None
+
+    def read(self, key: TableKey) -> Table | None:
+        """The table as it is now; None if there is none of that name, or the account may not see it."""
+        if self._server is None:
+            self._server = server_version(self._connection)[0], _known_columns(self._connection)
+        return next(iter(_Catalog(self._connection, *self._server, key).tables()), None)
+
+
 def tables_altered_since(connection: Connection, time: float) -> frozenset[TableKey]:
     """Tables created or rebuilt at or after ``time`` (seconds since the epoch), by the server's own account."""
     query = text(
@@ -80,30 +94,61 @@ def tables_altered_since(connection: Connection, time: float) -> frozenset[Table
     return frozenset(TableKey(database, table) for database, table in connection.execute(query, {"time": time}))
 
 
+class _Databases(NamedTuple):
+    """Everything in these."""
+
+    names: frozenset[str]
+
+
+class _Query(NamedTuple):
+    """A query over a catalogue view, for all tables of some databases or for one."""
+
+    text: str
+    database: str = "table_schema"
+    """The view's column that names the database."""
+    table: str = "table_name"
+    databases: str = ""
+    """The condition for databases, where it is not that the column is one of them."""
+
+    def over(self, scope: _Databases | TableKey) -> str:
+        """The query's text; MariaDB reads one table instead of all only for a name that is given as equal."""
+        if isinstance(scope, TableKey):
+            condition = f"{self.database} = :database AND {self.table} = :table"
+        else:
+            condition = self.databases or f"{self.database} IN :databases"
+        return self.text.replace("{scope}", condition)
+
+
 class _Catalog:
     """One server's answers, grouped by table."""
 
-    def __init__(self, connection: Connection, flavor: Flavor, databases: frozenset[str]) -> None:
+    def __init__(
+        self, connection: Connection, flavor: Flavor, has: frozenset[str], scope: _Databases | TableKey
+    ) -> None:
         self._connection = connection
         self._flavor = flavor
-        self._databases = databases
-        rows = connection.execute(text(_CATALOG_COLUMNS))
-        self._has = frozenset(f"{row[0]}.{row[1]}".lower() for row in rows)
+        self._scope = scope
+        self._has = has
+        """Columns of the catalogue's own views, as ``view.column``."""
         self.foreign_keys = self.rows(_FOREIGN_KEYS)
 
-    def rows(self, query: str) -> _Rows:
-        """Run one of the queries below for the chosen databases. Its columns' names are ours."""
-        if not self._databases:
+    def rows(self, query: _Query) -> _Rows:
+        """Run one of the queries below for what was chosen. Its columns' names are ours."""
+        statement, scope = text(query.over(self._scope)), self._scope
+        if isinstance(scope, TableKey):
+            values: dict[str, object] = {"database": scope.database, "table": scope.table}
+        elif not scope.names:
             return []
-        statement = text(query).bindparams(bindparam("databases", expanding=True))
-        found = self._connection.execute(statement, {"databases": sorted(self._databases)})
-        return list(found.mappings())
+        else:
+            statement = statement.bindparams(bindparam("databases", expanding=True))
+            values = {"databases": sorted(scope.names)}
+        return list(self._connection.execute(statement, values).mappings())
 
     def tables(self) -> list[Table]:
         """Base tables, system-versioned tables and sequences."""
         columns, triggers = self._by_table(_COLUMNS), self._by_table(_TRIGGERS)
         expression = "expression" if "statistics.expression" in self._has else "NULL"
-        keys = self._by_table(_KEYS.replace("{expression}", expression))
+        keys = self._by_table(_KEYS._replace(text=_KEYS.text.replace("{expression}", expression)))
         # MySQL's checks do not name their table, and nothing here needs them
         checks = self._by_table(_CHECKS) if "check_constraints.table_name" in self._has else {}
         json_columns = _json_columns(checks)
@@ -130,7 +175,7 @@ class _Catalog:
             )
         return tables
 
-    def _by_table(self, query: str) -> Mapping[TableKey, _Rows]:
+    def _by_table(self, query: _Query) -> Mapping[TableKey, _Rows]:
         return _grouped(self.rows(query))
 
     def _column(self, row: _Row, json_columns: frozenset[tuple[str, str, str]]) -> Column:
@@ -168,6 +213,11 @@ class _Catalog:
             invisible="invisible" in extra,
             compressed=kind.compressed,
         )
+
+
+def _known_columns(connection: Connection) -> frozenset[str]:
+    """What this server's catalogue tells: its views grow with the versions."""
+    return frozenset(f"{row[0]}.{row[1]}".lower() for row in connection.execute(text(_CATALOG_COLUMNS)))
 
 
 def _databases(connection: Connection, wanted: Collection[str] | None) -> frozenset[str]:
@@ -278,57 +328,80 @@ _CATALOG_COLUMNS: Final = """
 SELECT table_name, column_name FROM information_schema.columns
 WHERE table_schema = 'information_schema' AND table_name IN ('STATISTICS', 'COLUMNS', 'CHECK_CONSTRAINTS')
 """
-_TABLES: Final = """
+_TABLES: Final = _Query("""
 SELECT table_schema AS db, table_name AS name, table_type AS kind, engine AS engine, create_options AS options
 FROM information_schema.tables
-WHERE table_schema IN :databases AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED', 'SEQUENCE')
+WHERE {scope} AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED', 'SEQUENCE')
 ORDER BY table_schema, table_name
-"""
-_COLUMNS: Final = """
+""")
+_COLUMNS: Final = _Query("""
 SELECT table_schema AS db, table_name AS name, column_name AS column_name, ordinal_position AS ordinal,
   column_type AS type, character_octet_length AS octets, character_set_name AS charset, collation_name AS collation,
   is_nullable AS nullable, generation_expression AS expression, column_default AS column_default, extra AS extra
-FROM information_schema.columns WHERE table_schema IN :databases
+FROM information_schema.columns WHERE {scope}
 ORDER BY table_schema, table_name, ordinal_position
-"""
-_KEYS: Final = """
+""")
+_KEYS: Final = _Query("""
 SELECT table_schema AS db, table_name AS name, index_name AS key_name, non_unique AS non_unique,
   column_name AS column_name, sub_part AS prefix, collation AS direction, index_type AS kind,
   {expression} AS expression
-FROM information_schema.statistics WHERE table_schema IN :databases
+FROM information_schema.statistics WHERE {scope}
 ORDER BY table_schema, table_name, index_name, seq_in_index
-"""
-_FOREIGN_KEYS: Final = """
+""")
+_FOREIGN_KEYS: Final = _Query(
+    """
 SELECT table_schema AS db, table_name AS name, constraint_name AS key_name, column_name AS column_name,
   referenced_table_schema AS parent_db, referenced_table_name AS parent, referenced_column_name AS parent_column
 FROM information_schema.key_column_usage
-WHERE referenced_table_name IS NOT NULL AND (table_schema IN :databases OR referenced_table_schema IN :databases)
+WHERE referenced_table_name IS NOT NULL AND ({scope})
 ORDER BY table_schema, table_name, constraint_name, ordinal_position
-"""
-_FOREIGN_KEY_RULES: Final = """
+""",
+    databases="table_schema IN :databases OR referenced_table_schema IN :databases",
+)
+_FOREIGN_KEY_RULES: Final = _Query(
+    """
 SELECT constraint_schema AS db, table_name AS name, constraint_name AS key_name,
   update_rule AS on_update, delete_rule AS on_delete
-FROM information_schema.referential_constraints WHERE constraint_schema IN :databases
-"""
-_TRIGGERS: Final = """
+FROM information_schema.referential_constraints WHERE {scope}
+""",
+    database="constraint_schema",
+    table="table_name",
+)
+_TRIGGERS: Final = _Query(
+    """
 SELECT event_object_schema AS db, event_object_table AS name, trigger_name AS trigger_name,
   action_timing AS timing, event_manipulation AS event
-FROM information_schema.triggers WHERE event_object_schema IN :databases
+FROM information_schema.triggers WHERE {scope}
 ORDER BY event_object_schema, event_object_table, trigger_name
-"""
-_CHECKS: Final = """
+""",
+    database="event_object_schema",
+    table="event_object_table",
+)
+_CHECKS: Final = _Query(
+    """
 SELECT constraint_schema AS db, table_name AS name, check_clause AS clause
-FROM information_schema.check_constraints WHERE constraint_schema IN :databases
+FROM information_schema.check_constraints WHERE {scope}
 ORDER BY constraint_schema, table_name, constraint_name
-"""
-_VIEWS: Final = """
-SELECT table_schema AS db, table_name AS name FROM information_schema.views WHERE table_schema IN :databases
-"""
-_ROUTINES: Final = """
+""",
+    database="constraint_schema",
+    table="table_name",
+)
+_VIEWS: Final = _Query("""
+SELECT table_schema AS db, table_name AS name FROM information_schema.views WHERE {scope}
+""")
+_ROUTINES: Final = _Query(
+    """
 SELECT routine_schema AS db, routine_name AS name FROM information_schema.routines
-WHERE routine_schema IN :databases
-"""
-_EVENTS: Final = """
+WHERE {scope}
+""",
+    database="routine_schema",
+    table="routine_name",
+)
+_EVENTS: Final = _Query(
+    """
 SELECT event_schema AS db, event_name AS name FROM information_schema.events
-WHERE event_schema IN :databases AND status = 'ENABLED'
-"""
+WHERE {scope} AND status = 'ENABLED'
+""",
+    database="event_schema",
+    table="event_name",
+)

@@ -29,7 +29,7 @@ def session(pair: Pair) -> Iterator[LaneSession]:
 def run(session: LaneSession, statement: str | bytes, context: SessionContext | None = None) -> BlockWriter:
     payload = statement.encode() if isinstance(statement, str) else statement
     writer = BlockWriter(session, ContextSetter(session))
-    writer.write([Item(ItemKind.STATEMENT, payload, context=context or SessionContext(database="shop"))])
+    writer.write([Item(ItemKind.STATEMENT, payload, context=context or SessionContext(database="shop"))], 1)
     return writer
 
 

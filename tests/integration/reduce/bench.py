@@ -155,7 +155,7 @@ def write(target: PrivateServer, blocks: Sequence[Block]) -> RowCounts:
                 writer.context.leave()
                 continue
             session.begin()
-            written += writer.write(items)
+            written += writer.write(items, 1)
             session.commit()
     finally:
         session.close()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from binlane.apply.writers import check_self_contained
 from binlane.model import ItemKind, RowCounts, TableKey
+from binlane.plan.alterations import Alterations
 from binlane.plan.reduce import Reducer
 from binlane.plan.table_rules import TableRule
 from tests.unit.plan.logs import Filtered, alone, filtered, rows, settings, statements
@@ -135,7 +136,26 @@ def test_counts_are_by_table_shard_and_kind() -> None:
         "a": (0, 3, 3), "a+b": (0, 1, 2)
     }  # fmt: skip
     assert Counter(plan.kinds) == Counter({"rows": 2, "ddl": 1, "dml": 1})
-    assert plan.altered == {TableKey("a", "n")}
+    assert plan.altered == Alterations({TableKey("a", "n"): (3,)})
+
+
+@pytest.mark.parametrize("columnar", [False, True])
+def test_a_plan_says_when_tables_are_first_written_and_when_they_are_altered(columnar: bool) -> None:
+    log = [
+        rows(1, "b"), rows(2, "a"), alone(3, "ALTER TABLE T ADD x INT"), rows(4, "a"), alone(5, "DROP TABLE t, u"),
+        alone(6, "CREATE FROBNICATE x"), rows(7, "c"), statements(8, "DELETE FROM t"),
+    ]  # fmt: skip
+    plan = filtered(log, CHOSEN, cuts=[4], columnar=columnar).plan
+    assert {str(key): list(maps.values()) for key, maps in plan.table_maps.items()} == {
+        "b.t": [1], "a.t": [2], "c.t": [7]
+    }  # fmt: skip
+    names = {TableKey("a", "T"): (3,), TableKey("a", "t"): (5,), TableKey("a", "u"): (5,)}
+    assert plan.altered == Alterations(names, unread=(6,))
+    # names in another case are the same table, and a statement that cannot be read alters every table
+    assert [plan.altered.before(TableKey("A", "t"), seqno) for seqno in (2, 3, 4, 5, 6, 7)] == [0, 1, 1, 2, 3, 3]
+    assert [plan.altered.before(TableKey("c", "t"), seqno) for seqno in (5, 6)] == [0, 1]
+    assert plan.altered.names(TableKey("anything", "at_all"))
+    assert not Alterations(names).names(TableKey("c", "t"))
 
 
 @pytest.mark.parametrize("changes", [{"lanes": 2}, {"block_transactions": 1}, {"fold_gap": 5}])

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from binlane.errors import PlanError
-from binlane.model import Barrier, LogPosition, RowCounts, TableKey
+from binlane.model import Barrier, Flavor, LogPosition, RowCounts, TableKey
+from binlane.plan.alterations import Alterations
 from binlane.plan.window_plan import TableCounts, WindowPlan
 
 BARRIERS = (
@@ -30,6 +31,9 @@ PLAN = WindowPlan(
     end_time=1.25,
     lane_rows=(RowCounts(1, 2, 3), RowCounts(), RowCounts(deletes=4)),
     tables={TableKey("a.b", "c"): TableCounts(RowCounts(5, 5, 5), RowCounts(1, 0, 0), 4, RowCounts(1, 2, 7))},
+    flavor=Flavor.MYSQL,
+    table_maps={TableKey("a.b", "c"): {"00ff": 12, "00fe": 11}},
+    altered=Alterations({TableKey("a.b", "c"): (12, 14)}, (13,)),
 )
 
 

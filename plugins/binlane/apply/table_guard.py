@@ -1,0 +1,76 @@
+"""Behind a DDL of the window: does the target's table fit the rows that come next?
+
+The precheck sees every table before the first write; what the window's own DDL makes of a table can be seen only when
+it has run. The expectation is in the rows themselves: their TABLE_MAP says how the source's table was when they were
+written. It is held against the target's table once for every definition, before the first row of it is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from binlane.binlog.table_map import TableMap
+from binlane.binlog.wire import HEADER, EventType
+from binlane.errors import TableMismatchError
+from binlane.model import Flavor, TableKey
+from binlane.plan.alterations import Alterations
+from binlane.plan.schema import Table
+from binlane.plan.schema_compare import Severity
+from binlane.plan.schema_wire import compare_table_map
+
+_TABLE_ID = 6
+
+
+@dataclass(slots=True)
+class TableGuard:
+    """Looks at tables that the window alters. One for each attempt of a lane."""
+
+    altered: Alterations
+    source: Flavor
+    read: Callable[[TableKey], Table | None]
+    """The target's table as it is now."""
+    _fitting: set[tuple[bytes, int]] = field(default_factory=set)
+    """TABLE_MAPs, without table id, with the number of the definition that they fit."""
+
+    def check(self, payload: bytes, seqno: int) -> None:
+        """Raises TableMismatchError if a TABLE_MAP of a BINLOG payload does not fit the target's table at ``seqno``."""
+        if not self.altered:
+            return
+        for body in _table_maps(payload):
+            table = TableMap.parse(memoryview(body), flavor=self.source)
+            key = TableKey(table.database, table.table)
+            if not self.altered.names(key):
+                continue
+            definition = body[_TABLE_ID:], self.altered.before(key, seqno)
+            if definition not in self._fitting:
+                self._compare(key, table, seqno)
+                self._fitting.add(definition)
+
+    def _compare(self, key: TableKey, logged: TableMap, seqno: int) -> None:
+        target = self.read(key)
+        if target is None:
+            raise _mismatch(
+                key, [f"expected the table that the rows of seqno {seqno} were written to, found none; create it as "
+                      "the source had it then"],
+            )  # fmt: skip
+        found = [one for one in compare_table_map(logged, self.source, target) if one.severity is Severity.FATAL]
+        if found:
+            raise _mismatch(key, [str(one) for one in found])
+
+
+def _table_maps(payload: bytes) -> Iterator[bytes]:
+    """Bodies of the TABLE_MAPs in a payload of events without checksums."""
+    at = 0
+    while at < len(payload):
+        _, type_code, _, size, _, _ = HEADER.unpack_from(payload, at)
+        if type_code == EventType.TABLE_MAP:
+            yield payload[at + HEADER.size : at + size]
+        at += size
+
+
+def _mismatch(key: TableKey, found: list[str]) -> TableMismatchError:
+    return TableMismatchError(
+        f"{key}: behind a DDL of this window the target's table is not the one that the next rows were written to; "
+        "none of them was written: " + "; ".join(found)
+    )

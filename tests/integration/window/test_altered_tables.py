@@ -1,0 +1,152 @@
+"""Tables that the window's own DDL changes: looked at before the window, and again behind each DDL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from binlane.apply import table_guard
+from binlane.errors import PrecheckError, TableMismatchError
+from lab.servers import PrivateServer
+from tests.integration.window.conftest import Channel, fresh_channel
+
+SHOP = ("CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, a INT)")
+
+
+@pytest.fixture(params=["mariadb", "mysql"])
+def pair(request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None]) -> Channel:
+    source: PrivateServer = request.getfixturevalue(f"{request.param}_source")
+    target: PrivateServer = request.getfixturevalue(f"{request.param}_target")
+    return fresh_channel(source, target, tmp_path, clean_servers)
+
+
+def unlogged(server: PrivateServer, *statements: str) -> None:
+    with server.connect(autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION sql_log_bin = 0")
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def logged(server: PrivateServer, *statements: str) -> None:
+    with server.connect(autocommit=True) as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def columns(server: PrivateServer, table: str) -> set[str]:
+    found = server.query(
+        "SELECT column_name FROM information_schema.columns WHERE table_schema = 'tenant_1' AND table_name = %s",
+        (table,),
+    )
+    return {name for (name,) in found}
+
+
+@pytest.mark.parametrize(
+    ("ddl", "behind_the_log", "mend", "said"),
+    [
+        pytest.param(
+            "ALTER TABLE tenant_1.t ADD b VARCHAR(10)", "ALTER TABLE tenant_1.t MODIFY b VARCHAR(70)",
+            "ALTER TABLE tenant_1.t MODIFY b VARCHAR(70)",
+            "tenant_1.t.b: logged type: expected varchar of 280 bytes, found varchar of 40 bytes", id="another-type",
+        ),
+        pytest.param(
+            "ALTER TABLE tenant_1.t ADD b INT", "ALTER TABLE tenant_1.t ADD c INT", "ALTER TABLE tenant_1.t ADD c INT",
+            "tenant_1.t: logged columns: expected 4, found 3", id="another-number-of-columns",
+        ),
+        pytest.param(
+            "ALTER TABLE tenant_1.t ADD b INT UNSIGNED", "ALTER TABLE tenant_1.t MODIFY b INT",
+            "ALTER TABLE tenant_1.t MODIFY b INT",
+            "tenant_1.t.b: logged sign: expected signed, found unsigned", id="another-sign",
+        ),
+    ],
+)  # fmt: skip
+def test_a_table_that_a_ddl_makes_another_one_than_the_sources_stops_the_rows_behind_it(
+    pair: Channel, ddl: str, behind_the_log: str, mend: str, said: str
+) -> None:
+    for server in (pair.source, pair.target):
+        unlogged(server, *SHOP)
+        server.query("SET GLOBAL binlog_row_metadata = FULL")
+    logged(pair.source, "INSERT INTO tenant_1.t VALUES (1, 1)", ddl)
+    unlogged(pair.source, behind_the_log)
+    logged(pair.source, "INSERT INTO tenant_1.t (id, a, b) VALUES (2, 2, 2)")
+    pair.source.query("SET GLOBAL binlog_row_metadata = DEFAULT")
+
+    with pytest.raises(TableMismatchError) as stopped:
+        pair.run()
+
+    assert said in str(stopped.value)
+    assert "seqno 3..3" in str(stopped.value)
+    assert "b" in columns(pair.target, "t")
+    assert pair.target.query("SELECT id FROM tenant_1.t") == [(1,)]
+    unlogged(pair.target, mend)
+    assert pair.run() is not None
+    assert pair.run() is None
+    pair.assert_equal()
+
+
+def test_each_definition_is_looked_at_once(pair: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[str] = []
+    compare = table_guard.TableGuard._compare
+
+    def counted(self: table_guard.TableGuard, *arguments: object) -> None:
+        looks.append(str(arguments[0]))
+        compare(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(table_guard.TableGuard, "_compare", counted)
+    for server in (pair.source, pair.target):
+        unlogged(server, *SHOP, "CREATE TABLE tenant_1.other (id INT PRIMARY KEY)")
+    for number in range(60):
+        logged(
+            pair.source,
+            f"INSERT INTO tenant_1.t (id) VALUES ({number})",
+            f"INSERT INTO tenant_1.other VALUES ({number})",
+        )
+        if number in (20, 40):
+            logged(pair.source, f"ALTER TABLE tenant_1.t ADD c{number} INT")
+
+    assert pair.run() is not None
+
+    pair.assert_equal()
+    assert looks == ["tenant_1.t"] * 3
+
+
+def test_rows_in_front_of_the_ddl_are_compared_before_the_window(pair: Channel) -> None:
+    unlogged(pair.source, *SHOP)
+    unlogged(pair.target, SHOP[0], "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, a BIGINT)")
+    logged(pair.source, "INSERT INTO tenant_1.t VALUES (1, 1)", "ALTER TABLE tenant_1.t MODIFY a BIGINT")
+
+    with pytest.raises(PrecheckError, match=r"tenant_1\.t\.a: logged type: expected int, found bigint"):
+        pair.run()
+
+
+def test_a_table_that_must_be_there_before_its_ddl_is_missed_before_the_window(pair: Channel) -> None:
+    unlogged(pair.source, *SHOP)
+    unlogged(pair.target, SHOP[0])
+    logged(pair.source, "INSERT INTO tenant_1.t VALUES (1, 1)", "ALTER TABLE tenant_1.t ADD b INT")
+
+    with pytest.raises(PrecheckError, match=r"tenant_1\.t: table: expected the table, found no such table"):
+        pair.run()
+
+
+def test_a_window_that_stopped_behind_a_ddl_is_taken_up_again(pair: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The target's table is altered by then: it no longer fits the rows in front of the DDL, which are applied."""
+    for server in (pair.source, pair.target):
+        unlogged(server, *SHOP)
+    logged(
+        pair.source, "INSERT INTO tenant_1.t VALUES (1, 1)", "ALTER TABLE tenant_1.t ADD b INT",
+        "INSERT INTO tenant_1.t VALUES (2, 2, 2)",
+    )  # fmt: skip
+
+    def crash(_self: object, _key: object, _logged: object, seqno: int) -> None:
+        assert seqno < 3
+
+    with monkeypatch.context() as patch:
+        patch.setattr(table_guard.TableGuard, "_compare", crash)
+        with pytest.raises(AssertionError):
+            pair.run()
+    assert "b" in columns(pair.target, "t")
+
+    assert pair.run() is not None
+    pair.assert_equal()
