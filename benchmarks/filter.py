@@ -7,9 +7,8 @@ for a window several times as long: time has to grow with the log, memory not.
 
 from __future__ import annotations
 
+import importlib.util
 import pickle
-import queue
-import resource
 import statistics
 import subprocess
 import sys
@@ -17,7 +16,6 @@ import tempfile
 import time
 from dataclasses import replace
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -27,6 +25,7 @@ from rich.table import Table
 
 from benchmarks import machine
 from benchmarks.channel import Channel, open_channel
+from benchmarks.fresh import in_fresh_process, peak_rss_kib
 from benchmarks.private import Lab, Traffic, TrafficWriter, make_base, start_source
 from benchmarks.workloads import WORKLOADS
 from binlane.model import Flavor
@@ -38,12 +37,10 @@ from binlane.work.files import WorkFolder
 from binlane.work.filter_job import InProcess, map_task, read_inputs, scan_task
 
 if TYPE_CHECKING:
-    from multiprocessing.queues import Queue
-
     from lab.servers import PrivateServer
 
+_PEER_SECONDS: Final = 20.0
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 132)
-_POLL: Final = 1.0
 _JVM: Final = """
 import time
 began = time.monotonic()
@@ -62,7 +59,7 @@ def filter_window(uri: str, runs: int) -> dict[str, Any]:
     names = [segment.name for segment in inputs.manifest.segments]
     began = time.monotonic()
     _scan_and_map(folder, names[:1])
-    warm_up, before = time.monotonic() - began, _peak_rss()
+    warm_up, before = time.monotonic() - began, peak_rss_kib()
     measured = [_scan_and_map(folder, names) for _ in range(runs)]
     size = sum(segment.bytes for segment in inputs.manifest.segments)
     scan, mapped = (statistics.median(each[step] for each in measured) for step in ("scan", "map"))
@@ -80,7 +77,7 @@ def filter_window(uri: str, runs: int) -> dict[str, Any]:
         "both_transactions_per_second": round(inputs.manifest.transactions / total, 1),
         "warm_up_seconds": round(warm_up, 3),
         "peak_rss_mib_after_warm_up": before >> 10,
-        "peak_rss_mib": _peak_rss() >> 10,
+        "peak_rss_mib": peak_rss_kib() >> 10,
     }
 
 
@@ -98,38 +95,42 @@ def _scan_and_map(folder: WorkFolder, mapped: list[str]) -> dict[str, float]:
     return {"scan": round(scan, 4), "map": round(time.perf_counter() - began, 4)}
 
 
-def _peak_rss() -> int:
-    """KiB; pages of a mapped segment count as well while they are in memory."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
-def _child(uri: str, runs: int, results: Queue[dict[str, Any]]) -> None:
-    results.put(filter_window(uri, runs))
-
-
-def in_fresh_process(uri: str, runs: int) -> dict[str, Any]:
-    """``filter_window`` in a new interpreter, with its own memory. Ends the run if that process fails."""
-    context = get_context("spawn")
-    results: Queue[dict[str, Any]] = context.Queue()
-    process = context.Process(target=_child, args=(uri, runs, results))
-    process.start()
-    while True:
-        try:
-            found = results.get(timeout=_POLL)
-        except queue.Empty:
-            if process.exitcode is not None:
-                raise typer.Exit(1) from None
-            continue
-        process.join()
-        return found
-
-
 def log_reader_seconds(source: PrivateServer, logs: list[Path]) -> float:
     """The server's own log reader, text to /dev/null: the plain form, rows as base64 and not decoded."""
     began = time.perf_counter()
     command = [str(source.tool("binlog")), "--no-defaults", *map(str, logs)]
     subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
     return time.perf_counter() - began
+
+
+def peer_mb_per_second(source: PrivateServer, first: str) -> float | None:
+    """python-mysql-replication over the log's beginning, rows decoded; None where it is not installed."""
+    if importlib.util.find_spec("pymysqlreplication") is None:
+        return None
+    login = {"host": source.host, "port": source.port, "user": source.user, "password": source.password}
+    answer: float = in_fresh_process(_read_by_peer, login, first).answer
+    return answer
+
+
+def _read_by_peer(login: dict[str, Any], first: str) -> float:
+    """Million bytes a second of its first seconds: it is too slow to wait for its end."""
+    from pymysqlreplication import BinLogStreamReader
+
+    # its MariaDB mode loses the connection to 10.11 at once; without it the rows are the same
+    stream = BinLogStreamReader(
+        connection_settings=login, server_id=4_000_001, log_file=first, log_pos=4, resume_stream=True, blocking=False
+    )
+    began, read = time.perf_counter(), 0
+    for event in stream:
+        # rows are decoded when they are asked for
+        len(getattr(event, "rows", ()))
+        if stream.log_file == first:
+            read = max(read, stream.log_pos)
+        if time.perf_counter() - began > _PEER_SECONDS or stream.log_file != first:
+            break
+    seconds = time.perf_counter() - began
+    stream.close()
+    return round(read / seconds / 1e6, 2)
 
 
 def jvm_seconds() -> float | None:
@@ -192,7 +193,8 @@ def _measure(
             # the log goes on growing: every window begins at its oldest file
             traffic = writer.write(transactions * (factor - written))
             written = factor
-            windows[f"{factor}x"] = _window(lab, source, target, traffic, replace(choice, name=f"x{factor}"), runs)
+            named = replace(choice, name=f"x{factor}")
+            windows[f"{factor}x"] = _window(lab, source, target, traffic, named, runs, factor == factors[0])
             if kind.transactions is not None:
                 break
         facts = machine.server_facts(source, ("binlog_format", "binlog_row_image", "binlog_checksum"))
@@ -203,20 +205,28 @@ def _measure(
 
 
 def _window(
-    lab: Lab, source: PrivateServer, target: PrivateServer, traffic: Traffic, choice: Channel, runs: int
+    lab: Lab,
+    source: PrivateServer,
+    target: PrivateServer,
+    traffic: Traffic,
+    choice: Channel,
+    runs: int,
+    is_smallest: bool,
 ) -> dict[str, Any]:
     channel, endpoints = open_channel(choice, source, target, lab.folder / choice.name)
     load, began = machine.load(), time.monotonic()
     work = steps.extract(channel, endpoints, WindowRequest(NOW, dry_run=True))["work"]
     extracted = time.monotonic() - began
-    found = in_fresh_process(work, runs)
+    found: dict[str, Any] = in_fresh_process(filter_window, work, runs).answer
     seconds = log_reader_seconds(source, list(traffic.files))
+    peer = peer_mb_per_second(source, traffic.files[0].name) if is_smallest else None
     console.print(f"  {choice.name}: {found['bytes'] / 1e6:.1f} MB, {found['both_mb_per_second']} MB/s a core")
     WorkFolder(work).remove()
     return found | {
         "load_before": load,
         "extract_seconds": round(extracted, 3),
         "extract_mb_per_second": round(found["bytes"] / extracted / 1e6, 1),
+        "peer_reader_mb_per_second": peer,
         "log_reader_seconds": round(seconds, 3),
         "log_reader_mb_per_second": round(traffic.log_bytes / seconds / 1e6, 1),
     }
@@ -233,11 +243,20 @@ def _print(result: dict[str, Any]) -> None:
         ("window, MB", "bytes", 1e-6), ("transactions", "transactions", 1), ("segments", "segments", 1),
         ("scan, MB/s", "scan_mb_per_second", 1), ("map, MB/s", "map_mb_per_second", 1),
         ("scan and map, MB/s", "both_mb_per_second", 1), ("scan and map, txn/s", "both_transactions_per_second", 1),
-        ("the server's log reader, MB/s", "log_reader_mb_per_second", 1), ("extract, MB/s", "extract_mb_per_second", 1),
+        ("the server's log reader, MB/s", "log_reader_mb_per_second", 1),
+        ("python-mysql-replication, MB/s", "peer_reader_mb_per_second", 1),
+        ("extract, MB/s", "extract_mb_per_second", 1),
         ("peak MiB after the warm-up", "peak_rss_mib_after_warm_up", 1), ("peak MiB", "peak_rss_mib", 1),
     )  # fmt: skip
     for label, key, scale in rows:
-        table.add_row(label, *(f"{window[key] * scale:,.0f}" for window in windows.values()))
+        values = (window[key] for window in windows.values())
+        table.add_row(
+            label,
+            *(
+                "" if value is None else f"{value * scale:,.4g}" if value < 10 else f"{value * scale:,.0f}"
+                for value in values
+            ),
+        )
     console.print(table)
     if (start := result["jvm_start_seconds"]) is not None:
         console.print(f"[dim]a JVM with Spark is up after {start} s[/]")

@@ -1,0 +1,168 @@
+"""A window's steps at 1x, 4x and 16x the log: ``python -m benchmarks.scale``.
+
+Time has to grow with the log and memory not at all. Every step runs in an interpreter of its own, without a JVM and
+without Airflow; what those cost, whatever the window's size, is measured apart.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import machine
+from benchmarks.channel import Channel, open_channel
+from benchmarks.filter import jvm_seconds
+from benchmarks.fresh import Fresh, in_fresh_process
+from benchmarks.native import NOT_EQUAL
+from benchmarks.private import Lab, TrafficWriter, make_base, start_source
+from benchmarks.ways import BenchmarkError, apply_lanes
+from benchmarks.workloads import WORKLOADS
+from binlane.model import Flavor
+from binlane.orchestration import steps
+from binlane.orchestration.request import NOW, WindowRequest
+from binlane.work.files import WorkFolder
+from binlane.work.filter_job import LocalProcesses, run_filter
+from lab.compare import contents
+
+if TYPE_CHECKING:
+    from benchmarks.private import Traffic
+    from binlane.config import ChannelConfig
+    from binlane.connections import Endpoints
+    from lab.servers import PrivateServer
+
+console = Console(highlight=False, width=None if sys.stdout.isatty() else 132)
+STEPS: Final = ("extract", "filter", "check", "apply", "advance")
+
+
+def _extract(channel: ChannelConfig, endpoints: Endpoints) -> Any:
+    return steps.extract(channel, endpoints, WindowRequest(NOW))
+
+
+def _filter(work: str, processes: int) -> list[int]:
+    return list(run_filter(WorkFolder(work), LocalProcesses(processes)).all_lanes)
+
+
+def main(
+    flavor: Annotated[Flavor, typer.Option(help="Server of source and targets.")] = Flavor.MARIADB,
+    workload: Annotated[str, typer.Option(help=f"One of {', '.join(WORKLOADS)}.")] = "tenants",
+    transactions: Annotated[int, typer.Option(min=1, help="Transactions of the smallest window.")] = 60_032,
+    sizes: Annotated[str, typer.Option(help="Windows, as multiples of --transactions, ascending.")] = "1,4,16",
+    lanes: Annotated[int, typer.Option(min=2, help="Lanes of the plan.")] = 4,
+    reduce: Annotated[str, typer.Option(help="A value of blocks.reduce.")] = "block",
+    block: Annotated[int, typer.Option(min=1, help="Source transactions a block.")] = 1000,
+    durable: Annotated[bool, typer.Option("--durable/--not-durable", help="Of the targets.")] = True,
+    spark: Annotated[bool, typer.Option(help="Measure the start of a JVM with Spark as well.")] = True,
+    data: Annotated[Path | None, typer.Option(help="Folder for servers and windows; default: a temporary one.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Result file; default: benchmarks/results/scale-....json.")
+    ] = None,
+) -> None:
+    """Measure, compare, print a table and write the result."""
+    factors = [int(size) for size in sizes.split(",")]
+    if workload not in WORKLOADS or factors != sorted(set(factors)) or factors[0] < 1:
+        raise typer.BadParameter(f"expected a workload of {', '.join(WORKLOADS)} and ascending sizes such as 1,4,16")
+    choice = Channel("window", lanes, block, reduce, WORKLOADS[workload].shard_list)
+    with tempfile.TemporaryDirectory(prefix="binlane-scale-", dir=data) as folder:
+        lab = Lab(Path(folder), flavor, durable=durable, target_log=True, buffer_pool_mib=1024)
+        result: dict[str, Any] = {
+            "benchmark": "scale",
+            "arguments": {
+                "flavor": flavor.value, "workload": workload, "transactions": transactions, "sizes": factors,
+                "lanes": lanes, "reduce": reduce, "block": block, "durable": durable,
+            },
+            "machine": machine.machine(lab.folder),
+            "jvm_start_seconds": jvm_seconds() if spark else None,
+            "windows": _measure(lab, workload, transactions, factors, choice),
+        }  # fmt: skip
+    path = output or machine.RESULTS / f"scale-{flavor.value}-{workload}-{reduce}.json"
+    machine.write_result(path, result)
+    _print(result)
+    console.print(f"[dim]{path}[/]")
+    if not all(window["equal"] for window in result["windows"].values()):
+        sys.exit(1)
+
+
+def _measure(lab: Lab, workload: str, transactions: int, factors: list[int], choice: Channel) -> dict[str, Any]:
+    kind, windows, written = WORKLOADS[workload], {}, 0
+    make_base(lab, kind)
+    source = start_source(lab)
+    writer = TrafficWriter(source, kind)
+    try:
+        for factor in factors:
+            # the log goes on growing: every window begins at its oldest file
+            traffic = writer.write(transactions * (factor - written))
+            written = factor
+            with lab.target("target") as target:
+                folder = lab.folder / f"x{factor}"
+                windows[f"{factor}x"] = _window(source, target, traffic, replace(choice, name=f"x{factor}"), folder)
+    finally:
+        source.stop()
+    return windows
+
+
+def _window(
+    source: PrivateServer, target: PrivateServer, traffic: Traffic, choice: Channel, folder: Path
+) -> dict[str, Any]:
+    """One window through all of its steps; seconds and peak memory of each."""
+    load = machine.load()
+    channel, endpoints = open_channel(choice, source, target, folder)
+    extracted = in_fresh_process(_extract, channel, endpoints)
+    work = extracted.answer["work"]
+    filtered = in_fresh_process(_filter, work, os.cpu_count() or 1)
+    checked = in_fresh_process(steps.adopt_plan, channel, endpoints, work)
+    plan = checked.answer["plan"]
+    try:
+        applied = apply_lanes(channel, endpoints, plan, filtered.answer)
+    except BenchmarkError as exc:
+        console.print(f"[red]✗[/] {exc}", markup=True)
+        raise typer.Exit(1) from exc
+    peak = max(lane["peak_rss_mib"] for lane in applied["lanes"])
+    advanced = in_fresh_process(steps.advance, channel, endpoints, plan)
+    measured = dict(
+        zip(STEPS, (extracted, filtered, checked, Fresh(None, applied["apply_seconds"], peak), advanced), strict=True)
+    )
+    total = sum(step.seconds for step in measured.values())
+    console.print(f"  {choice.name}: {traffic.transactions:,} transactions in {total:.1f} s")
+    expected, found = contents(source), contents(target)
+    return {
+        "transactions": traffic.transactions,
+        "bytes": traffic.log_bytes,
+        "load_before": load,
+        "seconds": {name: step.seconds for name, step in measured.items()},
+        "peak_rss_mib": {name: step.peak_rss_mib for name, step in measured.items()},
+        "equal": all(
+            found.get(name) == text for name, text in expected.items() if name.startswith(("data of", "table"))
+        ),
+    }
+
+
+def _print(result: dict[str, Any]) -> None:
+    windows, arguments = result["windows"], result["arguments"]
+    table = Table(
+        "", *windows,
+        title=f"scale, {arguments['workload']}, reduce {arguments['reduce']}, {arguments['lanes']} lanes",
+        caption="seconds without the interpreter's start; MiB: peak of the step's largest process",
+    )  # fmt: skip
+    for column in table.columns[1:]:
+        column.justify = "right"
+    table.add_row("transactions", *(f"{window['transactions']:,}" for window in windows.values()))
+    table.add_row("log, MB", *(f"{window['bytes'] / 1e6:,.0f}" for window in windows.values()))
+    for unit in ("seconds", "peak_rss_mib"):
+        for name in STEPS:
+            table.add_row(f"{name}, {unit}", *(f"{window[unit][name]:,.1f}" for window in windows.values()))
+    table.add_row("same data", *("yes" if window["equal"] else f"[red]{NOT_EQUAL}[/]" for window in windows.values()))
+    console.print(table)
+    if (start := result["jvm_start_seconds"]) is not None:
+        console.print(f"[dim]a JVM with Spark is up after {start} s, once a window[/]")
+
+
+if __name__ == "__main__":
+    typer.run(main)
