@@ -3,11 +3,11 @@ SHELL := /bin/bash
 PYTHON := .venv/bin/python
 export PYTHONPATH := plugins:.
 
-.PHONY: help setup demo test lint clean
+.PHONY: help setup demo test lint compose-check clean
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  \1\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  \1\t/'
 
 setup: ## install what is missing: uv, .venv, MariaDB's programs, Java
 	@lab/setup.sh
@@ -22,6 +22,9 @@ lint: setup ## ruff and mypy --strict
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
+
+compose-check: setup ## docker-compose.yml: by docker compose where it is, and against the project
+	$(PYTHON) -m pytest -q tests/unit/test_compose.py
 
 clean: ## stop and remove the demo
 	@if [ -x $(PYTHON) ]; then $(PYTHON) -m lab.demo --clean; fi

@@ -1,0 +1,143 @@
+"""docker-compose.yml names nothing that does not exist: paths, variables, ports, versions, connections, commands."""
+
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from binlane.config import load_channel
+from binlane.connections import environment_resolver, resolve_endpoints
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docker-compose.yml").read_text("utf-8")
+COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
+SERVICES: dict[str, Any] = COMPOSE["services"]
+DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
+OURS = [name for name, service in SERVICES.items() if "build" in service]
+CHANNEL = ROOT / "deploy" / "channels" / "fleet.toml"
+
+
+def environment(service: str) -> dict[str, str]:
+    return {name: str(value) for name, value in SERVICES[service].get("environment", {}).items()}
+
+
+def mounts(service: str) -> list[tuple[str, str]]:
+    return [(str(mount).split(":")[0], str(mount).split(":")[1]) for mount in SERVICES[service].get("volumes", ())]
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_what_is_mounted_exists(service: str) -> None:
+    for source, _ in mounts(service):
+        if source.startswith("."):
+            assert (ROOT / source).exists(), source
+        else:
+            assert source in COMPOSE["volumes"], f"{source}: no such volume"
+
+
+def test_every_volume_is_used() -> None:
+    assert set(COMPOSE["volumes"]) == {name for service in SERVICES for name, _ in mounts(service) if name[0] != "."}
+
+
+def test_folders_that_the_image_copies_exist() -> None:
+    copied = [name for line in re.findall(r"^COPY (.+)$", DOCKERFILE, re.MULTILINE) for name in line.split()[:-1]]
+    assert copied
+    for name in copied:
+        assert (ROOT / name).exists(), name
+
+
+def test_the_image_is_tagged_with_the_projects_version() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    assert {SERVICES[name]["image"] for name in OURS} == {f"binlane:{version}"}
+
+
+def test_the_images_python_is_one_that_the_project_allows() -> None:
+    (found,) = re.findall(r"^FROM python:3\.(\d+)-", DOCKERFILE, re.MULTILINE)
+    low, high = re.findall(
+        r"3\.(\d+)", tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
+    )
+    assert int(low) <= int(found) < int(high)
+
+
+def test_the_servers_version_is_one_that_was_tried() -> None:
+    tag = SERVICES["source"]["image"].partition(":")[2]
+    assert SERVICES["target"]["image"] == SERVICES["source"]["image"]
+    assert f"MySQL {tag}" in (ROOT / "docs" / "conformance.md").read_text("utf-8")
+
+
+def test_every_variable_that_must_be_set_is_named_at_the_top() -> None:
+    asked = set(re.findall(r"\$\{([A-Z_]+)", TEXT))
+    told = set(re.findall(r"\b([A-Z_]+)=", TEXT.split("x-binlane")[0]))
+    assert asked == told
+
+
+def test_no_secret_is_written_into_the_file() -> None:
+    for service in SERVICES:
+        for name, value in environment(service).items():
+            if re.search("PASSWORD|SECRET", name) and not name.endswith("_FILE"):
+                assert re.fullmatch(r"\$\{[A-Z_]+:\?\}", value), f"{service}: {name}"
+
+
+@pytest.mark.parametrize("service", [name for name in SERVICES if name != "init" and name != "spark-worker"])
+def test_services_that_others_wait_for_say_when_they_are_well(service: str) -> None:
+    assert SERVICES[service]["healthcheck"]["test"]
+
+
+def test_services_wait_for_services_that_exist() -> None:
+    for service in SERVICES.values():
+        for name, wait in service.get("depends_on", {}).items():
+            ready = "healthcheck" in SERVICES[name]
+            assert wait["condition"] == ("service_healthy" if ready else "service_completed_successfully")
+
+
+def test_the_channels_connections_are_in_the_environment() -> None:
+    channel = load_channel(CHANNEL)
+    given = {name: value.replace("${MYSQL_PASSWORD:?}", "secret") for name, value in environment("scheduler").items()}
+    endpoints = resolve_endpoints(channel, environment_resolver(given))
+    assert endpoints.source is not None
+    assert {endpoints.source.host, endpoints.target.host} <= set(SERVICES)
+    assert channel.spark.connection == "binlane_spark"
+    assert f"AIRFLOW_CONN_{channel.spark.connection.upper()}" in given
+    assert channel.spark.conf["spark.driver.host"] == SERVICES["scheduler"]["hostname"]
+
+
+def test_hosts_and_ports_in_the_environment_are_those_of_services() -> None:
+    addresses = [
+        (host, port)
+        for service in OURS
+        for value in environment(service).values()
+        for host, port in re.findall(r"(?:@|://)([a-z][a-z-]+):(\d+)", value)
+    ]
+    listening = {"apiserver": "8080", "source": "3306", "target": "3306"}
+    assert addresses
+    assert all(listening[host] == port for host, port in addresses)
+    assert "--port 8080" in SERVICES["apiserver"]["command"]
+    assert SERVICES["apiserver"]["ports"] == ["127.0.0.1:8080:8080"]
+
+
+def test_the_worker_calls_the_master_where_it_listens() -> None:
+    assert "--host spark-master --port 7077" in SERVICES["spark-master"]["command"]
+    assert SERVICES["spark-worker"]["command"].endswith("spark://spark-master:7077")
+    assert '"host": "spark://spark-master", "port": 7077' in environment("scheduler")["AIRFLOW_CONN_BINLANE_SPARK"]
+
+
+def test_compose_itself_takes_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = next(
+        (
+            [*words, "--file", str(ROOT / "docker-compose.yml"), "config", "--quiet"]
+            for words in (["docker", "compose"], ["docker-compose"])
+            if shutil.which(words[0])
+            and subprocess.run([*words, "version"], capture_output=True, check=False).returncode == 0
+        ),
+        None,
+    )
+    if command is None:
+        pytest.skip("needs docker compose")
+    for name in re.findall(r"\$\{([A-Z_]+)", TEXT):
+        monkeypatch.setenv(name, "secret")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
