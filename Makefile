@@ -3,7 +3,7 @@ SHELL := /bin/bash
 PYTHON := .venv/bin/python
 export PYTHONPATH := plugins:.
 
-.PHONY: help setup demo test lint compose-check clean
+.PHONY: help setup demo test chaos lint compose-check clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -17,6 +17,9 @@ demo: setup ## one window, end to end, through Airflow and Spark; KEEP=1 leaves 
 
 test: setup lint ## lint, types and every test, on private servers
 	$(PYTHON) -m pytest
+
+chaos: setup ## kill -9, cut and pause everything, everywhere, once; SECONDS=600 for as long as asked, SEED=1 for the same dice
+	BINLANE_CHAOS=$(or $(SECONDS),all) BINLANE_CHAOS_SEED=$(SEED) $(PYTHON) -m pytest tests/chaos --timeout=0
 
 lint: setup ## ruff and mypy --strict
 	.venv/bin/ruff check .

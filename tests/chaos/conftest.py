@@ -1,0 +1,50 @@
+"""Targets of every kind, and the score at the end of the run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from binlane.model import Flavor
+from lab.servers import PrivateServer, private_server
+from tests.chaos import rounds
+
+_NO_GTIDS = ("--gtid-mode=OFF", "--enforce-gtid-consistency=OFF")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What was survived, in numbers."""
+    if rounds.survived:
+        terminalreporter.section("chaos")
+        for line in rounds.summary():
+            terminalreporter.write_line(line)
+
+
+@pytest.fixture(scope="session")
+def mariadb_without_binlog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateServer]:
+    """A target whose DDL leaves no GTID."""
+    folder = tmp_path_factory.mktemp("mariadb_plain")
+    with private_server(folder / "data", name="mariadb_plain", log_bin=False, durable=False) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mysql_without_binlog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateServer]:
+    """MySQL with neither binlog nor GTIDs."""
+    yield from _mysql(tmp_path_factory, "mysql_plain", log_bin=False)
+
+
+@pytest.fixture(scope="session")
+def mysql_without_gtids(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateServer]:
+    """MySQL with a binlog and anonymous transactions."""
+    yield from _mysql(tmp_path_factory, "mysql_anonymous", *_NO_GTIDS)
+
+
+def _mysql(factory: pytest.TempPathFactory, name: str, *options: str, log_bin: bool = True) -> Iterator[PrivateServer]:
+    if os.environ.get("BINLANE_MYSQLD") is None:
+        pytest.skip("BINLANE_MYSQLD is not set: no MySQL server to test with")
+    folder = factory.mktemp(name)
+    with private_server(folder / "data", Flavor.MYSQL, options, name=name, log_bin=log_bin, durable=False) as server:
+        yield server

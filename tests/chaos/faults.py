@@ -1,0 +1,138 @@
+"""Faults by an injected connection: a PyMySQL connection that counts what is sent and strikes at the n-th statement.
+
+Nothing in the product knows of it. Statements of the heartbeat's thread are not counted: they come at any time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from pymysql.connections import Connection
+from pymysql.constants import COMMAND
+from pymysql.cursors import Cursor
+from sqlalchemy import Engine, NullPool, create_engine, event
+
+NEVER = 1 << 40
+PLAIN: Final = {"ssl_disabled": True}
+"""PyMySQL would load all certificate authorities of the machine for every connection."""
+
+
+def plain_engine(url: str) -> Engine:
+    """An engine without faults."""
+    return create_engine(url, poolclass=NullPool, connect_args=PLAIN)
+
+
+class When(Enum):
+    """Where a fault strikes. Behind a statement's answer is the same as before the next statement."""
+
+    BEFORE = "before"
+    """The statement is not sent."""
+    SENT = "sent"
+    """The statement is with the server, its answer is never read: nobody knows whether it has run."""
+
+
+class Act(Enum):
+    """What happens there."""
+
+    KILL = "SIGKILL of the worker"
+    PAUSE = "SIGSTOP of the worker"
+    CUT = "connection cut"
+    ENDED = "KILL CONNECTION"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One strike at the ``at``-th statement of a process, counted from 1."""
+
+    at: int = NEVER
+    when: When = When.BEFORE
+    act: Act = Act.KILL
+
+
+@dataclass(slots=True)
+class Faults:
+    """Counts the statements of a process's connections, and strikes once."""
+
+    fault: Fault = field(default_factory=Fault)
+    count: int = 0
+    seen: list[str] = field(default_factory=list)
+    """Every statement's beginning, in order."""
+    kill: Callable[[int], object] = lambda number: None
+    """Ends the connection of this id from outside."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def engine(self, url: str) -> Engine:
+        """An engine whose connections are counted."""
+        engine = plain_engine(url)
+
+        @event.listens_for(engine, "do_connect")
+        def connect(_dialect: object, _record: object, positional: Any, named: Any) -> FaultyConnection:
+            return FaultyConnection(self, *positional, **named)
+
+        return engine
+
+    def strikes(self, when: When, statement: str) -> bool:
+        """Whether the fault strikes here; BEFORE is asked first and counts."""
+        with self._lock:
+            if when is When.BEFORE:
+                self.count += 1
+                self.seen.append(statement)
+            return self.fault.when is when and self.count == self.fault.at
+
+    def strike(self, connection: FaultyConnection) -> None:
+        """Do it. After SIGSTOP the process goes on when it is continued."""
+        if self.fault.act in (Act.KILL, Act.PAUSE):
+            os.kill(os.getpid(), signal.SIGKILL if self.fault.act is Act.KILL else signal.SIGSTOP)
+        elif self.fault.act is Act.ENDED:
+            self.kill(connection.thread_id())  # type: ignore[no-untyped-call]
+        else:
+            with contextlib.suppress(OSError):
+                cast(Any, connection)._sock.shutdown(socket.SHUT_RDWR)
+
+
+if TYPE_CHECKING:
+    # generic for the type checker only
+    _Connection = Connection[Cursor]
+else:
+    _Connection = Connection
+
+
+class FaultyConnection(_Connection):
+    """Asks its ``Faults`` around every command."""
+
+    def __init__(self, faults: Faults, *positional: Any, **named: Any) -> None:
+        self._faults = faults
+        super().__init__(*positional, **named)
+
+    def _execute_command(self, command: int, sql: Any) -> None:
+        if command == COMMAND.COM_QUIT or threading.current_thread().name == "binlane-pulse":
+            super()._execute_command(command, sql)  # type: ignore[misc]
+            return
+        text = bytes(sql) if isinstance(sql, (bytes, bytearray)) else str(sql).encode()
+        if self._faults.strikes(When.BEFORE, text[:60].decode("utf-8", "replace")):
+            self._faults.strike(self)
+        super()._execute_command(command, sql)  # type: ignore[misc]
+        if self._faults.strikes(When.SENT, ""):
+            self._faults.strike(self)
+
+
+def killer(url: str) -> Callable[[int], None]:
+    """Ends connections of the server at ``url`` as a DBA would, and waits until they are gone."""
+
+    def kill(number: int) -> None:
+        with plain_engine(url).connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            with contextlib.suppress(Exception):
+                connection.exec_driver_sql(f"KILL CONNECTION {number}")
+            query = f"SELECT 1 FROM information_schema.processlist WHERE id = {number}"
+            while connection.exec_driver_sql(query).first() is not None:
+                pass
+
+    return kill
