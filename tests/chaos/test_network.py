@@ -9,11 +9,13 @@ from dataclasses import replace
 
 import pytest
 
+from binlane.apply.pulse import Pulse
+from binlane.state.positions import PlanKey
 from lab.servers import PrivateServer
 from tests.chaos.faults import Fault, plain_engine
 from tests.chaos.proxy import Act, flaky, proxy
 from tests.chaos.rounds import dice, some, survived
-from tests.chaos.scene import PATIENT, Scene, contents, lay, run_all, run_together, state
+from tests.chaos.scene import CHANNEL, PATIENT, Scene, contents, lay, run_all, run_together, state
 from tests.chaos.test_every_statement import scene_of, undisturbed
 from tests.chaos.worker import apply_window, process
 from tests.integration.apply.test_lane import wait_until
@@ -100,3 +102,18 @@ def test_a_partitioned_worker_is_replaced_and_writes_nothing_when_it_comes_back(
     assert contents(target) == scene.contents
     assert state(target) == expected
     survived["partitioned worker replaced"] += 1
+
+
+def test_a_heartbeat_whose_new_connection_is_cut_while_it_is_set_up_goes_on(
+    stage: tuple[PrivateServer, Scene],
+) -> None:
+    """A runner without one would be killed by its neighbours, and would hear of no stop and no error."""
+    target, scene = stage
+    lay(target, plain_engine(target.url()), scene)
+    with proxy(target.host, target.port) as network:
+        network.once(b"SET AUTOCOMMIT = 1", Act.CUT_BEFORE)
+        key = PlanKey(CHANNEL, scene.plan.window_id, scene.plan.digest)
+        with Pulse(plain_engine(network.url(target.url())), key, 0.05, 0) as pulse:
+            pulse.held = {0: 4711}
+            wait_until(lambda: network.struck == 1)
+            wait_until(lambda: target.query("SELECT connection_id FROM binlane.heartbeats") == [(4711,)])

@@ -14,6 +14,7 @@ import socket
 import threading
 from typing import TYPE_CHECKING
 
+import pymysql
 from sqlalchemy.exc import SQLAlchemyError
 
 from binlane.state.journal import LaneError, read_errors
@@ -58,8 +59,9 @@ class Pulse:
 
     def _run(self) -> None:
         while not self._ended.is_set():
-            # a lost connection is made anew; meanwhile the lane goes on
-            with contextlib.suppress(SQLAlchemyError, OSError), self._engine.connect() as connection:
+            # a lost connection is made anew; meanwhile the lane goes on. SQLAlchemy leaves what happens while it sets
+            # a new connection up to the driver's own errors
+            with contextlib.suppress(SQLAlchemyError, pymysql.err.Error, OSError), self._engine.connect() as connection:
                 self._beat(connection.execution_options(isolation_level="AUTOCOMMIT"))
             self._ended.wait(self._interval)
 
