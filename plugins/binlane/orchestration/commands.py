@@ -28,6 +28,7 @@ from binlane.state import tables
 from binlane.state.engines import engine_of
 from binlane.state.journal import ChannelStatus, decide_ddl, read_status
 from binlane.state.windows import Watermark, clear_stop, create_channel, request_stop
+from binlane.work.children import end_with_parent
 from binlane.work.files import WorkFolder
 from binlane.work.filter_job import Engine, LocalProcesses, read_inputs, run_filter
 
@@ -180,7 +181,7 @@ def _apply(call: Call, plan_uri: str, lanes: int, endpoints: Endpoints, console:
     context = get_context("forkserver")
     # imported once, by the server that the lanes are forked from
     context.set_forkserver_preload([__name__])
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=end_with_parent) as pool:
         running = [pool.submit(apply_lane, call.channel, call.folder, plan_uri, lane) for lane in range(lanes)]
         _show(running, plan_uri, endpoints, console)
         for future in running:

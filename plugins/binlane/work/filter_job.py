@@ -31,6 +31,7 @@ from binlane.plan.settings import REDUCE_OFF, FilterSettings
 from binlane.plan.table_rules import table_rules
 from binlane.plan.window_plan import WindowPlan
 from binlane.work import files
+from binlane.work.children import end_with_parent
 from binlane.work.files import WorkFolder
 from binlane.work.lane_files import LaneFileWriter
 
@@ -65,7 +66,8 @@ class LocalProcesses:
         context = get_context("forkserver")
         # imported once, by the server that the workers are forked from
         context.set_forkserver_preload([__name__])
-        with ProcessPoolExecutor(min(self._processes, len(names)), mp_context=context) as pool:
+        processes = min(self._processes, len(names))
+        with ProcessPoolExecutor(processes, mp_context=context, initializer=end_with_parent) as pool:
             return list(pool.map(task, names))
 
 
