@@ -133,6 +133,28 @@ def decide(
 
 
 @app.command()
+def xa(
+    channel: ChannelName,
+    done: Annotated[
+        str | None,
+        typer.Option(
+            metavar="XID",
+            help="The target has the changes of this XA transaction, which was prepared before the channel began.",
+        ),
+    ] = None,
+    forget: Annotated[
+        str | None,
+        typer.Option(metavar="XID", help="The source has lost this prepared XA transaction in a crash."),
+    ] = None,
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """List the XA transactions that are prepared and not ended at the watermark, or say what is true of one."""
+    from binlane.orchestration import commands
+
+    out.print(commands.xa(channel, channels, done=done, forget=forget), markup=False, highlight=False)
+
+
+@app.command()
 def version() -> None:
     """Show the version."""
     out.print(f"binlane {metadata.version('binlane')}")

@@ -27,6 +27,7 @@ from binlane.source.begin import begin
 from binlane.state import tables
 from binlane.state.engines import engine_of
 from binlane.state.journal import ChannelStatus, decide_ddl, read_status
+from binlane.state.prepared import decide_xa
 from binlane.state.windows import Watermark, clear_stop, create_channel, request_stop
 from binlane.work.children import end_with_parent
 from binlane.work.files import WorkFolder
@@ -128,6 +129,18 @@ def decide(name: str, folder: Path, seqno: int, *, ran: bool) -> str:
     decide_ddl(engine_of(endpoints.target), name, seqno, ran=ran)
     answer = "counts as done" if ran else "will run again"
     return f"channel {name}: the DDL of seqno {seqno:,} {answer}; run the channel again"
+
+
+def xa(name: str, folder: Path, *, done: str | None, forget: str | None) -> str:
+    """List the prepared XA transactions, or take a person's word on one."""
+    _, endpoints = _load(name, folder)
+    if done is not None and forget is not None:
+        raise ConfigError("--done and --forget: expected one of them")
+    xid = done if done is not None else forget
+    if xid is not None:
+        decide_xa(engine_of(endpoints.target), name, xid, done=done is not None)
+    lines = report.open_xa_text(_status(endpoints, name).prepared)
+    return "\n".join((f"channel {name}: {len(lines)} prepared XA transactions at its watermark", *lines))
 
 
 def status(name: str, folder: Path) -> RenderableType:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import io
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 
+from binlane.plan.prepared import PreparedGroup
 from binlane.plan.window_plan import WindowPlan
 from binlane.state.journal import ChannelStatus
+from binlane.state.prepared import OpenXa
 
 _WIDTH: Final = 110
 _TOP: Final = 12
@@ -78,11 +81,39 @@ def _head(plan: WindowPlan) -> Table:
         ("transactions", f"{transactions:,} (seqno {plan.first_seqno:,} to {plan.last_seqno:,})"),
         ("of these", kinds),
         ("row changes", f"{plan.rows.inserts:,} inserts, {plan.rows.updates:,} updates, {plan.rows.deletes:,} deletes"),
+        *_prepared(plan),
         ("ends at", f"{plan.end}, GTID set {plan.end_gtid_set or '-'}, {moment(plan.end_time)}"),
         ("digest", plan.digest),
     ):
         table.add_row(name, value)
     return table
+
+
+def _prepared(plan: WindowPlan) -> list[tuple[str, str]]:
+    """XA transactions whose halves stand in different windows."""
+    carried = (("carried in", plan.carried_in), ("carried out", plan.carried_out))
+    return [(f"XA {name}", _xids([_xa(each) for each in groups])) for name, groups in carried if groups]
+
+
+def _xa(group: PreparedGroup) -> str:
+    if group.seqno == 0:
+        return f"{group.xid}, which the target had"
+    return f"{group.xid} of seqno {group.seqno:,}, {group.source}, {group.rows:,} row changes"
+
+
+def _xids(lines: list[str]) -> str:
+    more = [f"{len(lines) - _TOP:,} more"] if len(lines) > _TOP else []
+    return "\n".join([*lines[:_TOP], *more])
+
+
+def open_xa_text(prepared: Sequence[OpenXa]) -> list[str]:
+    """A line for each XA transaction that is open at the watermark."""
+    return [
+        f"{each.xid}: seqno {each.seqno:,}, {each.source}, {each.rows:,} row changes, stored {each.at} UTC"
+        if each.segment is not None
+        else f"{each.xid}: its changes are on the target by somebody's word of {each.at} UTC"
+        for each in prepared
+    ]
 
 
 def _lanes(plan: WindowPlan) -> Table:
@@ -145,6 +176,8 @@ def status_view(status: ChannelStatus, now: float) -> RenderableType:
         head.add_row("window", f"{bounds.window_id}, seqno {bounds.first_seqno:,} to {bounds.last_seqno:,}, unfinished")
         head.add_row("plan", window.plan_digest or "none yet: run the channel again")
         head.add_row("marks", f"low {status.low_water:,}, high {status.high_water:,}")
+    if status.prepared:
+        head.add_row("prepared XA", _xids(open_xa_text(status.prepared)))
     for intent in status.undecided:
         head.add_row("undecided DDL", f"seqno {intent.seqno:,}, lane {intent.lane}: {intent.statement[:200]}")
     return Group(head, *_positions(status), *_errors(status))

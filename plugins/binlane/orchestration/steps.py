@@ -37,8 +37,11 @@ from binlane.source.log import EventSource
 from binlane.source.segments import extract as extract_segments
 from binlane.source.stream import ServerSource
 from binlane.source.until import Until, UntilGtid, UntilLogEnd, UntilPosition, UntilTime
+from binlane.source.xa import XaTracker
+from binlane.state.carried import Settlement, with_carried
 from binlane.state.catalog import read_schema
 from binlane.state.engines import engine_of
+from binlane.state.prepared import read_open_xa
 from binlane.state.windows import (
     Channel,
     Window,
@@ -117,15 +120,7 @@ def _extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowReques
     window = f"{start.seqno + 1:012d}-{uuid.uuid4().hex[:8]}"
     folder = WorkFolder(channel.work.uri).child(channel.name).child(window)
     with _kept_if_whole(folder):
-        manifest = extract_segments(
-            source_of(channel, endpoints),
-            start,
-            _until(request),
-            folder,
-            channel=channel.name,
-            window=window,
-            segment_bytes=channel.segments.bytes,
-        )
+        manifest = _read_log(channel, endpoints, state, _until(request), folder, window)
         if manifest.transactions > 0:
             _write_inputs(channel, endpoints, request, folder, manifest)
             if not request.dry_run:
@@ -187,7 +182,8 @@ def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answ
     plan = read_plan(plan_uri)
     note = report.summary_note(plan)
     engine = engine_of(endpoints.target)
-    mark = finish_window(engine, channel.name, plan.window_id, plan.digest, note)
+    settle = Settlement.of(plan, plan_uri)
+    mark = finish_window(engine, channel.name, plan.window_id, plan.digest, note, settle)
     with engine.connect() as connection:
         old = finished_work(connection, channel.name, keep=channel.work.keep_windows)
     for work in old:
@@ -228,6 +224,28 @@ def _until(request: WindowRequest) -> Until:
     return UntilLogEnd()
 
 
+def _read_log(
+    channel: ChannelConfig, endpoints: Endpoints, state: Channel, until: Until, folder: WorkFolder, window: str
+) -> Manifest:
+    """Segments from the watermark up to ``until``, and the prepared XA transactions that the window ends."""
+    engine = engine_of(endpoints.target)
+    with engine.connect() as connection:
+        prepared = read_open_xa(connection, channel.name)
+    tracker = XaTracker(each.xid for each in prepared)
+    manifest = extract_segments(
+        source_of(channel, endpoints),
+        _start_of(state),
+        until,
+        folder,
+        channel=channel.name,
+        window=window,
+        segment_bytes=channel.segments.bytes,
+        xa=tracker,
+    )
+    with engine.connect() as connection:
+        return with_carried(connection, manifest, prepared, tracker.ended, folder)
+
+
 def _lanes(window: Window, request: WindowRequest) -> int | None:
     """A window keeps its lanes once it is planned, whatever this run asks for."""
     return window.lanes if window.lanes is not None else request.lanes
@@ -242,15 +260,7 @@ def _adopt_unfinished(
     if not folder.exists(files.MANIFEST):
         log.warning("its files are gone from %s: reading the same stretch of the log again", folder.uri)
         bounds = window.bounds
-        manifest = extract_segments(
-            source_of(channel, endpoints),
-            _start_of(state),
-            UntilPosition(bounds.end),
-            folder,
-            channel=channel.name,
-            window=bounds.window_id,
-            segment_bytes=channel.segments.bytes,
-        )
+        manifest = _read_log(channel, endpoints, state, UntilPosition(bounds.end), folder, bounds.window_id)
         _write_inputs(channel, endpoints, dataclasses.replace(request, lanes=_lanes(window, request)), folder, manifest)
     inputs = read_inputs(folder)
     plans = folder.child(inputs.key)

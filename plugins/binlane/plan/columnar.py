@@ -23,8 +23,9 @@ from binlane.binlog.wire import HEADER, MAGIC, Buffer, EventHeader, EventType, R
 from binlane.model import BlockHeader, Flavor, LogPosition, RowCounts, TableKey
 from binlane.plan.blocks import BlockBuilder
 from binlane.plan.classes import TransactionClass, classify
-from binlane.plan.dissect import LogFormat, dissect
+from binlane.plan.dissect import LogFormat
 from binlane.plan.manifest import Segment
+from binlane.plan.prepared import Groups, Halves, NoGroups, parts_at
 from binlane.plan.reduce import Reducer
 from binlane.plan.routing import LaneCursor, Route, Routing
 from binlane.plan.segment_map import LaneSink, LaneWriter, MapSummary, ScanSummary, commits_itself
@@ -132,21 +133,25 @@ def scan_segment(
     numbers: dict[TransactionClass, int] = {}
     members: list[tuple[int, int]] = []
     epochs: dict[int, int] = {}
+    halves = Halves()
     critical = np.array([is_critical(name) for name in columns.databases], np.bool_)
     for step in columns.walk():
         if isinstance(step, Single):
             commit_time = step.transaction.commit_time
             if settings.consistency == "epoch":
                 epochs.setdefault(int(commit_time // settings.epoch_seconds), step.seqno)
-            described = classify(dissect(step.transaction, columns.log))
-            _note(described, step.seqno, is_critical, databases, (numbers, members))
+            described, is_decided = halves.classify(step.seqno, step.transaction, columns.log, segment.name)
+            if is_decided:
+                _note(described, step.seqno, is_critical, databases, (numbers, members))
             continue
         if settings.consistency == "epoch":
             for place, event in enumerate(step.plain.first.tolist()):
                 header = columns.header(step.seqno + place, event)
                 epochs.setdefault(int(header.commit_time // settings.epoch_seconds), header.first_seqno)
         _scan_run(columns, step, critical, databases, (numbers, members))
-    return ScanSummary(databases, tuple(numbers), tuple(members), tuple(epochs.items()))
+    return ScanSummary(
+        databases, tuple(numbers), tuple(members), tuple(epochs.items()), tuple(halves.prepared), tuple(halves.resolved)
+    )
 
 
 Classes = tuple[dict[TransactionClass, int], list[tuple[int, int]]]
@@ -188,10 +193,11 @@ def map_segment(
     settings: FilterSettings,
     open_sink: Callable[[int, bytes], LaneSink],
     reducer: Reducer | None = None,
+    groups: Groups | None = None,
 ) -> MapSummary:
     """As ``segment_map.map_segment``."""
     columns = SegmentColumns(data, segment, Flavor(settings.target))
-    return _Map(columns, routing, settings, open_sink, reducer).run()
+    return _Map(columns, routing, settings, open_sink, reducer, groups or NoGroups()).run()
 
 
 class _Map:
@@ -202,8 +208,10 @@ class _Map:
         settings: FilterSettings,
         open_sink: Callable[[int, bytes], LaneSink],
         reducer: Reducer | None,
+        groups: Groups,
     ) -> None:
         self._columns = columns
+        self._groups = groups
         self._routing = routing
         self._settings = settings
         self._open_sink = open_sink
@@ -234,7 +242,7 @@ class _Map:
 
     def _single(self, step: Single) -> None:
         transaction, log = step.transaction, self._columns.log
-        parts = dissect(transaction, log)
+        parts = parts_at(step.seqno, transaction, log, self._groups)
         route = self._routing.route_of(classify(parts))
         lane = int(self._barriers.lanes(np.array([step.seqno]), np.array([route.lane]))[0])
         header = BlockHeader(

@@ -102,6 +102,8 @@ class LogFormat:
 def dissect(transaction: Transaction, log: LogFormat) -> tuple[Part, ...]:
     """The transaction's parts in order. Raises UnsupportedEventError for what cannot be replayed exactly."""
     parts = tuple(_Dissection(log).parts(transaction))
+    if transaction.ending in _SECOND_HALVES and parts:
+        _refuse(transaction.events[-1], log, "an XA transaction that ends together with changes")
     if transaction.ending is Ending.ROLLBACK and parts:
         raise UnsupportedEventError(
             f"{log.where(transaction.events[-1])}a transaction that ends with ROLLBACK but changed tables of an "
@@ -122,8 +124,6 @@ class _Dissection:
     _variables: list[Intvar | Rand | UserVar] = field(default_factory=list)
 
     def parts(self, transaction: Transaction) -> Iterator[Part]:
-        if transaction.ending in _XA_ENDINGS:
-            _refuse(transaction.events[-1], self.log, "an XA transaction")
         for event in transaction.events:
             code = event.header.type_code
             if code in _WITHOUT_EFFECT:
@@ -199,7 +199,7 @@ _COUNTS: Final[Mapping[RowsKind, Callable[[int], RowCounts]]] = {
     RowsKind.UPDATE: lambda rows: RowCounts(updates=rows),
     RowsKind.DELETE: lambda rows: RowCounts(deletes=rows),
 }
-_XA_ENDINGS: Final = frozenset({Ending.XA_PREPARE, Ending.XA_COMMIT, Ending.XA_ROLLBACK, Ending.ONE_PHASE})
+_SECOND_HALVES: Final = frozenset({Ending.XA_COMMIT, Ending.XA_ROLLBACK})
 _FILLED_BELOW: Final = b" START TRANSACTION"
 _ANSI_QUOTES: Final = 0x4
 _NO_BACKSLASH_ESCAPES: Final = 0x100000

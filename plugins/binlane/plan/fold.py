@@ -11,6 +11,7 @@ from binlane.plan.alterations import Alterations
 from binlane.plan.barriers import Meeting, fold
 from binlane.plan.classes import TransactionClass
 from binlane.plan.manifest import Manifest
+from binlane.plan.prepared import Pairs, pair
 from binlane.plan.routing import Route, Routing, first_appearance
 from binlane.plan.schema import Schema, foreign_key_groups
 from binlane.plan.segment_map import MapSummary, ScanSummary
@@ -31,9 +32,43 @@ EMPTY = "(empty)"
 """What transactions without rows and statements count as."""
 
 
-def fold_scans(manifest: Manifest, scans: Sequence[ScanSummary], settings: FilterSettings, schema: Schema) -> Routing:
-    """The window's routes and barriers. Raises ConfigError for a shard list that does not fit."""
-    return _Fold(manifest, scans, settings, schema).routing()
+def fold_scans(
+    manifest: Manifest,
+    scans: Sequence[ScanSummary],
+    settings: FilterSettings,
+    schema: Schema,
+    carried: Sequence[ScanSummary] = (),
+) -> Routing:
+    """The window's routes and barriers. ``carried``: scans of the manifest's carried groups.
+
+    Raises ConfigError for a shard list that does not fit, UnsupportedEventError for XA transactions without their other
+    half.
+    """
+    pairs = pair(
+        (half for scan in scans for half in scan.prepared),
+        (half for scan in scans for half in scan.resolved),
+        (half for scan in carried for half in scan.prepared),
+        manifest.done,
+    )
+    committed = _committed(pairs, critical_databases(settings, schema))
+    routing = _Fold(manifest, [*scans, committed], settings, schema).routing()
+    return dataclasses.replace(
+        routing, prepared=pairs.commits, carried_in=pairs.carried_in, carried_out=pairs.carried_out
+    )
+
+
+def _committed(pairs: Pairs, is_critical: Callable[[str], bool]) -> ScanSummary:
+    """What the scans would say of the XA COMMITs, had their changes been logged there."""
+    databases: dict[str, int] = {}
+    numbers: dict[TransactionClass, int] = {}
+    members: list[tuple[int, int]] = []
+    for seqno, described in pairs.classes.items():
+        plain = described.plain_database
+        if plain is not None and not is_critical(plain):
+            databases.setdefault(plain, seqno)
+        else:
+            members.append((seqno, numbers.setdefault(described, len(numbers))))
+    return ScanSummary(databases, tuple(numbers), tuple(members), ())
 
 
 class _Fold:
@@ -218,5 +253,7 @@ def make_plan(manifest: Manifest, routing: Routing, summaries: Sequence[MapSumma
             {key: tuple(sorted(seqnos)) for key, seqnos in tally.altered.items()}, tuple(sorted(tally.unread))
         ),
         time_zones=frozenset(tally.time_zones),
+        carried_in=routing.carried_in,
+        carried_out=routing.carried_out,
     )
     return dataclasses.replace(plan, digest=hashlib.sha256(plan.to_json()).hexdigest())

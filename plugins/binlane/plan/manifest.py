@@ -45,6 +45,18 @@ class Segment:
         """Bytes of magic and FORMAT_DESCRIPTION, before the stretch itself."""
         return self.bytes - (self.end_offset - self.start_offset)
 
+    def to_json(self) -> str:
+        """For the target's state."""
+        return json.dumps(_plain(self), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str, where: str) -> Segment:
+        """Raises PlanError that names ``where`` for anything that ``to_json`` does not write."""
+        try:
+            return _segment(json.loads(text), where)
+        except ValueError as exc:
+            raise PlanError(f"{where}: expected JSON: {exc}") from exc
+
     def source_position(self, at: int) -> LogPosition:
         """Where the segment's byte ``at`` stands on the source."""
         return LogPosition(self.source_file, self.start_offset + at - self.header_length)
@@ -70,6 +82,10 @@ class Manifest:
     fingerprint: str
     """Of the log just before ``end``; the next window compares it before it takes anything (docs/invariants.md, 9)."""
     segments: tuple[Segment, ...]
+    carried: tuple[Segment, ...] = ()
+    """XA transactions that earlier windows have prepared and this one ends, each in a file of its own."""
+    done: tuple[str, ...] = ()
+    """XIDs whose changes are on the target by somebody's word."""
 
     @property
     def transactions(self) -> int:
@@ -83,7 +99,8 @@ class Manifest:
 
     def to_json(self) -> bytes:
         """The canonical bytes."""
-        value = {"version": VERSION, **_plain(self), "segments": [_plain(segment) for segment in self.segments]}
+        value = {"version": VERSION, **_plain(self), "done": list(self.done)}
+        value |= {name: [_plain(segment) for segment in getattr(self, name)] for name in ("segments", "carried")}
         value |= {name: _plain(getattr(self, name)) for name in ("start", "end")}
         return json.dumps(value, indent=1, ensure_ascii=False).encode() + b"\n"
 
@@ -99,9 +116,12 @@ class Manifest:
         given = _known(cls, value, where)
         for name in ("start", "end"):
             given[name] = _build(LogPosition, given[name], f"{where}: {name}")
-        if not isinstance(given["segments"], list):
-            raise PlanError(f"{where}: segments: expected a list")
-        given["segments"] = tuple(_segment(one, f"{where}: segments[{n}]") for n, one in enumerate(given["segments"]))
+        for name in ("segments", "carried", "done"):
+            if not isinstance(given[name], list):
+                raise PlanError(f"{where}: {name}: expected a list")
+        for name in ("segments", "carried"):
+            given[name] = tuple(_segment(one, f"{where}: {name}[{n}]") for n, one in enumerate(given[name]))
+        given["done"] = tuple(map(str, given["done"]))
         manifest = cls(**given)
         manifest._check(where)
         return manifest

@@ -14,6 +14,7 @@ from functools import cached_property
 from binlane.errors import PlanError
 from binlane.model import Barrier, TableKey
 from binlane.plan.classes import TransactionClass
+from binlane.plan.prepared import PreparedGroup
 from binlane.plan.table_rules import Excluded
 
 
@@ -39,6 +40,12 @@ class Routing:
     barriers: tuple[Barrier, ...]
     excluded: Excluded = field(default_factory=lambda: Excluded({}, {}))
     """What the window makes unfit for folding."""
+    prepared: Mapping[int, PreparedGroup | None] = field(default_factory=dict)
+    """What each XA COMMIT commits, by its seqno; None for what the target has already."""
+    carried_in: tuple[PreparedGroup, ...] = ()
+    """XA transactions that earlier windows have prepared and this one ends."""
+    carried_out: tuple[PreparedGroup, ...] = ()
+    """XA transactions that this window prepares and does not end."""
 
     @cached_property
     def by_lane(self) -> tuple[tuple[Barrier, ...], ...]:
@@ -77,6 +84,11 @@ class Routing:
                 "databases": dict(self.excluded.databases),
                 "everything": self.excluded.everything,
             },
+            "prepared": [
+                [seqno, None if group is None else group.to_values()] for seqno, group in sorted(self.prepared.items())
+            ],
+            "carried_in": [group.to_values() for group in self.carried_in],
+            "carried_out": [group.to_values() for group in self.carried_out],
         }
         return json.dumps(values, sort_keys=True).encode()
 
@@ -98,6 +110,12 @@ class Routing:
                     values["excluded"]["databases"],
                     values["excluded"]["everything"],
                 ),
+                prepared={
+                    seqno: None if group is None else PreparedGroup.from_values(group)
+                    for seqno, group in values["prepared"]
+                },
+                carried_in=tuple(PreparedGroup.from_values(group) for group in values["carried_in"]),
+                carried_out=tuple(PreparedGroup.from_values(group) for group in values["carried_out"]),
             )
         except (ValueError, TypeError, KeyError) as exc:
             raise PlanError(f"{where}: not the routes of a window: {exc}; run the filter step again") from exc

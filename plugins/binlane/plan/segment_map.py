@@ -17,8 +17,9 @@ from binlane.model import BlockHeader, Flavor, Item, ItemKind, RowCounts
 from binlane.plan.barriers import BarrierMap
 from binlane.plan.blocks import BlockBuilder, FinishedBlock, transaction_header
 from binlane.plan.classes import TransactionClass, classify
-from binlane.plan.dissect import LogFormat, MapPart, Part, RowsPart, StatementPart, dissect
+from binlane.plan.dissect import LogFormat, MapPart, Part, RowsPart, StatementPart
 from binlane.plan.manifest import Segment
+from binlane.plan.prepared import Groups, Halves, NoGroups, Prepared, Resolved, parts_at
 from binlane.plan.reduce import Reducer
 from binlane.plan.routing import LaneCursor, Routing
 from binlane.plan.settings import FilterSettings
@@ -50,6 +51,9 @@ class ScanSummary:
     """Every transaction that is not plain: its seqno and its class's place in ``classes``."""
     epochs: tuple[tuple[int, int], ...]
     """Epochs of source time with the seqno of the first transaction in each; empty unless the channel has epochs."""
+    prepared: tuple[Prepared, ...] = ()
+    resolved: tuple[Resolved, ...] = ()
+    """The halves of XA transactions. An XA COMMIT is no member: the fold knows its class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +75,21 @@ def scan_segment(
     numbers: dict[TransactionClass, int] = {}
     members: list[tuple[int, int]] = []
     epochs: dict[int, int] = {}
+    halves = Halves()
     log, numbered = _read(data, segment, Flavor(settings.target))
     for seqno, transaction in numbered:
         if settings.consistency == "epoch":
             epochs.setdefault(int(transaction.commit_time // settings.epoch_seconds), seqno)
-        described = classify(dissect(transaction, log))
+        described, is_decided = halves.classify(seqno, transaction, log, segment.name)
+        if not is_decided:
+            continue
         if described.plain_database is not None and not is_critical(described.plain_database):
             databases.setdefault(described.plain_database, seqno)
         else:
             members.append((seqno, numbers.setdefault(described, len(numbers))))
-    return ScanSummary(databases, tuple(numbers), tuple(members), tuple(epochs.items()))
+    return ScanSummary(
+        databases, tuple(numbers), tuple(members), tuple(epochs.items()), tuple(halves.prepared), tuple(halves.resolved)
+    )
 
 
 def map_segment(
@@ -90,14 +99,18 @@ def map_segment(
     settings: FilterSettings,
     open_sink: Callable[[int, bytes], LaneSink],
     reducer: Reducer | None = None,
+    groups: Groups | None = None,
 ) -> MapSummary:
-    """Build the segment's blocks, lane by lane, into the sinks of ``open_sink`` (lane, FORMAT_DESCRIPTION event)."""
+    """Build the segment's blocks, lane by lane, into the sinks of ``open_sink`` (lane, FORMAT_DESCRIPTION event).
+
+    ``groups`` gives what the segment's XA COMMITs commit.
+    """
     log, numbered = _read(data, segment, Flavor(settings.target))
     tally = Tally()
     writers: dict[int, LaneWriter] = {}
     barriers = BarrierMap(routing.barriers)
     for seqno, transaction in numbered:
-        parts = dissect(transaction, log)
+        parts = parts_at(seqno, transaction, log, groups or NoGroups())
         route = routing.route_of(classify(parts))
         barrier = barriers.at(seqno)
         lane = barrier.owner if barrier is not None and route.lane in barrier.participants else route.lane

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from binlane.errors import PlanError
 from binlane.model import Barrier, BlockHeader, Flavor, Item, LogPosition, RowCounts, TableKey
 from binlane.plan.alterations import Alterations
+from binlane.plan.prepared import PreparedGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,10 @@ class WindowPlan:
     """Tables that the window's own DDL names: they may not exist, or not like this, before it."""
     time_zones: frozenset[str] = frozenset()
     """Named session time zones of its statements: the target must know them."""
+    carried_in: tuple[PreparedGroup, ...] = ()
+    """XA transactions that earlier windows have prepared and this one ends."""
+    carried_out: tuple[PreparedGroup, ...] = ()
+    """XA transactions that this window prepares and does not end: the target keeps their events until one does."""
 
     def __post_init__(self) -> None:
         """Raises PlanError if the parts contradict each other."""
@@ -184,6 +189,8 @@ class WindowPlan:
             "altered": sorted([key.database, key.table, *seqnos] for key, seqnos in self.altered.tables.items()),
             "unread": list(self.altered.unread),
             "time_zones": sorted(self.time_zones),
+            "carried_in": [group.to_values() for group in self.carried_in],
+            "carried_out": [group.to_values() for group in self.carried_out],
             "table_maps": [
                 [key.database, key.table, dict(maps)]
                 for key, maps in sorted(self.table_maps.items(), key=lambda entry: str(entry[0]))
@@ -221,6 +228,8 @@ class WindowPlan:
                 ),
                 time_zones=frozenset(values["time_zones"]),
                 table_maps={TableKey(database, table): maps for database, table, maps in values["table_maps"]},
+                carried_in=tuple(PreparedGroup.from_values(group) for group in values["carried_in"]),
+                carried_out=tuple(PreparedGroup.from_values(group) for group in values["carried_out"]),
             )
         except (ValueError, TypeError, KeyError) as exc:
             raise PlanError(f"{where}: not a window's plan: {exc}; run the filter step again") from exc
@@ -247,6 +256,8 @@ _FIELDS: Mapping[str, type | tuple[type, ...]] = {
     "altered": list,
     "unread": list,
     "time_zones": list,
+    "carried_in": list,
+    "carried_out": list,
     "table_maps": list,
 }
 _BARRIER_FIELDS: Mapping[str, type | tuple[type, ...]] = {

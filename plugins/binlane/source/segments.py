@@ -39,6 +39,7 @@ from binlane.source.identity import (
 from binlane.source.log import LOG_START, EventSource, LogChunk, LogState, file_number
 from binlane.source.segment_writer import SegmentWriter, Sink, Stretch
 from binlane.source.until import Bound, Until, UntilPosition, bound_of
+from binlane.source.xa import XaTracker
 from binlane.work.files import WorkFolder
 
 SEGMENT_BYTES: Final = 64 << 20
@@ -71,14 +72,17 @@ def extract(
     window: str,
     segment_bytes: int = SEGMENT_BYTES,
     progress: Progress | None = None,
+    xa: XaTracker | None = None,
 ) -> Manifest:
     """Write the segments from ``start`` up to ``until`` into ``folder``; the manifest is returned, not written.
+
+    ``xa`` is told of every transaction.
 
     The same stretch and ``segment_bytes`` give the same bytes. Raises SourceError (WindowOpenError: too early;
     SourceIdentityError: another log; MissingLogError: purged), PrecheckError, BinlogError for what cannot be read.
     """
     state = source.state()
-    run = Extraction(source.name, state, start, until, SegmentWriter(folder), segment_bytes, progress)
+    run = Extraction(source.name, state, start, until, SegmentWriter(folder), segment_bytes, progress, xa=xa)
     with contextlib.closing(verified(source, state, start)) as chunks:
         try:
             for chunk in chunks:
@@ -115,7 +119,9 @@ class Extraction:
         segment_bytes: int = SEGMENT_BYTES,
         progress: Progress | None = None,
         bound: Bound | None = None,
+        xa: XaTracker | None = None,
     ) -> None:
+        self._xa = xa
         self.sink = sink
         self.seqno = start.seqno
         self.time = start.time
@@ -332,6 +338,8 @@ class Extraction:
         """A transaction is whole: number it, and end the segment if it is large enough."""
         opened, end = self._open, event.offset + event.header.event_size
         assert opened is not None
+        if self._xa is not None:
+            self._xa.take(event, self._boundaries.ending, self._format, self._boundaries.name)
         self.seqno, self.time, self._open = self.seqno + 1, opened.time, None
         self._last = (opened.offset, event.offset)
         if opened.gtid is not None:

@@ -10,6 +10,7 @@ from binlane.errors import PositionError
 from binlane.model import BlockHeader, LogPosition
 from binlane.state.leases import Heartbeat, read_heartbeats
 from binlane.state.positions import LanePosition, PlanKey, lane_positions
+from binlane.state.prepared import OpenXa, read_open_xa
 from binlane.state.tables import NOW, ddl, errors
 from binlane.state.windows import Channel, Window, read_channel, read_open_window
 
@@ -57,6 +58,8 @@ class ChannelStatus:
     errors: tuple[LaneError, ...]
     """The latest ones, newest first."""
     undecided: tuple[DdlIntent, ...]
+    prepared: tuple[OpenXa, ...] = ()
+    """XA transactions that are open at the watermark."""
 
     @property
     def low_water(self) -> int:
@@ -82,6 +85,7 @@ def read_status(engine: Engine, channel: str, *, last_errors: int = 10) -> Chann
             heartbeats=tuple(beats[lane] for lane in sorted(beats)),
             errors=read_errors(connection, channel, limit=last_errors),
             undecided=_intents(connection, channel),
+            prepared=read_open_xa(connection, channel),
         )
 
 

@@ -17,6 +17,7 @@ from sqlalchemy import (
     Double,
     Engine,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
@@ -24,7 +25,7 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.dialects.mysql import BIGINT, DATETIME, MEDIUMTEXT, VARCHAR
+from sqlalchemy.dialects.mysql import BIGINT, DATETIME, MEDIUMBLOB, MEDIUMTEXT, VARCHAR
 
 from binlane.errors import PrecheckError
 
@@ -131,6 +132,34 @@ ddl = Table(
     Column("fingerprint", String(128), nullable=False),
     Column("state", String(10), nullable=False),
     Column("at", _TIME, nullable=False),
+    **_OPTIONS,
+)
+
+prepared = Table(
+    "prepared",
+    metadata,
+    Column("channel", _NAME, primary_key=True),
+    # as the source logs it; an XID is prepared once at a time
+    Column("xid", VARCHAR(300, charset="utf8mb4", collation="utf8mb4_bin"), primary_key=True),
+    # of its XA PREPARE; 0 if somebody has recorded that the target has its changes
+    Column("seqno", _SEQNO, nullable=False),
+    Column("gtid", _LONG, nullable=False),
+    Column("source_file", String(512), nullable=False),
+    Column("source_offset", _SEQNO, nullable=False),
+    Column("changes", BigInteger, nullable=False),
+    # a file of its own as an entry of a manifest, JSON; its bytes are in prepared_chunks
+    Column("segment", _LONG, nullable=False),
+    Column("at", _TIME, nullable=False),
+    **_OPTIONS,
+)
+
+prepared_chunks = Table(
+    "prepared_chunks",
+    metadata,
+    Column("channel", _NAME, primary_key=True),
+    Column("seqno", _SEQNO, primary_key=True, autoincrement=False),
+    Column("chunk", Integer, primary_key=True, autoincrement=False),
+    Column("data", LargeBinary().with_variant(MEDIUMBLOB(), "mysql", "mariadb"), nullable=False),
     **_OPTIONS,
 )
 

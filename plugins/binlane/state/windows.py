@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -296,8 +297,17 @@ def _set_stop(connection: Connection, window: Window, stop_at: int | None) -> No
     )
 
 
-def finish_window(engine: Engine, channel: str, window_id: str, digest: str, summary: str | None = None) -> Watermark:
+def finish_window(
+    engine: Engine,
+    channel: str,
+    window_id: str,
+    digest: str,
+    summary: str | None = None,
+    settle: Callable[[Connection], None] | None = None,
+) -> Watermark:
     """Move the watermark to the window's end and close the window, in one transaction. Again: a no-op.
+
+    ``settle`` is called in that transaction, once, if the watermark moves.
 
     Raises PositionError if a lane is missing or has not reached the last seqno, if the lanes' counters are not the
     plan's totals (invariant 5) or if the watermark is not where the window began; PlanError if the window has another
@@ -324,6 +334,8 @@ def finish_window(engine: Engine, channel: str, window_id: str, digest: str, sum
                 f"{where}: the watermark is {mark.watermark.seqno}, expected {bounds.first_seqno - 1}; it was "
                 "moved by somebody else"
             )
+        if settle is not None:
+            settle(connection)
         connection.execute(
             update(windows)
             .where(windows.c.channel == channel, windows.c.window_id == window_id)

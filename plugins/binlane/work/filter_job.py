@@ -18,8 +18,10 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Protocol
 
+from binlane.binlog.reader import LogReader
 from binlane.binlog.wire import Buffer
 from binlane.errors import PlanError
+from binlane.model import Flavor
 from binlane.plan.columnar import map_segment, scan_segment
 from binlane.plan.fold import critical_databases, fold_scans, make_plan
 from binlane.plan.manifest import Manifest, Segment
@@ -34,6 +36,7 @@ from binlane.work import files
 from binlane.work.children import end_with_parent
 from binlane.work.files import WorkFolder
 from binlane.work.lane_files import LaneFileWriter
+from binlane.work.prepared_groups import SegmentGroups
 
 Task = Callable[[str], bytes]
 
@@ -80,8 +83,10 @@ def run_filter(folder: WorkFolder, engine: Engine) -> WindowPlan:
     inputs = read_inputs(folder)
     names = [segment.name for segment in inputs.manifest.segments]
     # pickled values of this very program, from its own workers
-    scans = [pickle.loads(row) for row in engine.run(partial(scan_task, folder.uri, inputs.key), names)]
-    routing = fold_scans(inputs.manifest, scans, inputs.settings, inputs.schema)
+    carried = [segment.name for segment in inputs.manifest.carried]
+    scans = [pickle.loads(row) for row in engine.run(partial(scan_task, folder.uri, inputs.key), [*names, *carried])]
+    earlier = scans[len(names) :]
+    routing = fold_scans(inputs.manifest, scans[: len(names)], inputs.settings, inputs.schema, earlier)
     plans = folder.child(inputs.key)
     plans.write_once(files.CONTEXT, routing.to_json())
     summaries = [pickle.loads(row) for row in engine.run(partial(map_task, folder.uri, inputs.key), names)]
@@ -109,8 +114,16 @@ class Inputs:
         return Reducer(rules, self.settings.payload_bytes, self.settings.largest_bytes)
 
     def segment(self, name: str) -> Segment:
-        """The manifest's entry of a segment file."""
-        return next(segment for segment in self.manifest.segments if segment.name == name)
+        """The manifest's entry of a segment file, or of a carried group's."""
+        entries = (*self.manifest.segments, *self.manifest.carried)
+        return next(segment for segment in entries if segment.name == name)
+
+    def groups(self, folder: WorkFolder, routing: Routing, segment: Segment, data: Buffer) -> SegmentGroups:
+        """What the XA COMMITs of a segment commit."""
+        log_format = LogReader(data, segment.source_file, verify=False).format
+        return SegmentGroups(
+            routing, log_format, Flavor(self.settings.target), self.segment, partial(segment_bytes, folder)
+        )
 
 
 @lru_cache(maxsize=2)
@@ -157,7 +170,10 @@ def map_task(uri: str, key: str, name: str) -> bytes:
     with segment_bytes(folder, segment) as data:
         try:
             routing = _routing(uri, key)
-            return pickle.dumps(map_segment(data, segment, routing, inputs.settings, sink, inputs.reducer(routing)))
+            groups = inputs.groups(folder, routing, segment, data)
+            return pickle.dumps(
+                map_segment(data, segment, routing, inputs.settings, sink, inputs.reducer(routing), groups)
+            )
         except BaseException as exc:
             for writer in writers:
                 writer.abandon(exc)

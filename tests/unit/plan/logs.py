@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import struct
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 from binlane.binlog.gtids import MariadbGtidFlag
@@ -21,6 +22,7 @@ from binlane.plan.schema import Schema
 from binlane.plan.segment_map import MapSummary, map_segment, scan_segment
 from binlane.plan.settings import FilterSettings
 from binlane.plan.window_plan import LaneFile, WindowPlan
+from binlane.work.prepared_groups import SegmentGroups
 from tests.unit.binlog.cases import MARIADB as FORMAT
 from tests.unit.binlog.cases import crc, format_event, mariadb_gtid, query, wire
 from tests.unit.binlog.row_events import EVERY_COLUMN, rows_body, table_map_body
@@ -60,6 +62,17 @@ def statements(seqno: int, *texts: str, database: str = "a") -> tuple[bytes, ...
         *(query(text.encode(), database=database.encode()) for text in texts),
         XID,
     )
+
+
+def prepare(seqno: int, xid: str, *databases: str, count: int = 1) -> tuple[bytes, ...]:
+    """The first half of an XA transaction; ``xid`` is its gtrid, the format id is 1."""
+    name = struct.pack("<BIII", 0, 1, len(xid), 0) + xid.encode()
+    return (*rows(seqno, *databases, count=count)[:-1], wire(T.XA_PREPARE, name))
+
+
+def ends(seqno: int, what: str, xid: str) -> tuple[bytes, ...]:
+    """The second half: ``what`` is COMMIT or ROLLBACK."""
+    return alone(seqno, f"XA {what} X'{xid.encode().hex()}',X'',1")
 
 
 def segment_of(
@@ -146,8 +159,13 @@ def filtered(
     schema: Schema = EMPTY_SCHEMA,
     columnar: bool = False,
     reducer: Reducer | None = None,
+    carried: Sequence[Sequence[bytes]] = (),
+    done: Sequence[str] = (),
 ) -> Filtered:
-    """Scan, fold and map a window whose segments end before the transactions ``cuts`` (0-based)."""
+    """Scan, fold and map a window whose segments end before the transactions ``cuts`` (0-based).
+
+    ``carried``: XA transactions that earlier windows have prepared; they have seqnos from 1001 on.
+    """
     chosen = settings() if chosen is None else chosen
     edges = [0, *cuts, len(transactions)]
     parts, start = [], len(HEAD)
@@ -155,11 +173,18 @@ def filtered(
         if first < last:
             parts.append(segment_of(transactions[first:last], first + 1, start))
             start = parts[-1][1].end_offset
-    manifest = manifest_of([segment for _, segment in parts])
+    before = [segment_of([each], 1001 + number) for number, each in enumerate(carried)]
+    manifest = replace(
+        manifest_of([segment for _, segment in parts]),
+        carried=tuple(segment for _, segment in before),
+        done=tuple(done),
+    )
     is_critical = critical_databases(chosen, schema)
     scan, map_one = (columnar_scan, columnar_map) if columnar else (scan_segment, map_segment)
     scans = [scan(data, segment, chosen, is_critical) for data, segment in parts]
-    routing = fold_scans(manifest, scans, chosen, schema)
+    earlier = [scan(data, segment, chosen, is_critical) for data, segment in before]
+    routing = fold_scans(manifest, scans, chosen, schema, earlier)
+    files = {segment.name: (data, segment) for data, segment in (*parts, *before)}
     lanes: dict[int, list[tuple[BlockHeader, tuple[Item, ...]]]] = {}
     summaries: list[MapSummary] = []
     for data, segment in parts:
@@ -170,7 +195,14 @@ def filtered(
             return sinks[-1]
 
         shipped = Routing.from_json(routing.to_json(), "context")
-        summaries.append(map_one(data, segment, shipped, chosen, open_sink, reducer))
+        groups = SegmentGroups(
+            shipped,
+            FORMAT,
+            Flavor.MARIADB,
+            lambda name: files[name][1],
+            lambda entry: nullcontext(files[entry.name][0]),
+        )
+        summaries.append(map_one(data, segment, shipped, chosen, open_sink, reducer, groups))
         for sink in sinks:
             lanes.setdefault(sink.lane, []).extend(sink.blocks)
     return Filtered(routing, make_plan(manifest, routing, summaries), lanes)

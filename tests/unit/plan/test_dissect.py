@@ -51,14 +51,12 @@ def place(events: tuple[bytes, ...], number: int) -> str:
 
 REFUSED = [
     pytest.param(
-        (GTID, table_map(1), insert(1, [1]), query(b"XA END 'g'"), wire(T.XA_PREPARE, b"\0\1\0\0\0\1\0\0\0\0\0\0\0g")),
-        4, "XA_PREPARE", "an XA transaction", id="xa-prepare",
+        (GTID, table_map(1), insert(1, [1]), query(b"XA COMMIT X'67',X'',1")),
+        3, "QUERY", "an XA transaction", id="xa-commit-with-rows",
     ),
     pytest.param(
-        (mariadb_gtid(1, STANDALONE), query(b"XA COMMIT 'g'")), 1, "QUERY", "an XA transaction", id="xa-commit"
-    ),
-    pytest.param(
-        (mariadb_gtid(1, STANDALONE), query(b"XA ROLLBACK 'g'")), 1, "QUERY", "an XA transaction", id="xa-rollback"
+        (GTID, table_map(1), insert(1, [1]), query(b"XA ROLLBACK X'67',X'',1")),
+        3, "QUERY", "an XA transaction", id="xa-rollback-with-rows",
     ),
     pytest.param(
         (GTID, wire(T.BEGIN_LOAD_QUERY, b"\1\0\0\0x\n"), wire(T.EXECUTE_LOAD_QUERY, b""), XID),

@@ -1,0 +1,237 @@
+"""XA transactions in two halves: the changes stand in the log at XA PREPARE, and count from XA COMMIT on.
+
+A prepared group's transaction is applied where its XA COMMIT stands, as if it had been logged there: until then its
+locks kept everybody else from its rows. The two halves find each other by the XID, across segments and, through the
+``binlane`` schema of the target, across windows. The scan names both halves, the fold pairs them, and the map over
+segments fetches a group's parts from the segment that holds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from binlane.binlog.gtids import XaName
+from binlane.binlog.transactions import Ending, Transaction
+from binlane.errors import PlanError, UnsupportedEventError
+from binlane.model import LogPosition
+from binlane.plan.classes import TransactionClass, classify
+from binlane.plan.dissect import LogFormat, Part, RowsPart, dissect
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedGroup:
+    """The first half of an XA transaction: which one it is, and where its events are."""
+
+    xid: str
+    """As the servers log it: ``X'6731',X'62',7``."""
+    seqno: int
+    gtid: str
+    source: LogPosition
+    """Where it begins in the source's log."""
+    rows: int
+    """Row changes in it."""
+    file: str
+    """The segment that holds it, by name in the window's folder."""
+    start: int
+    end: int
+    """Offsets in that file."""
+
+    def to_values(self) -> list[str | int]:
+        """A row for JSON."""
+        place = (self.source.file, self.source.offset, self.rows, self.file, self.start, self.end)
+        return [self.xid, self.seqno, self.gtid, *place]
+
+    @classmethod
+    def from_values(cls, values: Sequence[Any]) -> PreparedGroup:
+        """What ``to_values`` wrote. Raises ValueError for anything else."""
+        xid, seqno, gtid, source, offset, rows, file, start, end = values
+        return cls(xid, seqno, gtid, LogPosition(source, offset), rows, file, start, end)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What the scan says of a prepared group."""
+
+    name: XaName
+    group: PreparedGroup
+    described: TransactionClass
+    """What decides the route of its XA COMMIT."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What the scan says of an XA COMMIT or XA ROLLBACK."""
+
+    name: XaName
+    seqno: int
+    commits: bool
+    source: LogPosition
+
+
+@dataclass(slots=True)
+class Halves:
+    """Gathers the halves that a segment holds."""
+
+    prepared: list[Prepared] = field(default_factory=list)
+    resolved: list[Resolved] = field(default_factory=list)
+
+    def classify(
+        self, seqno: int, transaction: Transaction, log: LogFormat, file: str
+    ) -> tuple[TransactionClass, bool]:
+        """The class of a transaction of the segment ``file``; False if only its other half decides its class.
+
+        Raises UnsupportedEventError for what cannot be applied exactly, in a prepared group, too.
+        """
+        parts = dissect(transaction, log)
+        described = classify(parts)
+        if transaction.ending not in _HALVES:
+            return described, True
+        name = transaction.xa
+        if name is None:
+            raise UnsupportedEventError(f"{log.position(transaction)}: {transaction.ending}: it does not name its XID")
+        if transaction.ending is Ending.XA_PREPARE:
+            rows = sum(part.counts.total for part in parts if isinstance(part, RowsPart))
+            group = PreparedGroup(
+                str(name), seqno, transaction.gtid, log.position(transaction), rows,
+                file, transaction.start, transaction.end,
+            )  # fmt: skip
+            self.prepared.append(Prepared(name, group, described))
+            return NOTHING, True
+        commits = transaction.ending is Ending.XA_COMMIT
+        self.resolved.append(Resolved(name, seqno, commits, log.position(transaction)))
+        return NOTHING, not commits
+
+
+class Groups(Protocol):
+    """Gives the parts of prepared groups that other segments hold."""
+
+    def parts(self, seqno: int) -> tuple[Part, ...]:
+        """What the XA COMMIT of this seqno commits."""
+        ...
+
+
+class NoGroups:
+    """For logs without XA transactions."""
+
+    def parts(self, seqno: int) -> tuple[Part, ...]:
+        """Raises PlanError."""
+        raise PlanError(f"seqno {seqno}: an XA COMMIT that the scan did not see; run the filter step again")
+
+
+def parts_at(seqno: int, transaction: Transaction, log: LogFormat, groups: Groups) -> tuple[Part, ...]:
+    """What is applied at ``seqno``: a prepared group's parts at its XA COMMIT, nothing at the other half or a rollback.
+
+    Raises UnsupportedEventError, as ``dissect``.
+    """
+    match transaction.ending:
+        case Ending.XA_PREPARE | Ending.XA_ROLLBACK:
+            return ()
+        case Ending.XA_COMMIT:
+            return groups.parts(seqno)
+        case _:
+            return dissect(transaction, log)
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """All halves of a window, paired."""
+
+    commits: Mapping[int, PreparedGroup | None]
+    """By the seqno of each XA COMMIT: what it commits. None: somebody has recorded that the target has it."""
+    classes: Mapping[int, TransactionClass]
+    """By the same seqnos: what decides their routes."""
+    carried_in: tuple[PreparedGroup, ...]
+    """Prepared in earlier windows, ended in this one; with seqno 0 those that the target had already."""
+    carried_out: tuple[PreparedGroup, ...]
+    """Prepared in this window, and not ended in it."""
+
+
+def pair(
+    prepared: Iterable[Prepared], resolved: Iterable[Resolved], carried: Iterable[Prepared], done: Iterable[str]
+) -> Pairs:
+    """Pair a window's halves. ``carried``: groups of earlier windows; ``done``: XIDs that the target has already.
+
+    Raises UnsupportedEventError for an XA COMMIT of a transaction that was prepared before the channel began, and for
+    an XID that is prepared twice.
+    """
+    earlier = list(carried)
+    open_: dict[XaName, Prepared | None] = {each.name: each for each in earlier}
+    open_ |= {_name(text): None for text in done}
+    commits: dict[int, PreparedGroup | None] = {}
+    classes: dict[int, TransactionClass] = {}
+    ended: list[PreparedGroup] = []
+    steps: list[Prepared | Resolved] = [*prepared, *resolved]
+    for step in sorted(steps, key=_seqno):
+        if isinstance(step, Prepared):
+            check_new(step.name, open_, str(step.group.source))
+            open_[step.name] = step
+            continue
+        key = find(step.name, open_)
+        if key is None:
+            # nothing of what is rolled back was ever on the target
+            if step.commits:
+                raise unknown(step.name, str(step.source))
+            continue
+        group = open_.pop(key)
+        if group is None:
+            ended.append(PreparedGroup(str(key), 0, "", LogPosition("", 0), 0, "", 0, 0))
+        elif group in earlier:
+            ended.append(group.group)
+        if step.commits:
+            commits[step.seqno] = None if group is None else group.group
+            classes[step.seqno] = NOTHING if group is None else group.described
+    left = (each for each in open_.values() if each is not None and each not in earlier)
+    return Pairs(commits, classes, tuple(ended), tuple(each.group for each in left))
+
+
+def _seqno(step: Prepared | Resolved) -> int:
+    return step.group.seqno if isinstance(step, Prepared) else step.seqno
+
+
+def xa_name(text: str) -> XaName | None:
+    """The XID that a text names in the servers' own form; None for anything else."""
+    given = text.strip().upper()
+    name = XaName.of_statement(given.encode())
+    return name if name is not None and str(name).upper() == given else None
+
+
+def _name(text: str) -> XaName:
+    name = xa_name(text)
+    if name is None:
+        raise PlanError(f"{text!r} is not an XID; expected the form X'6731',X'62',7")
+    return name
+
+
+def find(name: XaName, known: Iterable[XaName]) -> XaName | None:
+    """The open XID that a statement means. MySQL 5.7 and older servers compare XIDs without their format id."""
+    names = list(known)
+    if name in names:
+        return name
+    loose = [each for each in names if (each.gtrid, each.bqual) == (name.gtrid, name.bqual)]
+    return loose[0] if len(loose) == 1 else None
+
+
+def check_new(name: XaName, known: Iterable[XaName], where: str) -> None:
+    """Raises UnsupportedEventError if the XID is open already."""
+    if name in known:
+        raise UnsupportedEventError(
+            f"{where}: XA PREPARE of {name}, which is prepared already and has not ended: a crash of the source has "
+            "lost the first one without a word in the log; nothing of the window was written; if it was prepared in "
+            f'an earlier window, `binlane xa CHANNEL --forget "{name}"` drops it; else begin a new channel behind it'
+        )
+
+
+def unknown(name: XaName, where: str) -> UnsupportedEventError:
+    """The error for an XA COMMIT without an XA PREPARE."""
+    return UnsupportedEventError(
+        f"{where}: XA COMMIT of {name}: its XA PREPARE stands before the place where the channel begins, so its "
+        "changes are not known; nothing of the window was written; begin a channel before the XA PREPARE, or bring "
+        f'the changes to the target and say so: binlane xa CHANNEL --done "{name}"'
+    )
+
+
+_HALVES: Final = frozenset({Ending.XA_PREPARE, Ending.XA_COMMIT, Ending.XA_ROLLBACK})
+NOTHING: Final = TransactionClass(frozenset(), ())
+"""The class of a transaction that changes nothing."""

@@ -1,0 +1,88 @@
+"""Which XA transactions are open, followed while a window is extracted: found before the window exists on the target.
+
+Only names are followed here; the filter job pairs the groups themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from binlane.binlog.boundaries import Boundaries, Ending
+from binlane.binlog.events import Query, XaPrepare, parse_body
+from binlane.binlog.format_description import FormatDescription
+from binlane.binlog.gtids import XaName
+from binlane.binlog.payload import unpack
+from binlane.binlog.wire import EventType, RawEvent
+from binlane.plan.prepared import check_new, find, unknown
+
+_SECOND_HALVES: Final = frozenset({Ending.XA_COMMIT, Ending.XA_ROLLBACK})
+
+
+class XaTracker:
+    """Fed with the last event of every transaction, in order."""
+
+    def __init__(self, known: Iterable[str] = ()) -> None:
+        """``known``: the XIDs that are open where the window begins."""
+        self._open: set[XaName] = set()
+        self._from_before: set[XaName] = set()
+        for text in known:
+            name = XaName.of_statement(text.encode())
+            if name is not None:
+                self._from_before.add(name)
+                self._open.add(name)
+        self.ended: set[str] = set()
+        """Those of ``known`` that the window ends."""
+
+    def take(self, event: RawEvent, ending: Ending | None, log_format: FormatDescription, name: str) -> None:
+        """A transaction ends with ``event`` of the file ``name``.
+
+        Raises UnsupportedEventError for an XA COMMIT whose XA PREPARE is not known, and for a second XA PREPARE.
+        """
+        if event.header.type_code == EventType.TRANSACTION_PAYLOAD:
+            inside = _xa_inside(event, log_format, name)
+            if inside is None:
+                return
+            event, ending = inside
+        where = f"{name}:{event.offset}"
+        if ending is Ending.XA_PREPARE:
+            said = parse_body(event, log_format, name)
+            assert isinstance(said, XaPrepare)
+            check_new(said.name, self._open, where)
+            self._open.add(said.name)
+        elif ending in _SECOND_HALVES:
+            query = parse_body(event, log_format, name)
+            found = XaName.of_statement(query.sql) if isinstance(query, Query) else None
+            if found is not None:
+                self._end(found, ending is Ending.XA_COMMIT, where)
+
+    def _end(self, name: XaName, commits: bool, where: str) -> None:
+        key = find(name, self._open)
+        if key is None:
+            if commits:
+                raise unknown(name, where)
+            return
+        self._open.discard(key)
+        if key in self._from_before:
+            self._from_before.discard(key)
+            self.ended.add(str(key))
+
+
+def _xa_inside(event: RawEvent, log_format: FormatDescription, name: str) -> tuple[RawEvent, Ending | None] | None:
+    """The last event of a compressed XA transaction, and how it ends; None for any other. Only those are inflated."""
+    inner = unpack(event, name)
+    boundaries = Boundaries(log_format, name)
+    last = next(inner, None)
+    if last is None or not _begins_xa(last, log_format, name):
+        return None
+    boundaries.feed(last)
+    for last in inner:
+        boundaries.feed(last)
+    return last, boundaries.ending
+
+
+def _begins_xa(event: RawEvent, log_format: FormatDescription, name: str) -> bool:
+    if event.header.type_code != EventType.QUERY:
+        return False
+    query = parse_body(event, log_format, name)
+    return isinstance(query, Query) and query.sql[:3].upper() == b"XA "

@@ -1,0 +1,111 @@
+"""XA transactions on their way from one window to a later one: out of segments onto the target, back into a file."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from sqlalchemy import Connection
+
+from binlane.errors import PlanError
+from binlane.plan.manifest import Manifest, Segment
+from binlane.plan.prepared import PreparedGroup
+from binlane.plan.window_plan import WindowPlan
+from binlane.state.prepared import CHUNK, CarriedOut, OpenXa, read_chunks, settle_prepared
+from binlane.work import files
+from binlane.work.files import WorkFolder
+
+
+def with_carried(
+    connection: Connection, manifest: Manifest, known: tuple[OpenXa, ...], ended: set[str], folder: WorkFolder
+) -> Manifest:
+    """Write the groups that the window ends into its folder; the manifest that names them.
+
+    Raises PlanError if the target does not give back what was stored.
+    """
+    needed = [each for each in known if each.xid in ended]
+    segments = [each.segment for each in needed if each.segment is not None]
+    for segment in segments:
+        if not folder.exists(segment.name):
+            _write(connection, manifest.channel, segment, folder)
+    done = tuple(each.xid for each in needed if each.segment is None)
+    return replace(manifest, carried=tuple(segments), done=done)
+
+
+def _write(connection: Connection, channel: str, segment: Segment, folder: WorkFolder) -> None:
+    digest = hashlib.sha256()
+    with folder.create(segment.name) as file:
+        for chunk in read_chunks(connection, channel, segment.first_seqno):
+            digest.update(chunk)
+            file.write(chunk)
+        if digest.hexdigest() != segment.sha256:
+            raise PlanError(
+                f"binlane.prepared_chunks, channel {channel}, seqno {segment.first_seqno}: expected SHA-256 "
+                f"{segment.sha256}, found {digest.hexdigest()}: the target's copy of a prepared XA transaction is "
+                "damaged; restore the schema binlane from a backup"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What ``finish_window`` does with a window's prepared groups."""
+
+    plan: WindowPlan
+    folder: WorkFolder
+    """The window's."""
+
+    @classmethod
+    def of(cls, plan: WindowPlan, plan_uri: str) -> Settlement:
+        """``plan_uri``: the plan's folder, which stands in the window's."""
+        return cls(plan, WorkFolder(posixpath.dirname(plan_uri.rstrip("/"))))
+
+    def __call__(self, connection: Connection) -> None:
+        """Store those that stay open, forget those that have ended. Raises PlanError if a segment is missing."""
+        ended = [each.xid for each in self.plan.carried_in]
+        settle_prepared(connection, self.plan.channel, ended, self._carried_out())
+
+    def _carried_out(self) -> Iterator[CarriedOut]:
+        if not self.plan.carried_out:
+            return
+        where = f"{self.folder.uri}/{files.MANIFEST}"
+        manifest = Manifest.from_json(self.folder.read(files.MANIFEST), where)
+        for group in self.plan.carried_out:
+            held_by = next(segment for segment in manifest.segments if segment.name == group.file)
+            yield CarriedOut(group, self._entry(group, held_by), partial(self._chunks, group, held_by))
+
+    def _entry(self, group: PreparedGroup, held_by: Segment) -> Segment:
+        """The group as a segment of its own."""
+        digest = hashlib.sha256()
+        size = 0
+        for chunk in self._chunks(group, held_by):
+            digest.update(chunk)
+            size += len(chunk)
+        return replace(
+            held_by,
+            name=f"carried/{group.seqno:012d}.binlog",
+            bytes=size,
+            sha256=digest.hexdigest(),
+            first_seqno=group.seqno,
+            last_seqno=group.seqno,
+            transactions=1,
+            start_offset=group.source.offset,
+            end_offset=group.source.offset + group.end - group.start,
+            first_gtid=group.gtid,
+            last_gtid=group.gtid,
+        )
+
+    def _chunks(self, group: PreparedGroup, held_by: Segment) -> Iterator[bytes]:
+        """Magic and FORMAT_DESCRIPTION of the segment, then the group's own bytes."""
+        with self.folder.open(held_by.name) as file:
+            yield file.read(held_by.header_length)
+            file.seek(group.start)
+            left = group.end - group.start
+            while left > 0:
+                chunk = file.read(min(CHUNK, left))
+                if not chunk:
+                    raise PlanError(f"{self.folder.uri}/{held_by.name}: it ends before the XA PREPARE of {group.xid}")
+                left -= len(chunk)
+                yield chunk

@@ -1,0 +1,68 @@
+"""Prepared XA transactions, fetched from the segments that hold them, when a map meets their XA COMMIT."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Final
+
+from binlane.binlog.format_description import FormatDescription
+from binlane.binlog.reader import LogReader
+from binlane.binlog.transactions import Ending, transactions
+from binlane.binlog.wire import Buffer, EventType
+from binlane.errors import PlanError, UnsupportedEventError
+from binlane.model import Flavor
+from binlane.plan.dissect import LogFormat, Part, dissect
+from binlane.plan.manifest import Segment
+from binlane.plan.routing import Routing
+
+_T = EventType
+_ROW_TYPES: Final = (
+    _T.TABLE_MAP,
+    *range(_T.WRITE_ROWS_V1, _T.DELETE_ROWS_V1 + 1),
+    *range(_T.WRITE_ROWS_V2, _T.DELETE_ROWS_V2 + 1),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentGroups:
+    """``plan.prepared.Groups`` over the window's folder, for the map of one segment."""
+
+    routing: Routing
+    format: FormatDescription
+    """Of the segment that is mapped: what the target is told of the lane file's events."""
+    target: Flavor
+    entry: Callable[[str], Segment]
+    open: Callable[[Segment], AbstractContextManager[Buffer]]
+
+    def parts(self, seqno: int) -> tuple[Part, ...]:
+        """What the XA COMMIT of this seqno commits.
+
+        Raises PlanError if context.json does not name it, UnsupportedEventError if it cannot be applied exactly.
+        """
+        if seqno not in self.routing.prepared:
+            raise PlanError(f"seqno {seqno}: an XA COMMIT that the scan did not see; run the filter step again")
+        group = self.routing.prepared[seqno]
+        if group is None:
+            return ()
+        held_by = self.entry(group.file)
+        with self.open(held_by) as data:
+            reader = LogReader(data, held_by.source_file, verify=False)
+            self._check_format(reader.format, group.xid, str(group.source))
+            transaction = next(transactions(reader, start=group.start))
+            if (transaction.end, transaction.ending) != (group.end, Ending.XA_PREPARE):
+                raise PlanError(
+                    f"{held_by.name}: no XA PREPARE of {group.xid} at {group.start}; run the filter step again"
+                )
+            offset = held_by.start_offset - held_by.header_length
+            return dissect(transaction, LogFormat(reader.format, held_by.source_file, offset, self.target))
+
+    def _check_format(self, found: FormatDescription, xid: str, where: str) -> None:
+        """A lane file announces one format: another server version's row events may need another one."""
+        if any(found.post_header_length(code) != self.format.post_header_length(code) for code in _ROW_TYPES):
+            raise UnsupportedEventError(
+                f"{where}: XA PREPARE of {xid}: written by {found.server_version}, ended on a server of version "
+                f"{self.format.server_version} whose row events differ; bring its changes to the target by hand and "
+                f'say so: binlane xa CHANNEL --done "{xid}"'
+            )

@@ -1,0 +1,212 @@
+"""XA transactions from server to server: applied where they commit, whichever windows their halves stand in."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pymysql
+import pytest
+
+from binlane.model import Flavor
+from binlane.orchestration import steps
+from binlane.orchestration.request import WindowRequest
+from binlane.plan.window_plan import WindowPlan
+from lab.servers import PrivateServer
+from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel
+
+TABLE = "CREATE TABLE {}.t (id INT PRIMARY KEY AUTO_INCREMENT, v LONGTEXT, n INT)"
+
+
+@pytest.fixture(params=list(Flavor))
+def xa(
+    request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None]
+) -> Iterator[Channel]:
+    """A channel between two servers of one family, with two tenants in lanes of their own."""
+    servers = [request.getfixturevalue(f"{request.param}_{part}") for part in ("source", "target")]
+    channel = fresh_channel(servers[0], servers[1], tmp_path, clean_servers)
+    channel.write_shard_list("tenant_1=0\ntenant_2=1\n")
+    for tenant in ("tenant_1", "tenant_2"):
+        channel.source.query(f"CREATE DATABASE {tenant}")
+        channel.source.query(TABLE.format(tenant))
+    assert channel.run() is not None
+    yield channel
+    for server in servers:
+        for row in server.query("XA RECOVER"):
+            server.query(f"XA ROLLBACK '{row[3]}'")
+
+
+def prepare(channel: Channel, xid: str, *statements: str, setting: str = "SET @nothing = 1") -> None:
+    """Leave a prepared transaction behind, on no connection."""
+    with contextlib.closing(channel.source.connect(autocommit=True)) as connection, connection.cursor() as cursor:
+        for statement in (setting, f"XA START {xid}", *statements, f"XA END {xid}", f"XA PREPARE {xid}"):
+            cursor.execute(statement)
+
+
+def end(channel: Channel, what: str) -> None:
+    """XA COMMIT or XA ROLLBACK; the server may still be detaching the session that prepared it."""
+    last = time.monotonic() + 60
+    while True:
+        try:
+            channel.source.query(what)
+            return
+        except pymysql.err.OperationalError as exc:
+            if exc.args[0] != 1397 or time.monotonic() > last:
+                raise
+            time.sleep(0.05)
+
+
+def insert(tenant: int, value: str = "xa") -> str:
+    return f"INSERT INTO tenant_{tenant}.t (v) VALUES ('{value}')"
+
+
+def values(channel: Channel, tenant: int = 1) -> list[str]:
+    return [value for (value,) in channel.target.query(f"SELECT v FROM tenant_{tenant}.t ORDER BY id")]
+
+
+def plan_of(channel: Channel) -> WindowPlan:
+    """The plan of the newest window."""
+    ((work,),) = channel.target.query("SELECT work FROM binlane.windows ORDER BY number DESC LIMIT 1")
+    return steps.read_plan(str(next(Path(work).glob("*/plan.json")).parent))
+
+
+def purge(channel: Channel) -> None:
+    """Remove everything from the source's log that the watermark has passed, and all work folders."""
+    channel.source.query("FLUSH BINARY LOGS")
+    # the watermark stands in a file that is kept
+    channel.source.query(f"PURGE BINARY LOGS TO '{channel.status.channel.watermark.source.file}'")
+    shutil.rmtree(channel.work)
+
+
+def test_both_halves_in_one_window_in_every_way_to_end(xa: Channel) -> None:
+    prepare(xa, "'a','b',7", insert(1, "committed"), insert(2, "committed"))
+    xa.source.query(insert(1, "between"))
+    end(xa, "XA COMMIT 'a','b',7")
+    prepare(xa, "'a','b',7", insert(1, "the same xid again"), "UPDATE tenant_1.t SET n = 5 WHERE v = 'between'")
+    end(xa, "XA COMMIT 'a','b',7")
+    prepare(xa, "'it''s',x'00ff27'", insert(1, "rolled back"))
+    end(xa, "XA ROLLBACK 'it''s',x'00ff27'")
+    with contextlib.closing(xa.source.connect(autocommit=True)) as connection, connection.cursor() as cursor:
+        for statement in ("XA START 'one'", insert(2, "one phase"), "XA END 'one'", "XA COMMIT 'one' ONE PHASE"):
+            cursor.execute(statement)
+    prepare(xa, "'s'", insert(1, "statement"), setting="SET SESSION binlog_format = STATEMENT")
+    end(xa, "XA COMMIT 's'")
+    assert xa.run() is not None
+    xa.assert_equal()
+    assert values(xa) == ["committed", "between", "the same xid again", "statement"]
+    assert xa.target.query("XA RECOVER") == []
+    assert xa.run() is None
+
+
+def test_the_halves_in_different_windows_with_the_log_purged_and_the_work_folder_lost_between(xa: Channel) -> None:
+    # compressed, its halves can only be seen inside
+    compressed = "SET SESSION binlog_transaction_compression = ON"
+    setting = compressed if xa.source.flavor is Flavor.MYSQL else "SET @nothing = 1"
+    long = "INSERT INTO tenant_2.t (v) VALUES (REPEAT('x', 700000))"
+    prepare(xa, "'far','b',3", insert(1), insert(2), long)
+    prepare(xa, "'lost'", insert(1, "never"), setting=setting)
+    prepare(xa, "'packed'", insert(2, "packed"), setting=setting)
+    xa.source.query(insert(2, "another"))
+    assert xa.run() is not None
+    out = {group.xid: group.rows for group in plan_of(xa).carried_out}
+    assert out == {"X'666172',X'62',3": 3, "X'6c6f7374',X'',1": 1, "X'7061636b6564',X'',1": 1}
+    assert values(xa) == []
+    assert values(xa, 2) == ["another"]
+    assert [each.rows for each in xa.status.prepared] == [3, 1, 1]
+    purge(xa)
+
+    xa.source.query(insert(1, "second window"))
+    assert xa.run() is not None
+    plan = plan_of(xa)
+    assert (plan.carried_in, plan.carried_out, plan.rows.total) == ((), (), 1)
+    purge(xa)
+
+    end(xa, "XA COMMIT 'far','b',3")
+    end(xa, "XA ROLLBACK 'lost'")
+    end(xa, "XA COMMIT 'packed'")
+    window = steps.extract(xa.config, xa.endpoints, WindowRequest("now"))
+    # a worker's disk is lost with the window open: all of it is read again
+    shutil.rmtree(window["work"])
+    assert xa.run() is not None
+    plan = plan_of(xa)
+    assert sorted(group.xid for group in plan.carried_in) == sorted(out)
+    assert (plan.carried_out, plan.rows.total, plan.barriers[0].causes) == ((), 4, {"several lanes": 1})
+    xa.assert_equal()
+    assert xa.status.prepared == ()
+    assert xa.target.query("SELECT COUNT(*) FROM binlane.prepared_chunks") == [(0,)]
+    assert xa.run() is None
+
+
+def test_a_transaction_prepared_before_the_channel_began_stops_it_by_name_until_somebody_decides(
+    xa: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prepare(xa, "'before'", insert(1, "by hand"))
+    prepare(xa, "'gone'", insert(2, "never"))
+    xa.target.query("DROP DATABASE binlane")
+    xa.init()
+    end(xa, "XA ROLLBACK 'gone'")
+    end(xa, "XA COMMIT 'before'")
+    xa.source.query(insert(2, "behind"))
+    for _ in range(2):
+        capsys.readouterr()
+        assert xa.cli("run", CHANNEL) == 1
+        said = capsys.readouterr().err
+        assert said.startswith("UnsupportedEventError: ")
+        assert "XA COMMIT of X'6265666f7265',X'',1: its XA PREPARE stands before" in said
+    assert values(xa, 2) == []
+    assert xa.cli("xa", CHANNEL, "--done", "X'6265',X'',one") == 2
+    assert xa.cli("xa", CHANNEL, "--done", "X'6265666f7265',X'',1") == 0
+    assert "on the target by somebody's word" in capsys.readouterr().out
+    xa.target.query(insert(1, "by hand"))
+    assert xa.run() is not None
+    xa.assert_equal()
+    assert xa.status.prepared == ()
+
+
+def test_a_stored_one_that_the_source_has_lost_can_be_forgotten(
+    xa: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prepare(xa, "'x'", insert(1))
+    assert xa.run() is not None
+    assert xa.cli("xa", CHANNEL, "--forget", "X'79',X'',1") == 1
+    assert xa.cli("xa", CHANNEL) == 0
+    assert "X'78',X'',1: seqno " in capsys.readouterr().out
+    assert xa.cli("xa", CHANNEL, "--forget", "X'78',X'',1") == 0
+    assert "0 prepared XA transactions" in capsys.readouterr().out
+    assert xa.target.query("SELECT COUNT(*) FROM binlane.prepared_chunks") == [(0,)]
+    end(xa, "XA COMMIT 'x'")
+    assert xa.cli("run", CHANNEL) == 1
+    assert "XA COMMIT of X'78',X'',1" in capsys.readouterr().err
+
+
+def test_runs_that_are_killed_between_the_halves_lose_and_double_nothing(xa: Channel) -> None:
+    chance = random.Random(20261121)
+    for round_ in range(4):
+        xid = f"'r{round_}'"
+        prepare(xa, xid, insert(1, f"{round_}"), insert(2, f"{round_}"), insert(2, f"{round_} more"))
+        xa.source.query(insert(1, f"{round_} between"))
+        kill_a_run(xa, chance)
+        if round_ % 2:
+            xa.run()
+        end(xa, f"XA {'ROLLBACK' if round_ == 2 else 'COMMIT'} {xid}")
+        xa.source.query(insert(2, f"{round_} behind"))
+        kill_a_run(xa, chance)
+        xa.run()
+        xa.run()
+        xa.assert_equal()
+        assert xa.status.prepared == ()
+
+
+def kill_a_run(channel: Channel, chance: random.Random) -> None:
+    run = channel.start("run", CHANNEL)
+    # anywhere from its start to behind its end
+    time.sleep(chance.uniform(0.5, 6))
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(run.pid, signal.SIGKILL)
+    run.communicate()

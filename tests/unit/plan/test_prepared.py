@@ -1,0 +1,121 @@
+"""XA transactions whose halves stand apart: what is applied, where, by which lane, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from binlane.binlog.gtids import XaName
+from binlane.errors import PlanError, UnsupportedEventError
+from binlane.model import RowCounts, TableKey
+from binlane.plan.prepared import find, xa_name
+from binlane.plan.routing import Routing
+from tests.unit.plan.logs import Filtered, alone, ends, filtered, prepare, rows, settings
+
+CHOSEN = settings(shard_list="a=0\nb=1\nc=2\n")
+EACH = pytest.mark.parametrize("columnar", [False, True], ids=["plain", "columnar"])
+
+
+def written(found: Filtered) -> dict[int, list[tuple[int, int, int]]]:
+    """By lane: each block's first and last seqno and the rows it writes."""
+    return {
+        lane: [(header.first_seqno, header.last_seqno, sum(i.rows.total for i in items)) for header, items in blocks]
+        for lane, blocks in found.lanes.items()
+    }
+
+
+@EACH
+@pytest.mark.parametrize("cuts", [(), (1,), (2,), (1, 2)])
+def test_the_changes_of_a_prepared_group_are_applied_where_it_commits(cuts: tuple[int, ...], columnar: bool) -> None:
+    log = [prepare(1, "x", "b", count=3), rows(2, "a"), ends(3, "COMMIT", "x"), rows(4, "b")]
+    found = filtered(log, CHOSEN, cuts=cuts, columnar=columnar)
+    assert sum(rows for _, _, rows in written(found)[1]) == 4
+    assert [first for first, _, rows in written(found)[1] if rows] == [3]
+    assert found.plan.tables[TableKey("b", "t")].written == RowCounts(inserts=4)
+    assert found.plan.rows.total == 5
+    assert (found.plan.carried_in, found.plan.carried_out) == ((), ())
+
+
+@EACH
+def test_a_group_over_two_lanes_makes_a_barrier_at_its_commit_and_none_at_its_prepare(columnar: bool) -> None:
+    log = [prepare(1, "x", "a", "c"), rows(2, "a"), rows(3, "c"), ends(4, "COMMIT", "x")]
+    found = filtered(log, CHOSEN, columnar=columnar)
+    assert found.barriers() == [(4, 4, 0, (0, 2), {"several lanes": 1})]
+    assert written(found)[0][-1] == (4, 4, 2)
+
+
+@EACH
+def test_a_critical_database_makes_its_barrier_at_the_commit(columnar: bool) -> None:
+    log = [prepare(1, "x", "a"), rows(2, "b"), ends(3, "COMMIT", "x")]
+    found = filtered(log, settings(shard_list="(critical)=a\n"), columnar=columnar)
+    assert found.barriers() == [(3, 3, 3, (0, 1, 2, 3), {"reference shard": 1})]
+
+
+@EACH
+def test_a_rolled_back_group_writes_nothing_and_counts_no_rows(columnar: bool) -> None:
+    found = filtered(
+        [prepare(1, "x", "a"), ends(2, "ROLLBACK", "x"), ends(3, "ROLLBACK", "unknown")], columnar=columnar
+    )
+    assert found.plan.rows.total == 0
+    assert found.plan.tables == {}
+    assert sum(header.transactions for blocks in found.lanes.values() for header, _ in blocks) == 3
+
+
+@EACH
+def test_one_xid_may_be_used_again_once_it_has_ended(columnar: bool) -> None:
+    log = [prepare(1, "x", "a"), ends(2, "COMMIT", "x"), prepare(3, "x", "a", count=4), ends(4, "COMMIT", "x")]
+    found = filtered([*log, prepare(5, "x", "a")], CHOSEN, cuts=(2, 3), columnar=columnar)
+    assert {seqno: group and group.rows for seqno, group in found.routing.prepared.items()} == {2: 1, 4: 4}
+    assert [group.seqno for group in found.plan.carried_out] == [5]
+    assert found.plan.rows.total == 5
+
+
+@EACH
+def test_groups_of_earlier_windows_are_carried_in_and_open_ones_carried_out(columnar: bool) -> None:
+    log = [prepare(1, "new", "a"), ends(2, "COMMIT", "old"), ends(3, "ROLLBACK", "older"), ends(4, "COMMIT", "done")]
+    done = "X'646f6e65',X'',1"
+    carried = [prepare(7, "old", "b", count=2), prepare(8, "older", "c")]
+    found = filtered(log, CHOSEN, columnar=columnar, carried=carried, done=[done])
+    assert [(group.seqno, group.rows) for group in found.plan.carried_in] == [(1001, 2), (1002, 1), (0, 0)]
+    assert [(group.seqno, group.file, group.source.offset) for group in found.plan.carried_out] == [
+        (1, "segments/000001.binlog", found.plan.carried_out[0].start)
+    ]
+    assert found.plan.rows == RowCounts(inserts=2)
+    assert Routing.from_json(found.routing.to_json(), "x") == found.routing
+
+
+@EACH
+def test_the_commit_of_what_was_prepared_before_the_channel_began_is_refused_by_name(columnar: bool) -> None:
+    with pytest.raises(UnsupportedEventError, match=r"^binlog\.000007:\d+: XA COMMIT of X'78',X'',1: its XA PREPARE"):
+        filtered([rows(1, "a"), ends(2, "COMMIT", "x")], columnar=columnar)
+
+
+@EACH
+def test_an_xid_that_is_prepared_twice_is_refused_by_name(columnar: bool) -> None:
+    with pytest.raises(UnsupportedEventError, match=r"XA PREPARE of X'78',X'',1, which is prepared already"):
+        filtered([prepare(1, "x", "a"), prepare(2, "x", "a")], cuts=(1,), columnar=columnar)
+
+
+def test_a_half_without_an_xid_is_refused() -> None:
+    with pytest.raises(UnsupportedEventError, match="does not name its XID"):
+        filtered([alone(1, "XA COMMIT 'x'")])
+
+
+def test_old_servers_end_an_xid_by_another_format_id() -> None:
+    seven, one, other = XaName(7, b"a", b"b"), XaName(1, b"a", b"b"), XaName(1, b"a", b"")
+    assert find(one, [seven, other]) == seven
+    assert find(one, [seven, one]) == one
+    assert find(XaName(2, b"a", b"b"), [seven, one]) is None
+
+
+@pytest.mark.parametrize("text", ["x", "X'6',X'',1", "X'61',X'',1 ONE PHASE", "XA COMMIT X'61',X'',1"])
+def test_an_xid_is_named_in_the_servers_own_form(text: str) -> None:
+    assert xa_name(text) is None
+
+
+def test_an_xid_may_be_written_in_either_case() -> None:
+    assert str(xa_name("X'6A',x'',1")) == "X'6a',X'',1"
+
+
+def test_done_is_no_other_text() -> None:
+    with pytest.raises(PlanError, match="is not an XID"):
+        filtered([rows(1, "a")], done=["what"])
