@@ -36,16 +36,18 @@ def check_window(channel: ChannelConfig, endpoints: Endpoints, plan: WindowPlan,
         findings = [*check_target(connection, needs=_needs(channel, plan, inputs))]
         window = read_window(connection, plan.channel, plan.window_id)
     source, altered_since = _source_schema(endpoints, plan)
-    altered = frozenset(key for key in plan.tables if plan.altered.names(key))
+    touched = {*plan.tables, *plan.undone}
+    altered = frozenset(key for key in touched if plan.altered.names(key))
     findings += check_tables(
         source,
         target,
-        plan.tables,
+        touched,
         created=altered,
         altered=altered | altered_since,
         complete_images=set(plan.kinds) <= {ROWS_ONLY},
         allow_non_transactional=channel.apply.allow_nontransactional,
     )
+    findings += _engines(plan, source, target)
     findings += _logged_tables(plan, target, begun=window is not None and window.plan_digest is not None)
     for finding in findings:
         if finding.severity is not Severity.FATAL:
@@ -87,6 +89,29 @@ def _source_schema(endpoints: Endpoints, plan: WindowPlan) -> tuple[Schema | Non
     name = str(endpoints.source)
     with translated(name), driver_errors(), engine_of(endpoints.source).connect() as connection:
         return read_schema(connection), tables_altered_since(connection, plan.end_time)
+
+
+def _engines(plan: WindowPlan, source: Schema | None, target: Schema) -> Iterator[Finding]:
+    """What an error or a rollback leaves is what tables without transactions keep: they must be the same ones."""
+    for key in sorted(plan.undone, key=str):
+        theirs, ours = target.table(key), None if source is None else source.table(key)
+        if theirs is None or (ours is not None and ours.transactional == theirs.transactional):
+            continue
+        expected = "unknown: an archive does not say it" if source is None else "unknown: no such table now"
+        todo = (
+            "the source's log holds a statement on it that ended with an error or was rolled back, after which each "
+            "engine keeps something else: give both tables engines of one kind"
+        )
+        found = ours.engine if ours is not None else expected
+        yield Finding(Severity.FATAL, f"{key}: engine", f"a kind as on the source ({found})", theirs.engine, todo)
+    if target.settings.get("enforce_gtid_consistency", "OFF") != "ON":
+        return
+    for key in sorted({*plan.tables, *plan.undone}, key=str):
+        table = target.table(key)
+        if table is not None and not table.transactional:
+            todo = "such a target takes no change of it beside the lane's position (1785): ALTER TABLE .. ENGINE=InnoDB"
+            expected = "a transactional one, with enforce_gtid_consistency=ON"
+            yield Finding(Severity.FATAL, f"{key}: engine", expected, table.engine, todo)
 
 
 def _logged_tables(plan: WindowPlan, target: Schema, *, begun: bool) -> Iterator[Finding]:

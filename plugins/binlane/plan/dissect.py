@@ -18,8 +18,12 @@ from binlane.binlog.transactions import Ending, Transaction
 from binlane.binlog.variables import with_variables
 from binlane.binlog.wire import EventType, RawEvent, type_name, without_checksum
 from binlane.errors import UnsupportedEventError
-from binlane.model import Flavor, LogPosition, RowCounts, SessionContext, TableKey
+from binlane.model import Flavor, LogPosition, RowCounts, SessionContext
+from binlane.plan import outcomes
+from binlane.plan.parts import MapPart, Part, RowsPart, StatementPart
 from binlane.shards.statements import StatementFacts, StatementKind, analyze
+
+__all__ = ["LogFormat", "MapPart", "Part", "RowsPart", "StatementPart", "dissect", "statement_facts"]
 
 _T = EventType
 _WITHOUT_EFFECT: Final = frozenset(
@@ -35,43 +39,11 @@ _WITHOUT_EFFECT: Final = frozenset(
         _T.HEARTBEAT,
         _T.HEARTBEAT_V2,
         _T.XA_PREPARE,
+        # group replication's own: members are told who is there, and what to certify
+        _T.VIEW_CHANGE,
+        _T.TRANSACTION_CONTEXT,
     }
 )
-
-
-@dataclass(frozen=True, slots=True)
-class MapPart:
-    """A TABLE_MAP, checksum stripped."""
-
-    table: TableMap
-    event: bytes
-
-    @property
-    def key(self) -> TableKey:
-        """The table that it stands for."""
-        return TableKey(self.table.database, self.table.table)
-
-
-@dataclass(frozen=True, slots=True)
-class RowsPart:
-    """A ROWS event, checksum stripped, with the number of its rows."""
-
-    table: MapPart
-    event: bytes
-    counts: RowCounts
-
-
-@dataclass(frozen=True, slots=True)
-class StatementPart:
-    """A statement with the session it was logged in."""
-
-    sql: bytes
-    context: SessionContext
-    facts: StatementFacts
-    query: Query
-
-
-Part = MapPart | RowsPart | StatementPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +77,9 @@ def dissect(transaction: Transaction, log: LogFormat) -> tuple[Part, ...]:
     if transaction.ending in _SECOND_HALVES and parts:
         _refuse(transaction.events[-1], log, "an XA transaction that ends together with changes")
     if transaction.ending is Ending.ROLLBACK and parts:
-        raise UnsupportedEventError(
-            f"{log.where(transaction.events[-1])}a transaction that ends with ROLLBACK but changed tables of an "
-            "engine without transactions; convert those tables to InnoDB on the source, or apply this "
-            "transaction by hand"
-        )
+        parts, hidden = outcomes.undone(parts)
+        if hidden is not None:
+            _refuse(transaction.events[-1], log, hidden)
     if any(isinstance(part, StatementPart) and part.facts.commits_implicitly for part in parts[1:]):
         _refuse(transaction.events[-1], log, "a statement that commits by itself in the middle of a transaction")
     return parts
@@ -160,11 +130,12 @@ class _Dissection:
         context = with_variables(query.session(event.header), self._variables, self.log.target)
         self._variables.clear()
         facts = statement_facts(query.sql, context, self.log.format.flavor)
-        if facts.kind is StatementKind.TRANSACTION and facts.ends_or_begins:
+        if (facts.kind is StatementKind.TRANSACTION and facts.ends_or_begins) or outcomes.is_no_alter(query):
             return None
         self._check(event, query, facts)
         # MySQL fills such a table in the same transaction, in which a target would take nothing but its rows
         sql = query.sql.removesuffix(_FILLED_BELOW) if facts.create_select else query.sql
+        sql, context = outcomes.as_applied(sql, context)
         return StatementPart(sql, context, facts, query)
 
     def _check(self, event: RawEvent, query: Query, facts: StatementFacts) -> None:
@@ -172,8 +143,8 @@ class _Dissection:
             _refuse(event, self.log, "a temporary table in statement format")
         if facts.kind is StatementKind.LOAD_DATA:
             _refuse(event, self.log, "LOAD DATA")
-        if query.error_code:
-            _refuse(event, self.log, f"a statement that ended with error {query.error_code} on the source")
+        if (refusal := outcomes.refusal(query, facts, self.log.format.flavor, self.log.target)) is not None:
+            _refuse(event, self.log, refusal)
         if query.unknown_status is not None:
             _refuse(event, self.log, f"a statement with the unknown status variable {query.unknown_status}")
 

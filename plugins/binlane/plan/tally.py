@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from binlane.model import RowCounts, TableKey
-from binlane.plan.dissect import MapPart, Part, RowsPart, StatementPart
+from binlane.plan.outcomes import tables_of_one_kind
+from binlane.plan.parts import MapPart, Part, RowsPart, StatementPart
 from binlane.plan.window_plan import ShardCounts
 from binlane.shards.facts import StatementFacts, StatementKind
 
@@ -36,6 +37,8 @@ class Tally:
     unread: set[int] = field(default_factory=set)
     """Seqnos of statements that commit by themselves and could not be read."""
     time_zones: set[str] = field(default_factory=set)
+    undone: set[TableKey] = field(default_factory=set)
+    """Tables of statements that ended with an error and of what was rolled back: their engine decides what is left."""
 
     def add(self, shard: str, home: int, parts: Sequence[Part], seqno: int) -> None:
         """Count one transaction of ``shard``, whose own lane is ``home``."""
@@ -54,7 +57,9 @@ class Tally:
                     if part.context.time_zone is not None:
                         self.time_zones.add(part.context.time_zone)
                     self._add_statement(part.facts, seqno)
-        if statements == 0:
+        if statements:
+            self.undone |= tables_of_one_kind(parts)
+        else:
             self.kinds[ROWS_ONLY] += 1
         self.add_shard(shard, home, 1, rows.total)
 
@@ -109,4 +114,5 @@ def total(tallies: Iterable[Tally]) -> Tally:
             whole.altered.setdefault(key, set()).update(seqnos)
         whole.unread |= tally.unread
         whole.time_zones |= tally.time_zones
+        whole.undone |= tally.undone
     return whole

@@ -121,6 +121,8 @@ class WindowPlan:
     """XA transactions that earlier windows have prepared and this one ends."""
     carried_out: tuple[PreparedGroup, ...] = ()
     """XA transactions that this window prepares and does not end: the target keeps their events until one does."""
+    undone: frozenset[TableKey] = frozenset()
+    """Tables of statements that ended with an error and of what was rolled back: their engine decides what is left."""
 
     def __post_init__(self) -> None:
         """Raises PlanError if the parts contradict each other."""
@@ -191,6 +193,7 @@ class WindowPlan:
             "time_zones": sorted(self.time_zones),
             "carried_in": [group.to_values() for group in self.carried_in],
             "carried_out": [group.to_values() for group in self.carried_out],
+            "undone": sorted([key.database, key.table] for key in self.undone),
             "table_maps": [
                 [key.database, key.table, dict(maps)]
                 for key, maps in sorted(self.table_maps.items(), key=lambda entry: str(entry[0]))
@@ -227,6 +230,7 @@ class WindowPlan:
                     tuple(values["unread"]),
                 ),
                 time_zones=frozenset(values["time_zones"]),
+                undone=frozenset(TableKey(database, table) for database, table in values["undone"]),
                 table_maps={TableKey(database, table): maps for database, table, maps in values["table_maps"]},
                 carried_in=tuple(PreparedGroup.from_values(group) for group in values["carried_in"]),
                 carried_out=tuple(PreparedGroup.from_values(group) for group in values["carried_out"]),
@@ -258,6 +262,7 @@ _FIELDS: Mapping[str, type | tuple[type, ...]] = {
     "time_zones": list,
     "carried_in": list,
     "carried_out": list,
+    "undone": list,
     "table_maps": list,
 }
 _BARRIER_FIELDS: Mapping[str, type | tuple[type, ...]] = {

@@ -22,6 +22,7 @@ SYSTEM_DATABASES: Final = frozenset({"information_schema", "mysql", "performance
 SETTINGS: Final = (
     "character_set_server",
     "collation_server",
+    "enforce_gtid_consistency",
     "explicit_defaults_for_timestamp",
     "lower_case_table_names",
     "max_allowed_packet",

@@ -1,0 +1,45 @@
+"""What a transaction is made of once it is taken apart (``dissect``): row events and statements, in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from binlane.binlog.query import Query
+from binlane.binlog.table_map import TableMap
+from binlane.model import RowCounts, SessionContext, TableKey
+from binlane.shards.facts import StatementFacts
+
+
+@dataclass(frozen=True, slots=True)
+class MapPart:
+    """A TABLE_MAP, checksum stripped."""
+
+    table: TableMap
+    event: bytes
+
+    @property
+    def key(self) -> TableKey:
+        """The table that it stands for."""
+        return TableKey(self.table.database, self.table.table)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsPart:
+    """A ROWS event, checksum stripped, with the number of its rows."""
+
+    table: MapPart
+    event: bytes
+    counts: RowCounts
+
+
+@dataclass(frozen=True, slots=True)
+class StatementPart:
+    """A statement with the session it was logged in."""
+
+    sql: bytes
+    context: SessionContext
+    facts: StatementFacts
+    query: Query
+
+
+Part = MapPart | RowsPart | StatementPart

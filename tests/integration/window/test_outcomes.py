@@ -1,0 +1,137 @@
+"""Statements that ended with an error, transactions rolled back, ALTERs in two phases: from server to server."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pymysql
+import pytest
+
+from binlane.model import Flavor
+from lab.servers import PrivateServer, private_server
+from tests.conftest import requires_mysql
+from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel
+
+ANONYMOUS = ("--gtid-mode=OFF", "--enforce-gtid-consistency=OFF")
+"""With GTIDs MySQL lets nobody mix engines in a transaction."""
+ALLOWED = "allow_nontransactional = true\n"
+TABLES = (
+    "CREATE DATABASE tenant_1",
+    "CREATE TABLE tenant_1.kept (id INT PRIMARY KEY, s VARCHAR(20)) ENGINE=MyISAM",
+    "CREATE TABLE tenant_1.undone (id INT PRIMARY KEY, s VARCHAR(20)) ENGINE=InnoDB",
+)
+BY_STATEMENT = "SET SESSION binlog_format = STATEMENT"
+MIXED = (
+    (BY_STATEMENT, "INSERT INTO tenant_1.kept VALUES (1, 'a'), (2, 'b'), (1, 'twice'), (3, 'never')"),
+    (
+        *(BY_STATEMENT, "BEGIN", "INSERT INTO tenant_1.undone VALUES (10, 'never')"),
+        *("INSERT INTO tenant_1.kept VALUES (10, 'stays')", "ROLLBACK"),
+    ),
+    (
+        *(BY_STATEMENT, "BEGIN", "INSERT INTO tenant_1.undone VALUES (11, 'a')", "SAVEPOINT sp"),
+        *("INSERT INTO tenant_1.undone VALUES (12, 'never')", "INSERT INTO tenant_1.kept VALUES (12, 'stays')"),
+        *("ROLLBACK TO sp", "INSERT INTO tenant_1.undone VALUES (13, 'b')", "COMMIT"),
+    ),
+    ("BEGIN", "INSERT INTO tenant_1.undone VALUES (14, 'c')", "SAVEPOINT sp",
+     "INSERT INTO tenant_1.undone VALUES (15, 'never')", "ROLLBACK TO sp", "COMMIT"),
+)  # fmt: skip
+KEPT = [(1, "a"), (2, "b"), (10, "stays"), (12, "stays")]
+UNDONE = [(11, "a"), (13, "b"), (14, "c")]
+
+
+def sessions(server: PrivateServer, *groups: tuple[str, ...]) -> None:
+    """Each group in a session of its own; what a statement's error leaves behind is what the log is about."""
+    for group in groups:
+        with server.connect(autocommit=True) as connection, connection.cursor() as cursor:
+            for statement in group:
+                with contextlib.suppress(pymysql.err.IntegrityError, pymysql.err.OperationalError):
+                    cursor.execute(statement)
+
+
+@pytest.fixture(scope="module")
+def anonymous(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PrivateServer, PrivateServer]]:
+    """Two MySQL servers without GTIDs."""
+    folder = tmp_path_factory.mktemp("anonymous")
+    with (
+        private_server(folder / "source", Flavor.MYSQL, ANONYMOUS, name="anonymous_source", durable=False) as source,
+        private_server(folder / "target", Flavor.MYSQL, ANONYMOUS, name="anonymous_target", durable=False) as target,
+    ):
+        yield source, target
+
+
+def mixed(channel: Channel) -> None:
+    channel.write_channel(ALLOWED)
+    sessions(channel.source, TABLES)
+    assert channel.run() is not None
+    sessions(channel.source, *MIXED)
+    assert channel.run() is not None
+    for server in (channel.source, channel.target):
+        assert sorted(server.query("SELECT * FROM tenant_1.kept")) == KEPT
+        assert sorted(server.query("SELECT * FROM tenant_1.undone")) == UNDONE
+
+
+def test_what_errors_and_rollbacks_left_on_the_source_is_left_on_mariadb(channel: Channel) -> None:
+    mixed(channel)
+
+
+@requires_mysql
+def test_what_errors_and_rollbacks_left_on_the_source_is_left_on_mysql(
+    anonymous: tuple[PrivateServer, PrivateServer], tmp_path: Path, clean_servers: Callable[[PrivateServer], None]
+) -> None:
+    mixed(fresh_channel(*anonymous, tmp_path, clean_servers))
+
+
+def test_another_kind_of_engine_on_the_target_is_named_before_anything_is_written(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The statement's error would undo all of it there: two rows would be lost without a word."""
+    channel.write_channel(ALLOWED)
+    sessions(channel.source, TABLES)
+    assert channel.run() is not None
+    channel.target.query("ALTER TABLE tenant_1.kept ENGINE=InnoDB")
+    sessions(channel.source, MIXED[0])
+    assert channel.cli("run", CHANNEL) == 1
+    said = capsys.readouterr().err
+    assert "tenant_1.kept: engine: expected a kind as on the source (MyISAM), found InnoDB" in said
+    assert channel.target.query("SELECT * FROM tenant_1.kept") == []
+
+
+@requires_mysql
+def test_a_target_with_gtids_takes_no_table_without_transactions_and_says_so(
+    mysql_source: PrivateServer,
+    mysql_target: PrivateServer,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    channel = fresh_channel(mysql_source, mysql_target, tmp_path, clean_servers)
+    channel.write_channel(ALLOWED)
+    sessions(channel.source, TABLES)
+    assert channel.run() is not None
+    sessions(channel.source, MIXED[0])
+    assert channel.cli("run", CHANNEL) == 1
+    assert "with enforce_gtid_consistency=ON, found MyISAM" in capsys.readouterr().err
+
+
+def test_an_alter_in_two_phases_is_done_once_and_one_taken_back_is_not_done(channel: Channel) -> None:
+    two_phase = "SET SESSION binlog_alter_two_phase = 1"
+    table = "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, s INT)"
+    sessions(
+        channel.source,
+        ("CREATE DATABASE tenant_1", table, "INSERT INTO tenant_1.t VALUES (1, 7), (2, 7)"),
+        (two_phase, "ALTER TABLE tenant_1.t ADD COLUMN once INT NOT NULL DEFAULT 4, ALGORITHM=COPY"),
+        (two_phase, "ALTER TABLE tenant_1.t ADD UNIQUE KEY never (s), ALGORITHM=COPY"),
+        ("INSERT INTO tenant_1.t VALUES (3, 8, 9)",),
+    )
+    assert channel.run() is not None
+    channel.assert_equal()
+    assert channel.target.query("SELECT * FROM tenant_1.t ORDER BY id") == [(1, 7, 4), (2, 7, 4), (3, 8, 9)]
+
+
+def test_a_drop_of_which_some_tables_were_missing_drops_the_others(channel: Channel) -> None:
+    table = "CREATE TABLE tenant_1.t (id INT PRIMARY KEY)"
+    sessions(channel.source, ("CREATE DATABASE tenant_1", table, "DROP TABLE tenant_1.t, tenant_1.missing"))
+    assert channel.run() is not None
+    assert channel.target.query("SELECT table_name FROM information_schema.tables WHERE table_schema='tenant_1'") == []
