@@ -15,8 +15,8 @@ from binlane.orchestration import steps
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.source.begin import OLDEST, begin
 from binlane.state import tables
+from binlane.state.channels import Watermark, create_channel
 from binlane.state.engines import engine_of
-from binlane.state.windows import Watermark, create_channel
 from binlane.work.files import WorkFolder
 from binlane.work.filter_job import LocalProcesses, run_filter
 

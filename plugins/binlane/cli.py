@@ -94,29 +94,37 @@ def run(
 @app.command()
 def status(channel: ChannelName, channels: ChannelFolder = DEFAULT_CHANNELS) -> None:
     """Show the watermark, the open window, each lane's position and the last errors."""
-    from binlane.orchestration import commands
+    from binlane.orchestration import operating
 
-    out.print(commands.status(channel, channels))
+    out.print(operating.status(channel, channels))
 
 
 @app.command()
 def stop(
     channel: ChannelName,
     now: Annotated[bool, typer.Option("--now", help="At each lane's next block, wherever the others are.")] = False,
+    at_seqno: Annotated[int | None, typer.Option(min=1, help="Behind this seqno of the open window.")] = None,
+    at_gtid: Annotated[str | None, typer.Option(help="Behind the transaction that has this GTID.")] = None,
+    at_time: Annotated[str | None, typer.Option(help="Before the first transaction of this time or later.")] = None,
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
-    """Ask the lanes of the running window to stop, all near one seqno. The window stays open."""
-    from binlane.orchestration import commands
+    """Ask the channel to stop: all lanes at the highest position that any of them has. Resuming goes on from there."""
+    from binlane.orchestration import operating
 
-    out.print(commands.stop(channel, channels, now=now))
+    places = {
+        "--at-seqno": None if at_seqno is None else str(at_seqno),
+        "--at-gtid": at_gtid,
+        "--at-time": at_time,
+    }
+    out.print(operating.stop(channel, channels, now=now, places=places))
 
 
 @app.command()
 def resume(channel: ChannelName, channels: ChannelFolder = DEFAULT_CHANNELS) -> None:
     """Take a stop request back, so that the next run goes on."""
-    from binlane.orchestration import commands
+    from binlane.orchestration import operating
 
-    out.print(commands.resume(channel, channels))
+    out.print(operating.resume(channel, channels))
 
 
 @app.command()
@@ -127,9 +135,9 @@ def decide(
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Say whether a DDL has run that binlane cannot tell of by itself."""
-    from binlane.orchestration import commands
+    from binlane.orchestration import operating
 
-    out.print(commands.decide(channel, channels, seqno, ran=ran))
+    out.print(operating.decide(channel, channels, seqno, ran=ran))
 
 
 @app.command()
@@ -149,9 +157,9 @@ def xa(
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """List the XA transactions that are prepared and not ended at the watermark, or say what is true of one."""
-    from binlane.orchestration import commands
+    from binlane.orchestration import operating
 
-    out.print(commands.xa(channel, channels, done=done, forget=forget), markup=False, highlight=False)
+    out.print(operating.xa(channel, channels, done=done, forget=forget), markup=False, highlight=False)
 
 
 @app.command()

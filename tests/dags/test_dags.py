@@ -78,6 +78,7 @@ def test_the_form_explains_and_bounds_its_fields(tmp_path: Path) -> None:
     form = {name: params.get_param(name).schema for name in params}
     assert {name: schema["type"] for name, schema in form.items()} == {
         "until": ["null", "string"],
+        "stop_at": ["null", "string"],
         "dry_run": "boolean",
         "lanes": ["null", "integer"],
         "block_size": ["null", "integer"],
@@ -168,14 +169,14 @@ class Steps(ModuleType):
         self.calls.append(("extract", endpoints.source.password, endpoints.target.tls.mode, request))
         return self.window
 
-    def adopt_plan(self, channel: Any, endpoints: Any, work: str) -> dict[str, Any]:
+    def adopt_plan(self, channel: Any, endpoints: Any, work: str, stop_at: str | None) -> dict[str, Any]:
         self.calls.append(("adopt_plan", work))
         return {
             "plan": f"{work}/plan.json",
             "lanes": [{"lane": n, "name": f"lane {n}: a{n}"} for n in range(self.lanes)],
         }
 
-    def apply_lane(self, channel: Any, endpoints: Any, plan: str, lane: int) -> dict[str, Any]:
+    def apply_lane(self, channel: Any, endpoints: Any, plan: str, lane: int, interrupted: Any) -> dict[str, Any]:
         self.calls.append(("apply_lane", plan, lane))
         return {"lane": lane}
 

@@ -22,7 +22,7 @@ from binlane.plan.manifest import Segment
 from binlane.plan.schema_json import schema_to_json
 from binlane.work.files import CHANNEL, MANIFEST, PLAN, SCHEMA, WorkFolder
 from binlane.work.filter_job import Engine, InProcess, LocalProcesses, run_filter
-from binlane.work.lane_files import PlannedLanes
+from binlane.work.planned import PlannedLanes
 from tests.unit.plan.logs import EMPTY_SCHEMA, HEAD, alone, manifest_of, rows, segment_of, settings, statements
 
 PROJECT = Path(__file__).parents[2]

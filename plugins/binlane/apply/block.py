@@ -1,4 +1,4 @@
-"""One block, one transaction: the position's compare-and-set, the payload, the counters, COMMIT.
+"""One block, one transaction: the position's compare-and-set, the orders, the payload, the counters, COMMIT.
 
 This is the owner of the transaction; what it calls takes a session or cursor and never commits. A DDL commits by
 itself: it runs before the transaction that moves the position, exactly once by other means (ddl.py).
@@ -15,7 +15,10 @@ import pymysql
 
 from binlane.apply.ddl import DdlPlace, forget_intent, run_ddl
 from binlane.model import ItemKind, RowCounts
-from binlane.state.positions import Counted, PlanKey, move_position, read_positions, settle
+from binlane.state.orders import Orders, begin_ddl, end_ddl, read_orders
+from binlane.state.positions import Counted, PlanKey, move_position, settle
+from binlane.state.skips import mark_skipped
+from binlane.state.splits import add_piece
 
 if TYPE_CHECKING:
     from binlane.apply.session import LaneSession
@@ -51,29 +54,37 @@ def apply_block(
     block: Block,
     end: Callable[[], int],
     ddl_lock_wait_timeout: int = 60,
-) -> Applied | None:
+    planned: RowCounts | None = None,
+) -> Applied | Orders | None:
     """Apply a block; None, and nothing is changed, if its lanes do not stand where it begins.
 
+    Orders, and nothing is changed, if the block must not be applied as it is: it reaches behind a stop, or holds
+    transactions to skip besides others. A block of one transaction that is to be skipped moves the position alone.
     ``end`` is asked once the items are consumed: the seqno to leave the lanes at, which for the last block before a
-    barrier or the window's end lies behind the block's own last seqno. After an error the transaction is rolled back
-    or the session closed.
+    barrier or the window's end lies behind the block's own last seqno. ``planned``: for a piece, the row changes of
+    the block that it belongs to. After an error the transaction is rolled back or the session closed.
     """
     session.use_format(block.format)
+    task = _Task(session, writer, place, block, end, planned)
     items = iter(block.items)
     first = next(items, None)
     if first is not None and first.kind is ItemKind.DDL:
-        return _apply_ddl(session, writer, place, block, first, items, end, ddl_lock_wait_timeout)
-    items = iter(()) if first is None else chain((first,), items)
-    return _transaction(session, place, block, lambda: writer.write(items, block.header.last_seqno), end)
+        return task.ddl(first, items, ddl_lock_wait_timeout)
+    return task.transaction(iter(()) if first is None else chain((first,), items))
 
 
-def move_only(session: LaneSession, place: BlockPlace, seqno: int) -> bool:
-    """Arrive: move the positions where no block of the lane is left before ``seqno``. False if they stand elsewhere."""
+def move_only(session: LaneSession, place: BlockPlace, seqno: int) -> Orders | bool:
+    """Arrive: move the positions where no block of the lane is left before ``seqno``. False if they stand elsewhere,
+    Orders if they must not go there."""
     session.begin()
     try:
         if not move_position(session.cursor, place.key, place.lanes, place.expected, seqno):
             session.rollback()
             return False
+        orders = read_orders(session.cursor, place.key, seqno, seqno)
+        if orders.forbids(seqno):
+            session.rollback()
+            return orders
     except BaseException:
         undo(session)
         raise
@@ -89,45 +100,93 @@ def undo(session: LaneSession) -> None:
         session.close()
 
 
-def _apply_ddl(
-    session: LaneSession,
-    writer: BlockWriter,
-    place: BlockPlace,
-    block: Block,
-    item: Item,
-    rest: Iterator[Item],
-    end: Callable[[], int],
-    lock_wait_timeout: int,
-) -> Applied | None:
-    """A DDL and the rows that fill what it creates, exactly once: the DDL by its GTID, the rows by the position."""
-    positions = read_positions(session.cursor, place.key)
-    if any(positions.get(lane) != place.expected for lane in place.lanes):
-        return None
-    ddl_place = DdlPlace(place.key, place.channel_uuid, place.lane, block.header.last_seqno)
-    run_ddl(session, writer, item, ddl_place, lock_wait_timeout)
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One block on its way."""
 
-    def record() -> RowCounts:
-        forget_intent(session, ddl_place)
-        return writer.write(rest, block.header.last_seqno)
+    session: LaneSession
+    writer: BlockWriter
+    place: BlockPlace
+    block: Block
+    end: Callable[[], int]
+    planned: RowCounts | None
 
-    return _transaction(session, place, block, record, end)
+    def transaction(self, items: Iterator[Item], after_ddl: DdlPlace | None = None) -> Applied | Orders | None:
+        """The transaction that moves the position. ``after_ddl``: it ends a DDL that has run."""
+        session, place, header = self.session, self.place, self.block.header
+        session.begin()
+        try:
+            # first of all: its row lock keeps any other runner out before data is touched (invariant 8)
+            if not move_position(session.cursor, place.key, place.lanes, place.expected, header.last_seqno):
+                session.rollback()
+                return None
+            orders = read_orders(session.cursor, place.key, header.first_seqno, header.last_seqno)
+            # what a DDL has committed cannot be called back: orders given while it ran count it as reached
+            skip = bool(orders.skipped) and after_ddl is None
+            if after_ddl is None and (orders.forbids(header.last_seqno) or (skip and header.transactions > 1)):
+                session.rollback()
+                return orders
+            if after_ddl is not None:
+                forget_intent(session, after_ddl)
+            written = self._skip(items) if skip else self._write(items)
+            seqno = self._end(orders)
+            counted = Counted(written, 1, header.transactions)
+            settle(session.cursor, place.key, place.lanes, place.lane, header.last_seqno, seqno, counted)
+        except BaseException:
+            undo(session)
+            raise
+        session.commit()
+        return Applied(seqno, counted)
 
+    def ddl(self, item: Item, rest: Iterator[Item], lock_wait_timeout: int) -> Applied | Orders | None:
+        """A DDL and the rows that fill what it creates, exactly once: the DDL by its GTID, the rows by the position."""
+        session, place, header = self.session, self.place, self.block.header
+        session.begin()
+        try:
+            if not begin_ddl(session.cursor, place.key, place.lanes, place.expected, header.last_seqno):
+                session.rollback()
+                return None
+            orders = read_orders(session.cursor, place.key, header.first_seqno, header.last_seqno)
+            if orders.skipped or orders.forbids(header.last_seqno):
+                session.rollback()
+                return orders if orders.forbids(header.last_seqno) else self.transaction(chain((item,), rest))
+        except BaseException:
+            undo(session)
+            raise
+        session.commit()
+        ddl_place = DdlPlace(place.key, place.channel_uuid, place.lane, header.last_seqno)
+        try:
+            run_ddl(session, self.writer, item, ddl_place, lock_wait_timeout)
+        except pymysql.err.MySQLError:
+            self._ddl_failed()
+            raise
+        return self.transaction(rest, ddl_place)
 
-def _transaction(
-    session: LaneSession, place: BlockPlace, block: Block, write: Callable[[], RowCounts], end: Callable[[], int]
-) -> Applied | None:
-    header = block.header
-    session.begin()
-    try:
-        # first of all: its row lock keeps any other runner out before data is touched (invariant 8)
-        if not move_position(session.cursor, place.key, place.lanes, place.expected, header.last_seqno):
-            session.rollback()
-            return None
-        counted = Counted(write(), 1, header.transactions)
-        seqno = end()
-        settle(session.cursor, place.key, place.lanes, place.lane, header.last_seqno, seqno, counted)
-    except BaseException:
-        undo(session)
-        raise
-    session.commit()
-    return Applied(seqno, counted)
+    def _ddl_failed(self) -> None:
+        """An order may stop before the DDL again; if the connection is gone, the next attempt begins it anew."""
+        try:
+            end_ddl(self.session.cursor, self.place.key, self.place.lanes, self.block.header.last_seqno)
+        except (pymysql.err.Error, OSError):
+            self.session.close()
+
+    def _write(self, items: Iterator[Item]) -> RowCounts:
+        written = self.writer.write(items, self.block.header.last_seqno)
+        if self.block.planned is not None and self.planned is not None:
+            self._account(self.planned, written, RowCounts())
+        return written
+
+    def _skip(self, items: Iterator[Item]) -> RowCounts:
+        """Leave the transaction out; its rows are counted as skipped."""
+        skipped = sum((item.rows for item in items), RowCounts())
+        self._account(skipped if self.planned is None else self.planned, RowCounts(), skipped)
+        mark_skipped(self.session.cursor, self.place.key.channel, self.block.header.last_seqno)
+        return RowCounts()
+
+    def _account(self, planned: RowCounts, written: RowCounts, skipped: RowCounts) -> None:
+        block = self.block.header if self.block.planned is None else self.block.planned
+        add_piece(self.session.cursor, self.place.key, self.place.lane, block, planned, written, skipped)
+
+    def _end(self, orders: Orders) -> int:
+        """Where the lanes go behind the block: not past a stop."""
+        seqno, last = self.end(), self.block.header.last_seqno
+        return seqno if orders.stop_at is None else max(last, min(seqno, orders.stop_at))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -31,6 +32,8 @@ class ApplyOptions:
     backoff_limit: float = 30.0
     ddl_lock_wait_timeout: int = 60
     limits: SessionLimits = field(default_factory=SessionLimits)
+    interrupted: threading.Event | None = None
+    """Set by whoever wants this run to end at its next block boundary: a signal's handler."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +61,5 @@ class LaneResult:
     adopted: tuple[int, ...] = ()
     """Other lanes that this run carried on."""
     retries: int = 0
+    stopped: bool = False
+    """The lane stands where the channel was asked to stop, before the window's end."""

@@ -25,10 +25,9 @@ from binlane.orchestration.request import NOW, WindowRequest
 from binlane.plan.window_plan import WindowPlan
 from binlane.source.begin import begin
 from binlane.state import tables
+from binlane.state.channels import Watermark, create_channel
 from binlane.state.engines import engine_of
-from binlane.state.journal import ChannelStatus, decide_ddl, read_status
-from binlane.state.prepared import decide_xa
-from binlane.state.windows import Watermark, clear_stop, create_channel, request_stop
+from binlane.state.journal import ChannelStatus, read_status
 from binlane.work.children import end_with_parent
 from binlane.work.files import WorkFolder
 from binlane.work.filter_job import Engine, LocalProcesses, read_inputs, run_filter
@@ -61,7 +60,7 @@ class Call:
 
 def init(name: str, folder: Path, start: str) -> str:
     """Create state tables and channel. A channel that is there stays as it is; says where it stands."""
-    channel, endpoints = _load(name, folder)
+    channel, endpoints = load(name, folder)
     engine = engine_of(endpoints.target)
     found = begin(steps.source_of(channel, endpoints), start)
     with target_errors(str(endpoints.target)):
@@ -74,7 +73,7 @@ def init(name: str, folder: Path, start: str) -> str:
 
 def plan(call: Call) -> RenderableType:
     """The plan of the next window; the target's data and state stay as they are, and so does the work directory."""
-    channel, endpoints = _load(call.channel, call.folder)
+    channel, endpoints = load(call.channel, call.folder)
     window = steps.extract(channel, endpoints, call.request(dry_run=True))
     if window["work"] is None:
         return f"channel {call.channel}: nothing to apply, the watermark is at seqno {window['watermark']:,}"
@@ -87,7 +86,7 @@ def plan(call: Call) -> RenderableType:
 
 def run(call: Call, console: Console) -> RenderableType:
     """Apply one window, and say what happened."""
-    channel, endpoints = _load(call.channel, call.folder)
+    channel, endpoints = load(call.channel, call.folder)
     seconds: dict[str, float] = {}
     with _timed(seconds, "extract", console):
         window = steps.extract(channel, endpoints, call.request())
@@ -106,55 +105,14 @@ def run(call: Call, console: Console) -> RenderableType:
     return f"{done['note']}\n{times}"
 
 
-def stop(name: str, folder: Path, *, now: bool) -> str:
-    """Ask the lanes of the open window to stop, and say where they will."""
-    _, endpoints = _load(name, folder)
-    at = request_stop(engine_of(endpoints.target), name, now=now)
-    if at is None:
-        return f"channel {name}: no window is open, so nothing runs"
-    where = "at their next block" if now else f"at the first block that ends at or behind seqno {at:,}"
-    return f"channel {name}: its lanes stop {where}; `binlane resume {name}`, then run it again to go on from there"
-
-
-def resume(name: str, folder: Path) -> str:
-    """Take a stop request back."""
-    _, endpoints = _load(name, folder)
-    clear_stop(engine_of(endpoints.target), name)
-    return f"channel {name}: may run; `binlane run {name}`, or the next run in Airflow, goes on from the positions"
-
-
-def decide(name: str, folder: Path, seqno: int, *, ran: bool) -> str:
-    """Answer UndecidableError."""
-    _, endpoints = _load(name, folder)
-    decide_ddl(engine_of(endpoints.target), name, seqno, ran=ran)
-    answer = "counts as done" if ran else "will run again"
-    return f"channel {name}: the DDL of seqno {seqno:,} {answer}; run the channel again"
-
-
-def xa(name: str, folder: Path, *, done: str | None, forget: str | None) -> str:
-    """List the prepared XA transactions, or take a person's word on one."""
-    _, endpoints = _load(name, folder)
-    if done is not None and forget is not None:
-        raise ConfigError("--done and --forget: expected one of them")
-    xid = done if done is not None else forget
-    if xid is not None:
-        decide_xa(engine_of(endpoints.target), name, xid, done=done is not None)
-    lines = report.open_xa_text(_status(endpoints, name).prepared)
-    return "\n".join((f"channel {name}: {len(lines)} prepared XA transactions at its watermark", *lines))
-
-
-def status(name: str, folder: Path) -> RenderableType:
-    """Watermark, lanes and errors, from the target alone."""
-    _, endpoints = _load(name, folder)
-    return report.status_view(_status(endpoints, name), time.time())
-
-
-def _status(endpoints: Endpoints, name: str) -> ChannelStatus:
+def read_channel_status(endpoints: Endpoints, name: str) -> ChannelStatus:
+    """Everything that the target knows of a channel. Raises TargetError."""
     with target_errors(str(endpoints.target)):
         return read_status(engine_of(endpoints.target), name)
 
 
-def _load(name: str, folder: Path) -> tuple[ChannelConfig, Endpoints]:
+def load(name: str, folder: Path) -> tuple[ChannelConfig, Endpoints]:
+    """A channel's file and its servers. Raises ConfigError."""
     channel = load_channel(find_channel(name, folder))
     return channel, resolve_endpoints(channel, environment_resolver())
 
@@ -203,7 +161,7 @@ def _apply(call: Call, plan_uri: str, lanes: int, endpoints: Endpoints, console:
 
 def apply_lane(name: str, folder: Path, plan_uri: str, lane: int) -> None:
     """One lane, in a process of its own."""
-    channel, endpoints = _load(name, folder)
+    channel, endpoints = load(name, folder)
     steps.apply_lane(channel, endpoints, plan_uri, lane)
 
 
@@ -219,7 +177,7 @@ def _show(running: list[Future[None]], plan_uri: str, endpoints: Endpoints, cons
             for lane in planned.all_lanes
         }
         while not all(future.done() for future in running):
-            for position in _status(endpoints, planned.channel).positions:
+            for position in read_channel_status(endpoints, planned.channel).positions:
                 if position.lane in bars:  # another run can have opened the next window, with more lanes
                     progress.update(bars[position.lane], completed=position.transactions)
             time.sleep(_POLL_SECONDS)

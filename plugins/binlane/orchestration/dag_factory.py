@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +18,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from binlane.config import MAX_BLOCK_TRANSACTIONS, MAX_LANES, channel_files, load_channel
 from binlane.connections import Endpoints, endpoint, resolve_endpoints
-from binlane.errors import BinlaneError, ConfigError
+from binlane.errors import BinlaneError, ConfigError, StopRequestedError
 from binlane.orchestration.dag_shape import Kind, Step, describe
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ WINDOW_KEY: Final = "window"
 PLAN_KEY: Final = "plan"
 """XCom key of adopt_plan: the plan's URI."""
 _BY_HAND: Final = "manual"
+_INTERRUPTED: Final = threading.Event()
+"""Of this process, which runs one task."""
 
 
 def dag_id(channel: str) -> str:
@@ -114,6 +117,13 @@ def _form(channel: ChannelConfig) -> dict[str, Param]:
             title="Until",
             description='The window\'s end: "now", a time (2026-01-31T12:00:00Z) or a GTID. '
             "Empty: the run's interval, or now for a run by hand.",
+        ),
+        "stop_at": Param(
+            None,
+            type=["null", "string"],
+            title="Stop at",
+            description="Stop the channel inside this run's window, until it is resumed: behind a seqno, behind the "
+            "transaction of a GTID, or before a time. Empty: go on to the window's end.",
         ),
         "dry_run": Param(
             False, type="boolean", title="Dry run", description="Stop after the plan and show it in adopt_plan's log."
@@ -194,7 +204,11 @@ def _extract(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
 
         context = get_current_context()
         with _airflow_errors():
-            window = steps.extract(channel, _endpoints(channel), _request(context))
+            try:
+                window = steps.extract(channel, _endpoints(channel), _request(context))
+            except StopRequestedError as exc:
+                log.warning("%s", exc)
+                return False
         context["ti"].xcom_push(WINDOW_KEY, window)
         log.info("window: %s", window)
         return not (window["empty"] or window["finished"])
@@ -228,7 +242,8 @@ def _adopt(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
 
         context = get_current_context()
         with _airflow_errors():
-            adopted = steps.adopt_plan(channel, _endpoints(channel), _window(context)["work"])
+            stop_at = context["params"].get("stop_at")
+            adopted = steps.adopt_plan(channel, _endpoints(channel), _window(context)["work"], stop_at or None)
         context["ti"].xcom_push(PLAN_KEY, adopted["plan"])
         return [{"lane": lane["lane"], "name": lane["name"], "plan": adopted["plan"]} for lane in adopted["lanes"]]
 
@@ -241,16 +256,24 @@ def _apply(channel: ChannelConfig, step: Step, nodes: Nodes) -> MappedOperator:
 
         log.info("%s", name)
         with _airflow_errors():
-            applied: dict[str, Any] = steps.apply_lane(channel, _endpoints(channel), plan, lane)
+            applied: dict[str, Any] = steps.apply_lane(channel, _endpoints(channel), plan, lane, _INTERRUPTED)
         return applied
 
-    return PythonOperator.partial(
+    return LaneOperator.partial(
         **_arguments(step),
         python_callable=apply_lane,
         map_index_template="{{ task.op_kwargs['name'] }}",
         retry_exponential_backoff=2.0,
         max_retry_delay=dt.timedelta(minutes=5),
     ).expand(op_kwargs=XComArg(nodes[Kind.ADOPT]))
+
+
+class LaneOperator(PythonOperator):
+    """One lane. Marked failed, or told to end by a signal, it stops at its next block's boundary."""
+
+    def on_kill(self) -> None:
+        """Called in the task's own process, which is left a few seconds."""
+        _INTERRUPTED.set()
 
 
 def _advance(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:

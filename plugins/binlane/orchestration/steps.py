@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import hashlib
 import logging
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -25,6 +26,7 @@ from binlane.errors import PlanError, PositionError, WindowBusyError
 from binlane.orchestration import report
 from binlane.orchestration.checks import check_window, tables_with_other_keys
 from binlane.orchestration.request import WindowRequest
+from binlane.orchestration.stopping import check_stopped, is_stopped_inside, seqno_of, settle, start_of
 from binlane.plan.blocks import PACKET_SHARE
 from binlane.plan.manifest import Manifest
 from binlane.plan.schema import Schema
@@ -32,7 +34,6 @@ from binlane.plan.schema_json import schema_to_json
 from binlane.plan.settings import REDUCE_OFF, FilterSettings
 from binlane.plan.window_plan import WindowPlan
 from binlane.source.archive import ArchiveSource
-from binlane.source.identity import Start
 from binlane.source.log import EventSource
 from binlane.source.segments import extract as extract_segments
 from binlane.source.stream import ServerSource
@@ -40,17 +41,16 @@ from binlane.source.until import Until, UntilGtid, UntilLogEnd, UntilPosition, U
 from binlane.source.xa import XaTracker
 from binlane.state.carried import Settlement, with_carried
 from binlane.state.catalog import read_schema
+from binlane.state.channels import Channel, Watermark, read_channel
 from binlane.state.engines import engine_of
 from binlane.state.prepared import read_open_xa
+from binlane.state.retention import finished_work, forget_work
+from binlane.state.stops import request_stop
 from binlane.state.windows import (
-    Channel,
     Window,
     WindowBounds,
     finish_window,
-    finished_work,
-    forget_work,
     open_window,
-    read_channel,
     read_open_window,
     read_window,
     set_plan,
@@ -58,7 +58,7 @@ from binlane.state.windows import (
 from binlane.work import files
 from binlane.work.files import WorkFolder
 from binlane.work.filter_job import read_inputs
-from binlane.work.lane_files import PlannedLanes
+from binlane.work.planned import PlannedLanes
 
 log = logging.getLogger(__name__)
 
@@ -112,15 +112,17 @@ def _extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowReques
     with engine.connect() as connection:
         state = read_channel(connection, channel.name)
         unfinished = read_open_window(connection, channel.name)
+    if not request.dry_run:
+        check_stopped(endpoints, state, unfinished)
     if unfinished is not None and not request.dry_run:
         return _adopt_unfinished(channel, endpoints, request, state, unfinished)
     if _is_applied(request, state):
         return _answer(state, finished=True)
-    start = _start_of(state)
+    start = start_of(state.watermark, state.source_identity)
     window = f"{start.seqno + 1:012d}-{uuid.uuid4().hex[:8]}"
     folder = WorkFolder(channel.work.uri).child(channel.name).child(window)
     with _kept_if_whole(folder):
-        manifest = _read_log(channel, endpoints, state, _until(request), folder, window)
+        manifest = _read_log(channel, endpoints, state.watermark, state, _until(request), folder, window)
         if manifest.transactions > 0:
             _write_inputs(channel, endpoints, request, folder, manifest)
             if not request.dry_run:
@@ -143,10 +145,11 @@ def _kept_if_whole(folder: WorkFolder) -> Iterator[None]:
 
 
 @_named_errors
-def adopt_plan(channel: ChannelConfig, endpoints: Endpoints, work: str) -> Answer:
+def adopt_plan(channel: ChannelConfig, endpoints: Endpoints, work: str, stop_at: str | None = None) -> Answer:
     """Check the plan against source and target, store its digest, and hand out the lanes.
 
     For a dry run the plan is shown and no lane is handed out. Raises PrecheckError before anything is written.
+    ``stop_at``: a seqno, GTID or time inside the window at which the channel is to stop.
     """
     folder = WorkFolder(work)
     inputs = read_inputs(folder)
@@ -160,30 +163,53 @@ def adopt_plan(channel: ChannelConfig, endpoints: Endpoints, work: str) -> Answe
     if window is None:
         log.info("a dry run: nothing was written; the window's files stay in %s", work)
         return {"plan": None, "lanes": []}
-    set_plan(engine, plan)
+    window = set_plan(engine, plan)
+    if stop_at is not None:
+        request_stop(engine, plan.channel, by="a run of the DAG", at=seqno_of(window, stop_at.strip()))
     lanes = [{"lane": lane, "name": report.lane_name(plan, lane)} for lane in plan.all_lanes]
     return {"plan": plans.uri, "lanes": lanes}
 
 
 @_named_errors
-def apply_lane(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lane: int) -> Answer:
-    """Move one lane to the window's end. A lane or window that is finished answers at once."""
+def apply_lane(
+    channel: ChannelConfig,
+    endpoints: Endpoints,
+    plan_uri: str,
+    lane: int,
+    interrupted: threading.Event | None = None,
+) -> Answer:
+    """Move one lane to the window's end, or to where the channel was asked to stop. Finished: answers at once.
+
+    ``interrupted``: once it is set the lane ends at its next block boundary, with StopRequestedError.
+    """
     folder = WorkFolder(plan_uri)
     plan = read_plan(plan_uri)
-    result = run_lane(
-        engine_of(endpoints.target), plan, lane, PlannedLanes(folder, plan), apply_options(channel), LaneLog()
-    )
-    return {"lane": lane, "seqno": result.seqno, "blocks": result.blocks, "transactions": result.transactions}
+    options = dataclasses.replace(apply_options(channel), interrupted=interrupted)
+    result = run_lane(engine_of(endpoints.target), plan, lane, PlannedLanes(folder, plan), options, LaneLog())
+    return {
+        "lane": lane,
+        "seqno": result.seqno,
+        "blocks": result.blocks,
+        "transactions": result.transactions,
+        "stopped": result.stopped,
+    }
 
 
 @_named_errors
 def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answer:
-    """Move the watermark to the window's end, and remove the files of windows that are finished and old."""
+    """Move the watermark to the window's end, and remove the files of windows that are finished and old.
+
+    If the channel was asked to stop inside the window, the watermark goes there, and the window stays open.
+    """
     plan = read_plan(plan_uri)
-    note = report.summary_note(plan)
     engine = engine_of(endpoints.target)
-    settle = Settlement.of(plan, plan_uri)
-    mark = finish_window(engine, channel.name, plan.window_id, plan.digest, note, settle)
+    with engine.connect() as connection:
+        window = read_window(connection, plan.channel, plan.window_id)
+    if window is not None and is_stopped_inside(window):
+        return settle(endpoints, window)
+    note = report.summary_note(plan)
+    closing = Settlement.of(plan, plan_uri)
+    mark = finish_window(engine, channel.name, plan.window_id, plan.digest, note, closing)
     with engine.connect() as connection:
         old = finished_work(connection, channel.name, keep=channel.work.keep_windows)
     for work in old:
@@ -205,11 +231,6 @@ def read_plan(plan_uri: str) -> WindowPlan:
     return plan
 
 
-def _start_of(state: Channel) -> Start:
-    mark = state.watermark
-    return Start(mark.seqno, mark.source, mark.gtid_set, mark.source_time, state.source_identity, mark.fingerprint)
-
-
 def _is_applied(request: WindowRequest, state: Channel) -> bool:
     """Whether the watermark has passed the end that a run asks for: a backfill over windows that are done."""
     until = request.until_time
@@ -225,16 +246,22 @@ def _until(request: WindowRequest) -> Until:
 
 
 def _read_log(
-    channel: ChannelConfig, endpoints: Endpoints, state: Channel, until: Until, folder: WorkFolder, window: str
+    channel: ChannelConfig,
+    endpoints: Endpoints,
+    begin: Watermark,
+    state: Channel,
+    until: Until,
+    folder: WorkFolder,
+    window: str,
 ) -> Manifest:
-    """Segments from the watermark up to ``until``, and the prepared XA transactions that the window ends."""
+    """Segments from ``begin`` up to ``until``, and the prepared XA transactions that the window ends."""
     engine = engine_of(endpoints.target)
     with engine.connect() as connection:
         prepared = read_open_xa(connection, channel.name)
     tracker = XaTracker(each.xid for each in prepared)
     manifest = extract_segments(
         source_of(channel, endpoints),
-        _start_of(state),
+        start_of(begin, state.source_identity),
         until,
         folder,
         channel=channel.name,
@@ -260,7 +287,9 @@ def _adopt_unfinished(
     if not folder.exists(files.MANIFEST):
         log.warning("its files are gone from %s: reading the same stretch of the log again", folder.uri)
         bounds = window.bounds
-        manifest = _read_log(channel, endpoints, state, UntilPosition(bounds.end), folder, bounds.window_id)
+        manifest = _read_log(
+            channel, endpoints, window.start, state, UntilPosition(bounds.end), folder, bounds.window_id
+        )
         _write_inputs(channel, endpoints, dataclasses.replace(request, lanes=_lanes(window, request)), folder, manifest)
     inputs = read_inputs(folder)
     plans = folder.child(inputs.key)

@@ -76,7 +76,7 @@ def scan_segment(
     members: list[tuple[int, int]] = []
     epochs: dict[int, int] = {}
     halves = Halves()
-    log, numbered = _read(data, segment, Flavor(settings.target))
+    log, numbered = read_segment(data, segment, Flavor(settings.target))
     for seqno, transaction in numbered:
         if settings.consistency == "epoch":
             epochs.setdefault(int(transaction.commit_time // settings.epoch_seconds), seqno)
@@ -105,7 +105,7 @@ def map_segment(
 
     ``groups`` gives what the segment's XA COMMITs commit.
     """
-    log, numbered = _read(data, segment, Flavor(settings.target))
+    log, numbered = read_segment(data, segment, Flavor(settings.target))
     tally = Tally()
     writers: dict[int, LaneWriter] = {}
     barriers = BarrierMap(routing.barriers)
@@ -182,7 +182,8 @@ class LaneWriter:
             self._written = sum((item.rows for item in block.items), self._written)
 
 
-def _read(data: Buffer, segment: Segment, target: Flavor) -> tuple[LogFormat, Iterator[tuple[int, Transaction]]]:
+def read_segment(data: Buffer, segment: Segment, target: Flavor) -> tuple[LogFormat, Iterator[tuple[int, Transaction]]]:
+    """What a segment's events are read with, and its transactions with their seqnos."""
     reader = LogReader(data, segment.source_file, verify=False)
     offset = segment.start_offset - segment.header_length
     log = LogFormat(reader.format, segment.source_file, offset, target)

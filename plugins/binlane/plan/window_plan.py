@@ -29,6 +29,8 @@ class Block:
     format: bytes
     """The FORMAT_DESCRIPTION event to send before the items, checksum algorithm 0."""
     items: Iterable[Item]
+    planned: BlockHeader | None = None
+    """For one transaction of a block that was taken apart: that block."""
 
 
 class LaneSource(Protocol):
@@ -36,6 +38,10 @@ class LaneSource(Protocol):
 
     def blocks(self, lane: int, after: int) -> Iterator[Block]:
         """The blocks of ``lane`` whose last seqno is greater than ``after``, ascending."""
+        ...
+
+    def pieces(self, lane: int, block: BlockHeader) -> Iterator[Block]:
+        """The transactions of one of the lane's blocks, each a block that names it as ``planned``."""
         ...
 
 

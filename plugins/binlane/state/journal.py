@@ -8,11 +8,12 @@ from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 
 from binlane.errors import PositionError
 from binlane.model import BlockHeader, LogPosition
+from binlane.state.channels import Channel, read_channel
 from binlane.state.leases import Heartbeat, read_heartbeats
 from binlane.state.positions import LanePosition, PlanKey, lane_positions
 from binlane.state.prepared import OpenXa, read_open_xa
 from binlane.state.tables import NOW, ddl, errors
-from binlane.state.windows import Channel, Window, read_channel, read_open_window
+from binlane.state.windows import Window, read_open_window
 
 DDL_INTENT = "intent"
 DDL_DONE = "done"

@@ -144,6 +144,7 @@ def place_lanes(connection: Connection, plan: WindowPlan) -> None:
                 "channel": plan.channel,
                 "lane": lane,
                 "seqno": start,
+                "begun": 0,
                 "window_id": plan.window_id,
                 "digest": plan.digest,
                 "inserts": 0,

@@ -16,8 +16,9 @@ from binlane.errors import ConfigError, PositionError
 from binlane.model import LogPosition
 from binlane.plan.manifest import Segment
 from binlane.plan.prepared import PreparedGroup, xa_name
+from binlane.state.channels import read_channel
 from binlane.state.tables import NOW, prepared, prepared_chunks
-from binlane.state.windows import read_channel, read_open_window
+from binlane.state.windows import read_open_window
 
 CHUNK: Final = 256 << 10
 """Bytes in a row; escaped it is at most twice as long, and any ``max_allowed_packet`` takes it."""

@@ -60,6 +60,8 @@ channels = Table(
     Column("source_time", Double, nullable=False),
     Column("fingerprint", String(128), nullable=False),
     Column("windows", BigInteger, nullable=False),
+    # who has asked the channel to stop, when and where; NULL: it may run
+    Column("stopped", _LONG),
     Column("created_at", _TIME, nullable=False),
     Column("updated_at", _TIME, nullable=False),
     **_OPTIONS,
@@ -73,6 +75,8 @@ windows = Table(
     Column("number", BigInteger, nullable=False),
     Column("state", String(10), nullable=False),
     Column("source_identity", _LONG, nullable=False),
+    # the watermark that it begins at, as JSON: a stop can move the channel's into the window
+    Column("start", _LONG, nullable=False),
     Column("first_seqno", _SEQNO, nullable=False),
     Column("last_seqno", _SEQNO, nullable=False),
     Column("end_file", String(512), nullable=False),
@@ -80,12 +84,14 @@ windows = Table(
     Column("end_gtid_set", _LONG, nullable=False),
     Column("end_time", Double, nullable=False),
     Column("end_fingerprint", String(128), nullable=False),
+    # the watermark's seqno in the window; before first_seqno unless it was stopped
+    Column("reached", _SEQNO, nullable=False),
     Column("work", String(1024), nullable=False),
     Column("lanes", Integer),
     Column("plan_digest", String(128)),
     # row changes the plan writes, as JSON; the counters of the positions must give the same
     Column("totals", _LONG),
-    # a lane that stands at or above it stops; 0 stops every lane, NULL none
+    # no lane goes behind it; 0 stops every lane where it stands, NULL none
     Column("stop_at", _SEQNO),
     Column("summary", _LONG),
     Column("created_at", _TIME, nullable=False),
@@ -99,6 +105,8 @@ positions = Table(
     Column("channel", _NAME, primary_key=True),
     Column("lane", Integer, primary_key=True, autoincrement=False),
     Column("seqno", _SEQNO, nullable=False),
+    # the DDL under way, if it is greater than seqno: it commits by itself and cannot be called back
+    Column("begun", _SEQNO, nullable=False, server_default=text("0")),
     Column("window_id", VARCHAR(190, charset="utf8mb4", collation="utf8mb4_bin"), nullable=False),
     Column("digest", String(128), nullable=False),
     Column("inserts", BigInteger, nullable=False),
@@ -107,6 +115,62 @@ positions = Table(
     Column("blocks", BigInteger, nullable=False),
     Column("transactions", BigInteger, nullable=False),
     Column("updated_at", _TIME, nullable=False),
+    **_OPTIONS,
+)
+
+splits = Table(
+    # blocks that were not applied as planned, but transaction by transaction: to end inside, or to leave some out
+    "splits",
+    metadata,
+    Column("channel", _NAME, primary_key=True),
+    Column("window_id", VARCHAR(190, charset="utf8mb4", collation="utf8mb4_bin"), primary_key=True),
+    Column("lane", Integer, primary_key=True, autoincrement=False),
+    Column("first_seqno", _SEQNO, primary_key=True, autoincrement=False),
+    Column("last_seqno", _SEQNO, nullable=False),
+    Column("transactions", BigInteger, nullable=False),
+    # row changes: what the plan writes, what was written instead, what was left out
+    *(
+        Column(f"{kind}_{what}", BigInteger, nullable=False)
+        for kind in ("planned", "written", "skipped")
+        for what in ("inserts", "updates", "deletes")
+    ),
+    # transactions of it that are done, the skipped ones included
+    Column("done", BigInteger, nullable=False),
+    **_OPTIONS,
+)
+
+skips = Table(
+    "skips",
+    metadata,
+    Column("channel", _NAME, primary_key=True),
+    Column("seqno", _SEQNO, primary_key=True, autoincrement=False),
+    Column("window_id", VARCHAR(190, charset="utf8mb4", collation="utf8mb4_bin"), nullable=False),
+    Column("lane", Integer, nullable=False),
+    Column("gtid", _LONG, nullable=False),
+    Column("source_file", String(512), nullable=False),
+    Column("source_offset", _SEQNO, nullable=False),
+    Column("commit_time", Double, nullable=False),
+    # what it changes, in words
+    Column("summary", _LONG, nullable=False),
+    # of its events, as a binlog file: in skipped_events, in pieces
+    Column("bytes", BigInteger, nullable=False),
+    Column("sha256", String(64), nullable=False),
+    Column("reason", _LONG, nullable=False),
+    Column("by_whom", String(255), nullable=False),
+    Column("at", _TIME, nullable=False),
+    # requested, skipped or replayed
+    Column("state", String(10), nullable=False),
+    Column("state_at", _TIME, nullable=False),
+    **_OPTIONS,
+)
+
+skipped_events = Table(
+    "skipped_events",
+    metadata,
+    Column("channel", _NAME, primary_key=True),
+    Column("seqno", _SEQNO, primary_key=True, autoincrement=False),
+    Column("part", Integer, primary_key=True, autoincrement=False),
+    Column("data", LargeBinary().with_variant(MEDIUMBLOB(), "mysql", "mariadb"), nullable=False),
     **_OPTIONS,
 )
 

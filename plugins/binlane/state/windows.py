@@ -1,52 +1,30 @@
-"""Channels and their windows: one open window a channel, guarded by compare-and-set on the target.
+"""Windows: one open window a channel, guarded by compare-and-set on the target.
 
 A window is opened with its end (docs/invariants.md, 7), gets its plan's digest before the first block, and is finished
-by moving the watermark, once, when every lane stands at its last seqno and the accounts close (4, 5).
+by moving the watermark to its end when every lane stands at its last seqno and the accounts close (4, 5). A graceful
+stop moves the watermark once more, before that, into the window (stops.py).
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, Row, ScalarSelect, insert, select, update
+from sqlalchemy import Connection, Engine, Row, insert, select, update
 
-from binlane.errors import PlanError, PositionError, SourceIdentityError, WindowBusyError
+from binlane.errors import PlanError, PositionError, SourceIdentityError, StopRequestedError, WindowBusyError
 from binlane.model import LogPosition, RowCounts
 from binlane.plan.window_plan import WindowPlan
+from binlane.state.channels import Channel, Watermark, read_channel, watermark_values
 from binlane.state.positions import LanePosition, lane_positions, place_lanes
+from binlane.state.splits import Split, read_splits
 from binlane.state.tables import NOW, channels, windows
 
 OPEN: Final = "open"
 FINISHED: Final = "finished"
-
-
-@dataclass(frozen=True, slots=True)
-class Watermark:
-    """How far the target can be trusted: everything up to ``seqno`` is there, nothing of it is missing."""
-
-    seqno: int
-    source: LogPosition
-    """Where the next transaction begins."""
-    gtid_set: str
-    source_time: float
-    fingerprint: str
-    """Of the last transaction; tells a rewritten log from the one that was read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Channel:
-    """A channel's row."""
-
-    name: str
-    uuid: str
-    source_identity: str
-    watermark: Watermark
-    windows: int
-    """How many windows it has had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,54 +56,15 @@ class Window:
     totals: RowCounts | None
     stop_at: int | None
     summary: str | None
+    start: Watermark
+    """Where it begins."""
+    reached: int
+    """The seqno up to which the channel's watermark has come in it; before its first seqno unless it was stopped."""
 
     @property
     def is_finished(self) -> bool:
         """Whether the watermark has passed it."""
         return self.state == FINISHED
-
-
-def create_channel(engine: Engine, name: str, source_identity: str, start: Watermark) -> Channel:
-    """Create the channel's row; the one that is there is returned if it is of the same source, whatever its watermark.
-
-    Raises SourceIdentityError if the channel exists and belongs to another source.
-    """
-    with engine.begin() as connection:
-        row = connection.execute(select(channels).where(channels.c.channel == name).with_for_update()).one_or_none()
-        if row is None:
-            connection.execute(
-                insert(channels).values(
-                    channel=name,
-                    uuid=str(uuid.uuid4()),
-                    source_identity=source_identity,
-                    **_watermark_values(start),
-                    windows=0,
-                    created_at=NOW,
-                    updated_at=NOW,
-                )
-            )
-        elif row.source_identity != source_identity:
-            raise SourceIdentityError(
-                f"channel {name}: belongs to source {row.source_identity}, got {source_identity}; a new source "
-                "needs a new channel"
-            )
-        return read_channel(connection, name)
-
-
-def read_channel(connection: Connection, name: str, *, for_update: bool = False) -> Channel:
-    """Raises PositionError if there is no such channel on this target."""
-    query = select(channels).where(channels.c.channel == name)
-    row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
-    if row is None:
-        raise PositionError(f"channel {name}: unknown on this target; run `binlane init` first")
-    mark = Watermark(
-        seqno=row.watermark_seqno,
-        source=LogPosition(row.source_file, row.source_offset),
-        gtid_set=row.gtid_set,
-        source_time=row.source_time,
-        fingerprint=row.fingerprint,
-    )
-    return Channel(row.channel, row.uuid, row.source_identity, mark, row.windows)
 
 
 def open_window(engine: Engine, bounds: WindowBounds) -> Window:
@@ -138,6 +77,7 @@ def open_window(engine: Engine, bounds: WindowBounds) -> Window:
     with engine.begin() as connection:
         # the channel's row is the lock that makes one open window a channel certain
         channel = read_channel(connection, bounds.channel, for_update=True)
+        raise_if_stopped(channel)
         found = read_window(connection, bounds.channel, bounds.window_id)
         if found is not None and found.is_finished:
             return found
@@ -146,14 +86,30 @@ def open_window(engine: Engine, bounds: WindowBounds) -> Window:
             return _same_window(current, bounds)
         _check_begin(channel, bounds)
         connection.execute(
-            insert(windows).values(**_bounds_values(bounds), number=channel.windows + 1, state=OPEN, created_at=NOW)
+            insert(windows).values(
+                **_bounds_values(bounds),
+                start=_start_text(channel.watermark),
+                reached=channel.watermark.seqno,
+                number=channel.windows + 1,
+                state=OPEN,
+                created_at=NOW,
+            )
         )
         connection.execute(
             update(channels)
             .where(channels.c.channel == bounds.channel)
             .values(windows=channels.c.windows + 1, updated_at=NOW)
         )
-        return _required_window(connection, bounds.channel, bounds.window_id)
+        return required_window(connection, bounds.channel, bounds.window_id)
+
+
+def raise_if_stopped(channel: Channel) -> None:
+    """Raises StopRequestedError if somebody has asked the channel to stop."""
+    if channel.stopped is not None:
+        raise StopRequestedError(
+            f"channel {channel.name}: was asked to stop {channel.stopped}; `binlane resume {channel.name}` takes that "
+            "back, then run it again"
+        )
 
 
 def _same_window(current: Window, bounds: WindowBounds) -> Window:
@@ -197,7 +153,7 @@ def set_plan(engine: Engine, plan: WindowPlan) -> Window:
     Raises PlanError if the window has another plan or other bounds, PositionError if it is not there.
     """
     with engine.begin() as connection:
-        window = _required_window(connection, plan.channel, plan.window_id, for_update=True)
+        window = required_window(connection, plan.channel, plan.window_id, for_update=True)
         if (window.bounds.first_seqno, window.bounds.last_seqno) != (plan.first_seqno, plan.last_seqno):
             raise PlanError(
                 f"channel {plan.channel}, window {plan.window_id}: stored with seqnos {window.bounds.first_seqno}.."
@@ -223,7 +179,7 @@ def set_plan(engine: Engine, plan: WindowPlan) -> Window:
                 "keeps its plan until it is finished; undo the change of the shard list or settings, or finish "
                 "the window first"
             )
-        return _required_window(connection, plan.channel, plan.window_id)
+        return required_window(connection, plan.channel, plan.window_id)
 
 
 def read_window(connection: Connection, channel: str, window_id: str, *, for_update: bool = False) -> Window | None:
@@ -233,68 +189,11 @@ def read_window(connection: Connection, channel: str, window_id: str, *, for_upd
     return None if row is None else _window(row)
 
 
-def read_open_window(connection: Connection, channel: str) -> Window | None:
+def read_open_window(connection: Connection, channel: str, *, for_update: bool = False) -> Window | None:
     """The channel's open window, if it has one; there is never a second one."""
-    row = connection.execute(select(windows).where(windows.c.channel == channel, windows.c.state == OPEN)).one_or_none()
+    query = select(windows).where(windows.c.channel == channel, windows.c.state == OPEN)
+    row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
     return None if row is None else _window(row)
-
-
-def finished_work(connection: Connection, channel: str, *, keep: int) -> tuple[str, ...]:
-    """Work folders of the finished windows before the newest ``keep``, as far as they have not been removed."""
-    rows = connection.execute(
-        select(windows.c.work)
-        .where(
-            windows.c.channel == channel, windows.c.state == FINISHED, windows.c.number <= _windows_of(channel) - keep
-        )
-        .where(windows.c.work != "")
-        .order_by(windows.c.number)
-    )
-    return tuple(row.work for row in rows)
-
-
-def forget_work(connection: Connection, channel: str, work: str) -> None:
-    """Note that a finished window's folder was removed."""
-    connection.execute(
-        update(windows)
-        .where(windows.c.channel == channel, windows.c.state == FINISHED, windows.c.work == work)
-        .values(work="")
-    )
-
-
-def _windows_of(channel: str) -> ScalarSelect[int]:
-    return select(channels.c.windows).where(channels.c.channel == channel).scalar_subquery()
-
-
-def request_stop(engine: Engine, channel: str, *, now: bool = False) -> int | None:
-    """Ask the lanes of the open window to stop; the seqno they stop at, None if no window is open.
-
-    Graceful: each lane goes on to the first block boundary at or above the highest position that any lane has now.
-    ``now``: at its next block boundary.
-    """
-    with engine.begin() as connection:
-        window = read_open_window(connection, channel)
-        if window is None:
-            return None
-        reached = max((lane.seqno for lane in lane_positions(connection, channel)), default=0)
-        stop_at = 0 if now else reached
-        _set_stop(connection, window, stop_at)
-        return stop_at
-
-
-def clear_stop(engine: Engine, channel: str) -> None:
-    """Take a stop request back, so that the next run goes on."""
-    with engine.begin() as connection:
-        window = read_open_window(connection, channel)
-        if window is not None:
-            _set_stop(connection, window, None)
-
-
-def _set_stop(connection: Connection, window: Window, stop_at: int | None) -> None:
-    connection.execute(
-        update(windows)
-        .where(windows.c.channel == window.bounds.channel, windows.c.window_id == window.bounds.window_id)
-        .values(stop_at=stop_at)
-    )
 
 
 def finish_window(
@@ -315,25 +214,18 @@ def finish_window(
     """
     with engine.begin() as connection:
         mark = read_channel(connection, channel, for_update=True)
-        window = _required_window(connection, channel, window_id, for_update=True)
+        window = required_window(connection, channel, window_id, for_update=True)
         if window.plan_digest != digest:
             raise PlanError(f"channel {channel}, window {window_id}: has the plan {window.plan_digest}, got {digest}")
         if window.is_finished:
             return mark.watermark
         where = f"channel {channel}, window {window_id}"
-        _check_lanes(window, lane_positions(connection, channel, for_update=True), where)
         bounds = window.bounds
+        lanes = lane_positions(connection, channel, for_update=True)
+        check_lanes(window, lanes, bounds.last_seqno, where)
+        _check_accounts(window, lanes, read_splits(connection, channel, window_id), where)
         reached = Watermark(bounds.last_seqno, bounds.end, bounds.end_gtid_set, bounds.end_time, bounds.end_fingerprint)
-        moved = connection.execute(
-            update(channels)
-            .where(channels.c.channel == channel, channels.c.watermark_seqno == bounds.first_seqno - 1)
-            .values(**_watermark_values(reached), updated_at=NOW)
-        )
-        if moved.rowcount != 1:
-            raise PositionError(
-                f"{where}: the watermark is {mark.watermark.seqno}, expected {bounds.first_seqno - 1}; it was "
-                "moved by somebody else"
-            )
+        move_watermark(connection, window, mark.watermark, reached)
         if settle is not None:
             settle(connection)
         connection.execute(
@@ -344,29 +236,64 @@ def finish_window(
         return reached
 
 
-def _check_lanes(window: Window, lanes: tuple[LanePosition, ...], where: str) -> None:
+def move_watermark(connection: Connection, window: Window, before: Watermark, after: Watermark) -> None:
+    """Move the channel's watermark inside or to the end of ``window``, by compare-and-set (invariant 4).
+
+    Raises PositionError if it is not where the window has it.
+    """
+    moved = connection.execute(
+        update(channels)
+        .where(channels.c.channel == window.bounds.channel, channels.c.watermark_seqno == window.reached)
+        .values(**watermark_values(after), updated_at=NOW)
+    )
+    if moved.rowcount != 1 or after.seqno < window.reached:
+        raise PositionError(
+            f"channel {window.bounds.channel}, window {window.bounds.window_id}: the watermark is {before.seqno}, "
+            f"expected {window.reached}, to go to {after.seqno}; it was moved by somebody else"
+        )
+    connection.execute(
+        update(windows)
+        .where(windows.c.channel == window.bounds.channel, windows.c.window_id == window.bounds.window_id)
+        .values(reached=after.seqno)
+    )
+
+
+def check_lanes(window: Window, lanes: tuple[LanePosition, ...], seqno: int, where: str) -> None:
+    """Raises PositionError unless every lane of the window's plan stands at ``seqno``."""
     assert window.lanes is not None, "a window with a digest has lanes"
-    bounds = window.bounds
     expected = range(window.lanes + 1)
     if [lane.lane for lane in lanes] != list(expected):
         raise PositionError(f"{where}: positions of lanes {[lane.lane for lane in lanes]}, expected {list(expected)}")
     for lane in lanes:
-        if (lane.window_id, lane.digest) != (bounds.window_id, window.plan_digest):
+        if (lane.window_id, lane.digest) != (window.bounds.window_id, window.plan_digest):
             raise PositionError(f"{where}: lane {lane.lane} belongs to window {lane.window_id}, plan {lane.digest}")
-    behind = [f"lane {lane.lane} at {lane.seqno}" for lane in lanes if lane.seqno != bounds.last_seqno]
+    behind = [f"lane {lane.lane} at {lane.seqno}" for lane in lanes if lane.seqno != seqno]
     if behind:
         raise PositionError(
-            f"{where}: {', '.join(behind)}; expected every lane at {bounds.last_seqno}; run their apply tasks again"
+            f"{where}: {', '.join(behind)}; expected every lane at {seqno}; run their apply tasks again"
         )
+
+
+def _check_accounts(window: Window, lanes: tuple[LanePosition, ...], splits: tuple[Split, ...], where: str) -> None:
+    """Invariant 5: what the target has counted is what the plan writes, with split blocks as they were written."""
     written = sum((lane.rows for lane in lanes), RowCounts())
-    if written != window.totals:
+    planned = sum((split.planned for split in splits), written)
+    instead = sum((split.written for split in splits), window.totals or RowCounts())
+    if planned != instead:
         raise PositionError(
-            f"{where}: the accounts do not close: the plan writes {window.totals}, the target counted {written} "
-            "(invariant 5)"
+            f"{where}: the accounts do not close: the plan writes {window.totals}, the target counted {written}, "
+            f"with {len(splits)} blocks applied transaction by transaction (invariant 5)"
         )
+    for split in splits:
+        if split.done != split.transactions:
+            raise PositionError(
+                f"{where}: the accounts do not close: of the block of seqnos {split.first_seqno}..{split.last_seqno} "
+                f"in lane {split.lane}, {split.done} of {split.transactions} transactions are done (invariant 5)"
+            )
 
 
-def _required_window(connection: Connection, channel: str, window_id: str, *, for_update: bool = False) -> Window:
+def required_window(connection: Connection, channel: str, window_id: str, *, for_update: bool = False) -> Window:
+    """A window's row. Raises PositionError if there is none."""
     window = read_window(connection, channel, window_id, for_update=for_update)
     if window is None:
         raise PositionError(f"channel {channel}: no window {window_id} on this target; run the extract step first")
@@ -387,7 +314,27 @@ def _window(row: Row[Any]) -> Window:
         work=row.work,
     )
     totals = None if row.totals is None else RowCounts(**json.loads(row.totals))
-    return Window(bounds, row.number, row.state, row.lanes, row.plan_digest, totals, row.stop_at, row.summary)
+    return Window(
+        bounds,
+        row.number,
+        row.state,
+        row.lanes,
+        row.plan_digest,
+        totals,
+        row.stop_at,
+        row.summary,
+        _start(row.start),
+        row.reached,
+    )
+
+
+def _start_text(mark: Watermark) -> str:
+    return json.dumps(dataclasses.asdict(mark))
+
+
+def _start(text: str) -> Watermark:
+    values = json.loads(text)
+    return Watermark(**{**values, "source": LogPosition(**values["source"])})
 
 
 def _totals_text(rows: RowCounts) -> str:
@@ -407,15 +354,4 @@ def _bounds_values(bounds: WindowBounds) -> dict[str, object]:
         "end_time": bounds.end_time,
         "end_fingerprint": bounds.end_fingerprint,
         "work": bounds.work,
-    }
-
-
-def _watermark_values(mark: Watermark) -> dict[str, object]:
-    return {
-        "watermark_seqno": mark.seqno,
-        "source_file": mark.source.file,
-        "source_offset": mark.source.offset,
-        "gtid_set": mark.gtid_set,
-        "source_time": mark.source_time,
-        "fingerprint": mark.fingerprint,
     }

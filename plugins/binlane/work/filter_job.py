@@ -151,7 +151,7 @@ def scan_task(uri: str, key: str, name: str) -> bytes:
     inputs = _inputs(uri, key)
     segment = inputs.segment(name)
     with segment_bytes(WorkFolder(uri), segment) as data:
-        _check_content(uri, segment, data)
+        check_content(uri, segment, data)
         return pickle.dumps(scan_segment(data, segment, inputs.settings, inputs.is_critical))
 
 
@@ -198,8 +198,8 @@ def segment_bytes(folder: WorkFolder, segment: Segment) -> Iterator[Buffer]:
     yield data
 
 
-def _check_content(uri: str, segment: Segment, data: Buffer) -> None:
-    """The events' own checksums were compared with them when this digest was taken."""
+def check_content(uri: str, segment: Segment, data: Buffer) -> None:
+    """Raises PlanError for a changed segment. The events' own checksums were compared when its digest was taken."""
     found = hashlib.sha256(data).hexdigest()
     if found != segment.sha256:
         raise PlanError(

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from binlane.errors import PlanError
 from binlane.model import BlockHeader, Item, ItemKind, LogPosition, RowCounts, SessionContext
-from binlane.plan.window_plan import Block, LaneFile, WindowPlan
+from binlane.plan.window_plan import Block, LaneFile
 from binlane.work.files import WorkFolder
 
 SCHEMA = pa.schema(
@@ -110,32 +110,6 @@ class LaneFileWriter:
             self._writer.close()
         with contextlib.suppress(type(error)):
             self._creation.__exit__(type(error), error, error.__traceback__)
-
-
-class PlannedLanes:
-    """The lane files of a plan, as the apply step reads them; a file's digest is compared before its first block."""
-
-    def __init__(self, folder: WorkFolder, plan: WindowPlan) -> None:
-        self._folder = folder
-        self._plan = plan
-
-    def blocks(self, lane: int, after: int) -> Iterator[Block]:
-        """The blocks of ``lane`` that end behind ``after``, in order.
-
-        Raises PlanError for a file that is missing or not the one that the plan names.
-        """
-        for file in self._plan.files[lane]:
-            if file.last_seqno > after:
-                self._check(file)
-                yield from read_blocks(self._folder, file.name, after)
-
-    def _check(self, file: LaneFile) -> None:
-        found = self._folder.digest(file.name)
-        if found != file.sha256:
-            raise PlanError(
-                f"{self._folder.uri}/{file.name}: expected SHA-256 {file.sha256} by the plan, found {found}: the "
-                "file was changed or damaged; remove the plan's folder and run the filter step again: it writes it anew"
-            )
 
 
 def read_blocks(folder: WorkFolder, name: str, after: int = 0) -> Iterator[Block]:

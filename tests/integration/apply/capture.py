@@ -140,6 +140,7 @@ class Window:
     first_seqno: int = 1
     barriers: list[Barrier] = field(default_factory=list)
     _blocks: dict[int, list[Block]] = field(default_factory=dict)
+    _pieces: dict[BlockHeader, tuple[Block, ...]] = field(default_factory=dict)
     _seqno: int = 0
 
     def __post_init__(self) -> None:
@@ -155,6 +156,15 @@ class Window:
             tuple(item for transaction in captured for item in transaction.items),
         )
         self._blocks.setdefault(lane, []).append(block)
+        self._pieces[block.header] = tuple(
+            Block(
+                BlockHeader(seqno, seqno, 1, transaction.position, f"0-1-{seqno}", 1.0),
+                self.format,
+                transaction.items,
+                block.header,
+            )
+            for seqno, transaction in enumerate(captured, first)
+        )
         return block
 
     def meet(self, owner: int, participants: Sequence[int], *captured: Captured) -> Barrier:
@@ -172,7 +182,7 @@ class Window:
 
     @property
     def source(self) -> MemorySource:
-        return MemorySource({lane: tuple(blocks) for lane, blocks in self._blocks.items()})
+        return MemorySource({lane: tuple(blocks) for lane, blocks in self._blocks.items()}, self._pieces)
 
     @property
     def plan(self) -> WindowPlan:
@@ -200,6 +210,10 @@ class MemorySource:
     """A LaneSource over blocks in memory; streams them as the real one does."""
 
     by_lane: dict[int, tuple[Block, ...]]
+    by_block: dict[BlockHeader, tuple[Block, ...]] = field(default_factory=dict)
+
+    def pieces(self, lane: int, block: BlockHeader) -> Iterator[Block]:
+        return iter(self.by_block[block])
 
     def blocks(self, lane: int, after: int) -> Iterator[Block]:
         for block in self.by_lane.get(lane, ()):

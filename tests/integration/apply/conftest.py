@@ -13,8 +13,9 @@ from binlane.apply.options import ApplyOptions
 from binlane.apply.session import SessionLimits
 from binlane.model import LogPosition
 from binlane.plan.window_plan import WindowPlan
+from binlane.state.channels import Watermark, create_channel
 from binlane.state.tables import SCHEMA, create
-from binlane.state.windows import Watermark, WindowBounds, create_channel, open_window, set_plan
+from binlane.state.windows import WindowBounds, open_window, set_plan
 from lab.servers import PrivateServer
 from tests.integration.apply.capture import Recorder
 

@@ -14,11 +14,12 @@ from sqlalchemy import create_engine
 from binlane.apply.lane import run_lane
 from binlane.apply.options import LaneResult, Progress
 from binlane.errors import ApplyError, BarrierTimeoutError, DriftError, PlanError, PositionError, StopRequestedError
-from binlane.model import RowCounts
+from binlane.model import BlockHeader, RowCounts
 from binlane.plan.window_plan import Block
 from binlane.state.journal import read_status
 from binlane.state.leases import lease_name
-from binlane.state.windows import clear_stop, finish_window, request_stop
+from binlane.state.stops import clear_stop, request_stop
+from binlane.state.windows import finish_window
 from tests.integration.apply.capture import Captured, Window
 from tests.integration.apply.conftest import QUICK, Pair, positions, start_window
 
@@ -117,6 +118,9 @@ class NoFiles:
     """A source whose files are gone."""
 
     def blocks(self, lane: int, after: int) -> Iterator[Block]:
+        raise AssertionError("a finished lane opened a file")
+
+    def pieces(self, lane: int, block: BlockHeader) -> Iterator[Block]:
         raise AssertionError("a finished lane opened a file")
 
 
@@ -262,7 +266,7 @@ def test_stop_now_ends_at_a_block_s_boundary_and_the_next_run_goes_on(mariadb_pa
 
     def stop(done: Progress) -> None:
         if done.seqno == 5:
-            assert request_stop(mariadb_pair.engine, "orders", now=True) == 0
+            assert request_stop(mariadb_pair.engine, "orders", now=True).now
         time.sleep(0.03)
 
     with pytest.raises(StopRequestedError, match="stopped on request"):
@@ -286,10 +290,15 @@ def test_a_graceful_stop_lets_every_lane_reach_the_highest_position(mariadb_pair
     plan = window.plan
     start_window(mariadb_pair.engine, plan)
     run_until(mariadb_pair, window, lane=0, seqno=9)
-    assert request_stop(mariadb_pair.engine, "orders") == 9
-    with pytest.raises(StopRequestedError):
-        run_lane(mariadb_pair.engine, plan, 1, window.source, QUICK)
-    assert positions(mariadb_pair)[:2] == [9, 10]
+    assert request_stop(mariadb_pair.engine, "orders").seqno == 9
+    results = [run_lane(mariadb_pair.engine, plan, lane, window.source, QUICK) for lane in plan.all_lanes]
+    assert {(result.seqno, result.stopped) for result in results} == {(9, True)}
+    assert positions(mariadb_pair) == [9, 9, 9]
+    clear_stop(mariadb_pair.engine, "orders")
+    for lane in plan.all_lanes:
+        run_lane(mariadb_pair.engine, plan, lane, window.source, QUICK)
+    mariadb_pair.assert_equal("journal", "totals")
+    finish_window(mariadb_pair.engine, "orders", "w1", "d1")
 
 
 def test_blocks_that_do_not_fit_the_position_are_refused(mariadb_pair: Pair) -> None:
@@ -298,7 +307,7 @@ def test_blocks_that_do_not_fit_the_position_are_refused(mariadb_pair: Pair) -> 
     plan = window.plan
     start_window(mariadb_pair.engine, plan)
     mariadb_pair.target.query("UPDATE binlane.positions SET seqno = 1 WHERE lane = 0")
-    with pytest.raises(PlanError, match=r"a block of seqnos 1\.\.2 does not fit between the position 1"):
+    with pytest.raises(PlanError, match=r"a block of seqnos 1\.\.2 does not fit behind the position 1"):
         run_lane(mariadb_pair.engine, plan, 0, window.source, QUICK)
 
 

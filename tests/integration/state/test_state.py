@@ -14,25 +14,25 @@ import pytest
 from pymysql.cursors import Cursor
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event, text
 
-from binlane.errors import PlanError, PositionError, PrecheckError, SourceIdentityError, WindowBusyError
-from binlane.model import LogPosition, RowCounts
+from binlane.errors import (
+    PlanError,
+    PositionError,
+    PrecheckError,
+    SourceIdentityError,
+    StopRequestedError,
+    WindowBusyError,
+)
+from binlane.model import BlockHeader, LogPosition, RowCounts
 from binlane.plan.window_plan import WindowPlan
+from binlane.state.channels import Watermark, create_channel
 from binlane.state.journal import last_error_id, read_errors, read_status, record_error
 from binlane.state.leases import beat, holder, kill, lease_name, read_heartbeats, release, take
+from binlane.state.orders import begin_ddl, end_ddl
 from binlane.state.positions import Counted, PlanKey, lane_positions, move_position, read_positions, settle
+from binlane.state.splits import add_piece, is_split
+from binlane.state.stops import clear_stop, request_stop, settle_stop
 from binlane.state.tables import create
-from binlane.state.windows import (
-    Watermark,
-    Window,
-    WindowBounds,
-    clear_stop,
-    create_channel,
-    finish_window,
-    open_window,
-    read_open_window,
-    request_stop,
-    set_plan,
-)
+from binlane.state.windows import Window, WindowBounds, finish_window, open_window, read_open_window, set_plan
 from lab.servers import PrivateServer
 
 START = Watermark(10, LogPosition("log.1", 4), "0-1-10", 5.0, "f10")
@@ -330,24 +330,83 @@ def test_the_watermark_stays_if_anything_is_amiss(
     assert read_status(engine, "c") == before
 
 
-def test_a_stop_request_is_the_highest_position_or_zero_and_can_be_taken_back(engine: Engine, planned: Window) -> None:
+def test_a_stop_is_the_highest_position_a_ddl_under_way_included_and_can_be_taken_back(
+    engine: Engine, planned: Window
+) -> None:
     with cursor_of(engine) as cursor:
         move_position(cursor, KEY, (1,), 10, 17)
-    assert request_stop(engine, "c") == 17
-    window = read_status(engine, "c").window
-    assert window is not None
-    assert window.stop_at == 17
-    assert request_stop(engine, "c", now=True) == 0
+    asked = request_stop(engine, "c", by="alice")
+    assert (asked.seqno, asked.now, asked.is_reached) == (17, False, False)
+    status = read_status(engine, "c")
+    assert status.window is not None
+    assert status.window.stop_at == 17
+    assert str(status.channel.stopped).startswith("at seqno 17, by alice at 20")
+    with cursor_of(engine) as cursor:
+        assert begin_ddl(cursor, KEY, (2,), 10, 18)
+    assert request_stop(engine, "c").seqno == 18
+    with cursor_of(engine) as cursor:
+        end_ddl(cursor, KEY, (2,), 18)
+    assert request_stop(engine, "c", at=19).seqno == 19
+    for seqno in (16, 21):
+        with pytest.raises(PositionError, match="a lane stands at 17 already, and the open window ends at 20"):
+            request_stop(engine, "c", at=seqno)
+    assert request_stop(engine, "c", now=True).now
     clear_stop(engine, "c")
-    window = read_status(engine, "c").window
-    assert window is not None
-    assert window.stop_at is None
-    assert (read_status(engine, "c").low_water, read_status(engine, "c").high_water) == (10, 17)
+    status = read_status(engine, "c")
+    assert status.window is not None
+    assert (status.window.stop_at, status.channel.stopped) == (None, None)
+    assert (status.low_water, status.high_water) == (10, 17)
 
 
-def test_nothing_to_stop_without_an_open_window(engine: Engine) -> None:
+def test_a_stop_settles_where_all_lanes_stand_and_the_window_ends_from_there(engine: Engine, planned: Window) -> None:
+    window = planned
+    mark = Watermark(15, LogPosition("log.1", 500), "0-1-15", 7.0, "f15")
+    with cursor_of(engine) as cursor:
+        for lane in (0, 1):
+            move_position(cursor, KEY, (lane,), 10, 15)
+    with pytest.raises(PositionError, match="lane 2 at 10; expected every lane at 15"):
+        settle_stop(engine, window, mark)
+    with cursor_of(engine) as cursor:
+        move_position(cursor, KEY, (2,), 10, 15)
+    assert settle_stop(engine, window, mark) == mark
+    assert settle_stop(engine, window, mark) == mark
+    assert read_status(engine, "c").channel.watermark == mark
+    with cursor_of(engine) as cursor:
+        for lane in (0, 1, 2):
+            move_position(cursor, KEY, (lane,), 15, 20)
+        settle(cursor, KEY, (0,), 0, 20, 20, Counted(ROWS, 1, 1))
+    assert finish_window(engine, "c", "w1", "d1").seqno == 20
+
+
+def test_the_accounts_of_split_blocks_are_what_was_written_instead(engine: Engine, planned: Window) -> None:
+    block = BlockHeader(11, 13, 2, LogPosition("log.1", 4), "", 1.0)
+    with cursor_of(engine) as cursor:
+        for lane in (0, 1, 2):
+            move_position(cursor, KEY, (lane,), 10, 20)
+        add_piece(cursor, KEY, 0, block, ROWS, RowCounts(4, 2, 1), RowCounts())
+        assert is_split(cursor, KEY, 0, block)
+        assert not is_split(cursor, KEY, 1, block)
+        settle(cursor, KEY, (0,), 0, 20, 20, Counted(RowCounts(4, 2, 1), 1, 1))
+    with pytest.raises(PositionError, match=r"of the block of seqnos 11\.\.13 in lane 0, 1 of 2 transactions are done"):
+        finish_window(engine, "c", "w1", "d1")
+    with cursor_of(engine) as cursor:
+        add_piece(cursor, KEY, 0, block, ROWS, RowCounts(1, 0, 0), RowCounts(0, 5, 0))
+    with pytest.raises(PositionError, match="the accounts do not close"):
+        finish_window(engine, "c", "w1", "d1")
+    with cursor_of(engine) as cursor:
+        settle(cursor, KEY, (0,), 0, 20, 20, Counted(RowCounts(1, 0, 0), 1, 1))
+    finish_window(engine, "c", "w1", "d1")
+
+
+def test_a_stopped_channel_opens_no_window_until_it_is_resumed(engine: Engine) -> None:
     create_channel(engine, "c", "source", START)
-    assert request_stop(engine, "c") is None
+    assert request_stop(engine, "c").window is None
+    with pytest.raises(StopRequestedError, match="was asked to stop at seqno 10, by somebody"):
+        open_window(engine, BOUNDS)
+    with pytest.raises(PositionError, match="end the next window with --until"):
+        request_stop(engine, "c", at=12)
+    clear_stop(engine, "c")
+    open_window(engine, BOUNDS)
 
 
 def test_errors_are_read_newest_first_and_by_id(engine: Engine, planned: Window) -> None:

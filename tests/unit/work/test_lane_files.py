@@ -15,7 +15,8 @@ from binlane.model import BlockHeader, Item, ItemKind, LogPosition, RowCounts, S
 from binlane.plan.window_plan import LaneFile
 from binlane.work import lane_files
 from binlane.work.files import WorkFolder
-from binlane.work.lane_files import LaneFileWriter, PlannedLanes, read_blocks
+from binlane.work.lane_files import LaneFileWriter, read_blocks
+from binlane.work.planned import PlannedLanes
 from tests.unit.plan.logs import filtered, rows
 
 FORMAT = b"\0format\xff"

@@ -1,0 +1,259 @@
+"""A lane's way through its window: block after block, across barriers, carrying on what nobody else holds.
+
+At a barrier a lane waits for others; one that nobody holds is adopted, moved up to the barrier (across earlier barriers
+of its own, recursively) and given back. Barriers are totally ordered by seqno and each wait is for an earlier position,
+so fewer processes than lanes, down to one, cannot deadlock.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from binlane.apply.block import BlockPlace, apply_block, move_only
+from binlane.apply.course import Course, Links, Stream
+from binlane.errors import BarrierTimeoutError, PlanError, PositionError, StopRequestedError
+from binlane.model import Barrier, BlockHeader, RowCounts
+from binlane.state.leases import lease_name, release, take
+from binlane.state.orders import NOW, Orders
+from binlane.state.splits import is_split
+
+if TYPE_CHECKING:
+    from binlane.plan.window_plan import Block
+
+_log = logging.getLogger(__name__)
+_FIRST_PAUSE = 0.003
+"""Seconds."""
+
+
+@dataclass(slots=True)
+class Walk:
+    """One attempt of a run, on connections of its own."""
+
+    course: Course
+    links: Links
+
+    def go(self) -> None:
+        """Take the lane's lease and move it to its goal; nothing happens if whoever held it has done so."""
+        if self._take_own_lease():
+            self._advance(self.course.lane, self.course.plan.last_seqno)
+
+    def _take_own_lease(self) -> bool:
+        """Wait for the lane's lease; False if whoever held it has brought the lane to its goal."""
+        course, links = self.course, self.links
+        while not take(links.session.cursor, lease_name(course.channel_uuid, course.lane)):
+            links.positions = links.neighbours.positions()
+            if links.positions[course.lane] >= course.goal:
+                return False
+            self._check_stop(course.lane)
+            links.neighbours.is_abandoned(course.lane, links.positions[course.lane])
+            links.session.keep_alive()
+            time.sleep(course.options.poll_interval)
+        self._hold(course.lane)
+        return True
+
+    def _hold(self, lane: int) -> None:
+        links = self.links
+        links.pulse.held = {**links.pulse.held, lane: links.session.connection_id}
+        # somebody else may have moved it, since it was last looked at
+        links.positions = links.neighbours.positions()
+        links.forget_stream(lane)
+
+    def _advance(self, lane: int, goal: int) -> None:
+        """Move a lane that is held to ``goal``, across the barriers on its way, but not past a stop."""
+        for barrier in self.course.plan.barriers_of(lane):
+            if barrier.first > min(goal, self.course.goal):
+                break
+            if self.links.positions[lane] < barrier.last:
+                self._apply_up_to(lane, barrier.first - 1, (lane,))
+                self._cross(barrier, lane)
+        self._apply_up_to(lane, goal, (lane,))
+
+    def _cross(self, barrier: Barrier, lane: int) -> None:
+        # a stop can come while the lane waits: then nobody goes further than there
+        if lane == barrier.owner:
+            arrived = barrier.first - 1
+            self._wait(
+                lane, barrier, arrived,
+                lambda at: [other for other in barrier.participants if at[other] < min(arrived, self.course.goal)],
+            )  # fmt: skip
+            self._apply_up_to(lane, barrier.last, barrier.participants)
+        else:
+            self._wait(
+                lane, barrier, barrier.last,
+                lambda at: [barrier.owner] if at[lane] < min(barrier.last, self.course.goal) else [],
+            )  # fmt: skip
+        # DDL stands in barriers, so a table may be another behind one
+        self.links.writer.context.forget_database()
+
+    def _wait(self, lane: int, barrier: Barrier, goal: int, missing: Callable[[dict[int, int]], list[int]]) -> None:
+        """Wait until nobody is missing. A missing lane that nobody holds is adopted and moved to ``goal``."""
+        links, options = self.links, self.course.options
+        since, before = time.monotonic(), links.positions
+        # most waits are short: look often at first, and for who holds what only once a poll interval
+        pause, look_at = _FIRST_PAUSE, since + options.poll_interval
+        while True:
+            links.positions = links.neighbours.positions()
+            self._check_stop(lane)
+            absent = missing(links.positions)
+            if not absent:
+                return
+            if links.positions != before:
+                since, before = time.monotonic(), links.positions
+            if time.monotonic() < look_at:
+                time.sleep(pause)
+                pause = min(pause * 1.5, options.poll_interval)
+                continue
+            look_at = time.monotonic() + options.poll_interval
+            if not self._adopt_one(absent, goal):
+                if time.monotonic() - since > options.barrier_timeout:
+                    who = "; ".join(links.neighbours.describe(other) for other in absent)
+                    raise BarrierTimeoutError(
+                        f"{self.course.where(lane)}: waited {options.barrier_timeout:.0f} s at the barrier "
+                        f"{barrier.first}..{barrier.last} "
+                        f"without a move of any lane, for: {who}; see to their tasks, then run this one again"
+                    )
+                links.session.keep_alive()
+
+    def _adopt_one(self, absent: list[int], goal: int) -> bool:
+        course, links = self.course, self.links
+        for other in absent:
+            name = lease_name(course.channel_uuid, other)
+            if links.neighbours.is_abandoned(other, links.positions[other]) and take(links.session.cursor, name):
+                _log.info("%s: carries on lane %s up to seqno %s", course.where(), other, goal)
+                course.adopted.add(other)
+                self._hold(other)
+                self._advance(other, goal)
+                links.pulse.held = {lane: number for lane, number in links.pulse.held.items() if lane != other}
+                release(links.session.cursor, name)
+                return True
+        return False
+
+    def _apply_up_to(self, lane: int, limit: int, lanes: tuple[int, ...]) -> None:
+        """Apply the lane's blocks up to ``limit``, or the stop before it, and leave ``lanes``, which all stand
+        together, there."""
+        links, course = self.links, self.course
+        while links.positions[lane] < min(limit, course.goal):
+            self._check_stop(lane)
+            position = links.positions[lane]
+            place = BlockPlace(course.key, course.channel_uuid, lane, lanes, position)
+            stream = links.streams.get(lane)
+            if stream is None:
+                stream = links.streams[lane] = Stream(course.source.blocks(lane, position))
+            block = stream.peek()
+            if block is None or block.header.first_seqno > min(limit, course.goal):
+                self._arrive(place, min(limit, course.goal))
+                continue
+            self._check_range(block.header, lane, position, limit)
+            if block.planned is None and (position >= block.header.first_seqno or course.needs_split(block.header)):
+                self._split(place, block)
+                continue
+            stream.take()
+            self._apply(place, block, stream, limit)
+
+    def _arrive(self, place: BlockPlace, goal: int) -> None:
+        done = move_only(self.links.session, place, goal)
+        if isinstance(done, Orders):
+            self._obey(done, place.lane)
+        else:
+            self._moved(place, goal if done else None, goal)
+
+    def _apply(self, place: BlockPlace, block: Block, stream: Stream, limit: int) -> None:
+        course, links, header = self.course, self.links, block.header
+
+        def end() -> int:
+            following = stream.peek()
+            is_last = following is None or following.header.first_seqno > limit
+            return limit if is_last else header.last_seqno
+
+        course.current = (place.lane, header, place.expected)
+        applied = apply_block(
+            links.session, links.writer, place, block, end, course.options.ddl_lock_wait_timeout, stream.planned
+        )
+        if isinstance(applied, Orders):
+            course.current = None
+            links.forget_stream(place.lane)
+            self._obey(applied, place.lane)
+            if applied.skipped and not applied.forbids(header.last_seqno):
+                course.to_split.add(header)
+            return
+        self._moved(place, None if applied is None else applied.seqno, header.last_seqno)
+        course.current = None
+        if applied is not None:
+            course.count(place.lane, applied)
+
+    def _split(self, place: BlockPlace, block: Block) -> None:
+        """Go on with the block's transactions one by one. A position inside a block that nobody has split is wrong."""
+        links, header = self.links, block.header
+        if place.expected >= header.first_seqno and not is_split(links.session.cursor, place.key, place.lane, header):
+            raise PlanError(
+                f"{self.course.where(place.lane)}: a block of seqnos {header.first_seqno}..{header.last_seqno} does "
+                f"not fit behind the position {place.expected}; state was changed by hand, or the plan's files were"
+            )
+        planned = sum((item.rows for item in block.items), RowCounts())
+        links.forget_stream(place.lane)
+        pieces = self._behind(place, header)
+        blocks = chain(pieces, self.course.source.blocks(place.lane, header.last_seqno))
+        links.streams[place.lane] = Stream(blocks, planned)
+
+    def _behind(self, place: BlockPlace, header: BlockHeader) -> Iterator[Block]:
+        for piece in self.course.source.pieces(place.lane, header):
+            if piece.header.last_seqno > place.expected:
+                yield piece if piece.planned is not None else replace(piece, planned=header)
+
+    def _obey(self, orders: Orders, lane: int) -> None:
+        """A block met an order that the heartbeat has not told of yet."""
+        if orders.stop_at is not None:
+            self.links.pulse.stop_at = orders.stop_at
+        self._check_stop(lane)
+
+    def _moved(self, place: BlockPlace, seqno: int | None, wanted: int) -> None:
+        """Take note of a move; None: somebody else was there first, which is as good if the lane stands where it was
+        to go."""
+        links = self.links
+        if seqno is not None:
+            self.course.moves += 1
+            links.positions = {**links.positions, **dict.fromkeys(place.lanes, seqno)}
+            return
+        links.positions = links.neighbours.positions()
+        links.forget_stream(place.lane)
+        if links.positions[place.lane] < wanted:
+            stands = {lane: links.positions[lane] for lane in place.lanes}
+            raise PositionError(
+                f"{self.course.where(place.lane)}: expected lanes {place.lanes} at seqno {place.expected} of this "
+                "window and plan, they "
+                f"stand at {stands}; state was changed by hand, or the plan's files were"
+            )
+
+    def _check_range(self, header: BlockHeader, lane: int, position: int, limit: int) -> None:
+        if not position < header.last_seqno <= limit or header.first_seqno > header.last_seqno:
+            raise PlanError(
+                f"{self.course.where(lane)}: a block of seqnos {header.first_seqno}..{header.last_seqno} does not fit "
+                f"between the position {position} and {limit}, the next barrier or the window's end"
+            )
+
+    def _check_stop(self, lane: int) -> None:
+        """At a block's boundary: another lane's error, a signal and the stop, as the heartbeat has last read them."""
+        pulse, position = self.links.pulse, self.links.positions[lane]
+        failed, stop_at, interrupted = pulse.failed, pulse.stop_at, self.course.options.interrupted
+        if failed is not None:
+            raise StopRequestedError(
+                f"{self.course.where(lane)}: stopped at seqno {position}, because lane {failed.lane} "
+                f"failed at seqno {failed.seqno} ({failed.source}): {failed.text}"
+            )
+        if interrupted is not None and interrupted.is_set():
+            raise StopRequestedError(
+                f"{self.course.where(lane)}: stopped at seqno {position}, because its process was told to end; run "
+                "the window again to go on from here"
+            )
+        if stop_at == NOW:
+            raise StopRequestedError(
+                f"{self.course.where(lane)}: stopped on request at seqno {position}; take the request back "
+                f"(`binlane resume {self.course.plan.channel}`) and run the window again to go on from here"
+            )
+        if stop_at is not None:
+            self.course.stopped_at = stop_at

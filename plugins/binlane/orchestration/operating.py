@@ -1,0 +1,99 @@
+"""What a person types to operate a channel: stop, resume, decide, status."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from rich.console import RenderableType
+
+from binlane.apply.refusals import target_errors
+from binlane.errors import ConfigError, PositionError
+from binlane.orchestration import report
+from binlane.orchestration.commands import load, read_channel_status
+from binlane.orchestration.stopping import seqno_of, settle
+from binlane.state.engines import engine_of
+from binlane.state.journal import decide_ddl
+from binlane.state.prepared import decide_xa
+from binlane.state.stops import clear_stop, request_stop
+from binlane.state.windows import read_open_window
+
+
+def whoami() -> str:
+    """Who gives an order: the account and the machine."""
+    return f"{getpass.getuser()}@{socket.gethostname()}"
+
+
+def stop(name: str, folder: Path, *, now: bool, places: Mapping[str, str | None]) -> str:
+    """Ask the channel to stop, and say where it will. ``places``: the options that name a place; one of them at most.
+
+    Raises ConfigError for more than one, PositionError or PlanError for a place that is not ahead in the open window.
+    """
+    given = {option: place for option, place in places.items() if place is not None}
+    if len(given) + now > 1:
+        raise ConfigError(f"stop: expected one of {', '.join((*places, '--now'))} at most, got {len(given) + now}")
+    _, endpoints = load(name, folder)
+    engine = engine_of(endpoints.target)
+    with target_errors(str(endpoints.target)):
+        with engine.connect() as connection:
+            window = read_open_window(connection, name)
+        at = None
+        for place in given.values():
+            if window is None:
+                raise PositionError(
+                    f"channel {name}: no window is open, so there is no place {place} to stop at; end the next "
+                    "window with --until instead"
+                )
+            at = seqno_of(window, place)
+        asked = request_stop(engine, name, by=whoami(), now=now, at=at)
+        back = f"`binlane resume {name}`, then run it again to go on from there"
+        if asked.window is None:
+            return f"channel {name}: stands at seqno {asked.seqno:,}, and no run opens another window; {back}"
+        if now:
+            return f"channel {name}: its lanes stop at their next block; {back}"
+        if not asked.is_reached:
+            return (
+                f"channel {name}: its lanes stop at seqno {asked.seqno:,}, all of them, and the watermark moves there; "
+                f"if nothing runs, `binlane run {name}` brings them there; {back}"
+            )
+        with engine.connect() as connection:
+            window = read_open_window(connection, name)
+        if window is not None and window.plan_digest is not None:
+            settle(endpoints, window)
+        return f"channel {name}: stands at seqno {asked.seqno:,}; {back}"
+
+
+def resume(name: str, folder: Path) -> str:
+    """Take a stop request back."""
+    _, endpoints = load(name, folder)
+    clear_stop(engine_of(endpoints.target), name)
+    return f"channel {name}: may run; `binlane run {name}`, or the next run in Airflow, goes on from the positions"
+
+
+def decide(name: str, folder: Path, seqno: int, *, ran: bool) -> str:
+    """Answer UndecidableError."""
+    _, endpoints = load(name, folder)
+    decide_ddl(engine_of(endpoints.target), name, seqno, ran=ran)
+    answer = "counts as done" if ran else "will run again"
+    return f"channel {name}: the DDL of seqno {seqno:,} {answer}; run the channel again"
+
+
+def xa(name: str, folder: Path, *, done: str | None, forget: str | None) -> str:
+    """List the prepared XA transactions, or take a person's word on one."""
+    _, endpoints = load(name, folder)
+    if done is not None and forget is not None:
+        raise ConfigError("--done and --forget: expected one of them")
+    xid = done if done is not None else forget
+    if xid is not None:
+        decide_xa(engine_of(endpoints.target), name, xid, done=done is not None)
+    lines = report.open_xa_text(read_channel_status(endpoints, name).prepared)
+    return "\n".join((f"channel {name}: {len(lines)} prepared XA transactions at its watermark", *lines))
+
+
+def status(name: str, folder: Path) -> RenderableType:
+    """Watermark, lanes and errors, from the target alone."""
+    _, endpoints = load(name, folder)
+    return report.status_view(read_channel_status(endpoints, name), time.time())

@@ -1,0 +1,92 @@
+"""Stopping a channel at one seqno: where that is, who may still run, and the watermark that follows."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+from typing import TYPE_CHECKING, Any
+
+from binlane.errors import ConfigError
+from binlane.orchestration.request import GTID
+from binlane.source.identity import Start
+from binlane.source.inside import place_of
+from binlane.state.channels import Channel, Watermark
+from binlane.state.engines import engine_of
+from binlane.state.orders import NOW
+from binlane.state.positions import lane_positions
+from binlane.state.stops import settle_stop
+from binlane.state.windows import Window, raise_if_stopped
+from binlane.work.files import WorkFolder
+from binlane.work.lookup import find_gtid, last_before, read_manifest
+
+if TYPE_CHECKING:
+    from binlane.connections import Endpoints
+
+log = logging.getLogger(__name__)
+
+
+def start_of(mark: Watermark, identity: str) -> Start:
+    """A watermark as the place where extraction begins."""
+    return Start(mark.seqno, mark.source, mark.gtid_set, mark.source_time, identity, mark.fingerprint)
+
+
+def check_stopped(endpoints: Endpoints, state: Channel, window: Window | None) -> None:
+    """Raises StopRequestedError if the channel is stopped and nothing is left to do.
+
+    Lanes that have not come to the stop yet are still to be brought there, and then the watermark.
+    """
+    if state.stopped is None:
+        return
+    if window is not None and window.plan_digest is not None and window.stop_at not in (None, NOW):
+        assert window.stop_at is not None
+        with engine_of(endpoints.target).connect() as connection:
+            lanes = lane_positions(connection, state.name)
+        if window.reached < window.stop_at or any(lane.seqno < window.stop_at for lane in lanes):
+            log.info(
+                "channel %s: stopping at seqno %d: lanes that are behind go on to there", state.name, window.stop_at
+            )
+            return
+    raise_if_stopped(state)
+
+
+def is_stopped_inside(window: Window) -> bool:
+    """Whether the window is to stop at a seqno before its end."""
+    stop_at = window.stop_at
+    return not window.is_finished and stop_at is not None and NOW < stop_at < window.bounds.last_seqno
+
+
+def settle(endpoints: Endpoints, window: Window) -> dict[str, Any]:
+    """Move the watermark to the stop inside the window, where all lanes stand; the window stays open."""
+    stop_at, bounds = window.stop_at, window.bounds
+    assert stop_at is not None
+    if stop_at > window.reached:
+        folder = WorkFolder(bounds.work)
+        start = start_of(window.start, bounds.source_identity)
+        place = place_of(folder, read_manifest(folder), start, stop_at)
+        mark = Watermark(place.seqno, place.position, place.gtid_set, place.time, place.fingerprint)
+        settle_stop(engine_of(endpoints.target), window, mark)
+    note = (
+        f"stopped on request at seqno {stop_at:,}: the target holds everything up to there and nothing behind it; "
+        f"seqno {stop_at + 1:,} to {bounds.last_seqno:,} of the window are left; `binlane resume {bounds.channel}`, "
+        "then run it again"
+    )
+    return {"window": bounds.window_id, "seqno": stop_at, "note": note}
+
+
+def seqno_of(window: Window, place: str) -> int:
+    """The seqno to stop at, given as a seqno, a GTID (the last transaction taken) or a time (the first one not taken).
+
+    Raises ConfigError for anything else, PlanError if the window does not hold it.
+    """
+    if place.isdecimal():
+        return int(place)
+    folder = WorkFolder(window.bounds.work)
+    if GTID.fullmatch(place):
+        return find_gtid(folder, place)
+    try:
+        time = dt.datetime.fromisoformat(place)
+    except ValueError:
+        raise ConfigError(
+            f"stop: expected a seqno, a GTID (0-1-99, uuid:99) or a time such as 2026-01-31T12:00:00Z, got {place!r}"
+        ) from None
+    return last_before(folder, (time if time.tzinfo is not None else time.replace(tzinfo=dt.UTC)).timestamp())

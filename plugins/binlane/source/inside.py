@@ -1,0 +1,104 @@
+"""A place inside a window that was extracted before: its coordinates, as if the window had ended there.
+
+The window's own segments are read, by the code that reads a source: so position, GTID set, time and fingerprint are
+those that an extraction up to this place would have stored.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Generator
+from typing import Final
+
+from binlane.binlog.gtids import Gtid, MariadbGtid
+from binlane.binlog.wire import HEADER, Buffer, EventHeader
+from binlane.errors import PlanError
+from binlane.model import LogPosition
+from binlane.plan.manifest import Manifest, Segment
+from binlane.source.identity import Start
+from binlane.source.log import LOG_START, LogChunk, LogState
+from binlane.source.segment_writer import Nowhere
+from binlane.source.segments import Extraction
+from binlane.source.until import AnyTransaction, UntilLogEnd
+from binlane.work.files import WorkFolder
+from binlane.work.filter_job import check_content, segment_bytes
+
+_CHUNK: Final = 4 << 20
+"""Bytes of events read at once, at least; whole events."""
+
+
+def place_of(folder: WorkFolder, manifest: Manifest, start: Start, seqno: int) -> Start:
+    """Behind the transaction ``seqno`` of the window in ``folder``, which begins at ``start``.
+
+    Raises PlanError if the window does not hold it, or its segments are missing or changed.
+    """
+    if not manifest.first_seqno <= seqno <= manifest.last_seqno:
+        raise PlanError(
+            f"{folder.uri}: expected a seqno from {manifest.first_seqno} to {manifest.last_seqno}, got {seqno}"
+        )
+    first = manifest.segments[0]
+    state = LogState(
+        manifest.identity,
+        first.flavor,
+        tuple(dict.fromkeys(segment.source_file for segment in manifest.segments)),
+        None,
+        time.time(),
+        closes_by_clock=False,
+    )
+    # of a file that the window only passes there is no segment
+    at = LogPosition(first.source_file, first.start_offset)
+    begin = Start(start.seqno, at, start.gtid_set, start.time, start.identity, start.fingerprint)
+    run = Extraction(folder.uri, state, begin, UntilLogEnd(), Nowhere(), bound=_AfterSeqno(seqno - start.seqno))
+    with contextlib.closing(_chunks(folder, manifest)) as chunks:
+        for chunk in chunks:
+            if run.take(chunk):
+                break
+        run.finish()
+    found = run.manifest(manifest.channel, manifest.window)
+    if found.last_seqno != seqno:
+        raise PlanError(f"{folder.uri}: expected the transaction {seqno}, the segments end at {found.last_seqno}")
+    return Start(seqno, found.end, found.gtid_set, found.end_time, manifest.identity, found.fingerprint)
+
+
+class _AfterSeqno(AnyTransaction):
+    """Ends behind a number of transactions."""
+
+    def __init__(self, transactions: int) -> None:
+        self._left = transactions
+
+    def stops_before(self, gtid: Gtid | MariadbGtid | None, commit_time: float) -> bool:
+        """Count it."""
+        self._left -= 1
+        return False
+
+    def stops_after(self) -> bool:
+        """Behind the last one."""
+        return self._left <= 0
+
+
+def _chunks(folder: WorkFolder, manifest: Manifest) -> Generator[LogChunk, None, None]:
+    """The segments as a source gives them: for each file its FORMAT_DESCRIPTION, then its events."""
+    file = ""
+    for segment in manifest.segments:
+        with segment_bytes(folder, segment) as data:
+            check_content(folder.uri, segment, data)
+            if segment.source_file != file:
+                file = segment.source_file
+                yield LogChunk(file, LOG_START, bytes(data[LOG_START : segment.header_length]))
+            yield from _events(data, segment)
+
+
+def _events(data: Buffer, segment: Segment) -> Generator[LogChunk, None, None]:
+    """Pieces of a segment, cut between events."""
+    begin = at = segment.header_length
+    while at < len(data):
+        # the digest was compared: sizes are those that extraction has seen
+        at += EventHeader._make(HEADER.unpack_from(data, at)).event_size
+        if at - begin >= _CHUNK or at >= len(data):
+            yield LogChunk(
+                segment.source_file,
+                segment.start_offset + begin - segment.header_length,
+                bytes(data[begin:at]),
+            )
+            begin = at

@@ -1,0 +1,211 @@
+"""Transactions that a person has ordered to leave out: recorded with who, when, why, and what they hold.
+
+The order is given with all positions locked, as a stop is (orders.py). The events are kept as a small binlog file, so
+that a skipped transaction can be read (``mysqlbinlog``) and replayed, long after its window's files are gone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy import Connection, Engine, Row, delete, insert, select
+
+from binlane.errors import PositionError
+from binlane.model import LogPosition
+from binlane.state.channels import read_channel
+from binlane.state.positions import lane_positions
+from binlane.state.tables import NOW, positions, skipped_events, skips
+from binlane.state.windows import Window, required_window
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pymysql.cursors import Cursor
+
+REQUESTED: Final = "requested"
+SKIPPED: Final = "skipped"
+REPLAYED: Final = "replayed"
+_PART: Final = 512 << 10
+"""Bytes of events in one row: far below any max_allowed_packet."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkipRequest:
+    """A transaction to leave out."""
+
+    seqno: int
+    lane: int
+    gtid: str
+    source: LogPosition
+    commit_time: float
+    summary: str
+    """What it changes, in words."""
+    log: bytes
+    """Its events, as a binlog file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """A recorded order."""
+
+    seqno: int
+    window_id: str
+    lane: int
+    gtid: str
+    source: LogPosition
+    commit_time: float
+    summary: str
+    bytes: int
+    sha256: str
+    reason: str
+    by: str
+    at: str
+    """UTC, by the target's clock."""
+    state: str
+    state_at: str
+
+
+def mark_skipped(cursor: Cursor, channel: str, seqno: int) -> None:
+    """The transaction was left out; in the transaction that moves the position past it."""
+    cursor.execute(
+        "UPDATE binlane.skips SET state = 'skipped', state_at = UTC_TIMESTAMP(6) WHERE channel = %s AND seqno = %s",
+        (channel, seqno),
+    )
+
+
+def mark_replayed(cursor: Cursor, channel: str, seqno: int) -> bool:
+    """The transaction is being replayed; in the transaction that replays it. False if it is not a skipped one."""
+    return (
+        cursor.execute(
+            "UPDATE binlane.skips SET state = 'replayed', state_at = UTC_TIMESTAMP(6) "
+            "WHERE channel = %s AND seqno = %s AND state = 'skipped'",
+            (channel, seqno),
+        )
+        == 1
+    )
+
+
+def request_skips(
+    engine: Engine, window: Window, requests: Sequence[SkipRequest], *, reason: str, by: str
+) -> tuple[int, ...]:
+    """Record all of the orders, or none; the seqnos that had none yet. An order that is there stays as it is.
+
+    Raises PositionError if the window is no longer open, or for a transaction that is applied, or may be under way.
+    """
+    channel = window.bounds.channel
+    with engine.begin() as connection:
+        read_channel(connection, channel, for_update=True)
+        current = required_window(connection, channel, window.bounds.window_id, for_update=True)
+        known = {skip.seqno for skip in read_skips(connection, channel)}
+        _check_ahead(connection, current, requests)
+        new = [request for request in requests if request.seqno not in known]
+        for request in new:
+            connection.execute(insert(skips).values(_values(current, request, reason, by)))
+            for part, begin in enumerate(range(0, len(request.log), _PART)):
+                data = request.log[begin : begin + _PART]
+                connection.execute(
+                    insert(skipped_events).values(channel=channel, seqno=request.seqno, part=part, data=data)
+                )
+        return tuple(request.seqno for request in new)
+
+
+def _check_ahead(connection: Connection, window: Window, requests: Sequence[SkipRequest]) -> None:
+    channel = window.bounds.channel
+    at = {lane.lane: lane.seqno for lane in lane_positions(connection, channel, for_update=True)}
+    rows = connection.execute(select(positions.c.lane, positions.c.begun).where(positions.c.channel == channel))
+    begun = {row.lane: row.begun for row in rows}
+    for request in requests:
+        where = f"channel {channel}, window {window.bounds.window_id}, lane {request.lane}, seqno {request.seqno}"
+        if window.is_finished or at.get(request.lane, request.seqno) >= request.seqno:
+            raise PositionError(
+                f"{where}: it is applied already (the lane stands at {at.get(request.lane)}), so it cannot be "
+                "skipped; undo it on the target by hand if it must not be there"
+            )
+        if begun[request.lane] == request.seqno:
+            raise PositionError(
+                f"{where}: it is a DDL that runs now, or whose worker died while it ran, so it cannot be skipped: see "
+                "whether it has run, and record that with `binlane decide` if it is asked for"
+            )
+
+
+def cancel_skip(engine: Engine, channel: str, seqno: int) -> None:
+    """Take an order back. Raises PositionError if there is none, or the transaction has been skipped by now."""
+    with engine.begin() as connection:
+        read_channel(connection, channel, for_update=True)
+        lane_positions(connection, channel, for_update=True)
+        gone = connection.execute(
+            delete(skips).where(skips.c.channel == channel, skips.c.seqno == seqno, skips.c.state == REQUESTED)
+        )
+        if gone.rowcount != 1:
+            raise PositionError(
+                f"channel {channel}, seqno {seqno}: no order to skip it that could be taken back; `binlane skip "
+                f"{channel} --list` shows all of them"
+            )
+        connection.execute(
+            delete(skipped_events).where(skipped_events.c.channel == channel, skipped_events.c.seqno == seqno)
+        )
+
+
+def read_skips(connection: Connection, channel: str) -> tuple[Skip, ...]:
+    """All orders of the channel, by seqno."""
+    rows = connection.execute(select(skips).where(skips.c.channel == channel).order_by(skips.c.seqno))
+    return tuple(map(_skip, rows))
+
+
+def read_skip(connection: Connection, channel: str, seqno: int) -> tuple[Skip, bytes]:
+    """One order and the events, as a binlog file. Raises PositionError if there is none or the events are damaged."""
+    row = connection.execute(select(skips).where(skips.c.channel == channel, skips.c.seqno == seqno)).one_or_none()
+    if row is None:
+        raise PositionError(f"channel {channel}: seqno {seqno} was never skipped; `binlane skip {channel} --list`")
+    parts = connection.execute(
+        select(skipped_events.c.data)
+        .where(skipped_events.c.channel == channel, skipped_events.c.seqno == seqno)
+        .order_by(skipped_events.c.part)
+    ).scalars()
+    log = b"".join(parts)
+    if hashlib.sha256(log).hexdigest() != row.sha256:
+        raise PositionError(f"channel {channel}, seqno {seqno}: its recorded events were changed or are incomplete")
+    return _skip(row), log
+
+
+def _values(window: Window, request: SkipRequest, reason: str, by: str) -> dict[str, object]:
+    return {
+        "channel": window.bounds.channel,
+        "seqno": request.seqno,
+        "window_id": window.bounds.window_id,
+        "lane": request.lane,
+        "gtid": request.gtid,
+        "source_file": request.source.file,
+        "source_offset": request.source.offset,
+        "commit_time": request.commit_time,
+        "summary": request.summary,
+        "bytes": len(request.log),
+        "sha256": hashlib.sha256(request.log).hexdigest(),
+        "reason": reason,
+        "by_whom": by[:255],
+        "at": NOW,
+        "state": REQUESTED,
+        "state_at": NOW,
+    }
+
+
+def _skip(row: Row[Any]) -> Skip:
+    return Skip(
+        seqno=row.seqno,
+        window_id=row.window_id,
+        lane=row.lane,
+        gtid=row.gtid,
+        source=LogPosition(row.source_file, row.source_offset),
+        commit_time=row.commit_time,
+        summary=row.summary,
+        bytes=row.bytes,
+        sha256=row.sha256,
+        reason=row.reason,
+        by=row.by_whom,
+        at=str(row.at),
+        state=row.state,
+        state_at=str(row.state_at),
+    )

@@ -1,0 +1,92 @@
+"""Transactions of an extracted window, found in its segments by seqno, GTID or time, with their bytes."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from binlane.binlog.reader import LogReader
+from binlane.binlog.transactions import Transaction, transactions
+from binlane.binlog.wire import Buffer
+from binlane.errors import PlanError
+from binlane.model import LogPosition
+from binlane.plan.manifest import Manifest, Segment
+from binlane.work import files
+from binlane.work.files import WorkFolder
+from binlane.work.filter_job import check_content, segment_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One transaction of a window."""
+
+    seqno: int
+    gtid: str
+    source: LogPosition
+    commit_time: float
+    log: bytes
+    """A binlog file of this one transaction: magic, FORMAT_DESCRIPTION and its events."""
+
+
+def read_manifest(folder: WorkFolder) -> Manifest:
+    """The window's manifest. Raises PlanError if it is missing or damaged."""
+    return Manifest.from_json(folder.read(files.MANIFEST), f"{folder.uri}/{files.MANIFEST}")
+
+
+def find_seqnos(folder: WorkFolder, first: int, last: int) -> Iterator[Found]:
+    """The transactions ``first`` to ``last``. Raises PlanError if the window does not hold all of them."""
+    manifest = read_manifest(folder)
+    if not manifest.first_seqno <= first <= last <= manifest.last_seqno:
+        raise PlanError(
+            f"{folder.uri}: expected seqnos of the open window, {manifest.first_seqno} to {manifest.last_seqno}, got "
+            f"{first} to {last}; `binlane inspect` on its segments shows them"
+        )
+    for segment in manifest.segments:
+        if segment.first_seqno <= last and first <= segment.last_seqno:
+            with segment_bytes(folder, segment) as data:
+                check_content(folder.uri, segment, data)
+                for seqno, transaction in _numbered(data, segment):
+                    if first <= seqno <= last:
+                        yield _found(seqno, transaction, segment, bytes(data[: segment.header_length]), data)
+
+
+def find_gtid(folder: WorkFolder, gtid: str) -> int:
+    """The seqno of the transaction that has this GTID. Raises PlanError if none of the window has it."""
+    manifest = read_manifest(folder)
+    for segment in manifest.segments:
+        with segment_bytes(folder, segment) as data:
+            for seqno, transaction in _numbered(data, segment):
+                if transaction.gtid.lower() == gtid.strip().lower():
+                    return seqno
+    raise PlanError(
+        f"{folder.uri}: no transaction of the open window (seqnos {manifest.first_seqno} to {manifest.last_seqno}, up "
+        f"to the GTID set {manifest.gtid_set}) has the GTID {gtid}"
+    )
+
+
+def last_before(folder: WorkFolder, time: float) -> int:
+    """The seqno before the first transaction committed at or past ``time`` (seconds since the epoch)."""
+    manifest = read_manifest(folder)
+    for segment in manifest.segments:
+        with segment_bytes(folder, segment) as data:
+            for seqno, transaction in _numbered(data, segment):
+                if transaction.commit_time >= time:
+                    return seqno - 1
+    when = dt.datetime.fromtimestamp(time, dt.UTC).isoformat(timespec="seconds")
+    raise PlanError(f"{folder.uri}: the open window ends before {when}: all of it was committed before that time")
+
+
+def _numbered(data: Buffer, segment: Segment) -> Iterator[tuple[int, Transaction]]:
+    reader = LogReader(data, segment.source_file, verify=False)
+    return enumerate(transactions(reader), segment.first_seqno)
+
+
+def _found(seqno: int, transaction: Transaction, segment: Segment, header: bytes, data: Buffer) -> Found:
+    return Found(
+        seqno=seqno,
+        gtid=transaction.gtid,
+        source=segment.source_position(transaction.start),
+        commit_time=transaction.commit_time,
+        log=header + bytes(data[transaction.start : transaction.end]),
+    )

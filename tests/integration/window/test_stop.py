@@ -1,0 +1,129 @@
+"""A channel that is asked to stop stands at one seqno, which is its watermark; resumed, it ends as if nothing was."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from binlane.errors import StopRequestedError
+from binlane.orchestration import steps
+from binlane.orchestration.request import WindowRequest
+from binlane.orchestration.stopping import start_of
+from binlane.source.segments import extract
+from binlane.source.until import UntilPosition
+from binlane.state.engines import engine_of
+from binlane.state.stops import clear_stop, request_stop
+from binlane.work.files import WorkFolder
+from binlane.work.filter_job import InProcess, run_filter
+from binlane.work.lookup import find_seqnos
+from lab.servers import PrivateServer
+from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel
+
+
+@pytest.fixture(params=["mariadb", "mysql"])
+def channel(request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None]) -> Channel:
+    source: PrivateServer = request.getfixturevalue(f"{request.param}_source")
+    target: PrivateServer = request.getfixturevalue(f"{request.param}_target")
+    return fresh_channel(source, target, tmp_path, clean_servers)
+
+
+def planned(channel: Channel) -> dict[str, Any]:
+    """A window, ready for its lanes."""
+    window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    run_filter(WorkFolder(window["work"]), InProcess())
+    return steps.adopt_plan(channel.config, channel.endpoints, window["work"])
+
+
+def apply_all(channel: Channel, adopted: dict[str, Any]) -> list[dict[str, Any]]:
+    lanes = [each["lane"] for each in adopted["lanes"]]
+    with ThreadPoolExecutor(len(lanes)) as pool:
+        return list(
+            pool.map(lambda lane: steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], lane), lanes)
+        )
+
+
+def test_stops_inside_folded_blocks_leave_the_state_of_one_seqno_and_resume_from_there(
+    channel: Channel, tmp_path: Path
+) -> None:
+    channel.traffic(120)
+    adopted = planned(channel)
+    engine = engine_of(channel.endpoints.target)
+    plan = steps.read_plan(adopted["plan"])
+    start = start_of(channel.status.channel.watermark, channel.status.channel.source_identity)
+    source = steps.source_of(channel.config, channel.endpoints)
+    for seqno in (plan.first_seqno + 33, plan.first_seqno + 34, plan.first_seqno + 101):
+        clear_stop(engine, CHANNEL)
+        assert request_stop(engine, CHANNEL, at=seqno).seqno == seqno
+        results = apply_all(channel, adopted)
+        assert {(each["seqno"], each["stopped"]) for each in results} == {(seqno, True)}
+        assert "stopped on request" in steps.advance(channel.config, channel.endpoints, adopted["plan"])["note"]
+        status = channel.status
+        mark = status.channel.watermark
+        assert {lane.seqno for lane in status.positions} == {seqno} == {mark.seqno}
+        # the place is what an extraction up to it would have stored
+        folder = WorkFolder(str(tmp_path / f"until_{seqno}"))
+        again = extract(source, start, UntilPosition(mark.source), folder, channel=CHANNEL, window="w")
+        assert (again.last_seqno, again.gtid_set, again.fingerprint) == (seqno, mark.gtid_set, mark.fingerprint)
+        assert again.end_time == mark.source_time
+        with pytest.raises(StopRequestedError, match=f"was asked to stop at seqno {seqno}"):
+            steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    assert channel.target.query("SELECT COUNT(*) > 0 FROM binlane.splits") == [(1,)]
+    clear_stop(engine, CHANNEL)
+    adopted_again = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    assert adopted_again["plan"] == adopted["plan"]
+    done = channel.go_on(adopted_again)
+    assert done["seqno"] == plan.last_seqno
+    channel.assert_equal()
+
+
+def test_stop_and_resume_on_the_command_line(channel: Channel, capsys: pytest.CaptureFixture[str]) -> None:
+    channel.traffic(60)
+    adopted = planned(channel)
+    reached = steps.read_plan(adopted["plan"]).first_seqno + 31
+    assert channel.cli("stop", CHANNEL, "--at-seqno", str(reached)) == 0
+    assert f"its lanes stop at seqno {reached}" in " ".join(capsys.readouterr().out.split())
+    assert channel.cli("run", CHANNEL) == 0
+    assert f"stopped on request at seqno {reached}" in " ".join(capsys.readouterr().out.split())
+    assert channel.status.channel.watermark.seqno == reached
+    assert channel.cli("run", CHANNEL) == 1
+    assert "StopRequestedError" in capsys.readouterr().err
+    assert channel.cli("stop", CHANNEL, "--now", "--at-seqno", "3") == 2
+    assert channel.cli("stop", CHANNEL, "--at-seqno", str(reached - 1)) == 1
+    assert channel.cli("resume", CHANNEL) == 0
+    assert channel.cli("run", CHANNEL) == 0
+    channel.assert_equal()
+    last = channel.status.channel.watermark.seqno
+    assert channel.cli("stop", CHANNEL) == 0
+    assert f"stands at seqno {last}" in " ".join(capsys.readouterr().out.split())
+    channel.traffic(10, seed=3)
+    assert channel.cli("run", CHANNEL) == 1
+    assert channel.status.channel.watermark.seqno == last
+
+
+def test_a_stop_at_a_gtid_is_behind_it_and_one_at_a_time_before_it(channel: Channel) -> None:
+    channel.traffic(40)
+    adopted = planned(channel)
+    plan = steps.read_plan(adopted["plan"])
+    window = channel.status.window
+    assert window is not None
+    folder = WorkFolder(window.bounds.work)
+    [found] = find_seqnos(folder, plan.first_seqno + 7, plan.first_seqno + 7)
+    assert channel.cli("stop", CHANNEL, "--at-gtid", found.gtid) == 0
+    stopped = channel.status.window
+    assert stopped is not None
+    assert stopped.stop_at == found.seqno
+    times = [each.commit_time for each in find_seqnos(folder, plan.first_seqno, plan.last_seqno)]
+    later = next((at for at, time in enumerate(times) if time >= times[0] + 0.001), None)
+    if later is not None:
+        moment = dt.datetime.fromtimestamp(times[later], dt.UTC).isoformat()
+        assert channel.cli("stop", CHANNEL, "--at-time", moment) == 0
+        stopped = channel.status.window
+        assert stopped is not None
+        assert stopped.stop_at == plan.first_seqno + later - 1
+    assert channel.cli("stop", CHANNEL, "--at-gtid", "77-1-1") == 1
+    assert channel.cli("stop", CHANNEL, "--at-time", "2030-01-01") == 1
