@@ -7,7 +7,7 @@ executed in their place between them. A statement that commits by itself stands 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from binlane.errors import UnsupportedEventError
@@ -18,7 +18,6 @@ _HEADER = 19
 _ROWS_FLAGS_AT = _HEADER + 6
 """ROWS and TABLE_MAP post-headers: a 6-byte table id, then 2 bytes of flags."""
 _STMT_END = 0x0001
-_NO_LIMIT = 1 << 62
 PACKET_SHARE = 0.74
 """Of max_allowed_packet, for the events of one BINLOG statement: base64 makes 4 bytes of 3."""
 
@@ -37,10 +36,22 @@ class BlockLimits:
 
 @dataclass(frozen=True, slots=True)
 class FinishedBlock:
-    """A block, whole, as the filter job writes it."""
+    """A block as the filter job writes it."""
 
     header: BlockHeader
-    items: tuple[Item, ...]
+    items: Iterable[Item]
+    """Consumed once, before the builder is given anything else: a large transaction's are built meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedEvent:
+    """A TABLE_MAP or ROWS event of a transaction, checksum stripped."""
+
+    event: bytes
+    counts: RowCounts | None
+    """None for a TABLE_MAP."""
+    where: str
+    """The beginning of a message about it."""
 
 
 @dataclass(slots=True)
@@ -96,6 +107,11 @@ class RowsPayload:
         self._ended, self._open = True, False
         return True
 
+    @property
+    def room(self) -> int:
+        """Bytes that still go into this BINLOG statement."""
+        return self.limit - self._size
+
     def flush(self, *, keep_maps: bool = False) -> Iterator[Item]:
         """End the BINLOG statement. ``keep_maps``: the source's statement goes on in the next one."""
         if self._last_rows is not None:
@@ -132,8 +148,8 @@ class BlockBuilder:
     _bytes: int = 0
 
     def __post_init__(self) -> None:
-        # a stretch is folded whole, and cut afterwards
-        limit = self.limits.payload_bytes if self.reducer is None else _NO_LIMIT
+        # a stretch is folded whole and cut afterwards: only a large transaction can have more than this
+        limit = self.limits.payload_bytes if self.reducer is None else 2 * self.limits.bytes
         self._payload = RowsPayload(limit, self.limits.largest_bytes)
 
     def add_event(self, event: bytes, counts: RowCounts | None, where: str) -> None:
@@ -142,7 +158,7 @@ class BlockBuilder:
         if counts is None:
             self._payload.add_map(event)
         else:
-            self._items.extend(self._payload.add_rows(event, counts, where))
+            self._items.extend(self._as_written(self._payload.add_rows(event, counts, where)))
 
     def add_whole(self, events: bytes, largest: int, counts: RowCounts) -> bool:
         """Take all row events of whole transactions at once; False, and nothing is taken, if they may need a cut.
@@ -155,6 +171,11 @@ class BlockBuilder:
             return False
         self._bytes += len(events)
         return True
+
+    @property
+    def payload_room(self) -> int:
+        """Bytes of events that still go into the BINLOG statement that is being gathered."""
+        return self._payload.room
 
     def room(self) -> tuple[int, int]:
         """Transactions and bytes that still go into this block; the one that uses them up ends it."""
@@ -173,6 +194,30 @@ class BlockBuilder:
         self._items.extend(self._flushed())
         self._items.append(item)
         self._bytes += len(item.payload)
+
+    def is_large(self, size: int) -> bool:
+        """Whether a transaction of that many bytes is a block of its own, built piece by piece: see ``stream``."""
+        return size >= self.limits.bytes
+
+    def stream(self, header: BlockHeader, parts: Iterable[LoggedEvent | Item]) -> Iterator[FinishedBlock]:
+        """End the block, and make one of a single large transaction, in memory that does not grow with it.
+
+        It is folded in pieces: a state between two of its rows events satisfies the keys as well, for keys are checked
+        row by row.
+        """
+        yield from self.finish()
+        yield FinishedBlock(header, self._streamed(parts))
+
+    def _streamed(self, parts: Iterable[LoggedEvent | Item]) -> Iterator[Item]:
+        for part in parts:
+            if isinstance(part, Item):
+                self.add_statement(part)
+            else:
+                self.add_event(part.event, part.counts, part.where)
+            yield from self._items
+            self._items = []
+        yield from self._flushed()
+        self._bytes = 0
 
     def end_transaction(self, header: BlockHeader) -> Iterator[FinishedBlock]:
         """Count the transaction in; yields the block if it is full. ``header`` describes this one transaction."""
@@ -197,10 +242,13 @@ class BlockBuilder:
 
     def _flushed(self) -> Iterator[Item]:
         """The row events gathered so far, as they are or as their net effect."""
+        return self._as_written(self._payload.flush())
+
+    def _as_written(self, gathered: Iterator[Item]) -> Iterator[Item]:
         if self.reducer is None:
-            yield from self._payload.flush()
+            yield from gathered
             return
-        for item in self._payload.flush():
+        for item in gathered:
             reduced = self.reducer.reduce(item.payload)
             loose = RowsPayload(self.limits.payload_bytes, self.limits.largest_bytes)
             for event in reduced.loose:

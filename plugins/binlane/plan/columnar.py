@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -21,7 +22,7 @@ from binlane.binlog.rows import ROWS_KINDS, RowsKind
 from binlane.binlog.transactions import Transaction, identify, transactions
 from binlane.binlog.wire import HEADER, MAGIC, Buffer, EventHeader, EventType, RawEvent
 from binlane.model import BlockHeader, Flavor, LogPosition, RowCounts, TableKey
-from binlane.plan.blocks import BlockBuilder
+from binlane.plan.blocks import BlockBuilder, LoggedEvent
 from binlane.plan.classes import TransactionClass, classify
 from binlane.plan.dissect import LogFormat
 from binlane.plan.manifest import Segment
@@ -35,6 +36,10 @@ from binlane.plan.translate import format_for, translation
 
 Ints = NDArray[np.int64]
 
+_PIECE: Final = 4 << 20
+"""Bytes of events that are taken from the segment at once."""
+_FLAGS_AT: Final = 6
+"""In a rows event's body, behind its table id."""
 _NONE, _MAP, _INSERT, _UPDATE, _DELETE = range(5)
 _ROLES: Final = np.zeros(256, np.uint8)
 _ROLES[EventType.TABLE_MAP] = _MAP
@@ -94,6 +99,14 @@ class SegmentColumns:
         """Bytes of each event in a BINLOG statement; 0 for those that go into none."""
         surplus = self.frames.header_length - HEADER.size + self.frames.checksum_length
         return np.where(self.role != _NONE, self.frames.size.astype(np.int64) - surplus, 0)
+
+    @cached_property
+    def ends_statement(self) -> NDArray[np.bool_]:
+        """Rows events that carry STMT_END_F."""
+        events = np.flatnonzero(self.role >= _INSERT)
+        ends = np.zeros(self.role.size, np.bool_)
+        ends[events] = self.frames.data[self.frames.offset[events] + self.frames.header_length + _FLAGS_AT] & 1
+        return ends
 
     def walk(self) -> Iterator[Run | Single]:
         """All transactions in order."""
@@ -318,32 +331,68 @@ class RunWriter(LaneWriter):
         first, end = run.plain.first[chosen], run.plain.end[chosen]
         before = np.concatenate(([0], np.cumsum(columns.stripped)))
         size = np.concatenate(([0], np.cumsum(before[end] - before[first])))
+        large = np.flatnonzero([builder.is_large(each) for each in np.diff(size).tolist()])
         at = 0
         while at < chosen.size:
+            head = columns.header(run.seqno + int(chosen[at]), int(first[at]))
+            following = int(np.searchsorted(large, at))
+            barred = int(large[following]) if following < large.size else chosen.size
+            if barred == at:
+                self._write(builder.stream(head, self._logged(self._events(first[at : at + 1], end[at : at + 1]))))
+                at += 1
+                continue
             transactions_left, bytes_left = builder.room()
             full = int(np.searchsorted(size, size[at] + bytes_left))
-            after = min(max(full, at + 1), at + transactions_left, chosen.size)
-            self._take(first[at:after], end[at:after])
-            heads = [columns.header(run.seqno + int(chosen[place]), int(first[place])) for place in (at, after - 1)]
-            self._write(builder.end_transactions(heads[0], heads[1], after - at))
+            after = min(max(full, at + 1), at + transactions_left, barred)
+            self._take(self._events(first[at:after], end[at:after]))
+            last = columns.header(run.seqno + int(chosen[after - 1]), int(first[after - 1]))
+            self._write(builder.end_transactions(head, last, after - at))
             at = after
 
-    def _take(self, first: Ints, end: Ints) -> None:
-        """Give the builder the row events of some transactions."""
-        columns = self._columns
+    def _events(self, first: Ints, end: Ints) -> Ints:
+        """The TABLE_MAP and rows events of some transactions."""
         events = _ranges(first, end)
-        events = events[columns.role[events] != _NONE]
-        rows = columns.role[events] >= _INSERT
-        changes = events[rows]
+        wanted: Ints = events[self._columns.role[events] != _NONE]
+        return wanted
+
+    def _take(self, events: Ints) -> None:
+        """Give the builder events of whole statements: whole where they fit its BINLOG statement, else one by one."""
+        columns, builder = self._columns, self._builder
+        size = np.cumsum(columns.stripped[events])
+        ends = np.flatnonzero(columns.ends_statement[events])
+        at = 0
+        while at < events.size:
+            done = int(size[at - 1]) if at else 0
+            fit = int(np.searchsorted(size[ends], done + builder.payload_room, "right"))
+            after = int(ends[fit - 1]) + 1 if fit else 0
+            if after > at and self._add_whole(events[at:after]):
+                at = after
+            if at < events.size:
+                after = int(ends[np.searchsorted(ends, at)]) + 1
+                for part in self._logged(events[at:after]):
+                    builder.add_event(part.event, part.counts, part.where)
+                at = after
+
+    def _add_whole(self, events: Ints) -> bool:
+        columns = self._columns
+        changes = events[columns.role[events] >= _INSERT]
         kind = columns.role[changes].astype(np.int64) - _INSERT
         counts = RowCounts(*np.bincount(kind, columns.rows[changes], minlength=3).astype(np.int64).tolist())
         largest = int(columns.stripped[events].max())
-        if self._builder.add_whole(strip_events(columns.frames, events), largest, counts):
-            return
-        for event in events.tolist():
-            self._builder.add_event(
-                strip_events(columns.frames, np.array([event])), self._counts_of(event), self._where(event)
-            )
+        return self._builder.add_whole(strip_events(columns.frames, events), largest, counts)
+
+    def _logged(self, events: Ints) -> Iterator[LoggedEvent]:
+        """Events one by one, some megabytes of them in memory at once."""
+        columns = self._columns
+        size = np.concatenate(([0], np.cumsum(columns.stripped[events])))
+        at = 0
+        while at < events.size:
+            after = max(at + 1, int(np.searchsorted(size, size[at] + _PIECE, "right")) - 1)
+            data = strip_events(columns.frames, events[at:after])
+            edges = (size[at : after + 1] - size[at]).tolist()
+            for event, (start, end) in zip(events[at:after].tolist(), pairwise(edges), strict=True):
+                yield LoggedEvent(data[start:end], self._counts_of(event), self._where(event))
+            at = after
 
     def _counts_of(self, event: int) -> RowCounts | None:
         role, rows = int(self._columns.role[event]), int(self._columns.rows[event])

@@ -6,7 +6,7 @@ builds the segment's blocks. This is the plain version, one transaction after th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -15,7 +15,7 @@ from binlane.binlog.transactions import Transaction, transactions
 from binlane.binlog.wire import Buffer
 from binlane.model import BlockHeader, Flavor, Item, ItemKind, RowCounts
 from binlane.plan.barriers import BarrierMap
-from binlane.plan.blocks import BlockBuilder, FinishedBlock, transaction_header
+from binlane.plan.blocks import BlockBuilder, FinishedBlock, LoggedEvent, transaction_header
 from binlane.plan.classes import TransactionClass, classify
 from binlane.plan.dissect import LogFormat, MapPart, Part, RowsPart, StatementPart
 from binlane.plan.manifest import Segment
@@ -31,8 +31,8 @@ from binlane.plan.window_plan import LaneFile
 class LaneSink(Protocol):
     """Takes the blocks of one segment and lane, in order."""
 
-    def add(self, header: BlockHeader, items: Sequence[Item]) -> None:
-        """Take a block."""
+    def add(self, header: BlockHeader, items: Iterable[Item]) -> None:
+        """Take a block. Its items may be larger than memory: they are there once, in order."""
         ...
 
     def close(self) -> LaneFile:
@@ -143,24 +143,18 @@ class LaneWriter:
         self._enter(self._cursor.stretch(header.first_seqno))
         if alone:
             self._write(self._builder.finish())
-        where = f"{name}:{header.source.offset}: "
-        for part in parts:
-            match part:
-                case MapPart():
-                    self._builder.add_event(part.event, None, where)
-                case RowsPart():
-                    self._builder.add_event(part.event, part.counts, where)
-                case StatementPart():
-                    kind = ItemKind.DDL if alone else ItemKind.STATEMENT
-                    self._builder.add_statement(Item(kind, part.sql, context=part.context))
+        logged = _logged(parts, alone, f"{name}:{header.source.offset}: ")
+        if not alone and self._builder.is_large(_size(parts)):
+            self._write(self._builder.stream(header, logged))
+            return
+        for part in logged:
+            if isinstance(part, Item):
+                self._builder.add_statement(part)
+            else:
+                self._builder.add_event(part.event, part.counts, part.where)
         self._write(self._builder.end_transaction(header))
         if alone:
             self._write(self._builder.finish())
-
-    def _translated(self, item: Item) -> Item:
-        if self._translate is None or item.kind is not ItemKind.ROWS:
-            return item
-        return replace(item, payload=self._translate(item.payload))
 
     def _enter(self, stretch: int) -> None:
         """End the block if a barrier's edge lies behind it."""
@@ -178,8 +172,32 @@ class LaneWriter:
 
     def _write(self, blocks: Iterator[FinishedBlock]) -> None:
         for block in blocks:
-            self._sink.add(block.header, [self._translated(item) for item in block.items])
-            self._written = sum((item.rows for item in block.items), self._written)
+            self._sink.add(block.header, self._counted(block.items))
+
+    def _counted(self, items: Iterable[Item]) -> Iterator[Item]:
+        """The items as the target takes them, and their rows in the lane's count."""
+        for item in items:
+            self._written += item.rows
+            if self._translate is None or item.kind is not ItemKind.ROWS:
+                yield item
+            else:
+                yield replace(item, payload=self._translate(item.payload))
+
+
+def _logged(parts: Iterable[Part], alone: bool, where: str) -> Iterator[LoggedEvent | Item]:
+    for part in parts:
+        match part:
+            case MapPart():
+                yield LoggedEvent(part.event, None, where)
+            case RowsPart():
+                yield LoggedEvent(part.event, part.counts, where)
+            case StatementPart():
+                yield Item(ItemKind.DDL if alone else ItemKind.STATEMENT, part.sql, context=part.context)
+
+
+def _size(parts: Iterable[Part]) -> int:
+    """Bytes that a block counts for a transaction."""
+    return sum(len(part.sql if isinstance(part, StatementPart) else part.event) for part in parts)
 
 
 def read_segment(data: Buffer, segment: Segment, target: Flavor) -> tuple[LogFormat, Iterator[tuple[int, Transaction]]]:

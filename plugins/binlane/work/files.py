@@ -67,6 +67,11 @@ class WorkFolder:
         with self._present(name):
             return self._place[0].open(self.path(name), "rb")  # type: ignore[no-any-return]
 
+    def fetch(self, name: str, path: Path) -> None:
+        """Copy the file to a place on this machine, piece by piece. Raises PlanError if it is not there."""
+        with self._present(name):
+            self._place[0].get_file(self.path(name), str(path))
+
     def size(self, name: str) -> int:
         """The file's length in bytes. Raises PlanError if it is not there."""
         with self._present(name):

@@ -8,14 +8,12 @@ bytes, so retries and speculative tasks are harmless. Results are a small row a 
 from __future__ import annotations
 
 import hashlib
-import mmap
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Protocol
 
 from binlane.binlog.reader import LogReader
@@ -36,6 +34,7 @@ from binlane.work import files
 from binlane.work.children import end_with_parent
 from binlane.work.files import WorkFolder
 from binlane.work.lane_files import LaneFileWriter
+from binlane.work.mapped import mapped
 from binlane.work.prepared_groups import SegmentGroups
 
 Task = Callable[[str], bytes]
@@ -182,20 +181,13 @@ def map_task(uri: str, key: str, name: str) -> bytes:
 
 @contextmanager
 def segment_bytes(folder: WorkFolder, segment: Segment) -> Iterator[Buffer]:
-    """A segment's bytes: mapped from the disk where it is a local file, else read whole (a segment is about 64 MB).
+    """A segment's bytes: usually about 64 MB, but as many as its largest transaction has.
 
     Raises PlanError if it is not the file that the manifest names.
     """
-    if folder.is_local:
-        _check(folder, segment, folder.size(segment.name))
-        with Path(folder.path(segment.name)).open("rb") as file:
-            # closed when nothing refers to it any more: an error's traceback may still do
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        yield memoryview(mapped)
-        return
-    data = memoryview(folder.read(segment.name))
-    _check(folder, segment, len(data))
-    yield data
+    _check(folder, segment, folder.size(segment.name))
+    with mapped(folder, segment.name) as data:
+        yield data
 
 
 def check_content(uri: str, segment: Segment, data: Buffer) -> None:

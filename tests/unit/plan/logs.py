@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
@@ -123,7 +123,7 @@ class MemorySink:
     format_event: bytes
     blocks: list[tuple[BlockHeader, tuple[Item, ...]]] = field(default_factory=list)
 
-    def add(self, header: BlockHeader, items: Sequence[Item]) -> None:
+    def add(self, header: BlockHeader, items: Iterable[Item]) -> None:
         self.blocks.append((header, tuple(items)))
 
     def close(self) -> LaneFile:

@@ -12,7 +12,17 @@ from binlane.apply.writers import check_self_contained
 from binlane.binlog.wire import HEADER
 from binlane.errors import UnsupportedEventError
 from binlane.model import Item, ItemKind, LogPosition, RowCounts, TableKey
-from binlane.plan.blocks import PACKET_SHARE, BlockBuilder, BlockLimits, FinishedBlock, RowsPayload, transaction_header
+from binlane.plan.blocks import (
+    PACKET_SHARE,
+    BlockBuilder,
+    BlockLimits,
+    FinishedBlock,
+    LoggedEvent,
+    RowsPayload,
+    transaction_header,
+)
+from binlane.plan.reduce import Reducer
+from binlane.plan.table_rules import TableRule
 from tests.unit.plan.logs import alone, filtered, insert, rows, settings, statements, table_map
 
 WIDE = BlockLimits(transactions=1000, bytes=1 << 30, payload_bytes=1 << 20, largest_bytes=1 << 20)
@@ -142,8 +152,51 @@ def test_rows_before_a_statement_are_sent_before_it_and_rows_behind_it_in_anothe
     list(builder.end_transaction(transaction_header(1, LogPosition("b.1", 4), "", 1.0)))
     (block,) = builder.finish()
     assert [item.kind for item in block.items] == [ItemKind.ROWS, ItemKind.STATEMENT, ItemKind.ROWS]
-    for item in (block.items[0], block.items[2]):
+    first, _, last = block.items
+    for item in (first, last):
         check_self_contained(item.payload)
+
+
+@pytest.mark.parametrize("is_reduced", [False, True], ids=["replay", "reduce"])
+def test_a_large_transaction_goes_through_in_pieces(is_reduced: bool) -> None:
+    rules = {TableKey("a", "t"): TableRule(1, (0,), (0,))}
+    reducer = Reducer(rules, payload_bytes=500, largest_bytes=500) if is_reduced else None
+    taken: list[int] = []
+
+    def parts() -> Iterator[LoggedEvent]:
+        yield LoggedEvent(table_map(1), None, "")
+        for number in range(100):
+            taken.append(number)
+            yield LoggedEvent(insert(1, [number], ends=number == 99), RowCounts(1), "")
+
+    builder = BlockBuilder(BlockLimits(1000, bytes=500, payload_bytes=500, largest_bytes=500), reducer)
+    builder.add_event(table_map(1), None, "")
+    builder.add_event(insert(1, [100]), RowCounts(1), "")
+    assert list(builder.end_transaction(transaction_header(1, LogPosition("b.1", 4), "0-1-1", 1.0))) == []
+    header = transaction_header(2, LogPosition("b.1", 99), "0-1-2", 2.0)
+    blocks = builder.stream(header, parts())
+    assert next(blocks).header.last_seqno == 1
+    large = next(blocks)
+    assert large.header == header
+    written = RowCounts()
+    held = 0
+    for item in large.items:
+        check_self_contained(item.payload)
+        assert len(item.payload) <= 500
+        written += item.rows
+        held = max(held, len(taken) - written.inserts)
+    assert written == RowCounts(100)
+    # two blocks' worth of events, as the reducer gathers them, and the one that did not fit
+    assert held <= 2 * 500 // EVENT + 1
+    assert next(blocks, None) is None
+    assert list(builder.finish()) == []
+
+
+@pytest.mark.parametrize("columnar", [False, True], ids=["plain", "columnar"])
+def test_a_large_transaction_stands_alone_in_its_block(columnar: bool) -> None:
+    log = [rows(1, "a"), rows(2, "a"), rows(3, "a", count=50), rows(4, "a"), rows(5, "a", count=50), rows(6, "a")]
+    found = filtered(log, settings(lanes=1, block_transactions=100, block_bytes=200), columnar=columnar)
+    assert found.seqnos(0) == [(1, 2), (3, 3), (4, 4), (5, 5), (6, 6)]
 
 
 @pytest.mark.parametrize("columnar", [False, True], ids=["plain", "columnar"])

@@ -193,7 +193,7 @@ def built(
         builder.add_event(one, counts, "here: ")
     list(builder.end_transaction(HEADER_OF_BLOCK))
     (block,) = builder.finish()
-    return Built(block.items, builder.saved)
+    return Built(tuple(block.items), builder.saved)
 
 
 @settings(max_examples=100, deadline=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
@@ -12,8 +13,15 @@ from binlane.apply.writers import check_self_contained
 from binlane.binlog.rows import RowsEvent, RowsKind, row_images
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.wire import HEADER, EventType, build_event
-from binlane.model import Item, RowCounts, TableKey
-from binlane.plan.blocks import RowsPayload
+from binlane.model import Item, LogPosition, RowCounts, TableKey
+from binlane.plan.blocks import (
+    BlockBuilder,
+    BlockLimits,
+    FinishedBlock,
+    LoggedEvent,
+    RowsPayload,
+    transaction_header,
+)
 from binlane.plan.reduce import Reducer
 from binlane.plan.table_rules import TableRule
 from tests.unit.binlog.row_events import EVERY_COLUMN, rows_body, table_map_body
@@ -132,6 +140,43 @@ def test_a_reduced_stretch_has_the_effect_of_the_stretch(
     saved = sum(reduced.saved.values(), RowCounts())
     assert written == read + saved
     assert Reducer(RULES, payload_bytes, 1 << 20).reduce(events) == reduced
+
+
+@hypothesis_settings(max_examples=200, deadline=None)
+@given(stretches(), st.sampled_from([1, 60, 150, 400]))
+def test_a_large_transaction_folded_in_pieces_has_the_effect_of_the_whole(
+    stretch: tuple[State, bytes, RowCounts], block_bytes: int
+) -> None:
+    state, events, counts = stretch
+    expected, _ = applied(state, events)
+    builder = BlockBuilder(BlockLimits(1, block_bytes, 1 << 20, 1 << 20), Reducer(RULES, 1 << 20, 1 << 20))
+    header = transaction_header(1, LogPosition("b.1", 4), "", 0.0)
+    (block,) = (FinishedBlock(block.header, list(block.items)) for block in builder.stream(header, logged(events)))
+    written = RowCounts()
+    for item in block.items:
+        check_self_contained(item.payload)
+        state, found = applied(state, item.payload)
+        written += found
+    assert state == expected
+    assert written == counts + sum(builder.saved.values(), RowCounts())
+
+
+def logged(payload: bytes) -> Iterator[LoggedEvent]:
+    maps, at = dict[int, TableMap](), 0
+    while at < len(payload):
+        _, code, _, size, _, _ = HEADER.unpack_from(payload, at)
+        event = payload[at : at + size]
+        body = memoryview(event)[HEADER.size :]
+        at += size
+        if code == EventType.TABLE_MAP:
+            table = TableMap.parse(body)
+            maps[table.table_id] = table
+            yield LoggedEvent(event, None, "")
+            continue
+        rows = RowsEvent.parse(code, body)
+        count = len(list(row_images(rows, maps[rows.table_id])))
+        kinds = [count if rows.kind is kind else 0 for kind in (RowsKind.INSERT, RowsKind.UPDATE, RowsKind.DELETE)]
+        yield LoggedEvent(event, RowCounts(*kinds), "")
 
 
 def test_ten_updates_of_a_row_are_one_and_a_row_that_came_and_went_is_none() -> None:
