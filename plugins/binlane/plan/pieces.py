@@ -7,7 +7,7 @@ block's (docs/invariants.md, 1). Sums over the pieces take the place of the bloc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from binlane.binlog.reader import LogReader
@@ -38,7 +38,7 @@ class _Kept:
 
     blocks: list[tuple[BlockHeader, tuple[Item, ...]]] = field(default_factory=list)
 
-    def add(self, header: BlockHeader, items: Sequence[Item]) -> None:
+    def add(self, header: BlockHeader, items: Iterable[Item]) -> None:
         self.blocks.append((header, tuple(items)))
 
     def close(self) -> LaneFile:
