@@ -54,11 +54,13 @@ def init(
 def inspect(
     files: Annotated[list[Path], typer.Argument(help="Binlog files; .gz and .zst are read, too.")],
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    rows: Annotated[bool, typer.Option("--rows", help="Every row change with its values.")] = False,
+    sql: Annotated[bool, typer.Option("--sql", help="Every row change and statement as SQL.")] = False,
 ) -> None:
     """Show a line a transaction: seqno, place, GTID, time, databases, statements, rows."""
-    from binlane.orchestration.inspection import inspect_files
+    from binlane.orchestration.inspection import Detail, inspect_files
 
-    inspect_files(files, as_json=as_json, out=out, err=err)
+    inspect_files(files, as_json=as_json, out=out, err=err, detail=Detail(rows=rows, sql=sql))
 
 
 @app.command()

@@ -9,7 +9,7 @@ the same for whole segments; this module is its slow and plain twin, and its tes
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntFlag, StrEnum
 from typing import Final
@@ -207,19 +207,25 @@ def row_images(event: RowsEvent, table: TableMap, where: str = "") -> Iterator[t
             f"{where}{table.database}.{table.table}: PARTIAL_UPDATE_ROWS holds JSON diffs, not row images; "
             "it can be counted and replayed as it is, but not taken apart"
         )
-    return _walk(event, table, where)
+    return image_ranges(event, table, where)
 
 
 def count_rows(event: RowsEvent, table: TableMap, where: str = "") -> int:
     """How many rows the event changes; errors as ``row_images``, but PARTIAL_UPDATE_ROWS is counted, too."""
-    return sum(1 for _ in _walk(event, table, where))
+    return sum(1 for _ in image_ranges(event, table, where))
 
 
-def _walk(event: RowsEvent, table: TableMap, where: str) -> Iterator[tuple[Range | None, Range | None]]:
+def image_ranges(
+    event: RowsEvent, table: TableMap, where: str = "", spec: Sequence[LengthRule] | None = None
+) -> Iterator[tuple[Range | None, Range | None]]:
+    """As ``row_images``, for PARTIAL_UPDATE_ROWS, too, whose after-images begin with their value options.
+
+    ``spec``: lengths that a schema knows better than the TABLE_MAP.
+    """
     name = f"{where}{type_name(event.type_code)}: {table.database}.{table.table}: "
     if event.width != table.width:
         raise BinlogError(f"{name}{event.width} columns, its TABLE_MAP has {table.width}; the log is damaged")
-    spec = table.column_length_spec(where)
+    spec = table.column_length_spec(where) if spec is None else spec
     before, after = (
         None
         if bitmap is None
@@ -243,7 +249,7 @@ def _walk(event: RowsEvent, table: TableMap, where: str) -> Iterator[tuple[Range
         if after is not None:
             middle = at
             if event.partial:
-                at = _skip_partial_head(rows, at, table.json_columns, name)
+                _, at = partial_head(rows, at, table.json_columns, name)
             at = _image_end(rows, at, after, name)
             after_range = (middle, at)
         if at == first:
@@ -272,14 +278,17 @@ def _image_end(rows: bytes, at: int, columns: list[LengthRule], name: str) -> in
     return at
 
 
-def _skip_partial_head(rows: bytes, at: int, json_columns: int, name: str) -> int:
+def partial_head(rows: bytes, at: int, json_columns: int, name: str) -> tuple[bytes, int]:
+    """The head of a partial after-image: one bit for each JSON column of the table, set if a diff stands in its place,
+    and where the image itself begins. No bits: none of them. Raises as ``image_ranges``."""
     options, at = _length_encoded(memoryview(rows), at, name)
     if options & ~_PARTIAL_JSON:
         raise UnsupportedEventError(f"{name}value options {options:#x}: only 1, partial JSON, is known")
-    if options & _PARTIAL_JSON:
-        at += (json_columns + 7) // 8
-        _inside(rows, at, name)
-    return at
+    if not options & _PARTIAL_JSON:
+        return b"", at
+    end = at + (json_columns + 7) // 8
+    _inside(rows, end, name)
+    return rows[at:end], end
 
 
 def _inside(rows: bytes, end: int, name: str) -> None:

@@ -66,7 +66,7 @@ _C = ColumnType
 _BLOBS: Final = frozenset({_C.TINY_BLOB, _C.MEDIUM_BLOB, _C.LONG_BLOB, _C.BLOB, _C.BLOB_COMPRESSED})
 _LENGTH_PREFIXED: Final = _BLOBS | {_C.GEOMETRY, _C.JSON, _C.VECTOR}
 """Types whose metadata is the number of length bytes before the value."""
-_CHARACTER: Final = _BLOBS | {_C.STRING, _C.VAR_STRING, _C.VARCHAR, _C.VARCHAR_COMPRESSED}
+CHARACTER_TYPES: Final = _BLOBS | {_C.STRING, _C.VAR_STRING, _C.VARCHAR, _C.VARCHAR_COMPRESSED}
 _INTEGERS: Final = frozenset({_C.TINY, _C.SHORT, _C.INT24, _C.LONG, _C.LONGLONG})
 _NUMERIC: Final = _INTEGERS | {_C.YEAR, _C.FLOAT, _C.DOUBLE, _C.DECIMAL, _C.NEWDECIMAL}
 _ENUM_OR_SET: Final = frozenset({_C.ENUM, _C.SET})
@@ -390,9 +390,9 @@ def _fields(characters: frozenset[ColumnType]) -> Mapping[int, _Field]:
 
 
 _FIELDS_OF: Final[Mapping[Flavor, Mapping[int, _Field]]] = {
-    Flavor.MYSQL: _fields(_CHARACTER),
+    Flavor.MYSQL: _fields(CHARACTER_TYPES),
     # MariaDB's geometries are blobs with a character set, binary, and stand in its lists (seen on 10.11)
-    Flavor.MARIADB: _fields(_CHARACTER | {_C.GEOMETRY}),
+    Flavor.MARIADB: _fields(CHARACTER_TYPES | {_C.GEOMETRY}),
 }
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 import zstandard
 from rich.console import Console
@@ -22,6 +23,7 @@ from binlane.binlog.transactions import IncompleteTail, Transaction, transaction
 from binlane.binlog.wire import Buffer
 from binlane.errors import ConfigError, UnsupportedEventError
 from binlane.model import Flavor
+from binlane.orchestration.row_lines import Contents, row_line, row_object, row_sql
 from binlane.plan.classes import classify
 from binlane.plan.dissect import LogFormat, MapPart, Part, RowsPart, StatementPart, dissect
 from binlane.shards.event_filter import EventMetadataFilter, SchemaFacts
@@ -45,20 +47,54 @@ class Line:
     """Why this version cannot apply it."""
 
 
-def inspect_files(paths: Sequence[Path], *, as_json: bool, out: Console, err: Console) -> None:
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """What is shown of a transaction's inside."""
+
+    rows: bool = False
+    sql: bool = False
+
+
+_NOTHING: Final = Detail()
+
+
+def inspect_files(
+    paths: Sequence[Path], *, as_json: bool, out: Console, err: Console, detail: Detail = _NOTHING
+) -> None:
     """Print every transaction. Raises BinlogError where a file cannot be read on, ConfigError if it is not there."""
     seqno = 0
     for path in paths:
         with _contents(path) as data:
-            for line in _lines(data, path.name, seqno, err):
+            for line, transaction, log in _lines(data, path.name, seqno, err):
                 seqno = line.seqno
                 if as_json:
-                    out.file.write(json.dumps(asdict(line), ensure_ascii=False) + "\n")
+                    inside = _objects(transaction, log, detail)
+                    out.file.write(json.dumps(asdict(line) | inside, ensure_ascii=False) + "\n")
                 else:
                     out.print(_text(line), highlight=False, soft_wrap=True)
+                    _print_inside(transaction, log, detail, out)
 
 
-def _lines(data: Buffer | mmap.mmap, name: str, seqno: int, err: Console) -> Iterator[Line]:
+def _objects(transaction: Transaction, log: LogFormat, detail: Detail) -> dict[str, list[object]]:
+    shown = list(Contents(log).of(transaction)) if detail != _NOTHING else []
+    found: dict[str, list[object]] = {}
+    if detail.rows:
+        found["changes"] = [row_object(one) for one in shown]
+    if detail.sql:
+        found["sql"] = [row_sql(one) for one in shown]
+    return found
+
+
+def _print_inside(transaction: Transaction, log: LogFormat, detail: Detail, out: Console) -> None:
+    """Written as it is, without markup: statements can be piped."""
+    for write, wanted, indent in ((row_line, detail.rows, " " * 9), (row_sql, detail.sql, "")):
+        for one in Contents(log).of(transaction) if wanted else ():
+            out.file.write(f"{indent}{write(one)}\n")
+
+
+def _lines(
+    data: Buffer | mmap.mmap, name: str, seqno: int, err: Console
+) -> Iterator[tuple[Line, Transaction, LogFormat]]:
     def incomplete(tail: IncompleteTail) -> None:
         state = "the server is still writing this file" if tail.in_use else "the file was cut"
         err.print(f"{name}:{tail.offset}: {tail.reason} ({state})", markup=False)
@@ -67,7 +103,7 @@ def _lines(data: Buffer | mmap.mmap, name: str, seqno: int, err: Console) -> Ite
     log = LogFormat(reader.format, name, 0, Flavor.MARIADB)
     rule = EventMetadataFilter(reader.format.flavor, SchemaFacts())
     for number, transaction in enumerate(transactions(reader, incomplete), seqno + 1):
-        yield _line(number, transaction, log, rule)
+        yield _line(number, transaction, log, rule), transaction, log
 
 
 def _line(seqno: int, transaction: Transaction, log: LogFormat, rule: EventMetadataFilter) -> Line:

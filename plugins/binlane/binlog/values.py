@@ -1,0 +1,119 @@
+"""Row images -> values: what a ROWS event says, column by column.
+
+NULL is None; a column that the image does not hold is ABSENT (``binlog_row_image`` MINIMAL and NOBLOB). ``columns``
+reads the single value.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from binlane.binlog.columns import Column, Reader, Value
+from binlane.binlog.json_binary import parse_diffs
+from binlane.binlog.rows import Range, RowsEvent, RowsKind, image_ranges, partial_head
+from binlane.binlog.table_map import ColumnType, LengthRule, TableMap
+from binlane.binlog.wire import type_name
+from binlane.errors import BinlogError
+
+
+class Absent(Enum):
+    """The type of ABSENT."""
+
+    ABSENT = "absent"
+
+
+ABSENT: Final = Absent.ABSENT
+"""Not in the image: neither NULL nor a value is known."""
+Image = tuple[Value | Absent, ...]
+"""One entry a column of the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One row change."""
+
+    kind: RowsKind
+    before: Image | None
+    """None for inserts."""
+    after: Image | None
+    """None for deletes."""
+
+
+class RowDecoder:
+    """Decodes the ROWS events of one TABLE_MAP."""
+
+    def __init__(self, table: TableMap, columns: Sequence[Column], *, text: bool = True, where: str = "") -> None:
+        """``columns``: one for each of the table's; ``text`` as in ``Column.reader``.
+
+        Raises BinlogError for metadata that no server writes.
+        """
+        self._table = table
+        self._columns = columns
+        self._readers = [self._reader(column, text, where) for column in columns]
+        logged = table.column_length_spec(where)
+        self._rules = [column.length_rule(rule) for column, rule in zip(columns, logged, strict=True)]
+        self._json = [column.type_code == ColumnType.JSON for column in columns]
+
+    def _reader(self, column: Column, text: bool, where: str) -> Reader:
+        try:
+            return column.reader(text=text)
+        except KeyError:
+            place = f"{where}{self._table.database}.{self._table.table}, column {column.label}"
+            raise BinlogError(f"{place}: type {column.type_code} has no values in a log; it is damaged") from None
+
+    def changes(self, event: RowsEvent, where: str = "") -> Iterator[Change]:
+        """Every row change of the event. ``where`` begins every message.
+
+        Raises BinlogError where the event does not fit the table or a value is none that a server writes, with file,
+        offset, table and column; UnsupportedEventError for columns whose length nobody knows.
+        """
+        rows = bytes(event.rows)
+        for before, after in image_ranges(event, self._table, where, self._rules):
+            yield Change(
+                event.kind,
+                None if before is None else self._image(rows, before, event, event.columns_before, where, False),
+                None if after is None else self._image(rows, after, event, event.columns_after, where, event.partial),
+            )
+
+    def _image(
+        self, rows: bytes, place: Range, event: RowsEvent, bitmap: bytes | None, where: str, partial: bool
+    ) -> Image:
+        assert bitmap is not None
+        at, json_diffs = place[0], b""
+        name = f"{where}{type_name(event.type_code)}: {self._table.database}.{self._table.table}"
+        if partial:
+            json_diffs, at = partial_head(rows, at, self._table.json_columns, f"{name}: ")
+        present = [number for number in range(event.width) if bitmap[number >> 3] >> (number & 7) & 1]
+        nulls, at = rows[at:], at + (len(present) + 7) // 8
+        values: list[Value | Absent] = [ABSENT] * event.width
+        for position, number in enumerate(present):
+            if nulls[position >> 3] >> (position & 7) & 1:
+                values[number] = None
+                continue
+            start, at = _value_range(rows, at, self._rules[number])
+            read = parse_diffs if self._is_diff(number, json_diffs) else self._readers[number]
+            try:
+                values[number] = read(rows[start:at])
+            except (ValueError, struct.error) as exc:
+                column = self._columns[number].label
+                raise BinlogError(f"{name}, column {column}: {exc}; the event is damaged") from exc
+        return tuple(values)
+
+    def _is_diff(self, number: int, json_diffs: bytes) -> bool:
+        """Whether a diff stands for the column: the head has a bit for each JSON column of the table."""
+        if not json_diffs or not self._json[number]:
+            return False
+        index = sum(self._json[:number])
+        return bool(json_diffs[index >> 3] >> (index & 7) & 1)
+
+
+def _value_range(rows: bytes, at: int, rule: LengthRule) -> Range:
+    """Where the value that begins at ``at`` stands: ``image_ranges`` has seen that all of it is there."""
+    prefix, length = rule
+    if prefix:
+        length = int.from_bytes(rows[at : at + prefix], "little")
+    return at + prefix, at + prefix + length

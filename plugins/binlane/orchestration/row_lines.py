@@ -1,0 +1,194 @@
+"""What ``binlane inspect`` shows of a transaction beyond its line: row values (``--rows``) and statements (``--sql``).
+
+Everything comes from the log alone: names where it has them, ``@1`` otherwise. It shows what cannot be applied, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Final
+
+from binlane.binlog.charsets import decode_text, guessed_text
+from binlane.binlog.collations import charset_name, collation_name
+from binlane.binlog.columns import Column, Value, columns_of
+from binlane.binlog.events import Query
+from binlane.binlog.json_binary import JsonDiffs
+from binlane.binlog.rows import ROWS_KINDS, RowsEvent, RowsKind
+from binlane.binlog.spelling import identifier, literal, spell
+from binlane.binlog.table_map import TableMap
+from binlane.binlog.transactions import Transaction
+from binlane.binlog.values import Absent, Change, Image, RowDecoder
+from binlane.binlog.wire import EventType, RawEvent
+from binlane.errors import BinlogError
+from binlane.plan.dissect import LogFormat
+
+_ENDS: Final = frozenset({"BEGIN", "COMMIT", "ROLLBACK"})
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedTable:
+    """A TABLE_MAP, ready to decode its rows."""
+
+    table: TableMap
+    columns: tuple[Column, ...]
+    decoder: RowDecoder
+
+    @property
+    def name(self) -> str:
+        """Database and table."""
+        return f"{self.table.database}.{self.table.table}"
+
+    @property
+    def quoted_name(self) -> str:
+        """The same for a statement."""
+        return f"{identifier(self.table.database)}.{identifier(self.table.table)}"
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedStatement:
+    """A statement as logged."""
+
+    database: str
+    sql: str
+
+
+Shown = tuple[LoggedTable, Change] | LoggedStatement
+
+
+@dataclass(slots=True)
+class Contents:
+    """Walks a transaction's row changes and statements, in order."""
+
+    log: LogFormat
+    _tables: dict[int, LoggedTable] = field(default_factory=dict)
+
+    def of(self, transaction: Transaction) -> Iterator[Shown]:
+        """Raises BinlogError and UnsupportedEventError where a row cannot be decoded."""
+        self._tables.clear()
+        for event in transaction.events:
+            code = event.header.type_code
+            if code == EventType.TABLE_MAP:
+                self._map(event)
+            elif code in ROWS_KINDS:
+                yield from self._rows(event)
+            elif code in (EventType.QUERY, EventType.QUERY_COMPRESSED):
+                query = self.log.parse(event)
+                assert isinstance(query, Query)
+                sql = _statement_text(query, event, self.log)
+                if sql.upper() not in _ENDS:
+                    yield LoggedStatement(query.session(event.header).database or "", sql)
+
+    def _map(self, event: RawEvent) -> None:
+        where, flavor = self.log.where(event), self.log.format.flavor
+        table = TableMap.parse(event.body, where, flavor)
+        columns = columns_of(table, flavor)
+        self._tables[table.table_id] = LoggedTable(table, columns, RowDecoder(table, columns, where=where))
+
+    def _rows(self, event: RawEvent) -> Iterator[Shown]:
+        where = self.log.where(event)
+        rows = RowsEvent.parse(event.header.type_code, event.body, where)
+        table = self._tables.get(rows.table_id)
+        if table is None:
+            raise BinlogError(f"{where}rows of table id {rows.table_id}, which has no TABLE_MAP in this transaction")
+        for change in table.decoder.changes(rows, where):
+            yield table, change
+
+
+def row_line(shown: Shown) -> str:
+    """One line for a person."""
+    if isinstance(shown, LoggedStatement):
+        return shown.sql
+    table, change = shown
+    images = [
+        " ".join(f"{column.label}={spell(column, value)}" for column, value in _present(table, image))
+        for image in (change.before, change.after)
+        if image is not None
+    ]
+    return f"{table.name} {change.kind.value} {' -> '.join(images)}"
+
+
+def row_object(shown: Shown) -> dict[str, object]:
+    """One JSON object. Bytes are ``{"hex": ...}``, decimals text; columns that the image does not hold are left out."""
+    if isinstance(shown, LoggedStatement):
+        return {"database": shown.database, "statement": shown.sql}
+    table, change = shown
+    found: dict[str, object] = {"table": table.name, "kind": change.kind.value}
+    for name, image in (("before", change.before), ("after", change.after)):
+        if image is not None:
+            found[name] = {column.label: _json_value(value) for column, value in _present(table, image)}
+    return found
+
+
+def row_sql(shown: Shown) -> str:
+    """One statement with its semicolon. Rows are looked up by the primary key where the log names it."""
+    if isinstance(shown, LoggedStatement):
+        use = f"USE {identifier(shown.database)};\n" if shown.database else ""
+        return f"{use}{shown.sql};"
+    table, change = shown
+    return f"{_STATEMENTS[change.kind](table, change)};"
+
+
+def _insert(table: LoggedTable, change: Change) -> str:
+    assert change.after is not None
+    pairs = _present(table, change.after)
+    names = ", ".join(_name(column) for column, _ in pairs)
+    values = ", ".join(literal(column, value) for column, value in pairs)
+    return f"INSERT INTO {table.quoted_name} ({names}) VALUES ({values})"
+
+
+def _update(table: LoggedTable, change: Change) -> str:
+    assert change.after is not None
+    pairs = _present(table, change.after)
+    changes = ", ".join(f"{_name(column)} = {literal(column, value)}" for column, value in pairs)
+    return f"UPDATE {table.quoted_name} SET {changes}{_where(table, change)}"
+
+
+def _delete(table: LoggedTable, change: Change) -> str:
+    return f"DELETE FROM {table.quoted_name}{_where(table, change)}"
+
+
+def _where(table: LoggedTable, change: Change) -> str:
+    assert change.before is not None
+    key = {number for number, _ in table.table.optional.primary_key or ()}
+    pairs = _present(table, change.before)
+    by_key = [(column, value) for column, value in pairs if column.number - 1 in key]
+    chosen = by_key if key and len(by_key) == len(key) else pairs
+    tests = (
+        f"{_name(column)} IS NULL" if value is None else f"{_name(column)} = {literal(column, value)}"
+        for column, value in chosen
+    )
+    return f" WHERE {' AND '.join(tests)} LIMIT 1"
+
+
+_STATEMENTS: Final = {RowsKind.INSERT: _insert, RowsKind.UPDATE: _update, RowsKind.DELETE: _delete}
+
+
+def _name(column: Column) -> str:
+    return column.label if column.name is None else identifier(column.name)
+
+
+def _present(table: LoggedTable, image: Image) -> list[tuple[Column, Value]]:
+    return [
+        (column, value) for column, value in zip(table.columns, image, strict=True) if not isinstance(value, Absent)
+    ]
+
+
+def _json_value(value: Value) -> object:
+    match value:
+        case bytes():
+            return {"hex": value.hex()}
+        case Decimal():
+            return str(value)
+        case JsonDiffs():
+            return {"diffs": [{"kind": d.kind.name.lower(), "path": d.path, "value": d.value} for d in value.diffs]}
+    return value
+
+
+def _statement_text(query: Query, event: RawEvent, log: LogFormat) -> str:
+    """The statement's bytes in its client's character set; what is no text there shows as escapes."""
+    collation = query.session(event.header).charset_client
+    name = None if collation is None else collation_name(collation, log.format.flavor)
+    text = decode_text(query.sql, None if name is None else charset_name(name)) or guessed_text(query.sql)
+    return query.sql.decode("utf-8", "backslashreplace") if text is None else text
