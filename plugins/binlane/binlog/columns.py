@@ -20,13 +20,13 @@ from typing import Final
 from binlane.binlog import collations, temporal
 from binlane.binlog.charsets import BINARY, decode_text, guessed_text
 from binlane.binlog.decimals import decode_decimal
-from binlane.binlog.json_binary import JsonDiffs, json_text, parse_json
+from binlane.binlog.json_binary import JsonDiffs, JsonDocument, json_text, parse_json
 from binlane.binlog.table_map import CHARACTER_TYPES, ColumnType, LengthRule, TableMap
 from binlane.model import Flavor
 
 _C = ColumnType
 
-Value = None | int | float | Decimal | str | bytes | JsonDiffs
+Value = None | int | float | Decimal | str | bytes | JsonDiffs | JsonDocument
 """NULL, or a value: dates, times and JSON are text, spelled as the server spells them; text that its character set
 cannot read, binary strings, geometries (SRID, then WKB) and vectors (floats) are bytes."""
 Reader = Callable[[bytes], Value]
@@ -72,7 +72,8 @@ class Column:
     def reader(self, *, text: bool = True) -> Reader:
         """The function that reads its bytes; it raises ValueError or struct.error for bytes that no server writes.
 
-        ``text=False`` leaves characters and members as they are: bytes and numbers, for who writes them again.
+        ``text=False`` leaves characters, members and JSON as they are: bytes, numbers and documents, for who writes
+        them again.
         """
         fixed = _FIXED.get(self.data_type or "")
         if fixed is not None:
@@ -195,8 +196,8 @@ def _member_texts(column: Column) -> list[str] | None:
     return None if column.members is None or None in texts else [text for text in texts if text is not None]
 
 
-def _json(_column: Column, _text: bool) -> Reader:
-    return lambda data: json_text(parse_json(data))
+def _json(_column: Column, text: bool) -> Reader:
+    return (lambda data: json_text(parse_json(data))) if text else (lambda data: JsonDocument(parse_json(data)))
 
 
 def uncompressed(data: bytes) -> bytes:
@@ -233,7 +234,7 @@ def _inet6(data: bytes) -> str:
     """As MariaDB prints it (``sql/sql_type_inet.cc``): the longest run of zeros is ``::``, even if it is one group."""
     address = _padded(data, 16)
     number = int.from_bytes(address, "big")
-    if number >> 32 == 0xFFFF or (number >> 32 == 0 and number > 1):
+    if number >> 32 == 0xFFFF or (number >> 32 == 0 and number >> 16):
         return f"::{'ffff:' if number >> 32 else ''}{ipaddress.IPv4Address(address[12:])}"
     groups = [f"{int.from_bytes(address[at : at + 2], 'big'):x}" for at in range(0, 16, 2)]
     length, start = max(((_zeros(groups[at:]), at) for at in range(8)), key=lambda run: run[0])

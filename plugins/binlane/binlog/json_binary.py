@@ -54,6 +54,13 @@ class Opaque:
 Json = JsonObject | list["Json"] | Opaque | str | int | float | bool | None
 
 
+@dataclass(frozen=True, slots=True)
+class JsonDocument:
+    """A document as a value, for who has to write it again: its text would lose what opaque values are."""
+
+    root: Json
+
+
 class DiffKind(IntEnum):
     """What a diff does at its path."""
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from binlane.binlog.columns import Column, Value
 from binlane.binlog.decimals import spell_decimal, spell_double
-from binlane.binlog.json_binary import DiffKind, JsonDiff, JsonDiffs
+from binlane.binlog.json_binary import DiffKind, Json, JsonDiff, JsonDiffs, JsonDocument, JsonObject, Opaque, json_text
 from binlane.binlog.table_map import ColumnType
 from binlane.model import Flavor
 
@@ -49,6 +49,10 @@ def literal(column: Column, value: Value, server: Flavor = Flavor.MYSQL) -> str:
         return f"{spell_double(value)}e0" if "e" not in spell_double(value) else spell_double(value)
     if isinstance(value, bytes) and column.is_text:
         return f"_{_introducer(column.charset, server)} X'{value.hex()}'"
+    if isinstance(value, JsonDocument):
+        return (
+            _document(value.root) if server is Flavor.MYSQL else f"_utf8mb4 X'{json_text(value.root).encode().hex()}'"
+        )
     if column.type_code == _C.JSON and isinstance(value, str):
         return f"CAST({quoted(value)} AS JSON)"
     other = _if_unsigned(column, value)
@@ -78,11 +82,53 @@ def _plain(column: Column, value: Value) -> str:
             return quoted(value)
         case bytes():
             return f"X'{value.hex()}'"
+        case JsonDocument():
+            return quoted(json_text(value.root))
         case JsonDiffs():
             return _applied(identifier(column.label) if column.name is not None else column.label, value)
     if column.type_code == _C.BIT:
         return f"b'{value:b}'"
     return str(value)
+
+
+def _document(document: Json) -> str:
+    """An expression that gives the document with its SQL values: JSON text has no dates, decimals and bytes."""
+    if isinstance(document, Opaque):
+        return f"JSON_EXTRACT(JSON_ARRAY({_opaque(document)}), '$[0]')"
+    if isinstance(document, list) and _has_opaque(document):
+        return f"JSON_ARRAY({', '.join(map(_document, document))})"
+    if isinstance(document, JsonObject) and _has_opaque(document):
+        members = (f"_utf8mb4 X'{key.encode().hex()}', {_document(value)}" for key, value in document.members)
+        return f"JSON_OBJECT({', '.join(members)})"
+    return f"CAST(_utf8mb4 X'{json_text(document).encode().hex()}' AS JSON)"
+
+
+def _has_opaque(document: Json) -> bool:
+    match document:
+        case list():
+            return any(map(_has_opaque, document))
+        case JsonObject():
+            return any(_has_opaque(value) for _, value in document.members)
+    return isinstance(document, Opaque)
+
+
+def _opaque(value: Opaque) -> str:
+    """Raises ValueError for a value of a type that no expression gives."""
+    if value.type_code == _C.NEWDECIMAL:
+        return f"CAST('{spell_decimal(value.decimal())}' AS DECIMAL({value.data[0]},{value.data[1]}))"
+    if value.is_temporal:
+        return f"CAST('{value.temporal()}' AS {_TEMPORAL_CASTS[value.type_code]})"
+    if value.type_code == _C.VARCHAR:
+        return f"CAST(X'{value.data.hex()}' AS BINARY)"
+    raise ValueError(f"a JSON document holds a value of type {value.type_code}, which no SQL expression makes again")
+
+
+_TEMPORAL_CASTS: Final[Mapping[int, str]] = {
+    _C.DATE: "DATE",
+    _C.TIME: "TIME(6)",
+    _C.DATETIME: "DATETIME(6)",
+    _C.TIMESTAMP: "DATETIME(6)",
+}
 
 
 def _if_unsigned(column: Column, value: Value) -> int | None:

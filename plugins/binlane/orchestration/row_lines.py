@@ -14,7 +14,7 @@ from binlane.binlog.charsets import decode_text, guessed_text
 from binlane.binlog.collations import charset_name, collation_name
 from binlane.binlog.columns import Column, Value, columns_of
 from binlane.binlog.events import Query
-from binlane.binlog.json_binary import JsonDiffs
+from binlane.binlog.json_binary import JsonDiffs, JsonDocument, json_text
 from binlane.binlog.rows import ROWS_KINDS, RowsEvent, RowsKind
 from binlane.binlog.spelling import identifier, literal, spell
 from binlane.binlog.table_map import TableMap
@@ -181,6 +181,8 @@ def _json_value(value: Value) -> object:
             return {"hex": value.hex()}
         case Decimal():
             return str(value)
+        case JsonDocument():
+            return json_text(value.root)
         case JsonDiffs():
             return {"diffs": [{"kind": d.kind.name.lower(), "path": d.path, "value": d.value} for d in value.diffs]}
     return value

@@ -14,7 +14,7 @@ from binlane.orchestration.inspection import Detail, inspect_files
 from lab.servers import PrivateServer
 from tests.integration.values.test_values import SESSION, logged, tables
 from tests.integration.values.test_values import server as server  # a fixture
-from tests.integration.values.types import FLOAT, TYPES, Type
+from tests.integration.values.types import OPAQUE, TYPES, Type
 
 
 def inspected(data: bytes, folder: Path, *, as_json: bool = False, rows: bool = False, sql: bool = False) -> str:
@@ -51,8 +51,12 @@ def test_rows_show_what_changed(server: PrivateServer, tmp_path: Path) -> None:
 
 
 def test_the_statements_make_the_same_tables_again(server: PrivateServer, tmp_path: Path) -> None:
-    """Not those that SQL cannot say: a FLOAT's digits are cut by its comparison, member number 0 has no name."""
-    types: list[Type] = [one for one in TYPES if server.flavor in one.servers and one.select != FLOAT]
+    """Not those that readable SQL cannot say: member number 0 has no name, JSON text has no dates."""
+    types: list[Type] = [
+        one
+        for one in TYPES
+        if server.flavor in one.servers and "ENUM(''" not in one.definition and one.values != OPAQUE
+    ]
     changes = [f"UPDATE t{number} SET id = id + 100 WHERE id = 1" for number in range(len(types))]
     data = logged(server, *tables(types), *changes, "DELETE FROM t0 WHERE id = 2")
     names = ", ".join(f"v.t{number}" for number in range(len(types)))
@@ -65,11 +69,13 @@ def test_the_statements_make_the_same_tables_again(server: PrivateServer, tmp_pa
         cursor.execute("SET SESSION foreign_key_checks = 0")
         for statement in statements(sql):
             cursor.execute(statement)
-    assert server.query(f"CHECKSUM TABLE {names}") == before
+    after = dict(server.query(f"CHECKSUM TABLE {names}"))
+    different = [types[int(str(name)[3:])].definition for name, checksum in before if after[name] != checksum]
+    assert not different
     assert LogReader(data, "log").format.flavor is server.flavor
 
 
 def statements(sql: str) -> list[str]:
     """Lines that begin with a keyword; a value's own line feeds are escaped in it."""
     keywords = ("INSERT ", "UPDATE ", "DELETE ", "CREATE ", "USE ")
-    return [line.removesuffix(";") for line in sql.splitlines() if line.startswith(keywords)]
+    return [line.removesuffix(";") for line in sql.split("\n") if line.startswith(keywords)]

@@ -70,7 +70,8 @@ def row_events(data: bytes, flavor: Flavor) -> Iterator[Rows]:
                 table = TableMap.parse(event.body, "", flavor)
                 maps[table.table_id] = event, table
             elif event.header.type_code in ROWS_KINDS:
-                yield Rows(maps[int.from_bytes(event.body[:6], "little")][0], event, maps[event.body[0]][1])
+                map_event, table = maps[int.from_bytes(event.body[:6], "little")]
+                yield Rows(map_event, event, table)
 
 
 def tables(types: Sequence[Type]) -> Iterator[str]:

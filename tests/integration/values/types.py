@@ -64,7 +64,7 @@ _DOCUMENTS = (
     '"\\\\b\\\\f\\\\t\\\\r \\\\u007f\\\\u2028"',
     "[1e300, 0.1, 1e15, 1.0, -2.5e-20, 123456789012345680]",
 )
-_OPAQUE = (
+OPAQUE: Final = (
     "JSON_ARRAY(CAST('-1.50' AS DECIMAL(10,2)), CAST('2024-02-29' AS DATE), CAST('-838:59:59' AS TIME(6)))",
     "JSON_ARRAY(CAST('2024-02-29 1:2:3.5' AS DATETIME(6)), b'101', CAST(REPEAT('x', 100) AS BINARY), X'ff')",
     "JSON_OBJECT('large', REPEAT('y', 70000), 'list', JSON_ARRAY(1, 2, 100000, 1e300))",
@@ -118,7 +118,7 @@ TYPES: Final = (
     Type("GEOMETRY", BYTES, (_POINT, _LINE)),
     Type("POINT", BYTES, (_POINT,)),
     Type("JSON", TEXT, tuple(f"'{document}'" for document in _DOCUMENTS)),
-    Type("JSON", TEXT, _OPAQUE, MYSQL),
+    Type("JSON", TEXT, OPAQUE, MYSQL),
     Type("POINT SRID 4326", BYTES, ("ST_GeomFromText('POINT(10 20)', 4326)",), MYSQL),
     Type("VECTOR(3)", BYTES, ("TO_VECTOR('[1, -2.5, 3e10]')",), MYSQL),
     Type("VARCHAR(100) COMPRESSED", UTF8, ("'abc'", "''", "REPEAT('z', 100)"), MARIADB),
