@@ -117,8 +117,8 @@ class _Dissection:
                 f"{where}{type_name(rows.type_code)}: table id {rows.table_id} has no TABLE_MAP in this transaction; "
                 "the log is damaged"
             )
-        if rows.partial:
-            _refuse(event, self.log, "rows logged with binlog_row_value_options=PARTIAL_JSON")
+        if rows.partial and self.log.target is not Flavor.MYSQL:
+            _refuse(event, self.log, "rows logged with binlog_row_value_options=PARTIAL_JSON, for a MariaDB target")
         counts = _COUNTS[rows.kind](count_rows(rows, part.table, where))
         if rows.type_code in COMPRESSED_ROWS:
             event = _decompressed(event, where)
