@@ -7,12 +7,13 @@ What a block cannot replay exactly stops here, before anything of the window is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NoReturn
 
 from binlane.binlog.events import Event, Intvar, Query, Rand, UserVar, parse_body
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsEvent, RowsKind, count_rows, decompressed
+from binlane.binlog.sql_modes import translated, untranslatable
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.transactions import Ending, Transaction
 from binlane.binlog.variables import with_variables
@@ -136,7 +137,15 @@ class _Dissection:
         # MySQL fills such a table in the same transaction, in which a target would take nothing but its rows
         sql = query.sql.removesuffix(_FILLED_BELOW) if facts.create_select else query.sql
         sql, context = outcomes.as_applied(sql, context)
-        return StatementPart(sql, context, facts, query)
+        return StatementPart(sql, self._in_modes_of_the_target(event, context), facts, query)
+
+    def _in_modes_of_the_target(self, event: RawEvent, context: SessionContext) -> SessionContext:
+        if context.sql_mode is None:
+            return context
+        families = (self.log.format.flavor, self.log.target)
+        if (mode := untranslatable(context.sql_mode, *families)) is not None:
+            _refuse(event, self.log, f"a statement under sql_mode {mode}, which MySQL does not have,")
+        return replace(context, sql_mode=translated(context.sql_mode, *families))
 
     def _check(self, event: RawEvent, query: Query, facts: StatementFacts) -> None:
         if facts.temporary and not facts.drops_if_exists:

@@ -35,8 +35,8 @@ CHANGES = (
 @pytest.fixture(params=["mariadb", pytest.param("mysql", marks=requires_mysql)])
 def family(request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None]) -> Channel:
     """A channel between two servers of one family, with two empty tables on both."""
-    servers = [request.getfixturevalue(f"{request.param}_{role}") for role in ("source", "target")]
-    return with_tables(fresh_channel(*servers, tmp_path, clean_servers))
+    source, target = (request.getfixturevalue(f"{request.param}_{role}") for role in ("source", "target"))
+    return with_tables(fresh_channel(source, target, tmp_path, clean_servers))
 
 
 @pytest.fixture
@@ -203,14 +203,21 @@ def test_a_generated_primary_key_on_one_side_alone_is_named(on_mysql: Channel) -
     assert channel.target.query("SELECT * FROM tenant_1.g") == []
 
 
+@pytest.mark.parametrize(
+    ("source", "target", "at"),
+    [("mysql", "mariadb", "2026-02-01 00:00:00"), ("mariadb", "mysql", "2026-01-31 23:59:59")],
+)
 @requires_mysql
-def test_statements_of_mysql_round_fractions_on_mariadb(
-    mysql_source: PrivateServer,
-    mariadb_target: PrivateServer,
+def test_fractions_of_statements_are_rounded_as_on_the_source(
+    source: str,
+    target: str,
+    at: str,
+    request: pytest.FixtureRequest,
     tmp_path: Path,
     clean_servers: Callable[[PrivateServer], None],
 ) -> None:
-    channel = fresh_channel(mysql_source, mariadb_target, tmp_path, clean_servers)
+    servers = request.getfixturevalue(f"{source}_source"), request.getfixturevalue(f"{target}_target")
+    channel = fresh_channel(*servers, tmp_path, clean_servers)
     with contextlib.closing(channel.source.connect(autocommit=True)) as connection, connection.cursor() as cursor:
         for statement in (
             "CREATE DATABASE tenant_1 COLLATE utf8mb4_general_ci",
@@ -221,4 +228,4 @@ def test_statements_of_mysql_round_fractions_on_mariadb(
             cursor.execute(statement)
     assert channel.run() is not None
     assert channel.rows_of(channel.target) == channel.rows_of(channel.source)
-    assert channel.target.query("SELECT CAST(at AS CHAR) FROM tenant_1.f") == [("2026-02-01 00:00:00",)]
+    assert channel.target.query("SELECT CAST(at AS CHAR) FROM tenant_1.f") == [(at,)]

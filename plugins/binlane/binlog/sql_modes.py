@@ -1,0 +1,44 @@
+"""``sql_mode`` between the families: which bits mean the same, and what replaces those that do not.
+
+Sources: MySQL ``sql/system_variables.h`` (MODE_*), MariaDB ``sql/sql_class.h`` (MODE_*). Bits 1 to 2^31 have one
+meaning on both servers, apart from those named here. Above them MySQL has TIME_TRUNCATE_FRACTIONAL and MariaDB
+TIME_ROUND_FRACTIONAL: each server's default is what the other one has to be asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from binlane.model import Flavor
+
+_COMMON: Final = 0xFFFF_FFFF
+_TIME_TRUNCATE_FRACTIONAL: Final = 1 << 32
+"""MySQL: without it, digits beyond a column's fraction are rounded."""
+_TIME_ROUND_FRACTIONAL: Final = 1 << 34
+"""MariaDB: without it, they are cut off."""
+_ONLY_SHOWN: Final = 0x0003_FD00 | 0x10
+"""MariaDB: NO_KEY_OPTIONS, NO_TABLE_OPTIONS, NO_FIELD_OPTIONS, MYSQL323, MYSQL40, the names of combinations (their
+effects have bits of their own), IGNORE_BAD_TABLE_OPTIONS. MySQL 8 knows none of them, and none changes what a statement
+that has succeeded writes."""
+_ONLY_MARIADB: Final = {
+    0x200: "ORACLE",
+    1 << 32: "EMPTY_STRING_IS_NULL",
+    1 << 33: "SIMULTANEOUS_ASSIGNMENT",
+}
+"""They change what a statement means."""
+
+
+def untranslatable(mode: int, source: Flavor, target: Flavor) -> str | None:
+    """The mode of the source that gives a statement another meaning than the target can; None for none."""
+    if source is Flavor.MARIADB and target is Flavor.MYSQL:
+        return next((name for bit, name in _ONLY_MARIADB.items() if mode & bit), None)
+    return None
+
+
+def translated(mode: int, source: Flavor, target: Flavor) -> int:
+    """The ``sql_mode`` with which ``target`` does what ``source`` did under ``mode``, a statement's status variable."""
+    if source is target:
+        return mode
+    if target is Flavor.MARIADB:
+        return mode & _COMMON | (0 if mode & _TIME_TRUNCATE_FRACTIONAL else _TIME_ROUND_FRACTIONAL)
+    return mode & _COMMON & ~_ONLY_SHOWN | (0 if mode & _TIME_ROUND_FRACTIONAL else _TIME_TRUNCATE_FRACTIONAL)
