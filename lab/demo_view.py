@@ -13,8 +13,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from binlane.orchestration.report import barrier_causes
 from binlane.orchestration.steps import read_plan
+from binlane.plan.window_facts import barrier_causes
 from lab.airflow_api import AirflowApi
 
 if TYPE_CHECKING:

@@ -40,7 +40,10 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
 ONLY_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "airflow": ("orchestration", "binlane_plugin"),
     "pyspark": ("spark_jobs",),
-    "sqlalchemy": ("state", "source", "apply", "verify"),
+    "fastapi": ("board",),
+    "pydantic": ("board",),
+    # the plugin asks Airflow's own metadata for the last run
+    "sqlalchemy": ("state", "source", "apply", "verify", "binlane_plugin"),
     "pymysql": ("state", "source", "apply", "verify"),
 }
 """Third-party package to the parts of the product that may import it."""

@@ -18,10 +18,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from binlane.apply.refusals import target_errors
 from binlane.config import ChannelConfig, find_channel, load_channel
-from binlane.connections import Endpoints, environment_resolver, resolve_endpoints
+from binlane.connections import Endpoints, Resolver, environment_resolver, resolve_endpoints
 from binlane.errors import ConfigError, PlanError
 from binlane.orchestration import report, steps
 from binlane.orchestration.request import NOW, WindowRequest
+from binlane.plan.window_facts import lane_name
 from binlane.plan.window_plan import WindowPlan
 from binlane.source.begin import begin
 from binlane.state import tables
@@ -111,10 +112,10 @@ def read_channel_status(endpoints: Endpoints, name: str) -> ChannelStatus:
         return read_status(engine_of(endpoints.target), name)
 
 
-def load(name: str, folder: Path) -> tuple[ChannelConfig, Endpoints]:
-    """A channel's file and its servers. Raises ConfigError."""
+def load(name: str, folder: Path, resolve: Resolver | None = None) -> tuple[ChannelConfig, Endpoints]:
+    """A channel's file and its servers; ``resolve``: by what, if not by the environment. Raises ConfigError."""
     channel = load_channel(find_channel(name, folder))
-    return channel, resolve_endpoints(channel, environment_resolver())
+    return channel, resolve_endpoints(channel, environment_resolver() if resolve is None else resolve)
 
 
 def _filtered(channel: ChannelConfig, engine: str, work: WorkFolder) -> WindowPlan:
@@ -172,7 +173,7 @@ def _show(running: list[Future[None]], plan_uri: str, endpoints: Endpoints, cons
     with Progress(*columns, console=console, transient=True) as progress:
         bars = {
             lane: progress.add_task(
-                report.lane_name(planned, lane), total=sum(file.transactions for file in planned.files[lane])
+                lane_name(planned, lane), total=sum(file.transactions for file in planned.files[lane])
             )
             for lane in planned.all_lanes
         }

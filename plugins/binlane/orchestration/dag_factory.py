@@ -19,7 +19,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from binlane.config import MAX_BLOCK_TRANSACTIONS, MAX_LANES, channel_files, load_channel
 from binlane.connections import Endpoints, endpoint, resolve_endpoints
 from binlane.errors import BinlaneError, ConfigError, StopRequestedError
-from binlane.orchestration.dag_shape import Kind, Step, describe
+from binlane.orchestration.dag_shape import Kind, Step, dag_id, describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -45,11 +45,6 @@ PLAN_KEY: Final = "plan"
 _BY_HAND: Final = "manual"
 _INTERRUPTED: Final = threading.Event()
 """Of this process, which runs one task."""
-
-
-def dag_id(channel: str) -> str:
-    """The DAG's id of a channel."""
-    return f"replicate_{channel}"
 
 
 def build_dags(folder: Path) -> dict[str, DAG]:
@@ -160,7 +155,7 @@ Channel file: `{channel.file}`. Shard list: `{channel.lanes.shard_list}`.
 """
 
 
-def _resolve(connection_id: str) -> Endpoint:
+def resolve_connection(connection_id: str) -> Endpoint:
     """An endpoint from Airflow's own connections, wherever Airflow keeps them."""
     found = BaseHook.get_connection(connection_id)
     return endpoint(
@@ -175,7 +170,7 @@ def _resolve(connection_id: str) -> Endpoint:
 
 
 def _endpoints(channel: ChannelConfig) -> Endpoints:
-    return resolve_endpoints(channel, _resolve)
+    return resolve_endpoints(channel, resolve_connection)
 
 
 @contextmanager

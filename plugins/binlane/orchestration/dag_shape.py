@@ -10,6 +10,11 @@ if TYPE_CHECKING:
     from binlane.config import ChannelConfig
 
 
+def dag_id(channel: str) -> str:
+    """The DAG's id of a channel."""
+    return f"replicate_{channel}"
+
+
 class Kind(StrEnum):
     """What a step does; dag_factory has a builder for each."""
 

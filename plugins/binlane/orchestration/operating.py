@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.console import RenderableType
 
 from binlane.apply.refusals import target_errors
+from binlane.connections import Resolver
 from binlane.errors import ConfigError, PositionError
 from binlane.orchestration import report
 from binlane.orchestration.commands import load, read_channel_status
@@ -27,15 +28,24 @@ def whoami() -> str:
     return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
-def stop(name: str, folder: Path, *, now: bool, places: Mapping[str, str | None]) -> str:
+def stop(
+    name: str,
+    folder: Path,
+    *,
+    now: bool,
+    places: Mapping[str, str | None],
+    by: str | None = None,
+    resolve: Resolver | None = None,
+) -> str:
     """Ask the channel to stop, and say where it will. ``places``: the options that name a place; one of them at most.
+    ``by``: who asks, if not who runs this; ``resolve``: where connections come from, if not from the environment.
 
     Raises ConfigError for more than one, PositionError or PlanError for a place that is not ahead in the open window.
     """
     given = {option: place for option, place in places.items() if place is not None}
     if len(given) + now > 1:
         raise ConfigError(f"stop: expected one of {', '.join((*places, '--now'))} at most, got {len(given) + now}")
-    _, endpoints = load(name, folder)
+    _, endpoints = load(name, folder, resolve)
     engine = engine_of(endpoints.target)
     with target_errors(str(endpoints.target)):
         with engine.connect() as connection:
@@ -48,7 +58,7 @@ def stop(name: str, folder: Path, *, now: bool, places: Mapping[str, str | None]
                     "window with --until instead"
                 )
             at = seqno_of(window, place)
-        asked = request_stop(engine, name, by=whoami(), now=now, at=at)
+        asked = request_stop(engine, name, by=whoami() if by is None else by, now=now, at=at)
         back = f"`binlane resume {name}`, then run it again to go on from there"
         if asked.window is None:
             return f"channel {name}: stands at seqno {asked.seqno:,}, and no run opens another window; {back}"
@@ -66,16 +76,16 @@ def stop(name: str, folder: Path, *, now: bool, places: Mapping[str, str | None]
         return f"channel {name}: stands at seqno {asked.seqno:,}; {back}"
 
 
-def resume(name: str, folder: Path) -> str:
+def resume(name: str, folder: Path, *, resolve: Resolver | None = None) -> str:
     """Take a stop request back."""
-    _, endpoints = load(name, folder)
+    _, endpoints = load(name, folder, resolve)
     clear_stop(engine_of(endpoints.target), name)
     return f"channel {name}: may run; `binlane run {name}`, or the next run in Airflow, goes on from the positions"
 
 
-def decide(name: str, folder: Path, seqno: int, *, ran: bool) -> str:
+def decide(name: str, folder: Path, seqno: int, *, ran: bool, resolve: Resolver | None = None) -> str:
     """Answer UndecidableError."""
-    _, endpoints = load(name, folder)
+    _, endpoints = load(name, folder, resolve)
     decide_ddl(engine_of(endpoints.target), name, seqno, ran=ran)
     answer = "counts as done" if ran else "will run again"
     return f"channel {name}: the DDL of seqno {seqno:,} {answer}; run the channel again"

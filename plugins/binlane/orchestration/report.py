@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
@@ -12,6 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 
 from binlane.plan.prepared import PreparedGroup
+from binlane.plan.window_facts import barrier_causes, lane_name
 from binlane.plan.window_plan import WindowPlan
 from binlane.state.journal import ChannelStatus
 from binlane.state.prepared import OpenXa
@@ -19,31 +19,6 @@ from binlane.state.prepared import OpenXa
 _WIDTH: Final = 110
 _TOP: Final = 12
 """Rows of a list before the rest is summed up."""
-
-
-def lane_name(plan: WindowPlan, lane: int) -> str:
-    """A lane as the UI names it: its number and the shards it moves, the busiest first."""
-    if lane == plan.serialized:
-        causes = ", ".join(cause for cause, _ in barrier_causes(plan).most_common(3))
-        return f"serialized lane: {causes or 'nothing'}"
-    shards = [name for name, counts in busiest(plan) if counts == lane]
-    shown = ", ".join(shards[:3])
-    more = f" +{len(shards) - 3}" if len(shards) > 3 else ""
-    return f"lane {lane}: {shown or 'nothing'}{more}"
-
-
-def busiest(plan: WindowPlan) -> list[tuple[str, int]]:
-    """Shards with their lanes, the one with the most transactions first."""
-    ordered = sorted(plan.shards.items(), key=lambda entry: (-entry[1].transactions, entry[0]))
-    return [(name, counts.lane) for name, counts in ordered]
-
-
-def barrier_causes(plan: WindowPlan) -> Counter[str]:
-    """How many transactions asked for a barrier, by cause."""
-    causes: Counter[str] = Counter()
-    for barrier in plan.barriers:
-        causes.update(barrier.causes)
-    return causes
 
 
 def plan_view(plan: WindowPlan) -> RenderableType:

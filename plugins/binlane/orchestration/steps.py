@@ -32,6 +32,7 @@ from binlane.plan.manifest import Manifest
 from binlane.plan.schema import Schema
 from binlane.plan.schema_json import schema_to_json
 from binlane.plan.settings import REDUCE_OFF, FilterSettings
+from binlane.plan.window_facts import lane_name
 from binlane.plan.window_plan import WindowPlan
 from binlane.source.archive import ArchiveSource
 from binlane.source.log import EventSource
@@ -166,7 +167,7 @@ def adopt_plan(channel: ChannelConfig, endpoints: Endpoints, work: str, stop_at:
     window = set_plan(engine, plan)
     if stop_at is not None:
         request_stop(engine, plan.channel, by="a run of the DAG", at=seqno_of(window, stop_at.strip()))
-    lanes = [{"lane": lane, "name": report.lane_name(plan, lane)} for lane in plan.all_lanes]
+    lanes = [{"lane": lane, "name": lane_name(plan, lane)} for lane in plan.all_lanes]
     return {"plan": plans.uri, "lanes": lanes}
 
 

@@ -7,6 +7,8 @@ from sqlalchemy import Engine, NullPool, create_engine
 from binlane.connections import Endpoint
 
 
-def engine_of(endpoint: Endpoint) -> Engine:
-    """An engine for the server; nothing is connected yet."""
-    return create_engine(endpoint.sqlalchemy_url(), connect_args=endpoint.tls.arguments(), poolclass=NullPool)
+def engine_of(endpoint: Endpoint, *, timeout: int | None = None) -> Engine:
+    """An engine for the server; nothing is connected yet. ``timeout``: seconds that connecting and each answer take."""
+    limits = {} if timeout is None else dict.fromkeys(("connect_timeout", "read_timeout", "write_timeout"), timeout)
+    arguments = {**endpoint.tls.arguments(), **limits}
+    return create_engine(endpoint.sqlalchemy_url(), connect_args=arguments, poolclass=NullPool)

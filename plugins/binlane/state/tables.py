@@ -91,6 +91,8 @@ windows = Table(
     Column("plan_digest", String(128)),
     # row changes the plan writes, as JSON; the counters of the positions must give the same
     Column("totals", _LONG),
+    # the plan's summary, as JSON: what is known of a window when its files are gone
+    Column("facts", _LONG),
     # no lane goes behind it; 0 stops every lane where it stands, NULL none
     Column("stop_at", _SEQNO),
     Column("summary", _LONG),

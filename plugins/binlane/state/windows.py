@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Engine, Row, insert, select, update
 
 from binlane.errors import PlanError, PositionError, SourceIdentityError, StopRequestedError, WindowBusyError
 from binlane.model import LogPosition, RowCounts
+from binlane.plan.window_facts import facts_of
 from binlane.plan.window_plan import WindowPlan
 from binlane.state.channels import Channel, Watermark, read_channel, watermark_values
 from binlane.state.positions import LanePosition, lane_positions, place_lanes
@@ -168,7 +169,12 @@ def set_plan(engine: Engine, plan: WindowPlan) -> Window:
                 windows.c.state == OPEN,
                 windows.c.plan_digest.is_(None),
             )
-            .values(plan_digest=plan.digest, lanes=plan.lanes, totals=_totals_text(plan.rows))
+            .values(
+                plan_digest=plan.digest,
+                lanes=plan.lanes,
+                totals=_totals_text(plan.rows),
+                facts=facts_of(plan).to_json(),
+            )
         )
         if moved.rowcount == 1:
             place_lanes(connection, plan)
@@ -313,7 +319,7 @@ def _window(row: Row[Any]) -> Window:
         end_fingerprint=row.end_fingerprint,
         work=row.work,
     )
-    totals = None if row.totals is None else RowCounts(**json.loads(row.totals))
+    totals = totals_from_text(row.totals)
     return Window(
         bounds,
         row.number,
@@ -335,6 +341,11 @@ def _start_text(mark: Watermark) -> str:
 def _start(text: str) -> Watermark:
     values = json.loads(text)
     return Watermark(**{**values, "source": LogPosition(**values["source"])})
+
+
+def totals_from_text(text: str | None) -> RowCounts | None:
+    """A window's planned row changes, as its row holds them; None before it has a plan."""
+    return None if text is None else RowCounts(**json.loads(text))
 
 
 def _totals_text(rows: RowCounts) -> str:

@@ -140,7 +140,8 @@ def read_inputs(folder: WorkFolder) -> Inputs:
 
 
 @lru_cache(maxsize=2)
-def _routing(uri: str, key: str) -> Routing:
+def read_routing(uri: str, key: str) -> Routing:
+    """The window's routes, as the fold has written them."""
     plans = WorkFolder(uri).child(key)
     return Routing.from_json(plans.read(files.CONTEXT), f"{plans.uri}/{files.CONTEXT}")
 
@@ -168,7 +169,7 @@ def map_task(uri: str, key: str, name: str) -> bytes:
 
     with segment_bytes(folder, segment) as data:
         try:
-            routing = _routing(uri, key)
+            routing = read_routing(uri, key)
             groups = inputs.groups(folder, routing, segment, data)
             return pickle.dumps(
                 map_segment(data, segment, routing, inputs.settings, sink, inputs.reducer(routing), groups)

@@ -132,6 +132,34 @@ def read_blocks(folder: WorkFolder, name: str, after: int = 0) -> Iterator[Block
             yield Block(header, format_event, (row.item for row in rows if row.item.payload))
 
 
+class BlockOutline(NamedTuple):
+    """A block without its items: what a list of blocks shows."""
+
+    header: BlockHeader
+    items: int
+    kinds: frozenset[ItemKind]
+    rows: RowCounts
+
+
+def block_outlines(folder: WorkFolder, name: str) -> list[BlockOutline]:
+    """The blocks of a lane file in order; payloads are not read. Raises PlanError if the file is not there."""
+    with folder.open(name) as file:
+        columns = pq.read_table(file, columns=[each for each in SCHEMA.names if each not in ("payload", "context")])
+    rows = [_to_row(*values) for values in _values(columns.to_pydict())]
+    return [_outline(header, [row.item for row in group]) for header, group in groupby(rows, key=attrgetter("header"))]
+
+
+def _values(columns: dict[str, list[Any]]) -> Iterator[tuple[Any, ...]]:
+    empty = {"payload": b"", "context": None}
+    count = len(columns["kind"])
+    return zip(*(columns.get(name, [empty.get(name)] * count) for name in SCHEMA.names), strict=True)
+
+
+def _outline(header: BlockHeader, items: list[Item]) -> BlockOutline:
+    rows = sum((item.rows for item in items), RowCounts())
+    return BlockOutline(header, len(items), frozenset(item.kind for item in items), rows)
+
+
 def _rows(parquet: pq.ParquetFile, after: int) -> Iterator[LaneRow]:
     last_seqno = parquet.schema_arrow.get_field_index("last_seqno")
     for group in range(parquet.num_row_groups):

@@ -1,0 +1,206 @@
+"""The board's FastAPI app: the page, its files and the JSON API. Every route needs a user of Airflow (docs/board.md).
+
+FastAPI's own documentation routes and mounted folders would be open to anyone, so there are none: files are routes,
+and the schema is one too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response, status
+from fastapi.responses import JSONResponse
+
+from binlane.board import models
+from binlane.board.host import Host, guard_action, session_token
+from binlane.board.reading import NotFound, Reading
+from binlane.errors import BinlaneError
+from binlane.orchestration import operating
+
+log = logging.getLogger(__name__)
+
+STATIC: Final = Path(__file__).parent / "static"
+FILES: Final[Mapping[str, str]] = {
+    "style.css": "text/css",
+    "app.js": "text/javascript",
+    "views.js": "text/javascript",
+    "draw.js": "text/javascript",
+    "uPlot.iife.min.js": "text/javascript",
+    "uPlot.min.css": "text/css",
+}
+"""What the page may load, by name."""
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+)
+_LIMIT: Final = 200
+
+Limit = Annotated[int, Query(ge=1, le=_LIMIT)]
+Seqno = Annotated[int, Query(ge=0)]
+
+
+def build_app(host: Host) -> FastAPI:
+    """The app for the Airflow that ``host`` stands for; mount it under a prefix."""
+    app = FastAPI(
+        title="binlane board",
+        description="What the replication board shows, as JSON. Times are seconds since the epoch.",
+        version="1",
+        dependencies=[Depends(host.get_user)],
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+    )
+    app.middleware("http")(_with_headers)
+    app.add_exception_handler(NotFound, _not_found)
+    app.add_exception_handler(PermissionError, _forbidden)
+    app.add_exception_handler(BinlaneError, _failed)
+    _add_files(app)
+    _add_reads(app, host)
+    _add_actions(app, host)
+    return app
+
+
+def _add_files(app: FastAPI) -> None:
+    @app.get("/", include_in_schema=False)
+    def page(request: Request) -> Response:
+        """The page itself."""
+        return _file(request, "index.html", "text/html")
+
+    @app.get("/static/{name}", include_in_schema=False)
+    def static(request: Request, name: str) -> Response:
+        """One of its files."""
+        if name not in FILES:
+            raise HTTPException(status.HTTP_404_NOT_FOUND, "no such file")
+        return _file(request, name, FILES[name])
+
+    @app.get("/api/openapi.json", include_in_schema=False)
+    def schema() -> dict[str, Any]:
+        """The API's own description."""
+        return app.openapi()
+
+
+def _add_reads(app: FastAPI, host: Host) -> None:
+    reading = Reading(host)
+    # the route's own parameter, so not an annotation of this module: the dependency is the host's
+    user_of = Depends(host.get_user)
+
+    @app.get("/api/session")
+    def session(request: Request, user: Any = user_of) -> models.Session:
+        """Who asks, and the token for actions."""
+        return models.Session(user=host.user_name(user), token=session_token(request))
+
+    @app.get("/api/channels")
+    def channels(user: Any = user_of) -> list[models.Card]:
+        """Every channel whose DAG the user may read."""
+        return reading.channels(user)
+
+    @app.get("/api/channels/{name}")
+    def channel(name: str, user: Any = user_of) -> models.Channel:
+        """One channel: watermark, open window, lanes, errors, the last windows and the heat map."""
+        return reading.channel(user, name)
+
+    @app.get("/api/channels/{name}/windows")
+    def windows(name: str, before: int | None = None, limit: Limit = 50, user: Any = user_of) -> list[models.WindowRow]:
+        """A page of the channel's windows, newest first; `before`: with smaller numbers."""
+        return reading.windows(user, name, before, limit)
+
+    @app.get("/api/channels/{name}/windows/{window_id}")
+    def window(name: str, window_id: str, user: Any = user_of) -> models.Window:
+        """One window: lanes, shards, tables, barriers by cause."""
+        return reading.window(user, name, window_id)
+
+    @app.get("/api/channels/{name}/windows/{window_id}/lanes/{lane}/blocks")
+    def blocks(
+        name: str, window_id: str, lane: int, after: Seqno = 0, limit: Limit = 50, user: Any = user_of
+    ) -> models.Blocks:
+        """A page of a lane's blocks, those that end behind the seqno `after`; while the window's files are kept."""
+        return reading.blocks(user, name, window_id, lane, after, limit)
+
+    @app.get("/api/channels/{name}/windows/{window_id}/lanes/{lane}/blocks/{first_seqno}/transactions")
+    def transactions(
+        name: str,
+        window_id: str,
+        lane: int,
+        first_seqno: int,
+        after: Seqno = 0,
+        limit: Limit = 50,
+        user: Any = user_of,
+    ) -> models.Transactions:
+        """A page of a block's transactions. Values and statements only for those who may edit the DAG."""
+        return reading.transactions(user, name, window_id, lane, first_seqno, after, limit)
+
+
+def _add_actions(app: FastAPI, host: Host) -> None:
+    """The same functions as the command line's."""
+    reading = Reading(host)
+    user_of = Depends(host.get_user)
+    guarded = [Depends(guard_action)]
+
+    def act(user: Any, name: str, what: str, do: Callable[[], str]) -> models.Done:
+        reading.place(user, name, edit=True)
+        message = do()
+        log.info("board: %s: %s of channel %s: %s", host.user_name(user), what, name, message)
+        return models.Done(message=message)
+
+    @app.post("/api/channels/{name}/stop", dependencies=guarded)
+    def stop(name: str, body: models.StopRequest, user: Any = user_of) -> models.Done:
+        """Ask the lanes of the open window to stop; `binlane stop`."""
+        folder, by = host.channels(), f"{host.user_name(user)}, on the board"
+
+        def do() -> str:
+            return operating.stop(name, folder, now=body.now, places={}, by=by, resolve=host.resolve)
+
+        return act(user, name, "stop", do)
+
+    @app.post("/api/channels/{name}/resume", dependencies=guarded)
+    def resume(name: str, user: Any = user_of) -> models.Done:
+        """Take a stop request back; `binlane resume`."""
+        return act(user, name, "resume", lambda: operating.resume(name, host.channels(), resolve=host.resolve))
+
+    @app.post("/api/channels/{name}/decide", dependencies=guarded)
+    def decide(name: str, body: models.DecideRequest, user: Any = user_of) -> models.Done:
+        """Say whether a DDL has run that nobody can tell of; `binlane decide`."""
+        folder = host.channels()
+
+        def do() -> str:
+            return operating.decide(name, folder, body.seqno, ran=body.ran, resolve=host.resolve)
+
+        return act(user, name, f"decide {body.seqno} ran={body.ran}", do)
+
+
+def _file(request: Request, name: str, kind: str) -> Response:
+    """A file with its digest as ETag: asked for each time, sent again only if it is another one."""
+    data = (STATIC / name).read_bytes()
+    tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
+    headers = {"ETag": tag, "Cache-Control": "no-cache"}
+    if request.headers.get("If-None-Match") == tag:
+        return Response(status_code=status.HTTP_304_NOT_MODIFIED, headers=headers)
+    return Response(data, media_type=f"{kind}; charset=utf-8", headers=headers)
+
+
+async def _with_headers(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
+    response = await call_next(request)
+    response.headers["Content-Security-Policy"] = _POLICY
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["Referrer-Policy"] = "same-origin"
+    response.headers.setdefault("Cache-Control", "no-store")
+    return response
+
+
+def _not_found(_: Request, exc: Exception) -> Response:
+    return JSONResponse({"detail": str(exc)}, status.HTTP_404_NOT_FOUND)
+
+
+def _forbidden(_: Request, exc: Exception) -> Response:
+    return JSONResponse({"detail": str(exc)}, status.HTTP_403_FORBIDDEN)
+
+
+def _failed(_: Request, exc: Exception) -> Response:
+    """The program's own error, as the command line prints it: 503 if it can pass, 409 if it cannot."""
+    assert isinstance(exc, BinlaneError)
+    code = status.HTTP_503_SERVICE_UNAVAILABLE if exc.retryable else status.HTTP_409_CONFLICT
+    return JSONResponse({"detail": f"{type(exc).__name__}: {exc}"}, code)

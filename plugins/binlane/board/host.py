@@ -1,0 +1,80 @@
+"""What the board needs from the Airflow that it runs in, and the guard of its actions. No airflow is imported here."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
+
+from fastapi import HTTPException, Request, status
+
+from binlane.connections import Resolver
+
+COOKIE: Final = "_token"
+"""Airflow's session cookie; its value is a signed token, unknown to every other site."""
+TOKEN_HEADER: Final = "X-Binlane-Token"
+READ, EDIT = "GET", "PUT"
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """The newest run of a channel's DAG."""
+
+    run_id: str
+    state: str
+    started_at: float | None
+    ended_at: float | None
+    failed_tasks: tuple[str, ...]
+    is_paused: bool
+
+
+class MayDo(Protocol):
+    """Whether Airflow lets a user do something to a DAG; methods are those of HTTP: GET reads, PUT edits."""
+
+    def __call__(self, user: Any, method: str, dag_id: str) -> bool:
+        """Ask Airflow's auth manager."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The Airflow around the board."""
+
+    get_user: Callable[..., Any]
+    """A FastAPI dependency: the user of a request; answers 401 if there is none."""
+    user_name: Callable[[Any], str]
+    may: MayDo
+    resolve: Resolver
+    channels: Callable[[], Path]
+    """The folder of the channel files."""
+    last_run: Callable[[str], LastRun | None]
+    """By DAG id."""
+
+
+def session_token(request: Request) -> str:
+    """What a page of this site has to send along with an action. Another site can neither read nor compute it."""
+    cookie = request.cookies.get(COOKIE, "")
+    return hmac.new(cookie.encode(), b"binlane.board", hashlib.sha256).hexdigest() if cookie else ""
+
+
+def guard_action(request: Request) -> None:
+    """Refuse what another site made a browser send: a cookie alone is never enough to act (403)."""
+    if request.headers.get("Authorization", "").lower().startswith("bearer "):
+        # a browser never adds this one by itself
+        return
+    site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
+    if site is not None and site != "same-origin":
+        _refuse(f"the request comes from another site ({site})")
+    if site is None and origin is not None and urlsplit(origin).netloc != request.headers.get("Host"):
+        _refuse(f"the request comes from {origin}")
+    expected, found = session_token(request), request.headers.get(TOKEN_HEADER, "")
+    if not expected or not hmac.compare_digest(expected.encode(), found.encode()):
+        _refuse(f"expected the header {TOKEN_HEADER} with the token of api/session, or a bearer token")
+
+
+def _refuse(why: str) -> None:
+    raise HTTPException(status.HTTP_403_FORBIDDEN, f"refused: {why}")

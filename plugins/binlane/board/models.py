@@ -1,0 +1,351 @@
+"""The answers of the board's API. Times are seconds since the epoch, UTC; durations are seconds."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Answer(BaseModel):
+    """Base of all answers."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class State(StrEnum):
+    """What a channel does now."""
+
+    IDLE = "idle"
+    """Everything up to the watermark is applied, no window is open."""
+    RUNNING = "running"
+    """A window is open and lanes are alive, or Airflow runs the DAG."""
+    STOPPING = "stopping"
+    """Somebody has asked the lanes to stop, and some are alive."""
+    STOPPED = "stopped"
+    """As asked; `resume` lets it go on."""
+    FAILED = "failed"
+    """The open window, or Airflow's last run, has failed."""
+    UNFINISHED = "unfinished"
+    """A window is open and nobody works on it: the next run takes it up."""
+    NEW = "new"
+    """The channel is not on the target: `binlane init`."""
+    UNREACHABLE = "unreachable"
+    """The target cannot be read, or the channel's file is wrong: see `problem`."""
+
+
+class Session(Answer):
+    """Who asks."""
+
+    user: str
+    token: str
+    """To be sent as X-Binlane-Token with each POST that is authenticated by cookie."""
+
+
+class Run(Answer):
+    """The newest run of the channel's DAG."""
+
+    run_id: str
+    state: str
+    started_at: float | None
+    ended_at: float | None
+    failed_tasks: list[str]
+    is_paused: bool
+
+
+class Mark(Answer):
+    """The watermark: everything up to it is on the target."""
+
+    seqno: int
+    file: str
+    offset: int
+    gtid_set: str
+    source_time: float | None
+    behind: float | None
+    """Seconds between the last applied commit on the source and now."""
+
+
+class Progress(Answer):
+    """The open window."""
+
+    window_id: str
+    number: int
+    first_seqno: int
+    last_seqno: int
+    transactions: int
+    applied: int
+    """Transactions that are on the target."""
+    planned: bool
+    stop_at: int | None
+    opened_at: float
+    low_water: int
+    high_water: int
+
+
+class Lane(Answer):
+    """One lane of the open window."""
+
+    lane: int
+    name: str
+    serialized: bool
+    seqno: int
+    applied: int
+    transactions: int
+    rows_applied: int
+    rows: int
+    blocks_applied: int
+    blocks: int
+    holder: str | None
+    beat_age: float | None
+    """Seconds since the holder's last sign of life."""
+    alive: bool
+    done: bool
+
+
+class LaneError(Answer):
+    """An error that stopped a lane."""
+
+    id: int
+    at: float
+    window_id: str
+    current: bool
+    """Of the open window."""
+    lane: int
+    seqno: int
+    gtid: str
+    file: str
+    offset: int
+    code: int
+    text: str
+    way_out: str
+
+
+class Undecided(Answer):
+    """A DDL that may have run: only a person can tell."""
+
+    seqno: int
+    lane: int
+    statement: str | None
+    """None for those who may not edit the DAG."""
+
+
+class Card(Answer):
+    """A channel in the list."""
+
+    name: str
+    dag_id: str
+    description: str
+    tags: list[str]
+    owner: str
+    schedule: str | None
+    state: State
+    problem: str | None
+    may_act: bool
+    run: Run | None
+    mark: Mark | None
+    progress: Progress | None
+    behind: list[float]
+    """Seconds behind at the end of the last windows, the oldest first."""
+
+
+class WindowRow(Answer):
+    """A window in the history."""
+
+    window_id: str
+    number: int
+    state: str
+    first_seqno: int
+    last_seqno: int
+    transactions: int
+    end_file: str
+    end_offset: int
+    end_gtid_set: str
+    end_time: float
+    opened_at: float
+    finished_at: float | None
+    seconds: float | None
+    """From its opening to its end."""
+    behind: float | None
+    """Seconds between its last commit on the source and its end."""
+    lanes: int | None
+    read: int | None
+    written: int | None
+    reduction: float | None
+    """Row changes read for each one written."""
+    barriers: int | None
+    serialized: int | None
+    causes: dict[str, int]
+    has_files: bool
+    """Whether its folder was kept, so that blocks can be looked at."""
+
+
+class Heat(Answer):
+    """Transactions by shard and window: the busiest shards."""
+
+    windows: list[int]
+    """Numbers, the oldest first."""
+    window_ids: list[str]
+    shards: list[str]
+    transactions: list[list[int | None]]
+    """A row a shard; None where a window's summary leaves the shard out."""
+
+
+class Channel(Answer):
+    """Everything about a channel."""
+
+    card: Card
+    source_identity: str | None = None
+    target: str | None = None
+    clock: float | None = None
+    """The target's."""
+    lanes: list[Lane] = Field(default_factory=list)
+    errors: list[LaneError] = Field(default_factory=list)
+    undecided: list[Undecided] = Field(default_factory=list)
+    history: list[WindowRow] = Field(default_factory=list)
+    heat: Heat | None = None
+
+
+class PlannedLane(Answer):
+    """A lane of any planned window."""
+
+    lane: int
+    name: str
+    serialized: bool
+    transactions: int
+    blocks: int
+    rows: int
+    bytes: int
+
+
+class ShardRow(Answer):
+    """A shard of a window."""
+
+    name: str
+    lane: int
+    transactions: int
+    rows: int
+
+
+class TableRow(Answer):
+    """A table of a window."""
+
+    name: str
+    read: int
+    folded: int
+    filtered: int
+    written: int
+
+
+class Window(Answer):
+    """One window with its plan's summary."""
+
+    row: WindowRow
+    plan_digest: str | None
+    summary: str | None
+    kinds: dict[str, int]
+    lanes: list[PlannedLane]
+    shards: list[ShardRow]
+    more_shards: int
+    tables: list[TableRow]
+    more_tables: int
+
+
+class Block(Answer):
+    """Transactions of one lane that commit together."""
+
+    first_seqno: int
+    last_seqno: int
+    transactions: int
+    file: str
+    offset: int
+    gtid: str
+    commit_time: float
+    kinds: list[str]
+    items: int
+    inserts: int
+    updates: int
+    deletes: int
+    applied: bool | None
+    """None where the lane's position is not known any more and the window is not finished."""
+
+
+class Blocks(Answer):
+    """A page of a lane's blocks."""
+
+    lane: int
+    name: str
+    blocks: list[Block]
+    next_after: int | None
+    """For the next page."""
+
+
+class Statement(Answer):
+    """A statement of a transaction."""
+
+    kind: str
+    text: str | None
+    """None for those who may not edit the DAG; cut after 2,000 characters."""
+
+
+class ChangedTable(Answer):
+    """A table's row changes in one transaction."""
+
+    name: str
+    inserts: int
+    updates: int
+    deletes: int
+
+
+class RowChange(Answer):
+    """One row change with its values as text; NULL is None."""
+
+    table: str
+    kind: str
+    columns: list[str]
+    before: list[str | None] | None
+    after: list[str | None] | None
+
+
+class Transaction(Answer):
+    """One transaction of the source."""
+
+    seqno: int
+    gtid: str
+    file: str
+    offset: int
+    bytes: int
+    commit_time: float
+    shard: str
+    barrier: bool
+    tables: list[ChangedTable]
+    statements: list[Statement]
+    rows: list[RowChange] | None
+    """None for those who may not edit the DAG, and where values are not shown."""
+    more_rows: int
+
+
+class Transactions(Answer):
+    """A page of a block's transactions."""
+
+    transactions: list[Transaction]
+    next_after: int | None
+
+
+class StopRequest(Answer):
+    """Body of stop."""
+
+    now: bool = False
+    """At each lane's next block, wherever the others are."""
+
+
+class DecideRequest(Answer):
+    """Body of decide."""
+
+    seqno: int = Field(ge=1)
+    ran: bool
+
+
+class Done(Answer):
+    """What an action says."""
+
+    message: str

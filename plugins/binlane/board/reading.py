@@ -1,0 +1,293 @@
+"""Reads what the board shows: the target's state, and a window's files while they are kept."""
+
+from __future__ import annotations
+
+import logging
+import posixpath
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from binlane.apply.refusals import target_errors
+from binlane.board import models, views
+from binlane.board.host import EDIT, READ, Host
+from binlane.config import ChannelConfig, channel_files, load_channel
+from binlane.connections import Endpoint, resolve_endpoints
+from binlane.errors import BinlaneError, ConfigError, PlanError, PositionError
+from binlane.model import BlockHeader, RowCounts
+from binlane.orchestration.dag_shape import dag_id
+from binlane.orchestration.steps import read_plan
+from binlane.plan.block_view import Found, transactions_of
+from binlane.plan.manifest import Segment
+from binlane.plan.window_plan import WindowPlan
+from binlane.state.engines import engine_of
+from binlane.state.history import DEFAULT_WINDOWS, PastWindow, Snapshot, read_history, read_past_window, read_snapshot
+from binlane.state.positions import LanePosition, lane_positions
+from binlane.work.files import WorkFolder
+from binlane.work.filter_job import Inputs, read_inputs, read_routing, segment_bytes
+from binlane.work.lane_files import block_outlines
+
+log = logging.getLogger(__name__)
+
+TARGET_SECONDS: Final = 5
+"""A target that does not answer must not hold a thread of the api-server for longer."""
+_STATEMENT_LENGTH: Final = 2_000
+_THREADS: Final = 8
+_MAX_ROWS: Final = 200
+"""Row changes of one transaction that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A channel that a user may look at."""
+
+    channel: ChannelConfig
+    may_edit: bool
+
+    @property
+    def dag_id(self) -> str:
+        """Its DAG."""
+        return dag_id(self.channel.name)
+
+
+class NotFound(LookupError):  # noqa: N818 -- an answer, not an error of the program
+    """There is no such channel, window, lane or block for this user."""
+
+
+class Reading:
+    """Answers for one user at a time; keeps nothing but plans, which never change."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def channels(self, user: Any) -> list[models.Card]:
+        """Every channel whose DAG the user may read. Targets are asked side by side."""
+        files = [file for file in channel_files(self._host.channels()) if self._host.may(user, READ, dag_id(file.stem))]
+        with ThreadPoolExecutor(_THREADS) as pool:
+            return list(pool.map(lambda file: self._card(user, file), files))
+
+    def _card(self, user: Any, file: Path) -> models.Card:
+        try:
+            place = self.place(user, file.stem)
+        except ConfigError as exc:
+            return _broken(file.stem, str(exc))
+        return self._summary(place)[0]
+
+    def channel(self, user: Any, name: str) -> models.Channel:
+        """Everything about one channel."""
+        place = self.place(user, name)
+        card, snapshot = self._summary(place)
+        if snapshot is None:
+            return models.Channel(card=card)
+        return models.Channel(
+            card=card,
+            source_identity=snapshot.status.channel.source_identity,
+            target=str(self._target(place)),
+            clock=snapshot.clock,
+            lanes=views.lanes_of(snapshot),
+            errors=views.errors_of(snapshot),
+            undecided=views.undecided_of(snapshot, may_edit=place.may_edit),
+            history=[views.row_of(window) for window in snapshot.history],
+            heat=views.heat_of(snapshot.history),
+        )
+
+    def windows(self, user: Any, name: str, before: int | None, limit: int) -> list[models.WindowRow]:
+        """A page of the history, newest first."""
+        rows = self._on_target(
+            self.place(user, name), lambda connection: read_history(connection, name, limit=limit, before=before)
+        )
+        return [views.row_of(window) for window in rows]
+
+    def window(self, user: Any, name: str, window_id: str) -> models.Window:
+        """One window."""
+        return views.window_of(self._window(self.place(user, name), window_id)[0])
+
+    def blocks(self, user: Any, name: str, window_id: str, lane: int, after: int, limit: int) -> models.Blocks:
+        """A page of a lane's blocks, from the window's files."""
+        window, position = self._window(self.place(user, name), window_id, lane)
+        plan, folder = _plan(window)
+        if lane not in plan.all_lanes:
+            raise NotFound(f"window {window_id} has no lane {lane}")
+        found: list[models.Block] = []
+        for file in plan.files[lane]:
+            if file.last_seqno <= after:
+                continue
+            outlines = [each for each in block_outlines(folder, file.name) if each.header.last_seqno > after]
+            found += [_block(each.header, each, window, position) for each in outlines[: limit + 1 - len(found)]]
+            if len(found) > limit:
+                break
+        facts = window.facts
+        lane_name = f"lane {lane}" if facts is None else facts.lanes[lane].name
+        more = found[limit - 1].last_seqno if len(found) > limit else None
+        return models.Blocks(lane=lane, name=lane_name, blocks=found[:limit], next_after=more)
+
+    def transactions(
+        self, user: Any, name: str, window_id: str, lane: int, first_seqno: int, after: int, limit: int
+    ) -> models.Transactions:
+        """A page of a block's transactions, read again from the source's own events."""
+        place = self.place(user, name)
+        window, _ = self._window(place, window_id)
+        plan, folder = _plan(window)
+        header = _header(plan, folder, lane, first_seqno)
+        inputs = read_inputs(WorkFolder(window.work))
+        segment = _segment(inputs, header)
+        routing = read_routing(window.work, inputs.key)
+        found: list[models.Transaction] = []
+        with segment_bytes(WorkFolder(window.work), segment) as data:
+            for each in transactions_of(data, segment, routing, inputs.schema.flavor, lane, header):
+                if each.seqno > after:
+                    found.append(_transaction(each, may_edit=place.may_edit))
+                if len(found) > limit:
+                    break
+        more = found[limit - 1].seqno if len(found) > limit else None
+        return models.Transactions(transactions=found[:limit], next_after=more)
+
+    def place(self, user: Any, name: str, *, edit: bool = False) -> Place:
+        """Raises NotFound if there is no such channel or the user may not read its DAG; PermissionError if ``edit``."""
+        known = {file.stem: file for file in channel_files(self._host.channels())}
+        if name not in known or not self._host.may(user, READ, dag_id(name)):
+            raise NotFound(f"no channel {name!r}")
+        may_edit = self._host.may(user, EDIT, dag_id(name))
+        if edit and not may_edit:
+            raise PermissionError(f"Airflow does not let you edit the DAG {dag_id(name)}")
+        return Place(load_channel(known[name]), may_edit)
+
+    def _summary(self, place: Place) -> tuple[models.Card, Snapshot | None]:
+        """The channel's card, and what it was made from; a target that cannot be read is an answer, too."""
+        run = self._host.last_run(place.dag_id)
+        snapshot, state, problem = None, None, None
+        try:
+            target = self._target(place)
+            with target_errors(str(target)):
+                snapshot = read_snapshot(
+                    engine_of(target, timeout=TARGET_SECONDS), place.channel.name, last_windows=DEFAULT_WINDOWS
+                )
+        except PositionError as exc:
+            state, problem = models.State.NEW, str(exc)
+        except BinlaneError as exc:
+            state, problem = models.State.UNREACHABLE, f"{type(exc).__name__}: {exc}"
+        card = views.card_of(
+            place.channel, place.dag_id, may_act=place.may_edit, run=run, snapshot=snapshot, state=state,
+            problem=problem,
+        )  # fmt: skip
+        return card, snapshot
+
+    def _target(self, place: Place) -> Endpoint:
+        return resolve_endpoints(place.channel, self._host.resolve).target
+
+    def _on_target(self, place: Place, read: Callable[[Any], Any]) -> Any:
+        target = self._target(place)
+        with target_errors(str(target)), engine_of(target, timeout=TARGET_SECONDS).connect() as connection:
+            return read(connection)
+
+    def _window(self, place: Place, window_id: str, lane: int | None = None) -> tuple[PastWindow, LanePosition | None]:
+        name = place.channel.name
+
+        def read(connection: Any) -> tuple[PastWindow | None, tuple[LanePosition, ...]]:
+            return read_past_window(connection, name, window_id), lane_positions(connection, name)
+
+        window, positions = self._on_target(place, read)
+        if window is None:
+            raise NotFound(f"channel {name}: no window {window_id!r}")
+        return window, next((each for each in positions if each.lane == lane), None)
+
+
+def _broken(name: str, problem: str) -> models.Card:
+    """A channel whose file is wrong: its DAG is an import error in Airflow."""
+    return models.Card(
+        name=name, dag_id=dag_id(name), description="", tags=[], owner="", schedule=None,
+        state=models.State.UNREACHABLE, problem=problem, may_act=False, run=None, mark=None, progress=None, behind=[],
+    )  # fmt: skip
+
+
+def _plan(window: PastWindow) -> tuple[WindowPlan, WorkFolder]:
+    """The window's plan and its folder. Raises NotFound if its files were removed."""
+    if window.work == "" or window.plan_digest is None:
+        raise NotFound(f"window {window.window_id}: its files are not there; work.keep_windows says how many are kept")
+    uri = _plans(window.work)
+    if not WorkFolder(uri).exists("plan.json"):
+        raise NotFound(f"window {window.window_id}: no plan in {uri}")
+    plan = _cached_plan(uri, window.plan_digest)
+    return plan, WorkFolder(uri)
+
+
+def _plans(work: str) -> str:
+    try:
+        return posixpath.join(work, read_inputs(WorkFolder(work)).key)
+    except PlanError as exc:
+        raise NotFound(str(exc)) from exc
+
+
+@lru_cache(maxsize=16)
+def _cached_plan(uri: str, digest: str) -> WindowPlan:
+    """A plan never changes; ``digest`` is the target's, and one folder can only hold the plan of one."""
+    plan = read_plan(uri)
+    if plan.digest != digest:
+        raise PlanError(f"{uri}: the plan there is {plan.digest}, the target has {digest}")
+    return plan
+
+
+def _header(plan: WindowPlan, folder: WorkFolder, lane: int, first_seqno: int) -> BlockHeader:
+    if lane in plan.all_lanes:
+        for file in plan.files[lane]:
+            if file.first_seqno <= first_seqno <= file.last_seqno:
+                for each in block_outlines(folder, file.name):
+                    if each.header.first_seqno == first_seqno:
+                        return each.header
+    raise NotFound(f"window {plan.window_id}: lane {lane} has no block that begins at seqno {first_seqno}")
+
+
+def _segment(inputs: Inputs, header: BlockHeader) -> Segment:
+    for segment in inputs.manifest.segments:
+        if segment.first_seqno <= header.first_seqno <= segment.last_seqno:
+            return segment
+    raise NotFound(f"no segment holds seqno {header.first_seqno}")
+
+
+def _block(header: BlockHeader, outline: Any, window: PastWindow, position: LanePosition | None) -> models.Block:
+    return models.Block(
+        first_seqno=header.first_seqno,
+        last_seqno=header.last_seqno,
+        transactions=header.transactions,
+        file=header.source.file,
+        offset=header.source.offset,
+        gtid=header.gtid,
+        commit_time=header.commit_time,
+        kinds=sorted(kind.value for kind in outline.kinds),
+        items=outline.items,
+        inserts=outline.rows.inserts,
+        updates=outline.rows.updates,
+        deletes=outline.rows.deletes,
+        applied=views.is_applied(window, position, header.last_seqno),
+    )
+
+
+def _transaction(found: Found, *, may_edit: bool) -> models.Transaction:
+    return models.Transaction(
+        seqno=found.seqno,
+        gtid=found.gtid,
+        file=found.source.file,
+        offset=found.source.offset,
+        bytes=found.end_offset - found.source.offset,
+        commit_time=found.commit_time,
+        shard=found.shard,
+        barrier=found.barrier,
+        tables=[_changed(str(key), counts) for key, counts in found.tables.items()],
+        statements=[
+            models.Statement(kind=kind, text=_text(sql) if may_edit else None) for kind, sql in found.statements
+        ],
+        rows=None,
+        more_rows=0,
+    )
+
+
+def _changed(name: str, counts: RowCounts) -> models.ChangedTable:
+    return models.ChangedTable(name=name, inserts=counts.inserts, updates=counts.updates, deletes=counts.deletes)
+
+
+def _text(sql: bytes) -> str:
+    text = sql[: _STATEMENT_LENGTH + 1].decode("utf-8", errors="replace")
+    return text if len(sql) <= _STATEMENT_LENGTH else text[:_STATEMENT_LENGTH] + " ..."

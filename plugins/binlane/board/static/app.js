@@ -1,0 +1,205 @@
+// The board: routes in the address's hash, one view at a time, asked for again while it is looked at.
+
+import { h, patch, resize } from "./draw.js";
+import * as views from "./views.js";
+
+const FAST = 2000, SLOW = 15000;
+const root = new URL("../", import.meta.url);
+const main = document.getElementById("main");
+const trail = document.getElementById("trail");
+const live = document.getElementById("live");
+const said = document.getElementById("said");
+const ask = document.getElementById("ask");
+
+let session = null;
+let shown = null; // the route on the page
+let timer = 0;
+let turn = 0; // answers of an older turn are dropped
+let pages = new Map(); // further pages that a reader has asked for, by address
+
+// ---- Airflow's theme, or the system's
+
+const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+function setTheme() {
+  let wanted = null;
+  try { wanted = localStorage.getItem("theme"); } catch { /* storage may be closed to us */ }
+  const theme = wanted === "dark" || wanted === "light" ? wanted : prefersDark.matches ? "dark" : "light";
+  if (document.documentElement.dataset.theme !== theme) {
+    document.documentElement.dataset.theme = theme;
+    if (shown) refresh();
+  }
+}
+prefersDark.addEventListener("change", setTheme);
+window.addEventListener("storage", setTheme);
+setTheme();
+
+// ---- the API
+
+export class Refused extends Error {
+  constructor(status, detail) { super(detail); this.status = status; }
+}
+
+async function call(path, options = {}) {
+  let answer;
+  try { answer = await fetch(new URL(path, root), { credentials: "same-origin", ...options }); }
+  catch { throw new Refused(0, "Airflow does not answer"); }
+  let body = null;
+  try { body = await answer.json(); } catch { /* an error page of a proxy */ }
+  if (!answer.ok) throw new Refused(answer.status, words(body) ?? `${answer.status} ${answer.statusText}`);
+  return body;
+}
+
+function words(body) {
+  if (body === null || body.detail === undefined) return null;
+  return typeof body.detail === "string" ? body.detail : body.detail.map((each) => each.msg).join("; ");
+}
+
+async function act(path, body, again = true) {
+  session ??= await call("api/session");
+  const headers = { "Content-Type": "application/json", "X-Binlane-Token": session.token };
+  try { return await call(path, { method: "POST", headers, body: JSON.stringify(body ?? {}) }); }
+  catch (error) {
+    // Airflow renews its cookie now and then, and the token with it
+    if (error.status !== 403 || !again) throw error;
+    session = null;
+    return act(path, body, false);
+  }
+}
+
+// ---- routes: #/c/<channel>/w/<window>/l/<lane>/b/<seqno>
+
+function route() {
+  const parts = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+  const found = {};
+  for (let n = 0; n + 1 < parts.length; n += 2) found[parts[n]] = parts[n + 1];
+  return found;
+}
+
+export function href(at) {
+  return "#/" + ["c", "w", "l", "b"].filter((key) => at[key] !== undefined).map((key) => `${key}/${encodeURIComponent(at[key])}`).join("/");
+}
+
+const at = (...names) => names.map(encodeURIComponent).join("/");
+
+async function load(where) {
+  if (where.c === undefined) return [views.list, await call("api/channels")];
+  const channel = `api/channels/${at(where.c)}`;
+  if (where.w === undefined) return [views.channel, await call(channel)];
+  const page = `${channel}/windows/${at(where.w)}`;
+  if (where.l === undefined) return [views.window, await call(page)];
+  const blocks = `${page}/lanes/${at(where.l)}/blocks`;
+  return where.b === undefined
+    ? [views.lane, await paged(blocks, "blocks")]
+    : [views.block, await paged(`${blocks}/${at(where.b)}/transactions`, "transactions")];
+}
+
+/** The pages of a list that have been asked for, as one. */
+async function paged(path, key) {
+  const wanted = pages.get(path) ?? 1;
+  let all = null, after = 0;
+  for (let n = 0; n < wanted && after !== null; n += 1) {
+    const page = await call(`${path}?after=${after}&limit=100`);
+    all = all === null ? page : { ...page, [key]: [...all[key], ...page[key]] };
+    after = page.next_after;
+  }
+  return { ...all, more: after === null ? null : () => { pages.set(path, wanted + 1); refresh(); } };
+}
+
+// ---- the page
+
+export const tools = { href, go: (where) => { location.hash = href(where); }, confirm, leave, windowsBefore };
+
+async function refresh() {
+  clearTimeout(timer);
+  const mine = ++turn;
+  const where = route();
+  const name = href(where);
+  let fast = false;
+  try {
+    const [view, data] = await load(where);
+    if (mine !== turn) return;
+    show(name, where, view(data, where, tools));
+    fast = isMoving(where, data);
+    live.textContent = `as of ${new Date().toISOString().slice(11, 19)} UTC`;
+    live.className = "";
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    if (mine !== turn) return;
+    // what was read before is better than nothing, and says so
+    if (shown !== name || error.status === 404) show(name, where, [views.problem(error, where, tools)]);
+    live.textContent = error.status === 401 ? "signed out" : error.message;
+    live.className = "late";
+  }
+  main.setAttribute("aria-busy", "false");
+  if (!document.hidden) timer = setTimeout(refresh, fast ? FAST : SLOW);
+}
+
+const MOVING = ["running", "stopping", "unfinished"];
+function isMoving(where, data) {
+  const cards = where.c === undefined ? data : where.w === undefined ? [data.card] : [];
+  return cards.some((card) => MOVING.includes(card.state)) || data.row?.state === "open";
+}
+
+function show(name, where, nodes) {
+  const fresh = h("main", {}, nodes);
+  if (shown === name) patch(main, fresh);
+  else {
+    main.replaceChildren(...fresh.childNodes);
+    scrollTo(0, 0);
+    if (shown !== null) main.focus({ preventScroll: true });
+    shown = name;
+  }
+  const steps = [["Replication", {}]];
+  if (where.c !== undefined) steps.push([where.c, { c: where.c }]);
+  if (where.w !== undefined) steps.push([`window ${where.w}`, { c: where.c, w: where.w }]);
+  if (where.l !== undefined) steps.push([`lane ${where.l}`, { c: where.c, w: where.w, l: where.l }]);
+  if (where.b !== undefined) steps.push([`block ${where.b}`, where]);
+  patch(trail, h("nav", {}, steps.map(([text, to], n) => [
+    n ? h("span", { class: "sep", "aria-hidden": "true" }, "/") : null,
+    n === steps.length - 1 ? h("span", { "aria-current": "page" }, text) : h("a", { href: href(to) }, text),
+  ])));
+  document.title = where.c === undefined ? "Replication" : `${where.c} – Replication`;
+}
+
+/** Ask before an action, send it, say what came of it. `fields`: nodes of a form, read by name. */
+function confirm({ title, text, button, danger, path, body, fields = [] }) {
+  const close = () => ask.close();
+  const send = async (event) => {
+    event.preventDefault();
+    const values = Object.fromEntries(new FormData(event.target));
+    ask.querySelector("button.go").disabled = true;
+    try { say((await act(path, body(values))).message); }
+    catch (error) { say(error instanceof Refused ? error.message : String(error)); }
+    close();
+    refresh();
+  };
+  ask.replaceChildren(h("form", { onsubmit: send, method: "dialog" },
+    h("h2", { id: "ask-title" }, title), h("p", { class: "quiet" }, text), fields,
+    h("div", { class: "actions" }, h("button", { type: "button", onclick: close }, "Cancel"),
+      h("button", { type: "submit", class: danger ? "go danger" : "go main" }, button))));
+  ask.showModal();
+}
+
+let quieten = 0;
+function say(message) {
+  said.textContent = message;
+  clearTimeout(quieten);
+  quieten = setTimeout(() => { said.textContent = ""; }, 10000);
+}
+
+/** To a page of Airflow itself. Inside Airflow's frame only the outer page may be moved, by an element of its own. */
+function leave(path) {
+  const outer = window.parent === window ? window : window.parent;
+  const link = outer.document.createElement("a");
+  link.href = new URL(`../${path}`, root).pathname;
+  link.click();
+}
+
+async function windowsBefore(channel, before) {
+  return call(`api/channels/${at(channel)}/windows?before=${before}&limit=50`);
+}
+
+window.addEventListener("hashchange", refresh);
+window.addEventListener("resize", resize);
+document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(); else clearTimeout(timer); });
+refresh();

@@ -1,0 +1,303 @@
+// What stands on each page, as nodes; nothing here asks or waits.
+
+import { bar, bars, bytes, chart, h, heat, moment, number, pill, plural, ratio, span, spark } from "./draw.js";
+
+const panel = (title, note, ...body) =>
+  h("section", { class: "panel" }, h("div", { class: "head" }, h("h2", {}, title), note ? h("span", { class: "faint" }, note) : null), ...body);
+const figure = (name, value, note) => h("div", { class: "figure" }, h("dt", {}, name), h("dd", {}, value, note ? h("small", { title: typeof note === "string" ? note : null }, note) : null));
+const cell = (label, kind, ...children) => h("td", { class: kind, "data-label": label }, ...children);
+const head = (...names) => h("thead", {}, h("tr", {}, names.map(([name, kind]) => h("th", { scope: "col", class: kind }, name))));
+const empty = (title, text) => h("div", { class: "empty" }, h("strong", {}, title), text);
+const share = (done, all) => (all > 0 ? done / all : 1);
+
+// ---- all channels
+
+export function list(cards, where, tools) {
+  const counts = {};
+  for (const card of cards) counts[card.state] = (counts[card.state] ?? 0) + 1;
+  const note = Object.entries(counts).map(([state, count]) => `${count} ${state}`).join(", ");
+  const title = h("div", { class: "title" }, h("div", {}, h("h1", {}, "Replication"), h("p", { class: "quiet" }, cards.length ? `${plural(cards.length, "channel")}: ${note}` : "")));
+  if (cards.length === 0) {
+    return [title, h("section", { class: "panel" }, empty("No channel", "A channel is a file in dags/channels; those whose DAG you may read are shown here."))];
+  }
+  return [title, h("section", { class: "panel scroll" }, h("table", { class: "cards" },
+    head(["Channel"], ["State"], ["Behind", "num"], ["Last windows"], ["Watermark", "num"], ["Open window"]),
+    h("tbody", {}, cards.map((card) => channelRow(card, tools)))))];
+}
+
+function channelRow(card, tools) {
+  return h("tr", { "data-key": card.name },
+    h("th", { scope: "row" }, h("a", { href: tools.href({ c: card.name }) }, card.name), h("div", { class: "faint" }, card.description)),
+    cell("State", "", pill(card.state)),
+    cell("Behind", "num", card.mark ? span(card.mark.behind) : "–"),
+    cell("Last windows", "", spark(card.behind, "seconds behind at the end of the last windows")),
+    cell("Watermark", "num", card.mark ? number(card.mark.seqno) : "–"),
+    cell("Open window", "wide", card.progress ? progress(card) : card.problem ? h("span", { class: "break" }, card.problem) : h("span", { class: "faint" }, "none")));
+}
+
+function progress(card) {
+  const { applied, transactions, planned } = card.progress;
+  if (!planned) return [`#${card.progress.number}, ${plural(transactions, "transaction")}: not planned yet`, bar(0)];
+  return [`#${card.progress.number}: ${number(applied)} of ${plural(transactions, "transaction")}`, bar(share(applied, transactions), card.state === "failed" ? "bad" : "")];
+}
+
+// ---- one channel
+
+export function channel(data, where, tools) {
+  const { card } = data;
+  const finished = data.history.filter((row) => row.finished_at !== null);
+  return [
+    channelTitle(data, tools),
+    ...notices(data, tools),
+    card.mark ? figures(data, finished) : null,
+    data.lanes.length || card.progress ? running(data, tools) : null,
+    data.history.length ? history(data, finished, where, tools) : card.mark ? h("section", { class: "panel" }, empty("No window yet", "The first run applies the log from the watermark on.")) : null,
+    data.errors.length ? errors(data, where, tools) : null,
+  ].flat().filter(Boolean);
+}
+
+function channelTitle(data, tools) {
+  const { card } = data;
+  const api = `api/channels/${encodeURIComponent(card.name)}`;
+  const actions = [h("button", { type: "button", onclick: () => tools.leave(`dags/${encodeURIComponent(card.dag_id)}`) }, "DAG in Airflow")];
+  const halted = card.progress && card.progress.stop_at !== null;
+  if (card.may_act && card.progress && !halted) {
+    actions.push(h("button", { type: "button", class: "danger", onclick: () => tools.confirm({
+      title: `Stop ${card.name}`, button: "Stop", danger: true, path: `${api}/stop`,
+      text: "Lanes run on until all stand near one seqno, then their tasks end; the window stays open. Pause the DAG as well if Airflow shall not start it again.",
+      fields: [h("label", {}, h("input", { type: "checkbox", name: "now" }), " Now: at each lane's next block, lanes at different places")],
+      body: (values) => ({ now: values.now === "on" }) }) }, "Stop"));
+  }
+  if (card.may_act && halted) {
+    actions.push(h("button", { type: "button", class: "main", onclick: () => tools.confirm({
+      title: `Resume ${card.name}`, button: "Resume", path: `${api}/resume`, body: () => ({}),
+      text: "Takes the stop request back. The next run goes on from the positions: trigger the DAG, or clear its failed tasks." }) }, "Resume"));
+  }
+  return h("div", { class: "title" },
+    h("div", {}, h("h1", {}, card.name), pill(card.state), h("p", { class: "quiet" }, card.description),
+      h("p", { class: "faint break" }, [card.schedule ? `windows end at ${card.schedule}` : "runs by hand", data.target ? `onto ${data.target}` : null, `owner ${card.owner}`].filter(Boolean).join(" · "))),
+    h("div", { class: "actions" }, actions));
+}
+
+function notices(data, tools) {
+  const { card } = data;
+  const found = [];
+  if (card.problem) {
+    found.push(h("div", { class: `notice ${card.state === "new" ? "warn" : "bad"}` }, h("h2", {}, card.state === "new" ? "Not on the target yet" : "The target cannot be read"), h("p", { class: "text" }, card.problem)));
+  }
+  const error = data.errors.find((each) => each.current);
+  if (error && card.state !== "running") {
+    found.push(h("div", { class: "notice bad" }, h("h2", {}, `Lane ${error.lane} stopped at seqno ${number(error.seqno)}`),
+      h("p", { class: "text" }, error.text), h("p", {}, h("strong", {}, "Way out: "), error.way_out)));
+  } else if (card.state === "failed" && card.run) {
+    found.push(h("div", { class: "notice bad" }, h("h2", {}, `The last run failed${card.run.failed_tasks.length ? ` at ${card.run.failed_tasks.join(", ")}` : ""}`),
+      h("p", {}, "The log of that task in Airflow says why and what to do."),
+      h("div", { class: "row" }, h("button", { type: "button", onclick: () => tools.leave(`dags/${encodeURIComponent(card.dag_id)}/runs/${encodeURIComponent(card.run.run_id)}`) }, "Run in Airflow"))));
+  }
+  if (card.state === "stopped") found.push(h("div", { class: "notice warn" }, h("h2", {}, "Stopped on request"), h("p", {}, "The window stays open. Resume takes the request back; the next run goes on from the positions.")));
+  if (card.state === "unfinished") found.push(h("div", { class: "notice warn" }, h("h2", {}, "A window is open and nobody works on it"), h("p", {}, "The next run takes it up where it stands.")));
+  if (card.run?.is_paused) found.push(h("div", { class: "notice" }, h("p", {}, "The DAG is paused in Airflow: no run starts by itself.")));
+  for (const question of data.undecided) found.push(undecided(question, card, tools));
+  return found;
+}
+
+function undecided(question, card, tools) {
+  const answer = (ran) => tools.confirm({
+    title: ran ? "It has run" : "It has not run", button: ran ? "It has run" : "Run it again", danger: true,
+    path: `api/channels/${encodeURIComponent(card.name)}/decide`, body: () => ({ seqno: question.seqno, ran }),
+    text: `Look at the target first (SHOW CREATE TABLE). The answer for seqno ${number(question.seqno)} is recorded and not asked again.` });
+  return h("div", { class: "notice bad" }, h("h2", {}, `Has the DDL of seqno ${number(question.seqno)} run?`),
+    question.statement ? h("pre", {}, question.statement) : null,
+    h("p", {}, "A worker died while it ran, and the target has no GTID to tell. Lane ", question.lane, " waits for the answer."),
+    card.may_act ? h("div", { class: "row" }, h("button", { type: "button", onclick: () => answer(true) }, "It has run"), h("button", { type: "button", onclick: () => answer(false) }, "It has not")) : null);
+}
+
+function figures(data, finished) {
+  const { card } = data, { mark } = card, last = finished[0];
+  const whole = finished.reduce((sums, row) => [sums[0] + (row.read ?? 0), sums[1] + (row.written ?? 0)], [0, 0]);
+  const rate = last && last.seconds > 0 ? last.transactions / last.seconds : null;
+  return h("dl", { class: "figures" },
+    figure("Behind now", span(mark.behind), mark.source_time ? `last applied commit ${moment(mark.source_time)}` : "nothing applied yet"),
+    figure("Watermark", number(mark.seqno), `${mark.file}:${mark.offset}`),
+    figure("GTID set", h("span", { class: "mono", title: mark.gtid_set }, clipped(mark.gtid_set || "–")), `source ${clipped(data.source_identity, 40)}`),
+    figure("Last window", last ? plural(last.transactions, "transaction") : "–", last ? `#${last.number}, ${span(last.seconds)}${rate ? `, ${number(rate)}/s` : ""}` : "none has ended"),
+    figure("Row changes written", whole[1] ? ratio(whole[0] / whole[1]) : "–", whole[1] ? `${number(whole[0])} read, ${number(whole[1])} written` : "nothing folded yet"),
+    figure("Last run", card.run ? pill(card.run.state) : "–", card.run ? (card.run.started_at ? moment(card.run.started_at) : "not started") : "never"));
+}
+
+const clipped = (text, length = 26) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
+
+function running(data, tools) {
+  const { card } = data, open = card.progress;
+  if (!open) return null;
+  const note = `seqno ${number(open.first_seqno)} to ${number(open.last_seqno)}, open since ${moment(open.opened_at)}${open.stop_at === null ? "" : open.stop_at === 0 ? ", stopping at the next blocks" : `, stopping at seqno ${number(open.stop_at)}`}`;
+  const name = h("a", { href: tools.href({ c: card.name, w: open.window_id }) }, `Window #${open.number}`);
+  if (!open.planned) return panel(name, note, h("div", { class: "body" }, progress(card)));
+  return panel(name, note,
+    h("div", { class: "body" }, progress(card), h("p", { class: "faint" }, `every lane is past seqno ${number(open.low_water)}, none past ${number(open.high_water)}`)),
+    h("div", { class: "scroll" }, h("table", { class: "cards" },
+      head(["Lane"], ["Transactions"], ["Position", "num"], ["Row changes", "num"], ["Blocks", "num"], ["Holder"]),
+      h("tbody", {}, data.lanes.map((lane) => laneRow(lane, card, tools))))));
+}
+
+function laneRow(lane, card, tools) {
+  const kind = lane.done ? "done" : card.state === "failed" ? "bad" : "";
+  const holder = lane.done ? "done" : lane.alive ? lane.holder : lane.holder ? `${lane.holder}, silent for ${span(lane.beat_age)}` : "nobody yet";
+  return h("tr", { "data-key": lane.lane },
+    h("th", { scope: "row" }, h("a", { href: tools.href({ c: card.name, w: card.progress.window_id, l: lane.lane }) }, lane.name)),
+    cell("Transactions", "wide", `${number(lane.applied)} of ${number(lane.transactions)}`, bar(lane.done ? 1 : share(lane.applied, lane.transactions), kind)),
+    cell("Position", "num", number(lane.seqno)),
+    cell("Row changes", "num", `${number(lane.rows_applied)} / ${number(lane.rows)}`),
+    cell("Blocks", "num", `${number(lane.blocks_applied)} / ${number(lane.blocks)}`),
+    cell("Holder", "clip quiet", h("span", { title: holder }, holder)));
+}
+
+function history(data, finished, where, tools) {
+  const oldest = [...finished].reverse();
+  const open = (n) => tools.go({ c: where.c, w: oldest[n].window_id });
+  const x = oldest.map((row) => row.number);
+  const causes = {};
+  for (const row of data.history) for (const [cause, count] of Object.entries(row.causes)) causes[cause] = (causes[cause] ?? 0) + count;
+  const sorted = Object.entries(causes).sort((a, b) => b[1] - a[1]);
+  const note = finished.length === 1 ? "the last window" : `the last ${finished.length} windows`;
+  const figureChart = (key, title, hint, y, say, label) =>
+    panel(title, hint, h("div", { class: "body" }, chart(`${where.c}/${key}`, { x, y, say, label, open }), h("p", { class: "read faint", "aria-hidden": "true" })));
+  return [
+    finished.length ? h("div", { class: "pair" },
+      figureChart("behind", "Behind", "from the last commit to the window's end", oldest.map((row) => row.behind), span, `Seconds behind at the end of ${note}; the table below has the figures`),
+      figureChart("rate", "Transactions a second", "from the window's opening to its end", oldest.map((row) => (row.seconds > 0 ? row.transactions / row.seconds : 0)), number, `Transactions a second of ${note}; the table below has the figures`)) : null,
+    h("div", { class: "pair" },
+      panel("Busiest shards", `transactions by window, ${plural(data.heat.shards.length, "shard")}`, data.heat.shards.length
+        ? h("div", { class: "scroll body", tabindex: 0, role: "region", "aria-label": "Transactions by shard and window" }, heat(data.heat, (id) => tools.href({ c: where.c, w: id })))
+        : empty("No plan yet", "")),
+      panel("Barriers by cause", sorted.length ? "transactions that asked for one, all windows shown" : null, sorted.length
+        ? h("div", { class: "body" }, bars(sorted))
+        : empty("No barrier", "Every transaction stayed in its lane."))),
+    panel("Windows", null, h("div", { class: "scroll" }, windowTable(data.history, where, tools))),
+  ];
+}
+
+function windowTable(rows, where, tools) {
+  return h("table", { class: "cards" },
+    head(["Window"], ["State"], ["Transactions", "num"], ["Row changes", "num"], ["Reduced", "num"], ["Barriers", "num"], ["Took", "num"], ["Behind", "num"], ["Up to (source, UTC)"]),
+    h("tbody", {}, rows.map((row) => h("tr", { "data-key": row.window_id },
+      h("th", { scope: "row", class: "nowrap" }, h("a", { href: tools.href({ c: where.c, w: row.window_id }) }, `#${row.number}`), h("span", { class: "faint" }, ` seqno ${number(row.first_seqno)}`)),
+      cell("State", "", pill(row.state)),
+      cell("Transactions", "num", number(row.transactions)),
+      cell("Row changes", "num", number(row.written)),
+      cell("Reduced", "num", ratio(row.reduction)),
+      cell("Barriers", "num", number(row.barriers)),
+      cell("Took", "num", span(row.seconds)),
+      cell("Behind", "num", span(row.behind)),
+      cell("Up to", "nowrap", moment(row.end_time))))));
+}
+
+function errors(data, where, tools) {
+  return panel("Errors that stopped a lane", "newest first; those of past windows stay", h("div", { class: "scroll" }, h("table", { class: "cards" },
+    head(["At (UTC)"], ["Lane", "num"], ["Seqno", "num"], ["Source"], ["Error and way out"]),
+    h("tbody", {}, data.errors.map((error) => h("tr", { "data-key": error.id },
+      cell("At", "nowrap", moment(error.at)),
+      cell("Lane", "num", error.lane),
+      cell("Seqno", "num", number(error.seqno)),
+      cell("Source", "nowrap mono", error.file ? `${error.file}:${error.offset}` : "–"),
+      cell("Error", "wide break", error.text, h("div", { class: "quiet" }, error.way_out))))))));
+}
+
+// ---- one window
+
+export function window(data, where, tools) {
+  const { row } = data;
+  const kinds = Object.entries(data.kinds);
+  return [
+    h("div", { class: "title" }, h("div", {}, h("h1", {}, `Window #${row.number}`), pill(row.state), h("p", { class: "quiet break" }, data.summary ?? `seqno ${number(row.first_seqno)} to ${number(row.last_seqno)}`))),
+    h("dl", { class: "figures" },
+      figure("Transactions", number(row.transactions), `seqno ${number(row.first_seqno)} to ${number(row.last_seqno)}`),
+      figure("Row changes", number(row.written), row.read === null ? "not planned yet" : `${number(row.read)} read`),
+      figure("Reduction", ratio(row.reduction), "read for each one written"),
+      figure("Barriers", number(row.barriers), row.serialized === null ? null : `${plural(row.serialized, "transaction")} serialized`),
+      figure("Took", span(row.seconds), `opened ${moment(row.opened_at)}`),
+      figure("Behind at its end", span(row.behind), `up to ${moment(row.end_time)}`)),
+    data.lanes.length === 0 ? h("section", { class: "panel" }, empty("Not planned yet", "The filter job has not written the plan, or the precheck has refused it.")) : [
+      panel("Lanes", row.has_files ? "a lane's name leads to its blocks" : "its files were removed: blocks cannot be shown any more", h("div", { class: "scroll" }, h("table", { class: "cards" },
+        head(["Lane"], ["Transactions"], ["Blocks", "num"], ["Row changes", "num"], ["Size", "num"]),
+        h("tbody", {}, data.lanes.map((lane) => h("tr", {},
+          h("th", { scope: "row" }, row.has_files ? h("a", { href: tools.href({ ...where, l: lane.lane }) }, lane.name) : lane.name),
+          cell("Transactions", "wide", number(lane.transactions), bar(share(lane.transactions, row.transactions))),
+          cell("Blocks", "num", number(lane.blocks)), cell("Row changes", "num", number(lane.rows)), cell("Size", "num", bytes(lane.bytes)))))))),
+      h("div", { class: "pair" },
+        panel("Busiest shards", data.more_shards ? `${plural(data.more_shards, "more shard")} not shown` : "transactions", h("div", { class: "body" }, bars(data.shards.slice(0, 24).map((shard) => [`${shard.name} (${shard.lane})`, shard.transactions])))),
+        panel("Barriers by cause", "transactions that asked for one", Object.keys(row.causes).length ? h("div", { class: "body" }, bars(Object.entries(row.causes))) : empty("No barrier", "Every transaction stayed in its lane."),
+          h("div", { class: "head" }, h("h2", {}, "Kinds of transactions")), h("div", { class: "body" }, bars(kinds)))),
+      panel("Busiest tables", data.more_tables ? `${plural(data.more_tables, "more table")} not shown` : "row changes", h("div", { class: "scroll" }, h("table", { class: "cards" },
+        head(["Table"], ["Read", "num"], ["Folded away", "num"], ["Filtered", "num"], ["Written", "num"]),
+        h("tbody", {}, data.tables.map((table) => h("tr", {}, h("th", { scope: "row", class: "mono" }, table.name),
+          cell("Read", "num", number(table.read)), cell("Folded away", "num", number(table.folded)), cell("Filtered", "num", number(table.filtered)), cell("Written", "num", number(table.written))))))))],
+    panel("Coordinates", null, h("div", { class: "body" }, h("dl", { class: "facts" },
+      ...[["Window", row.window_id], ["Ends at", `${row.end_file}:${row.end_offset}`], ["GTID set", row.end_gtid_set || "–"], ["Plan", data.plan_digest ?? "none"]].flatMap(([name, value]) => [h("dt", {}, name), h("dd", { class: "mono" }, value)])))),
+  ].flat();
+}
+
+// ---- a lane's blocks, a block's transactions
+
+export function lane(data, where, tools) {
+  return [
+    h("div", { class: "title" }, h("div", {}, h("h1", {}, data.name), h("p", { class: "quiet" }, "A block's transactions commit together on the target, with the lane's position."))),
+    h("section", { class: "panel" }, data.blocks.length === 0 ? empty("No block", "This lane has nothing to apply in this window.") : h("div", { class: "scroll" }, h("table", { class: "cards" },
+      head(["Block"], ["State"], ["Transactions", "num"], ["Inserts", "num"], ["Updates", "num"], ["Deletes", "num"], ["Holds"], ["Begins at (source)"], ["Last commit (UTC)"], ["Last GTID"]),
+      h("tbody", {}, data.blocks.map((block) => h("tr", { "data-key": block.first_seqno },
+        h("th", { scope: "row", class: "nowrap" }, h("a", { href: tools.href({ ...where, b: block.first_seqno }) }, block.first_seqno === block.last_seqno ? number(block.first_seqno) : `${number(block.first_seqno)} – ${number(block.last_seqno)}`)),
+        cell("State", "", block.applied === null ? "–" : pill(block.applied ? "finished" : "open")),
+        cell("Transactions", "num", number(block.transactions)),
+        cell("Inserts", "num", number(block.inserts)), cell("Updates", "num", number(block.updates)), cell("Deletes", "num", number(block.deletes)),
+        cell("Holds", "", block.kinds.join(", ")),
+        cell("Begins at", "mono nowrap", `${block.file}:${block.offset}`),
+        cell("Last commit", "nowrap", moment(block.commit_time)),
+        cell("Last GTID", "mono break", block.gtid || "–")))))),
+    more(data)),
+  ];
+}
+
+const more = (data) => (data.more ? h("div", { class: "more" }, h("button", { type: "button", onclick: data.more }, "More")) : null);
+
+export function block(data, where) {
+  return [
+    h("div", { class: "title" }, h("div", {}, h("h1", {}, `Block at seqno ${number(Number(where.b))}`), h("p", { class: "quiet" }, "The source's transactions, as they stand in its log."))),
+    h("section", { class: "panel" }, data.transactions.length === 0 ? empty("No transaction", "") : h("div", { class: "scroll" }, h("table", { class: "cards" },
+      head(["Seqno"], ["GTID"], ["Source"], ["Commit (UTC)"], ["Shard"], ["Changes"], ["Size", "num"]),
+      h("tbody", {}, data.transactions.map(transactionRow)))), more(data)),
+  ];
+}
+
+function transactionRow(each) {
+  return h("tr", { "data-key": each.seqno },
+    h("th", { scope: "row" }, number(each.seqno)),
+    cell("GTID", "mono break", each.gtid || "–"),
+    cell("Source", "mono nowrap", `${each.file}:${each.offset}`),
+    cell("Commit", "nowrap", moment(each.commit_time)),
+    cell("Shard", "mono break", each.shard, each.barrier ? h("div", { class: "faint" }, "at a barrier") : null),
+    cell("Changes", "wide",
+      each.tables.map((table) => h("div", {}, h("span", { class: "mono" }, table.name), h("span", { class: "quiet" }, ` ${changes(table)}`))),
+      each.statements.map((statement) => (statement.text === null
+        ? h("div", {}, statement.kind, h("span", { class: "faint" }, " (shown to those who may edit the DAG)"))
+        : h("details", {}, h("summary", {}, statement.kind, " ", h("span", { class: "mono" }, clipped(statement.text.replace(/\s+/g, " "), 80))), h("pre", {}, statement.text)))),
+      each.rows?.length ? h("details", {}, h("summary", {}, plural(each.rows.length + each.more_rows, "row")), rowTables(each)) : null),
+    cell("Size", "num", bytes(each.bytes)));
+}
+
+const changes = (table) =>
+  [["inserted", table.inserts], ["updated", table.updates], ["deleted", table.deletes]].filter(([, count]) => count).map(([word, count]) => `${number(count)} ${word}`).join(", ");
+
+function rowTables(each) {
+  return h("div", {}, each.rows.map((row) => h("div", { class: "scroll" }, h("p", { class: "quiet" }, `${row.kind} ${row.table}`), h("table", {},
+    head(...row.columns.map((name) => [name])),
+    h("tbody", {}, [row.before, row.after].filter(Boolean).map((values) => h("tr", {}, values.map((value) => h("td", { class: "mono clip", title: value }, value === null ? h("em", { class: "faint" }, "NULL") : value)))))))),
+  each.more_rows ? h("p", { class: "faint" }, `${number(each.more_rows)} more not shown`) : null);
+}
+
+// ---- what went wrong
+
+export function problem(error, where, tools) {
+  const title = error.status === 401 ? "You are signed out" : error.status === 404 ? "Not found" : error.status === 0 ? "Airflow does not answer" : "This cannot be shown";
+  return h("section", { class: "panel" }, h("div", { class: "empty" }, h("strong", {}, title), h("p", { class: "break" }, error.message),
+    error.status === 401 ? h("p", {}, h("button", { type: "button", onclick: () => tools.leave("") }, "Sign in to Airflow")) : h("p", {}, h("a", { href: tools.href({}) }, "All channels"))));
+}

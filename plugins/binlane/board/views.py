@@ -1,0 +1,313 @@
+"""State rows as answers. Pure: what is read and when is ``reading``'s concern."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from binlane.board import models
+from binlane.board.host import LastRun
+from binlane.config import ChannelConfig
+from binlane.state.history import PastWindow, Snapshot, seconds_of
+from binlane.state.positions import LanePosition
+from binlane.state.windows import FINISHED
+
+ALIVE_SECONDS: Final = 20.0
+"""A holder writes a heartbeat every 5 seconds; one that is older than this says nothing."""
+HEAT_SHARDS: Final = 24
+_RUNNING: Final = ("queued", "running")
+_SPACE: Final = "Free space on the target, then run the channel again."
+_GRANT: Final = "Grant the account what it lacks (docs/operations.md, Accounts), then run the channel again."
+_SCHEMA: Final = "Give the target the source's definition of that time, then run the channel again."
+_DRIFT: Final = (
+    "Find who writes to the target, set the row right (docs/operations.md, Drift), then run the channel again."
+)
+WAYS_OUT: Final[Mapping[int, str]] = {
+    **dict.fromkeys((1032, 1062, 1451, 1452), _DRIFT),
+    **dict.fromkeys((1049, 1054, 1091, 1136, 1146, 1265, 1366, 1406, 1677), _SCHEMA),
+    **dict.fromkeys((1021, 1114), _SPACE),
+    **dict.fromkeys((1044, 1045, 1142, 1227), _GRANT),
+    **dict.fromkeys((1205, 1213), "Transient, and tried again by itself. Look for what holds the lock on the target."),
+}
+"""By the server's error number; the message itself says where and what."""
+_OTHER_WAY_OUT: Final = (
+    "The message says what to do. When it is done, run the channel again: it goes on where it stood."
+)
+
+
+def card_of(
+    channel: ChannelConfig,
+    dag_id: str,
+    *,
+    may_act: bool,
+    run: LastRun | None,
+    snapshot: Snapshot | None,
+    state: models.State | None = None,
+    problem: str | None = None,
+) -> models.Card:
+    """A channel in the list; without a snapshot, ``state`` and ``problem`` say why there is none."""
+    history = () if snapshot is None else snapshot.history
+    found = state_of(snapshot, run) if snapshot is not None else state
+    assert found is not None, "without a snapshot there is a state"
+    return models.Card(
+        name=channel.name,
+        dag_id=dag_id,
+        description=channel.description,
+        tags=list(channel.tags),
+        owner=channel.owner,
+        schedule=channel.window.schedule,
+        state=found,
+        problem=problem,
+        may_act=may_act,
+        run=None if run is None else run_of(run),
+        mark=None if snapshot is None else mark_of(snapshot),
+        progress=None if snapshot is None else progress_of(snapshot),
+        behind=[row.behind for row in map(row_of, reversed(history)) if row.behind is not None],
+    )
+
+
+def state_of(snapshot: Snapshot, run: LastRun | None) -> models.State:
+    """What the channel does now, from the target's rows first and Airflow's last run second."""
+    runs = run is not None and run.state in _RUNNING
+    failed = run is not None and run.state == "failed"
+    window = snapshot.status.window
+    if window is None:
+        return models.State.RUNNING if runs else models.State.FAILED if failed else models.State.IDLE
+    alive = any(lane.alive and not lane.done for lane in lanes_of(snapshot))
+    if window.stop_at is not None:
+        return models.State.STOPPING if alive else models.State.STOPPED
+    if alive or runs:
+        return models.State.RUNNING
+    has_error = any(error.window_id == window.bounds.window_id for error in snapshot.status.errors)
+    return models.State.FAILED if failed or has_error else models.State.UNFINISHED
+
+
+def run_of(run: LastRun) -> models.Run:
+    """Airflow's run."""
+    return models.Run(
+        run_id=run.run_id,
+        state=run.state,
+        started_at=run.started_at,
+        ended_at=run.ended_at,
+        failed_tasks=list(run.failed_tasks),
+        is_paused=run.is_paused,
+    )
+
+
+def mark_of(snapshot: Snapshot) -> models.Mark:
+    """The watermark. A source time of 0 means that nothing has been applied yet."""
+    mark = snapshot.status.channel.watermark
+    applied = mark.source_time > 0
+    return models.Mark(
+        seqno=mark.seqno,
+        file=mark.source.file,
+        offset=mark.source.offset,
+        gtid_set=mark.gtid_set,
+        source_time=mark.source_time if applied else None,
+        behind=max(0.0, snapshot.clock - mark.source_time) if applied else None,
+    )
+
+
+def progress_of(snapshot: Snapshot) -> models.Progress | None:
+    """The open window, if there is one."""
+    window = snapshot.status.window
+    if window is None:
+        return None
+    bounds = window.bounds
+    opened = next(past for past in snapshot.history if past.window_id == bounds.window_id)
+    return models.Progress(
+        window_id=bounds.window_id,
+        number=window.number,
+        first_seqno=bounds.first_seqno,
+        last_seqno=bounds.last_seqno,
+        transactions=bounds.last_seqno - bounds.first_seqno + 1,
+        applied=sum(lane.transactions for lane in _positions(snapshot)),
+        planned=window.plan_digest is not None,
+        stop_at=window.stop_at,
+        opened_at=opened.created_at,
+        low_water=snapshot.status.low_water if window.plan_digest is not None else bounds.first_seqno - 1,
+        high_water=snapshot.status.high_water if window.plan_digest is not None else bounds.first_seqno - 1,
+    )
+
+
+def _positions(snapshot: Snapshot) -> tuple[LanePosition, ...]:
+    """Of the open window: before it has a plan, the rows are those of the last one."""
+    window = snapshot.status.window
+    if window is None or window.plan_digest is None:
+        return ()
+    return tuple(lane for lane in snapshot.status.positions if lane.window_id == window.bounds.window_id)
+
+
+def lanes_of(snapshot: Snapshot) -> list[models.Lane]:
+    """Every lane of the open window; none before it has a plan."""
+    window = snapshot.status.window
+    if window is None:
+        return []
+    facts = next(past.facts for past in snapshot.history if past.window_id == window.bounds.window_id)
+    beats = {beat.lane: beat for beat in snapshot.status.heartbeats}
+    lanes = []
+    for position in _positions(snapshot):
+        planned = facts.lanes[position.lane] if facts is not None else None
+        beat = beats.get(position.lane)
+        age = None if beat is None else max(0.0, snapshot.clock - seconds_of(beat.beat_at))
+        # a beat from before the window is another window's
+        opened = next(past.created_at for past in snapshot.history if past.window_id == window.bounds.window_id)
+        held = beat is not None and seconds_of(beat.beat_at) >= opened
+        lanes.append(
+            models.Lane(
+                lane=position.lane,
+                name=f"lane {position.lane}" if planned is None else planned.name,
+                serialized=position.lane == window.lanes,
+                seqno=position.seqno,
+                applied=position.transactions,
+                transactions=0 if planned is None else planned.transactions,
+                rows_applied=position.rows.total,
+                rows=0 if planned is None else planned.rows,
+                blocks_applied=position.blocks,
+                blocks=0 if planned is None else planned.blocks,
+                holder=beat.holder if beat is not None and held else None,
+                beat_age=age if held else None,
+                alive=held and age is not None and age <= ALIVE_SECONDS,
+                done=position.seqno >= window.bounds.last_seqno,
+            )
+        )
+    return lanes
+
+
+def errors_of(snapshot: Snapshot) -> list[models.LaneError]:
+    """The last errors, newest first."""
+    window = snapshot.status.window
+    current = None if window is None else window.bounds.window_id
+    return [
+        models.LaneError(
+            id=error.id,
+            at=seconds_of(error.at),
+            window_id=error.window_id,
+            current=error.window_id == current,
+            lane=error.lane,
+            seqno=error.seqno,
+            gtid=error.gtid,
+            file=error.source.file,
+            offset=error.source.offset,
+            code=error.code,
+            text=error.text,
+            way_out=WAYS_OUT.get(error.code, _OTHER_WAY_OUT),
+        )
+        for error in snapshot.status.errors
+    ]
+
+
+def undecided_of(snapshot: Snapshot, *, may_edit: bool) -> list[models.Undecided]:
+    """DDL that only a person can decide."""
+    return [
+        models.Undecided(seqno=intent.seqno, lane=intent.lane, statement=intent.statement if may_edit else None)
+        for intent in snapshot.status.undecided
+    ]
+
+
+def row_of(window: PastWindow) -> models.WindowRow:
+    """A window in the history."""
+    facts, end = window.facts, window.finished_at
+    return models.WindowRow(
+        window_id=window.window_id,
+        number=window.number,
+        state=window.state,
+        first_seqno=window.first_seqno,
+        last_seqno=window.last_seqno,
+        transactions=window.last_seqno - window.first_seqno + 1,
+        end_file=window.end.file,
+        end_offset=window.end.offset,
+        end_gtid_set=window.end_gtid_set,
+        end_time=window.end_time,
+        opened_at=window.created_at,
+        finished_at=end,
+        seconds=None if end is None else max(0.0, end - window.created_at),
+        behind=None if end is None or not window.end_time else max(0.0, end - window.end_time),
+        lanes=window.lanes,
+        read=None if facts is None else facts.read,
+        written=None if facts is None else facts.written,
+        reduction=None if facts is None else facts.reduction,
+        barriers=None if facts is None else facts.barriers,
+        serialized=None if facts is None else facts.serialized,
+        causes={} if facts is None else dict(facts.causes),
+        has_files=window.work != "" and facts is not None,
+    )
+
+
+def window_of(window: PastWindow) -> models.Window:
+    """One window with its plan's summary."""
+    facts = window.facts
+    return models.Window(
+        row=row_of(window),
+        plan_digest=window.plan_digest,
+        summary=window.summary,
+        kinds={} if facts is None else dict(facts.kinds),
+        lanes=[]
+        if facts is None
+        else [
+            models.PlannedLane(
+                lane=number,
+                name=lane.name,
+                serialized=number == window.lanes,
+                transactions=lane.transactions,
+                blocks=lane.blocks,
+                rows=lane.rows,
+                bytes=lane.bytes,
+            )
+            for number, lane in enumerate(facts.lanes)
+        ],
+        shards=[]
+        if facts is None
+        else [
+            models.ShardRow(name=shard.name, lane=shard.lane, transactions=shard.transactions, rows=shard.rows)
+            for shard in facts.shards
+        ],
+        more_shards=0 if facts is None else facts.more_shards,
+        tables=[]
+        if facts is None
+        else [
+            models.TableRow(
+                name=table.name, read=table.read, folded=table.folded, filtered=table.filtered, written=table.written
+            )
+            for table in facts.tables
+        ],
+        more_tables=0 if facts is None else facts.more_tables,
+    )
+
+
+def heat_of(history: tuple[PastWindow, ...]) -> models.Heat:
+    """Transactions by shard and window, for the shards that are the busiest over all of them."""
+    planned = [window for window in reversed(history) if window.facts is not None]
+    totals: dict[str, int] = {}
+    cells: list[dict[str, int]] = []
+    for window in planned:
+        assert window.facts is not None
+        counts = {shard.name: shard.transactions for shard in window.facts.shards}
+        cells.append(counts)
+        for name, count in counts.items():
+            totals[name] = totals.get(name, 0) + count
+    names = sorted(totals, key=lambda name: (-totals[name], name))[:HEAT_SHARDS]
+    return models.Heat(
+        windows=[window.number for window in planned],
+        window_ids=[window.window_id for window in planned],
+        shards=names,
+        transactions=[
+            # a window that lists all its shards says 0 of one that is not there
+            [_cell(counts, name, window) for counts, window in zip(cells, planned, strict=True)]
+            for name in names
+        ],
+    )
+
+
+def _cell(counts: dict[str, int], name: str, window: PastWindow) -> int | None:
+    assert window.facts is not None
+    return counts.get(name, None if window.facts.more_shards else 0)
+
+
+def is_applied(window: PastWindow, position: LanePosition | None, last_seqno: int) -> bool | None:
+    """Whether a block that ends at ``last_seqno`` is on the target; None if nobody knows."""
+    if window.state == FINISHED:
+        return True
+    if position is None or position.window_id != window.window_id:
+        return False if window.plan_digest is None else None
+    return position.seqno >= last_seqno

@@ -1,0 +1,88 @@
+"""The source's transactions behind a block: read again from their segment, routed again by the window's own routes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from binlane.binlog.reader import LogReader
+from binlane.binlog.transactions import IncompleteTail, Transaction, transactions
+from binlane.binlog.wire import Buffer
+from binlane.model import BlockHeader, Flavor, LogPosition, RowCounts, TableKey
+from binlane.plan.barriers import BarrierMap
+from binlane.plan.classes import classify
+from binlane.plan.dissect import LogFormat, Part, RowsPart, StatementPart, dissect
+from binlane.plan.manifest import Segment
+from binlane.plan.routing import Routing
+
+__all__ = ["Found", "transactions_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One transaction of a lane."""
+
+    seqno: int
+    gtid: str
+    source: LogPosition
+    end_offset: int
+    commit_time: float
+    shard: str
+    barrier: bool
+    """Whether it stands inside a barrier."""
+    tables: Mapping[TableKey, RowCounts]
+    statements: tuple[tuple[str, bytes], ...]
+    """Kind and text, in order."""
+    parts: tuple[Part, ...]
+    log: LogFormat
+
+
+def transactions_of(
+    data: Buffer, segment: Segment, routing: Routing, target: Flavor, lane: int, block: BlockHeader
+) -> Iterator[Found]:
+    """The transactions of one of the lane's blocks, in order. Raises BinlogError for a damaged segment."""
+    reader = LogReader(data, segment.source_file, verify=False)
+    shift = segment.start_offset - segment.header_length
+    log = LogFormat(reader.format, segment.source_file, shift, target)
+    barriers = BarrierMap(routing.barriers)
+    start = block.source.offset - shift
+    for seqno, transaction in enumerate(transactions(reader, _ignore, start=start), block.first_seqno):
+        if seqno > block.last_seqno:
+            return
+        parts = dissect(transaction, log)
+        route = routing.route_of(classify(parts))
+        barrier = barriers.at(seqno)
+        serialized = barrier is not None and route.lane in barrier.participants
+        if (barrier.owner if barrier is not None and serialized else route.lane) == lane:
+            yield _found(seqno, transaction, route.shard, serialized, parts, log)
+
+
+def _ignore(_: IncompleteTail) -> None:
+    """A segment ends with a whole transaction; a reader of a part of it may not."""
+
+
+def _found(
+    seqno: int, transaction: Transaction, shard: str, barrier: bool, parts: tuple[Part, ...], log: LogFormat
+) -> Found:
+    kinds: dict[TableKey, Counter[str]] = {}
+    statements = []
+    for part in parts:
+        if isinstance(part, RowsPart):
+            counted = kinds.setdefault(part.table.key, Counter())
+            counted.update(inserts=part.counts.inserts, updates=part.counts.updates, deletes=part.counts.deletes)
+        elif isinstance(part, StatementPart):
+            statements.append((part.facts.kind.value, bytes(part.sql)))
+    return Found(
+        seqno=seqno,
+        gtid=transaction.gtid,
+        source=log.position(transaction),
+        end_offset=transaction.end + log.offset,
+        commit_time=transaction.commit_time,
+        shard=shard,
+        barrier=barrier,
+        tables={key: RowCounts(**counted) for key, counted in kinds.items()},
+        statements=tuple(statements),
+        parts=parts,
+        log=log,
+    )

@@ -1,0 +1,166 @@
+"""What is worth knowing of a window when its files are gone: a small summary of its plan, kept on the target as JSON.
+
+It is stored with the plan's digest, so a running window has it too. Shards and tables are the busiest ones; what is
+left out is counted, so sums stay right.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from binlane.errors import PlanError
+from binlane.plan.window_plan import WindowPlan
+
+MAX_SHARDS: Final = 64
+MAX_TABLES: Final = 40
+_NAMED: Final = 3
+"""Shards in a lane's name, and causes in the serialized lane's."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneFacts:
+    """What a lane has to apply."""
+
+    name: str
+    transactions: int
+    blocks: int
+    rows: int
+    """Row changes that it writes."""
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShardFacts:
+    """What a shard comes to."""
+
+    name: str
+    lane: int
+    transactions: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """Row changes of a table, as the log has them and as they are written."""
+
+    name: str
+    read: int
+    folded: int
+    filtered: int
+    written: int
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFacts:
+    """A plan's summary."""
+
+    transactions: int
+    read: int
+    """Row changes in the log."""
+    written: int
+    """Row changes that the target gets."""
+    folded: int
+    filtered: int
+    barriers: int
+    serialized: int
+    """Transactions inside barriers."""
+    causes: Mapping[str, int]
+    """Transactions that asked for a barrier, by cause."""
+    kinds: Mapping[str, int]
+    lanes: tuple[LaneFacts, ...]
+    """The serialized lane last."""
+    shards: tuple[ShardFacts, ...]
+    """The busiest first."""
+    more_shards: int
+    tables: tuple[TableFacts, ...]
+    """The busiest first."""
+    more_tables: int
+
+    @property
+    def reduction(self) -> float | None:
+        """Row changes read for each one written; None if nothing was written."""
+        return self.read / self.written if self.written else None
+
+    def to_json(self) -> str:
+        """For the window's row on the target."""
+        return json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> WindowFacts:
+        """Raises PlanError for anything that ``to_json`` does not write."""
+        try:
+            values = json.loads(text)
+            for name, kind in (("lanes", LaneFacts), ("shards", ShardFacts), ("tables", TableFacts)):
+                values[name] = tuple(kind(**each) for each in values[name])
+            return cls(**values)
+        except (ValueError, TypeError, KeyError) as exc:
+            raise PlanError(f"a window's stored facts are not of this version: {exc}") from exc
+
+
+def facts_of(plan: WindowPlan) -> WindowFacts:
+    """The summary of a plan."""
+    counts = plan.tables.values()
+    shards = busiest(plan)
+    tables = sorted(plan.tables.items(), key=lambda entry: (-entry[1].read.total, str(entry[0])))
+    return WindowFacts(
+        transactions=plan.last_seqno - plan.first_seqno + 1,
+        read=sum(each.read.total for each in counts),
+        written=sum(each.written.total for each in counts),
+        folded=sum(each.folded for each in counts),
+        filtered=sum(each.filtered.total for each in counts),
+        barriers=len(plan.barriers),
+        serialized=sum(barrier.last - barrier.first + 1 for barrier in plan.barriers),
+        causes=dict(barrier_causes(plan).most_common()),
+        kinds=dict(sorted(plan.kinds.items(), key=lambda kind: -kind[1])),
+        lanes=tuple(_lane(plan, lane) for lane in plan.all_lanes),
+        shards=tuple(
+            ShardFacts(name, lane, plan.shards[name].transactions, plan.shards[name].rows)
+            for name, lane in shards[:MAX_SHARDS]
+        ),
+        more_shards=len(shards[MAX_SHARDS:]),
+        tables=tuple(
+            TableFacts(str(key), each.read.total, each.folded, each.filtered.total, each.written.total)
+            for key, each in tables[:MAX_TABLES]
+        ),
+        more_tables=len(tables[MAX_TABLES:]),
+    )
+
+
+def _lane(plan: WindowPlan, lane: int) -> LaneFacts:
+    files = plan.files[lane] if plan.files else ()
+    return LaneFacts(
+        name=lane_name(plan, lane),
+        transactions=sum(file.transactions for file in files),
+        blocks=sum(file.blocks for file in files),
+        rows=plan.lane_rows[lane].total,
+        bytes=sum(file.bytes for file in files),
+    )
+
+
+def lane_name(plan: WindowPlan, lane: int) -> str:
+    """A lane as the UI names it: its number and the shards it moves, the busiest first."""
+    if lane == plan.serialized:
+        causes = ", ".join(cause for cause, _ in barrier_causes(plan).most_common(_NAMED))
+        return f"serialized lane: {causes or 'nothing'}"
+    shards = [name for name, its_lane in busiest(plan) if its_lane == lane]
+    shown = ", ".join(shards[:_NAMED])
+    more = f" +{len(shards) - _NAMED}" if len(shards) > _NAMED else ""
+    return f"lane {lane}: {shown or 'nothing'}{more}"
+
+
+def busiest(plan: WindowPlan) -> list[tuple[str, int]]:
+    """Shards with their lanes, the one with the most transactions first."""
+    ordered = sorted(plan.shards.items(), key=lambda entry: (-entry[1].transactions, entry[0]))
+    return [(name, counts.lane) for name, counts in ordered]
+
+
+def barrier_causes(plan: WindowPlan) -> Counter[str]:
+    """How many transactions asked for a barrier, by cause."""
+    causes: Counter[str] = Counter()
+    for barrier in plan.barriers:
+        causes.update(barrier.causes)
+    return causes

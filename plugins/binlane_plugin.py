@@ -1,0 +1,123 @@
+"""The Airflow plugin: the replication board in Airflow's UI, under "Replication" (docs/board.md).
+
+Airflow loads this file in every service and task process, so the board itself is imported by its first request.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from airflow.plugins_manager import AirflowPlugin
+
+if TYPE_CHECKING:
+    from binlane.board.host import Host, LastRun
+    from binlane.connections import Endpoint
+
+PREFIX: Final = "/binlane"
+CHANNELS_VARIABLE: Final = "BINLANE_CHANNELS"
+"""Where the channel files are for the api-server, if not in ``channels`` of the DAGs folder."""
+
+
+class Board:
+    """An ASGI app that is built when it is first asked."""
+
+    def __init__(self) -> None:
+        self._app: Any = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Hand on to the board's own app."""
+        if self._app is None:
+            from binlane.board.api import build_app
+
+            self._app = build_app(_host())
+        await self._app(scope, receive, send)
+
+
+class BinlanePlugin(AirflowPlugin):
+    """One page in the navigation, and the app behind it."""
+
+    name = "binlane"
+    fastapi_apps = [{"app": Board(), "url_prefix": PREFIX, "name": "binlane board"}]  # noqa: RUF012 -- Airflow's shape
+    external_views = [  # noqa: RUF012
+        {
+            "name": "Replication",
+            "href": f"{PREFIX}/",
+            "destination": "nav",
+            "url_route": "replication",
+        }
+    ]
+
+
+def _host() -> Host:
+    from airflow.api_fastapi.core_api.security import get_user
+
+    from binlane.board.host import Host
+
+    return Host(
+        get_user=get_user,
+        user_name=lambda user: str(user.get_name()),
+        may=_may,
+        resolve=_resolve,
+        channels=_channels,
+        last_run=_last_run,
+    )
+
+
+def _channels() -> Path:
+    from airflow.configuration import conf
+
+    return Path(os.environ.get(CHANNELS_VARIABLE) or Path(conf.get_mandatory_value("core", "dags_folder")) / "channels")
+
+
+def _may(user: Any, method: str, dag_id: str) -> bool:
+    from airflow.api_fastapi.app import get_auth_manager
+    from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
+    from airflow.models.dag import DagModel
+
+    details = DagDetails(id=dag_id, team_name=DagModel.get_team_name(dag_id))
+    return bool(get_auth_manager().is_authorized_dag(method=method, details=details, user=user))  # type: ignore[arg-type]
+
+
+def _resolve(connection_id: str) -> Endpoint:
+    from airflow.sdk.exceptions import AirflowNotFoundException
+
+    from binlane.errors import ConfigError
+    from binlane.orchestration.dag_factory import resolve_connection
+
+    try:
+        return resolve_connection(connection_id)
+    except AirflowNotFoundException as exc:
+        raise ConfigError(f"connection {connection_id!r}: Airflow has none of this name") from exc
+
+
+def _last_run(dag_id: str) -> LastRun | None:
+    from airflow.models.dag import DagModel
+    from airflow.models.dagrun import DagRun
+    from airflow.models.taskinstance import TaskInstance
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    from binlane.board.host import LastRun
+
+    with create_session() as session:
+        run = session.scalars(
+            select(DagRun).where(DagRun.dag_id == dag_id).order_by(DagRun.id.desc()).limit(1)
+        ).one_or_none()
+        if run is None:
+            return None
+        failed = session.scalars(
+            select(TaskInstance.task_id)
+            .where(TaskInstance.dag_id == dag_id, TaskInstance.run_id == run.run_id, TaskInstance.state == "failed")
+            .distinct()
+        ).all()
+        paused = session.scalar(select(DagModel.is_paused).where(DagModel.dag_id == dag_id))
+        return LastRun(
+            run_id=run.run_id,
+            state=str(run.state),
+            started_at=None if run.start_date is None else run.start_date.timestamp(),
+            ended_at=None if run.end_date is None else run.end_date.timestamp(),
+            failed_tasks=tuple(sorted(failed)),
+            is_paused=bool(paused),
+        )

@@ -1,0 +1,293 @@
+"""The board's API on a channel between real servers. That Airflow guards it is tested in tests/dags/test_board.py."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import Header, HTTPException
+from fastapi.routing import APIRoute
+from fastapi.testclient import TestClient
+
+from binlane.board.api import FILES, STATIC, build_app
+from binlane.board.host import Host, LastRun
+from binlane.connections import environment_resolver
+from binlane.orchestration import steps
+from binlane.orchestration.request import WindowRequest
+from binlane.state.engines import engine_of
+from binlane.state.journal import record_error
+from binlane.state.positions import PlanKey
+from binlane.work.files import WorkFolder
+from binlane.work.filter_job import InProcess, run_filter
+from tests.integration.window.conftest import CHANNEL, Channel
+
+API = f"/api/channels/{CHANNEL}"
+READ, EDIT = {"Authorization": "Bearer reader"}, {"Authorization": "Bearer editor"}
+
+
+def user_of(authorization: str = Header("")) -> str:
+    user = authorization.removeprefix("Bearer ")
+    if user not in ("reader", "editor", "stranger"):
+        raise HTTPException(401, "Not authenticated")
+    return user
+
+
+def client_of(channel: Channel, run: LastRun | None = None) -> TestClient:
+    def may(user: Any, method: str, dag_id: str) -> bool:
+        assert dag_id == f"replicate_{CHANNEL}"
+        return user == "editor" or (user == "reader" and method == "GET")
+
+    host = Host(
+        get_user=user_of,
+        user_name=str,
+        may=may,
+        resolve=environment_resolver(channel.environment),
+        channels=lambda: channel.channels,
+        last_run=lambda dag_id: run,
+    )
+    return TestClient(build_app(host), headers=READ)
+
+
+def get(client: TestClient, path: str, headers: dict[str, str] = READ) -> Any:
+    answer = client.get(path, headers=headers)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def half_way(channel: Channel) -> dict[str, Any]:
+    """A window whose plan is adopted and whose first lane is applied."""
+    window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    run_filter(WorkFolder(window["work"]), InProcess())
+    adopted: dict[str, Any] = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
+    return {**window, **adopted}
+
+
+def test_a_channel_from_its_first_day_to_its_transactions(channel: Channel) -> None:
+    client = client_of(channel)
+    (card,) = get(client, "/api/channels")
+    assert (card["state"], card["mark"]["behind"], card["progress"]) == ("idle", None, None)
+    channel.traffic(120)
+    done = channel.run()
+    assert done is not None
+    channel.traffic(80, seed=2)
+    channel.run()
+    found = get(client, API)
+    assert found["card"]["mark"]["seqno"] == channel.status.channel.watermark.seqno
+    assert found["card"]["mark"]["behind"] >= 0
+    newest, oldest = found["history"]
+    assert (newest["number"], oldest["number"], oldest["window_id"]) == (2, 1, done["window"])
+    assert sum(row["transactions"] for row in found["history"]) == channel.status.channel.watermark.seqno
+    for row in found["history"]:
+        assert row["state"] == "finished"
+        assert row["read"] >= row["written"] > 0
+        assert row["behind"] >= 0
+        assert row["serialized"] >= row["barriers"] > 0
+    assert found["heat"]["windows"] == [1, 2]
+    assert [row[-1] for row in found["heat"]["transactions"] if row[-1]]
+    assert get(client, f"{API}/windows?before=2")[0]["number"] == 1
+    assert get(client, f"{API}/windows?limit=1")[0]["number"] == 2
+
+
+def test_every_transaction_of_a_window_is_in_one_block_of_one_lane(channel: Channel) -> None:
+    """The drill down loses nothing and doubles nothing: lanes, blocks, transactions."""
+    channel.traffic(150)
+    done = channel.run()
+    assert done is not None
+    client, seqnos = client_of(channel), []
+    page = f"{API}/windows/{done['window']}"
+    window = get(client, page)
+    for lane in window["lanes"]:
+        after, blocks = 0, []
+        while after is not None:
+            part = get(client, f"{page}/lanes/{lane['lane']}/blocks?after={after}&limit=3")
+            blocks += part["blocks"]
+            after = part["next_after"]
+        assert len(blocks) == lane["blocks"]
+        assert all(block["applied"] for block in blocks)
+        for block in blocks:
+            found = transactions(client, f"{page}/lanes/{lane['lane']}/blocks/{block['first_seqno']}/transactions")
+            assert len(found) == block["transactions"]
+            assert found[-1]["gtid"] == block["gtid"]
+            assert (found[0]["file"], found[0]["offset"]) == (block["file"], block["offset"])
+            seqnos += [each["seqno"] for each in found]
+    row = window["row"]
+    assert sorted(seqnos) == list(range(row["first_seqno"], row["last_seqno"] + 1))
+
+
+def transactions(client: TestClient, path: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    after: int | None = 0
+    while after is not None:
+        part = get(client, f"{path}?after={after}&limit=7")
+        found += part["transactions"]
+        after = part["next_after"]
+    return found
+
+
+def test_statements_are_for_those_who_may_edit(channel: Channel) -> None:
+    with channel.source.connect(autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE tenant_x")
+        cursor.execute("CREATE TABLE tenant_x.t (a INT PRIMARY KEY, b VARCHAR(9) DEFAULT 'secret')")
+    done = channel.run()
+    assert done is not None
+    client = client_of(channel)
+    lanes = get(client, f"{API}/windows/{done['window']}")["lanes"]
+    (lane,) = [lane for lane in lanes if lane["blocks"]]
+    page = f"{API}/windows/{done['window']}/lanes/{lane['lane']}/blocks"
+    path = f"{page}/{get(client, page)['blocks'][-1]['first_seqno']}/transactions"
+    (shown,) = get(client, path, EDIT)["transactions"]
+    assert "secret" in shown["statements"][0]["text"]
+    assert "secret" not in client.get(path).text
+
+
+def test_a_running_window_shows_its_lanes_and_can_be_stopped_and_resumed(channel: Channel) -> None:
+    channel.traffic(120)
+    window = half_way(channel)
+    client = client_of(channel)
+    steps.apply_lane(channel.config, channel.endpoints, window["plan"], 0)
+    found = get(client, API)
+    assert found["card"]["progress"]["planned"]
+    assert found["lanes"][0]["done"]
+    assert found["lanes"][0]["applied"] == found["lanes"][0]["transactions"]
+    assert found["lanes"][-1]["serialized"]
+    assert client.post(f"{API}/stop", json={}, headers=READ).status_code == 403
+    assert channel.status.window is not None
+    assert channel.status.window.stop_at is None
+    answer = client.post(f"{API}/stop", json={"now": True}, headers=EDIT)
+    assert "at their next block" in answer.json()["message"]
+    assert channel.status.window.stop_at == 0
+    assert get(client, API)["card"]["state"] in ("stopping", "stopped")
+    assert client.post(f"{API}/resume", headers=EDIT).status_code == 200
+    assert channel.status.window.stop_at is None
+    answer = client.post(f"{API}/decide", json={"seqno": 5, "ran": True}, headers=EDIT)
+    assert (answer.status_code, "no undecided DDL" in answer.text) == (409, True)
+    assert channel.go_on(window) is not None
+
+
+@pytest.mark.parametrize(
+    ("run_state", "expected"), [(None, "failed"), ("running", "running"), ("failed", "failed"), ("success", "failed")]
+)
+def test_an_error_is_shown_with_its_way_out(channel: Channel, run_state: str | None, expected: str) -> None:
+    channel.traffic(60)
+    window = half_way(channel)
+    assert channel.status.window is not None
+    key = PlanKey(CHANNEL, window["window"], channel.status.window.plan_digest or "")
+    hostile = "<img src=x onerror=alert(1)>"
+    with engine_of(channel.endpoints.target).begin() as connection:
+        record_error(connection, key, 1, None, 1062, hostile)
+    run = None if run_state is None else LastRun("r1", run_state, 1.0, None, ("apply_lane",), False)
+    found = get(client_of(channel, run), API)
+    assert found["card"]["state"] == expected
+    (error,) = found["errors"]
+    assert (error["lane"], error["current"], error["text"]) == (1, True, hostile)
+    assert "set the row right" in error["way_out"]
+    assert channel.go_on(window) is not None
+
+
+def test_a_target_that_cannot_be_read_is_an_answer(channel: Channel) -> None:
+    channel.connect("target_server", channel.target, port=1)
+    (card,) = get(client_of(channel), "/api/channels")
+    assert card["state"] == "unreachable"
+    assert "TargetUnavailableError" in card["problem"]
+
+
+def test_a_wrong_file_is_an_answer_and_harms_no_other(channel: Channel) -> None:
+    (channel.channels / f"{CHANNEL}.toml").write_text("[lanes]\ncount = 0\n")
+    (card,) = get(client_of(channel), "/api/channels")
+    assert (card["state"], card["mark"]) == ("unreachable", None)
+    assert client_of(channel).get(API).status_code == 409
+
+
+def test_files_that_were_removed_are_said_to_be(channel: Channel) -> None:
+    channel.traffic(30)
+    done = channel.run()
+    assert done is not None
+    WorkFolder(str(channel.work / done["window"])).remove()
+    client = client_of(channel)
+    assert get(client, f"{API}/windows/{done['window']}")["lanes"]
+    answer = client.get(f"{API}/windows/{done['window']}/lanes/0/blocks")
+    assert answer.status_code == 404
+    for path in ("/windows/none", "/windows/none/lanes/0/blocks"):
+        assert client.get(API + path).status_code == 404
+    assert client.get("/api/channels/other").status_code == 404
+
+
+def test_who_may_not_read_the_dag_sees_nothing_of_the_channel(channel: Channel) -> None:
+    stranger = {"Authorization": "Bearer stranger"}
+    client = client_of(channel)
+    assert get(client, "/api/channels", stranger) == []
+    assert client.get(API, headers=stranger).status_code == 404
+    assert client.post(f"{API}/stop", json={}, headers=stranger).status_code == 404
+
+
+def routes(client: TestClient) -> list[tuple[str, str]]:
+    app: Any = client.app
+    assert all(isinstance(route, APIRoute) for route in app.routes), "a mounted folder would be open to anyone"
+    return [(method, route.path) for route in app.routes for method in route.methods]
+
+
+def test_every_route_answers_401_without_a_user(channel: Channel) -> None:
+    client = client_of(channel)
+    found = routes(client)
+    assert len(found) > 10
+    for method, path in found:
+        place = path.format(name=CHANNEL, window_id="w", lane=0, first_seqno=1)
+        answer = client.request(method, place, headers={"Authorization": ""})
+        assert answer.status_code == 401, (method, path)
+    for path in ("/docs", "/redoc", "/openapi.json"):
+        assert client.get(path).status_code == 404
+
+
+def test_the_page_loads_nothing_from_elsewhere_and_its_files_are_the_documented_ones(
+    channel: Channel, tmp_path: Path
+) -> None:
+    client = client_of(channel)
+    page = client.get("/")
+    assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+    assert "://" not in page.text
+    for name in FILES:
+        answer = client.get(f"/static/{name}")
+        assert answer.content == (STATIC / name).read_bytes()
+        again = client.get(f"/static/{name}", headers={**READ, "If-None-Match": answer.headers["ETag"]})
+        assert (again.status_code, again.content) == (304, b"")
+    for name in ("README.md", "..%2Fapi.py", "uPlot.LICENSE"):
+        assert client.get(f"/static/{name}").status_code == 404
+    readme = (STATIC / "README.md").read_text()
+    for name in ("uPlot.iife.min.js", "uPlot.min.css", "uPlot.LICENSE"):
+        assert f"`{hashlib.sha256((STATIC / name).read_bytes()).hexdigest()}`" in readme
+
+
+def test_nothing_of_the_data_is_ever_markup() -> None:
+    for file in STATIC.glob("*.js"):
+        if not file.name.startswith("uPlot"):
+            text = file.read_text()
+            for sink in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"):
+                assert sink not in text, f"{file.name}: {sink}"
+
+
+CSRF = [
+    pytest.param({"X-Binlane-Token": "right"}, 200, id="token"),
+    pytest.param({"X-Binlane-Token": "right", "Sec-Fetch-Site": "same-origin"}, 200, id="token, same origin"),
+    pytest.param({"X-Binlane-Token": "right", "Origin": "http://testserver"}, 200, id="token, own origin"),
+    pytest.param({}, 403, id="cookie alone"),
+    pytest.param({"X-Binlane-Token": "wrong"}, 403, id="wrong token"),
+    pytest.param({"X-Binlane-Token": "right", "Sec-Fetch-Site": "cross-site"}, 403, id="another site"),
+    pytest.param({"X-Binlane-Token": "right", "Sec-Fetch-Site": "same-site"}, 403, id="a neighbour"),
+    pytest.param({"X-Binlane-Token": "right", "Origin": "https://evil.example"}, 403, id="another origin"),
+    pytest.param({"Authorization": "Basic x", "X-Binlane-Token": ""}, 403, id="another scheme is no bearer"),
+]
+
+
+@pytest.mark.parametrize(("headers", "expected"), CSRF)
+def test_a_cookie_alone_never_acts(channel: Channel, headers: dict[str, str], expected: int) -> None:
+    client = client_of(channel)
+    app: Any = client.app
+    # a session by cookie, as Airflow's
+    app.dependency_overrides[user_of] = lambda: "editor"
+    cookies = {"_token": "signed.by.airflow"}
+    browser = TestClient(app, cookies=cookies)
+    token = browser.get("/api/session").json()["token"]
+    assert token
+    assert "signed" not in token
+    sent = {name: token if value == "right" else value for name, value in headers.items()}
+    assert browser.post(f"{API}/resume", headers=sent).status_code == expected
