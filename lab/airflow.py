@@ -1,4 +1,4 @@
-"""A private Airflow: own AIRFLOW_HOME with SQLite, LocalExecutor and one account, on a free port of 127.0.0.1.
+"""A private Airflow: own AIRFLOW_HOME with SQLite, LocalExecutor and two accounts, on a free port of 127.0.0.1.
 
 The api-server is started first and waited for: tasks that cannot reach it lose a try. Stopping must find every process
 again: a service that changes its title overwrites the environment it was started with, and a task process leaves the
@@ -25,10 +25,12 @@ from lab.airflow_api import AirflowApi, ApiError
 from lab.servers import HOST, LabError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 PROJECT: Final = Path(__file__).resolve().parent.parent
 USER: Final = "admin"
+VIEWER: Final = "viewer"
+"""May look at everything and change nothing; the same password."""
 _SERVICES: Final = ("scheduler", "dag-processor")
 _AIRFLOW: Final = (sys.executable, "-m", "airflow")
 _SESSION: Final = 2
@@ -67,18 +69,22 @@ class PrivateAirflow:
         outer = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
         return outer | _places(self.home, self.port) | dict(self.settings)
 
-    def start(self) -> None:
-        """Make the metadata database and start the services; returns when they are healthy. Raises LabError."""
+    def start(self, services: Sequence[str] = _SERVICES) -> None:
+        """Make the metadata database and start the services; returns when they are healthy. Raises LabError.
+
+        ``services``: besides the api-server.
+        """
         (self.home / "logs").mkdir(parents=True, exist_ok=True)
         passwords = self.home / "passwords.json"
-        passwords.write_text(json.dumps({USER: self.password}))
+        passwords.write_text(json.dumps({USER: self.password, VIEWER: self.password}))
         self._write_handle()
         self.run("db", "migrate")
         self._launch("api-server")
         self._wait("the api-server", lambda: "metadatabase" in self.api.health())
-        for service in _SERVICES:
+        for service in services:
             self._launch(service)
-        self._wait("scheduler and dag-processor", self.is_healthy)
+        if services:
+            self._wait(" and ".join(services), self.is_healthy)
 
     def is_healthy(self) -> bool:
         """Whether all services that a run needs are alive."""
@@ -239,7 +245,7 @@ def _places(home: Path, port: int) -> dict[str, str]:
         "AIRFLOW__CORE__PARALLELISM": "8",
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin,{VIEWER}:viewer",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home / "passwords.json"),
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",
         "AIRFLOW__API__HOST": HOST,

@@ -93,7 +93,8 @@ def test_every_transaction_of_a_window_is_in_one_block_of_one_lane(channel: Chan
     channel.traffic(150)
     done = channel.run()
     assert done is not None
-    client, seqnos = client_of(channel), []
+    client = client_of(channel)
+    seqnos: list[int] = []
     page = f"{API}/windows/{done['window']}"
     window = get(client, page)
     for lane in window["lanes"]:

@@ -1,0 +1,136 @@
+"""The board inside a real Airflow: who gets in, who may act, and that the plugin costs other processes nothing."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.airflow import USER, VIEWER, PrivateAirflow, new_airflow
+from lab.airflow_api import AirflowApi
+from lab.servers import HOST, private_server
+
+ROOT = Path(__file__).parents[2]
+CHANNEL = "shop"
+API = f"/binlane/api/channels/{CHANNEL}"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """An api-server with the board, and a channel on a real target."""
+
+    airflow: PrivateAirflow
+
+    def call(self, method: str, path: str, headers: dict[str, str] | None = None, body: Any = None) -> tuple[int, Any]:
+        """Status and answer, JSON or text."""
+        connection = http.client.HTTPConnection(HOST, self.airflow.port, timeout=60)
+        sent = {"Content-Type": "application/json", **(headers or {})}
+        connection.request(method, path, None if body is None else json.dumps(body), sent)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        return answer.status, json.loads(text) if text[:1] in ("{", "[") else text
+
+    def token(self, user: str) -> str:
+        """A token of Airflow's own."""
+        return AirflowApi(self.airflow.url, user, self.airflow.password)._login()
+
+    def bearer(self, user: str) -> dict[str, str]:
+        """As a script sends it."""
+        return {"Authorization": f"Bearer {self.token(user)}"}
+
+    def cookie(self, user: str) -> dict[str, str]:
+        """As a browser sends it."""
+        return {"Cookie": f"_token={self.token(user)}"}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    home = tmp_path_factory.mktemp("board")
+    channels = home / "project" / "dags" / "channels"
+    channels.mkdir(parents=True)
+    (channels / f"{CHANNEL}.toml").write_text('[source]\nconnection = "source"\n[target]\nconnection = "target"\n')
+    with private_server(home / "server", name="board", durable=False) as server:
+        uri = f"mysql://{server.user}:{server.password}@{server.host}:{server.port}/"
+        (home / "airflow").mkdir()
+        settings = {"BINLANE_CHANNELS": str(channels)}
+        airflow = new_airflow(home / "airflow", {"source": uri, "target": uri}, settings)
+        init = [sys.executable, "-c", "from binlane.cli import main; main()", "init", CHANNEL]
+        subprocess.run(init, env=airflow.environment(), check=True)
+        try:
+            airflow.start(services=())
+            yield Site(airflow)
+        finally:
+            airflow.stop()
+
+
+PATHS = ["/binlane/", "/binlane/static/app.js", "/binlane/api/session", "/binlane/api/channels", API]
+
+
+@pytest.mark.parametrize("path", [*PATHS, f"{API}/windows", f"{API}/windows/w", "/binlane/api/openapi.json"])
+def test_anonymous_gets_401(site: Site, path: str) -> None:
+    assert site.call("GET", path)[0] == 401
+    assert site.call("GET", path, {"Authorization": "Bearer made.up.token"})[0] in (401, 403)
+
+
+@pytest.mark.parametrize("action", ["stop", "resume", "decide"])
+def test_anonymous_cannot_act(site: Site, action: str) -> None:
+    assert site.call("POST", f"{API}/{action}", body={"seqno": 1, "ran": True})[0] == 401
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("user", [USER, VIEWER])
+def test_a_user_may_look_by_token_and_by_cookie(site: Site, user: str, path: str) -> None:
+    assert site.call("GET", path, site.bearer(user))[0] == 200
+    assert site.call("GET", path, site.cookie(user))[0] == 200
+
+
+def test_the_channel_is_read_through_airflows_connection(site: Site) -> None:
+    _, (card,) = site.call("GET", "/binlane/api/channels", site.bearer(VIEWER))
+    assert (card["name"], card["state"], card["may_act"]) == (CHANNEL, "idle", False)
+    _, (card,) = site.call("GET", "/binlane/api/channels", site.bearer(USER))
+    assert card["may_act"]
+
+
+def test_a_viewer_cannot_act(site: Site) -> None:
+    assert site.call("POST", f"{API}/resume", site.bearer(VIEWER))[0] == 403
+    status, answer = site.call("POST", f"{API}/resume", site.bearer(USER))
+    assert (status, "may run" in answer["message"]) == (200, True)
+    status, answer = site.call("POST", f"{API}/stop", site.bearer(USER), {})
+    assert "no window is open" in answer["message"]
+
+
+def test_a_cookie_alone_cannot_act(site: Site) -> None:
+    cookie = site.cookie(USER)
+    assert site.call("POST", f"{API}/resume", cookie)[0] == 403
+    _, session = site.call("GET", "/binlane/api/session", cookie)
+    assert session["user"] == USER
+    token = {"X-Binlane-Token": session["token"]}
+    assert site.call("POST", f"{API}/resume", {**cookie, **token})[0] == 200
+    assert site.call("POST", f"{API}/resume", {**cookie, **token, "Sec-Fetch-Site": "cross-site"})[0] == 403
+    assert site.call("POST", f"{API}/resume", {**site.cookie(VIEWER), **token})[0] == 403
+
+
+def test_airflow_shows_the_page_in_its_navigation(site: Site) -> None:
+    _, plugins = site.call("GET", "/api/v2/plugins", site.bearer(USER))
+    (view,) = [view for plugin in plugins["plugins"] for view in plugin["external_views"] if view["name"]]
+    assert (view["href"], view["destination"], view["url_route"]) == ("/binlane/", "nav", "replication")
+
+
+def test_the_plugin_loads_no_board_before_it_is_asked() -> None:
+    """Airflow imports it in every process, tasks included."""
+    code = (
+        "import sys, airflow.plugins_manager\n"
+        f"sys.path.insert(0, {str(ROOT / 'plugins')!r})\n"
+        "before = set(sys.modules)\nimport binlane_plugin\n"
+        "print(sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "['binlane_plugin']"
