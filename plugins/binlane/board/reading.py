@@ -137,7 +137,8 @@ class Reading:
         routing = read_routing(window.work, inputs.key)
         found: list[models.Transaction] = []
         with segment_bytes(WorkFolder(window.work), segment) as data:
-            for each in transactions_of(data, segment, routing, inputs.schema.flavor, lane, header):
+            groups = inputs.groups(WorkFolder(window.work), routing, segment, data)
+            for each in transactions_of(data, segment, routing, inputs.schema.flavor, lane, header, groups):
                 if each.seqno > after:
                     found.append(_transaction(each, may_edit=place.may_edit))
                 if len(found) > limit:

@@ -12,8 +12,9 @@ from binlane.binlog.wire import Buffer
 from binlane.model import BlockHeader, Flavor, LogPosition, RowCounts, TableKey
 from binlane.plan.barriers import BarrierMap
 from binlane.plan.classes import classify
-from binlane.plan.dissect import LogFormat, Part, RowsPart, StatementPart, dissect
+from binlane.plan.dissect import LogFormat, Part, RowsPart, StatementPart
 from binlane.plan.manifest import Segment
+from binlane.plan.prepared import Groups, parts_at
 from binlane.plan.routing import Routing
 
 __all__ = ["Found", "transactions_of"]
@@ -39,9 +40,12 @@ class Found:
 
 
 def transactions_of(
-    data: Buffer, segment: Segment, routing: Routing, target: Flavor, lane: int, block: BlockHeader
+    data: Buffer, segment: Segment, routing: Routing, target: Flavor, lane: int, block: BlockHeader, groups: Groups
 ) -> Iterator[Found]:
-    """The transactions of one of the lane's blocks, in order. Raises BinlogError for a damaged segment."""
+    """The transactions of one of the lane's blocks, in order.
+
+    ``groups`` gives what an XA COMMIT commits. Raises BinlogError for a damaged segment.
+    """
     reader = LogReader(data, segment.source_file, verify=False)
     shift = segment.start_offset - segment.header_length
     log = LogFormat(reader.format, segment.source_file, shift, target)
@@ -50,7 +54,7 @@ def transactions_of(
     for seqno, transaction in enumerate(transactions(reader, _ignore, start=start), block.first_seqno):
         if seqno > block.last_seqno:
             return
-        parts = dissect(transaction, log)
+        parts = parts_at(seqno, transaction, log, groups)
         route = routing.route_of(classify(parts))
         barrier = barriers.at(seqno)
         serialized = barrier is not None and route.lane in barrier.participants
