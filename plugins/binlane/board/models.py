@@ -142,6 +142,8 @@ class Card(Answer):
     problem: str | None
     may_act: bool
     run: Run | None
+    stopped: str | None
+    """Where and by whom, if the channel was asked to stop."""
     mark: Mark | None
     progress: Progress | None
     behind: list[float]

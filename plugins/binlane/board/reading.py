@@ -200,7 +200,8 @@ def _broken(name: str, problem: str) -> models.Card:
     """A channel whose file is wrong: its DAG is an import error in Airflow."""
     return models.Card(
         name=name, dag_id=dag_id(name), description="", tags=[], owner="", schedule=None,
-        state=models.State.UNREACHABLE, problem=problem, may_act=False, run=None, mark=None, progress=None, behind=[],
+        state=models.State.UNREACHABLE, problem=problem, may_act=False, run=None, stopped=None,
+        mark=None, progress=None, behind=[],
     )  # fmt: skip
 
 

@@ -56,6 +56,7 @@ def card_of(
         problem=problem,
         may_act=may_act,
         run=None if run is None else run_of(run),
+        stopped=None if snapshot is None else snapshot.status.channel.stopped,
         mark=None if snapshot is None else mark_of(snapshot),
         progress=None if snapshot is None else progress_of(snapshot),
         behind=[row.behind for row in map(row_of, reversed(history)) if row.behind is not None],
@@ -67,11 +68,11 @@ def state_of(snapshot: Snapshot, run: LastRun | None) -> models.State:
     runs = run is not None and run.state in _RUNNING
     failed = run is not None and run.state == "failed"
     window = snapshot.status.window
+    alive = any(lane.alive and not lane.done for lane in lanes_of(snapshot))
+    if snapshot.status.channel.stopped is not None:
+        return models.State.STOPPING if alive else models.State.STOPPED
     if window is None:
         return models.State.RUNNING if runs else models.State.FAILED if failed else models.State.IDLE
-    alive = any(lane.alive and not lane.done for lane in lanes_of(snapshot))
-    if window.stop_at is not None:
-        return models.State.STOPPING if alive else models.State.STOPPED
     if alive or runs:
         return models.State.RUNNING
     has_error = any(error.window_id == window.bounds.window_id for error in snapshot.status.errors)

@@ -10,9 +10,10 @@ from sqlalchemy import Connection, Engine, Row, select
 
 from binlane.model import LogPosition, RowCounts
 from binlane.plan.window_facts import WindowFacts
+from binlane.state.channels import read_channel
 from binlane.state.journal import ChannelStatus, read_status
 from binlane.state.tables import NOW, windows
-from binlane.state.windows import read_channel, totals_from_text
+from binlane.state.windows import totals_from_text
 
 DEFAULT_WINDOWS: Final = 24
 

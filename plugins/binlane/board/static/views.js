@@ -60,11 +60,11 @@ function channelTitle(data, tools) {
   const { card } = data;
   const api = `api/channels/${encodeURIComponent(card.name)}`;
   const actions = [h("button", { type: "button", onclick: () => tools.leave(`dags/${encodeURIComponent(card.dag_id)}`) }, "DAG in Airflow")];
-  const halted = card.progress && card.progress.stop_at !== null;
-  if (card.may_act && card.progress && !halted) {
+  const halted = card.stopped !== null;
+  if (card.may_act && card.mark && !halted) {
     actions.push(h("button", { type: "button", class: "danger", onclick: () => tools.confirm({
       title: `Stop ${card.name}`, button: "Stop", danger: true, path: `${api}/stop`,
-      text: "Lanes run on until all stand near one seqno, then their tasks end; the window stays open. Pause the DAG as well if Airflow shall not start it again.",
+      text: "All lanes run on to one seqno, the watermark moves there and their tasks end. No run goes on until the channel is resumed.",
       fields: [h("label", {}, h("input", { type: "checkbox", name: "now" }), " Now: at each lane's next block, lanes at different places")],
       body: (values) => ({ now: values.now === "on" }) }) }, "Stop"));
   }
@@ -94,7 +94,7 @@ function notices(data, tools) {
       h("p", {}, "The log of that task in Airflow says why and what to do."),
       h("div", { class: "row" }, h("button", { type: "button", onclick: () => tools.leave(`dags/${encodeURIComponent(card.dag_id)}/runs/${encodeURIComponent(card.run.run_id)}`) }, "Run in Airflow"))));
   }
-  if (card.state === "stopped") found.push(h("div", { class: "notice warn" }, h("h2", {}, "Stopped on request"), h("p", {}, "The window stays open. Resume takes the request back; the next run goes on from the positions.")));
+  if (card.state === "stopped") found.push(h("div", { class: "notice warn" }, h("h2", {}, `Stopped ${card.stopped}`), h("p", {}, "No run goes on until it is resumed; the next one then goes on from where the lanes stand.")));
   if (card.state === "unfinished") found.push(h("div", { class: "notice warn" }, h("h2", {}, "A window is open and nobody works on it"), h("p", {}, "The next run takes it up where it stands.")));
   if (card.run?.is_paused) found.push(h("div", { class: "notice" }, h("p", {}, "The DAG is paused in Airflow: no run starts by itself.")));
   for (const question of data.undecided) found.push(undecided(question, card, tools));
