@@ -7,6 +7,7 @@ MySQL 9.7, and BINLOG reports 0 affected rows: so payloads are checked before th
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -48,19 +49,23 @@ def check_self_contained(payload: bytes) -> frozenset[TableKey]:
         _, type_code, _, size, _, _ = HEADER.unpack_from(payload, at)
         if not HEADER.size + _POST_HEADER <= size <= len(payload) - at:
             raise _broken(at, f"event_size {size} does not fit the {len(payload) - at} bytes left")
-        body = payload[at + HEADER.size : at + size]
+        body = at + HEADER.size
+        table_id = payload[body : body + 6]
         if type_code == EventType.TABLE_MAP:
             if ended:
                 mapped.clear()
             ended = False
-            mapped.add(body[:6])
-            tables.add(_table(body, at))
+            mapped.add(table_id)
+            table = _table(payload[body : at + size])
+            if table is None:
+                raise _broken(at, "a TABLE_MAP that ends inside its names")
+            tables.add(table)
         elif type_code not in _ROWS_TYPES:
             raise _broken(at, f"event type {type_code} is neither TABLE_MAP nor a rows event")
-        elif ended or body[:6] not in mapped:
-            raise _broken(at, f"a rows event of table id {int.from_bytes(body[:6], 'little')} without its TABLE_MAP")
+        elif ended or table_id not in mapped:
+            raise _broken(at, f"a rows event of table id {int.from_bytes(table_id, 'little')} without its TABLE_MAP")
         else:
-            ended = bool(body[6] & _STMT_END)
+            ended = bool(payload[body + 6] & _STMT_END)
         at += size
     if not ended:
         raise _broken(at, "the last rows event lacks STMT_END_F")
@@ -75,8 +80,9 @@ def _broken(at: int, what: str) -> PlanError:
     )
 
 
-def _table(body: bytes, at: int) -> TableKey:
-    """Database and table of a TABLE_MAP: each one byte of length, the name, a zero byte."""
+@functools.lru_cache(maxsize=4096)
+def _table(body: bytes) -> TableKey | None:
+    """Database and table of a TABLE_MAP: each one byte of length, the name, a zero byte; None if it ends in them."""
     if len(body) > 8 and len(body) > 9 + body[8] + 1:
         database_end = 9 + body[8]
         table_at = database_end + 2
@@ -86,7 +92,7 @@ def _table(body: bytes, at: int) -> TableKey:
             return TableKey(
                 body[9:database_end].decode("utf-8", "replace"), body[table_at:table_end].decode("utf-8", "replace")
             )
-    raise _broken(at, "a TABLE_MAP that ends inside its names")
+    return None
 
 
 @dataclass(slots=True)

@@ -1,8 +1,8 @@
 """Transactions of one lane become blocks: what commits together on the target, in the source's order.
 
 Its row events go to the target as they are, or folded to their net effect (``reduce``), in BINLOG statements that are
-each self-contained (all TABLE_MAPs that the rows events need, STMT_END_F on the last rows event); its statements are
-executed in their place between them. A statement that commits by itself stands alone in its block.
+each self-contained (all TABLE_MAPs that the rows events need, STMT_END_F on the last rows event: ``binlog.joining``);
+its statements are executed in their place between them. A statement that commits by itself stands alone in its block.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from binlane.binlog.joining import joined
 from binlane.errors import UnsupportedEventError
 from binlane.model import BlockHeader, Item, ItemKind, LogPosition, RowCounts, TableKey
 from binlane.plan.reduce import Reducer
@@ -60,6 +61,8 @@ class RowsPayload:
 
     limit: int
     largest: int
+    is_sent: bool = True
+    """False for events that are folded first: their statements stay apart."""
     _events: list[bytes] = field(default_factory=list)
     _size: int = 0
     _counts: RowCounts = field(default_factory=RowCounts)
@@ -118,7 +121,8 @@ class RowsPayload:
             events = self._events[: self._last_rows + 1]
             if not self._ended:
                 events[-1] = _with_statement_end(events[-1])
-            yield Item(ItemKind.ROWS, b"".join(events), self._counts)
+            payload = b"".join(events)
+            yield Item(ItemKind.ROWS, joined(payload) if self.is_sent else payload, self._counts)
         self._events, self._size, self._counts, self._last_rows = [], 0, RowCounts(), None
         if keep_maps and self._open:
             for event in self._maps.values():
@@ -150,7 +154,7 @@ class BlockBuilder:
     def __post_init__(self) -> None:
         # a stretch is folded whole and cut afterwards: only a large transaction can have more than this
         limit = self.limits.payload_bytes if self.reducer is None else 2 * self.limits.bytes
-        self._payload = RowsPayload(limit, self.limits.largest_bytes)
+        self._payload = RowsPayload(limit, self.limits.largest_bytes, is_sent=self.reducer is None)
 
     def add_event(self, event: bytes, counts: RowCounts | None, where: str) -> None:
         """Take a TABLE_MAP (``counts`` None) or ROWS event of the current transaction."""

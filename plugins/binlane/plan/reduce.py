@@ -28,6 +28,7 @@ from binlane.binlog.frames import (
     table_layouts,
     table_maps,
 )
+from binlane.binlog.joining import joined
 from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsFlag, RowsKind
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.wire import HEADER, EventType, build_event
@@ -360,5 +361,5 @@ class _Payloads:
         """End the BINLOG statement."""
         self.end_table()
         if self._events:
-            self._result.items.append(Item(ItemKind.ROWS, b"".join(self._events), self._counts))
+            self._result.items.append(Item(ItemKind.ROWS, joined(b"".join(self._events)), self._counts))
         self._events, self._size, self._counts = [], 0, RowCounts()

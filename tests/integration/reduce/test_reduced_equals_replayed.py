@@ -188,3 +188,31 @@ def test_a_row_that_is_missing_or_in_the_way_stops_a_reduced_block(servers: Serv
     with pytest.raises(pymysql.MySQLError) as raised:
         write(target, found.blocks)
     assert raised.value.args[0] == error
+
+
+def test_statements_with_and_without_checks_of_foreign_keys_share_a_block(servers: Servers) -> None:
+    """The server goes by the flags of a BINLOG statement's first rows event: a child without its parent needs them."""
+    tables = [
+        "CREATE TABLE parent (id INT PRIMARY KEY)",
+        "CREATE TABLE child (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES parent (id) ON DELETE CASCADE)",
+        "CREATE TABLE free (id INT PRIMARY KEY, v INT)",
+    ]
+    checked = [
+        "INSERT INTO parent VALUES (1), (2)",
+        "INSERT INTO child VALUES (1, 1), (2, 2)",
+        "INSERT INTO free VALUES (1, 1)",
+    ]
+    unchecked = [
+        "SET foreign_key_checks = 0",
+        "INSERT INTO child VALUES (3, 77)",
+        "DELETE FROM parent WHERE id = 2",
+        "UPDATE free SET v = 2",
+        "SET foreign_key_checks = 1",
+    ]
+    renumbered = ["FLUSH TABLES", "DELETE FROM parent WHERE id = 1", "INSERT INTO free VALUES (2, 2)"]
+    source, replayed, reduced, _ = applied(
+        servers, tables, [checked, unchecked, renumbered, [unchecked[0], "INSERT INTO child VALUES (4, 78)"]],
+        block_transactions=100_000,
+    )  # fmt: skip
+    assert len(source.rows["child"]) == 3
+    assert reduced.rows == replayed.rows == source.rows

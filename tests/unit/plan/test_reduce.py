@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from binlane.apply.writers import check_self_contained
+from binlane.binlog.joining import joined
 from binlane.binlog.wire import EventType
 from binlane.model import BlockHeader, Item, LogPosition, RowCounts, TableKey
 from binlane.plan.blocks import BlockBuilder, BlockLimits
@@ -340,7 +341,7 @@ def test_a_table_that_changes_its_shape_keeps_its_order(columns: tuple[str, ...]
     events = [*logged((MAIL, None, A1), (MAIL, A1, None)), (other, None), (event(INSERT, body), RowCounts(1))]
     block = built(events)
     assert block.saved == {}
-    assert b"".join(item.payload for item in block.items) == b"".join(one for one, _ in events)
+    assert b"".join(item.payload for item in block.items) == joined(b"".join(one for one, _ in events))
 
 
 def test_a_statement_whose_last_table_is_folded_ends_with_the_event_before() -> None:
