@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from binlane.apply.pulse import Pulse
     from binlane.apply.session import LaneSession
     from binlane.apply.writers import BlockWriter
+    from binlane.plan.schema import Schema
     from binlane.plan.window_plan import Block, LaneSource, WindowPlan
 
 
@@ -79,6 +80,8 @@ class Course:
     source: LaneSource
     options: ApplyOptions
     progress: ProgressCallback | None
+    definitions: Schema | None = None
+    """The source's own definitions of tables that the window alters, as far as they are known."""
     key: PlanKey = field(init=False)
     channel_uuid: str = ""
     memory: Memory = field(default_factory=Memory)

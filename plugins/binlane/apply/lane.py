@@ -28,7 +28,7 @@ from binlane.apply.transient import Verdict, error_code, error_text, judge
 from binlane.apply.walk import Walk
 from binlane.apply.writers import BlockWriter
 from binlane.errors import BinlaneError, PlanError, PositionError, TargetUnavailableError
-from binlane.state.catalog import TableReader
+from binlane.state.catalog import TableReader, read_schema
 from binlane.state.channels import read_channel
 from binlane.state.journal import last_error_id, record_error
 from binlane.state.orders import NOW as STOP_NOW
@@ -36,8 +36,9 @@ from binlane.state.positions import lane_positions
 from binlane.state.windows import read_window
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
+    from sqlalchemy import Connection, Engine
 
+    from binlane.plan.schema import Schema
     from binlane.plan.window_plan import LaneSource, WindowPlan
 
 _log = logging.getLogger(__name__)
@@ -51,16 +52,18 @@ def run_lane(
     source: LaneSource,
     options: ApplyOptions | None = None,
     progress: ProgressCallback | None = None,
+    definitions: Schema | None = None,
 ) -> LaneResult:
     """Move ``lane`` to the window's last seqno, or to where the channel was asked to stop, from wherever it stands.
 
-    A finished lane or window: nothing is opened.
+    A finished lane or window: nothing is opened. ``definitions``: the source's tables that the window alters, as far as
+    they are known.
 
     Raises ApplyError, DriftError or UndecidableError, with place and choices, and records them for the other lanes;
     PlanError and PositionError if state and plan do not fit; retryable: TargetUnavailableError, BarrierTimeoutError,
     StopRequestedError.
     """
-    return _Runner(Course(engine, plan, lane, source, options or ApplyOptions(), progress)).run()
+    return _Runner(Course(engine, plan, lane, source, options or ApplyOptions(), progress, definitions)).run()
 
 
 @dataclass(slots=True)
@@ -110,14 +113,26 @@ class _Runner:
             stack.callback(session.close)
             poll = stack.enter_context(course.engine.connect()).execution_options(isolation_level="AUTOCOMMIT")
             neighbours = Neighbours(poll, course.key, course.channel_uuid, course.options, course.memory)
-            guard = TableGuard(course.plan.altered, course.plan.flavor, TableReader(poll).read)
-            writer = BlockWriter(session, ContextSetter(session), guard)
+            writer = BlockWriter(session, ContextSetter(session), self._guard(poll))
             links = Links(session, writer, neighbours, pulse, neighbours.positions())
             try:
                 yield links
             finally:
                 for stream in links.streams.values():
                     stream.close()
+
+    def _guard(self, poll: Connection) -> TableGuard:
+        plan = self.course.plan
+        return TableGuard(
+            altered=plan.altered,
+            source=plan.flavor,
+            read=TableReader(poll).read,
+            definitions=self.course.definitions,
+            server=lambda: read_schema(poll, ()),
+            last_seqno=plan.last_seqno,
+            complete_images=plan.complete_images,
+            allow_nontransactional=self.course.options.allow_nontransactional,
+        )
 
     def _is_finished(self) -> bool:
         """By the window's row alone. Raises PlanError or PositionError if the target has another plan, or none."""

@@ -31,6 +31,8 @@ class ApplyOptions:
     """Wait before the first retry; doubled each time, with jitter."""
     backoff_limit: float = 30.0
     ddl_lock_wait_timeout: int = 60
+    allow_nontransactional: bool = False
+    """The channel takes the risk that a block's rows stay after its rollback (invariant 2)."""
     limits: SessionLimits = field(default_factory=SessionLimits)
     interrupted: threading.Event | None = None
     """Set by whoever wants this run to end at its next block boundary: a signal's handler."""

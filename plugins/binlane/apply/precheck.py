@@ -11,6 +11,7 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, text
 
+from binlane.apply.finding import Finding
 from binlane.apply.privileges import (
     ACCOUNTS,
     DDL,
@@ -81,20 +82,6 @@ class Needs:
     """How many the apply tasks open at most."""
     allow_events: bool = False
     """The channel accepts that the target's own events write to replicated databases."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at and is not as it should be."""
-
-    severity: Severity
-    where: str
-    expected: str
-    found: str
-    todo: str
-
-    def __str__(self) -> str:
-        return f"{self.where}: expected {self.expected}, found {self.found}; {self.todo}"
 
 
 @dataclass(frozen=True, slots=True)

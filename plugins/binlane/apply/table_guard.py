@@ -2,7 +2,8 @@
 
 The precheck sees every table before the first write; what the window's own DDL makes of a table can be seen only when
 it has run. The expectation is in the rows themselves: their TABLE_MAP says how the source's table was when they were
-written. It is held against the target's table once for every definition, before the first row of it is sent.
+written. It is held against the target's table once for every definition, before the first row of it is sent. Behind the
+last DDL of the window the source's own definition comes on top, if the precheck found it unaltered since.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from binlane.binlog.wire import HEADER, EventType
 from binlane.errors import TableMismatchError
 from binlane.model import Flavor, TableKey
 from binlane.plan.alterations import Alterations
-from binlane.plan.schema import Table
-from binlane.plan.schema_compare import Severity
+from binlane.plan.schema import Schema, Table
+from binlane.plan.schema_compare import Difference, Rules, Severity, compare, judge_alone, rules_for
 from binlane.plan.schema_wire import compare_table_map
 
 _TABLE_ID = 6
@@ -30,6 +31,15 @@ class TableGuard:
     source: Flavor
     read: Callable[[TableKey], Table | None]
     """The target's table as it is now."""
+    definitions: Schema | None = None
+    """The source's tables that the window alters, as its last DDL leaves them; those that are known."""
+    server: Callable[[], Schema] | None = None
+    """The target's settings and collations; asked for with the first definition."""
+    last_seqno: int = 0
+    """Of the window."""
+    complete_images: bool = True
+    allow_nontransactional: bool = False
+    _rules: Rules | None = None
     _fitting: set[tuple[bytes, int]] = field(default_factory=set)
     """TABLE_MAPs, without table id, with the number of the definition that they fit."""
 
@@ -54,9 +64,28 @@ class TableGuard:
                 key, [f"expected the table that the rows of seqno {seqno} were written to, found none; create it as "
                       "the source had it then"],
             )  # fmt: skip
-        found = [one for one in compare_table_map(logged, self.source, target) if one.severity is Severity.FATAL]
-        if found:
-            raise _mismatch(key, [str(one) for one in found])
+        found = [*compare_table_map(logged, self.source, target), *self._differences(key, target, seqno)]
+        fatal = [str(one) for one in found if one.severity is Severity.FATAL]
+        if fatal:
+            raise _mismatch(key, fatal)
+
+    def _differences(self, key: TableKey, target: Table, seqno: int) -> tuple[Difference, ...]:
+        """By the source's own definition, where that is the one that the window ends with."""
+        rules = self._rules
+        if rules is None:
+            source, server = self.definitions, self.server
+            rules = Rules(complete_images=self.complete_images, allow_non_transactional=self.allow_nontransactional)
+            if source is not None and server is not None:
+                rules = rules_for(
+                    source,
+                    server(),
+                    complete_images=self.complete_images,
+                    allow_non_transactional=self.allow_nontransactional,
+                )
+            self._rules = rules
+        is_last = self.altered.before(key, seqno) == self.altered.before(key, self.last_seqno)
+        ours = self.definitions.table(key) if is_last and self.definitions is not None else None
+        return judge_alone(target, rules) if ours is None else compare(ours, target, rules)
 
 
 def _table_maps(payload: bytes) -> Iterator[bytes]:

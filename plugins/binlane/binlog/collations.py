@@ -110,6 +110,8 @@ def _table() -> dict[int, str]:
 
 
 _BY_ID: Final = _table()
+_COLLATIONS: Final = frozenset(_BY_ID.values())
+_CHARSETS: Final = frozenset(name.partition("_")[0] for name in _BY_ID.values())
 
 
 def collation_name(collation_id: int, server: Flavor) -> str | None:
@@ -120,6 +122,18 @@ def collation_name(collation_id: int, server: Flavor) -> str | None:
     if name is not None and server is Flavor.MARIADB and collation_id in _RENAMED_BY_MARIADB:
         return name.removesuffix("_ci") + "_mysql561_ci"
     return name
+
+
+def is_charset(name: str) -> bool:
+    """Whether either family has, or had, a character set of that name; in lower case."""
+    return name == "utf8" or name in _CHARSETS
+
+
+def is_collation(name: str) -> bool:
+    """Whether either family has, or had, a collation of that name; in lower case."""
+    renamed = name.removesuffix("_mysql561_ci") + "_ci"
+    known = name.replace("utf8_", "utf8mb3_", 1) if name.startswith("utf8_") else name
+    return known in _COLLATIONS or renamed in _COLLATIONS or "uca1400_" in name
 
 
 def charset_name(collation: str) -> str:

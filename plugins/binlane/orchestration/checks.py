@@ -3,56 +3,122 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 from typing import Final
 
-from binlane.apply.precheck import Finding, Needs, check_tables, check_target, findings_of, raise_if_fatal
+from binlane.apply.finding import Finding
+from binlane.apply.portability import check_demands, check_logged_types, read_target
+from binlane.apply.precheck import Needs, check_tables, check_target, findings_of, raise_if_fatal
 from binlane.apply.refusals import driver_errors
 from binlane.binlog.table_map import TableMap
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
+from binlane.errors import BinlogError, SourceError
 from binlane.model import TableKey
+from binlane.plan.alterations import Alterations
 from binlane.plan.schema import Schema
 from binlane.plan.schema_compare import Severity, compare_schemas, not_reduced, rules_for
+from binlane.plan.schema_json import schema_to_json
 from binlane.plan.schema_wire import compare_table_map
 from binlane.plan.tally import ROWS_ONLY
 from binlane.plan.window_plan import WindowPlan
 from binlane.shards.facts import StatementKind
+from binlane.source.later import altered_behind
 from binlane.source.server import translated
-from binlane.state.catalog import read_schema, tables_altered_since
+from binlane.source.stream import ServerSource
+from binlane.state.catalog import read_schema, version_number
 from binlane.state.engines import engine_of
 from binlane.state.windows import read_window
+from binlane.work import files
+from binlane.work.files import WorkFolder
 from binlane.work.filter_job import Inputs
 
 log = logging.getLogger(__name__)
 
 _TABLE_ID: Final = bytes(6)
+_TAIL_LIMIT: Final = 64 << 20
+"""Bytes of log behind the window that are read only to know more of tables that it alters."""
 
 
-def check_window(channel: ChannelConfig, endpoints: Endpoints, plan: WindowPlan, inputs: Inputs) -> None:
-    """Raises PrecheckError with everything that stands in the way; nothing has been written then."""
+def check_window(
+    channel: ChannelConfig, endpoints: Endpoints, plan: WindowPlan, inputs: Inputs, plans: WorkFolder
+) -> None:
+    """Raises PrecheckError with everything that stands in the way; nothing has been written then.
+
+    What the source says of tables that the window alters goes into ``plans``, the plan's folder, for the lanes.
+    """
     with engine_of(endpoints.target).connect() as connection:
         target = read_schema(connection)
         findings = [*check_target(connection, needs=_needs(channel, plan, inputs))]
+        knows = read_target(connection, target, version_number(target.version))
         window = read_window(connection, plan.channel, plan.window_id)
-    source, altered_since = _source_schema(endpoints, plan)
-    touched = {*plan.tables, *plan.undone}
-    altered = frozenset(key for key in touched if plan.altered.names(key))
-    findings += check_tables(
-        source,
-        target,
-        touched,
-        created=altered,
-        altered=altered | altered_since,
-        complete_images=set(plan.kinds) <= {ROWS_ONLY},
-        allow_non_transactional=channel.apply.allow_nontransactional,
-    )
+    begun = window is not None and window.plan_digest is not None
+    compared, source = _compared_tables(channel, endpoints, plan, target, plans)
+    findings += compared
     findings += _engines(plan, source, target)
-    findings += _logged_tables(plan, target, begun=window is not None and window.plan_digest is not None)
+    findings += check_demands(plan, knows, target, allow_nontransactional=channel.apply.allow_nontransactional)
+    findings += check_logged_types(plan, target.flavor)
+    findings += _logged_tables(plan, target, begun=begun)
     for finding in findings:
         if finding.severity is not Severity.FATAL:
             log.info("precheck: %s", finding)
     raise_if_fatal(findings)
+
+
+def _compared_tables(
+    channel: ChannelConfig, endpoints: Endpoints, plan: WindowPlan, target: Schema, plans: WorkFolder
+) -> tuple[tuple[Finding, ...], Schema | None]:
+    """Every touched table, source against target; and the source's schema, None for an archive.
+
+    The source's tables are seen as they are now, the rows are of the window. Whether a table was altered in between is
+    looked up in the source's log, and only where it matters: if something differs, or if the window alters tables.
+    """
+    source = _source_schema(endpoints)
+    touched = {*plan.tables, *plan.undone}
+    altered = frozenset(key for key in touched if plan.altered.names(key))
+
+    def compared(altered_since: Collection[TableKey]) -> tuple[Finding, ...]:
+        return check_tables(
+            source,
+            target,
+            touched,
+            created=altered,
+            altered=altered | frozenset(altered_since),
+            complete_images=plan.complete_images,
+            allow_non_transactional=channel.apply.allow_nontransactional,
+        )
+
+    findings = compared(())
+    differ = any(finding.severity is Severity.FATAL for finding in findings)
+    if source is None or not (differ or altered):
+        return findings, source
+    behind = _altered_behind(channel, endpoints, plan, limit=None if differ else _TAIL_LIMIT)
+    if behind is None:
+        return findings, source
+    known = {key: table for key in altered if not behind.names(key) and (table := source.table(key)) is not None}
+    if known and not plans.exists(files.SOURCE_TABLES):
+        plans.write_once(files.SOURCE_TABLES, schema_to_json(replace(_bare(source), tables=known)))
+    since = [key for key in touched if behind.names(key)]
+    return (compared(since) if differ and since else findings), source
+
+
+def _bare(source: Schema) -> Schema:
+    return Schema(source.flavor, source.version, source.settings)
+
+
+def _altered_behind(
+    channel: ChannelConfig, endpoints: Endpoints, plan: WindowPlan, limit: int | None
+) -> Alterations | None:
+    """What the source's log says of its tables behind the window; None if it cannot be told."""
+    endpoint = endpoints.source
+    assert endpoint is not None
+    source = ServerSource(str(endpoint), endpoint.pymysql_arguments(), channel.source.server_id, channel.name)
+    try:
+        return altered_behind(source, plan.end, plan.end_gtid_set, limit)
+    except (SourceError, BinlogError) as exc:
+        log.warning("precheck: whether the source has altered tables since the window cannot be told: %s", exc)
+        return None
 
 
 def tables_with_other_keys(endpoints: Endpoints, target: Schema) -> list[list[str]]:
@@ -82,13 +148,12 @@ def _needs(channel: ChannelConfig, plan: WindowPlan, inputs: Inputs) -> Needs:
     )
 
 
-def _source_schema(endpoints: Endpoints, plan: WindowPlan) -> tuple[Schema | None, frozenset[TableKey]]:
-    """The source's schema as it is now, and the tables altered after the window: theirs is not the window's."""
+def _source_schema(endpoints: Endpoints) -> Schema | None:
+    """The source's schema as it is now; None for an archive."""
     if endpoints.source is None:
-        return None, frozenset()
-    name = str(endpoints.source)
-    with translated(name), driver_errors(), engine_of(endpoints.source).connect() as connection:
-        return read_schema(connection), tables_altered_since(connection, plan.end_time)
+        return None
+    with translated(str(endpoints.source)), driver_errors(), engine_of(endpoints.source).connect() as connection:
+        return read_schema(connection)
 
 
 def _engines(plan: WindowPlan, source: Schema | None, target: Schema) -> Iterator[Finding]:

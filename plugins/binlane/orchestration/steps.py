@@ -30,7 +30,7 @@ from binlane.orchestration.stopping import check_stopped, is_stopped_inside, seq
 from binlane.plan.blocks import PACKET_SHARE
 from binlane.plan.manifest import Manifest
 from binlane.plan.schema import Schema
-from binlane.plan.schema_json import schema_to_json
+from binlane.plan.schema_json import schema_from_json, schema_to_json
 from binlane.plan.settings import REDUCE_OFF, FilterSettings
 from binlane.plan.window_facts import lane_name
 from binlane.plan.window_plan import WindowPlan
@@ -158,7 +158,7 @@ def adopt_plan(channel: ChannelConfig, endpoints: Endpoints, work: str, stop_at:
     plan = read_plan(plans.uri)
     log.info("the plan\n%s", report.as_text(report.plan_view(plan)))
     engine = engine_of(endpoints.target)
-    check_window(channel, endpoints, plan, inputs)
+    check_window(channel, endpoints, plan, inputs, plans)
     with engine.connect() as connection:
         window = read_window(connection, plan.channel, plan.window_id)
     if window is None:
@@ -186,7 +186,10 @@ def apply_lane(
     folder = WorkFolder(plan_uri)
     plan = read_plan(plan_uri)
     options = dataclasses.replace(apply_options(channel), interrupted=interrupted)
-    result = run_lane(engine_of(endpoints.target), plan, lane, PlannedLanes(folder, plan), options, LaneLog())
+    known = folder.read(files.SOURCE_TABLES) if folder.exists(files.SOURCE_TABLES) else None
+    definitions = None if known is None else schema_from_json(known, f"{plan_uri}/{files.SOURCE_TABLES}")
+    lanes = PlannedLanes(folder, plan)
+    result = run_lane(engine_of(endpoints.target), plan, lane, lanes, options, LaneLog(), definitions)
     return {
         "lane": lane,
         "seqno": result.seqno,
@@ -384,6 +387,7 @@ def apply_options(channel: ChannelConfig) -> ApplyOptions:
         lease_time=apply.lease_seconds,
         retries=apply.retries,
         ddl_lock_wait_timeout=apply.lock_wait_timeout,
+        allow_nontransactional=apply.allow_nontransactional,
         limits=SessionLimits(
             lock_wait_timeout=apply.lock_wait_timeout, innodb_lock_wait_timeout=apply.lock_wait_timeout
         ),

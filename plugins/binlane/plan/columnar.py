@@ -262,7 +262,7 @@ class _Map:
             step.seqno, step.seqno, 1, log.position(transaction), transaction.gtid, transaction.commit_time
         )
         self._writer(lane).add(header, parts, commits_itself(parts), log.name)
-        self._tally.add(route.shard, route.lane, parts, step.seqno)
+        self._tally.add(route.shard, route.lane, parts, step.seqno, log.format.flavor)
 
     def _run(self, run: Run) -> None:
         plain = run.plain

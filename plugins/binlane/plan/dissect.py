@@ -22,6 +22,7 @@ from binlane.errors import UnsupportedEventError
 from binlane.model import Flavor, LogPosition, RowCounts, SessionContext
 from binlane.plan import outcomes
 from binlane.plan.parts import MapPart, Part, RowsPart, StatementPart
+from binlane.shards.lexer import Dialect
 from binlane.shards.statements import StatementFacts, StatementKind, analyze
 
 __all__ = ["LogFormat", "MapPart", "Part", "RowsPart", "StatementPart", "dissect", "statement_facts"]
@@ -192,14 +193,25 @@ _CODECS: Final[Mapping[int, str]] = {
 """Python's codecs for collation ids of the client character sets that are not UTF-8."""
 
 
+def decoded(sql: bytes, context: SessionContext) -> str:
+    """A statement's text; U+FFFD for bytes that are not of the client's character set."""
+    return sql.decode(_CODECS.get(context.charset_client or 0, "utf-8"), "replace")
+
+
+def dialect_of(context: SessionContext, flavor: Flavor) -> Dialect:
+    """How a statement of that session is cut into words."""
+    mode = context.sql_mode or 0
+    return Dialect(flavor, bool(mode & _ANSI_QUOTES), bool(mode & _NO_BACKSLASH_ESCAPES))
+
+
 def statement_facts(sql: bytes, context: SessionContext, flavor: Flavor) -> StatementFacts:
     """What a logged statement touches. A name whose bytes are not of the client's character set makes it UNKNOWN."""
-    mode = context.sql_mode or 0
+    dialect = dialect_of(context, flavor)
     facts = analyze(
-        sql.decode(_CODECS.get(context.charset_client or 0, "utf-8"), "replace"),
+        decoded(sql, context),
         database=context.database,
-        sql_mode_ansi_quotes=bool(mode & _ANSI_QUOTES),
-        no_backslash_escapes=bool(mode & _NO_BACKSLASH_ESCAPES),
+        sql_mode_ansi_quotes=dialect.ansi_quotes,
+        no_backslash_escapes=dialect.no_backslash_escapes,
         flavor=flavor,
     )
     if any("\ufffd" in name for name in facts.databases | {key.table for key in facts.tables}):

@@ -256,5 +256,6 @@ def make_plan(manifest: Manifest, routing: Routing, summaries: Sequence[MapSumma
         time_zones=frozenset(tally.time_zones),
         carried_in=routing.carried_in,
         carried_out=routing.carried_out,
+        demands=dict(sorted(tally.demands.items())),
     )
     return dataclasses.replace(plan, digest=hashlib.sha256(plan.to_json()).hexdigest())

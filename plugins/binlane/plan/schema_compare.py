@@ -16,6 +16,12 @@ from binlane.model import TableKey
 from binlane.plan.schema import Column, ForeignKey, Generated, Key, Schema, Table
 from binlane.plan.schema_names import NEAREST_COLLATION, SAME_COLLATION, comparable
 
+JSON_HINT: Final = (
+    "MySQL's JSON and MariaDB's are not the same bytes: give MySQL's side LONGTEXT CHARACTER SET utf8mb4 COLLATE"
+    " utf8mb4_bin in its place"
+)
+"""MariaDB's JSON is such a LONGTEXT."""
+
 
 class Severity(StrEnum):
     """What a difference or finding means for the window."""
@@ -123,6 +129,11 @@ def compare(source: Table, target: Table, rules: Rules | None = None) -> tuple[D
     )
 
 
+def judge_alone(target: Table, rules: Rules) -> tuple[Difference, ...]:
+    """What speaks against a table of the target by itself."""
+    return tuple(_target_alone(target, rules))
+
+
 def not_reduced(differences: Collection[Difference]) -> frozenset[TableKey]:
     """The tables whose rows must not be folded because the two sides differ."""
     return frozenset(one.table for one in differences if one.severity is Severity.NOT_REDUCED)
@@ -168,7 +179,7 @@ def _compare_columns(source: Table, target: Table, rules: Rules) -> Iterator[Dif
         for what, severity, describe, hint in _FACTS:
             if describe(ours) != describe(theirs):
                 if ours.data_type == theirs.data_type == "json":
-                    hint = "MySQL's JSON and MariaDB's are not the same bytes: filter the table out, or store LONGTEXT"
+                    hint = JSON_HINT
                 yield Difference(severity, target.key, theirs.name, what, describe(ours), describe(theirs), hint)
         yield from _compare_collation(target.key, ours, theirs, rules, in_key=theirs.name.lower() in in_keys)
         yield from _compare_generated(target.key, ours, theirs, rules)

@@ -15,7 +15,7 @@ from binlane.binlog import collations
 from binlane.binlog.table_map import ColumnType, TableMap
 from binlane.model import Flavor
 from binlane.plan.schema import Column, Generated, Table
-from binlane.plan.schema_compare import Difference, Severity
+from binlane.plan.schema_compare import JSON_HINT, Difference, Severity
 from binlane.plan.schema_names import charset_name
 
 _C = ColumnType
@@ -67,6 +67,8 @@ def _compare_column(logged: TableMap, source: Flavor, at: int, column: Column, t
     for what, expected, found in _facts(logged, source, at, column):
         if expected != found:
             hint = "the rows were written with another definition than the target has: apply the DDL between them first"
+            if "json" in (column.data_type, expected.partition(" ")[0]):
+                hint = JSON_HINT
             yield _fatal(target, column.name, what, expected, found, hint)
 
 

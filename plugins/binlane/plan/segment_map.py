@@ -121,7 +121,7 @@ def map_segment(
             writers[lane] = LaneWriter(sink, builder, LaneCursor(routing.by_lane[lane]), translate)
         header = transaction_header(seqno, log.position(transaction), transaction.gtid, transaction.commit_time)
         writers[lane].add(header, parts, commits_itself(parts), log.name)
-        tally.add(route.shard, route.lane, parts, seqno)
+        tally.add(route.shard, route.lane, parts, seqno, log.format.flavor)
     return MapSummary({lane: writers[lane].close(lane, tally) for lane in sorted(writers)}, tally)
 
 

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from binlane.model import RowCounts, TableKey
+from binlane.model import Flavor, RowCounts, TableKey
+from binlane.plan.demands import Demand, demands_of
+from binlane.plan.dissect import decoded, dialect_of
 from binlane.plan.outcomes import tables_of_one_kind
 from binlane.plan.parts import MapPart, Part, RowsPart, StatementPart
 from binlane.plan.window_plan import ShardCounts
-from binlane.shards.facts import StatementFacts, StatementKind
+from binlane.shards.facts import StatementKind
 
 ROWS_ONLY = "rows"
 """Kind of a transaction that runs no statement."""
@@ -39,9 +41,11 @@ class Tally:
     time_zones: set[str] = field(default_factory=set)
     undone: set[TableKey] = field(default_factory=set)
     """Tables of statements that ended with an error and of what was rolled back: their engine decides what is left."""
+    demands: dict[Demand, int] = field(default_factory=dict)
+    """What DDL and account statements ask of the target, with the first seqno of each."""
 
-    def add(self, shard: str, home: int, parts: Sequence[Part], seqno: int) -> None:
-        """Count one transaction of ``shard``, whose own lane is ``home``."""
+    def add(self, shard: str, home: int, parts: Sequence[Part], seqno: int, flavor: Flavor) -> None:
+        """Count one transaction of ``shard``, whose own lane is ``home``; ``flavor`` is the source's."""
         rows = RowCounts()
         statements = 0
         for part in parts:
@@ -56,15 +60,19 @@ class Tally:
                     self.kinds[part.facts.kind.value] += 1
                     if part.context.time_zone is not None:
                         self.time_zones.add(part.context.time_zone)
-                    self._add_statement(part.facts, seqno)
+                    self._add_statement(part, flavor, seqno)
         if statements:
             self.undone |= tables_of_one_kind(parts)
         else:
             self.kinds[ROWS_ONLY] += 1
         self.add_shard(shard, home, 1, rows.total)
 
-    def _add_statement(self, facts: StatementFacts, seqno: int) -> None:
+    def _add_statement(self, part: StatementPart, flavor: Flavor, seqno: int) -> None:
+        facts = part.facts
         if facts.commits_implicitly or facts.create_select:
+            text, dialect = decoded(part.sql, part.context), dialect_of(part.context, flavor)
+            for demand in demands_of(text, facts, dialect):
+                self.demands[demand] = min(seqno, self.demands.get(demand, seqno))
             for key in facts.tables:
                 self.altered.setdefault(key, set()).add(seqno)
             if facts.kind is StatementKind.UNKNOWN:
@@ -115,4 +123,6 @@ def total(tallies: Iterable[Tally]) -> Tally:
         whole.unread |= tally.unread
         whole.time_zones |= tally.time_zones
         whole.undone |= tally.undone
+        for demand, seqno in tally.demands.items():
+            whole.demands[demand] = min(seqno, whole.demands.get(demand, seqno))
     return whole

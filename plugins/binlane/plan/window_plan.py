@@ -6,6 +6,7 @@ version is refused instead of half understood.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from typing import Any, Protocol
 from binlane.errors import PlanError
 from binlane.model import Barrier, BlockHeader, Flavor, Item, LogPosition, RowCounts, TableKey
 from binlane.plan.alterations import Alterations
+from binlane.plan.demands import Demand
 from binlane.plan.prepared import PreparedGroup
 
 
@@ -129,6 +131,8 @@ class WindowPlan:
     """XA transactions that this window prepares and does not end: the target keeps their events until one does."""
     undone: frozenset[TableKey] = frozenset()
     """Tables of statements that ended with an error and of what was rolled back: their engine decides what is left."""
+    demands: Mapping[Demand, int] = field(default_factory=dict)
+    """What its DDL and account statements ask of the target, with the first seqno of each."""
 
     def __post_init__(self) -> None:
         """Raises PlanError if the parts contradict each other."""
@@ -170,6 +174,11 @@ class WindowPlan:
         """Row changes that the window writes: the sum over its lanes."""
         return sum(self.lane_rows, RowCounts())
 
+    @property
+    def complete_images(self) -> bool:
+        """Whether every change comes as row events: no statement leaves a value to the target."""
+        return self.kinds.keys() <= {"rows", "ddl", "global", "transaction"}
+
     def barriers_of(self, lane: int) -> tuple[Barrier, ...]:
         """The barriers that ``lane`` takes part in, ascending."""
         return tuple(barrier for barrier in self.barriers if lane in barrier.participants)
@@ -200,6 +209,7 @@ class WindowPlan:
             "carried_in": [group.to_values() for group in self.carried_in],
             "carried_out": [group.to_values() for group in self.carried_out],
             "undone": sorted([key.database, key.table] for key in self.undone),
+            "demands": [[*dataclasses.astuple(demand), seqno] for demand, seqno in sorted(self.demands.items())],
             "table_maps": [
                 [key.database, key.table, dict(maps)]
                 for key, maps in sorted(self.table_maps.items(), key=lambda entry: str(entry[0]))
@@ -237,6 +247,10 @@ class WindowPlan:
                 ),
                 time_zones=frozenset(values["time_zones"]),
                 undone=frozenset(TableKey(database, table) for database, table in values["undone"]),
+                demands={
+                    Demand(feature, subject, detail, unless): seqno
+                    for feature, subject, detail, unless, seqno in values["demands"]
+                },
                 table_maps={TableKey(database, table): maps for database, table, maps in values["table_maps"]},
                 carried_in=tuple(PreparedGroup.from_values(group) for group in values["carried_in"]),
                 carried_out=tuple(PreparedGroup.from_values(group) for group in values["carried_out"]),
@@ -269,6 +283,7 @@ _FIELDS: Mapping[str, type | tuple[type, ...]] = {
     "carried_in": list,
     "carried_out": list,
     "undone": list,
+    "demands": list,
     "table_maps": list,
 }
 _BARRIER_FIELDS: Mapping[str, type | tuple[type, ...]] = {

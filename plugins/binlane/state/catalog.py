@@ -87,14 +87,6 @@ class TableReader:
         return next(iter(_Catalog(self._connection, *self._server, key).tables()), None)
 
 
-def tables_altered_since(connection: Connection, time: float) -> frozenset[TableKey]:
-    """Tables created or rebuilt at or after ``time`` (seconds since the epoch), by the server's own account."""
-    query = text(
-        "SELECT table_schema, table_name FROM information_schema.tables WHERE create_time >= FROM_UNIXTIME(:time)"
-    )
-    return frozenset(TableKey(database, table) for database, table in connection.execute(query, {"time": time}))
-
-
 class _Databases(NamedTuple):
     """Everything in these."""
 

@@ -27,6 +27,8 @@ CHANNEL = "channel.json"
 SCHEMA = "schema.json"
 CONTEXT = "context.json"
 PLAN = "plan.json"
+SOURCE_TABLES = "source_tables.json"
+"""Beside the plan: the source's definitions, at the window's end, of tables that the window alters."""
 
 
 @dataclass(frozen=True)

@@ -207,3 +207,11 @@ def drop_accounts(server: PrivateServer) -> None:
         cursor.execute("SELECT user, host FROM mysql.user WHERE user LIKE 'tenant%' OR user LIKE 'test\\_%'")
         for user, host in cursor.fetchall():
             cursor.execute("DROP USER %s@%s", (user, host))
+
+
+def run_on(server: PrivateServer, *statements: str, log: bool = True) -> None:
+    """Run statements on one connection; without ``log`` they stay out of the server's binlog."""
+    with server.connect(autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute(f"SET SESSION sql_log_bin = {int(log)}")
+        for statement in statements:
+            cursor.execute(statement)

@@ -11,6 +11,7 @@ import pytest
 from binlane.errors import PlanError
 from binlane.model import Barrier, Flavor, LogPosition, RowCounts, TableKey
 from binlane.plan.alterations import Alterations
+from binlane.plan.demands import Demand
 from binlane.plan.window_plan import TableCounts, WindowPlan
 
 BARRIERS = (
@@ -34,6 +35,7 @@ PLAN = WindowPlan(
     flavor=Flavor.MYSQL,
     table_maps={TableKey("a.b", "c"): {"00ff": 12, "00fe": 11}},
     altered=Alterations({TableKey("a.b", "c"): (12, 14)}, (13,)),
+    demands={Demand("collation", "a.b.c", "utf8mb4_bin"): 12},
 )
 
 

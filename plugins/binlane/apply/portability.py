@@ -1,0 +1,203 @@
+"""Can the target take what the window's statements ask for, and hold what its rows were logged with?
+
+Which server knows what: the release notes and manuals of MySQL 5.7 to 9 and MariaDB 10.3 to 11. What is not in the
+table below is found by the target itself, when the statement's turn has come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from sqlalchemy import Connection, text
+
+from binlane.apply.finding import Finding
+from binlane.binlog.table_map import ColumnType, TableMap
+from binlane.model import Flavor, TableKey
+from binlane.plan.demands import CHARSET, COLLATION, ENGINE, PLUGIN, Demand
+from binlane.plan.schema import TRANSACTIONAL_ENGINES, Schema
+from binlane.plan.schema_compare import Severity
+from binlane.plan.schema_names import charset_name, collation_name
+from binlane.plan.window_plan import WindowPlan
+
+_Version = tuple[int, int, int]
+
+
+class Feature(NamedTuple):
+    """Since when each family has something; None: it has not."""
+
+    mysql: _Version | None
+    mariadb: _Version | None
+    todo: str = ""
+    """What to do, where it is not what is always said."""
+    one_family: bool = False
+    """Both have it, but not as the same bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a target knows."""
+
+    flavor: Flavor
+    number: _Version
+    version: str
+    collations: frozenset[str]
+    engines: frozenset[str]
+    plugins: frozenset[str]
+
+
+def read_target(connection: Connection, schema: Schema, number: _Version) -> Target:
+    """Ask the target for its engines and authentication plugins."""
+    engines = connection.execute(
+        text("SELECT engine FROM information_schema.engines WHERE support IN ('YES','DEFAULT')")
+    )
+    plugins = connection.execute(
+        text("SELECT plugin_name FROM information_schema.plugins WHERE plugin_type = 'AUTHENTICATION'")
+    )
+    return Target(
+        schema.flavor, number, schema.version, schema.collations,
+        frozenset(str(row[0]).lower() for row in engines), frozenset(str(row[0]).lower() for row in plugins),
+    )  # fmt: skip
+
+
+def check_demands(
+    plan: WindowPlan, target: Target, tables: Schema, *, allow_nontransactional: bool = False
+) -> Iterator[Finding]:
+    """What the window's DDL and account statements ask for and the target does not know.
+
+    ``tables``: what is there before the window; CREATE TABLE IF NOT EXISTS of one of them asks for nothing, nor of one
+    that an earlier statement of the window names.
+    """
+    there = {str(key).lower(): 0 for key in tables.tables}
+    for key, seqnos in plan.altered.tables.items():
+        there.setdefault(str(key).lower(), seqnos[0])
+    for demand, seqno in plan.demands.items():
+        if there.get(demand.unless.lower(), seqno) < seqno:
+            continue
+        missing = _missing(demand, plan.flavor, target)
+        if missing is None and demand.feature == ENGINE and not allow_nontransactional:
+            missing = None if demand.detail in TRANSACTIONAL_ENGINES else _NOT_TRANSACTIONAL
+        if missing is not None:
+            found, todo = missing
+            what = f"{demand.feature} {demand.detail}".rstrip()
+            where = f"{demand.subject}: {what}, in the statement of seqno {seqno}"
+            yield Finding(Severity.FATAL, where, "a target that takes it", found, todo)
+
+
+def check_logged_types(plan: WindowPlan, target: Flavor) -> Iterator[Finding]:
+    """Columns that no table of the target can hold, by the log's own word, whatever its definition."""
+    if plan.flavor is target:
+        return
+    seen: set[tuple[TableKey, str]] = set()
+    for key, bodies in plan.table_maps.items():
+        for body, seqno in bodies.items():
+            logged = TableMap.parse(memoryview(_TABLE_ID + bytes.fromhex(body)), flavor=plan.flavor)
+            for at, code in enumerate(logged.column_types):
+                if code in _BYTES_OF_ONE_FAMILY:
+                    name, todo = _BYTES_OF_ONE_FAMILY[code]
+                    names = logged.optional.column_names
+                    column = f"{key}.{names[at]}" if names is not None else f"{key}, column {at + 1}"
+                    if (key, column) not in seen:
+                        seen.add((key, column))
+                        where = f"{column}: type, in the rows of seqno {seqno}"
+                        yield Finding(Severity.FATAL, where, f"a type that {target} has, too", name, todo)
+
+
+def _missing(demand: Demand, source: Flavor, target: Target) -> tuple[str, str] | None:
+    """What stands against it and what to do; None if nothing does."""
+    known = _named(demand, target)
+    if known is not None:
+        return None if known else (f"{target.version}, which does not know it", _TODO_NAMES[demand.feature])
+    feature = FEATURES[demand.feature]
+    since = feature.mysql if target.flavor is Flavor.MYSQL else feature.mariadb
+    todo = feature.todo or _TODO
+    if since is None:
+        return f"{target.flavor} {target.version}, which has no such thing", todo
+    if target.number < since:
+        return f"{target.version}: it came with {'.'.join(map(str, since))}", f"upgrade the target; or {todo}"
+    if feature.one_family and source is not target.flavor:
+        return f"{target.flavor}, which keeps it as other bytes than {source}", todo
+    return None
+
+
+def _named(demand: Demand, target: Target) -> bool | None:
+    """Whether the target knows a thing that is asked for by its name; None if it is not one of those."""
+    name = demand.detail.strip("'\"")
+    if demand.feature == ENGINE:
+        return _ENGINE_ALIASES.get(name, name) in target.engines
+    if demand.feature == PLUGIN:
+        return name in target.plugins
+    if demand.feature == COLLATION:
+        full = collation_name(name) or name
+        # from 10.10 on, uca1400_ai_ci stands for one collation of each Unicode character set
+        return full in target.collations or any(one.endswith(f"_{full}") for one in target.collations)
+    if demand.feature == CHARSET:
+        charset = charset_name(name) or name
+        return any(one == charset or one.startswith(f"{charset}_") for one in target.collations)
+    return None
+
+
+_TABLE_ID: Final = bytes(6)
+_TODO: Final = (
+    "let the source do without it, or run a statement of the same effect on the target and begin the channel behind it"
+)
+_TODO_TYPE: Final = (
+    "MODIFY the column on the source to a type that both families keep as the same bytes (LONGTEXT for JSON, BINARY or"
+    " CHAR for the others), then load the table anew"
+)
+_TODO_NAMES: Final[Mapping[str, str]] = {
+    ENGINE: "enable the engine on the target, or let the source create the table with another one",
+    PLUGIN: "enable the plugin on the target, or give the account one that both servers have",
+    COLLATION: "give the table or column a collation on the source that both servers have",
+    CHARSET: "give the table or column a character set on the source that both servers have",
+}
+_NOT_TRANSACTIONAL: Final = (
+    "an engine without transactions, whose rows cannot commit with their position",
+    "let the source create it with InnoDB, or set apply.allow_nontransactional (docs/operations.md says what it costs)",
+)
+_ENGINE_ALIASES: Final = {"heap": "memory", "merge": "mrg_myisam", "ndb": "ndbcluster"}
+_MARIADB: Final = Feature(None, (10, 3, 0))
+_MYSQL: Final = Feature((8, 0, 0), None)
+FEATURES: Final[Mapping[str, Feature]] = {
+    "JSON column": Feature((5, 7, 8), (10, 2, 7), _TODO_TYPE, one_family=True),
+    "VECTOR column": Feature((9, 0, 0), (11, 7, 0), _TODO_TYPE, one_family=True),
+    "UUID column": Feature(None, (10, 7, 0), _TODO_TYPE),
+    "INET6 column": Feature(None, (10, 5, 0), _TODO_TYPE),
+    "INET4 column": Feature(None, (10, 10, 0), _TODO_TYPE),
+    "XMLTYPE column": Feature(None, (12, 3, 0), _TODO_TYPE),
+    "compressed column": _MARIADB,
+    "sequence": _MARIADB,
+    "package": _MARIADB,
+    "system versioning": _MARIADB,
+    "period": Feature(None, (10, 4, 3)),
+    "OR REPLACE": _MARIADB,
+    "IF EXISTS": _MARIADB,
+    "ignored key": Feature(None, (10, 6, 0)),
+    "REF_SYSTEM_ID": _MARIADB,
+    "option of MariaDB": _MARIADB,
+    "IDENTIFIED VIA": _MARIADB,
+    "IDENTIFIED BY PASSWORD": _MARIADB,
+    "role administrator": _MARIADB,
+    "privilege of MariaDB": _MARIADB,
+    "privilege of MySQL": _MYSQL,
+    "option of MySQL": _MYSQL,
+    "account option": _MYSQL,
+    "functional key": Feature((8, 0, 13), None),
+    "invisible key": _MYSQL,
+    "check that is not enforced": Feature((8, 0, 16), None),
+    "SRID": Feature((8, 0, 3), None),
+    "histogram": _MYSQL,
+    "persisted variable": _MYSQL,
+    "spatial reference system": _MYSQL,
+    "tablespace": Feature((5, 7, 0), None),
+    "library": Feature((9, 2, 0), None),
+    "resource group": _MYSQL,
+    "instance": Feature((5, 7, 0), None),
+}
+_BYTES_OF_ONE_FAMILY: Final[Mapping[int, tuple[str, str]]] = {
+    ColumnType.JSON: ("JSON stored in binary, which MySQL alone has", _TODO_TYPE),
+    ColumnType.VECTOR: ("VECTOR, which MariaDB keeps in another way", _TODO_TYPE),
+    ColumnType.BLOB_COMPRESSED: ("a compressed column, which MariaDB alone has", _TODO_TYPE),
+    ColumnType.VARCHAR_COMPRESSED: ("a compressed column, which MariaDB alone has", _TODO_TYPE),
+}

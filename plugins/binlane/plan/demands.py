@@ -1,0 +1,291 @@
+"""What the DDL and account statements of a window ask of a server beyond what every server has.
+
+Read from the statements' words, so that the precheck can name what the target cannot take before anything is written.
+What is not in the tables below is found by the target itself, when its turn has come. Grammar: ``sql/sql_yacc.yy`` of
+MySQL 9 and MariaDB 11.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+from typing import Final
+
+from binlane.binlog.collations import is_charset, is_collation
+from binlane.shards.facts import StatementFacts
+from binlane.shards.lexer import Dialect, Token, TokenKind, Unreadable, lex
+from binlane.shards.reading import group_end, is_name, is_symbol
+
+ENGINE: Final = "storage engine"
+COLLATION: Final = "collation"
+CHARSET: Final = "character set"
+PLUGIN: Final = "authentication plugin"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Demand:
+    """One thing that a server must know to run a statement."""
+
+    feature: str
+    """A key of ``portability.FEATURES``, or one of the four above, whose ``detail`` the target is asked for."""
+    subject: str
+    """The table, and the column where there is one; the verb of a statement that is about neither."""
+    detail: str = ""
+    unless: str = ""
+    """The table whose being there makes the statement do nothing: CREATE TABLE IF NOT EXISTS is logged all the same."""
+
+
+def demands_of(sql: str, facts: StatementFacts, dialect: Dialect) -> frozenset[Demand]:
+    """Everything known that a statement asks for; nothing for a text that cannot be cut into words."""
+    tokens: list[Token] = []
+    try:
+        lex(sql, dialect, tokens)
+    except Unreadable:
+        return frozenset()
+    opened = [is_symbol(token, "(") - is_symbol(token, ")") for token in tokens]
+    try:
+        words = _Words(sql, tokens, facts, (0, *accumulate(opened)))
+        return frozenset(replace(demand, unless=words.unless()) for demand in words.demands())
+    except Unreadable:
+        return frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    sql: str
+    tokens: Sequence[Token]
+    facts: StatementFacts
+    depths: Sequence[int]
+    """Parentheses open before each token."""
+
+    def unless(self) -> str:
+        head = [token.upper for token in self.tokens[:8]]
+        conditional = self._upper(0) == "CREATE" and ("TABLE", "IF") in pairwise(head)
+        return self._subject() if conditional else ""
+
+    def demands(self) -> Iterator[Demand]:
+        verb, head = self._upper(0), [token.upper for token in self.tokens[:8]]
+        if verb in ("CREATE", "ALTER", "DROP"):
+            kind = next((word for word in head[1:] if word in _OBJECTS), "")
+            yield from self._object(verb, kind, head)
+            if kind == "TABLE":
+                yield from self._definition()
+            if kind in ("TABLE", "INDEX"):
+                yield from self._keys()
+            if kind in ("TABLE", "DATABASE", "SCHEMA"):
+                yield from self._options()
+            if kind in ("USER", "ROLE"):
+                yield from self._account()
+        elif verb == "ANALYZE" and any(token.upper == "HISTOGRAM" for token in self.tokens):
+            yield Demand("histogram", self._subject())
+        elif verb == "SET" and self._upper(1) in ("PERSIST", "PERSIST_ONLY"):
+            yield Demand("persisted variable", "SET PERSIST")
+        elif verb == "GRANT":
+            yield from self._account()
+            yield from self._privileges()
+
+    def _object(self, verb: str, kind: str, head: Sequence[str]) -> Iterator[Demand]:
+        subject = self._subject() or f"{verb} {kind}"
+        if kind in _OWN_OBJECTS:
+            yield Demand(_OWN_OBJECTS[kind], subject)
+        if ("SPATIAL", "REFERENCE") in pairwise(head):
+            yield Demand("spatial reference system", f"{verb} SPATIAL REFERENCE SYSTEM")
+        elif verb == "CREATE" and head[1:3] == ["OR", "REPLACE"] and kind not in ("", "VIEW", *_OWN_OBJECTS):
+            yield Demand("OR REPLACE", subject)
+        if (kind, "IF") in pairwise(head) and (kind == "INDEX" or (verb, kind) == ("ALTER", "TABLE")):
+            yield Demand("IF EXISTS", subject)
+
+    def _definition(self) -> Iterator[Demand]:
+        """The columns and clauses of CREATE TABLE and ALTER TABLE."""
+        for at, token in enumerate(self.tokens):
+            following = [one.upper for one in self.tokens[at + 1 : at + 4]]
+            if token.upper in _TYPES and self._is_type(at):
+                yield Demand(_TYPES[token.upper], f"{self._subject()}.{self.tokens[at - 1].text}")
+            clause = _CLAUSES.get((token.upper, self._upper(at + 1)))
+            if clause is not None:
+                yield Demand(clause, self._subject())
+            if token.upper == "SRID" and self._kind(at + 1) is TokenKind.NUMBER:
+                yield Demand("SRID", self._subject())
+            if token.upper == "REF_SYSTEM_ID" and self._text(at + 1) == "=":
+                yield Demand("REF_SYSTEM_ID", self._subject())
+            if token.upper in _CHANGED and (following[:2] == ["IF", "EXISTS"] or following == ["IF", "NOT", "EXISTS"]):
+                yield Demand("IF EXISTS", self._subject())
+            if token.upper == "COMPRESSED" and (self._text(at - 1) == ")" or self._upper(at - 1) in _LONG_TYPES):
+                yield Demand("compressed column", self._subject())
+
+    def _is_type(self, at: int) -> bool:
+        """Whether the word is a column's type: behind a name that is no clause, before what follows a type."""
+        if at == 0 or not is_name(self.tokens[at - 1]) or self.tokens[at - 1].upper in _NO_COLUMN:
+            return False
+        if self._text(at + 1) == "(":
+            return self._upper(at) == "VECTOR"
+        return at + 1 == len(self.tokens) or self._text(at + 1) in (",", ")") or self._upper(at + 1) in _BEHIND_TYPE
+
+    def _keys(self) -> Iterator[Demand]:
+        for start, end in self._key_lists():
+            inside = range(start + 1, end)
+            if any(self._text(at) == "(" and self._text(at - 1) in ("(", ",") for at in inside):
+                yield Demand("functional key", self._subject())
+            for at in range(end, len(self.tokens)):
+                if self.depths[at] == self.depths[start] and self._text(at) in (",", ")"):
+                    break
+                if self.depths[at] < self.depths[start]:
+                    break
+                if self._upper(at) in _UNUSED:
+                    yield Demand(_UNUSED[self._upper(at)], self._subject())
+        for at, token in enumerate(self.tokens):
+            if token.upper in _UNUSED and self._upper(at - 2) in ("INDEX", "KEY") and self._upper(at - 3) == "ALTER":
+                yield Demand(_UNUSED[token.upper], self._subject())
+
+    def _key_lists(self) -> Iterator[tuple[int, int]]:
+        """Each list of a key's parts: its parenthesis, and what stands behind the one that closes it."""
+        for at, token in enumerate(self.tokens):
+            if is_symbol(token, "(") and self._begins_key(at):
+                yield at, group_end(self.tokens, at)
+
+    def _begins_key(self, at: int) -> bool:
+        """Whether the parenthesis stands behind KEY, INDEX or UNIQUE [name] [USING ..], or ON table."""
+        if self._upper(at - 2) == "USING":
+            at -= 2
+        if self._upper(at - 1) in _KEY_WORDS or self._upper(at - 2) in (*_KEY_WORDS, "ON"):
+            return True
+        return self._upper(at - 4) == "ON" and self._text(at - 2) == "."
+
+    def _options(self) -> Iterator[Demand]:
+        """Engines, character sets and collations by their names; options that one family alone has.
+
+        Words that are names of columns as well count only with a value that is known to be one.
+        """
+        for at, token in enumerate(self.tokens):
+            value = self._value(at)
+            if token.upper == "ENGINE" and self.depths[at] == 0 and value in _ENGINES:
+                yield Demand(ENGINE, self._subject(), value)
+            elif token.upper == "COLLATE" and value is not None and is_collation(value):
+                yield Demand(COLLATION, self._subject(), value)
+            elif token.upper in ("CHARSET", "SET") and value is not None and is_charset(value):
+                yield Demand(CHARSET, self._subject(), value)
+            elif token.upper in _OPTIONS and self.depths[at] == 0 and self._text(at + 1) == "=":
+                yield Demand(_OPTIONS[token.upper], self._subject(), token.upper)
+
+    def _value(self, at: int) -> str | None:
+        """The name behind a word and an equals sign that may be left out; in lower case."""
+        behind = at + 2 if self._text(at + 1) == "=" else at + 1
+        return self._text(behind).lower() if self._kind(behind) in (TokenKind.WORD, TokenKind.NAME) else None
+
+    def _account(self) -> Iterator[Demand]:
+        words, who = [token.upper for token in self.tokens], f"{self._upper(0)} {self._upper(1)}".strip()
+        if words[:2] == ["CREATE", "ROLE"] and "ADMIN" in words:
+            yield Demand("role administrator", who)
+        for at, word in enumerate(words):
+            if word == "IDENTIFIED" and words[at + 1 : at + 3] == ["BY", "PASSWORD"]:
+                yield Demand("IDENTIFIED BY PASSWORD", who)
+            if word == "IDENTIFIED" and words[at + 1 : at + 2] == ["VIA"]:
+                yield Demand("IDENTIFIED VIA", who)
+            if word in _ACCOUNT_OPTIONS or (words[1:2] == ["USER"] and words[at : at + 2] == ["DEFAULT", "ROLE"]):
+                yield Demand("account option", who, "DEFAULT ROLE" if word == "DEFAULT" else word)
+        for name in _PLUGIN.findall(self.sql):
+            yield Demand(PLUGIN, who, name.lower())
+
+    def _privileges(self) -> Iterator[Demand]:
+        names = re.split(r"\bON\b", self.sql, maxsplit=1, flags=re.I)[0].strip()[len("GRANT") :]
+        for name in (one.strip().upper() for one in names.split(",")):
+            if name in _PRIVILEGES_OF_MARIADB:
+                yield Demand("privilege of MariaDB", "GRANT", name)
+            elif re.fullmatch(r"[A-Z]+(?:_[A-Z]+)+", name) and any(token.upper == "ON" for token in self.tokens):
+                yield Demand("privilege of MySQL", "GRANT", name)
+
+    def _subject(self) -> str:
+        """The table that the statement is about, which stands first; its databases if it names no table."""
+        at = {token.text: place for place, token in reversed(list(enumerate(self.tokens)))}
+        tables = sorted(self.facts.tables, key=lambda key: (at.get(key.table, len(self.tokens)), str(key)))
+        return str(tables[0]) if tables else ", ".join(sorted(self.facts.databases))
+
+    def _upper(self, at: int) -> str:
+        return self.tokens[at].upper if 0 <= at < len(self.tokens) else ""
+
+    def _text(self, at: int) -> str:
+        return self.tokens[at].text if 0 <= at < len(self.tokens) else ""
+
+    def _kind(self, at: int) -> TokenKind | None:
+        return self.tokens[at].kind if 0 <= at < len(self.tokens) else None
+
+
+_OWN_OBJECTS: Final[Mapping[str, str]] = {
+    "SEQUENCE": "sequence",
+    "PACKAGE": "package",
+    "TABLESPACE": "tablespace",
+    "LIBRARY": "library",
+    "RESOURCE": "resource group",
+    "LOGFILE": "tablespace",
+    "INSTANCE": "instance",
+}
+_OBJECTS: Final = frozenset(
+    {
+        *("TABLE", "INDEX", "VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "DATABASE", "SCHEMA"),
+        *("USER", "ROLE", "SERVER"),
+        *_OWN_OBJECTS,
+    }
+)
+_TYPES: Final[Mapping[str, str]] = {
+    "JSON": "JSON column",
+    "VECTOR": "VECTOR column",
+    "UUID": "UUID column",
+    "INET6": "INET6 column",
+    "INET4": "INET4 column",
+    "XMLTYPE": "XMLTYPE column",
+}
+_NO_COLUMN: Final = frozenset({"ADD", "COLUMN", "MODIFY", "CHANGE", "AFTER", "TO", "AS", "RETURNING", "EXISTS"})
+"""Words that are no reserved ones and stand before a column's name."""
+_BEHIND_TYPE: Final = frozenset(
+    {
+        *("NOT", "NULL", "DEFAULT", "COMMENT", "CHECK", "GENERATED", "AS", "VIRTUAL", "STORED", "FIRST", "AFTER"),
+        *("COLLATE", "CHARACTER", "CHARSET", "INVISIBLE", "VISIBLE", "USING", "PRIMARY", "UNIQUE", "KEY", "REFERENCES"),
+        *("CONSTRAINT", "COLUMN_FORMAT", "STORAGE", "WITH", "WITHOUT", "COMPRESSED", "ON", "PERSISTENT"),
+    }
+)
+_CLAUSES: Final[Mapping[tuple[str, str], str]] = {
+    ("SYSTEM", "VERSIONING"): "system versioning",
+    ("PERIOD", "FOR"): "period",
+    ("WITHOUT", "OVERLAPS"): "period",
+    ("NOT", "ENFORCED"): "check that is not enforced",
+}
+_CHANGED: Final = frozenset({"COLUMN", "ADD", "DROP", "MODIFY", "CHANGE", "KEY", "INDEX", "CONSTRAINT"})
+_LONG_TYPES: Final = frozenset(
+    {f"{size}{kind}" for size in ("", "TINY", "MEDIUM", "LONG") for kind in ("TEXT", "BLOB")}
+)
+_KEY_WORDS: Final = ("KEY", "INDEX", "UNIQUE")
+_UNUSED: Final[Mapping[str, str]] = {
+    "INVISIBLE": "invisible key",
+    "VISIBLE": "invisible key",
+    "IGNORED": "ignored key",
+}
+_ENGINES: Final = frozenset(
+    {
+        *("archive", "aria", "blackhole", "columnstore", "connect", "csv", "example", "federated", "heap", "innodb"),
+        *("memory", "merge", "mrg_myisam", "mroonga", "myisam", "ndb", "ndbcluster", "oqgraph", "rocksdb", "s3"),
+        *("sequence", "sphinx", "spider", "tokudb"),
+    }
+)
+_OPTIONS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("PAGE_CHECKSUM", "TRANSACTIONAL", "PAGE_COMPRESSED", "ENCRYPTED", "ENCRYPTION_KEY_ID", "SEQUENCE"),
+        "option of MariaDB",
+    ),
+    **dict.fromkeys(
+        ("ENCRYPTION", "SECONDARY_ENGINE", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE", "AUTOEXTEND_SIZE"),
+        "option of MySQL",
+    ),
+}
+_ACCOUNT_OPTIONS: Final = frozenset({"FAILED_LOGIN_ATTEMPTS", "PASSWORD_LOCK_TIME", "ATTRIBUTE", "RETAIN"})
+"""Of CREATE USER and ALTER USER, which MySQL alone has."""
+_PLUGIN: Final = re.compile(r"\bIDENTIFIED\s+(?:WITH|VIA)\s+[`'\"]?(\w+)", re.I)
+_PRIVILEGES_OF_MARIADB: Final = frozenset(
+    {
+        *("BINLOG ADMIN", "BINLOG MONITOR", "BINLOG REPLAY", "CONNECTION ADMIN", "DELETE HISTORY", "FEDERATED ADMIN"),
+        *("READ_ONLY ADMIN", "REPLICATION MASTER ADMIN", "REPLICATION SLAVE ADMIN", "REPLICA MONITOR", "SET USER"),
+        *("SLAVE MONITOR", "SHOW CREATE ROUTINE"),
+    }
+)
+"""MySQL's own are one word with underscores."""

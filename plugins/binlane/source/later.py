@@ -1,0 +1,67 @@
+"""What happened to the source's tables behind a place in its log: whether their definitions are still those of then."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+
+from binlane.binlog.events import parse_body
+from binlane.binlog.format_description import FormatDescription
+from binlane.binlog.frames import frame
+from binlane.binlog.query import Query
+from binlane.binlog.wire import HEADER, EventHeader, EventType, RawEvent
+from binlane.errors import BinlogError
+from binlane.model import LogPosition, TableKey
+from binlane.plan.alterations import Alterations
+from binlane.plan.dissect import statement_facts
+from binlane.shards.facts import StatementKind
+from binlane.source.identity import described
+from binlane.source.log import LOG_START, EventSource
+
+_FRAMES = (b"BEGIN", b"COMMIT", b"ROLLBACK")
+_STATEMENTS = (int(EventType.QUERY), int(EventType.QUERY_COMPRESSED))
+
+
+def altered_behind(
+    source: EventSource, start: LogPosition, gtid_set: str = "", limit: int | None = None
+) -> Alterations | None:
+    """The tables that statements from ``start`` to the log's present end name and may alter.
+
+    None if that are more than ``limit`` bytes. The numbers of its seqnos say nothing. Raises SourceError, BinlogError.
+    """
+    tables: set[TableKey] = set()
+    log_format, read, unread = FormatDescription(""), 0, False
+    with contextlib.closing(source.read(start, gtid_set)) as chunks:
+        for chunk in chunks:
+            name = f"{source.name}/{chunk.file}"
+            if chunk.offset == LOG_START:
+                log_format = described(chunk.data, name)
+                continue
+            read += len(chunk.data)
+            if limit is not None and read > limit:
+                return None
+            frames = frame(chunk.data, 0, log_format.checksum.length, log_format.header_length)
+            frames.check(name)
+            for index in np.flatnonzero(np.isin(frames.type_code, _STATEMENTS)).tolist():
+                at = int(frames.offset[index])
+                header = EventHeader._make(HEADER.unpack_from(chunk.data, at))
+                found = _tables(RawEvent(at, header, frames.body(index)), log_format, name)
+                unread = unread or found is None
+                tables |= found or frozenset()
+    return Alterations(dict.fromkeys(tables, (0,)), (0,) if unread else ())
+
+
+def _tables(event: RawEvent, log_format: FormatDescription, name: str) -> frozenset[TableKey] | None:
+    """The tables that a statement may alter; None if it cannot be told."""
+    try:
+        query = parse_body(event, log_format, name)
+    except BinlogError:
+        return None
+    assert isinstance(query, Query)
+    if query.sql in _FRAMES:
+        return frozenset()
+    facts = statement_facts(query.sql, query.session(event.header), log_format.flavor)
+    if not (facts.commits_implicitly or facts.create_select):
+        return frozenset()
+    return None if facts.kind is StatementKind.UNKNOWN else facts.tables

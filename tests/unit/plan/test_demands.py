@@ -1,0 +1,105 @@
+"""What DDL and account statements ask of a server, told from their words, and what only looks like it."""
+
+from __future__ import annotations
+
+import pytest
+
+from binlane.apply.portability import FEATURES
+from binlane.model import Flavor
+from binlane.plan.demands import CHARSET, COLLATION, ENGINE, PLUGIN, Demand, demands_of
+from binlane.shards.lexer import Dialect
+from binlane.shards.statements import analyze
+
+CASES = [
+    ("CREATE TABLE t (id INT, j JSON)", {("JSON column", "d.t.j", "")}),
+    ("CREATE TABLE t (`j` json NOT NULL, b INT)", {("JSON column", "d.t.j", "")}),
+    ("ALTER TABLE x.t ADD COLUMN j JSON AFTER id", {("JSON column", "x.t.j", "")}),
+    ("ALTER TABLE t CHANGE a j JSON", {("JSON column", "d.t.j", "")}),
+    ("CREATE TABLE t (e VECTOR(3) NOT NULL)", {("VECTOR column", "d.t.e", "")}),
+    ("CREATE TABLE t (u UUID PRIMARY KEY, i INET6, k INET4 DEFAULT NULL)",
+     {("UUID column", "d.t.u", ""), ("INET6 column", "d.t.i", ""), ("INET4 column", "d.t.k", "")}),
+    ("CREATE SEQUENCE s", {("sequence", "d.s", "")}),
+    ("CREATE TABLE t (a INT) WITH SYSTEM VERSIONING", {("system versioning", "d.t", "")}),
+    ("ALTER TABLE t ADD SYSTEM VERSIONING", {("system versioning", "d.t", "")}),
+    ("CREATE TABLE t (s DATE, e DATE, PERIOD FOR p (s, e), UNIQUE (s, p WITHOUT OVERLAPS))", {("period", "d.t", "")}),
+    ("CREATE OR REPLACE TABLE t (a INT)", {("OR REPLACE", "d.t", "")}),
+    ("CREATE OR REPLACE PROCEDURE p() SELECT 1", {("OR REPLACE", "d", "")}),
+    ("ALTER TABLE t ADD COLUMN IF NOT EXISTS a INT", {("IF EXISTS", "d.t", "")}),
+    ("CREATE INDEX IF NOT EXISTS i ON t (a)", {("IF EXISTS", "d.t", "")}),
+    ("CREATE TABLE t (v VARCHAR(9) COMPRESSED, x TEXT COMPRESSED)", {("compressed column", "d.t", "")}),
+    ("CREATE TABLE t (a INT, KEY k ((a + 1)))", {("functional key", "d.t", "")}),
+    ("CREATE TABLE t (a INT, UNIQUE KEY k (a, (LOWER(b))))", {("functional key", "d.t", "")}),
+    ("CREATE INDEX i ON d.t ((a + 1))", {("functional key", "d.t", "")}),
+    ("CREATE TABLE t (a INT, KEY k (a) INVISIBLE)", {("invisible key", "d.t", "")}),
+    ("ALTER TABLE t ALTER INDEX i INVISIBLE", {("invisible key", "d.t", "")}),
+    ("CREATE INDEX i ON t (a) IGNORED", {("ignored key", "d.t", "")}),
+    ("CREATE TABLE t (a INT, CHECK (a > 0) NOT ENFORCED)", {("check that is not enforced", "d.t", "")}),
+    ("CREATE TABLE t (p POINT NOT NULL SRID 4326)", {("SRID", "d.t", "")}),
+    ("CREATE TABLE t (a INT) ENGINE=Aria PAGE_CHECKSUM=1",
+     {(ENGINE, "d.t", "aria"), ("option of MariaDB", "d.t", "PAGE_CHECKSUM")}),
+    ("CREATE TABLE t (a INT) ENCRYPTION='Y'", {("option of MySQL", "d.t", "ENCRYPTION")}),
+    ("CREATE TABLE t (a CHAR(3) COLLATE utf8mb4_0900_ai_ci) DEFAULT CHARSET=utf8mb4",
+     {(COLLATION, "d.t", "utf8mb4_0900_ai_ci"), (CHARSET, "d.t", "utf8mb4")}),
+    ("ALTER TABLE t CONVERT TO CHARACTER SET gb18030", {(CHARSET, "d.t", "gb18030")}),
+    ("CREATE DATABASE z COLLATE utf8mb4_uca1400_ai_ci", {(COLLATION, "z", "utf8mb4_uca1400_ai_ci")}),
+    ("CREATE USER u IDENTIFIED WITH 'caching_sha2_password' AS '$A$005$xx'",
+     {(PLUGIN, "CREATE USER", "caching_sha2_password")}),
+    ("CREATE USER u IDENTIFIED VIA ed25519 USING 'x'",
+     {("IDENTIFIED VIA", "CREATE USER", ""), (PLUGIN, "CREATE USER", "ed25519")}),
+    ("CREATE USER u IDENTIFIED BY PASSWORD '*00'", {("IDENTIFIED BY PASSWORD", "CREATE USER", "")}),
+    ("CREATE ROLE r WITH ADMIN u", {("role administrator", "CREATE ROLE", "")}),
+    ("GRANT SELECT, BINLOG REPLAY ON *.* TO u", {("privilege of MariaDB", "GRANT", "BINLOG REPLAY")}),
+    ("GRANT BACKUP_ADMIN ON *.* TO u", {("privilege of MySQL", "GRANT", "BACKUP_ADMIN")}),
+    ("ANALYZE TABLE t UPDATE HISTOGRAM ON a", {("histogram", "d.t", "")}),
+    ("CREATE OR REPLACE SPATIAL REFERENCE SYSTEM 4120 NAME 'x'",
+     {("spatial reference system", "CREATE SPATIAL REFERENCE SYSTEM", "")}),
+]  # fmt: skip
+LOOKS_LIKE_IT = [
+    "CREATE TABLE t (json INT, uuid CHAR(36) DEFAULT (UUID()), vector BLOB, inet6 INT, KEY json (json))",
+    "ALTER TABLE t ADD json INT, DROP COLUMN uuid, RENAME COLUMN a TO json, ADD KEY vector (vector)",
+    "CREATE TABLE t (engine VARCHAR(10), charset VARCHAR(5), srid INT, period INT, CHECK (engine = charset))",
+    "CREATE TABLE t (a INT PRIMARY KEY, CHECK ((a > 1)), b INT AS ((a + 1)) STORED UNIQUE, c INT INVISIBLE)",
+    "CREATE TABLE t (a INT UNIQUE INVISIBLE, b INT DEFAULT ((1)))",
+    "CREATE TABLE t (a INT, KEY (a), c CHAR(9) INVISIBLE) ROW_FORMAT=COMPRESSED",
+    "CREATE TABLE sequence (a INT COMMENT 'JSON, SYSTEM VERSIONING')",
+    "CREATE OR REPLACE VIEW v AS SELECT 1",
+    "CREATE TABLE IF NOT EXISTS t (a INT)",
+    "DROP TABLE IF EXISTS t",
+    "DROP DATABASE IF EXISTS z",
+    "CREATE SPATIAL INDEX i ON t (g)",
+    "CREATE PROCEDURE p() BEGIN DECLARE j JSON; SELECT 1 FROM t WHERE SRID = 4; END",
+    "GRANT SELECT ON read_only.t TO u",
+    "GRANT my_role TO u",
+    "CREATE TABLE `t (JSON",
+]
+
+
+def asked(sql: str) -> set[tuple[str, str, str]]:
+    flavor = Flavor.MARIADB
+    found = demands_of(sql, analyze(sql, database="d", flavor=flavor), Dialect(flavor))
+    return {(one.feature, one.subject, one.detail) for one in found}
+
+
+@pytest.mark.parametrize(("sql", "expected"), CASES)
+def test_what_a_statement_asks_for_is_named_with_its_table(sql: str, expected: set[tuple[str, str, str]]) -> None:
+    assert asked(sql) == expected
+
+
+@pytest.mark.parametrize("sql", LOOKS_LIKE_IT)
+def test_names_and_comments_ask_for_nothing(sql: str) -> None:
+    assert asked(sql) == set()
+
+
+def test_every_feature_is_one_that_the_precheck_knows() -> None:
+    names = {feature for _, expected in CASES for feature, _, _ in expected}
+    assert names <= FEATURES.keys() | {ENGINE, COLLATION, CHARSET, PLUGIN}
+
+
+def test_what_does_nothing_where_the_table_is_there_says_so() -> None:
+    sql = "CREATE TABLE IF NOT EXISTS t (j JSON)"
+    found = demands_of(sql, analyze(sql, database="d", flavor=Flavor.MYSQL), Dialect(Flavor.MYSQL))
+    assert found == {Demand("JSON column", "d.t.j", unless="d.t")}
+
+
+def test_demands_are_ordered() -> None:
+    assert sorted([Demand("b", "t"), Demand("a", "u")])[0].feature == "a"
