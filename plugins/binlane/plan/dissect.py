@@ -137,7 +137,7 @@ class _Dissection:
         self._check(event, query, facts)
         # MySQL fills such a table in the same transaction, in which a target would take nothing but its rows
         sql = query.sql.removesuffix(_FILLED_BELOW) if facts.create_select else query.sql
-        sql, context = outcomes.as_applied(sql, context)
+        sql, context = outcomes.as_applied(sql, _with_default_collation(context, self.log))
         return StatementPart(sql, self._in_modes_of_the_target(event, context), facts, query)
 
     def _in_modes_of_the_target(self, event: RawEvent, context: SessionContext) -> SessionContext:
@@ -182,6 +182,7 @@ _COUNTS: Final[Mapping[RowsKind, Callable[[int], RowCounts]]] = {
 }
 _SECOND_HALVES: Final = frozenset({Ending.XA_COMMIT, Ending.XA_ROLLBACK})
 _FILLED_BELOW: Final = b" START TRANSACTION"
+_UTF8MB4_GENERAL_CI: Final = 45
 _ANSI_QUOTES: Final = 0x4
 _NO_BACKSLASH_ESCAPES: Final = 0x100000
 """Bits of the logged sql_mode, the same on both servers."""
@@ -220,6 +221,15 @@ def statement_facts(sql: bytes, context: SessionContext, flavor: Flavor) -> Stat
             StatementKind.UNKNOWN, commits_implicitly=commits, reason="a name in another character set"
         )
     return facts
+
+
+def _with_default_collation(context: SessionContext, log: LogFormat) -> SessionContext:
+    """What ``CHARSET=utf8mb4`` alone means: utf8mb4_general_ci to MariaDB, unless the session says otherwise."""
+    if (log.format.flavor, log.target) != (Flavor.MARIADB, Flavor.MYSQL):
+        return context
+    if any(default == _UTF8MB4_GENERAL_CI for default, _ in context.character_set_collations):
+        return context
+    return replace(context, default_collation_for_utf8mb4=_UTF8MB4_GENERAL_CI)
 
 
 def _decompressed(event: RawEvent, where: str) -> RawEvent:
