@@ -58,6 +58,10 @@ class ItemKind(StrEnum):
     """TABLE_MAP and ROWS events without checksums: the payload of one BINLOG statement."""
     STATEMENT = "statement"
     """One statement that takes part in a transaction."""
+    LOAD = "load"
+    """A LOAD DATA LOCAL; the FILE items behind it are its file."""
+    FILE = "file"
+    """A piece of a file."""
     DDL = "ddl"
     """One statement that commits by itself; alone in its block."""
 

@@ -47,6 +47,7 @@ _VARIABLES: Final = (
     "innodb_force_primary_key",
     "innodb_read_only",
     "innodb_strict_mode",
+    "local_infile",
     "log_bin",
     "max_allowed_packet",
     "max_connections",
@@ -71,6 +72,8 @@ class Needs:
     """Every database that the window writes."""
     statements: bool = False
     """It has statements apart from DDL."""
+    loads: bool = False
+    """It has LOAD DATA, whose files the apply tasks send."""
     ddl: bool = False
     accounts: bool = False
     """It has CREATE USER, GRANT and their like."""
@@ -253,6 +256,12 @@ def _check_timestamp(target: _Target, needs: Needs) -> Iterator[Finding]:
         yield Finding(Severity.FATAL, "target: secure_timestamp", "NO or SUPER", mode, todo)
 
 
+def _check_local_infile(target: _Target, needs: Needs) -> Iterator[Finding]:
+    if needs.loads and not target.is_on("local_infile"):
+        todo = "SET GLOBAL local_infile = ON on the target: the files of LOAD DATA are sent as LOCAL ones"
+        yield Finding(Severity.FATAL, "target: local_infile", "ON", _value(target, "local_infile"), todo)
+
+
 def _check_connections(target: _Target, needs: Needs) -> Iterator[Finding]:
     for name in ("max_connections", "max_user_connections"):
         limit = int(target.variables.get(name, "0"))
@@ -306,6 +315,7 @@ _CHECKS: Final[tuple[Callable[[_Target, Needs], Iterator[Finding]], ...]] = (
     _check_events,
     _check_time_zones,
     _check_timestamp,
+    _check_local_infile,
     _check_connections,
     _check_ddl,
     _check_surroundings,

@@ -90,9 +90,13 @@ class LaneSession:
 
     def send(self, statement: bytes) -> None:
         """Run one statement given as bytes, whose effect on ``@@timestamp`` is unknown."""
+        self.sending()
+        self.connection.query(statement)
+
+    def sending(self) -> None:
+        """Something is about to run whose effect on ``@@timestamp`` is unknown."""
         self._clock_leaked = True
         self._used_at = time.monotonic()
-        self.connection.query(statement)
 
     def binlog(self, events: bytes) -> None:
         """Send events as one BINLOG statement. Raises ApplyError, before sending, if the target would not take its

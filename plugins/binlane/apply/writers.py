@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import pymysql
 
 from binlane.apply.context import ContextSetter
+from binlane.apply.load_data import Loads, load
 from binlane.apply.scheduled_event import disabled
 from binlane.apply.transient import error_code
 from binlane.binlog.wire import HEADER, EventType
@@ -31,6 +32,8 @@ _POST_HEADER: Final = 8
 _STMT_END: Final = 0x0001
 _ROWS_TYPES: Final = frozenset({23, 24, 25, 30, 31, 32, 39, 166, 167, 168, 169, 170, 171})
 """Rows events of version 1 and 2, PARTIAL_UPDATE_ROWS, and MariaDB's compressed ones."""
+_RUNS: Final = {ItemKind.FILE: ItemKind.LOAD}
+"""Items of several kinds that are one run."""
 _HANDLERS: Final = "SHOW SESSION STATUS WHERE variable_name IN ('Handler_write', 'Handler_update', 'Handler_delete')"
 
 
@@ -113,11 +116,13 @@ class BlockWriter:
         transaction has to be rolled back.
         """
         written = RowCounts()
-        for kind, run in groupby(items, key=lambda item: item.kind):
+        for kind, run in groupby(items, key=lambda item: _RUNS.get(item.kind, item.kind)):
             if kind is ItemKind.ROWS:
                 written += self._rows(run, seqno)
             elif kind is ItemKind.STATEMENT:
                 self._statements(run)
+            elif kind is ItemKind.LOAD:
+                self._loads(run)
             else:
                 raise PlanError("a block holds a DDL beside other items: it would commit half of the block")
         self.context.leave()
@@ -149,6 +154,11 @@ class BlockWriter:
     def _statements(self, items: Iterator[Item]) -> None:
         for item in items:
             self.run(item, self.prepare(item))
+
+    def _loads(self, items: Iterator[Item]) -> None:
+        loads = Loads(items)
+        for item in loads:
+            load(self.session, self.prepare(item), loads.pieces())
 
     def _rows(self, items: Iterator[Item], seqno: int) -> RowCounts:
         self.context.leave()

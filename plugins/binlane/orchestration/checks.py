@@ -75,7 +75,7 @@ def _compared_tables(
     looked up in the source's log, and only where it matters: if something differs, or if the window alters tables.
     """
     source = _source_schema(endpoints)
-    touched = {*plan.tables, *plan.undone}
+    touched = {*plan.tables, *plan.undone, *(key for key in plan.loaded if key not in target.views)}
     altered = frozenset(key for key in touched if plan.altered.names(key))
 
     def compared(altered_since: Collection[TableKey]) -> tuple[Finding, ...]:
@@ -140,6 +140,7 @@ def _needs(channel: ChannelConfig, plan: WindowPlan, inputs: Inputs) -> Needs:
     return Needs(
         databases=frozenset(key.database for key in plan.tables),
         statements=bool(statements - {StatementKind.DDL, StatementKind.GLOBAL}),
+        loads=StatementKind.LOAD_DATA in statements,
         ddl=StatementKind.DDL in statements,
         accounts=StatementKind.GLOBAL in statements,
         time_zones=plan.time_zones,

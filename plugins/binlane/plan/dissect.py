@@ -6,11 +6,22 @@ What a block cannot replay exactly stops here, before anything of the window is 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NoReturn
 
-from binlane.binlog.events import Event, Intvar, Query, Rand, UserVar, parse_body
+from binlane.binlog.events import (
+    Event,
+    ExecuteLoadQuery,
+    FileBlock,
+    FileDeletion,
+    Intvar,
+    Query,
+    Rand,
+    UserVar,
+    parse_body,
+)
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsEvent, RowsKind, count_rows, decompressed
 from binlane.binlog.sql_modes import translated, untranslatable
@@ -21,6 +32,7 @@ from binlane.binlog.wire import EventType, RawEvent, type_name, without_checksum
 from binlane.errors import UnsupportedEventError
 from binlane.model import Flavor, LogPosition, RowCounts, SessionContext
 from binlane.plan import outcomes
+from binlane.plan.loads import LoadedFiles, local_statement
 from binlane.plan.parts import MapPart, Part, RowsPart, StatementPart
 from binlane.shards.lexer import Dialect
 from binlane.shards.statements import StatementFacts, StatementKind, analyze
@@ -94,6 +106,7 @@ class _Dissection:
     log: LogFormat
     _maps: dict[int, MapPart] = field(default_factory=dict)
     _variables: list[Intvar | Rand | UserVar] = field(default_factory=list)
+    _files: LoadedFiles = field(default_factory=LoadedFiles)
 
     def parts(self, transaction: Transaction) -> Iterator[Part]:
         for event in transaction.events:
@@ -104,6 +117,9 @@ class _Dissection:
             part = handler(self, event)
             if part is not None:
                 yield part
+        for file_id in self._files.waiting:
+            what = f"file {file_id} of a LOAD DATA that is not in this transaction, as servers before MySQL 5.5 log it,"
+            _refuse(transaction.events[-1], self.log, what)
 
     def _map(self, event: RawEvent) -> MapPart:
         table = TableMap.parse(event.body, self.log.where(event), self.log.format.flavor)
@@ -129,6 +145,34 @@ class _Dissection:
     def _query(self, event: RawEvent) -> StatementPart | None:
         query = self.log.parse(event)
         assert isinstance(query, Query)
+        return self._statement(event, query, None)
+
+    def _load(self, event: RawEvent) -> StatementPart | None:
+        load = self.log.parse(event)
+        assert isinstance(load, ExecuteLoadQuery)
+        with self._naming(event):
+            sql, file = local_statement(load), self._files.take(load.file_id)
+        return self._statement(event, replace(load.query, sql=sql), file)
+
+    def _file(self, event: RawEvent) -> None:
+        block = self.log.parse(event)
+        with self._naming(event):
+            match block:
+                case FileBlock() if event.header.type_code == _T.BEGIN_LOAD_QUERY:
+                    self._files.begin(block.file_id, block.data)
+                case FileBlock():
+                    self._files.append(block.file_id, block.data)
+                case FileDeletion():
+                    self._files.take(block.file_id)
+
+    @contextlib.contextmanager
+    def _naming(self, event: RawEvent) -> Iterator[None]:
+        try:
+            yield
+        except ValueError as exc:
+            _refuse(event, self.log, str(exc))
+
+    def _statement(self, event: RawEvent, query: Query, file: tuple[memoryview, ...] | None) -> StatementPart | None:
         context = with_variables(query.session(event.header), self._variables, self.log.target)
         self._variables.clear()
         facts = statement_facts(query.sql, context, self.log.format.flavor)
@@ -138,7 +182,7 @@ class _Dissection:
         # MySQL fills such a table in the same transaction, in which a target would take nothing but its rows
         sql = query.sql.removesuffix(_FILLED_BELOW) if facts.create_select else query.sql
         sql, context = outcomes.as_applied(sql, _with_default_collation(context, self.log))
-        return StatementPart(sql, self._in_modes_of_the_target(event, context), facts, query)
+        return StatementPart(sql, self._in_modes_of_the_target(event, context), facts, query, file)
 
     def _in_modes_of_the_target(self, event: RawEvent, context: SessionContext) -> SessionContext:
         if context.sql_mode is None:
@@ -151,8 +195,8 @@ class _Dissection:
     def _check(self, event: RawEvent, query: Query, facts: StatementFacts) -> None:
         if facts.temporary and not facts.drops_if_exists:
             _refuse(event, self.log, "a temporary table in statement format")
-        if facts.kind is StatementKind.LOAD_DATA:
-            _refuse(event, self.log, "LOAD DATA")
+        if facts.kind is StatementKind.LOAD_DATA and event.header.type_code != _T.EXECUTE_LOAD_QUERY:
+            _refuse(event, self.log, "LOAD DATA without the events of its file")
         if (refusal := outcomes.refusal(query, facts, self.log.format.flavor, self.log.target)) is not None:
             _refuse(event, self.log, refusal)
         if query.unknown_status is not None:
@@ -174,6 +218,10 @@ HANDLERS: Final[Mapping[int, Callable[[_Dissection, RawEvent], Part | None]]] = 
     _T.INTVAR: _Dissection._variable,
     _T.RAND: _Dissection._variable,
     _T.USER_VAR: _Dissection._variable,
+    _T.BEGIN_LOAD_QUERY: _Dissection._file,
+    _T.APPEND_BLOCK: _Dissection._file,
+    _T.DELETE_FILE: _Dissection._file,
+    _T.EXECUTE_LOAD_QUERY: _Dissection._load,
 }
 _COUNTS: Final[Mapping[RowsKind, Callable[[int], RowCounts]]] = {
     RowsKind.INSERT: lambda rows: RowCounts(inserts=rows),

@@ -40,6 +40,8 @@ class StatementPart:
     context: SessionContext
     facts: StatementFacts
     query: Query
+    file: tuple[memoryview, ...] | None = None
+    """The pieces of the file that a LOAD DATA reads; None for any other statement."""
 
 
 Part = MapPart | RowsPart | StatementPart

@@ -27,6 +27,9 @@ from binlane.plan.tally import Tally
 from binlane.plan.translate import Translation, format_for, translation
 from binlane.plan.window_plan import LaneFile
 
+_FILE_PIECE = 1 << 20
+"""Bytes of a LOAD DATA's file in one item, at most."""
+
 
 class LaneSink(Protocol):
     """Takes the blocks of one segment and lane, in order."""
@@ -192,12 +195,18 @@ def _logged(parts: Iterable[Part], alone: bool, where: str) -> Iterator[LoggedEv
             case RowsPart():
                 yield LoggedEvent(part.event, part.counts, where)
             case StatementPart():
-                yield Item(ItemKind.DDL if alone else ItemKind.STATEMENT, part.sql, context=part.context)
+                kind = ItemKind.DDL if alone else ItemKind.STATEMENT if part.file is None else ItemKind.LOAD
+                yield Item(kind, part.sql, context=part.context)
+                for piece in part.file or ():
+                    for at in range(0, len(piece), _FILE_PIECE):
+                        yield Item(ItemKind.FILE, bytes(piece[at : at + _FILE_PIECE]))
 
 
-def _size(parts: Iterable[Part]) -> int:
+def _size(parts: Sequence[Part]) -> int:
     """Bytes that a block counts for a transaction."""
-    return sum(len(part.sql if isinstance(part, StatementPart) else part.event) for part in parts)
+    files = (part.file or () for part in parts if isinstance(part, StatementPart))
+    loaded = sum(len(piece) for file in files for piece in file)
+    return loaded + sum(len(part.sql if isinstance(part, StatementPart) else part.event) for part in parts)
 
 
 def read_segment(data: Buffer, segment: Segment, target: Flavor) -> tuple[LogFormat, Iterator[tuple[int, Transaction]]]:

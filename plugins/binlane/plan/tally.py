@@ -39,6 +39,8 @@ class Tally:
     unread: set[int] = field(default_factory=set)
     """Seqnos of statements that commit by themselves and could not be read."""
     time_zones: set[str] = field(default_factory=set)
+    loaded: set[TableKey] = field(default_factory=set)
+    """Tables that a LOAD DATA names."""
     undone: set[TableKey] = field(default_factory=set)
     """Tables of statements that ended with an error and of what was rolled back: their engine decides what is left."""
     demands: dict[Demand, int] = field(default_factory=dict)
@@ -58,6 +60,8 @@ class Tally:
                 case StatementPart():
                     statements += 1
                     self.kinds[part.facts.kind.value] += 1
+                    if part.file is not None:
+                        self.loaded |= part.facts.tables
                     if part.context.time_zone is not None:
                         self.time_zones.add(part.context.time_zone)
                     self._add_statement(part, flavor, seqno)
@@ -122,6 +126,7 @@ def total(tallies: Iterable[Tally]) -> Tally:
             whole.altered.setdefault(key, set()).update(seqnos)
         whole.unread |= tally.unread
         whole.time_zones |= tally.time_zones
+        whole.loaded |= tally.loaded
         whole.undone |= tally.undone
         for demand, seqno in tally.demands.items():
             whole.demands[demand] = min(seqno, whole.demands.get(demand, seqno))

@@ -129,6 +129,8 @@ class WindowPlan:
     """XA transactions that earlier windows have prepared and this one ends."""
     carried_out: tuple[PreparedGroup, ...] = ()
     """XA transactions that this window prepares and does not end: the target keeps their events until one does."""
+    loaded: frozenset[TableKey] = frozenset()
+    """Tables that a LOAD DATA names."""
     undone: frozenset[TableKey] = frozenset()
     """Tables of statements that ended with an error and of what was rolled back: their engine decides what is left."""
     demands: Mapping[Demand, int] = field(default_factory=dict)
@@ -208,6 +210,7 @@ class WindowPlan:
             "time_zones": sorted(self.time_zones),
             "carried_in": [group.to_values() for group in self.carried_in],
             "carried_out": [group.to_values() for group in self.carried_out],
+            "loaded": sorted([key.database, key.table] for key in self.loaded),
             "undone": sorted([key.database, key.table] for key in self.undone),
             "demands": [[*dataclasses.astuple(demand), seqno] for demand, seqno in sorted(self.demands.items())],
             "table_maps": [
@@ -246,6 +249,7 @@ class WindowPlan:
                     tuple(values["unread"]),
                 ),
                 time_zones=frozenset(values["time_zones"]),
+                loaded=frozenset(TableKey(database, table) for database, table in values["loaded"]),
                 undone=frozenset(TableKey(database, table) for database, table in values["undone"]),
                 demands={
                     Demand(feature, subject, detail, unless): seqno
@@ -282,6 +286,7 @@ _FIELDS: Mapping[str, type | tuple[type, ...]] = {
     "time_zones": list,
     "carried_in": list,
     "carried_out": list,
+    "loaded": list,
     "undone": list,
     "demands": list,
     "table_maps": list,

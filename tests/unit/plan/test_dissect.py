@@ -60,13 +60,6 @@ REFUSED = [
         3, "QUERY", "an XA transaction", id="xa-rollback-with-rows",
     ),
     pytest.param(
-        (GTID, wire(T.BEGIN_LOAD_QUERY, b"\1\0\0\0x\n"), wire(T.EXECUTE_LOAD_QUERY, b""), XID),
-        1, "BEGIN_LOAD_QUERY", "", id="load-data-by-its-file",
-    ),
-    pytest.param(
-        (GTID, query(b"LOAD DATA INFILE '/x' INTO TABLE t"), XID), 1, "QUERY", "LOAD DATA", id="load-data-by-its-text"
-    ),
-    pytest.param(
         (GTID, query(b"CREATE TEMPORARY TABLE t (a INT)"), XID), 1, "QUERY", "a temporary table", id="create-temporary"
     ),
     pytest.param(

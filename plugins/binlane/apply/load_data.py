@@ -1,0 +1,101 @@
+"""LOAD DATA on the target: a LOCAL statement whose file is served from the lane file, piece by piece.
+
+The client library would open whatever file the server names; here nothing on disk is ever opened, and any name
+but the one in the statement is refused. Protocol: https://dev.mysql.com/doc/dev/mysql-server/latest/
+page_protocol_com_query_response_local_infile_request.html (MariaDB's is the same).
+
+LOCAL turns a duplicate key into a skipped row, since a server cannot stop the client, and with it values and rows that
+the table refuses: exactly what IGNORE does. On the source no row was skipped, or the statement would have ended with an
+error; so the server's own count of skipped rows must be 0 unless the source ran it with IGNORE.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from pymysql.constants import COMMAND
+from pymysql.protocol import OKPacketWrapper
+
+from binlane.errors import ApplyError, DriftError, PlanError
+from binlane.model import Item, ItemKind
+from binlane.plan.loads import FILE_NAME
+
+if TYPE_CHECKING:
+    from binlane.apply.session import LaneSession
+
+_PIECE: Final = 64 << 10
+"""Bytes in one packet: far below any max_allowed_packet."""
+_STATEMENT: Final = re.compile(
+    rb"LOAD DATA(?: LOW_PRIORITY| CONCURRENT)? LOCAL INFILE '"
+    + FILE_NAME.encode()
+    + rb"'(?P<skips> IGNORE| REPLACE)? INTO"
+)
+_COUNTS: Final = 4
+"""``Records: 4  Deleted: 0  Skipped: 1  Warnings: 1``, in the words of ``lc_messages`` and in this order."""
+
+
+class Loads:
+    """LOAD items, each followed by the FILE items that are its file; these are read as they are sent."""
+
+    def __init__(self, items: Iterator[Item]) -> None:
+        self._items = items
+        self._next = next(items, None)
+
+    def __iter__(self) -> Iterator[Item]:
+        while self._next is not None:
+            item, self._next = self._next, None
+            if item.kind is not ItemKind.LOAD:
+                raise PlanError("a block holds a piece of a file without its LOAD DATA; run the filter step again")
+            yield item
+
+    def pieces(self) -> Iterator[bytes]:
+        """The file of the item that was handed out last."""
+        for item in self._items:
+            if item.kind is ItemKind.LOAD:
+                self._next = item
+                return
+            yield item.payload
+
+
+def load(session: LaneSession, statement: bytes, pieces: Iterable[bytes]) -> None:
+    """Run the statement and serve its file. Raises the driver's errors, PlanError, ApplyError, and DriftError if a row
+    was skipped."""
+    match = _STATEMENT.match(statement)
+    if match is None:
+        raise PlanError("a LOAD DATA that does not ask for its file by the one name that is served; it was not sent")
+    session.sending()
+    said = bytes(_served(session, statement, pieces))
+    counts = [int(number) for number in re.findall(rb"\d+", said)[-_COUNTS:]]
+    if len(counts) != _COUNTS:
+        raise ApplyError(f"LOAD DATA: the target does not tell how many rows it wrote: {said!r}")
+    records, _, skipped, _ = counts
+    if skipped and match["skips"] is None:
+        why = "; ".join(str(text) for _, _, text in session.rows("SHOW WARNINGS LIMIT 3"))
+        raise DriftError(
+            f"LOAD DATA: the target skipped {skipped} of {records} rows, the source none ({why}); compare the rows of "
+            "both tables"
+        )
+
+
+def _served(session: LaneSession, statement: bytes, pieces: Iterable[bytes]) -> Any:
+    """Send statement and file; the text of the server's answer."""
+    connection: Any = session.connection
+    connection._execute_command(COMMAND.COM_QUERY, statement)
+    answer = connection._read_packet()
+    asked = answer.get_all_data()[1:] if answer.is_load_local_packet() else None
+    if asked != FILE_NAME.encode():
+        # whatever comes next would be taken for a file's content
+        session.close()
+        raise ApplyError(f"LOAD DATA: the target asks for the file {asked!r}, not for {FILE_NAME!r}; nothing was sent")
+    try:
+        for piece in pieces:
+            for at in range(0, len(piece), _PIECE):
+                connection.write_packet(piece[at : at + _PIECE])
+        connection.write_packet(b"")
+    except BaseException:
+        # half a file must not end as a whole one
+        session.close()
+        raise
+    return OKPacketWrapper(connection._read_packet()).message
