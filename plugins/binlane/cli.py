@@ -94,11 +94,19 @@ def run(
 
 
 @app.command()
-def status(channel: ChannelName, channels: ChannelFolder = DEFAULT_CHANNELS) -> None:
-    """Show the watermark, the open window, each lane's position and the last errors."""
+def status(
+    channel: ChannelName,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """Show the watermark, its lag, the open window, each lane's position, gap and holder, and the last errors."""
     from binlane.orchestration import operating
 
-    out.print(operating.status(channel, channels))
+    view = operating.status(channel, channels, as_json=as_json)
+    if as_json:
+        sys.stdout.write(f"{view}\n")
+    else:
+        out.print(view)
 
 
 @app.command()
@@ -162,6 +170,46 @@ def xa(
     from binlane.orchestration import operating
 
     out.print(operating.xa(channel, channels, done=done, forget=forget), markup=False, highlight=False)
+
+
+@app.command()
+def skip(
+    channel: ChannelName,
+    seqno: Annotated[int | None, typer.Option(min=1, help="The transaction's seqno in the open window.")] = None,
+    gtid: Annotated[str | None, typer.Option(help="Its GTID.")] = None,
+    range_: Annotated[str | None, typer.Option("--range", help="Several, as FIRST-LAST seqno.")] = None,
+    reason: Annotated[str, typer.Option(help="Why it is left out; kept with it.")] = "",
+    cancel: Annotated[bool, typer.Option("--cancel", help="Take the order back, if it has not been followed.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="Show all transactions that were skipped.")] = False,
+    show: Annotated[int | None, typer.Option(help="Show the skipped transaction of this seqno.")] = None,
+    write: Annotated[Path | None, typer.Option(help="With --show: write its events into this binlog file.")] = None,
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """Leave a transaction of the open window out, recorded with its content; or show what was left out."""
+    from binlane.orchestration import skipping
+
+    if list_:
+        out.print(skipping.skips(channel, channels))
+    elif show is not None:
+        out.print(skipping.show(channel, channels, show, write))
+    elif cancel:
+        out.print(skipping.cancel(channel, channels, skipping.Which(seqno, gtid, range_)))
+    else:
+        out.print(
+            skipping.skip(channel, channels, skipping.Which(seqno, gtid, range_), reason), markup=False, highlight=False
+        )
+
+
+@app.command()
+def replay_skipped(
+    channel: ChannelName,
+    seqno: Annotated[int, typer.Argument(help="The skipped transaction's seqno.")],
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """Apply a skipped transaction after all, as it was recorded, once."""
+    from binlane.orchestration import skipping
+
+    out.print(skipping.replay(channel, channels, seqno))
 
 
 @app.command()

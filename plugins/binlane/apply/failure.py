@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _CONVERSION: Final = 1105
 """What BINLOG answers when a column cannot be converted: the text is in the server's error log only."""
 _CHOICES: Final = (
-    "the block was rolled back and all lanes stop. Choices: set the target right and run the lane again; or "
-    "load the target anew"
+    "the block was rolled back and all lanes stop. Choices: set the target right and run the lane again; "
+    '`binlane skip {channel} --seqno {seqno} --reason "..."` {which}; or load the target anew'
 )
 
 
@@ -33,11 +33,17 @@ def raised(error: BaseException, verdict: Verdict, engine: Engine) -> TargetErro
     return DriftError(message) if verdict is Verdict.DRIFT else ApplyError(message)
 
 
-def located(message: str, where: str, header: BlockHeader) -> str:
+def located(message: str, where: str, header: BlockHeader, channel: str) -> str:
     """The message with the block's place and the choices."""
     gtid = f", GTID {header.gtid}" if header.gtid else ""
+    single = header.transactions == 1
+    choices = _CHOICES.format(
+        channel=channel,
+        seqno=header.last_seqno if single else "N",
+        which="and run it again" if single else "with the seqno of the transaction that fails, and run it again",
+    )
     return (
-        f"{where}, seqno {header.first_seqno}..{header.last_seqno}{gtid}, source {header.source}: {message}; {_CHOICES}"
+        f"{where}, seqno {header.first_seqno}..{header.last_seqno}{gtid}, source {header.source}: {message}; {choices}"
     )
 
 

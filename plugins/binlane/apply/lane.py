@@ -18,6 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from binlane.apply.context import ContextSetter
 from binlane.apply.course import Course, Links
+from binlane.apply.diagnose import find_failing
 from binlane.apply.failure import located, raised
 from binlane.apply.neighbours import Neighbours
 from binlane.apply.options import ApplyOptions, LaneResult, ProgressCallback
@@ -27,7 +28,7 @@ from binlane.apply.table_guard import TableGuard
 from binlane.apply.transient import Verdict, error_code, error_text, judge
 from binlane.apply.walk import Walk
 from binlane.apply.writers import BlockWriter
-from binlane.errors import BinlaneError, PlanError, PositionError, TargetUnavailableError
+from binlane.errors import ApplyError, BinlaneError, DriftError, PlanError, PositionError, TargetUnavailableError
 from binlane.state.catalog import TableReader, read_schema
 from binlane.state.channels import read_channel
 from binlane.state.journal import last_error_id, record_error
@@ -38,6 +39,7 @@ from binlane.state.windows import read_window
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
+    from binlane.model import BlockHeader
     from binlane.plan.schema import Schema
     from binlane.plan.window_plan import LaneSource, WindowPlan
 
@@ -184,13 +186,26 @@ class _Runner:
         """Add the place to the error's text and store it, so that the other lanes stop at their next block."""
         course = self.course
         lane, header = (course.lane, None) if course.current is None else course.current[:2]
+        if header is not None and isinstance(error, ApplyError | DriftError) and header.transactions > 1:
+            header = self._narrowed(error, header)
         if header is not None:
-            error.args = (located(str(error), course.where(lane), header),)
+            error.args = (located(str(error), course.where(lane), header, course.plan.channel),)
         if error.retryable:
             return
         # the error itself matters more than its row
         with contextlib.suppress(SQLAlchemyError, OSError), course.engine.begin() as connection:
             record_error(connection, course.key, lane, header, code, str(error))
+
+    def _narrowed(self, error: BinlaneError, header: BlockHeader) -> BlockHeader:
+        """The failing transaction's header instead of its block's, and what the target says of it in the error."""
+        course = self.course
+        assert course.current is not None
+        lane, block, expected = course.current
+        failing = find_failing(course, lane, block, expected)
+        if failing is None:
+            return header
+        error.args = (failing.message,)
+        return failing.header
 
     def _back_off(self, in_a_row: int, error: BaseException) -> None:
         options = self.course.options

@@ -15,6 +15,7 @@ from binlane.connections import Resolver
 from binlane.errors import ConfigError, PositionError
 from binlane.orchestration import report
 from binlane.orchestration.commands import load, read_channel_status
+from binlane.orchestration.status import status_json, status_view
 from binlane.orchestration.stopping import seqno_of, settle
 from binlane.state.engines import engine_of
 from binlane.state.journal import decide_ddl
@@ -103,7 +104,8 @@ def xa(name: str, folder: Path, *, done: str | None, forget: str | None) -> str:
     return "\n".join((f"channel {name}: {len(lines)} prepared XA transactions at its watermark", *lines))
 
 
-def status(name: str, folder: Path) -> RenderableType:
-    """Watermark, lanes and errors, from the target alone."""
+def status(name: str, folder: Path, *, as_json: bool) -> RenderableType:
+    """How the channel stands, from the target alone."""
     _, endpoints = load(name, folder)
-    return report.status_view(read_channel_status(endpoints, name), time.time())
+    found = read_channel_status(endpoints, name)
+    return status_json(found, time.time()) if as_json else status_view(found, time.time())

@@ -13,7 +13,6 @@ from rich.table import Table
 from binlane.plan.prepared import PreparedGroup
 from binlane.plan.window_facts import barrier_causes, lane_name
 from binlane.plan.window_plan import WindowPlan
-from binlane.state.journal import ChannelStatus
 from binlane.state.prepared import OpenXa
 
 _WIDTH: Final = 110
@@ -67,7 +66,7 @@ def _head(plan: WindowPlan) -> Table:
 def _prepared(plan: WindowPlan) -> list[tuple[str, str]]:
     """XA transactions whose halves stand in different windows."""
     carried = (("carried in", plan.carried_in), ("carried out", plan.carried_out))
-    return [(f"XA {name}", _xids([_xa(each) for each in groups])) for name, groups in carried if groups]
+    return [(f"XA {name}", few([_xa(each) for each in groups])) for name, groups in carried if groups]
 
 
 def _xa(group: PreparedGroup) -> str:
@@ -76,7 +75,8 @@ def _xa(group: PreparedGroup) -> str:
     return f"{group.xid} of seqno {group.seqno:,}, {group.source}, {group.rows:,} row changes"
 
 
-def _xids(lines: list[str]) -> str:
+def few(lines: list[str]) -> str:
+    """The first lines of a list, and how many more there are."""
     more = [f"{len(lines) - _TOP:,} more"] if len(lines) > _TOP else []
     return "\n".join([*lines[:_TOP], *more])
 
@@ -133,52 +133,3 @@ def _tables(plan: WindowPlan) -> Table | None:
     if rest:
         table.add_row(f"{len(rest):,} more", "", "", "", f"{sum(counts.written.total for _, counts in rest):,}")
     return table
-
-
-def status_view(status: ChannelStatus, now: float) -> RenderableType:
-    """Watermark, unfinished window, lanes and errors of a channel. ``now``: seconds since the epoch, for the lag."""
-    mark = status.channel.watermark
-    head = Table(show_header=False, box=None, pad_edge=False, title=f"channel {status.channel.name}")
-    lag = f"{now - mark.source_time:,.0f} s behind now" if mark.source_time else "no transaction applied yet"
-    head.add_row("watermark", f"seqno {mark.seqno:,}, {mark.source}, {moment(mark.source_time)} ({lag})")
-    head.add_row("GTID set", mark.gtid_set or "-")
-    head.add_row("source", status.channel.source_identity)
-    window = status.window
-    if window is None:
-        head.add_row("window", "none open")
-    else:
-        bounds = window.bounds
-        head.add_row("window", f"{bounds.window_id}, seqno {bounds.first_seqno:,} to {bounds.last_seqno:,}, unfinished")
-        head.add_row("plan", window.plan_digest or "none yet: run the channel again")
-        head.add_row("marks", f"low {status.low_water:,}, high {status.high_water:,}")
-    if status.prepared:
-        head.add_row("prepared XA", _xids(open_xa_text(status.prepared)))
-    for intent in status.undecided:
-        head.add_row("undecided DDL", f"seqno {intent.seqno:,}, lane {intent.lane}: {intent.statement[:200]}")
-    return Group(head, *_positions(status), *_errors(status))
-
-
-def _positions(status: ChannelStatus) -> list[Table]:
-    if status.window is None:
-        return []
-    holders = {beat.lane: f"{beat.holder}, {beat.beat_at} UTC" for beat in status.heartbeats}
-    table = Table(title="lanes", title_justify="left")
-    for heading in ("lane", "position", "missing", "transactions", "row changes", "last holder"):
-        table.add_column(heading, justify="left" if heading in ("missing", "last holder") else "right")
-    last = status.window.bounds.last_seqno
-    for lane in status.positions:
-        missing = "-" if lane.seqno >= last else f"{lane.seqno + 1:,} to {last:,}"
-        row = (f"{lane.seqno:,}", missing, f"{lane.transactions:,}", f"{lane.rows.total:,}")
-        table.add_row(str(lane.lane), *row, holders.get(lane.lane, "-"))
-    return [table]
-
-
-def _errors(status: ChannelStatus) -> list[Table]:
-    if not status.errors:
-        return []
-    table = Table(title="last errors", title_justify="left")
-    for heading in ("at (UTC)", "lane", "seqno", "error"):
-        table.add_column(heading)
-    for error in status.errors:
-        table.add_row(error.at, str(error.lane), f"{error.seqno:,}", error.text)
-    return [table]

@@ -27,6 +27,8 @@ from binlane.plan.settings import FilterSettings
 from binlane.plan.translate import format_for, translation
 from binlane.plan.window_plan import Block, LaneFile
 
+NOTHING = "nothing"
+"""The summary of a transaction that changes nothing, as an XA PREPARE."""
 _XA = (Ending.XA_PREPARE, Ending.XA_COMMIT, Ending.XA_ROLLBACK)
 _STATEMENT = 1000
 """Bytes of a statement that a summary shows."""
@@ -125,7 +127,7 @@ def summary(parts: Sequence[Part]) -> str:
     for key, counts in rows.items():
         kinds = (("inserts", counts.inserts), ("updates", counts.updates), ("deletes", counts.deletes))
         said.append(f"{key}: {', '.join(f'{count} {kind}' for kind, count in kinds if count)}")
-    return "; ".join(said) or "nothing"
+    return "; ".join(said) or NOTHING
 
 
 def lane_of(seqno: int, home: int, barriers: BarrierMap) -> int:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 
 from binlane.errors import PositionError
 from binlane.model import BlockHeader, LogPosition
 from binlane.state.channels import Channel, read_channel
-from binlane.state.leases import Heartbeat, read_heartbeats
+from binlane.state.leases import Heartbeat, holder, lease_name, read_heartbeats
 from binlane.state.positions import LanePosition, PlanKey, lane_positions
 from binlane.state.prepared import OpenXa, read_open_xa
+from binlane.state.skips import REQUESTED, Skip, read_skips
 from binlane.state.tables import NOW, ddl, errors
 from binlane.state.windows import Window, read_open_window
 
@@ -61,6 +63,10 @@ class ChannelStatus:
     undecided: tuple[DdlIntent, ...]
     prepared: tuple[OpenXa, ...] = ()
     """XA transactions that are open at the watermark."""
+    holders: Mapping[int, int] = field(default_factory=dict)
+    """The connection that holds each lane's lease now; no entry for a lane that nobody holds."""
+    skips: tuple[Skip, ...] = ()
+    """Orders to skip that have not been followed yet."""
 
     @property
     def low_water(self) -> int:
@@ -79,14 +85,19 @@ def read_status(engine: Engine, channel: str, *, last_errors: int = 10) -> Chann
     """One consistent look at the channel. Raises PositionError if there is no such channel."""
     with engine.begin() as connection:
         beats = read_heartbeats(connection, channel)
+        found = read_channel(connection, channel)
+        lanes = lane_positions(connection, channel)
+        held = {lane.lane: holder(connection, lease_name(found.uuid, lane.lane)) for lane in lanes}
         return ChannelStatus(
-            channel=read_channel(connection, channel),
+            channel=found,
             window=read_open_window(connection, channel),
-            positions=lane_positions(connection, channel),
+            positions=lanes,
             heartbeats=tuple(beats[lane] for lane in sorted(beats)),
             errors=read_errors(connection, channel, limit=last_errors),
             undecided=_intents(connection, channel),
             prepared=read_open_xa(connection, channel),
+            holders={lane: connection_id for lane, connection_id in held.items() if connection_id is not None},
+            skips=tuple(skip for skip in read_skips(connection, channel) if skip.state == REQUESTED),
         )
 
 

@@ -146,15 +146,18 @@ def test_a_duplicate_key_leaves_nothing_of_its_block_and_stops_the_other_lanes(p
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(run_lane, pair.engine, plan, 2, window.source, replace(QUICK, grace=30.0))
         wait_until(lambda: pair.rows("SELECT 1 FROM binlane.heartbeats WHERE lane = 2") != [])
-        place = r"lane 0, seqno 2\.\.4, GTID 0-1-4, source binlog\S+: 1062 .*Choices"
+        place = (
+            r"lane 0, seqno 3\.\.3, GTID 0-1-3, source binlog\S+: 1062 .*, in the rows event 1 of 1 of the "
+            r"transaction: WRITE_ROWS\S* of shop\.items; .*Choices.*`binlane skip orders --seqno 3 "
+        )
         with pytest.raises(DriftError, match=place) as caught:
             run_lane(pair.engine, plan, 0, window.source, QUICK)
-        with pytest.raises(StopRequestedError, match="because lane 0 failed at seqno 2"):
+        with pytest.raises(StopRequestedError, match="because lane 0 failed at seqno 3"):
             waiting.result()
     assert pair.rows("SELECT note FROM shop.journal") == [("0a",)]
     assert positions(pair) == [1, 0, 4]
     [error] = read_status(pair.engine, "orders").errors
-    assert (error.lane, error.seqno, error.gtid, error.code, error.text) == (0, 2, "0-1-4", 1062, str(caught.value))
+    assert (error.lane, error.seqno, error.gtid, error.code, error.text) == (0, 3, "0-1-3", 1062, str(caught.value))
     pair.target.query("DELETE FROM shop.items")
     for lane in plan.all_lanes:
         run_lane(pair.engine, plan, lane, window.source, QUICK)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -127,3 +128,28 @@ def test_a_stop_at_a_gtid_is_behind_it_and_one_at_a_time_before_it(channel: Chan
         assert stopped.stop_at == plan.first_seqno + later - 1
     assert channel.cli("stop", CHANNEL, "--at-gtid", "77-1-1") == 1
     assert channel.cli("stop", CHANNEL, "--at-time", "2030-01-01") == 1
+
+
+def test_status_tells_marks_gaps_holders_lag_and_orders_to_a_program(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel.traffic(40)
+    adopted = planned(channel)
+    plan = steps.read_plan(adopted["plan"])
+    stop = plan.first_seqno + 11
+    request_stop(engine_of(channel.endpoints.target), CHANNEL, at=stop, by="carol")
+    steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], 0)
+    capsys.readouterr()
+    assert channel.cli("status", CHANNEL, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    at = {lane.lane: lane.seqno for lane in channel.status.positions}
+    assert (found["low_water"], found["high_water"]) == (min(at.values()), stop)
+    assert {each["lane"]: each["gap"] for each in found["lanes"]} == {
+        lane: None if seqno == stop else [seqno + 1, stop] for lane, seqno in at.items()
+    }
+    assert found["lag_transactions"] == plan.last_seqno - min(at.values())
+    assert found["window"]["stop_at"] == stop
+    assert "by carol" in found["stopped"]
+    assert {each["held_by_connection"] for each in found["lanes"]} == {None}
+    assert channel.cli("status", CHANNEL) == 0
+    assert "by carol" in capsys.readouterr().out

@@ -1,0 +1,151 @@
+"""Which transaction of a block the target refuses: the block once more, transaction by transaction, then rolled back.
+
+Nothing is applied by this: position and data go back with the transaction, whose row lock on the position keeps the
+lane where the block has failed meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pymysql
+from sqlalchemy.exc import SQLAlchemyError
+
+from binlane.apply.context import ContextSetter
+from binlane.apply.session import LaneSession
+from binlane.apply.transient import Verdict, error_code, error_text, judge
+from binlane.apply.writers import BlockWriter, check_self_contained
+from binlane.binlog.wire import HEADER, type_name
+from binlane.errors import BinlaneError
+from binlane.model import BlockHeader, Item, ItemKind
+
+if TYPE_CHECKING:
+    from binlane.apply.course import Course
+    from binlane.plan.window_plan import Block
+
+_FLAGS_AT: Final = HEADER.size + 6
+_STMT_END: Final = 0x0001
+_TABLE_MAP: Final = 19
+_SHOWN: Final = 500
+"""Bytes of a statement in a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """The transaction that fails."""
+
+    header: BlockHeader
+    message: str
+    """The target's error, and the statement or rows event that it is about."""
+
+
+def find_failing(course: Course, lane: int, block: BlockHeader, expected: int) -> Failing | None:
+    """The first transaction of ``block`` that the target refuses; None if there is none, or nobody can tell now.
+
+    ``expected``: where the lane stands. Raises nothing: the block's own error is what matters.
+    """
+    with contextlib.suppress(SQLAlchemyError, pymysql.err.MySQLError, OSError, BinlaneError):
+        session = LaneSession.open(course.engine, course.options.limits)
+        try:
+            return _first(session, course, lane, block, expected)
+        finally:
+            session.close()
+    return None
+
+
+def _first(session: LaneSession, course: Course, lane: int, block: BlockHeader, expected: int) -> Failing | None:
+    writer = BlockWriter(session, ContextSetter(session))
+    with contextlib.closing(_pieces(course, lane, block)) as pieces:
+        for number, piece in enumerate(pieces):
+            if number == 0:
+                session.use_format(piece.format)
+                session.begin()
+                at = session.value(
+                    "SELECT seqno FROM binlane.positions WHERE channel = %s AND lane = %s FOR UPDATE",
+                    (course.key.channel, lane),
+                )
+                if at != expected:
+                    return None
+            if piece.header.last_seqno <= expected:
+                continue
+            session.execute("SAVEPOINT piece")
+            told = _Told(iter(piece.items))
+            try:
+                writer.write(told, piece.header.last_seqno)
+            except pymysql.err.MySQLError as exc:
+                if judge(exc) is Verdict.RETRY:
+                    return None
+                return Failing(piece.header, f"{error_code(exc)} {error_text(exc)}{_where(session, told.last)}")
+            except BinlaneError as exc:
+                return Failing(piece.header, f"{exc}{_described(told.last)}")
+    return None
+
+
+def _pieces(course: Course, lane: int, block: BlockHeader) -> Generator[Block, None, None]:
+    yield from course.source.pieces(lane, block)
+
+
+class _Told:
+    """Items that remember which was taken last."""
+
+    def __init__(self, items: Iterator[Item]) -> None:
+        self._items = items
+        self.last: Item | None = None
+
+    def __iter__(self) -> Iterator[Item]:
+        for item in self._items:
+            self.last = item
+            yield item
+
+
+def _where(session: LaneSession, item: Item | None) -> str:
+    """The rows event that fails, found by sending the item's events one by one."""
+    if item is None or item.kind is not ItemKind.ROWS:
+        return _described(item)
+    statements = tuple(_statements(item.payload))
+    with contextlib.suppress(pymysql.err.MySQLError, OSError, BinlaneError):
+        session.execute("ROLLBACK TO SAVEPOINT piece")
+        for number, statement in enumerate(statements, 1):
+            try:
+                session.binlog(statement)
+            except pymysql.err.MySQLError:
+                return f", in the rows event {number} of {len(statements)} of the transaction: {_rows(statement)}"
+    return _described(item)
+
+
+def _described(item: Item | None) -> str:
+    if item is None or item.kind is ItemKind.FILE:
+        return ""
+    if item.kind is ItemKind.ROWS:
+        return f", in {_rows(item.payload)}"
+    return f", in the statement: {item.payload[:_SHOWN].decode('utf-8', 'backslashreplace')}"
+
+
+def _rows(payload: bytes) -> str:
+    kinds = [type_name(payload[at + 4]) for at, _ in _events(payload) if payload[at + 4] != _TABLE_MAP]
+    tables = ", ".join(sorted(map(str, check_self_contained(payload))))
+    return f"{', '.join(dict.fromkeys(kinds))} of {tables}"
+
+
+def _statements(payload: bytes) -> Iterator[bytes]:
+    """Each rows event with its TABLE_MAP, ended as a source statement: self-contained."""
+    maps: dict[bytes, bytes] = {}
+    for at, size in _events(payload):
+        event = bytearray(payload[at : at + size])
+        table_id = bytes(event[HEADER.size : HEADER.size + 6])
+        if event[4] == _TABLE_MAP:
+            maps[table_id] = bytes(event)
+        else:
+            event[_FLAGS_AT] |= _STMT_END
+            yield maps[table_id] + bytes(event)
+
+
+def _events(payload: bytes) -> Iterator[tuple[int, int]]:
+    at = 0
+    while at < len(payload):
+        size = HEADER.unpack_from(payload, at)[3]
+        yield at, size
+        at += size

@@ -1,0 +1,59 @@
+"""A skipped transaction, applied after all: once, in one transaction with the record that says so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from binlane.apply.block import undo
+from binlane.apply.context import ContextSetter
+from binlane.apply.session import LaneSession, SessionLimits
+from binlane.apply.writers import BlockWriter
+from binlane.errors import ApplyError, PositionError
+from binlane.model import ItemKind
+from binlane.plan.blocks import PACKET_SHARE, BlockLimits
+from binlane.plan.pieces import alone
+from binlane.state.skips import SKIPPED, mark_replayed, read_skip
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from binlane.model import RowCounts
+
+_PAYLOAD = 1 << 20
+
+
+def replay_skipped(engine: Engine, channel: str, seqno: int) -> RowCounts:
+    """Apply the events that were recorded for a skipped transaction, as they are; the row changes made.
+
+    Raises PositionError if it is not a skipped one, or was replayed already; ApplyError for a DDL; the driver's errors
+    and DriftError if the target does not take it, and then nothing has changed.
+    """
+    with engine.connect() as connection:
+        skip, log = read_skip(connection, channel, seqno)
+    if skip.state != SKIPPED:
+        raise PositionError(f"channel {channel}, seqno {seqno}: expected a skipped transaction, it is {skip.state}")
+    session = LaneSession.open(engine, SessionLimits())
+    try:
+        largest = int(session.max_allowed_packet * PACKET_SHARE)
+        limits = BlockLimits(1, largest, min(_PAYLOAD, largest), largest)
+        version = str(session.value("SELECT VERSION()"))
+        block = alone(memoryview(log), skip.source.file, session.flavor, version, limits)
+        items = tuple(block.items)
+        if any(item.kind is ItemKind.DDL for item in items):
+            raise ApplyError(
+                f"channel {channel}, seqno {seqno}: a DDL commits by itself, so its replay could not be recorded with "
+                f"it: run it on the target by hand: {skip.summary}"
+            )
+        session.use_format(block.format)
+        session.begin()
+        try:
+            if not mark_replayed(session.cursor, channel, seqno):
+                raise PositionError(f"channel {channel}, seqno {seqno}: somebody else replays it, or has")
+            rows = BlockWriter(session, ContextSetter(session)).write(items, seqno)
+        except BaseException:
+            undo(session)
+            raise
+        session.commit()
+        return rows
+    finally:
+        session.close()

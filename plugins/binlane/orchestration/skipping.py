@@ -1,0 +1,180 @@
+"""What a person types to leave transactions out: skip, see what was skipped, replay it after all."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from binlane.apply.refusals import driver_errors, target_errors
+from binlane.apply.skipped import replay_skipped
+from binlane.errors import ConfigError, PlanError, PositionError
+from binlane.orchestration.commands import load
+from binlane.orchestration.operating import whoami
+from binlane.orchestration.report import moment
+from binlane.orchestration.steps import read_plan
+from binlane.plan.pieces import NOTHING
+from binlane.state.engines import engine_of
+from binlane.state.skips import Skip, SkipRequest, cancel_skip, read_skip, read_skips, request_skips
+from binlane.state.windows import Window, read_open_window
+from binlane.work.files import WorkFolder
+from binlane.work.filter_job import read_inputs
+from binlane.work.lookup import find_gtid, find_seqnos
+from binlane.work.planned import PlannedLanes
+
+if TYPE_CHECKING:
+    from binlane.connections import Endpoints
+
+_RANGE: Final = re.compile(r"(\d+)-(\d+)")
+_MOST: Final = 10_000
+"""Transactions in one order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Which:
+    """Which transactions an order is about: exactly one of these."""
+
+    seqno: int | None = None
+    gtid: str | None = None
+    range: str | None = None
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError unless one is given."""
+        given = [each for each in (self.seqno, self.gtid, self.range) if each is not None]
+        if len(given) != 1:
+            raise ConfigError(f"skip: expected one of --seqno, --gtid and --range, got {len(given)} of them")
+        if self.range is not None and _RANGE.fullmatch(self.range) is None:
+            raise ConfigError(f"--range: expected FIRST-LAST, such as 17-19, got {self.range!r}")
+
+    def seqnos(self, folder: WorkFolder) -> tuple[int, int]:
+        """The first and the last of them. Raises PlanError if the window does not hold them."""
+        if self.gtid is not None:
+            seqno = find_gtid(folder, self.gtid)
+            return seqno, seqno
+        if self.seqno is not None:
+            return self.seqno, self.seqno
+        match = _RANGE.fullmatch(self.range or "")
+        assert match is not None
+        first, last = int(match[1]), int(match[2])
+        if not first <= last < first + _MOST:
+            raise ConfigError(f"--range: expected 1 to {_MOST:,} transactions, got {self.range}")
+        return first, last
+
+
+def skip(name: str, folder: Path, which: Which, reason: str) -> str:
+    """Order to leave transactions of the open window out. Raises PositionError for what is applied already."""
+    if not reason.strip():
+        raise ConfigError("--reason: expected why it is left out, got nothing; it is kept with the transaction")
+    _, endpoints = load(name, folder)
+    engine = engine_of(endpoints.target)
+    with target_errors(str(endpoints.target)):
+        window, lanes = _open_window(endpoints, name)
+        work = WorkFolder(window.bounds.work)
+        first, last = which.seqnos(work)
+        found = {each.seqno: each for each in find_seqnos(work, first, last)}
+        requests = [
+            SkipRequest(each.seqno, each.lane, at.gtid, at.source, at.commit_time, each.summary, at.log)
+            for each in lanes.describe(first, last)
+            for at in (found[each.seqno],)
+        ]
+        if nothing := [each.seqno for each in requests if each.summary == NOTHING]:
+            raise PositionError(f"channel {name}: seqnos {nothing} change nothing, so there is nothing to leave out")
+        new = request_skips(engine, window, requests, reason=reason.strip(), by=whoami())
+    lines = [f"seqno {each.seqno:,}, GTID {each.gtid or '-'}, lane {each.lane}: {each.summary}" for each in requests]
+    return "\n".join(
+        [
+            f"channel {name}: {len(new)} transactions will be left out ({len(requests) - len(new)} were recorded "
+            "before); run the channel to go on",
+            *lines,
+        ]
+    )
+
+
+def cancel(name: str, folder: Path, which: Which) -> str:
+    """Take orders back that have not been followed yet."""
+    if which.seqno is None:
+        raise ConfigError("--cancel: expected --seqno; `--list` shows them")
+    _, endpoints = load(name, folder)
+    with target_errors(str(endpoints.target)):
+        cancel_skip(engine_of(endpoints.target), name, which.seqno)
+    return f"channel {name}: seqno {which.seqno:,} will be applied"
+
+
+def skips(name: str, folder: Path) -> RenderableType:
+    """All orders of a channel."""
+    _, endpoints = load(name, folder)
+    with target_errors(str(endpoints.target)), engine_of(endpoints.target).connect() as connection:
+        found = read_skips(connection, name)
+    if not found:
+        return f"channel {name}: nothing was skipped"
+    table = Table(title=f"skipped transactions of {name}", title_justify="left")
+    for heading in ("seqno", "GTID", "state", "by, at (UTC)", "reason", "what it changes"):
+        table.add_column(heading, justify="right" if heading == "seqno" else "left")
+    for each in found:
+        row = (each.gtid or "-", each.state, f"{each.by}, {each.at[:19]}", each.reason, each.summary[:200])
+        table.add_row(f"{each.seqno:,}", *row)
+    return table
+
+
+def show(name: str, folder: Path, seqno: int, write_to: Path | None) -> RenderableType:
+    """One order with all that is known of it; its events go to a binlog file if one is named."""
+    _, endpoints = load(name, folder)
+    with target_errors(str(endpoints.target)), engine_of(endpoints.target).connect() as connection:
+        found, log = read_skip(connection, name, seqno)
+    if write_to is not None:
+        write_to.write_bytes(log)
+    return Group(_details(found, write_to))
+
+
+def replay(name: str, folder: Path, seqno: int) -> str:
+    """Apply a skipped transaction after all, once."""
+    _, endpoints = load(name, folder)
+    engine = engine_of(endpoints.target)
+    with target_errors(str(endpoints.target)), driver_errors():
+        rows = replay_skipped(engine, name, seqno)
+    return (
+        f"channel {name}: seqno {seqno:,} was replayed: {rows.inserts:,} inserts, {rows.updates:,} updates, "
+        f"{rows.deletes:,} deletes by row events, and its statements"
+    )
+
+
+def _open_window(endpoints: Endpoints, name: str) -> tuple[Window, PlannedLanes]:
+    with engine_of(endpoints.target).connect() as connection:
+        window = read_open_window(connection, name)
+    if window is None:
+        raise PositionError(
+            f"channel {name}: no window is open: what is applied cannot be skipped, and what is to come has no seqno "
+            "yet; run the channel first"
+        )
+    if window.plan_digest is None:
+        raise PlanError(f"channel {name}: window {window.bounds.window_id} has no plan yet; run the channel first")
+    work = WorkFolder(window.bounds.work)
+    plans = work.child(read_inputs(work).key)
+    plan = read_plan(plans.uri)
+    if plan.digest != window.plan_digest:
+        raise PlanError(
+            f"{plans.uri}: expected the plan {window.plan_digest} by the target, found {plan.digest}; put shard list "
+            "and channel file back as they were, and run the channel"
+        )
+    return window, PlannedLanes(plans, plan)
+
+
+def _details(found: Skip, write_to: Path | None) -> Table:
+    table = Table(show_header=False, box=None, pad_edge=False, title=f"seqno {found.seqno:,}")
+    for key, value in (
+        ("GTID", found.gtid or "-"),
+        ("window, lane", f"{found.window_id}, {found.lane}"),
+        ("source", f"{found.source}, {moment(found.commit_time)}"),
+        ("state", f"{found.state} since {found.state_at} UTC"),
+        ("reason", found.reason),
+        ("by", f"{found.by}, {found.at} UTC"),
+        ("changes", found.summary),
+        ("events", f"{found.bytes:,} bytes as a binlog file, SHA-256 {found.sha256}"),
+        ("written to", "-" if write_to is None else str(write_to)),
+    ):
+        table.add_row(key, value)
+    return table

@@ -1,0 +1,173 @@
+"""How a channel stands, for a person and for a program: one set of values, shown as tables or as JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from binlane.orchestration.report import few, moment, open_xa_text
+from binlane.state.journal import ChannelStatus
+from binlane.state.orders import NOW
+from binlane.state.windows import Window
+
+
+def lag(status: ChannelStatus, now: float) -> tuple[float | None, int]:
+    """Seconds since the source committed what the watermark stands at, None before the first transaction; and the
+    transactions that are read from the source and not applied everywhere yet. ``now``: seconds since the epoch."""
+    mark = status.channel.watermark
+    left = 0 if status.window is None else status.window.bounds.last_seqno - status.low_water
+    return (now - mark.source_time if mark.source_time else None), left
+
+
+def gap(status: ChannelStatus, seqno: int) -> tuple[int, int] | None:
+    """The seqnos that a lane at ``seqno`` may lack below the high-water mark; None if there are none."""
+    return None if seqno >= status.high_water else (seqno + 1, status.high_water)
+
+
+def status_json(status: ChannelStatus, now: float) -> str:
+    """The whole state as one JSON object. Seqnos are inclusive, times seconds since the epoch or UTC text."""
+    mark = status.channel.watermark
+    seconds, transactions = lag(status, now)
+    return json.dumps(
+        {
+            "channel": status.channel.name,
+            "source": status.channel.source_identity,
+            "watermark": {
+                "seqno": mark.seqno,
+                "file": mark.source.file,
+                "offset": mark.source.offset,
+                "gtid_set": mark.gtid_set,
+                "source_time": mark.source_time,
+            },
+            "low_water": status.low_water,
+            "high_water": status.high_water,
+            "lag_seconds": seconds,
+            "lag_transactions": transactions,
+            "stopped": status.channel.stopped,
+            "window": None if status.window is None else _window(status.window),
+            "lanes": _lanes(status),
+            "errors": [
+                {
+                    "at": error.at,
+                    "window": error.window_id,
+                    "lane": error.lane,
+                    "seqno": error.seqno,
+                    "gtid": error.gtid,
+                    "file": error.source.file,
+                    "offset": error.source.offset,
+                    "code": error.code,
+                    "text": error.text,
+                }
+                for error in status.errors
+            ],
+            "undecided_ddl": [
+                {"seqno": intent.seqno, "lane": intent.lane, "statement": intent.statement}
+                for intent in status.undecided
+            ],
+            "to_skip": [{"seqno": skip.seqno, "gtid": skip.gtid, "reason": skip.reason} for skip in status.skips],
+            "prepared_xa": [each.xid for each in status.prepared],
+        },
+        indent=1,
+    )
+
+
+def _window(window: Window) -> dict[str, Any]:
+    bounds = window.bounds
+    return {
+        "id": bounds.window_id,
+        "first_seqno": bounds.first_seqno,
+        "last_seqno": bounds.last_seqno,
+        "file": bounds.end.file,
+        "offset": bounds.end.offset,
+        "end_time": bounds.end_time,
+        "plan": window.plan_digest,
+        "stop_at": window.stop_at,
+        "work": bounds.work,
+    }
+
+
+def _lanes(status: ChannelStatus) -> list[dict[str, Any]]:
+    if status.window is None or status.window.plan_digest is None:
+        return []
+    beats = {beat.lane: beat for beat in status.heartbeats}
+    return [
+        {
+            "lane": lane.lane,
+            "seqno": lane.seqno,
+            "gap": gap(status, lane.seqno),
+            "transactions": lane.transactions,
+            "rows": lane.rows.total,
+            "held_by_connection": status.holders.get(lane.lane),
+            "last_holder": None if lane.lane not in beats else beats[lane.lane].holder,
+            "heartbeat": None if lane.lane not in beats else beats[lane.lane].beat_at,
+        }
+        for lane in status.positions
+    ]
+
+
+def status_view(status: ChannelStatus, now: float) -> RenderableType:
+    """Watermark, unfinished window, lanes and errors of a channel. ``now``: seconds since the epoch, for the lag."""
+    mark = status.channel.watermark
+    seconds, transactions = lag(status, now)
+    head = Table(show_header=False, box=None, pad_edge=False, title=f"channel {status.channel.name}")
+    behind = "no transaction applied yet" if seconds is None else f"{seconds:,.0f} s behind now"
+    head.add_row("watermark", f"seqno {mark.seqno:,}, {mark.source}, {moment(mark.source_time)} ({behind})")
+    head.add_row("GTID set", mark.gtid_set or "-")
+    head.add_row("source", status.channel.source_identity)
+    if status.channel.stopped is not None:
+        head.add_row("stopped", f"{status.channel.stopped}; `binlane resume {status.channel.name}` takes it back")
+    for name, value in _window_rows(status, transactions):
+        head.add_row(name, value)
+    if status.prepared:
+        head.add_row("prepared XA", few(open_xa_text(status.prepared)))
+    for intent in status.undecided:
+        head.add_row("undecided DDL", f"seqno {intent.seqno:,}, lane {intent.lane}: {intent.statement[:200]}")
+    for skip in status.skips:
+        head.add_row("to skip", f"seqno {skip.seqno:,}, by {skip.by}: {skip.reason}")
+    return Group(head, *_positions(status), *_errors(status))
+
+
+def _window_rows(status: ChannelStatus, transactions: int) -> list[tuple[str, str]]:
+    window = status.window
+    if window is None:
+        return [("window", "none open")]
+    bounds = window.bounds
+    rows = [
+        ("window", f"{bounds.window_id}, seqno {bounds.first_seqno:,} to {bounds.last_seqno:,}, unfinished"),
+        ("plan", window.plan_digest or "none yet: run the channel again"),
+        ("marks", f"low {status.low_water:,}, high {status.high_water:,}; {transactions:,} transactions to its end"),
+    ]
+    if window.stop_at is not None:
+        rows.append(("stops", "where each lane stands" if window.stop_at == NOW else f"at seqno {window.stop_at:,}"))
+    return rows
+
+
+def _positions(status: ChannelStatus) -> list[Table]:
+    lanes = _lanes(status)
+    if not lanes:
+        return []
+    table = Table(title="lanes", title_justify="left")
+    for heading in ("lane", "position", "gap", "transactions", "row changes", "held by"):
+        table.add_column(heading, justify="left" if heading in ("gap", "held by") else "right")
+    for lane in lanes:
+        missing = "-" if lane["gap"] is None else f"{lane['gap'][0]:,} to {lane['gap'][1]:,}"
+        last = "" if lane["last_holder"] is None else f"{lane['last_holder']}, {lane['heartbeat']} UTC"
+        held = lane["held_by_connection"]
+        who = f"connection {held}: {last}" if held is not None else f"nobody{'; last: ' if last else ''}{last}"
+        row = (f"{lane['seqno']:,}", missing, f"{lane['transactions']:,}", f"{lane['rows']:,}", who)
+        table.add_row(str(lane["lane"]), *row)
+    return [table]
+
+
+def _errors(status: ChannelStatus) -> list[Table]:
+    if not status.errors:
+        return []
+    table = Table(title="last errors", title_justify="left")
+    for heading in ("at (UTC)", "lane", "seqno", "error"):
+        table.add_column(heading)
+    for error in status.errors:
+        table.add_row(error.at, str(error.lane), f"{error.seqno:,}", error.text)
+    return [table]

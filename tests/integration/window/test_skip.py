@@ -1,0 +1,118 @@
+"""A transaction that is skipped is left out alone, kept with its content, and can be applied after all."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+
+import pytest
+
+from binlane.binlog.reader import LogReader
+from binlane.binlog.transactions import transactions
+from binlane.errors import DriftError
+from binlane.orchestration import steps
+from binlane.state.engines import engine_of
+from binlane.state.skips import read_skip
+from tests.integration.window.conftest import CHANNEL, Channel
+from tests.integration.window.test_stop import apply_all, channel, planned
+
+__all__ = ["channel"]
+
+
+def items(channel: Channel) -> None:
+    """Twelve transactions on one table; the seventh inserts a row that the target has already."""
+    for server in (channel.source, channel.target):
+        with server.connect(autocommit=True) as connection, connection.cursor() as cursor:
+            cursor.execute("SET SESSION sql_log_bin = 0")
+            cursor.execute("CREATE DATABASE tenant_1")
+            cursor.execute("CREATE TABLE tenant_1.t (id INT PRIMARY KEY, note VARCHAR(40) UNIQUE)")
+    for number in range(1, 13):
+        channel.source.query(f"INSERT INTO tenant_1.t VALUES ({number}, 'note {number}')")
+    with channel.target.connect(autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("INSERT INTO tenant_1.t VALUES (7, 'mine')")
+
+
+def test_a_skipped_transaction_of_a_folded_block_is_left_out_alone_and_replayed_on_demand(
+    channel: Channel, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    items(channel)
+    adopted = planned(channel)
+    with pytest.raises(DriftError, match="1062"):
+        apply_all(channel, adopted)
+    plan = steps.read_plan(adopted["plan"])
+    seqno = plan.first_seqno + 6
+    assert channel.cli("skip", CHANNEL, "--seqno", str(seqno)) == 2
+    assert "--reason: expected why" in capsys.readouterr().err
+    assert channel.cli("skip", CHANNEL, "--seqno", str(seqno), "--reason", "mine is right") == 0
+    assert "tenant_1.t: 1 inserts" in " ".join(capsys.readouterr().out.split())
+    results = apply_all(channel, adopted)
+    assert {each["seqno"] for each in results} == {plan.last_seqno}
+    steps.advance(channel.config, channel.endpoints, adopted["plan"])
+    expected = [(n, "mine" if n == 7 else f"note {n}") for n in range(1, 13)]
+    assert channel.target.query("SELECT id, note FROM tenant_1.t ORDER BY id") == expected
+    assert channel.target.query("SELECT planned_inserts, written_inserts, skipped_inserts FROM binlane.splits") == [
+        (12, 11, 1)
+    ]
+    with engine_of(channel.endpoints.target).connect() as connection:
+        skip, log = read_skip(connection, CHANNEL, seqno)
+    assert (skip.state, skip.reason, skip.by.split("@")[0]) == ("skipped", "mine is right", getpass.getuser())
+    [kept] = transactions(LogReader(log, "kept"))
+    assert kept.gtid == skip.gtid
+
+    # too late to skip it again, or its neighbour
+    assert channel.cli("skip", CHANNEL, "--seqno", str(seqno + 1), "--reason", "x") == 1
+    assert "no window is open" in capsys.readouterr().err
+
+    # the target's own row stands in the way still
+    assert channel.cli("replay-skipped", CHANNEL, str(seqno)) == 1
+    capsys.readouterr()
+    channel.target.query("DELETE FROM tenant_1.t WHERE id = 7")
+    assert channel.cli("replay-skipped", CHANNEL, str(seqno)) == 0
+    assert "1 inserts" in " ".join(capsys.readouterr().out.split())
+    channel.assert_equal()
+    assert channel.cli("replay-skipped", CHANNEL, str(seqno)) == 1
+    assert "expected a skipped transaction, it is replayed" in capsys.readouterr().err
+    file = tmp_path / "kept.binlog"
+    assert channel.cli("skip", CHANNEL, "--show", str(seqno), "--write", str(file)) == 0
+    assert file.read_bytes() == log
+    assert channel.cli("skip", CHANNEL, "--list") == 0
+    assert "replayed" in capsys.readouterr().out
+
+
+def test_what_is_applied_is_never_skipped_and_an_order_can_be_taken_back(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    items(channel)
+    channel.target.query("DELETE FROM tenant_1.t")
+    adopted = planned(channel)
+    first = steps.read_plan(adopted["plan"]).first_seqno
+    assert channel.cli("stop", CHANNEL, "--at-seqno", str(first + 4)) == 0
+    apply_all(channel, adopted)
+    steps.advance(channel.config, channel.endpoints, adopted["plan"])
+    capsys.readouterr()
+    for arguments in (("--seqno", str(first + 4)), ("--range", f"{first + 4}-{first + 6}")):
+        assert channel.cli("skip", CHANNEL, *arguments, "--reason", "x") == 1
+        assert "it is applied already" in capsys.readouterr().err
+    assert channel.cli("skip", CHANNEL, "--seqno", "99999", "--reason", "x") == 1
+    assert channel.cli("skip", CHANNEL, "--seqno", str(first + 5), "--gtid", "0-1-1", "--reason", "x") == 2
+    assert channel.cli("skip", CHANNEL, "--range", f"{first + 5}-{first + 6}", "--reason", "x") == 0
+    assert channel.cli("skip", CHANNEL, "--seqno", str(first + 5), "--cancel") == 0
+    assert channel.cli("skip", CHANNEL, "--seqno", str(first + 5), "--cancel") == 1
+    assert channel.cli("resume", CHANNEL) == 0
+    apply_all(channel, adopted)
+    assert channel.cli("skip", CHANNEL, "--seqno", str(first + 6), "--cancel") == 1
+    steps.advance(channel.config, channel.endpoints, adopted["plan"])
+    assert channel.target.query("SELECT COUNT(*), SUM(id = 7) FROM tenant_1.t") == [(11, 0)]
+
+
+def test_a_skipped_ddl_does_not_run(channel: Channel) -> None:
+    items(channel)
+    channel.target.query("DELETE FROM tenant_1.t")
+    channel.source.query("DROP TABLE tenant_1.t")
+    adopted = planned(channel)
+    last = steps.read_plan(adopted["plan"]).last_seqno
+    assert channel.cli("skip", CHANNEL, "--seqno", str(last), "--reason", "still needed here") == 0
+    apply_all(channel, adopted)
+    steps.advance(channel.config, channel.endpoints, adopted["plan"])
+    assert channel.target.query("SELECT COUNT(*) FROM tenant_1.t") == [(12,)]
+    assert channel.cli("replay-skipped", CHANNEL, str(last)) == 1
