@@ -8,6 +8,7 @@ MySQL 9.7, and BINLOG reports 0 affected rows: so payloads are checked before th
 from __future__ import annotations
 
 import functools
+import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 _POST_HEADER: Final = 8
 """TABLE_MAP and ROWS events begin with a 6-byte table id and 2 bytes of flags."""
 _STMT_END: Final = 0x0001
+_TYPE_AND_SIZE: Final = struct.Struct("<4xB4xI").unpack_from
+"""Of an event's header."""
 _ROWS_TYPES: Final = frozenset({23, 24, 25, 30, 31, 32, 39, 166, 167, 168, 169, 170, 171})
 """Rows events of version 1 and 2, PARTIAL_UPDATE_ROWS, and MariaDB's compressed ones."""
 _RUNS: Final = {ItemKind.FILE: ItemKind.LOAD}
@@ -49,7 +52,7 @@ def check_self_contained(payload: bytes) -> frozenset[TableKey]:
     while at < len(payload):
         if len(payload) - at < HEADER.size + _POST_HEADER:
             raise _broken(at, f"{len(payload) - at} bytes are left, less than an event")
-        _, type_code, _, size, _, _ = HEADER.unpack_from(payload, at)
+        type_code, size = _TYPE_AND_SIZE(payload, at)
         if not HEADER.size + _POST_HEADER <= size <= len(payload) - at:
             raise _broken(at, f"event_size {size} does not fit the {len(payload) - at} bytes left")
         body = at + HEADER.size
@@ -107,6 +110,8 @@ class BlockWriter:
     guard: TableGuard | None = None
     """Looks at the tables that the window alters; None where nothing of the window is known."""
     _partitioned: dict[TableKey, bool] = field(default_factory=dict)
+    _plain: set[TableKey] = field(default_factory=set)
+    """Those that are known not to be partitioned: nearly all, and asked about in every block."""
 
     def write(self, items: Iterable[Item], seqno: int) -> RowCounts:
         """Send all items of a block, in order; the row changes of its ROWS items, as the target has counted them.
@@ -149,6 +154,7 @@ class BlockWriter:
     def forget_tables(self) -> None:
         """Look at tables anew: a DDL has been, here or in another lane."""
         self._partitioned.clear()
+        self._plain.clear()
         self.context.forget_database()
 
     def _statements(self, items: Iterator[Item]) -> None:
@@ -189,6 +195,8 @@ class BlockWriter:
         MySQL counts an update that moves a row to another partition as a delete and an insert. MariaDB counts every
         row twice, for the table and for the partition, and of a move the partition's half as a delete and an insert.
         """
+        if tables <= self._plain:
+            return counted == expected
         if self.session.flavor is Flavor.MYSQL:
             return counted == expected or (
                 any(map(self._is_partitioned, tables)) and _with_moves(expected, counted, times=1)
@@ -208,6 +216,7 @@ class BlockWriter:
     def _after_a_look(self, expected: RowCounts, counted: RowCounts, tables: set[TableKey]) -> bool:
         """The same, once more, with what the tables are now: a DDL of another lane may have partitioned one."""
         self._partitioned.clear()
+        self._plain.clear()
         return self._is_accounted_for(expected, counted, tables)
 
     def _is_partitioned(self, table: TableKey) -> bool:
@@ -217,6 +226,8 @@ class BlockWriter:
                 (table.database, table.table),
             )
             self._partitioned[table] = "partitioned" in str(found).lower()
+            if not self._partitioned[table]:
+                self._plain.add(table)
         return self._partitioned[table]
 
 

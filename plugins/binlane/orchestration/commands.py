@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -99,7 +100,7 @@ def run(call: Call, console: Console) -> RenderableType:
     with _timed(seconds, "check", console):
         adopted = steps.adopt_plan(channel, endpoints, window["work"])
     with _timed(seconds, "apply", console):
-        _apply(call, adopted["plan"], len(adopted["lanes"]), endpoints, console)
+        _apply(call, adopted["plan"], [each["lane"] for each in adopted["lanes"]], endpoints, console)
     with _timed(seconds, "advance", console):
         done = steps.advance(channel, endpoints, adopted["plan"])
     times = ", ".join(f"{step} {spent:.1f} s" for step, spent in seconds.items())
@@ -147,14 +148,14 @@ def _submit(channel: ChannelConfig, work: WorkFolder) -> None:
         raise PlanError(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr[-4000:]}")
 
 
-def _apply(call: Call, plan_uri: str, lanes: int, endpoints: Endpoints, console: Console) -> None:
+def _apply(call: Call, plan_uri: str, lanes: Sequence[int], endpoints: Endpoints, console: Console) -> None:
     """Every lane a process. With fewer processes than lanes a waiting lane moves the others: lanes are leases."""
-    workers = min(lanes, _MOST_PROCESSES)
+    workers = min(len(lanes), _MOST_PROCESSES)
     context = get_context("forkserver")
     # imported once, by the server that the lanes are forked from
     context.set_forkserver_preload([__name__])
     with ProcessPoolExecutor(workers, mp_context=context, initializer=end_with_parent) as pool:
-        running = [pool.submit(apply_lane, call.channel, call.folder, plan_uri, lane) for lane in range(lanes)]
+        running = [pool.submit(apply_lane, call.channel, call.folder, plan_uri, lane) for lane in lanes]
         _show(running, plan_uri, endpoints, console)
         for future in running:
             future.result()

@@ -167,7 +167,7 @@ def adopt_plan(channel: ChannelConfig, endpoints: Endpoints, work: str, stop_at:
     window = set_plan(engine, plan)
     if stop_at is not None:
         request_stop(engine, plan.channel, by="a run of the DAG", at=seqno_of(window, stop_at.strip()))
-    lanes = [{"lane": lane, "name": lane_name(plan, lane)} for lane in plan.all_lanes]
+    lanes = [{"lane": lane, "name": lane_name(plan, lane)} for lane in plan.lanes_with_work]
     return {"plan": plans.uri, "lanes": lanes}
 
 

@@ -172,6 +172,17 @@ class WindowPlan:
         return range(self.lanes + 1)
 
     @property
+    def lanes_with_work(self) -> tuple[int, ...]:
+        """The lanes that need a task. One barrier of all lanes over the whole window is its owner's alone: the owner's
+        blocks move all positions."""
+        if len(self.barriers) == 1:
+            [barrier] = self.barriers
+            whole = (barrier.first, barrier.last) == (self.first_seqno, self.last_seqno)
+            if whole and barrier.participants == tuple(self.all_lanes):
+                return (barrier.owner,)
+        return tuple(self.all_lanes)
+
+    @property
     def rows(self) -> RowCounts:
         """Row changes that the window writes: the sum over its lanes."""
         return sum(self.lane_rows, RowCounts())

@@ -190,3 +190,16 @@ def test_a_changed_plan_file_is_refused(channel: Channel) -> None:
     file.write_bytes(file.read_bytes().replace(f'"last_seqno": {plan.last_seqno}'.encode(), b'"last_seqno": 99999'))
     with pytest.raises(PlanError, match="was changed or damaged"):
         steps.adopt_plan(channel.config, channel.endpoints, window["work"])
+
+
+def test_the_source_s_order_is_one_lane_s_work_and_all_positions_move(channel: Channel) -> None:
+    file = channel.channels / f"{CHANNEL}.toml"
+    file.write_text(file.read_text().replace("fold_gap = 4", 'consistency = "any_time"'))
+    channel.traffic(transactions=60)
+    window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    run_filter(WorkFolder(window["work"]), InProcess())
+    adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
+    assert [each["lane"] for each in adopted["lanes"]] == [3]
+    steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], 3)
+    steps.advance(channel.config, channel.endpoints, adopted["plan"])
+    channel.assert_equal()

@@ -149,6 +149,8 @@ def test_any_time_sends_the_whole_window_through_the_serialized_lane() -> None:
     log = [rows(1, "a"), rows(2, "b"), alone(3, "CREATE USER u"), rows(4, "c")]
     found = filtered(log, settings(consistency="any_time"))
     assert found.barriers() == [(1, 4, 3, ALL, {"any_time": 4})]
+    assert found.plan.lanes_with_work == (3,)
+    assert filtered(log, settings()).plan.lanes_with_work == ALL
     assert found.seqnos(3) == [(1, 2), (3, 3), (4, 4)]
 
 
