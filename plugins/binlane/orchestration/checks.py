@@ -17,8 +17,9 @@ from binlane.connections import Endpoints
 from binlane.errors import BinlogError, SourceError
 from binlane.model import TableKey
 from binlane.plan.alterations import Alterations
+from binlane.plan.fold import EMPTY
 from binlane.plan.schema import Schema
-from binlane.plan.schema_compare import Severity, compare_schemas, not_reduced, rules_for
+from binlane.plan.schema_compare import Severity, compare_schemas, letter_case, not_reduced, rules_for
 from binlane.plan.schema_json import schema_to_json
 from binlane.plan.schema_wire import compare_table_map
 from binlane.plan.tally import ROWS_ONLY
@@ -57,6 +58,7 @@ def check_window(
     compared, source = _compared_tables(channel, endpoints, plan, target, plans)
     findings += compared
     findings += _engines(plan, source, target)
+    findings += _letter_case(plan, source, target)
     findings += check_demands(plan, knows, target, allow_nontransactional=channel.apply.allow_nontransactional)
     findings += check_logged_types(plan, target.flavor)
     findings += _logged_tables(plan, target, begun=begun)
@@ -155,6 +157,16 @@ def _source_schema(endpoints: Endpoints) -> Schema | None:
         return None
     with translated(str(endpoints.source)), driver_errors(), engine_of(endpoints.source).connect() as connection:
         return read_schema(connection)
+
+
+def _letter_case(plan: WindowPlan, source: Schema | None, target: Schema) -> Iterator[Finding]:
+    """Capital letters in names, where source and target do not agree on what they mean."""
+    if source is not None:
+        tables = (str(key) for key in (*plan.tables, *plan.altered.tables, *plan.undone))
+        shards = (name for shard in plan.shards for name in shard.split("+") if not name.startswith("#"))
+        databases = (name for name in shards if name != EMPTY)
+        for name, expected, found, todo in letter_case(source, target, [*tables, *databases]):
+            yield Finding(Severity.FATAL, f"{name}: letters' case", f"{expected} as on the source", found, todo)
 
 
 def _engines(plan: WindowPlan, source: Schema | None, target: Schema) -> Iterator[Finding]:

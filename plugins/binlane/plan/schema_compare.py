@@ -159,6 +159,22 @@ def _name_collisions(touched: Collection[TableKey], target: Schema) -> Iterator[
             yield Difference(Severity.FATAL, key, None, "name", f"a table apart from {other}", "the same table", hint)
 
 
+def letter_case(source: Schema, target: Schema, names: Collection[str]) -> tuple[tuple[str, str, str, str], ...]:
+    """Names that mean one thing to the source and another, or none, to the target; none where both settings agree.
+
+    Each as name, expected, found and what to do. ``names``: tables and databases that the window names, as it does.
+    """
+    if source.folds_names == target.folds_names:
+        return ()
+    setting = "lower_case_table_names"
+    expected, found = (f"{setting} = {one.settings.get(setting, '0')}" for one in (source, target))
+    todo = (
+        "one server tells names by their letters' case and the other does not: set it alike on both (it needs a new "
+        "data directory), or let the source use names in lower case"
+    )
+    return tuple((name, expected, found, todo) for name in sorted(set(names)) if name != name.lower())
+
+
 def _target_alone(target: Table, rules: Rules) -> Iterator[Difference]:
     if not target.transactional and not rules.allow_non_transactional:
         hint = "ALTER TABLE .. ENGINE=InnoDB on the target, or let the channel allow non-transactional tables"

@@ -15,6 +15,7 @@ from binlane.plan.schema_compare import (
     Severity,
     compare,
     compare_schemas,
+    letter_case,
     not_reduced,
     rules_for,
 )
@@ -271,3 +272,16 @@ def test_rules_come_from_the_servers_own_settings() -> None:
     assert not rules.same_flavor
     assert rules.target_collations == {"latin1_bin"}
     assert not rules_for(schema(), schema()).row_triggers_fire
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "refused"),
+    [("0", "0", []), ("1", "1", []), ("2", "1", []), ("0", "1", ["Shop", "shop.T"]), ("1", "0", ["Shop", "shop.T"])],
+)
+def test_capital_letters_are_named_where_the_servers_do_not_agree_on_them(
+    ours: str, theirs: str, refused: list[str]
+) -> None:
+    source, target = (schema(settings={"lower_case_table_names": value}) for value in (ours, theirs))
+    found = letter_case(source, target, ["shop.t", "shop.T", "Shop", "shop"])
+    assert [name for name, *_ in found] == refused
+    assert all(expected == f"lower_case_table_names = {ours}" for _, expected, _, _ in found)
