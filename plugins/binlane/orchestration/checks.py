@@ -50,7 +50,7 @@ def check_window(
     What the source says of tables that the window alters goes into ``plans``, the plan's folder, for the lanes.
     """
     with engine_of(endpoints.target).connect() as connection:
-        target = read_schema(connection)
+        target = read_schema(connection, _databases(plan))
         findings = [*check_target(connection, needs=_needs(channel, plan, inputs))]
         knows = read_target(connection, target, version_number(target.version))
         window = read_window(connection, plan.channel, plan.window_id)
@@ -76,7 +76,7 @@ def _compared_tables(
     The source's tables are seen as they are now, the rows are of the window. Whether a table was altered in between is
     looked up in the source's log, and only where it matters: if something differs, or if the window alters tables.
     """
-    source = _source_schema(endpoints)
+    source = _source_schema(endpoints, _databases(plan))
     touched = {*plan.tables, *plan.undone, *(key for key in plan.loaded if key not in target.views)}
     altered = frozenset(key for key in touched if plan.altered.names(key))
 
@@ -151,12 +151,18 @@ def _needs(channel: ChannelConfig, plan: WindowPlan, inputs: Inputs) -> Needs:
     )
 
 
-def _source_schema(endpoints: Endpoints) -> Schema | None:
+def _databases(plan: WindowPlan) -> frozenset[str]:
+    """The databases that the window names; a server with thousands of others is not asked for their tables."""
+    names = {key.database for key in (*plan.tables, *plan.undone, *plan.altered.tables)}
+    return frozenset(names | {name.lower() for name in names})
+
+
+def _source_schema(endpoints: Endpoints, databases: Collection[str]) -> Schema | None:
     """The source's schema as it is now; None for an archive."""
     if endpoints.source is None:
         return None
     with translated(str(endpoints.source)), driver_errors(), engine_of(endpoints.source).connect() as connection:
-        return read_schema(connection)
+        return read_schema(connection, databases)
 
 
 def _letter_case(plan: WindowPlan, source: Schema | None, target: Schema) -> Iterator[Finding]:
