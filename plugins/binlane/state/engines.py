@@ -15,5 +15,7 @@ def engine_of(endpoint: Endpoint, *, timeout: int | None = None) -> Engine:
     ``local_infile``, serves none.
     """
     limits = {} if timeout is None else dict.fromkeys(("connect_timeout", "read_timeout", "write_timeout"), timeout)
-    arguments = {**endpoint.tls.arguments(), **limits, "client_flag": CLIENT.LOCAL_FILES}
+    # given here it replaces SQLAlchemy's own flag, without which rows that match but do not change are not counted
+    flags = CLIENT.FOUND_ROWS | CLIENT.LOCAL_FILES
+    arguments = {**endpoint.tls.arguments(), **limits, "client_flag": flags}
     return create_engine(endpoint.sqlalchemy_url(), connect_args=arguments, poolclass=NullPool)
