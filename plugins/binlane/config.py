@@ -121,6 +121,8 @@ class ApplyConfig:
     """Seconds a block waits for a metadata or row lock on the target; default 30."""
     allow_nontransactional: bool
     """Write to tables of engines without transactions (MyISAM): a crash can apply rows twice; default false."""
+    allow_unsafe: bool
+    """Run statements that give other values on another server (UUID(), LIMIT without ORDER BY); default false."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +294,13 @@ def _segments(node: Node) -> SegmentsConfig:
 
 def _apply(node: Node) -> ApplyConfig:
     node.only(
-        "barrier_timeout", "lease_seconds", "retries", "task_retries", "lock_wait_timeout", "allow_nontransactional"
+        "barrier_timeout",
+        "lease_seconds",
+        "retries",
+        "task_retries",
+        "lock_wait_timeout",
+        "allow_nontransactional",
+        "allow_unsafe",
     )
     return ApplyConfig(
         barrier_timeout=node.integer("barrier_timeout", 1, 7 * 86_400, 3600),
@@ -301,6 +309,7 @@ def _apply(node: Node) -> ApplyConfig:
         task_retries=node.integer("task_retries", 4, 100, 5),
         lock_wait_timeout=node.integer("lock_wait_timeout", 1, 86_400, 30),
         allow_nontransactional=node.boolean("allow_nontransactional", default=False),
+        allow_unsafe=node.boolean("allow_unsafe", default=False),
     )
 
 

@@ -59,6 +59,8 @@ def check_window(
     findings += compared
     findings += _engines(plan, source, target)
     findings += _letter_case(plan, source, target)
+    if not channel.apply.allow_unsafe:
+        findings += _unsafe(plan)
     findings += check_demands(plan, knows, target, allow_nontransactional=channel.apply.allow_nontransactional)
     findings += check_logged_types(plan, target.flavor)
     findings += _logged_tables(plan, target, begun=begun)
@@ -173,6 +175,16 @@ def _letter_case(plan: WindowPlan, source: Schema | None, target: Schema) -> Ite
         databases = (name for name in shards if name != EMPTY)
         for name, expected, found, todo in letter_case(source, target, [*tables, *databases]):
             yield Finding(Severity.FATAL, f"{name}: letters' case", f"{expected} as on the source", found, todo)
+
+
+def _unsafe(plan: WindowPlan) -> Iterator[Finding]:
+    """What the source itself flags as unsafe for statement format, and logs all the same."""
+    for name, seqno in sorted(plan.unsafe.items()):
+        todo = (
+            "the target would write other values than the source did: log it as rows (binlog_format=MIXED), or set "
+            "allow_unsafe in the channel's file and compare the rows afterwards"
+        )
+        yield Finding(Severity.FATAL, f"statement of seqno {seqno}", "what every server answers alike", name, todo)
 
 
 def _engines(plan: WindowPlan, source: Schema | None, target: Schema) -> Iterator[Finding]:

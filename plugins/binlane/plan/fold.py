@@ -253,6 +253,7 @@ def make_plan(manifest: Manifest, routing: Routing, summaries: Sequence[MapSumma
             {key: tuple(sorted(seqnos)) for key, seqnos in tally.altered.items()}, tuple(sorted(tally.unread))
         ),
         loaded=frozenset(tally.loaded),
+        unsafe=dict(sorted(tally.unsafe.items())),
         undone=frozenset(tally.undone),
         time_zones=frozenset(tally.time_zones),
         carried_in=routing.carried_in,

@@ -39,6 +39,8 @@ class Tally:
     unread: set[int] = field(default_factory=set)
     """Seqnos of statements that commit by themselves and could not be read."""
     time_zones: set[str] = field(default_factory=set)
+    unsafe: dict[str, int] = field(default_factory=dict)
+    """Parts of statements that another server answers differently, with the first seqno of each."""
     loaded: set[TableKey] = field(default_factory=set)
     """Tables that a LOAD DATA names."""
     undone: set[TableKey] = field(default_factory=set)
@@ -60,6 +62,8 @@ class Tally:
                 case StatementPart():
                     statements += 1
                     self.kinds[part.facts.kind.value] += 1
+                    if part.facts.unsafe is not None:
+                        self.add_unsafe(part.facts.unsafe, seqno)
                     if part.file is not None:
                         self.loaded |= part.facts.tables
                     if part.context.time_zone is not None:
@@ -91,6 +95,10 @@ class Tally:
         """Count transactions and row changes of a shard."""
         before = self.shards.get(shard, ShardCounts(lane, 0, 0))
         self.shards[shard] = replace(before, transactions=before.transactions + transactions, rows=before.rows + rows)
+
+    def add_unsafe(self, name: str, seqno: int) -> None:
+        """Note an unsafe part of a statement."""
+        self.unsafe[name] = min(seqno, self.unsafe.get(name, seqno))
 
     def add_saved(self, key: TableKey, rows: RowCounts) -> None:
         """Count what folding has saved at a table."""
@@ -127,6 +135,8 @@ def total(tallies: Iterable[Tally]) -> Tally:
         whole.unread |= tally.unread
         whole.time_zones |= tally.time_zones
         whole.loaded |= tally.loaded
+        for name, seqno in tally.unsafe.items():
+            whole.add_unsafe(name, seqno)
         whole.undone |= tally.undone
         for demand, seqno in tally.demands.items():
             whole.demands[demand] = min(seqno, whole.demands.get(demand, seqno))

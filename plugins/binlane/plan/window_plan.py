@@ -129,6 +129,8 @@ class WindowPlan:
     """XA transactions that earlier windows have prepared and this one ends."""
     carried_out: tuple[PreparedGroup, ...] = ()
     """XA transactions that this window prepares and does not end: the target keeps their events until one does."""
+    unsafe: Mapping[str, int] = field(default_factory=dict)
+    """Parts of statements that another server answers differently, with the first seqno of each."""
     loaded: frozenset[TableKey] = frozenset()
     """Tables that a LOAD DATA names."""
     undone: frozenset[TableKey] = frozenset()
@@ -221,6 +223,7 @@ class WindowPlan:
             "time_zones": sorted(self.time_zones),
             "carried_in": [group.to_values() for group in self.carried_in],
             "carried_out": [group.to_values() for group in self.carried_out],
+            "unsafe": dict(self.unsafe),
             "loaded": sorted([key.database, key.table] for key in self.loaded),
             "undone": sorted([key.database, key.table] for key in self.undone),
             "demands": [[*dataclasses.astuple(demand), seqno] for demand, seqno in sorted(self.demands.items())],
@@ -260,6 +263,7 @@ class WindowPlan:
                     tuple(values["unread"]),
                 ),
                 time_zones=frozenset(values["time_zones"]),
+                unsafe=values["unsafe"],
                 loaded=frozenset(TableKey(database, table) for database, table in values["loaded"]),
                 undone=frozenset(TableKey(database, table) for database, table in values["undone"]),
                 demands={
@@ -297,6 +301,7 @@ _FIELDS: Mapping[str, type | tuple[type, ...]] = {
     "time_zones": list,
     "carried_in": list,
     "carried_out": list,
+    "unsafe": dict,
     "loaded": list,
     "undone": list,
     "demands": list,

@@ -55,3 +55,5 @@ class StatementFacts:
     """TRANSACTION: begins or ends one (not SAVEPOINT, RELEASE, ROLLBACK TO)."""
     drops_if_exists: bool = False
     """DROP TABLE ... IF EXISTS: harmless where the table does not exist."""
+    unsafe: str | None = None
+    """A part that another server answers differently, such as ``UUID()``; None where none was seen."""

@@ -92,7 +92,7 @@ def _patterns(dialect: Dialect) -> _Patterns:
         | (?P<line>(?:--(?=[\x00-\x20\x7f]|\Z)|\#)[^\n]*+) | (?P<open>/\*) | (?P<close>\*/) | (?P<string>{string})
         | (?P<name>{names}) | (?P<variable>@@?(?:{names}|{text}|[{_WORD_CHARS}.]+)) | (?P<number>{_NUMBER})
         | (?P<word>[{_WORD_CHARS}]++) | (?P<symbol>{_SYMBOLS})"""
-    calls = r"(?i:NOW|CURRENT_TIMESTAMP|UNIX_TIMESTAMP|UUID)\([0-6]?\)"  # no table behind them
+    calls = r"(?i:NOW|CURRENT_TIMESTAMP|UNIX_TIMESTAMP)\([0-6]?\)"  # no table behind them
     constant = rf"(?i:NULL|DEFAULT|TRUE|FALSE)(?![{_WORD_CHARS}])|{calls}"
     literal = rf"(?:(?:_[0-9A-Za-z]+\s*+)?(?:{string})|[-+]?(?:{_NUMBER})|{constant})"
     compiled = functools.partial(re.compile, flags=re.VERBOSE | re.DOTALL)
@@ -164,7 +164,8 @@ def _append(match: re.Match[str], group: str, gap: bool, into: list[Token], patt
         run = patterns.literals.match(sql, at)
     elif text == "," and into and into[-1].text == ")":
         run = patterns.rows.match(sql, at)
-    into.append(Token(kind, text if kind is TokenKind.SYMBOL else "", gap=gap))
+    kept = kind in (TokenKind.SYMBOL, TokenKind.VARIABLE)
+    into.append(Token(kind, text if kept else "", gap=gap))
     return at if run is None else run.end()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from binlane.model import Flavor
@@ -15,6 +16,7 @@ from binlane.shards import changes, definitions
 from binlane.shards.facts import StatementFacts, StatementKind
 from binlane.shards.lexer import Dialect, Token, Unreadable, lex
 from binlane.shards.reading import Cursor, Reading, is_symbol
+from binlane.shards.unsafe import unsafe_part
 
 __all__ = ["StatementFacts", "StatementKind", "analyze"]
 
@@ -46,11 +48,13 @@ def _analyze(sql: str, database: str | None, dialect: Dialect) -> StatementFacts
         lex(sql, dialect, tokens)
         while tokens and is_symbol(tokens[-1], ";"):
             tokens.pop()
-        return _read(tokens, database, dialect)
+        facts = _read(tokens, database, dialect)
     except Unreadable as unreadable:
-        return _unknown(tokens, str(unreadable))
+        facts = _unknown(tokens, str(unreadable))
     except RecursionError:
-        return _unknown(tokens, "nested too deeply")
+        facts = _unknown(tokens, "nested too deeply")
+    unsafe = unsafe_part(tokens, facts)
+    return facts if unsafe is None else replace(facts, unsafe=unsafe)
 
 
 _cached = functools.lru_cache(maxsize=4096)(_analyze)

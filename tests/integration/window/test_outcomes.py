@@ -135,3 +135,18 @@ def test_a_drop_of_which_some_tables_were_missing_drops_the_others(channel: Chan
     sessions(channel.source, ("CREATE DATABASE tenant_1", table, "DROP TABLE tenant_1.t, tenant_1.missing"))
     assert channel.run() is not None
     assert channel.target.query("SELECT table_name FROM information_schema.tables WHERE table_schema='tenant_1'") == []
+
+
+def test_an_unsafe_statement_stops_the_window_unless_the_channel_allows_it(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, s VARCHAR(36))"
+    sessions(channel.source, ("CREATE DATABASE tenant_1", table))
+    assert channel.run() is not None
+    sessions(channel.source, (BY_STATEMENT, "INSERT INTO tenant_1.t VALUES (1, UUID())"))
+    assert channel.cli("run", CHANNEL) == 1
+    assert "expected what every server answers alike, found UUID()" in capsys.readouterr().err
+    assert channel.target.query("SELECT id FROM tenant_1.t") == []
+    channel.write_channel("allow_unsafe = true\n")
+    assert channel.run() is not None
+    assert channel.target.query("SELECT id FROM tenant_1.t") == [(1,)]

@@ -1,0 +1,84 @@
+"""What a statement asks of its server that another server answers differently: unsafe in statement format.
+
+The source flags such statements and logs them all the same. Lists: MySQL "Determination of Safe and Unsafe Statements
+in Binary Logging" and MariaDB "Unsafe Statements for Statement-based Replication"; the variables that are logged with
+a statement, and are therefore safe, are those of QUERY, INTVAR and RAND. What a routine, trigger or view does inside is
+not seen here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from binlane.shards.facts import StatementFacts, StatementKind
+from binlane.shards.lexer import Token, TokenKind
+from binlane.shards.reading import is_symbol
+
+_FUNCTION_NAMES: Final = """
+UUID UUID_SHORT UUID_V4 UUID_V7 SYS_GUID RANDOM_BYTES SLEEP SYSDATE FOUND_ROWS ROW_COUNT LOAD_FILE VERSION CURRENT_USER
+CURRENT_ROLE USER SESSION_USER SYSTEM_USER GET_LOCK RELEASE_LOCK RELEASE_ALL_LOCKS IS_FREE_LOCK IS_USED_LOCK
+MASTER_POS_WAIT SOURCE_POS_WAIT MASTER_GTID_WAIT WAIT_FOR_EXECUTED_GTID_SET
+"""
+_LOGGED: Final = """
+auto_increment_increment auto_increment_offset character_set_client character_set_connection character_set_database
+character_set_server check_constraint_checks collation_connection collation_database collation_server
+default_collation_for_utf8mb4 default_table_encryption explicit_defaults_for_timestamp foreign_key_checks identity
+insert_id last_insert_id lc_time_names pseudo_thread_id rand_seed1 rand_seed2 sql_auto_is_null sql_mode
+sql_require_primary_key time_zone timestamp unique_checks
+"""
+_FUNCTIONS: Final = frozenset(_FUNCTION_NAMES.split())
+_LOGGED_VARIABLES: Final = frozenset(_LOGGED.split())
+_WITHOUT_CALL: Final = frozenset({"CURRENT_USER", "CURRENT_ROLE"})
+_SCOPES: Final = ("session.", "local.")
+
+
+def unsafe_part(tokens: Sequence[Token], facts: StatementFacts) -> str | None:
+    """The first such part of a statement that changes rows, or None. Tokens as ``lexer.lex`` gives them."""
+    if facts.kind not in (StatementKind.DML, StatementKind.LOAD_DATA, StatementKind.UNKNOWN) and not (
+        facts.create_select and facts.commits_implicitly
+    ):
+        return None
+    if facts.kind is StatementKind.UNKNOWN and facts.commits_implicitly:
+        return None
+    for at, token in enumerate(tokens):
+        if token.kind is TokenKind.VARIABLE and token.text.startswith("@@"):
+            name = token.text[2:].lower()
+            for scope in _SCOPES:
+                name = name.removeprefix(scope)
+            if name.strip("`") not in _LOGGED_VARIABLES:
+                return token.text
+        elif token.kind is TokenKind.WORD and token.upper in _FUNCTIONS and _is_called(tokens, at):
+            return f"{token.upper}()"
+    return _unordered_limit(tokens)
+
+
+def _is_called(tokens: Sequence[Token], at: int) -> bool:
+    if at > 0 and is_symbol(tokens[at - 1], "."):
+        return False
+    if at + 1 < len(tokens) and is_symbol(tokens[at + 1], "("):
+        # a column list behind INSERT INTO version (...) is no call
+        return at == 0 or tokens[at - 1].upper not in ("INTO", "TABLE", "UPDATE", "FROM", "JOIN", "REPLACE", "INSERT")
+    return tokens[at].upper in _WITHOUT_CALL
+
+
+def _unordered_limit(tokens: Sequence[Token]) -> str | None:
+    """LIMIT without ORDER BY before it, in the same parentheses: which rows it takes is the server's choice."""
+    ordered = [False]
+    for at, token in enumerate(tokens):
+        if is_symbol(token, "("):
+            ordered.append(False)
+        elif is_symbol(token, ")"):
+            if len(ordered) > 1:
+                ordered.pop()
+        elif token.upper in ("SELECT", "UNION"):
+            ordered[-1] = False
+        elif token.upper == "ORDER" and at + 1 < len(tokens) and tokens[at + 1].upper == "BY":
+            ordered[-1] = True
+        elif token.upper == "LIMIT" and not ordered[-1] and _is_number(tokens[at + 1 : at + 2]):
+            return "LIMIT without ORDER BY"
+    return None
+
+
+def _is_number(tokens: Sequence[Token]) -> bool:
+    return any(token.kind in (TokenKind.NUMBER, TokenKind.VARIABLE) for token in tokens)
