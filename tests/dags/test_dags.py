@@ -233,6 +233,30 @@ def test_a_dry_run_ends_after_the_plan(run_window: Run) -> None:
     assert [call[0] for call in steps.calls] == ["extract", "adopt_plan"]
 
 
+def test_a_committed_watermark_is_an_asset_event_that_others_can_wait_for(
+    run_window: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.models.asset import AssetEvent
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    sent: list[tuple[str, float]] = []
+    monkeypatch.setattr("airflow.sdk.observability.stats.gauge", lambda name, value, **_: sent.append((name, value)))
+    monkeypatch.setattr("airflow.sdk.observability.stats.incr", lambda name, count, **_: sent.append((name, count)))
+    steps = Steps({})
+    mark = {"note": "done", "seqno": 7, "gtid": "0-1-7", "time": 1.5, "transactions": 7, "read": 12, "rows": 4}
+    monkeypatch.setattr(steps, "advance", lambda *_: {**mark, "window": "w1"})
+    state, _ = run_window(steps)
+    assert state == "success"
+    with create_session() as session:
+        event = session.scalars(select(AssetEvent).order_by(AssetEvent.id.desc()).limit(1)).one()
+        assert event.extra == {"seqno": 7, "gtid": "0-1-7", "time": 1.5, "window": "w1"}
+        assert (event.source_dag_id, event.source_task_id) == ("replicate_demo", "advance_watermark")
+    assert ("binlane.reduction_ratio.demo", 3.0) in sent
+    assert ("binlane.transactions", 7) in sent
+    assert {name for name, _ in sent} >= {"binlane.lag_seconds", "binlane.lag_seconds.demo", "binlane.rows.demo"}
+
+
 def test_a_window_that_has_a_plan_keeps_it(run_window: Run) -> None:
     steps = Steps({"plan": "/w/w1/plan.json"})
     state, tasks = run_window(steps, filter_runs=True)

@@ -20,6 +20,7 @@ from binlane.config import MAX_BLOCK_TRANSACTIONS, MAX_LANES, channel_files, loa
 from binlane.connections import Endpoints, endpoint, resolve_endpoints
 from binlane.errors import BinlaneError, ConfigError, StopRequestedError
 from binlane.orchestration.dag_shape import Kind, Step, dag_id, describe
+from binlane.orchestration.signals import announce, asset_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -151,6 +152,9 @@ def _doc(channel: ChannelConfig) -> str:
 A run applies the source's log from the watermark to the end of the run's interval; a run by hand, to now or to what its
 form says. Running anything again is safe, and nothing happens where it was done.
 
+Each committed watermark is an event of the asset `binlane_{channel.name}`. The page *Replication* shows what stands
+behind it.
+
 Channel file: `{channel.file}`. Shard list: `{channel.lanes.shard_list}`.
 """
 
@@ -275,13 +279,15 @@ def _advance(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
     def advance_watermark() -> dict[str, Any]:
         from binlane.orchestration import steps
 
-        plan = get_current_context()["ti"].xcom_pull(task_ids=Kind.ADOPT.value, key=PLAN_KEY)
+        context = get_current_context()
+        plan = context["ti"].xcom_pull(task_ids=Kind.ADOPT.value, key=PLAN_KEY)
         with _airflow_errors():
             summary: dict[str, Any] = steps.advance(channel, _endpoints(channel), plan)
         log.info("%s", summary["note"])
+        announce(channel.name, summary, context)
         return summary
 
-    return PythonOperator(**_arguments(step), python_callable=advance_watermark)
+    return PythonOperator(**_arguments(step), python_callable=advance_watermark, outlets=[asset_of(channel.name)])
 
 
 def _window(context: Context) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from binlane.plan.manifest import Manifest
 from binlane.plan.schema import Schema
 from binlane.plan.schema_json import schema_from_json, schema_to_json
 from binlane.plan.settings import REDUCE_OFF, FilterSettings
-from binlane.plan.window_facts import lane_name
+from binlane.plan.window_facts import facts_of, lane_name
 from binlane.plan.window_plan import WindowPlan
 from binlane.source.archive import ArchiveSource
 from binlane.source.log import EventSource
@@ -210,7 +210,10 @@ def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answ
     with engine.connect() as connection:
         window = read_window(connection, plan.channel, plan.window_id)
     if window is not None and is_stopped_inside(window):
-        return settle(endpoints, window)
+        answer = settle(endpoints, window)
+        with engine.connect() as connection:
+            stopped = read_channel(connection, channel.name).watermark
+        return {**answer, "gtid": stopped.gtid_set, "time": stopped.source_time}
     note = report.summary_note(plan)
     closing = Settlement.of(plan, plan_uri)
     mark = finish_window(engine, channel.name, plan.window_id, plan.digest, note, closing)
@@ -220,7 +223,18 @@ def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answ
         WorkFolder(work).remove()
         with engine.begin() as connection:
             forget_work(connection, channel.name, work)
-    return {"window": plan.window_id, "seqno": mark.seqno, "source": str(mark.source), "note": note}
+    facts = facts_of(plan)
+    return {
+        "window": plan.window_id,
+        "seqno": mark.seqno,
+        "gtid": mark.gtid_set,
+        "time": mark.source_time,
+        "source": str(mark.source),
+        "transactions": facts.transactions,
+        "read": facts.read,
+        "rows": facts.written,
+        "note": note,
+    }
 
 
 def read_plan(plan_uri: str) -> WindowPlan:

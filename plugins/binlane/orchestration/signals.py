@@ -1,0 +1,52 @@
+"""What Airflow is told of each watermark: an asset event, which other DAGs can wait for, and metrics through its stats.
+
+Names of metrics carry the channel at their end for StatsD, which has no tags by default, and plain names are tagged.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from airflow.sdk import Asset
+from airflow.sdk.observability import stats
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow.sdk import Context
+
+EXTRA: Final = ("seqno", "gtid", "time", "window")
+"""Keys of an asset event's ``extra``."""
+GAUGES: Final = ("lag_seconds", "reduction_ratio", "watermark_seqno")
+COUNTERS: Final = ("transactions", "rows")
+
+
+def asset_of(channel: str) -> Asset:
+    """The asset that stands for the target's data up to the channel's watermark."""
+    return Asset(name=f"binlane_{channel}", uri=f"binlane://watermark/{channel}", group="binlane")
+
+
+def announce(channel: str, summary: Mapping[str, Any], context: Context) -> None:
+    """Tell Airflow of a watermark that has just moved; ``summary`` is what ``steps.advance`` answers."""
+    extra = {name: summary.get(name) for name in EXTRA}
+    context["outlet_events"][asset_of(channel)].extra = extra
+    measure(channel, summary, time.time())
+
+
+def measure(channel: str, summary: Mapping[str, Any], now: float) -> None:
+    """Send the window's metrics. ``now``: seconds since the epoch."""
+    source_time = summary.get("time")
+    values = {
+        "lag_seconds": max(0.0, now - source_time) if source_time else None,
+        "reduction_ratio": summary["read"] / summary["rows"] if summary.get("rows") else None,
+        "watermark_seqno": summary.get("seqno"),
+    }
+    for name in GAUGES:
+        if (value := values[name]) is not None:
+            stats.gauge(f"binlane.{name}", value, tags={"channel": channel})
+            stats.gauge(f"binlane.{name}.{stats.normalize_name_for_stats(channel, False)}", value)
+    for name in COUNTERS:
+        if (count := summary.get(name)) is not None:
+            stats.incr(f"binlane.{name}", count, tags={"channel": channel})
+            stats.incr(f"binlane.{name}.{stats.normalize_name_for_stats(channel, False)}", count)
