@@ -120,7 +120,7 @@ function figures(data, finished) {
     figure("Behind now", span(mark.behind), mark.source_time ? `last applied commit ${moment(mark.source_time)}` : "nothing applied yet"),
     figure("Watermark", number(mark.seqno), `${mark.file}:${mark.offset}`),
     figure("GTID set", h("span", { class: "mono", title: mark.gtid_set }, clipped(mark.gtid_set || "–")), `source ${clipped(data.source_identity, 40)}`),
-    figure("Last window", last ? plural(last.transactions, "transaction") : "–", last ? `#${last.number}, ${span(last.seconds)}${rate ? `, ${number(rate)}/s` : ""}` : "none has ended"),
+    figure("Last window", last ? number(last.transactions) : "–", last ? `transactions in #${last.number}, ${span(last.seconds)}${rate ? `, ${number(rate)}/s` : ""}` : "none has ended"),
     figure("Row changes written", whole[1] ? ratio(whole[0] / whole[1]) : "–", whole[1] ? `${number(whole[0])} read, ${number(whole[1])} written` : "nothing folded yet"),
     figure("Last run", card.run ? pill(card.run.state) : "–", card.run ? (card.run.started_at ? moment(card.run.started_at) : "not started") : "never"));
 }
