@@ -24,6 +24,7 @@ MAX_LANES: Final = 256
 MAX_BLOCK_TRANSACTIONS: Final = 1_000_000
 ASSIGNERS: Final = ("database",)
 REDUCE: Final = ("block", "off")
+WRITERS: Final = ("binlog", "sql", "auto")
 CONSISTENCY: Final = ("eventual", "any_time", "epoch")
 WORK_VARIABLE: Final = "BINLANE_WORK"
 """Where the work folders of all channels are, unless a channel's file says so itself."""
@@ -123,6 +124,12 @@ class ApplyConfig:
     """Write to tables of engines without transactions (MyISAM): a crash can apply rows twice; default false."""
     allow_unsafe: bool
     """Run statements that give other values on another server (UUID(), LIMIT without ORDER BY); default false."""
+    writer: str
+    """"binlog" (default): rows by BINLOG statements; "sql": by INSERT, UPDATE and DELETE, slower, for servers that
+    allow no BINLOG; "auto": "binlog" if the account has its privileges, else "sql"."""
+    allow_triggers: tuple[str, ...]
+    """Tables with triggers, as database.table, that the "sql" writer may write: its statements fire them; default
+    none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,13 +301,8 @@ def _segments(node: Node) -> SegmentsConfig:
 
 def _apply(node: Node) -> ApplyConfig:
     node.only(
-        "barrier_timeout",
-        "lease_seconds",
-        "retries",
-        "task_retries",
-        "lock_wait_timeout",
-        "allow_nontransactional",
-        "allow_unsafe",
+        *("barrier_timeout", "lease_seconds", "retries", "task_retries", "lock_wait_timeout"),
+        *("allow_nontransactional", "allow_unsafe", "writer", "allow_triggers"),
     )
     return ApplyConfig(
         barrier_timeout=node.integer("barrier_timeout", 1, 7 * 86_400, 3600),
@@ -310,6 +312,8 @@ def _apply(node: Node) -> ApplyConfig:
         lock_wait_timeout=node.integer("lock_wait_timeout", 1, 86_400, 30),
         allow_nontransactional=node.boolean("allow_nontransactional", default=False),
         allow_unsafe=node.boolean("allow_unsafe", default=False),
+        writer=node.choice("writer", WRITERS, "binlog"),
+        allow_triggers=node.texts("allow_triggers"),
     )
 
 

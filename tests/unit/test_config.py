@@ -35,7 +35,9 @@ def test_a_file_with_two_connections_is_a_channel_with_defaults(tmp_path: Path) 
     assert read.shard_list_file == tmp_path / "shard_list" / "shop.list"
     assert read.blocks == config.BlocksConfig(1000, 8 << 20, "block")
     assert read.work == config.WorkConfig(str(tmp_path / ".binlane/work"), 24)
-    assert read.apply == config.ApplyConfig(3600, 60, 10, 5, 30, allow_nontransactional=False, allow_unsafe=False)
+    assert read.apply == config.ApplyConfig(
+        *(3600, 60, 10, 5, 30), allow_nontransactional=False, allow_unsafe=False, writer="binlog", allow_triggers=()
+    )
 
 
 def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
@@ -73,6 +75,8 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
     lock_wait_timeout = 2
     allow_nontransactional = true
     allow_unsafe = true
+    writer = "auto"
+    allow_triggers = ["shop.orders"]
     [work]
     uri = "s3://work/binlane"
     keep_windows = 1
@@ -87,7 +91,9 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
     assert read.window == config.WindowConfig("*/15 * * * *", "Europe/Berlin", dt.date(2026, 2, 3))
     assert read.lanes == config.LanesConfig(8, "lists/a.list", "database", "epoch", 5, 0)
     assert (read.blocks, read.segments) == (config.BlocksConfig(7, 65536, "off"), config.SegmentsConfig(1 << 20))
-    assert read.apply == config.ApplyConfig(1, 5, 0, 4, 2, allow_nontransactional=True, allow_unsafe=True)
+    assert read.apply == config.ApplyConfig(
+        *(1, 5, 0, 4, 2), allow_nontransactional=True, allow_unsafe=True, writer="auto", allow_triggers=("shop.orders",)
+    )
     assert read.work == config.WorkConfig("s3://work/binlane", 1)
     assert read.spark == config.SparkConfig("cluster", {"spark.driver.memory": "2g"})
 

@@ -64,7 +64,7 @@ def apply_block(
     barrier or the window's end lies behind the block's own last seqno. ``planned``: for a piece, the row changes of
     the block that it belongs to. After an error the transaction is rolled back or the session closed.
     """
-    session.use_format(block.format)
+    writer.begin_block(block.format)
     task = _Task(session, writer, place, block, end, planned)
     items = iter(block.items)
     first = next(items, None)

@@ -115,7 +115,7 @@ class _Runner:
             stack.callback(session.close)
             poll = stack.enter_context(course.engine.connect()).execution_options(isolation_level="AUTOCOMMIT")
             neighbours = Neighbours(poll, course.key, course.channel_uuid, course.options, course.memory)
-            writer = BlockWriter(session, ContextSetter(session), self._guard(poll))
+            writer = BlockWriter(session, ContextSetter(session), self._guard(poll), course.options.writer)
             links = Links(session, writer, neighbours, pulse, neighbours.positions())
             try:
                 yield links

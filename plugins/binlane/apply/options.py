@@ -33,6 +33,8 @@ class ApplyOptions:
     ddl_lock_wait_timeout: int = 60
     allow_nontransactional: bool = False
     """The channel takes the risk that a block's rows stay after its rollback (invariant 2)."""
+    writer: str = "binlog"
+    """Which of ``writers.ROW_WRITERS`` writes rows."""
     limits: SessionLimits = field(default_factory=SessionLimits)
     interrupted: threading.Event | None = None
     """Set by whoever wants this run to end at its next block boundary: a signal's handler."""

@@ -15,6 +15,7 @@ from binlane.apply.finding import Finding
 from binlane.apply.privileges import (
     ACCOUNTS,
     DDL,
+    ROWS,
     STATE,
     STATEMENTS,
     VISIBILITY,
@@ -83,6 +84,8 @@ class Needs:
     """Bytes of its longest item, before base64."""
     connections: int = 0
     """How many the apply tasks open at most."""
+    writer: str = "binlog"
+    """Which of ``writers.ROW_WRITERS`` writes rows."""
     allow_events: bool = False
     """The channel accepts that the target's own events write to replicated databases."""
 
@@ -159,8 +162,10 @@ def _check_proxy(target: _Target, needs: Needs) -> Iterator[Finding]:
 
 
 def _check_privileges(target: _Target, needs: Needs) -> Iterator[Finding]:
-    for need in global_needs(target.flavor, target.number):
-        yield from _global_need(target, need, Severity.FATAL)
+    by_sql = needs.writer == "sql"
+    if not by_sql or needs.statements or needs.ddl or needs.accounts:
+        for need in global_needs(target.flavor, target.number):
+            yield from _global_need(target, need, Severity.FATAL)
     for need in advisable(target.flavor, target.number):
         yield from _global_need(target, need, Severity.INFO)
     if needs.accounts:
@@ -170,7 +175,12 @@ def _check_privileges(target: _Target, needs: Needs) -> Iterator[Finding]:
             yield _privilege(Severity.FATAL, name, "mysql.*", "accounts are compared before one is created again")
     for name in target.grants.missing(STATE, SCHEMA):
         yield _privilege(Severity.FATAL, name, f"`{SCHEMA}`.*", "positions and windows are kept there")
-    wanted = (*VISIBILITY, *(STATEMENTS if needs.statements else ()), *(DDL if needs.ddl else ()))
+    wanted = (
+        *VISIBILITY,
+        *(ROWS if by_sql else ()),
+        *(STATEMENTS if needs.statements else ()),
+        *(DDL if needs.ddl else ()),
+    )
     for name in dict.fromkeys(wanted):
         lacking = [database for database in sorted(needs.databases) if target.grants.missing((name,), database)]
         if lacking:
@@ -196,7 +206,9 @@ def _privilege(severity: Severity, name: str, scope: str, why: str) -> Finding:
 
 
 def _check_packet(target: _Target, needs: Needs) -> Iterator[Finding]:
-    wanted = (needs.biggest_item + 2) // 3 * 4 + _STATEMENT_OVERHEAD
+    # base64, or two digits a byte
+    as_text = needs.biggest_item * 2 if needs.writer == "sql" else (needs.biggest_item + 2) // 3 * 4
+    wanted = as_text + _STATEMENT_OVERHEAD
     have = int(target.variables["max_allowed_packet"])
     if have < wanted:
         todo = f"SET GLOBAL max_allowed_packet = {-(-wanted // 1024) * 1024} on the target and reconnect"

@@ -25,6 +25,8 @@ _EVERYTHING: Final = "ALL PRIVILEGES"
 
 VISIBILITY: Final = ("SELECT", "TRIGGER", "EVENT", "EXECUTE")
 """What makes tables, triggers, events and routines of a database visible to the precheck."""
+ROWS: Final = ("INSERT", "UPDATE", "DELETE")
+"""What writing rows by SQL takes; BINLOG statements bypass table privileges."""
 STATEMENTS: Final = ("INSERT", "UPDATE", "DELETE", "CREATE TEMPORARY TABLES", "LOCK TABLES")
 DDL: Final = (
     *("CREATE", "ALTER", "DROP", "INDEX", "REFERENCES", "CREATE VIEW", "CREATE ROUTINE", "ALTER ROUTINE"),

@@ -130,6 +130,11 @@ class LaneSession:
         self._set_limits()
         self._format = format_event
 
+    def at_time(self, seconds: int) -> None:
+        """Let the next statements run at this time, until ``own_clock``."""
+        self._clock_leaked = True
+        self.execute(f"SET SESSION timestamp = {int(seconds)}")
+
     def own_clock(self) -> None:
         """Undo what BINLOG or a replayed statement left in ``@@timestamp``: state rows tell the true time."""
         if self._clock_leaked:

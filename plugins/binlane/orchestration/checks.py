@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Final
 
+from binlane.apply.choice import chosen_writer, sql_findings
 from binlane.apply.finding import Finding
 from binlane.apply.portability import check_demands, check_logged_types, read_target
 from binlane.apply.precheck import Needs, check_tables, check_target, findings_of, raise_if_fatal
@@ -38,6 +39,7 @@ from binlane.work.filter_job import Inputs
 log = logging.getLogger(__name__)
 
 _TABLE_ID: Final = bytes(6)
+_WRITERS: Final = {"binlog": "BINLOG statements", "sql": "INSERT, UPDATE and DELETE"}
 _TAIL_LIMIT: Final = 64 << 20
 """Bytes of log behind the window that are read only to know more of tables that it alters."""
 
@@ -51,12 +53,16 @@ def check_window(
     """
     with engine_of(endpoints.target).connect() as connection:
         target = read_schema(connection, _databases(plan))
-        findings = [*check_target(connection, needs=_needs(channel, plan, inputs))]
+        writer = chosen_writer(connection, channel.apply.writer)
+        log.info("precheck: rows are written by %s", _WRITERS[writer])
+        findings = [*check_target(connection, needs=_needs(channel, plan, inputs, writer))]
         knows = read_target(connection, target, version_number(target.version))
         window = read_window(connection, plan.channel, plan.window_id)
     begun = window is not None and window.plan_digest is not None
     compared, source = _compared_tables(channel, endpoints, plan, target, plans)
     findings += compared
+    if writer == "sql":
+        findings += sql_findings(target, {*plan.tables, *plan.undone}, channel.apply.allow_triggers)
     findings += _engines(plan, source, target)
     findings += _letter_case(plan, source, target)
     if not channel.apply.allow_unsafe:
@@ -139,7 +145,7 @@ def tables_with_other_keys(endpoints: Endpoints, target: Schema) -> list[list[st
     return sorted([key.database, key.table] for key in not_reduced(differences))
 
 
-def _needs(channel: ChannelConfig, plan: WindowPlan, inputs: Inputs) -> Needs:
+def _needs(channel: ChannelConfig, plan: WindowPlan, inputs: Inputs, writer: str) -> Needs:
     statements = {StatementKind(kind) for kind in plan.kinds if kind != ROWS_ONLY}
     return Needs(
         databases=frozenset(key.database for key in plan.tables),
@@ -150,6 +156,7 @@ def _needs(channel: ChannelConfig, plan: WindowPlan, inputs: Inputs) -> Needs:
         time_zones=plan.time_zones,
         biggest_item=inputs.settings.payload_bytes,
         connections=3 * (plan.lanes + 1),
+        writer=writer,
     )
 
 

@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar, cast
 
+from binlane.apply.choice import chosen_writer
 from binlane.apply.lane import run_lane
 from binlane.apply.options import ApplyOptions, Progress
 from binlane.apply.refusals import target_errors
@@ -185,11 +186,14 @@ def apply_lane(
     """
     folder = WorkFolder(plan_uri)
     plan = read_plan(plan_uri)
-    options = dataclasses.replace(apply_options(channel), interrupted=interrupted)
+    engine = engine_of(endpoints.target)
+    with engine.connect() as connection:
+        writer = chosen_writer(connection, channel.apply.writer)
+    options = dataclasses.replace(apply_options(channel), interrupted=interrupted, writer=writer)
     known = folder.read(files.SOURCE_TABLES) if folder.exists(files.SOURCE_TABLES) else None
     definitions = None if known is None else schema_from_json(known, f"{plan_uri}/{files.SOURCE_TABLES}")
     lanes = PlannedLanes(folder, plan)
-    result = run_lane(engine_of(endpoints.target), plan, lane, lanes, options, LaneLog(), definitions)
+    result = run_lane(engine, plan, lane, lanes, options, LaneLog(), definitions)
     return {
         "lane": lane,
         "seqno": result.seqno,

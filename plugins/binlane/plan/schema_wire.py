@@ -23,7 +23,7 @@ _C = ColumnType
 
 def compare_table_map(logged: TableMap, source: Flavor, target: Table) -> tuple[Difference, ...]:
     """Every difference between a TABLE_MAP of a ``source`` server and the target's table; all of them FATAL."""
-    wanted = [*target.columns, *_hidden_columns(target)]
+    wanted = [*target.columns, *hidden_columns(target)]
     if logged.width != len(wanted):
         hint = "the target would drop columns or fill them in: apply the DDL between the two definitions first"
         return (_fatal(target, None, "logged columns", str(logged.width), str(len(wanted)), hint),)
@@ -105,7 +105,7 @@ def _fatal(target: Table, column: str | None, what: str, expected: str, found: s
     return Difference(Severity.FATAL, target.key, column, what, expected, found, hint)
 
 
-def _hidden_columns(table: Table) -> Iterator[Column]:
+def hidden_columns(table: Table) -> Iterator[Column]:
     """Columns that MariaDB logs behind the visible ones and shows in no catalogue (seen on 10.11)."""
     if table.system_versioned and not any(column.generated is Generated.ROW_START for column in table.columns):
         for name in ("row_start", "row_end"):

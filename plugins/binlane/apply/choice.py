@@ -1,0 +1,56 @@
+"""Which writer writes a channel's rows, and what the SQL writer must not meet.
+
+"auto" is decided by the account's privileges alone, in the precheck and in each lane alike: both writers have the same
+effect, so a grant between the two does no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from sqlalchemy import Connection
+
+from binlane.apply.finding import Finding
+from binlane.apply.privileges import global_needs, read_grants
+from binlane.model import TableKey
+from binlane.plan.schema import Schema, Table
+from binlane.plan.schema_compare import Severity
+from binlane.state.catalog import server_version, version_number
+
+AUTO: Final = "auto"
+
+
+def chosen_writer(connection: Connection, wanted: str) -> str:
+    """``wanted``, or what "auto" means for this connection's account: "binlog" if it may send BINLOG statements."""
+    if wanted != AUTO:
+        return wanted
+    flavor, version = server_version(connection)
+    grants = read_grants(connection)
+    may = all(
+        len(grants.missing((need.name, *need.substitutes))) <= len(need.substitutes)
+        for need in global_needs(flavor, version_number(version))
+    )
+    return "binlog" if may else "sql"
+
+
+def sql_findings(target: Schema, touched: Collection[TableKey], with_triggers: Collection[str]) -> Iterator[Finding]:
+    """Tables that statements would write otherwise than row events do. ``with_triggers``: names that the channel
+    allows, ``database.table``."""
+    for key in sorted(touched, key=str):
+        table = target.table(key)
+        if table is not None:
+            yield from _of_table(table, with_triggers)
+
+
+def _of_table(table: Table, with_triggers: Collection[str]) -> Iterator[Finding]:
+    if table.triggers and str(table.key) not in with_triggers:
+        names = ", ".join(trigger.name for trigger in table.triggers)
+        todo = (
+            "statements fire them and the log holds their effects already: drop them on the target, or name the table "
+            "in apply.allow_triggers if they change nothing that is replicated"
+        )
+        yield Finding(Severity.FATAL, f"{table.key}: triggers", "none under the SQL writer", names, todo)
+    if table.system_versioned:
+        todo = 'its history cannot be written by statements: apply.writer = "binlog"'
+        yield Finding(Severity.FATAL, f"{table.key}: versioning", "none under the SQL writer", "system versioned", todo)

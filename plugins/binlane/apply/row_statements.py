@@ -1,0 +1,156 @@
+"""Decoded row changes -> SQL statements, each with the number of rows that it must touch.
+
+Values are literals and not parameters: characters are hexadecimal behind their character set, so nothing depends on the
+connection's, on ``sql_mode`` or on quoting. Rows are found by the primary key; without one by every column, bytes
+compared as bytes, one row a statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from binlane.binlog.columns import Column, Value
+from binlane.binlog.rows import RowsKind
+from binlane.binlog.spelling import identifier, literal
+from binlane.binlog.table_map import CHARACTER_TYPES, ColumnType
+from binlane.binlog.values import Absent, Change, Image
+from binlane.model import Flavor
+from binlane.plan.bound_table import BoundTable
+
+MAX_ROWS: Final = 500
+"""Rows a statement; also bounds what MySQL's range optimizer keeps of a DELETE's list before it would scan."""
+MAX_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class RowStatement:
+    """One statement of one table."""
+
+    sql: str
+    kind: RowsKind
+    rows: int
+    lenient: bool = False
+    """It stores an ENUM's number 0, which strict mode refuses."""
+    by_default: bool = False
+    """Columns that the source filled in by itself are left to the target: the clock has to be the source's."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatementBuilder:
+    """Makes the statements of one table for a target of one family."""
+
+    table: BoundTable
+    flavor: Flavor
+    max_bytes: int = MAX_BYTES
+
+    def statements(self, kind: RowsKind, changes: Iterable[Change]) -> Iterator[RowStatement]:
+        """The statements for one event's changes, in an order that has the same effect. Raises ValueError for a value
+        that no SQL expression gives."""
+        yield from _BUILDERS[kind](self, changes)
+
+    def _inserts(self, changes: Iterable[Change]) -> Iterator[RowStatement]:
+        tuples, names, lenient, defaults = [], "", False, False
+        for change in changes:
+            assert change.after is not None
+            pairs = self._written(change.after)
+            # all images of an event hold the same columns
+            names = ", ".join(identifier(column.label) for column, _ in pairs)
+            defaults = len(pairs) < len(self.table.written)
+            lenient = lenient or _is_lenient(pairs)
+            tuples.append(f"({', '.join(self._literal(column, value) for column, value in pairs)})")
+        head = f"INSERT INTO {self._name} ({names}) VALUES "
+        for group in _chunks(tuples, self.max_bytes):
+            yield RowStatement(head + ", ".join(group), RowsKind.INSERT, len(group), lenient, defaults)
+
+    def _deletes(self, changes: Iterable[Change]) -> Iterator[RowStatement]:
+        head = f"DELETE FROM {self._name} WHERE "
+        keys = []
+        for change in changes:
+            assert change.before is not None
+            condition, by_key = self._condition(change.before)
+            if not by_key:
+                yield RowStatement(f"{head}{condition} LIMIT 1", RowsKind.DELETE, 1)
+                continue
+            keys.append(f"({condition})")
+        for group in _chunks(keys, self.max_bytes):
+            yield RowStatement(head + " OR ".join(group), RowsKind.DELETE, len(group))
+
+    def _updates(self, changes: Iterable[Change]) -> Iterator[RowStatement]:
+        for change in changes:
+            assert change.before is not None
+            assert change.after is not None
+            pairs = self._written(change.after)
+            condition, by_key = self._condition(change.before)
+            sets = [f"{identifier(column.label)} = {self._literal(column, value)}" for column, value in pairs]
+            present = {column.number - 1 for column, _ in pairs}
+            kept = self.table.renewed - present
+            if not sets and not kept:  # only generated columns: the row must be there, and is as it should be
+                kept = frozenset({min(self.table.written)})
+            sets += [f"{name} = {name}" for number in sorted(kept) for name in [self._column_name(number)]]
+            limit = "" if by_key else " LIMIT 1"
+            sql = f"UPDATE {self._name} SET {', '.join(sets)} WHERE {condition}{limit}"
+            yield RowStatement(sql, RowsKind.UPDATE, 1, _is_lenient(pairs))
+
+    @property
+    def _name(self) -> str:
+        return f"{identifier(self.table.key.database)}.{identifier(self.table.key.table)}"
+
+    def _column_name(self, number: int) -> str:
+        return identifier(self.table.columns[number].label)
+
+    def _written(self, image: Image) -> list[tuple[Column, Value]]:
+        return [
+            (self.table.columns[number], value)
+            for number, value in enumerate(image)
+            if number in self.table.written and not isinstance(value, Absent)
+        ]
+
+    def _condition(self, image: Image) -> tuple[str, bool]:
+        """What finds the row, and whether it is the primary key."""
+        key = [(self.table.columns[number], image[number]) for number in self.table.primary_key]
+        pairs = [(column, value) for column, value in key if not isinstance(value, Absent)]
+        if key and len(pairs) == len(key):
+            return " AND ".join(f"{identifier(c.label)} = {self._literal(c, v)}" for c, v in pairs), True
+        return " AND ".join(self._same(column, value) for column, value in self._written(image)), False
+
+    def _same(self, column: Column, value: Value) -> str:
+        """Exactly this value: collations find strings equal that are not."""
+        name = identifier(column.label)
+        if column.type_code in (ColumnType.GEOMETRY, ColumnType.VECTOR) and isinstance(value, bytes):
+            return f"HEX({name}) = '{value.hex().upper()}'"
+        if column.type_code in _STRINGS and isinstance(value, bytes):
+            return f"CAST({name} AS BINARY) <=> X'{value.hex()}'"
+        if column.type_code in (ColumnType.ENUM, ColumnType.SET):
+            # a SET of 64 members would be compared as a signed number
+            name = f"CAST({name} AS UNSIGNED)"
+        return f"{name} <=> {self._literal(column, value)}"
+
+    def _literal(self, column: Column, value: Value) -> str:
+        return literal(column, value, self.flavor)
+
+
+_STRINGS: Final = CHARACTER_TYPES
+_BUILDERS: Final[Mapping[RowsKind, Callable[[StatementBuilder, Iterable[Change]], Iterator[RowStatement]]]] = {
+    RowsKind.INSERT: StatementBuilder._inserts,
+    RowsKind.UPDATE: StatementBuilder._updates,
+    RowsKind.DELETE: StatementBuilder._deletes,
+}
+
+
+def _is_lenient(pairs: Iterable[tuple[Column, Value]]) -> bool:
+    return any(column.type_code == ColumnType.ENUM and value == 0 for column, value in pairs)
+
+
+def _chunks(parts: Iterable[str], max_bytes: int) -> Iterator[list[str]]:
+    group: list[str] = []
+    size = 0
+    for part in parts:
+        if group and (len(group) == MAX_ROWS or size + len(part) > max_bytes):
+            yield group
+            group, size = [], 0
+        group.append(part)
+        size += len(part) + 4
+    if group:
+        yield group

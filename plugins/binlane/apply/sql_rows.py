@@ -1,0 +1,174 @@
+"""Rows by INSERT, UPDATE and DELETE: for servers on which nobody may send BINLOG statements.
+
+The same blocks and the same positions; the rows are decoded here. A statement fires triggers, so the precheck lets no
+table with triggers through that the channel does not name. Every statement is proved by its affected rows
+(invariant 5): the connection counts rows that were found (``CLIENT.FOUND_ROWS``), so an UPDATE that changes nothing
+counts, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from pymysql.constants import CLIENT
+
+from binlane.apply.binlog_rows import check_self_contained
+from binlane.apply.row_statements import MAX_BYTES, RowStatement, StatementBuilder
+from binlane.binlog.rows import RowsEvent, RowsFlag, RowsKind
+from binlane.binlog.table_map import TableMap
+from binlane.binlog.values import RowDecoder
+from binlane.binlog.wire import HEADER, EventType
+from binlane.errors import ApplyError, DriftError, TableMismatchError
+from binlane.model import Flavor, Item, RowCounts, TableKey
+from binlane.plan.bound_table import BoundTable, bind
+
+if TYPE_CHECKING:
+    from binlane.apply.session import LaneSession
+    from binlane.apply.table_guard import TableGuard
+
+_MODE: Final = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION"
+"""Zero is an AUTO_INCREMENT value, zero dates and 31 February are values."""
+_STRICT: Final = f"STRICT_ALL_TABLES,{_MODE}"
+_ENTER: Final = f"time_zone = '+00:00', sql_safe_updates = 0, sql_mode = '{_STRICT}'"
+_LEAVE: Final = (
+    "time_zone = DEFAULT, sql_safe_updates = @@global.sql_safe_updates, sql_mode = DEFAULT, "
+    "foreign_key_checks = @@global.foreign_key_checks, unique_checks = @@global.unique_checks"
+)
+_CONSTRAINTS: Final = ", check_constraint_checks = "
+"""MariaDB: the source has checked them, or was told not to."""
+_TRUNCATED: Final = 1265
+_CHANGED: Final = frozenset({1048, 1264, _TRUNCATED, 1292, 1364, 1366, 1406})
+"""Warnings of a value that is not stored as given: errors in strict mode, but for an ENUM's number 0 it is off."""
+_POST_HEADER_FLAGS: Final = RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.RELAXED_UNIQUE_CHECKS
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A table of a TABLE_MAP, ready to be written."""
+
+    bound: BoundTable
+    decoder: RowDecoder
+
+
+@dataclass(slots=True)
+class SqlRows:
+    """Writes decoded rows."""
+
+    session: LaneSession
+    guard: TableGuard | None
+    _known: dict[tuple[bytes, int], _Known] = field(default_factory=dict)
+    """By TABLE_MAP without its id, and the number of the table's definition in the window."""
+
+    def __post_init__(self) -> None:
+        if self.guard is None:
+            raise ApplyError("rows can be written by SQL only where the target's tables can be read")
+        if not self.session.connection.client_flag & CLIENT.FOUND_ROWS:
+            raise ApplyError("the connection counts changed rows, not found ones: connect with CLIENT.FOUND_ROWS")
+
+    def prepare(self, format_event: bytes) -> None:
+        """Nothing: statements have no format."""
+
+    def forget_tables(self) -> None:
+        """Read tables anew before their next row."""
+        self._known.clear()
+
+    def write(self, items: Iterator[Item], seqno: int) -> RowCounts:
+        """Write ROWS items; their row changes, as the affected rows have told.
+
+        Raises DriftError for a row that is not there or a value that the target changes, TableMismatchError,
+        ApplyError for values that no statement can write, and the driver's errors.
+        """
+        on_mariadb = self.session.flavor is Flavor.MARIADB
+        self.session.execute(f"SET SESSION {_ENTER}{f'{_CONSTRAINTS}0' if on_mariadb else ''}")
+        written = RowCounts()
+        for item in items:
+            check_self_contained(item.payload)
+            assert self.guard is not None
+            self.guard.check(item.payload, seqno)
+            counted = self._item(item.payload, seqno)
+            if counted != item.rows:
+                raise DriftError(f"the rows of an item are {counted}, the block says {item.rows}")
+            written += counted
+        own = f"{_CONSTRAINTS}@@global.check_constraint_checks" if on_mariadb else ""
+        self.session.execute(f"SET SESSION {_LEAVE}{own}")
+        return written
+
+    def _item(self, payload: bytes, seqno: int) -> RowCounts:
+        counted, flags = RowCounts(), -1
+        tables: dict[int, _Known] = {}
+        at = 0
+        while at < len(payload):
+            timestamp, code, _, size, _, _ = HEADER.unpack_from(payload, at)
+            body = memoryview(payload)[at + HEADER.size : at + size]
+            at += size
+            if code == EventType.TABLE_MAP:
+                tables[int.from_bytes(body[:6], "little")] = self._table(bytes(body), seqno)
+                continue
+            event = RowsEvent.parse(code, body)
+            if event.flags & _POST_HEADER_FLAGS != flags:
+                flags = event.flags & _POST_HEADER_FLAGS
+                self._set_checks(flags)
+            for statement in self._statements(tables[event.table_id], event):
+                self._run(statement, timestamp, tables[event.table_id].bound.key)
+                counted += _COUNTS[statement.kind](statement.rows)
+        return counted
+
+    def _set_checks(self, flags: int) -> None:
+        foreign = int(not flags & RowsFlag.NO_FOREIGN_KEY_CHECKS)
+        unique = int(not flags & RowsFlag.RELAXED_UNIQUE_CHECKS)
+        self.session.execute(f"SET SESSION foreign_key_checks = {foreign}, unique_checks = {unique}")
+
+    def _statements(self, table: _Known, event: RowsEvent) -> Iterator[RowStatement]:
+        room = min(MAX_BYTES, self.session.max_allowed_packet // 2)
+        builder = StatementBuilder(table.bound, self.session.flavor, room)
+        try:
+            yield from builder.statements(event.kind, table.decoder.changes(event))
+        except ValueError as exc:
+            raise ApplyError(f"{table.bound.key}: {exc}; write this channel with BINLOG statements") from exc
+
+    def _run(self, statement: RowStatement, timestamp: int, key: TableKey) -> None:
+        if len(statement.sql) + 1 > self.session.max_allowed_packet:
+            raise ApplyError(
+                f"{key}: a row needs a statement of {len(statement.sql):,} bytes, the target takes "
+                f"max_allowed_packet = {self.session.max_allowed_packet:,}: raise it"
+            )
+        if statement.by_default:
+            self.session.at_time(timestamp)
+        if statement.lenient:
+            self.session.execute(f"SET SESSION sql_mode = '{_MODE}'")
+        affected = self.session.execute(statement.sql)
+        warnings = self.session.rows("SHOW WARNINGS") if self.session.cursor.warning_count else []
+        forbidden = _CHANGED - {_TRUNCATED} if statement.lenient else _CHANGED
+        bad = [str(text) for level, code, text in warnings if level != "Note" and int(code) in forbidden]
+        if statement.lenient:
+            self.session.execute(f"SET SESSION sql_mode = '{_STRICT}'")
+        if affected != statement.rows or bad:
+            said = f"; the target warned: {'; '.join(bad[:3])}" if bad else ""
+            raise DriftError(
+                f"{key}: {statement.kind} of {statement.rows} rows, the target counted {affected}{said}; "
+                f"the statement begins with {statement.sql[:300]}"
+            )
+
+    def _table(self, body: bytes, seqno: int) -> _Known:
+        guard = self.guard
+        assert guard is not None
+        logged = TableMap.parse(memoryview(body), flavor=guard.source)
+        key = TableKey(logged.database, logged.table)
+        name = body[6:], guard.altered.before(key, seqno) if guard.altered else 0
+        known = self._known.get(name)
+        if known is None:
+            target = guard.read(key)
+            if target is None:
+                raise TableMismatchError(f"{key}: rows of seqno {seqno} need a table that the target has not")
+            bound = bind(logged, guard.source, target)
+            known = self._known[name] = _Known(bound, RowDecoder(logged, bound.columns, text=False))
+        return known
+
+
+_COUNTS: Final = {
+    RowsKind.INSERT: lambda rows: RowCounts(inserts=rows),
+    RowsKind.UPDATE: lambda rows: RowCounts(updates=rows),
+    RowsKind.DELETE: lambda rows: RowCounts(deletes=rows),
+}

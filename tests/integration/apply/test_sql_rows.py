@@ -1,0 +1,216 @@
+"""The writer for targets without BINLOG: every type, every way to find a row, and what it must refuse."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from binlane.apply.block import BlockPlace, apply_block
+from binlane.apply.choice import chosen_writer, sql_findings
+from binlane.apply.context import ContextSetter
+from binlane.apply.session import LaneSession
+from binlane.apply.table_guard import TableGuard
+from binlane.apply.writers import BlockWriter
+from binlane.errors import ApplyError, DriftError
+from binlane.model import Flavor, RowCounts, TableKey
+from binlane.plan.alterations import Alterations
+from binlane.plan.window_plan import Block
+from binlane.state.catalog import TableReader, read_schema
+from binlane.state.positions import PlanKey
+from tests.integration.apply.capture import Window
+from tests.integration.apply.conftest import DATABASE, QUICK, Pair, positions, start_window
+from tests.integration.values.test_values import SESSION
+from tests.integration.values.types import SCHEMA_TYPES, TYPES
+
+
+def apply(pair: Pair, blocks: Sequence[Block]) -> None:
+    """Apply the blocks by SQL alone; BINLOG is never sent."""
+    uuid = str(pair.rows("SELECT uuid FROM binlane.channels")[0][0])
+    session = LaneSession.open(pair.engine, QUICK.limits)
+    with contextlib.closing(session), pair.engine.connect() as poll:
+        auto = poll.execution_options(isolation_level="AUTOCOMMIT")
+        guard = TableGuard(Alterations({}), pair.source.flavor, TableReader(auto).read)
+        writer = BlockWriter(session, ContextSetter(session), guard, "sql")
+        for block in blocks:
+            place = BlockPlace(PlanKey("orders", "w1", "d1"), uuid, 0, (0,), block.header.first_seqno - 1)
+            assert apply_block(session, writer, place, block, lambda block=block: block.header.last_seqno) is not None  # type: ignore[misc]
+
+
+def replicate(pair: Pair, *transactions: Sequence[str] | str, setup: Sequence[str] = ()) -> None:
+    recorder = pair.recorder(*setup)
+    window = Window(recorder.format)
+    for statements in transactions:
+        window.add(0, recorder.run(*([statements] if isinstance(statements, str) else statements)))
+    start_window(pair.engine, window.plan)
+    apply(pair, window._blocks[0])
+
+
+def assert_same_bytes(pair: Pair, *tables: str) -> None:
+    names = ", ".join(f"{DATABASE}.{table}" for table in tables)
+    ours, theirs = (server.query(f"CHECKSUM TABLE {names}") for server in (pair.source, pair.target))
+    assert ours == theirs
+    assert all(checksum for _, checksum in ours)
+
+
+def test_every_type_arrives_as_it_was(pair: Pair) -> None:
+    types = [one for one in (*TYPES, *SCHEMA_TYPES) if pair.source.flavor in one.servers]
+    names = [f"t{number}" for number in range(len(types))]
+    keyless = [f"k{number}" for number in range(len(types))]
+    for table, one in zip(names, types, strict=True):
+        pair.both(f"CREATE TABLE {table} (id INT PRIMARY KEY AUTO_INCREMENT, c {one.definition}) ENGINE=InnoDB")
+        pair.both(f"CREATE TABLE k{table[1:]} (c {one.definition}, n INT) ENGINE=InnoDB")
+    inserts = [
+        f"INSERT INTO {table} (c) VALUES {', '.join(f'({value})' for value in one.values)}"
+        for kind in (names, keyless)
+        for table, one in zip(kind, types, strict=True)
+    ]
+    keyed = [f"UPDATE {table} SET id = id + 100 WHERE id = 1" for table in names]
+    unkeyed = [f"UPDATE {table} SET n = 1 LIMIT 1" for table in keyless]
+    deletes = [f"DELETE FROM {table} WHERE id = 2" for table in names] + [f"DELETE FROM {t} LIMIT 1" for t in keyless]
+    replicate(pair, inserts, [*keyed, *unkeyed], deletes, setup=[SESSION])
+    ours, theirs = (
+        {t: dict(s.query(f"CHECKSUM TABLE {DATABASE}.{t}")) for t in (*names, *keyless)}
+        for s in (pair.source, pair.target)
+    )
+    different = [types[int(table[1:])].definition for table in ours if ours[table] != theirs[table]]
+    assert not different
+
+
+WORKS = [
+    pytest.param(
+        ["CREATE TABLE t (a INT, b VARCHAR(9), c INT DEFAULT 5, PRIMARY KEY (a, b))"],
+        [
+            "INSERT INTO t VALUES (1, 'x', 1), (1, 'y', NULL), (0, '', 2)",
+            "UPDATE t SET c = 9, b = 'z' WHERE b = 'x'",
+            "DELETE FROM t WHERE a = 1",
+        ],
+        id="composite-key",
+    ),
+    pytest.param(
+        ["CREATE TABLE t (a INT PRIMARY KEY, g INT AS (a + 1) STORED, v INT AS (a * 2) VIRTUAL, b INT)"],
+        [
+            "INSERT INTO t (a, b) VALUES (7, 1), (8, 2)",
+            "UPDATE t SET a = 9 WHERE a = 7",
+            "UPDATE t SET b = 3",
+            "DELETE FROM t WHERE a = 8",
+        ],
+        id="generated-columns",
+    ),
+    pytest.param(
+        ["CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY)"],
+        ["INSERT INTO t VALUES (0), (5)", "DELETE FROM t WHERE a = 5"],
+        id="auto-increment-zero",
+    ),
+    pytest.param(
+        ["CREATE TABLE t (a VARCHAR(9) COLLATE utf8mb4_general_ci, b TEXT, f FLOAT)"],
+        [
+            "INSERT INTO t VALUES ('a', 'x', 0.1), ('A', 'x', 0.1), ('A', 'x', 0.1), (NULL, NULL, NULL)",
+            "UPDATE t SET b = 'X' WHERE BINARY a = 'A' LIMIT 1",
+            "DELETE FROM t WHERE BINARY a = 'a'",
+            "DELETE FROM t WHERE a IS NULL",
+        ],
+        id="keyless-and-case",
+    ),
+    pytest.param(
+        ["CREATE TABLE t (a INT PRIMARY KEY, d DATETIME DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, b INT)"],
+        ["INSERT INTO t (a, d, b) VALUES (1, '2001-01-01', 1)", "UPDATE t SET d = '2002-02-02', b = 2"],
+        id="on-update-now",
+    ),
+    pytest.param(
+        ["CREATE TABLE p (a INT PRIMARY KEY)", "CREATE TABLE t (a INT PRIMARY KEY, FOREIGN KEY (a) REFERENCES p (a))"],
+        ["INSERT INTO t VALUES (1)"],
+        id="foreign-key-checks-off",
+    ),
+]
+
+
+@pytest.mark.parametrize("row_image", ["FULL", "MINIMAL"])
+@pytest.mark.parametrize(("tables", "statements"), WORKS)
+def test_statements_have_the_effect_of_the_row_events(
+    pair: Pair, tables: list[str], statements: list[str], row_image: str
+) -> None:
+    pair.both(*tables)
+    setup = [f"SET SESSION binlog_row_image = {row_image}, foreign_key_checks = 0, sql_mode = 'NO_AUTO_VALUE_ON_ZERO'"]
+    replicate(pair, *statements, setup=setup)
+    pair.assert_equal("t")
+    assert positions(pair)[0] == len(statements)
+
+
+def test_an_update_that_changes_nothing_counts(pair: Pair) -> None:
+    pair.both("CREATE TABLE t (a INT PRIMARY KEY, b INT)", "INSERT INTO t VALUES (1, 1)")
+    pair.target.query(f"UPDATE {DATABASE}.t SET b = 2")
+    replicate(pair, "UPDATE t SET b = 2")
+    pair.assert_equal("t")
+
+
+@pytest.mark.parametrize("statement", ["UPDATE t SET b = 2", "DELETE FROM t"])
+@pytest.mark.parametrize("key", ["PRIMARY KEY", ""])
+def test_a_row_that_is_not_there_rolls_the_block_back(pair: Pair, statement: str, key: str) -> None:
+    pair.both(f"CREATE TABLE t (a INT {key}, b INT)", "INSERT INTO t VALUES (1, 1), (2, 1)")
+    pair.target.query(f"DELETE FROM {DATABASE}.t WHERE a = 2")
+    with pytest.raises(DriftError, match=r"shop\.t: (update|delete) of \d rows, the target counted \d"):
+        replicate(pair, statement)
+    assert pair.rows(f"SELECT * FROM {DATABASE}.t") == [(1, 1)]
+    assert positions(pair)[0] == 0
+
+
+def test_a_count_that_the_block_does_not_say_rolls_back(pair: Pair) -> None:
+    pair.both("CREATE TABLE t (a INT PRIMARY KEY)")
+    recorder = pair.recorder()
+    window = Window(recorder.format)
+    block = window.add(0, recorder.run("INSERT INTO t VALUES (1), (2)"))
+    start_window(pair.engine, window.plan)
+    wrong = replace(block, items=(replace(next(iter(block.items)), rows=RowCounts(inserts=3)),))
+    with pytest.raises(DriftError, match="the block says"):
+        apply(pair, [wrong])
+    assert pair.rows(f"SELECT * FROM {DATABASE}.t") == []
+
+
+def test_many_rows_go_in_few_statements(pair: Pair) -> None:
+    pair.both("CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(20))")
+    rows = ", ".join(f"({number}, 'row {number}')" for number in range(1200))
+    before = int(str(pair.rows("SHOW GLOBAL STATUS LIKE 'Com_insert'")[0][1]))
+    replicate(pair, f"INSERT INTO t VALUES {rows}")
+    after = int(str(pair.rows("SHOW GLOBAL STATUS LIKE 'Com_insert'")[0][1]))
+    assert after - before < 12
+    pair.assert_equal("t")
+
+
+def test_a_connection_that_does_not_count_found_rows_is_refused(pair: Pair) -> None:
+    session = LaneSession.open(pair.engine, QUICK.limits)
+    with contextlib.closing(session), pair.engine.connect() as poll:
+        session.connection.client_flag = 0
+        guard = TableGuard(Alterations({}), pair.source.flavor, TableReader(poll).read)
+        with pytest.raises(ApplyError, match=r"CLIENT\.FOUND_ROWS"):
+            BlockWriter(session, ContextSetter(session), guard, "sql")
+
+
+def test_tables_with_triggers_are_refused_unless_the_channel_names_them(pair: Pair) -> None:
+    pair.both("CREATE TABLE t (a INT PRIMARY KEY)", "CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SET @x = 1")
+    key = TableKey(DATABASE, "t")
+    with pair.engine.connect() as connection:
+        schema = read_schema(connection)
+    [finding] = sql_findings(schema, [key], ())
+    assert "tr" in str(finding)
+    assert not list(sql_findings(schema, [key], (str(key),)))
+
+
+def test_auto_takes_binlog_where_the_account_may(pair: Pair) -> None:
+    with pair.engine.connect() as connection:
+        assert chosen_writer(connection, "auto") == "binlog"
+        assert chosen_writer(connection, "sql") == "sql"
+    pair.target.query("CREATE USER test_rows IDENTIFIED BY 'x'")
+    try:
+        pair.target.query(f"GRANT INSERT, UPDATE, DELETE, SELECT ON {DATABASE}.* TO test_rows")
+        from sqlalchemy import create_engine
+
+        engine = create_engine(f"mysql+pymysql://test_rows:x@{pair.target.host}:{pair.target.port}/")
+        with engine.connect() as connection:
+            assert chosen_writer(connection, "auto") == "sql"
+        engine.dispose()
+    finally:
+        pair.target.query("DROP USER test_rows")
+    assert pair.source.flavor in Flavor

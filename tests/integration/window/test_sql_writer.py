@@ -1,0 +1,35 @@
+"""A whole window whose rows are written by SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from lab.servers import PrivateServer
+from tests.integration.window.conftest import CHANNEL, fresh_channel
+
+
+def test_an_account_without_binlog_gets_its_rows_by_sql(
+    mariadb_source: PrivateServer,
+    mariadb_target: PrivateServer,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+) -> None:
+    channel = fresh_channel(mariadb_source, mariadb_target, tmp_path, clean_servers)
+    for statement in ("CREATE DATABASE tenant_a", "CREATE TABLE tenant_a.log (id INT PRIMARY KEY, said VARCHAR(9))"):
+        channel.source.query(statement)
+    channel.run()
+    mariadb_target.query("CREATE OR REPLACE USER test_plain IDENTIFIED BY %s", (mariadb_target.password,))
+    for scope in ("binlane", "tenant_a"):
+        mariadb_target.query(f"GRANT ALL ON `{scope}`.* TO test_plain")
+    mariadb_target.query("GRANT SELECT ON *.* TO test_plain")
+    channel.connect("target_server", mariadb_target, "test_plain")
+    channel.write_channel('writer = "auto"\n')
+    changes = (
+        "INSERT INTO tenant_a.log VALUES (0, 'none'), (1, 'one')",
+        "UPDATE tenant_a.log SET said = 'two' WHERE id = 1",
+    )
+    for statement in (*changes, "DELETE FROM tenant_a.log WHERE id = 0"):
+        channel.source.query(f"SET STATEMENT sql_mode = 'NO_AUTO_VALUE_ON_ZERO' FOR {statement}")
+    assert channel.cli("run", CHANNEL) == 0
+    assert channel.rows_of(mariadb_target) == channel.rows_of(mariadb_source) == {"tenant_a.log": {(1, "two")}}
