@@ -17,8 +17,14 @@ def test_windows_behind_the_restored_watermark_are_run_again_ddl_included(
     family: str, request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None]
 ) -> None:
     source: PrivateServer = request.getfixturevalue(f"{family}_source")
+
+    def clean_source(server: PrivateServer) -> None:
+        # the target is new, and gone when the test ends
+        if server is source:
+            clean_servers(server)
+
     with private_server(tmp_path / "data", source.flavor, name="restored", durable=False) as target:
-        channel: Channel = fresh_channel(source, target, tmp_path / "project", clean_servers)
+        channel: Channel = fresh_channel(source, target, tmp_path / "project", clean_source)
         channel.traffic(30)
         channel.run()
         before = channel.status.channel.watermark
