@@ -15,6 +15,7 @@ BinlaneError
 │   ├── ServerIdInUseError       another reader is registered with the channel's server id (retryable)
 │   ├── MissingLogError          a binlog file that the window needs is gone
 │   └── SourceIdentityError      not the log that the watermark belongs to
+├── WorkError               the work folder has no room, or cannot be written (retryable)
 ├── PlanError               the window's files do not fit each other or the stored digest
 ├── PrecheckError           source, target and channel do not fit; nothing has been written
 ├── TargetError             the target server
@@ -103,6 +104,12 @@ class MissingLogError(SourceError):
 
 class SourceIdentityError(SourceError):
     """The source is not the one that the watermark was taken from, or its log was rewritten."""
+
+
+class WorkError(BinlaneError):
+    """The work folder's disk is full, its quota is used up, or it is read-only."""
+
+    retryable = True
 
 
 class PlanError(BinlaneError):

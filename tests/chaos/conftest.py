@@ -10,6 +10,7 @@ import pytest
 from binlane.model import Flavor
 from lab.servers import PrivateServer, private_server
 from tests.chaos import rounds
+from tests.integration.window.conftest import channel, clean_servers  # noqa: F401
 
 _NO_GTIDS = ("--gtid-mode=OFF", "--enforce-gtid-consistency=OFF")
 

@@ -10,7 +10,13 @@ from multiprocessing.context import ForkServerProcess
 from typing import Any
 
 from binlane.apply.options import ApplyOptions
+from binlane.config import ChannelConfig
+from binlane.connections import Endpoints
 from binlane.errors import BinlaneError
+from binlane.orchestration import checks, steps
+from binlane.orchestration.request import WindowRequest
+from binlane.work.files import WorkFolder
+from binlane.work.filter_job import InProcess, run_filter
 from tests.chaos.faults import Fault, Faults, killer
 from tests.chaos.scene import Scene, run_all
 
@@ -43,3 +49,21 @@ def apply_window(url: str, scene: Scene, options: ApplyOptions, fault: Fault) ->
     """All lanes, one after another, and the watermark. An error of the product is not a failure of the worker."""
     with contextlib.suppress(BinlaneError):
         run_all(Faults(fault, kill=killer(url)).engine(url), scene, options)
+
+
+def run_window(config: ChannelConfig, endpoints: Endpoints, fault: Fault) -> None:
+    """A whole window by its steps, from extraction to the watermark, lanes one after another."""
+    faults = Faults(fault, kill=killer(endpoints.target.sqlalchemy_url()))
+    # the steps make an engine of their own wherever they need one
+    for module in (steps, checks):
+        setattr(module, "engine_of", lambda endpoint, **_: faults.engine(endpoint.sqlalchemy_url()))  # noqa: B010
+    with contextlib.suppress(BinlaneError):
+        window = steps.extract(config, endpoints, WindowRequest("now"))
+        if window["work"] is None:
+            return
+        if window["plan"] is None:
+            run_filter(WorkFolder(window["work"]), InProcess())
+        adopted = steps.adopt_plan(config, endpoints, window["work"])
+        for each in adopted["lanes"]:
+            steps.apply_lane(config, endpoints, adopted["plan"], each["lane"])
+        steps.advance(config, endpoints, adopted["plan"])

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import socket
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from binlane.errors import ApplyError
 from binlane.model import Flavor
+from binlane.state.engines import keep_alive
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 _BINLOG_OVERHEAD: Final = len(b"BINLOG ''") + 1
-_KEEPALIVE: Final = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 35_000))
-"""Seconds, seconds, probes, milliseconds: a black-holed peer is given up after about 35 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +56,7 @@ class LaneSession:
         try:
             flavor = Flavor.MARIADB if "MariaDB" in connection.get_server_info() else Flavor.MYSQL
             session = cls(connection, flavor, limits, connection.cursor())
-            _keep_alive(connection)
+            keep_alive(connection)
             connection.autocommit(True)
             session._set_limits()
             session.max_allowed_packet = int(session.value("SELECT @@max_allowed_packet"))
@@ -172,14 +170,3 @@ class LaneSession:
             f"lock_wait_timeout = {int(limits.lock_wait_timeout)}, "
             f"innodb_lock_wait_timeout = {int(limits.innodb_lock_wait_timeout)}"
         )
-
-
-def _keep_alive(connection: Any) -> None:
-    peer: socket.socket = connection._sock
-    if peer.family not in (socket.AF_INET, socket.AF_INET6):
-        return
-    peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in _KEEPALIVE:
-        option = getattr(socket, name, None)
-        if option is not None:
-            peer.setsockopt(socket.IPPROTO_TCP, option, value)

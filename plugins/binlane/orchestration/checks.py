@@ -138,7 +138,7 @@ def tables_with_other_keys(endpoints: Endpoints, target: Schema) -> list[list[st
     """
     if endpoints.source is None:
         return []
-    with engine_of(endpoints.source).connect() as connection:
+    with translated(str(endpoints.source)), driver_errors(), engine_of(endpoints.source).connect() as connection:
         source = read_schema(connection, target.databases)
     common = [key for key in target.tables if source.table(key) is not None]
     differences = compare_schemas(source, target, common, rules_for(source, target))

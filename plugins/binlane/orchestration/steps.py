@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import hashlib
 import logging
+import re
 import threading
 import time
 import uuid
@@ -46,7 +47,7 @@ from binlane.state.catalog import read_schema
 from binlane.state.channels import Channel, Watermark, read_channel
 from binlane.state.engines import engine_of
 from binlane.state.prepared import read_open_xa
-from binlane.state.retention import finished_work, forget_work
+from binlane.state.retention import finished_work, forget_work, windows_with_work
 from binlane.state.stops import request_stop
 from binlane.state.windows import (
     Window,
@@ -58,7 +59,7 @@ from binlane.state.windows import (
     set_plan,
 )
 from binlane.work import files
-from binlane.work.files import WorkFolder
+from binlane.work.files import WorkFolder, room_needed
 from binlane.work.filter_job import read_inputs
 from binlane.work.planned import PlannedLanes
 
@@ -71,6 +72,8 @@ _PAYLOAD_BYTES: Final = 1 << 20
 """Events in one BINLOG statement, usually."""
 _DEFAULT_PACKET: Final = 16 << 20
 _LOG_SECONDS: Final = 5.0
+_WINDOW: Final = re.compile(r"(\d{12,})-[0-9a-f]{8}")
+"""A window's folder: its first seqno and a random part."""
 
 
 Step = TypeVar("Step", bound=Callable[..., Any])
@@ -100,13 +103,14 @@ def source_of(channel: ChannelConfig, endpoints: Endpoints) -> EventSource:
 def extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest) -> Answer:
     """Read the window's log into segments and open the window on the target; adopt the unfinished one if there is one.
 
-    Raises SourceError, BinlogError, PositionError. A dry run opens no window.
+    Raises SourceError, BinlogError, PositionError, WorkError. A dry run opens no window.
     """
-    try:
-        return _extract(channel, endpoints, request)
-    except (WindowBusyError, PositionError) as exc:
-        log.info("another run was faster, looking again: %s", exc)
-        return _extract(channel, endpoints, request)
+    with room_needed(channel.work.uri):
+        try:
+            return _extract(channel, endpoints, request)
+        except (WindowBusyError, PositionError) as exc:
+            log.info("another run was faster, looking again: %s", exc)
+            return _extract(channel, endpoints, request)
 
 
 def _extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest) -> Answer:
@@ -165,7 +169,7 @@ def adopt_plan(channel: ChannelConfig, endpoints: Endpoints, work: str, stop_at:
     if window is None:
         log.info("a dry run: nothing was written; the window's files stay in %s", work)
         return {"plan": None, "lanes": []}
-    window = set_plan(engine, plan)
+    window = set_plan(engine, plan, inputs.settings.block_transactions)
     if stop_at is not None:
         request_stop(engine, plan.channel, by="a run of the DAG", at=seqno_of(window, stop_at.strip()))
     lanes = [{"lane": lane, "name": lane_name(plan, lane)} for lane in plan.lanes_with_work]
@@ -185,6 +189,8 @@ def apply_lane(
     ``interrupted``: once it is set the lane ends at its next block boundary, with StopRequestedError.
     """
     folder = WorkFolder(plan_uri)
+    if not folder.exists(files.PLAN) and (done := _finished(channel, endpoints, folder)) is not None:
+        return {"lane": lane, "seqno": done.bounds.last_seqno, "blocks": 0, "transactions": 0, "stopped": False}
     plan = read_plan(plan_uri)
     engine = engine_of(endpoints.target)
     with engine.connect() as connection:
@@ -209,6 +215,9 @@ def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answ
 
     If the channel was asked to stop inside the window, the watermark goes there, and the window stays open.
     """
+    folder = WorkFolder(plan_uri)
+    if not folder.exists(files.PLAN) and (done := _finished(channel, endpoints, folder)) is not None:
+        return _advanced(done)
     plan = read_plan(plan_uri)
     engine = engine_of(endpoints.target)
     with engine.connect() as connection:
@@ -227,6 +236,7 @@ def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answ
         WorkFolder(work).remove()
         with engine.begin() as connection:
             forget_work(connection, channel.name, work)
+    _sweep(channel, endpoints, mark.seqno)
     facts = facts_of(plan)
     return {
         "window": plan.window_id,
@@ -239,6 +249,41 @@ def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answ
         "rows": facts.written,
         "note": note,
     }
+
+
+def _advanced(window: Window) -> Answer:
+    """What ``advance`` says of a window that is finished, by its row alone: what was folded away is not told."""
+    bounds, rows = window.bounds, 0 if window.totals is None else window.totals.total
+    return {
+        "window": bounds.window_id,
+        "seqno": bounds.last_seqno,
+        "gtid": bounds.end_gtid_set,
+        "time": bounds.end_time,
+        "source": str(bounds.end),
+        "transactions": bounds.last_seqno - bounds.first_seqno + 1,
+        "read": rows,
+        "rows": rows,
+        "note": window.summary or "",
+    }
+
+
+def _finished(channel: ChannelConfig, endpoints: Endpoints, plans: WorkFolder) -> Window | None:
+    """The window whose plan's folder was ``plans``, if it is finished: its files may be gone, and are not needed."""
+    with engine_of(endpoints.target).connect() as connection:
+        window = read_window(connection, channel.name, plans.parent_name)
+    return window if window is not None and window.is_finished else None
+
+
+def _sweep(channel: ChannelConfig, endpoints: Endpoints, watermark: int) -> None:
+    """Remove what killed extractions and dry runs have left behind the watermark: no run can use it any more."""
+    folder = WorkFolder(channel.work.uri).child(channel.name)
+    with engine_of(endpoints.target).connect() as connection:
+        known = windows_with_work(connection, channel.name)
+    for name in folder.children():
+        first = _WINDOW.fullmatch(name)
+        if first is not None and int(first[1]) <= watermark and name not in known:
+            log.info("removing %s, which no window on the target names", folder.child(name).uri)
+            folder.child(name).remove()
 
 
 def read_plan(plan_uri: str) -> WindowPlan:
@@ -295,9 +340,11 @@ def _read_log(
         return with_carried(connection, manifest, prepared, tracker.ended, folder)
 
 
-def _lanes(window: Window, request: WindowRequest) -> int | None:
-    """A window keeps its lanes once it is planned, whatever this run asks for."""
-    return window.lanes if window.lanes is not None else request.lanes
+def _as_planned(window: Window, request: WindowRequest) -> WindowRequest:
+    """A window keeps its lanes and the size of its blocks once it is planned, whatever this run asks for."""
+    if window.lanes is None:
+        return request
+    return dataclasses.replace(request, lanes=window.lanes, block_transactions=window.block_transactions)
 
 
 def _adopt_unfinished(
@@ -312,7 +359,7 @@ def _adopt_unfinished(
         manifest = _read_log(
             channel, endpoints, window.start, state, UntilPosition(bounds.end), folder, bounds.window_id
         )
-        _write_inputs(channel, endpoints, dataclasses.replace(request, lanes=_lanes(window, request)), folder, manifest)
+        _write_inputs(channel, endpoints, _as_planned(window, request), folder, manifest)
     inputs = read_inputs(folder)
     plans = folder.child(inputs.key)
     planned = plans.exists(files.PLAN)

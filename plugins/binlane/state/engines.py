@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+from typing import Any, Final
+
 from pymysql.constants import CLIENT
-from sqlalchemy import Engine, NullPool, create_engine
+from sqlalchemy import Engine, NullPool, create_engine, event
 
 from binlane.connections import Endpoint
+
+_KEEPALIVE: Final = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 35_000))
+"""Seconds, seconds, probes, milliseconds: a black-holed peer is given up after about 35 s."""
 
 
 def engine_of(endpoint: Endpoint, *, timeout: int | None = None) -> Engine:
@@ -18,4 +25,23 @@ def engine_of(endpoint: Endpoint, *, timeout: int | None = None) -> Engine:
     # given here it replaces SQLAlchemy's own flag, without which rows that match but do not change are not counted
     flags = CLIENT.FOUND_ROWS | CLIENT.LOCAL_FILES
     arguments = {**endpoint.tls.arguments(), **limits, "client_flag": flags}
-    return create_engine(endpoint.sqlalchemy_url(), connect_args=arguments, poolclass=NullPool)
+    engine = create_engine(endpoint.sqlalchemy_url(), connect_args=arguments, poolclass=NullPool)
+
+    @event.listens_for(engine, "connect")
+    def connected(connection: Any, _record: object) -> None:
+        keep_alive(connection)
+
+    return engine
+
+
+def keep_alive(connection: Any) -> None:
+    """Let the kernel find out that a PyMySQL connection's peer is gone, also while an answer is waited for."""
+    peer: socket.socket = connection._sock
+    if peer.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    with contextlib.suppress(OSError):
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEPALIVE:
+            option = getattr(socket, name, None)
+            if option is not None:
+                peer.setsockopt(socket.IPPROTO_TCP, option, value)

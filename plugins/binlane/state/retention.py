@@ -32,3 +32,9 @@ def forget_work(connection: Connection, channel: str, work: str) -> None:
 
 def _windows_of(channel: str) -> ScalarSelect[int]:
     return select(channels.c.windows).where(channels.c.channel == channel).scalar_subquery()
+
+
+def windows_with_work(connection: Connection, channel: str) -> frozenset[str]:
+    """The ids of the channel's windows whose folders have not been removed, unfinished ones included."""
+    rows = connection.execute(select(windows.c.window_id).where(windows.c.channel == channel, windows.c.work != ""))
+    return frozenset(row.window_id for row in rows)

@@ -88,6 +88,8 @@ windows = Table(
     Column("reached", _SEQNO, nullable=False),
     Column("work", String(1024), nullable=False),
     Column("lanes", Integer),
+    # of the plan's settings, what a run may ask for by itself: for a plan that has to be made again
+    Column("block_transactions", Integer),
     Column("plan_digest", String(128)),
     # row changes the plan writes, as JSON; the counters of the positions must give the same
     Column("totals", _LONG),

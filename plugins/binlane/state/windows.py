@@ -61,6 +61,8 @@ class Window:
     """Where it begins."""
     reached: int
     """The seqno up to which the channel's watermark has come in it; before its first seqno unless it was stopped."""
+    block_transactions: int | None = None
+    """Source transactions a block, as the plan was made; None until it is."""
 
     @property
     def is_finished(self) -> bool:
@@ -148,7 +150,7 @@ def _check_begin(channel: Channel, bounds: WindowBounds) -> None:
         )
 
 
-def set_plan(engine: Engine, plan: WindowPlan) -> Window:
+def set_plan(engine: Engine, plan: WindowPlan, block_transactions: int | None = None) -> Window:
     """Store the plan's digest with the open window and put every lane before its first seqno. Again: a no-op.
 
     Raises PlanError if the window has another plan or other bounds, PositionError if it is not there.
@@ -174,6 +176,7 @@ def set_plan(engine: Engine, plan: WindowPlan) -> Window:
                 lanes=plan.lanes,
                 totals=_totals_text(plan.rows),
                 facts=facts_of(plan).to_json(),
+                block_transactions=block_transactions,
             )
         )
         if moved.rowcount == 1:
@@ -331,6 +334,7 @@ def _window(row: Row[Any]) -> Window:
         row.summary,
         _start(row.start),
         row.reached,
+        row.block_transactions,
     )
 
 

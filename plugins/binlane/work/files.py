@@ -7,6 +7,7 @@ stores show an object only when its upload has ended. Writing the same bytes aga
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import posixpath
@@ -20,7 +21,7 @@ from typing import IO, Any
 
 import fsspec
 
-from binlane.errors import PlanError
+from binlane.errors import PlanError, WorkError
 
 MANIFEST = "manifest.json"
 CHANNEL = "channel.json"
@@ -29,6 +30,22 @@ CONTEXT = "context.json"
 PLAN = "plan.json"
 SOURCE_TABLES = "source_tables.json"
 """Beside the plan: the source's definitions, at the window's end, of tables that the window alters."""
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
+"""Errors of files only: those of sockets are others."""
+
+
+@contextlib.contextmanager
+def room_needed(uri: str) -> Iterator[None]:
+    """A full or read-only disk under the work folder ``uri`` as WorkError, which says what to do."""
+    try:
+        yield
+    except OSError as exc:
+        if exc.errno not in _NO_ROOM:
+            raise
+        raise WorkError(
+            f"{uri}: cannot be written: {exc.strerror}; nothing was written to the target. Free space, or set work.uri "
+            "to a larger place if no window is open, then run again"
+        ) from exc
 
 
 @dataclass(frozen=True)
@@ -50,6 +67,19 @@ class WorkFolder:
     def child(self, name: str) -> WorkFolder:
         """A folder below this one."""
         return WorkFolder(posixpath.join(self.uri, name))
+
+    @property
+    def parent_name(self) -> str:
+        """The name of the folder that this one is in."""
+        return posixpath.basename(posixpath.dirname(self.uri.rstrip("/")))
+
+    def children(self) -> tuple[str, ...]:
+        """The names of the folders right below this one, sorted; none if it is not there."""
+        try:
+            entries = self._place[0].ls(self._place[1], detail=True)
+        except FileNotFoundError:
+            return ()
+        return tuple(sorted(posixpath.basename(each["name"]) for each in entries if each["type"] == "directory"))
 
     def path(self, name: str) -> str:
         """The full path of one file, in the file system's own form."""
@@ -85,7 +115,8 @@ class WorkFolder:
             yield
         except FileNotFoundError:
             raise PlanError(
-                f"{self.uri}/{name}: this file of the window is missing; run the step that writes it again"
+                f"{self.uri}/{name}: this file of the window is missing; remove what is left of {self.uri} and run the "
+                "window again: it writes the same files"
             ) from None
 
     def write_once(self, name: str, data: bytes) -> None:

@@ -32,7 +32,7 @@ from binlane.plan.table_rules import table_rules
 from binlane.plan.window_plan import WindowPlan
 from binlane.work import files
 from binlane.work.children import end_with_parent
-from binlane.work.files import WorkFolder
+from binlane.work.files import WorkFolder, room_needed
 from binlane.work.lane_files import LaneFileWriter
 from binlane.work.mapped import mapped
 from binlane.work.prepared_groups import SegmentGroups
@@ -77,8 +77,14 @@ def run_filter(folder: WorkFolder, engine: Engine) -> WindowPlan:
     """Plan the window whose manifest, settings and schema are in ``folder``; the plan's files go to a folder below it.
 
     Running it again with the same input writes the same files. Raises BinlogError for what the log holds that cannot be
-    applied exactly, ConfigError for the shard list, PlanError if files of the window are missing or changed.
+    applied exactly, ConfigError for the shard list, PlanError if files of the window are missing or changed, WorkError
+    if they find no room.
     """
+    with room_needed(folder.uri):
+        return _planned(folder, engine)
+
+
+def _planned(folder: WorkFolder, engine: Engine) -> WindowPlan:
     inputs = read_inputs(folder)
     names = [segment.name for segment in inputs.manifest.segments]
     # pickled values of this very program, from its own workers

@@ -1,0 +1,244 @@
+"""Crashes of everything but a lane: extraction, filter job, command line, source; steps that are run again.
+
+Findings 12, 13, 14 and 27 of the design review; invariants 7 and 10.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from binlane.config import ChannelConfig
+from binlane.connections import Endpoints
+from binlane.errors import SourceUnavailableError
+from binlane.orchestration import steps
+from binlane.orchestration.request import WindowRequest
+from binlane.source import segment_writer
+from binlane.work import filter_job
+from binlane.work.files import WorkFolder
+from binlane.work.filter_job import InProcess, run_filter
+from binlane.work.lane_files import LaneFileWriter
+from lab.servers import PrivateServer, private_server
+from tests.chaos.rounds import survived
+from tests.chaos.worker import was_killed
+from tests.integration.apply.test_lane import wait_until
+from tests.integration.window.conftest import CHANNEL, Channel
+from tests.integration.window.test_runs import wait_for_a_lane_to_move
+
+NOW = WindowRequest("now")
+
+
+def kill_self(*_: object, **__: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def extract_until(config: ChannelConfig, endpoints: Endpoints, owner: Any, name: str) -> None:
+    """Extraction in a process that is killed when it comes to a function."""
+    setattr(owner, name, kill_self)
+    steps.extract(config, endpoints, NOW)
+
+
+def extract_until_inputs(config: ChannelConfig, endpoints: Endpoints) -> None:
+    extract_until(config, endpoints, steps, "_write_inputs")
+
+
+def extract_until_opened(config: ChannelConfig, endpoints: Endpoints) -> None:
+    extract_until(config, endpoints, steps, "open_window")
+
+
+def extract_until_first_segment(config: ChannelConfig, endpoints: Endpoints) -> None:
+    extract_until(config, endpoints, segment_writer.SegmentWriter, "close")
+
+
+@pytest.mark.parametrize("crash", [extract_until_first_segment, extract_until_inputs, extract_until_opened])
+def test_a_killed_extraction_leaves_a_folder_that_the_next_finished_window_removes(
+    channel: Channel, crash: Callable[[ChannelConfig, Endpoints], None]
+) -> None:
+    channel.traffic(40)
+    assert was_killed(crash, channel.config, channel.endpoints)
+    [left] = channel.work.iterdir()
+    assert channel.status.window is None
+    channel.run()
+    channel.assert_equal()
+    [kept] = channel.work.iterdir()
+    assert kept != left
+    survived["extraction killed"] += 1
+
+
+def test_folders_of_dry_runs_go_when_the_watermark_has_passed_them_and_others_stay(channel: Channel) -> None:
+    channel.traffic(40)
+    steps.extract(channel.config, channel.endpoints, WindowRequest("now", dry_run=True))
+    (channel.work / "notes").mkdir()
+    channel.run()
+    ahead = channel.work / f"{channel.status.channel.watermark.seqno + 1:012d}-00000000"
+    ahead.mkdir()
+    channel.source.query("CREATE DATABASE tenant_900")
+    window = steps.extract(channel.config, channel.endpoints, NOW)
+    assert len(list(channel.work.iterdir())) == 4
+    channel.go_on(window)
+    # it begins where the window did, and is not the window
+    assert not ahead.exists()
+    assert (channel.work / "notes").exists()
+    assert Path(window["work"]).exists()
+    assert len(list(channel.work.iterdir())) == 3
+
+
+def filter_until_mapped(work: str) -> None:
+    """The filter job in a process that is killed when a lane file is to be finished."""
+    setattr(LaneFileWriter, "close", kill_self)  # noqa: B010 -- for one process
+    run_filter(WorkFolder(work), InProcess())
+
+
+def filter_until_plan(work: str) -> None:
+    setattr(filter_job, "make_plan", kill_self)  # noqa: B010 -- for one process
+    run_filter(WorkFolder(work), InProcess())
+
+
+@pytest.mark.parametrize("crash", [filter_until_mapped, filter_until_plan])
+def test_a_killed_filter_job_is_run_again_over_what_it_left(channel: Channel, crash: Callable[[str], None]) -> None:
+    channel.traffic(60)
+    window = steps.extract(channel.config, channel.endpoints, NOW)
+    assert was_killed(crash, window["work"])
+    again = steps.extract(channel.config, channel.endpoints, NOW)
+    assert again == {**window, "watermark": 0}
+    channel.go_on(again)
+    channel.assert_equal()
+    survived["filter job killed"] += 1
+
+
+def test_lanes_of_the_command_line_end_with_it_when_it_alone_is_killed(channel: Channel) -> None:
+    channel.traffic(300)
+    run = channel.start("run", CHANNEL)
+    wait_for_a_lane_to_move(channel)
+    os.kill(run.pid, signal.SIGKILL)
+    run.communicate()
+    wait_until(lambda: _session(run.pid) == [], 200)
+    channel.run()
+    channel.assert_equal()
+    survived["command line killed"] += 1
+
+
+def _session(number: int) -> list[str]:
+    """Live processes of a session."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = place.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) == number and fields[0] != "Z":
+            found.append(place.parent.name)
+    return found
+
+
+@pytest.mark.parametrize("family", ["mariadb", "mysql"])
+def test_a_source_that_is_killed_while_it_is_read(
+    family: str,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    target: PrivateServer = request.getfixturevalue(f"{family}_target")
+    with private_server(tmp_path / "data", target.flavor, name=f"dying_{family}") as source:
+        clean_servers(target)
+        channel = Channel(source, target, tmp_path)
+        channel.init()
+        channel.traffic(200)
+        write = segment_writer.SegmentWriter.write
+
+        def write_and_kill(self: segment_writer.SegmentWriter, data: bytes | memoryview, header: bytes) -> None:
+            source.kill()
+            write(self, data, header)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(segment_writer.SegmentWriter, "write", write_and_kill)
+            with pytest.raises(SourceUnavailableError):
+                steps.extract(channel.config, channel.endpoints, NOW)
+        assert list(channel.work.glob("*")) == []
+        source.restart()
+        channel.traffic(40, seed=2)
+        channel.run()
+        channel.assert_equal()
+    survived["source killed while it was read"] += 1
+
+
+def test_a_lost_folder_of_a_run_that_asked_for_lanes_and_blocks_of_its_own_gives_the_same_plan(
+    channel: Channel,
+) -> None:
+    """The next run asks for neither (finding 12: the same digest)."""
+    channel.traffic()
+    window = steps.extract(channel.config, channel.endpoints, WindowRequest("now", lanes=2, block_transactions=3))
+    run_filter(WorkFolder(window["work"]), InProcess())
+    adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
+    steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], 0)
+    shutil.rmtree(window["work"])
+    again = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    assert again["window"] == window["window"]
+    channel.go_on(again)
+    channel.assert_equal()
+    survived["work folder lost"] += 1
+
+
+def test_every_task_of_a_window_can_be_run_again_at_any_time(channel: Channel) -> None:
+    """Finding 14, and Airflow's retries: each step twice, then all of them once more behind the end."""
+    channel.traffic(60)
+    window = steps.extract(channel.config, channel.endpoints, NOW)
+    assert steps.extract(channel.config, channel.endpoints, NOW)["window"] == window["window"]
+    for _ in range(2):
+        run_filter(WorkFolder(window["work"]), InProcess())
+    adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
+    assert steps.adopt_plan(channel.config, channel.endpoints, window["work"]) == adopted
+    lanes = [each["lane"] for each in adopted["lanes"]]
+    for lane in [*lanes, *lanes]:
+        steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], lane)
+    done = steps.advance(channel.config, channel.endpoints, adopted["plan"])
+    after = channel.status
+    run_filter(WorkFolder(window["work"]), InProcess())
+    assert steps.adopt_plan(channel.config, channel.endpoints, window["work"]) == adopted
+    assert [steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], lane)["blocks"] for lane in lanes] == [
+        0 for _ in lanes
+    ]
+    assert steps.advance(channel.config, channel.endpoints, adopted["plan"]) == done
+    assert channel.status == after
+    channel.assert_equal()
+
+
+def test_cleared_tasks_of_a_finished_window_need_no_file(channel: Channel) -> None:
+    """Finding 27: retention has removed them."""
+    channel.traffic(40)
+    window = steps.extract(channel.config, channel.endpoints, NOW)
+    plan = run_filter(WorkFolder(window["work"]), InProcess())
+    adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
+    for each in adopted["lanes"]:
+        steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], each["lane"])
+    done = steps.advance(channel.config, channel.endpoints, adopted["plan"])
+    shutil.rmtree(window["work"])
+    applied = steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], 0)
+    assert applied == {"lane": 0, "seqno": plan.last_seqno, "blocks": 0, "transactions": 0, "stopped": False}
+    told = steps.advance(channel.config, channel.endpoints, adopted["plan"])
+    assert told.keys() == done.keys()
+    assert (told["window"], told["seqno"], told["note"]) == (done["window"], done["seqno"], done["note"])
+    channel.assert_equal()
+
+
+def test_retention_removes_finished_windows_only(channel: Channel) -> None:
+    """Segments and plan of an unfinished window stay, whatever is removed around it."""
+    channel.write_channel("[work]\nkeep_windows = 1\n")
+    kept = []
+    for number in range(3):
+        channel.source.query(f"CREATE DATABASE tenant_{number}")
+        window = steps.extract(channel.config, channel.endpoints, NOW)
+        before = sorted(path.name for path in channel.work.iterdir())
+        channel.go_on(window)
+        kept.append(window["window"])
+        assert sorted(path.name for path in channel.work.iterdir()) == [kept[-1]]
+        # the unfinished one stood beside the last finished one
+        assert before == sorted(kept[-2:])
+    channel.assert_equal()
