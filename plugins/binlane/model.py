@@ -151,6 +151,10 @@ class Barrier:
     """Lanes, ascending; the owner is one of them."""
     causes: Mapping[str, int]
     """How many transactions asked for this barrier, by cause."""
+    together: bool = False
+    """All of it is one transaction on the target: temporary tables are open inside."""
+    leftovers: tuple[tuple[int, str, str], ...] = ()
+    """Temporary tables to drop at its end, by thread, database and name: the source has lost them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,6 +155,15 @@ class ContextSetter:
             return
         self._database = database
 
+    def drop_temporary(self, thread_id: int, database: str, table: str) -> None:
+        """Drop a source connection's temporary table, which ended without a word in the log."""
+        name = ".".join(f"`{part.replace('`', '``')}`" for part in (database, table))
+        self.session.execute(f"SET SESSION pseudo_thread_id = {int(thread_id)}")
+        try:
+            self.session.execute(f"DROP TEMPORARY TABLE IF EXISTS {name}")
+        finally:
+            self.session.execute(f"SET SESSION pseudo_thread_id = {self.session.connection_id}")
+
     def forget_database(self) -> None:
         """Select the default database again before the next statement: a DDL may have dropped or made it anew."""
         self._database = None

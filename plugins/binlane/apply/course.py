@@ -45,6 +45,12 @@ class Stream:
         """Go on behind the block that was looked at."""
         self._next = None
 
+    def up_to(self, seqno: int) -> Iterator[Block]:
+        """Blocks that begin at or before ``seqno``, each taken when it is asked for."""
+        while (block := self.peek()) is not None and block.header.first_seqno <= seqno:
+            self.take()
+            yield block
+
     def close(self) -> None:
         """Close the files behind it."""
         close = getattr(self.blocks, "close", None)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from binlane.apply.block import BlockPlace, apply_block, move_only
 from binlane.apply.course import Course, Links, Stream
+from binlane.apply.together import apply_together
 from binlane.errors import BarrierTimeoutError, PlanError, PositionError, StopRequestedError
 from binlane.model import Barrier, BlockHeader, RowCounts
 from binlane.state.leases import lease_name, release, take
@@ -75,13 +76,17 @@ class Walk:
 
     def _cross(self, barrier: Barrier, lane: int) -> None:
         # a stop can come while the lane waits: then nobody goes further than there
+        self._check_stop_inside(barrier, lane)
         if lane == barrier.owner:
             arrived = barrier.first - 1
             self._wait(
                 lane, barrier, arrived,
                 lambda at: [other for other in barrier.participants if at[other] < min(arrived, self.course.goal)],
             )  # fmt: skip
-            self._apply_up_to(lane, barrier.last, barrier.participants)
+            if barrier.together:
+                self._apply_together(lane, barrier)
+            else:
+                self._apply_up_to(lane, barrier.last, barrier.participants)
         else:
             self._wait(
                 lane, barrier, barrier.last,
@@ -154,6 +159,42 @@ class Walk:
                 continue
             stream.take()
             self._apply(place, block, stream, limit)
+
+    def _apply_together(self, lane: int, barrier: Barrier) -> None:
+        """Apply all blocks of a barrier in one transaction."""
+        course, links = self.course, self.links
+        self._check_stop_inside(barrier, lane)
+        if links.positions[lane] >= barrier.last or course.goal < barrier.first:
+            return
+        if lane not in links.streams:
+            links.streams[lane] = Stream(course.source.blocks(lane, links.positions[lane]))
+        stream = links.streams[lane]
+        block = stream.peek()
+        if block is None or block.header.first_seqno > barrier.last:
+            raise PlanError(f"{course.where(lane)}: no block of seqnos {barrier.first}..{barrier.last} in its files")
+        self._check_range(block.header, lane, barrier.first - 1, barrier.last)
+        place = BlockPlace(course.key, course.channel_uuid, lane, barrier.participants, barrier.first - 1)
+        course.current = (lane, block.header, place.expected)
+        applied = apply_together(links.session, links.writer, place, stream.up_to(barrier.last), barrier)
+        course.current = None
+        if isinstance(applied, Orders):
+            links.forget_stream(lane)
+            self._obey(applied, lane)
+            self._check_stop_inside(barrier, lane)
+            return
+        self._moved(place, None if applied is None else applied.seqno, barrier.last)
+        if applied is not None:
+            course.count(lane, applied)
+
+    def _check_stop_inside(self, barrier: Barrier, lane: int) -> None:
+        """Raises StopRequestedError if the stop stands where nobody can: temporary tables are open there."""
+        goal = self.course.goal
+        if barrier.together and barrier.first <= goal < barrier.last:
+            raise StopRequestedError(
+                f"{self.course.where(lane)}: a stop was asked for at seqno {goal}, and seqnos {barrier.first}.."
+                f"{barrier.last}, where temporary tables are open, are one transaction on the target; take the request "
+                f"back, and stop at {barrier.first - 1} or {barrier.last}"
+            )
 
     def _arrive(self, place: BlockPlace, goal: int) -> None:
         done = move_only(self.links.session, place, goal)

@@ -24,7 +24,7 @@ from binlane.apply.refusals import target_errors
 from binlane.apply.session import SessionLimits
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
-from binlane.errors import PlanError, PositionError, WindowBusyError
+from binlane.errors import PlanError, PositionError, WindowBusyError, WindowOpenError
 from binlane.orchestration import report
 from binlane.orchestration.checks import check_window, tables_with_other_keys
 from binlane.orchestration.request import WindowRequest
@@ -40,6 +40,7 @@ from binlane.source.archive import ArchiveSource
 from binlane.source.log import EventSource
 from binlane.source.segments import extract as extract_segments
 from binlane.source.stream import ServerSource
+from binlane.source.temporary import TemporaryTracker
 from binlane.source.until import Until, UntilGtid, UntilLogEnd, UntilPosition, UntilTime
 from binlane.source.xa import XaTracker
 from binlane.state.carried import Settlement, with_carried
@@ -325,7 +326,7 @@ def _read_log(
     engine = engine_of(endpoints.target)
     with engine.connect() as connection:
         prepared = read_open_xa(connection, channel.name)
-    tracker = XaTracker(each.xid for each in prepared)
+    xa, temporary = XaTracker(each.xid for each in prepared), TemporaryTracker()
     manifest = extract_segments(
         source_of(channel, endpoints),
         start_of(begin, state.source_identity),
@@ -334,10 +335,21 @@ def _read_log(
         channel=channel.name,
         window=window,
         segment_bytes=channel.segments.bytes,
-        xa=tracker,
+        xa=xa,
+        temporary=temporary,
     )
+    end = temporary.open_since
+    if end is not None:
+        if end == begin.source:
+            raise WindowOpenError(
+                f"{end}: {temporary.text}: a window cannot end while it is there, and this one would hold nothing "
+                "before it; run it again when the connection has dropped it or ended"
+            )
+        log.info("%s: %s: the window ends before it", end, temporary.text)
+        folder.remove()
+        return _read_log(channel, endpoints, begin, state, UntilPosition(end), folder, window)
     with engine.connect() as connection:
-        return with_carried(connection, manifest, prepared, tracker.ended, folder)
+        return with_carried(connection, manifest, prepared, xa.ended, folder)
 
 
 def _as_planned(window: Window, request: WindowRequest) -> WindowRequest:

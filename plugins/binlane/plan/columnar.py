@@ -162,9 +162,8 @@ def scan_segment(
                 header = columns.header(step.seqno + place, event)
                 epochs.setdefault(int(header.commit_time // settings.epoch_seconds), header.first_seqno)
         _scan_run(columns, step, critical, databases, (numbers, members))
-    return ScanSummary(
-        databases, tuple(numbers), tuple(members), tuple(epochs.items()), tuple(halves.prepared), tuple(halves.resolved)
-    )
+    beyond = (tuple(halves.prepared), tuple(halves.resolved), tuple(halves.temporary))
+    return ScanSummary(databases, tuple(numbers), tuple(members), tuple(epochs.items()), *beyond)
 
 
 Classes = tuple[dict[TransactionClass, int], list[tuple[int, int]]]

@@ -28,7 +28,7 @@ from binlane.binlog.sql_modes import translated, untranslatable
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.transactions import Ending, Transaction
 from binlane.binlog.variables import with_variables
-from binlane.binlog.wire import EventType, RawEvent, type_name, without_checksum
+from binlane.binlog.wire import EventFlag, EventType, RawEvent, type_name, without_checksum
 from binlane.errors import UnsupportedEventError
 from binlane.model import Flavor, LogPosition, RowCounts, SessionContext
 from binlane.plan import outcomes
@@ -182,7 +182,9 @@ class _Dissection:
         # MySQL fills such a table in the same transaction, in which a target would take nothing but its rows
         sql = query.sql.removesuffix(_FILLED_BELOW) if facts.create_select else query.sql
         sql, context = outcomes.as_applied(sql, _with_default_collation(context, self.log))
-        return StatementPart(sql, self._in_modes_of_the_target(event, context), facts, query, file)
+        bound = facts.temporary or event.header.flags & EventFlag.THREAD_SPECIFIC
+        session = (event.header.server_id, query.thread_id) if bound else None
+        return StatementPart(sql, self._in_modes_of_the_target(event, context), facts, query, file, session)
 
     def _in_modes_of_the_target(self, event: RawEvent, context: SessionContext) -> SessionContext:
         if context.sql_mode is None:
@@ -193,8 +195,6 @@ class _Dissection:
         return replace(context, sql_mode=translated(context.sql_mode, *families))
 
     def _check(self, event: RawEvent, query: Query, facts: StatementFacts) -> None:
-        if facts.temporary and not facts.drops_if_exists:
-            _refuse(event, self.log, "a temporary table in statement format")
         if facts.kind is StatementKind.LOAD_DATA and event.header.type_code != _T.EXECUTE_LOAD_QUERY:
             _refuse(event, self.log, "LOAD DATA without the events of its file")
         if (refusal := outcomes.refusal(query, facts, self.log.format.flavor, self.log.target)) is not None:

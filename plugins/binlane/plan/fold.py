@@ -18,6 +18,7 @@ from binlane.plan.segment_map import MapSummary, ScanSummary
 from binlane.plan.settings import FilterSettings
 from binlane.plan.table_rules import Excluded
 from binlane.plan.tally import total
+from binlane.plan.temporary import Life, check_commits, lives
 from binlane.plan.window_plan import TableCounts, WindowPlan
 from binlane.shards.assigners import assigner_class
 from binlane.shards.event_filter import EventMetadataFilter, SchemaFacts, TransactionShards
@@ -28,6 +29,7 @@ ANY_TIME = "any_time"
 EPOCH = "epoch"
 CRITICAL = "reference shard"
 CROSS_LANE = "several lanes"
+TEMPORARY = "temporary tables"
 EMPTY = "(empty)"
 """What transactions without rows and statements count as."""
 
@@ -78,6 +80,8 @@ class _Fold:
         self._settings = settings
         self._scans = scans
         self._window = (manifest.first_seqno, manifest.last_seqno)
+        self._restarts = manifest.restarts
+        self._schema = schema
         self._serialized = settings.lanes
         facts = self._schema_facts(schema)
         self._filter = EventMetadataFilter(manifest.segments[0].flavor, facts)
@@ -126,14 +130,6 @@ class _Fold:
                         yield seqno, shard
 
     def routing(self) -> Routing:
-        meetings = list(self._meetings())
-        barriers = fold(meetings, serialized=self._serialized, fold_gap=self._settings.fold_gap)
-        serial = self._why_serial()
-        if serial is not None:
-            first, last = self._window
-            barriers = (
-                Barrier(first, last, self._serialized, tuple(range(self._serialized + 1)), {serial: last - first + 1}),
-            )
         return Routing(
             lanes=self._settings.lanes,
             databases={name: Route(shard, self._home({shard})) for name, shard in sorted(self._databases.items())},
@@ -141,9 +137,56 @@ class _Fold:
                 described.key: Route("+".join(sorted(shards)) or EMPTY, self._home(shards))
                 for described, (shards, _) in self._classes.items()
             },
-            barriers=barriers,
+            barriers=tuple(self._barriers()),
             excluded=self._excluded(),
         )
+
+    def _barriers(self) -> Iterator[Barrier]:
+        """Those of the meetings, or one of everything, and between them those of temporary tables."""
+        meetings, serial = list(self._meetings()), self._why_serial()
+        first, last = self._window
+        for life in (*self._lives(), None):
+            end = last if life is None else life.first - 1
+            if serial is not None and first <= end:
+                yield self._serial(first, end, serial)
+            elif serial is None:
+                between = (meeting for meeting in meetings if first <= meeting.seqno <= end)
+                yield from fold(between, serialized=self._serialized, fold_gap=self._settings.fold_gap)
+            if life is not None:
+                leftovers = tuple((each.thread_id, each.table.database, each.table.table) for each in life.leftovers)
+                barrier = self._serial(life.first, life.last, TEMPORARY)
+                yield dataclasses.replace(barrier, together=True, leftovers=leftovers)
+                first = life.last + 1
+
+    def _serial(self, first: int, last: int, cause: str) -> Barrier:
+        return Barrier(first, last, self._serialized, tuple(range(self._serialized + 1)), {cause: last - first + 1})
+
+    def _lives(self) -> tuple[Life, ...]:
+        """Where temporary tables are open. Raises UnsupportedEventError for what cannot be one transaction there."""
+        steps = [step for scan in self._scans for step in scan.temporary]
+        found = lives(steps, self._restarts, self._known_tables() if steps else lambda _: True)
+        if found:
+            commits = sorted(
+                seqno
+                for scan in self._scans
+                for seqno, number in scan.members
+                if any(statement.facts.commits_implicitly for statement in scan.classes[number].statements)
+            )
+            for life in found:
+                check_commits(life, commits)
+        return found
+
+    def _known_tables(self) -> Callable[[TableKey], bool]:
+        """Tells tables and views that are on the target, or that a DDL of the window names."""
+        named = {
+            table
+            for described in self._classes
+            for statement in described.statements
+            if statement.facts.kind is not StatementKind.DML and not statement.facts.temporary
+            for table in statement.facts.tables | statement.facts.views
+        }
+        known = {str(table).casefold() for table in (*self._schema.tables, *self._schema.views, *named)}
+        return lambda table: str(table).casefold() in known
 
     def _excluded(self) -> Excluded:
         """What the window's own DDL, and keys that differ from the source's, make unfit for folding."""

@@ -86,6 +86,8 @@ class Manifest:
     """XA transactions that earlier windows have prepared and this one ends, each in a file of its own."""
     done: tuple[str, ...] = ()
     """XIDs whose changes are on the target by somebody's word."""
+    restarts: tuple[int, ...] = ()
+    """Seqnos that the source's server was started anew before, as far as temporary tables were lost by that."""
 
     @property
     def transactions(self) -> int:
@@ -99,7 +101,7 @@ class Manifest:
 
     def to_json(self) -> bytes:
         """The canonical bytes."""
-        value = {"version": VERSION, **_plain(self), "done": list(self.done)}
+        value = {"version": VERSION, **_plain(self), "done": list(self.done), "restarts": list(self.restarts)}
         value |= {name: [_plain(segment) for segment in getattr(self, name)] for name in ("segments", "carried")}
         value |= {name: _plain(getattr(self, name)) for name in ("start", "end")}
         return json.dumps(value, indent=1, ensure_ascii=False).encode() + b"\n"
@@ -116,12 +118,13 @@ class Manifest:
         given = _known(cls, value, where)
         for name in ("start", "end"):
             given[name] = _build(LogPosition, given[name], f"{where}: {name}")
-        for name in ("segments", "carried", "done"):
+        for name in ("segments", "carried", "done", "restarts"):
             if not isinstance(given[name], list):
                 raise PlanError(f"{where}: {name}: expected a list")
         for name in ("segments", "carried"):
             given[name] = tuple(_segment(one, f"{where}: {name}[{n}]") for n, one in enumerate(given[name]))
         given["done"] = tuple(map(str, given["done"]))
+        given["restarts"] = tuple(map(int, given["restarts"]))
         manifest = cls(**given)
         manifest._check(where)
         return manifest

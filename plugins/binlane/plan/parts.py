@@ -42,6 +42,8 @@ class StatementPart:
     query: Query
     file: tuple[memoryview, ...] | None = None
     """The pieces of the file that a LOAD DATA reads; None for any other statement."""
+    session: tuple[int, int] | None = None
+    """Server id and thread id, where the statement depends on its connection: temporary tables, CONNECTION_ID()."""
 
 
 Part = MapPart | RowsPart | StatementPart

@@ -18,6 +18,7 @@ from binlane.errors import PlanError, UnsupportedEventError
 from binlane.model import LogPosition
 from binlane.plan.classes import TransactionClass, classify
 from binlane.plan.dissect import LogFormat, Part, RowsPart, dissect
+from binlane.plan.temporary import TemporaryStep, steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +73,11 @@ class Resolved:
 
 @dataclass(slots=True)
 class Halves:
-    """Gathers the halves that a segment holds."""
+    """Gathers what a segment holds of things that reach beyond it: XA transactions and temporary tables."""
 
     prepared: list[Prepared] = field(default_factory=list)
     resolved: list[Resolved] = field(default_factory=list)
+    temporary: list[TemporaryStep] = field(default_factory=list)
 
     def classify(
         self, seqno: int, transaction: Transaction, log: LogFormat, file: str
@@ -86,6 +88,13 @@ class Halves:
         """
         parts = dissect(transaction, log)
         described = classify(parts)
+        found = steps(seqno, parts, str(log.position(transaction)))
+        self.temporary += found
+        if found and transaction.ending is Ending.XA_PREPARE:
+            raise UnsupportedEventError(
+                f"{log.position(transaction)}: a prepared XA transaction with a statement that depends on its "
+                "connection (a temporary table); nothing of the window was written; see docs/conformance.md"
+            )
         if transaction.ending not in _HALVES:
             return described, True
         name = transaction.xa

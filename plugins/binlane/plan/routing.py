@@ -76,7 +76,15 @@ class Routing:
             "databases": {name: [route.shard, route.lane] for name, route in self.databases.items()},
             "classes": {key: [route.shard, route.lane] for key, route in self.classes.items()},
             "barriers": [
-                [barrier.first, barrier.last, barrier.owner, list(barrier.participants), dict(barrier.causes)]
+                [
+                    barrier.first,
+                    barrier.last,
+                    barrier.owner,
+                    list(barrier.participants),
+                    dict(barrier.causes),
+                    barrier.together,
+                    [list(each) for each in barrier.leftovers],
+                ]
                 for barrier in self.barriers
             ],
             "excluded": {
@@ -102,8 +110,8 @@ class Routing:
                 databases={name: Route(*route) for name, route in values["databases"].items()},
                 classes={key: Route(*route) for key, route in values["classes"].items()},
                 barriers=tuple(
-                    Barrier(first, last, owner, tuple(participants), causes)
-                    for first, last, owner, participants, causes in values["barriers"]
+                    Barrier(first, last, owner, tuple(lanes), causes, together, tuple(map(tuple, leftovers)))
+                    for first, last, owner, lanes, causes, together, leftovers in values["barriers"]
                 ),
                 excluded=Excluded(
                     {TableKey(database, table): reason for database, table, reason in values["excluded"]["tables"]},

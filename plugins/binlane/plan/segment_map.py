@@ -24,6 +24,7 @@ from binlane.plan.reduce import Reducer
 from binlane.plan.routing import LaneCursor, Routing
 from binlane.plan.settings import FilterSettings
 from binlane.plan.tally import Tally
+from binlane.plan.temporary import TemporaryStep
 from binlane.plan.translate import Translation, format_for, translation
 from binlane.plan.window_plan import LaneFile
 
@@ -57,6 +58,8 @@ class ScanSummary:
     prepared: tuple[Prepared, ...] = ()
     resolved: tuple[Resolved, ...] = ()
     """The halves of XA transactions. An XA COMMIT is no member: the fold knows its class."""
+    temporary: tuple[TemporaryStep, ...] = ()
+    """Statements that depend on their connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +93,8 @@ def scan_segment(
             databases.setdefault(described.plain_database, seqno)
         else:
             members.append((seqno, numbers.setdefault(described, len(numbers))))
-    return ScanSummary(
-        databases, tuple(numbers), tuple(members), tuple(epochs.items()), tuple(halves.prepared), tuple(halves.resolved)
-    )
+    beyond = (tuple(halves.prepared), tuple(halves.resolved), tuple(halves.temporary))
+    return ScanSummary(databases, tuple(numbers), tuple(members), tuple(epochs.items()), *beyond)
 
 
 def map_segment(

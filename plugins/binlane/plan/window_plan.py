@@ -313,6 +313,8 @@ _BARRIER_FIELDS: Mapping[str, type | tuple[type, ...]] = {
     "owner": int,
     "participants": list,
     "causes": dict,
+    "together": int,
+    "leftovers": list,
 }
 _TABLE_FIELDS: Mapping[str, type | tuple[type, ...]] = {
     "database": str,
@@ -341,14 +343,17 @@ def _barrier_to_json(barrier: Barrier) -> dict[str, Any]:
         "owner": barrier.owner,
         "participants": list(barrier.participants),
         "causes": dict(barrier.causes),
+        "together": int(barrier.together),
+        "leftovers": [list(each) for each in barrier.leftovers],
     }
 
 
 def _barrier_from_json(value: Any) -> Barrier:
     values = _object(value, _BARRIER_FIELDS)
     return Barrier(
-        values["first"], values["last"], values["owner"], tuple(_integers(values["participants"])), values["causes"]
-    )
+        values["first"], values["last"], values["owner"], tuple(_integers(values["participants"])), values["causes"],
+        bool(values["together"]), tuple((thread, database, table) for thread, database, table in values["leftovers"]),
+    )  # fmt: skip
 
 
 def _counts_to_json(counts: RowCounts) -> list[int]:

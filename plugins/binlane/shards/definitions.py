@@ -30,6 +30,7 @@ def alter(cursor: Cursor, reading: Reading) -> None:
 
 def drop(cursor: Cursor, reading: Reading) -> None:
     """DROP of any object."""
+    reading.drops = True
     _object(cursor, reading, DROP)
 
 

@@ -37,6 +37,8 @@ class StatementFacts:
     """Calls a procedure, or a function that is not one of the server's own. Its database is in ``databases``."""
     temporary: bool = False
     """CREATE or DROP TEMPORARY. That a statement *uses* a temporary table cannot be told from its text."""
+    created_temporary: TableKey | None = None
+    """What CREATE TEMPORARY makes."""
     create_select: bool = False
     """CREATE TABLE that fills the table: by a query, or by the row events that follow (``START TRANSACTION``)."""
     commits_implicitly: bool = False

@@ -72,6 +72,9 @@ class Reading:
     routine_databases: set[str] = field(default_factory=set)
     routines_used: bool = False
     temporary: bool = False
+    drops: bool = False
+    first: TableKey | None = None
+    """The first table named."""
     create_select: bool = False
     commits_implicitly: bool = True
     ends_or_begins: bool = False
@@ -89,6 +92,7 @@ class Reading:
         """Note a table by its name, with or without a database."""
         table = TableKey(self.database(key[0]), key[1])
         self.tables.add(table)
+        self.first = table if self.first is None else self.first
         return table
 
     def call(self, database: str | None) -> None:
@@ -106,6 +110,7 @@ class Reading:
             references=frozenset(self.references),
             routines_used=self.routines_used,
             temporary=self.temporary,
+            created_temporary=self.first if self.temporary and not self.drops else None,
             create_select=self.create_select,
             commits_implicitly=self.commits_implicitly,
             views=frozenset(self.views),

@@ -38,6 +38,7 @@ from binlane.source.identity import (
 )
 from binlane.source.log import LOG_START, EventSource, LogChunk, LogState, file_number
 from binlane.source.segment_writer import SegmentWriter, Sink, Stretch
+from binlane.source.temporary import TemporaryTracker
 from binlane.source.until import Bound, Until, UntilPosition, bound_of
 from binlane.source.xa import XaTracker
 from binlane.work.files import WorkFolder
@@ -73,16 +74,19 @@ def extract(
     segment_bytes: int = SEGMENT_BYTES,
     progress: Progress | None = None,
     xa: XaTracker | None = None,
+    temporary: TemporaryTracker | None = None,
 ) -> Manifest:
     """Write the segments from ``start`` up to ``until`` into ``folder``; the manifest is returned, not written.
 
-    ``xa`` is told of every transaction.
+    ``xa`` and ``temporary`` are told of every transaction.
 
     The same stretch and ``segment_bytes`` give the same bytes. Raises SourceError (WindowOpenError: too early;
     SourceIdentityError: another log; MissingLogError: purged), PrecheckError, BinlogError for what cannot be read.
     """
     state = source.state()
-    run = Extraction(source.name, state, start, until, SegmentWriter(folder), segment_bytes, progress, xa=xa)
+    run = Extraction(
+        source.name, state, start, until, SegmentWriter(folder), segment_bytes, progress, None, xa, temporary
+    )
     with contextlib.closing(verified(source, state, start)) as chunks:
         try:
             for chunk in chunks:
@@ -120,13 +124,14 @@ class Extraction:
         progress: Progress | None = None,
         bound: Bound | None = None,
         xa: XaTracker | None = None,
+        temporary: TemporaryTracker | None = None,
     ) -> None:
-        self._xa = xa
+        self._xa, self._temporary = xa, temporary
         self.sink = sink
         self.seqno = start.seqno
         self.time = start.time
         self.gtids = parse_gtid_set(state.flavor, start.gtid_set)
-        self.end = start.position
+        self.end = self._before = start.position
         self._name = name
         self._state = state
         self._start = start
@@ -173,6 +178,7 @@ class Extraction:
             identity=self._state.identity,
             fingerprint=self._fingerprint(),
             segments=self.sink.segments,
+            restarts=() if self._temporary is None else tuple(self._temporary.restarts),
         )
 
     def _fingerprint(self) -> str:
@@ -199,6 +205,8 @@ class Extraction:
                 f"{at}the transaction that begins here does not end in its file, and the server went on to "
                 f"{chunk.file}: the file is damaged; fetch it again"
             )
+        if log_format.created != 0 and self._file != "" and self._temporary is not None:
+            self._temporary.restarted(self.seqno + 1)
         # a server that was started anew has rolled back what its crash cut off
         self._close_stretch()
         after = LOG_START + len(chunk.data)
@@ -284,6 +292,8 @@ class Extraction:
             self._begin(event)
             if self._is_done:
                 return
+        if place is not Place.OUTSIDE and self._temporary is not None:
+            self._temporary.take(event, self._before, self._format, self._boundaries.name)
         if place is Place.END:
             self._commit(event, chunk)
         if self._boundaries.state is State.OUTSIDE:
@@ -314,6 +324,7 @@ class Extraction:
 
     def _begin(self, event: RawEvent) -> None:
         """A transaction begins: take it, unless the window ends before it."""
+        self._before = self.end
         gtid, name, time = None, "", float(event.header.timestamp)
         if event.header.type_code in _GTIDS:
             parsed = parse_body(event, self._format, self._boundaries.name)

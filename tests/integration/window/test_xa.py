@@ -14,6 +14,7 @@ from pathlib import Path
 import pymysql
 import pytest
 
+from binlane.errors import PlanError
 from binlane.model import Flavor
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
@@ -183,6 +184,21 @@ def test_a_stored_one_that_the_source_has_lost_can_be_forgotten(
     end(xa, "XA COMMIT 'x'")
     assert xa.cli("run", CHANNEL) == 1
     assert "XA COMMIT of X'78',X'',1" in capsys.readouterr().err
+
+
+def test_a_copy_on_the_target_that_was_changed_is_found_before_anything_is_written(xa: Channel) -> None:
+    prepare(xa, "'x'", insert(1))
+    assert xa.run() is not None
+    xa.target.query("UPDATE binlane.prepared_chunks SET data = CONCAT(data, 'x') ORDER BY chunk DESC LIMIT 1")
+    end(xa, "XA COMMIT 'x'")
+    with pytest.raises(PlanError, match=r"binlane\.prepared_chunks, channel orders, .* is damaged"):
+        xa.run()
+    assert values(xa) == []
+    xa.target.query(
+        "UPDATE binlane.prepared_chunks SET data = LEFT(data, LENGTH(data) - 1) ORDER BY chunk DESC LIMIT 1"
+    )
+    assert xa.run() is not None
+    xa.assert_equal()
 
 
 def test_runs_that_are_killed_between_the_halves_lose_and_double_nothing(xa: Channel) -> None:

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 from binlane.binlog.gtids import MariadbGtidFlag
-from binlane.binlog.wire import MAGIC, ChecksumAlgorithm, EventType
+from binlane.binlog.wire import MAGIC, ChecksumAlgorithm, EventFlag, EventType
 from binlane.model import BlockHeader, Flavor, Item, LogPosition
 from binlane.plan.columnar import map_segment as columnar_map
 from binlane.plan.columnar import scan_segment as columnar_scan
@@ -73,6 +73,15 @@ def prepare(seqno: int, xid: str, *databases: str, count: int = 1) -> tuple[byte
 def ends(seqno: int, what: str, xid: str) -> tuple[bytes, ...]:
     """The second half: ``what`` is COMMIT or ROLLBACK."""
     return alone(seqno, f"XA {what} X'{xid.encode().hex()}',X'',1")
+
+
+def bound(seqno: int, *texts: str, thread: int = 6, alone: bool = False) -> tuple[bytes, ...]:
+    """Statements of a connection that has temporary tables, as the servers mark them."""
+    flag = int(EventFlag.THREAD_SPECIFIC)
+    events = [query(text.encode(), flags=flag) for text in texts]
+    # thread_id is what a QUERY's body begins with
+    events = [each[:19] + struct.pack("<I", thread) + each[23:] for each in events]
+    return (mariadb_gtid(seqno, STANDALONE if alone else IN_TRANSACTION), *events, *(() if alone else (XID,)))
 
 
 def segment_of(
@@ -161,6 +170,7 @@ def filtered(
     reducer: Reducer | None = None,
     carried: Sequence[Sequence[bytes]] = (),
     done: Sequence[str] = (),
+    restarts: Sequence[int] = (),
 ) -> Filtered:
     """Scan, fold and map a window whose segments end before the transactions ``cuts`` (0-based).
 
@@ -178,6 +188,7 @@ def filtered(
         manifest_of([segment for _, segment in parts]),
         carried=tuple(segment for _, segment in before),
         done=tuple(done),
+        restarts=tuple(restarts),
     )
     is_critical = critical_databases(chosen, schema)
     scan, map_one = (columnar_scan, columnar_map) if columnar else (scan_segment, map_segment)

@@ -60,13 +60,6 @@ REFUSED = [
         3, "QUERY", "an XA transaction", id="xa-rollback-with-rows",
     ),
     pytest.param(
-        (GTID, query(b"CREATE TEMPORARY TABLE t (a INT)"), XID), 1, "QUERY", "a temporary table", id="create-temporary"
-    ),
-    pytest.param(
-        (mariadb_gtid(1, STANDALONE), query(b"DROP TEMPORARY TABLE t")),
-        1, "QUERY", "a temporary table", id="drop-temporary",
-    ),
-    pytest.param(
         (GTID, query(b"INSERT INTO t VALUES (1)", error=1317), XID), 1, "QUERY", "error 1317", id="statement-with-error"
     ),
     pytest.param(

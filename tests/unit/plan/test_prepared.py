@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+from contextlib import nullcontext
+
 import pytest
 
 from binlane.binlog.gtids import XaName
+from binlane.binlog.wire import EventType
 from binlane.errors import PlanError, UnsupportedEventError
-from binlane.model import RowCounts, TableKey
+from binlane.model import Flavor, RowCounts, TableKey
 from binlane.plan.prepared import find, xa_name
 from binlane.plan.routing import Routing
-from tests.unit.plan.logs import Filtered, alone, ends, filtered, prepare, rows, settings
+from binlane.work.prepared_groups import SegmentGroups
+from tests.unit.binlog.cases import MARIADB as FORMAT
+from tests.unit.plan.logs import Filtered, alone, ends, filtered, prepare, rows, segment_of, settings
 
 CHOSEN = settings(shard_list="a=0\nb=1\nc=2\n")
 EACH = pytest.mark.parametrize("columnar", [False, True], ids=["plain", "columnar"])
@@ -93,6 +99,25 @@ def test_the_commit_of_what_was_prepared_before_the_channel_began_is_refused_by_
 def test_an_xid_that_is_prepared_twice_is_refused_by_name(columnar: bool) -> None:
     with pytest.raises(UnsupportedEventError, match=r"XA PREPARE of X'78',X'',1, which is prepared already"):
         filtered([prepare(1, "x", "a"), prepare(2, "x", "a")], cuts=(1,), columnar=columnar)
+
+
+def test_a_group_of_a_server_whose_row_events_differ_is_refused_by_name() -> None:
+    found = filtered([prepare(1, "x", "a"), ends(2, "COMMIT", "x")])
+    data, segment = segment_of([prepare(1, "x", "a"), ends(2, "COMMIT", "x")])
+    lengths = bytearray(FORMAT.post_header_lengths)
+    lengths[EventType.WRITE_ROWS_V1 - 1] += 2
+    other = dataclasses.replace(FORMAT, post_header_lengths=bytes(lengths))
+    for log_format, refused in ((FORMAT, False), (other, True)):
+        groups = SegmentGroups(
+            found.routing, log_format, Flavor.MARIADB, entry=lambda _: segment, open=lambda _: nullcontext(data)
+        )
+        if refused:
+            with pytest.raises(UnsupportedEventError, match=r"XA PREPARE of X'78',X'',1: written by .*, ended on"):
+                groups.parts(2)
+        else:
+            assert len(groups.parts(2)) == 2
+    with pytest.raises(PlanError, match="an XA COMMIT that the scan did not see"):
+        groups.parts(3)
 
 
 def test_a_half_without_an_xid_is_refused() -> None:

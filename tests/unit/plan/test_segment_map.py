@@ -17,7 +17,7 @@ from binlane.model import ItemKind, RowCounts, TableKey
 from binlane.plan.alterations import Alterations
 from binlane.plan.reduce import Reducer
 from binlane.plan.table_rules import TableRule
-from tests.unit.plan.logs import Filtered, alone, ends, filtered, prepare, rows, settings, statements
+from tests.unit.plan.logs import Filtered, alone, bound, ends, filtered, prepare, rows, settings, statements
 
 Log = list[tuple[bytes, ...]]
 
@@ -28,7 +28,9 @@ def windows(draw: st.DrawFn) -> Log:
     prepared: set[str] = set()
     for seqno in range(1, draw(st.integers(1, 14)) + 1):
         names = draw(st.lists(st.sampled_from("abcdr"), min_size=1, max_size=3, unique=True))
-        kind = draw(st.sampled_from(["rows"] * 5 + ["many", "ddl", "user", "statement", "empty", "xa", "xa"]))
+        kind = draw(
+            st.sampled_from(["rows"] * 5 + ["many", "ddl", "user", "statement", "empty", "xa", "xa", "temporary"])
+        )
         match kind:
             case "rows":
                 log.append(rows(seqno, names[0], count=seqno % 4 + 1))
@@ -42,6 +44,8 @@ def windows(draw: st.DrawFn) -> Log:
                 log.append(statements(seqno, "UPDATE t SET a = 1", database=names[0]))
             case "empty":
                 log.append(rows(seqno))
+            case "temporary":
+                log.append(bound(seqno, "CREATE TEMPORARY TABLE tmp (a INT)", "DROP TEMPORARY TABLE tmp"))
             case "xa" if names[0] in prepared:
                 prepared.remove(names[0])
                 log.append(ends(seqno, draw(st.sampled_from(["COMMIT", "COMMIT", "ROLLBACK"])), names[0]))

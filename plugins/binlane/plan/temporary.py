@@ -1,0 +1,194 @@
+"""Temporary tables of statement logs: from its CREATE to its DROP, one target transaction for everything.
+
+A temporary table belongs to a connection and is in no redo log: once half of its life is committed on the target, a
+lost connection could not be made good, because the tables it was filled from have moved on. So all that the source did
+while one was open (a *life*; lives that overlap are one) is one stretch of the serialized lane and one transaction:
+either all of it is on the target, or it begins anew on a new connection.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from binlane.errors import UnsupportedEventError
+from binlane.model import TableKey
+from binlane.plan.parts import Part, StatementPart
+from binlane.shards.facts import StatementKind
+
+Session = tuple[int, int]
+"""Server id and thread id: the names of temporary tables are the connection's own."""
+
+_TEMPORARY: Final = re.compile(rb"\bTEMPORARY\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class TemporaryStep:
+    """A statement of a connection that may have temporary tables: the log marks each that uses or makes one."""
+
+    seqno: int
+    session: Session
+    where: str
+    opened: TableKey | None = None
+    closed: tuple[TableKey, ...] = ()
+    if_exists: bool = False
+    used: tuple[TableKey, ...] = ()
+    """The tables that a DML statement names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """A temporary table that the source has lost with its connection, and the target has to be told of."""
+
+    thread_id: int
+    table: TableKey
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """The seqnos from a CREATE to the DROP behind which no temporary table is open."""
+
+    first: int
+    last: int
+    where: str
+    """Of the CREATE."""
+    leftovers: tuple[Leftover, ...] = ()
+
+
+def steps(seqno: int, parts: Iterable[Part], where: str) -> list[TemporaryStep]:
+    """The steps of one transaction. Raises UnsupportedEventError for a statement that cannot be read and may be one."""
+    found = []
+    for part in parts:
+        if isinstance(part, StatementPart) and part.session is not None:
+            facts = part.facts
+            if facts.temporary:
+                opened = facts.created_temporary
+                closed = () if opened is not None else tuple(sorted(facts.tables, key=str))
+                found.append(TemporaryStep(seqno, part.session, where, opened, closed, facts.drops_if_exists))
+            elif facts.reason is not None and is_about_one(part.sql):
+                raise UnsupportedEventError(
+                    f"{where}: a statement that makes or drops a temporary table and cannot be read ({facts.reason}); "
+                    "nothing of the window was written; see docs/conformance.md"
+                )
+            else:
+                used = tuple(sorted(facts.tables, key=str)) if facts.kind is StatementKind.DML else ()
+                found.append(TemporaryStep(seqno, part.session, where, used=used))
+    return found
+
+
+def is_about_one(sql: bytes | memoryview) -> bool:
+    """Whether a statement may make or drop a temporary table: a quick look."""
+    return _TEMPORARY.search(sql) is not None
+
+
+@dataclass(slots=True)
+class OpenTables:
+    """The temporary tables that are open, followed from the beginning of a window, where none is."""
+
+    tables: dict[tuple[Session, TableKey], str] = field(default_factory=dict)
+    """With the place of their CREATE."""
+
+    def has(self, session: Session) -> bool:
+        """Whether a connection has one."""
+        return any(owner == session for owner, _ in self.tables)
+
+    def take(self, step: TemporaryStep) -> None:
+        """Raises UnsupportedEventError for the DROP of one that is not known."""
+        if step.opened is not None:
+            self.tables.setdefault((step.session, step.opened), step.where)
+        for table in step.closed:
+            key = self._find(step.session, table)
+            if key is not None:
+                del self.tables[key]
+            elif not step.if_exists:
+                raise UnsupportedEventError(
+                    f"{step.where}: DROP of the temporary table {table} of connection {step.session[1]}, which was "
+                    "made before the channel began; nothing of the window was written; begin the channel behind it"
+                )
+
+    def _find(self, session: Session, table: TableKey) -> tuple[Session, TableKey] | None:
+        if (session, table) in self.tables:
+            return session, table
+        # lower_case_table_names may have changed the case of either statement
+        name = str(table).casefold()
+        return next((key for key in self.tables if key[0] == session and str(key[1]).casefold() == name), None)
+
+
+def lives(
+    found: Iterable[TemporaryStep], restarts: Sequence[int], is_known: Callable[[TableKey], bool]
+) -> tuple[Life, ...]:
+    """The lives of a window, ascending. ``restarts``: seqnos that the source's server was started anew before.
+
+    ``is_known`` tells tables that are there, or may be. Raises UnsupportedEventError for a life that began before the
+    channel, or that the window ends in, which extraction does not let happen.
+    """
+    done: list[Life] = []
+    tables = OpenTables()
+    first, where = 0, ""
+    starts = sorted(restarts)
+    for step in sorted(found, key=lambda each: each.seqno):
+        while starts and starts[0] <= step.seqno:
+            done += _lost(tables, first, starts.pop(0), where)
+        was_open = bool(tables.tables)
+        if not tables.has(step.session):
+            _check_known(step, is_known)
+        tables.take(step)
+        if not was_open and step.opened is not None:
+            first, where = step.seqno, step.where
+        if was_open and not tables.tables:
+            done.append(Life(first, step.seqno, where))
+    for start in starts:
+        done += _lost(tables, first, start, where)
+    if tables.tables:
+        raise UnsupportedEventError(f"{where}: {open_text(tables)}; the window cannot end with one open")
+    return _joined(done)
+
+
+def _check_known(step: TemporaryStep, is_known: Callable[[TableKey], bool]) -> None:
+    for table in step.used:
+        if not is_known(table):
+            raise UnsupportedEventError(
+                f"{step.where}: a statement of connection {step.session[1]} uses {table}, which is neither on the "
+                "target nor made in this window: a temporary table that was made before the channel began; nothing of "
+                "the window was written; begin the channel behind it, or with a backup from before it"
+            )
+
+
+def open_text(tables: OpenTables) -> str:
+    """What is open, for a message."""
+    (session, table), _ = next(iter(tables.tables.items()))
+    return f"the temporary table {table} of connection {session[1]} is made here and has not been dropped"
+
+
+def _lost(tables: OpenTables, first: int, restart: int, where: str) -> list[Life]:
+    if not tables.tables:
+        return []
+    leftovers = tuple(Leftover(session[1], table) for session, table in tables.tables)
+    tables.tables.clear()
+    return [Life(first, restart - 1, where, leftovers)]
+
+
+def _joined(found: list[Life]) -> tuple[Life, ...]:
+    """One transaction may hold the end of a life and all of another one."""
+    joined: list[Life] = []
+    for life in found:
+        if joined and life.first <= joined[-1].last:
+            before = joined.pop()
+            life = Life(before.first, life.last, before.where, before.leftovers + life.leftovers)
+        joined.append(life)
+    return tuple(joined)
+
+
+def check_commits(life: Life, commits: Iterable[int]) -> None:
+    """Raises UnsupportedEventError if a transaction that commits by itself stands in a life; ``commits``: their
+    seqnos."""
+    for seqno in commits:
+        if life.first <= seqno <= life.last:
+            raise UnsupportedEventError(
+                f"{life.where}: a temporary table is made here, by seqno {life.first}, and dropped by seqno "
+                f"{life.last}; between them seqno {seqno} commits by itself, so they cannot be one transaction on the "
+                "target, and in several a crash would lose the temporary table; nothing of the window was written; "
+                "binlog_format = ROW on the source keeps temporary tables out of its log from then on"
+            )

@@ -1,0 +1,62 @@
+"""Which temporary tables are open, followed while a window is extracted: a window must not end with one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from binlane.binlog.events import Query, parse_body
+from binlane.binlog.format_description import FormatDescription
+from binlane.binlog.wire import EventType, RawEvent
+from binlane.model import LogPosition
+from binlane.plan.dissect import statement_facts
+from binlane.plan.temporary import OpenTables, TemporaryStep, is_about_one, open_text
+
+_QUERIES: Final = frozenset({EventType.QUERY, EventType.QUERY_COMPRESSED})
+
+
+class TemporaryTracker:
+    """Fed with every event that is not a row event, in order."""
+
+    def __init__(self) -> None:
+        self._tables = OpenTables()
+        self._since: LogPosition | None = None
+        self.restarts: list[int] = []
+        """Seqnos that the source was started anew before, with tables open."""
+
+    @property
+    def open_since(self) -> LogPosition | None:
+        """Where the transaction begins that made the first of the tables that are open; None if none is."""
+        return self._since if self._tables.tables else None
+
+    @property
+    def text(self) -> str:
+        """What is open, for a message."""
+        return open_text(self._tables)
+
+    def take(self, event: RawEvent, before: LogPosition, log_format: FormatDescription, name: str) -> None:
+        """An event of the file ``name``, of a transaction that begins at ``before``.
+
+        Raises UnsupportedEventError for the DROP of a table that was made before the channel began.
+        """
+        code = event.header.type_code
+        if code not in _QUERIES or (code == EventType.QUERY and not is_about_one(event.body)):
+            return
+        query = parse_body(event, log_format, name)
+        assert isinstance(query, Query)
+        facts = statement_facts(query.sql, query.session(event.header), log_format.flavor)
+        if not facts.temporary:
+            return
+        was_open = bool(self._tables.tables)
+        opened = facts.created_temporary
+        closed = () if opened is not None else tuple(facts.tables)
+        session = (event.header.server_id, query.thread_id)
+        where = f"{name}:{event.offset}"
+        self._tables.take(TemporaryStep(0, session, where, opened, closed, facts.drops_if_exists))
+        if not was_open:
+            self._since = before
+
+    def restarted(self, seqno: int) -> None:
+        """The source was started anew before transaction ``seqno``: a crash has taken what was open."""
+        if self._tables.tables:
+            self.restarts.append(seqno)
+            self._tables.tables.clear()

@@ -1,0 +1,171 @@
+"""Temporary tables of statement logs, from server to server: all of a life on the target, or nothing of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from binlane.errors import WindowOpenError
+from binlane.model import Flavor
+from lab.servers import PrivateServer, private_server
+from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel
+
+STATEMENT = "SET SESSION binlog_format = STATEMENT"
+
+
+def prepared(source: PrivateServer, target: PrivateServer, folder: Path, clean: Callable[[PrivateServer], None]) -> Any:
+    channel = fresh_channel(source, target, folder, clean)
+    channel.write_shard_list("tenant_1=0\ntenant_2=1\n")
+    for tenant in ("tenant_1", "tenant_2"):
+        channel.source.query(f"CREATE DATABASE {tenant}")
+        channel.source.query(f"CREATE TABLE {tenant}.t (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(80))")
+        channel.source.query(f"INSERT INTO {tenant}.t (v) VALUES ('one'), ('two')")
+    assert channel.run() is not None
+    return channel
+
+
+@pytest.fixture(params=list(Flavor))
+def temporary(
+    request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None]
+) -> Channel:
+    """A channel between two servers of one family, with two tenants in lanes of their own."""
+    servers = [request.getfixturevalue(f"{request.param}_{part}") for part in ("source", "target")]
+    found: Channel = prepared(servers[0], servers[1], tmp_path, clean_servers)
+    return found
+
+
+@contextlib.contextmanager
+def session(channel: Channel, database: str = "tenant_1") -> Iterator[Callable[..., None]]:
+    """A connection of the source that logs statements."""
+    with contextlib.closing(channel.source.connect(autocommit=True, database=database)) as connection:
+
+        def run(*statements: str) -> None:
+            with connection.cursor() as cursor:
+                for statement in statements:
+                    cursor.execute(statement)
+
+        run(STATEMENT)
+        yield run
+
+
+def life(run: Callable[..., None], word: str) -> None:
+    """Everything that a temporary table is used for: filled from a table, changed, read into a table."""
+    run(
+        "CREATE TEMPORARY TABLE tmp (id INT PRIMARY KEY, v VARCHAR(80))",
+        "INSERT INTO tmp SELECT id, v FROM t WHERE id <= 2",
+        f"UPDATE tmp SET v = CONCAT(v, ' {word}')",
+        "BEGIN",
+        "INSERT INTO t (v) SELECT v FROM tmp ORDER BY id",
+        "COMMIT",
+    )
+
+
+def test_lives_of_several_connections_with_one_name_and_everything_between_them(temporary: Channel) -> None:
+    with session(temporary) as one, session(temporary, "tenant_2") as other:
+        life(one, "one")
+        temporary.source.query("UPDATE tenant_1.t SET v = CONCAT(v, '!') WHERE id = 2")
+        life(other, "other")
+        one("UPDATE t JOIN tmp USING (id) SET t.v = CONCAT(t.v, ' joined')", "DROP TEMPORARY TABLE tmp")
+        temporary.source.query("INSERT INTO tenant_1.t (v) VALUES ('rows between')")
+        other("CREATE TEMPORARY TABLE more LIKE t", "INSERT INTO more SELECT * FROM t", "DROP TABLE tmp")
+        other("INSERT INTO t (v) SELECT CONCAT(v, ' more') FROM more ORDER BY id")
+    # the server drops it when the connection has ended
+    wait_for_the_drop(temporary, "more")
+    temporary.source.query("INSERT INTO tenant_2.t (v) VALUES ('behind')")
+    assert temporary.run() is not None
+    temporary.assert_equal()
+    plan = temporary.status
+    assert plan.window is None
+    assert temporary.run() is None
+
+
+def wait_for_the_drop(channel: Channel, name: str) -> None:
+    end = time.monotonic() + 60
+    while True:
+        shown = "SHOW BINLOG EVENTS IN '{}'"
+        file = channel.source.query("SHOW BINARY LOGS")[-1][0]
+        if any(f"IF EXISTS `{name}`" in str(row[5]) for row in channel.source.query(shown.format(file))):
+            return
+        assert time.monotonic() < end, "the server has not dropped it"
+        time.sleep(0.05)
+
+
+def test_a_window_ends_before_a_table_that_is_still_there_and_the_next_one_takes_all_of_it(temporary: Channel) -> None:
+    temporary.source.query("INSERT INTO tenant_1.t (v) VALUES ('before')")
+    with session(temporary) as run:
+        life(run, "kept")
+        temporary.source.query("INSERT INTO tenant_2.t (v) VALUES ('while')")
+        assert temporary.run() is not None
+        values = [value for (value,) in temporary.target.query("SELECT v FROM tenant_1.t ORDER BY id")]
+        assert values == ["one", "two", "before"]
+        for _ in range(2):
+            with pytest.raises(WindowOpenError, match=r"temporary table tenant_1\.tmp of connection \d+ is made here"):
+                temporary.run()
+        run("DROP TEMPORARY TABLE tmp")
+    assert temporary.run() is not None
+    temporary.assert_equal()
+
+
+def test_a_statement_that_commits_by_itself_inside_a_life_is_refused_before_the_first_write(
+    temporary: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with session(temporary) as run:
+        life(run, "refused")
+        temporary.source.query("CREATE TABLE tenant_2.made (id INT PRIMARY KEY)")
+        run("DROP TEMPORARY TABLE tmp")
+    capsys.readouterr()
+    assert temporary.cli("run", CHANNEL) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("UnsupportedEventError: ")
+    assert "a temporary table is made here" in said
+    assert "commits by itself" in said
+    assert temporary.target.query("SELECT COUNT(*) FROM tenant_1.t") == [(2,)]
+
+
+def test_runs_that_are_killed_inside_a_life_lose_and_double_nothing(temporary: Channel) -> None:
+    chance = random.Random(7)
+    for round_ in range(3):
+        with session(temporary) as run:
+            life(run, f"round {round_}")
+            for number in range(150):
+                temporary.source.query(f"INSERT INTO tenant_{number % 2 + 1}.t (v) VALUES ('{number}')")
+            run("INSERT INTO t (v) SELECT CONCAT(v, ' last') FROM tmp ORDER BY id", "DROP TEMPORARY TABLE tmp")
+        for _ in range(2):
+            killed = temporary.start("run", CHANNEL)
+            time.sleep(chance.uniform(1, 6))
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(killed.pid, signal.SIGKILL)
+            killed.communicate()
+        temporary.run()
+        temporary.assert_equal()
+
+
+@pytest.mark.parametrize("flavor", list(Flavor))
+def test_a_crash_of_the_source_ends_the_lives_that_were_open(
+    flavor: Flavor, request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None]
+) -> None:
+    target = request.getfixturevalue(f"{flavor}_target")
+    with private_server(tmp_path / "data", flavor, name="crashing") as source:
+
+        def clean_target(server: PrivateServer) -> None:
+            if server is not source:
+                clean_servers(server)
+
+        channel: Channel = prepared(source, target, tmp_path, clean_target)
+        for word in ("first", "second"):
+            with session(channel) as run:
+                life(run, word)
+                source.kill()
+            source.restart()
+            # the thread ids begin anew, and so do the names of its temporary tables
+            channel.source.query(f"INSERT INTO tenant_1.t (v) VALUES ('behind the {word} crash')")
+        assert channel.run() is not None
+        channel.assert_equal()
