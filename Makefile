@@ -3,7 +3,7 @@ SHELL := /bin/bash
 PYTHON := .venv/bin/python
 export PYTHONPATH := plugins:.
 
-.PHONY: help setup demo test chaos lint compose-check clean
+.PHONY: help setup demo test chaos lint conformance compose-check clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -25,6 +25,9 @@ lint: setup ## ruff and mypy --strict
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
+
+conformance: setup ## run what proves docs/conformance.md, then write it
+	$(PYTHON) -m tests.conformance
 
 compose-check: setup ## docker-compose.yml: by docker compose where it is, and against the project
 	$(PYTHON) -m pytest -q tests/unit/test_compose.py

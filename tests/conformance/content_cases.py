@@ -1,0 +1,239 @@
+"""Rows, values and statements: what a reader would not expect of them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.conformance import proofs
+from tests.conformance.rows import Row, informational, refused, supported
+
+CONTENT_CASES: Final[tuple[Row, ...]] = (
+    supported(
+        "Table ids that are used again",
+        "the latest TABLE_MAP counts; forgotten at STMT_END, ROTATE and a new format",
+        f"{proofs.ROWS}::test_tables_are_numbered_by_body_and_forgotten_at_the_statement_end",
+        f"{proofs.ROWS}::test_a_format_description_forgets_all_tables",
+    ),
+    supported(
+        "Several TABLE_MAPs before several rows events",
+        "a map by id, not the last one",
+        f"{proofs.KERNELS}::test_many_tables_keep_their_numbers",
+        f"{proofs.WRITERS}::test_a_self_contained_payload_names_its_tables",
+    ),
+    supported(
+        "Column names only with binlog_row_metadata=FULL",
+        "not needed: images are replayed by position, which the precheck compares",
+        f"{proofs.CATALOG}::test_full_metadata_alone_shows_silent_mismatches",
+        f"{proofs.MIXED}::test_a_mixed_window_makes_both_servers_equal_and_running_it_again_is_a_no_op",
+    ),
+    supported(
+        "Signs only in optional metadata",
+        "read where they are; the precheck compares definitions",
+        f"{proofs.TABLE_MAP}::test_optional_metadata_belongs_to_its_columns",
+        f"{proofs.CATALOG}::test_a_silent_mismatch_on_a_real_server_is_fatal",
+    ),
+    informational(
+        "Unknown fields of optional metadata",
+        "passed over by their length",
+        f"{proofs.TABLE_MAP}::test_keys_signs_and_visibility_of_other_tables",
+    ),
+    supported(
+        "Invisible columns",
+        "in the images, compared by the precheck",
+        f"{proofs.CATALOG}::test_everything_beside_columns_is_read",
+    ),
+    supported(
+        "Hidden columns of MariaDB (DB_ROW_HASH, row_start, row_end)",
+        "counted",
+        f"{proofs.SCHEMA_WIRE}::test_columns_that_mariadb_logs_and_hides_are_counted",
+    ),
+    refused(
+        "Generated invisible primary keys",
+        "a difference of one column is named",
+        "PrecheckError",
+        f"{proofs.FORMATS}::test_a_generated_primary_key_on_one_side_alone_is_named",
+        f"{proofs.CATALOG}::test_everything_beside_columns_is_read",
+    ),
+    refused(
+        "Hidden columns of functional indexes (MySQL up to 8.0.17)",
+        "another number of columns is named",
+        "PrecheckError",
+        f"{proofs.SCHEMA_WIRE}::test_another_number_of_columns_is_fatal",
+    ),
+    supported(
+        "Generated columns",
+        "images hold them; BINLOG takes them as they are",
+        f"{proofs.MIXED}::test_a_mixed_window_makes_both_servers_equal_and_running_it_again_is_a_no_op",
+    ),
+    supported(
+        "binlog_row_image MINIMAL and NOBLOB",
+        "replayed; absent is not NULL; not folded",
+        f"{proofs.FORMATS}::test_partial_row_images_arrive",
+        f"{proofs.REDUCE}::test_a_block_with_a_partial_image_keeps_that_table_in_order",
+    ),
+    supported(
+        "Extra data of rows events version 2",
+        "passed over by its length; a wrong tag is an error",
+        f"{proofs.ROWS}::test_v2_extra_data_is_kept_and_stepped_over",
+        f"{proofs.KERNELS}::test_the_guard_of_the_extra_data_refuses_what_is_none",
+    ),
+    supported(
+        "PARTIAL_UPDATE_ROWS (JSON differences)",
+        "replayed on MySQL, never folded",
+        f"{proofs.FORMATS}::test_json_differences_arrive",
+        f"{proofs.ROWS}::test_a_partial_image_skips_one_bit_for_each_json_column_of_the_table",
+    ),
+    supported(
+        "MariaDB's compressed events",
+        "unpacked",
+        f"{proofs.ROWS}::test_a_compressed_event_becomes_the_plain_one",
+        f"{proofs.FORMATS}::test_compressed_transactions_and_events_arrive",
+    ),
+    refused(
+        "MariaDB 12.3's fragments of a rows event (172)",
+        "named",
+        "UnsupportedEventError",
+        f"{proofs.CONFORMANCE}::test_each_refused_type_is_refused_with_its_error",
+    ),
+    supported(
+        "Foreign key cascades, logged (MySQL 9.6) or not",
+        "the target's own keys do them, or the flags of the events turn them off",
+        f"{proofs.FORMATS}::test_cascades_leave_what_they_left_on_the_source",
+    ),
+    supported(
+        "NO_FOREIGN_KEY_CHECKS and RELAXED_UNIQUE_CHECKS on rows",
+        "the events keep their flags",
+        f"{proofs.FORMATS}::test_rows_written_without_checks_arrive",
+        f"{proofs.REDUCE}::test_the_rows_events_written_are_of_the_version_that_was_read",
+    ),
+    supported(
+        "Tables without primary key, with equal rows and floats",
+        "the server finds its rows itself; exactly once by the position",
+        f"{proofs.MIXED}::test_a_mixed_window_makes_both_servers_equal_and_running_it_again_is_a_no_op",
+        f"{proofs.REDUCED}::test_each_trap_leaves_the_rows_that_replay_leaves",
+    ),
+    supported(
+        "Columns added or dropped at once (INSTANT)",
+        "a DDL like others; rows before and behind it are compared with the table as it is then",
+        f"{proofs.ALTERED}::test_rows_in_front_of_the_ddl_are_compared_before_the_window",
+        f"{proofs.ALTERED}::test_a_table_that_a_ddl_makes_another_one_than_the_sources_stops_the_rows_behind_it",
+    ),
+    supported(
+        "DROP TEMPORARY TABLE of sessions that end",
+        "harmless: IF EXISTS",
+        f"{proofs.DISSECT}::test_drop_temporary_if_exists_passes_as_the_server_writes_it_for_sessions_that_end",
+    ),
+    supported(
+        "ENUM, SET and long CHAR share a type code",
+        "told apart by metadata",
+        f"{proofs.TABLE_MAP}::test_every_column_type_has_its_length",
+        f"{proofs.VALUES}::test_every_type_has_the_value_that_the_server_selects",
+    ),
+    supported(
+        "Zero dates, zero months and days, year 0",
+        "byte for byte; decoded as the server spells them",
+        f"{proofs.VALUES}::test_every_type_has_the_value_that_the_server_selects",
+    ),
+    supported(
+        "Negative times with fractions",
+        "byte for byte; decoded with the borrow",
+        f"{proofs.VALUES}::test_every_type_has_the_value_that_the_server_selects",
+    ),
+    supported(
+        "TIMESTAMP is UTC; 0 is the zero date",
+        "byte for byte; statements run with +00:00 or their own zone",
+        f"{proofs.SESSION}::test_a_statement_runs_in_its_source_s_session",
+        f"{proofs.VALUES}::test_every_type_has_the_value_that_the_server_selects",
+    ),
+    supported(
+        "BINARY without its trailing zeros, CHAR without its spaces",
+        "byte for byte",
+        f"{proofs.VALUES}::test_every_type_has_the_value_that_the_server_selects",
+        f"{proofs.REDUCED}::test_each_trap_leaves_the_rows_that_replay_leaves",
+    ),
+    supported(
+        "Character sets, and bytes that are no text in them",
+        "byte for byte; decoding shows them without a loss",
+        f"{proofs.VALUES}::test_every_type_has_the_value_that_the_server_selects",
+        f"{proofs.SESSION}::test_a_statement_s_bytes_are_sent_in_the_client_s_character_set",
+    ),
+    supported(
+        "JSON of zero bytes",
+        "read as JSON null",
+        f"{proofs.VALUES}::test_partial_updates_of_json_are_their_diffs",
+    ),
+    supported(
+        "JSON with decimals, times, opaque values, doubles",
+        "spelled as the server spells them",
+        f"{proofs.VALUES}::test_every_type_has_the_value_that_the_server_selects",
+        f"{proofs.VALUES}::test_partial_updates_of_json_are_their_diffs",
+    ),
+    supported(
+        "JSON with holes after partial updates",
+        "offsets are followed",
+        f"{proofs.VALUES}::test_partial_updates_of_json_are_their_diffs",
+    ),
+    supported(
+        "VECTOR",
+        "byte for byte within a family",
+        f"{proofs.VALUES}::test_every_type_has_the_value_that_the_server_selects",
+    ),
+    supported(
+        "Fractions of seconds in statements: MySQL rounds, MariaDB cuts",
+        "a statement of MySQL runs on MariaDB with TIME_ROUND_FRACTIONAL",
+        f"{proofs.FORMATS}::test_fractions_of_statements_are_rounded_as_on_the_source",
+    ),
+    supported(
+        "MariaDB's compressed columns, UUID, INET6",
+        "byte for byte between MariaDB servers; another type on MySQL is named",
+        f"{proofs.VALUES}::test_every_type_has_the_value_that_the_server_selects",
+        f"{proofs.CATALOG}::test_what_only_mariadb_has_is_known_and_not_reduced",
+    ),
+    supported(
+        "INTVAR, RAND and USER_VAR belong to the next statement",
+        "to it alone",
+        f"{proofs.DISSECT}::test_variables_belong_to_the_next_statement_alone",
+        f"{proofs.SESSION}::test_a_statement_runs_in_its_source_s_session",
+    ),
+    supported(
+        "USER_VAR with and without flags, signs and character sets",
+        "type and bytes are kept",
+        f"{proofs.REAL_LOGS}::test_the_server_reads_every_user_variable_back_to_the_same_bytes",
+        f"{proofs.VARIABLES}::test_a_value_becomes_sql_of_the_same_type",
+    ),
+    supported(
+        "LOAD DATA in blocks by file id",
+        "streamed to the target; loads may interleave",
+        f"{proofs.LOAD_DATA}::test_every_way_to_load_a_file_arrives_byte_for_byte",
+    ),
+    supported(
+        "Status variables of statements",
+        "each is set; one that is unknown is named",
+        f"{proofs.EVENTS}::test_a_status_variable_reaches_the_session",
+        f"{proofs.EVENTS}::test_an_unknown_status_variable_ends_their_reading_and_is_remembered",
+    ),
+    supported(
+        "A statement that ended with an error on the source",
+        "the same error is expected on the target",
+        f"{proofs.OUTCOMES}::test_what_errors_and_rollbacks_left_on_the_source_is_left_on_mariadb",
+        f"{proofs.SESSION}::test_an_error_that_the_source_had_is_the_expected_outcome",
+    ),
+    supported(
+        "The time of a statement, with microseconds",
+        "set before it",
+        f"{proofs.EVENTS}::test_the_session_has_the_time_with_microseconds",
+        f"{proofs.SESSION}::test_a_statement_runs_in_its_source_s_session",
+    ),
+    supported(
+        "Accounts, grants, FLUSH",
+        "`#GLOBAL`: serialized, exactly once",
+        f"{proofs.STATEMENTS}::test_server_wide_operations_are_global",
+        f"{proofs.MIXED}::test_a_mixed_window_makes_both_servers_equal_and_running_it_again_is_a_no_op",
+    ),
+    supported(
+        "A source of the other family",
+        "rows where types fit; what the target cannot take is named before the window",
+        f"{proofs.MIXED}::test_rows_of_types_that_both_families_have_go_from_one_to_the_other",
+        f"{proofs.MIXED}::test_a_mixed_window_of_another_family_pair_makes_both_servers_hold_the_same_rows",
+    ),
+)

@@ -1,0 +1,338 @@
+"""Files, positions, databases and transactions: what a reader would not expect of them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.conformance import proofs
+from tests.conformance.rows import Row, informational, refused, supported
+
+FRAMING_CASES: Final[tuple[Row, ...]] = (
+    refused(
+        "Generations of the file format: 3.23, 4.x, 5.0 and newer",
+        "version 4 is read; START_V3 logs are named as such",
+        "UnsupportedEventError",
+        f"{proofs.EVENTS}::test_another_binlog_version_is_refused",
+        f"{proofs.READER}::test_an_event_that_must_not_be_passed_stops_the_log",
+    ),
+    refused(
+        "A file encrypted as a whole (MySQL 8.0.14, magic fd62696e)",
+        "read the log from the running server",
+        "EncryptedLogError",
+        f"{proofs.READER}::test_a_file_that_cannot_be_read_is_refused_by_name",
+    ),
+    refused(
+        "Encrypted behind the FORMAT_DESCRIPTION (MariaDB, Percona)",
+        "nothing behind START_ENCRYPTION is taken for an event",
+        "EncryptedLogError",
+        f"{proofs.READER}::test_an_event_that_must_not_be_passed_stops_the_log",
+        f"{proofs.DAMAGE}::test_damage_stops_the_window_with_file_and_offset",
+    ),
+    supported(
+        "A common header longer than 19 bytes",
+        "its length is read from the FORMAT_DESCRIPTION",
+        f"{proofs.READER}::test_a_format_with_longer_headers_is_honoured",
+        f"{proofs.KERNELS}::test_headers_are_read_whole_and_may_be_longer_than_19_bytes",
+    ),
+    refused(
+        "Permuted type codes of 5.1.1 to 5.2.2 development versions",
+        "named as a pre-release",
+        "UnsupportedEventError",
+        f"{proofs.EVENTS}::test_pre_releases_with_permuted_types_are_refused",
+    ),
+    supported(
+        "Post-header lengths vary (4-byte table ids)",
+        "read by the lengths that the log gives",
+        f"{proofs.TRANSACTIONS}::test_four_byte_table_ids_move_the_flag_of_the_last_rows",
+    ),
+    refused(
+        "A TABLE_MAP without metadata",
+        "refused as too old, never read past its end",
+        "UnsupportedEventError",
+        f"{proofs.TABLE_MAP}::test_a_map_without_metadata_is_refused_as_too_old",
+    ),
+    supported(
+        "Whether there are checksums is said by the FORMAT_DESCRIPTION",
+        "its own checksum is there in any case; the in-use flag does not count",
+        f"{proofs.EVENTS}::test_a_format_carries_its_own_checksum_whatever_the_algorithm",
+        f"{proofs.EVENTS}::test_the_in_use_flag_does_not_count_in_the_checksum",
+    ),
+    refused(
+        "A wrong checksum",
+        "file, offset, expected and found value",
+        "ChecksumError",
+        f"{proofs.READER}::test_a_wrong_checksum_stops_with_offset_and_both_values",
+        f"{proofs.DAMAGE}::test_damage_stops_the_window_with_file_and_offset",
+    ),
+    supported(
+        "The checksum algorithm changes between files, or within one",
+        "read again at every FORMAT_DESCRIPTION",
+        f"{proofs.READER}::test_the_algorithm_is_read_again_at_every_format",
+        f"{proofs.FORMATS}::test_the_source_changes_its_checksums_between_files",
+    ),
+    refused(
+        "No FORMAT_DESCRIPTION, or an event before it",
+        "an error, no guess",
+        "BinlogError",
+        f"{proofs.READER}::test_a_file_that_cannot_be_read_is_refused_by_name",
+    ),
+    supported(
+        "A cut header, a cut event, a tail of zeros",
+        "what is before it is taken; the tail of the newest file waits, any other is refused",
+        f"{proofs.READER}::test_everything_before_a_cut_is_read_and_the_cut_is_told",
+        f"{proofs.READER}::test_a_tail_of_zeros_is_truncated",
+        f"{proofs.EXTRACT}::test_a_transaction_that_the_logs_end_cuts_off_is_left_for_the_next_window",
+        f"{proofs.DAMAGE}::test_a_file_that_was_never_closed_may_end_anywhere",
+    ),
+    supported(
+        "The in-use flag left set by a crash",
+        "no error",
+        f"{proofs.READER}::test_the_in_use_flag_is_no_error_and_is_told",
+        f"{proofs.EXTRACT}::test_a_server_that_crashed_is_read_on_in_its_next_file",
+    ),
+    refused(
+        "An event shorter than its header, or longer than the file",
+        "an error, never a loop",
+        "BinlogError",
+        f"{proofs.EVENTS}::test_a_size_below_a_header_is_refused",
+        f"{proofs.READER}::test_a_size_below_the_longer_header_is_refused",
+        f"{proofs.KERNELS}::test_cut_and_corrupted_logs_are_told_the_same_by_both",
+    ),
+    informational(
+        "Unknown event types with the ignorable flag (Aurora 100, 101)",
+        "passed over by their size; without the flag UnknownEventError",
+        f"{proofs.READER}::test_an_unknown_event_with_the_ignorable_flag_is_passed_on",
+        f"{proofs.DAMAGE}::test_an_unknown_event_that_may_be_ignored_is_kept_in_its_segment",
+    ),
+    informational(
+        "ROWS_QUERY, ANNOTATE_ROWS, IGNORABLE",
+        "no data change, and no reason to stop",
+        f"{proofs.TRANSACTIONS}::test_a_shape_is_one_transaction",
+    ),
+    refused(
+        "INCIDENT (LOST_EVENTS), in a payload too",
+        "the source lost changes",
+        "IncidentError",
+        f"{proofs.READER}::test_an_event_that_must_not_be_passed_stops_the_log",
+        f"{proofs.TRANSACTIONS}::test_an_incident_inside_a_payload_stops_the_log",
+    ),
+    supported(
+        "A file that ends with STOP, ROTATE or neither",
+        "the next file is found by the index's order",
+        f"{proofs.EXTRACT}::test_a_server_that_crashed_is_read_on_in_its_next_file",
+        f"{proofs.EXTRACT}::test_the_stream_and_every_kind_of_archive_give_the_same_segments",
+    ),
+    refused(
+        "MariaDB 12.3's InnoDB-based log (.ibb)",
+        "named, with the way to convert it",
+        "UnsupportedEventError",
+        f"{proofs.READER}::test_a_file_that_cannot_be_read_is_refused_by_name",
+    ),
+    supported(
+        "Files beyond 4 GiB: log_pos wraps",
+        "offsets are 64-bit and counted, never read from headers",
+        f"{proofs.READER}::test_offsets_are_counted_and_never_read_from_the_header",
+        f"{proofs.MANIFEST}::test_a_segments_bytes_have_64_bit_places_on_the_source",
+    ),
+    supported(
+        "log_pos after several wraps",
+        "as 20",
+        f"{proofs.READER}::test_offsets_are_counted_and_never_read_from_the_header",
+        f"{proofs.DISSECT}::test_a_transaction_stands_where_the_source_has_it_beyond_four_gigabytes",
+    ),
+    supported(
+        "Beginning a dump beyond what the protocol's offset can say",
+        "by GTID",
+        f"{proofs.EXTRACT}::test_a_dump_that_has_to_begin_beyond_the_protocols_offset_gives_the_same",
+    ),
+    supported(
+        "log_pos 0 inside a transaction (MariaDB 11.4)",
+        "not taken for artificial events",
+        f"{proofs.READER}::test_offsets_are_counted_and_never_read_from_the_header",
+    ),
+    supported(
+        "The artificial ROTATE that begins a dump",
+        "names the file, is no place to go on from",
+        f"{proofs.TRANSACTIONS}::test_what_a_stream_inserts_belongs_to_no_transaction",
+        f"{proofs.EXTRACT}::test_the_stream_and_every_kind_of_archive_give_the_same_segments",
+    ),
+    informational(
+        "HEARTBEAT and HEARTBEAT_V2, anywhere in a stream",
+        "nothing",
+        f"{proofs.TRANSACTIONS}::test_what_a_stream_inserts_belongs_to_no_transaction",
+    ),
+    supported(
+        "Relay logs: log_pos is the source's",
+        "offsets are counted; the place in the file is told",
+        f"{proofs.READER}::test_offsets_are_counted_and_never_read_from_the_header",
+    ),
+    refused(
+        "log_pos as an event's start (version 3 logs)",
+        "as 1",
+        "UnsupportedEventError",
+        f"{proofs.EVENTS}::test_another_binlog_version_is_refused",
+    ),
+    supported(
+        "Bytes behind ROTATE's file name",
+        "the checksum is cut, the name ends with the event",
+        f"{proofs.EVENTS}::test_a_checksum_changes_nothing_but_the_size",
+    ),
+    supported(
+        "TABLE_MAP and its rows belong together",
+        "segments, windows and blocks end at transactions only; every BINLOG statement has all its maps",
+        f"{proofs.EXTRACT}::test_windows_go_on_exactly_at_the_next_transaction",
+        f"{proofs.BLOCKS}::test_every_payload_is_self_contained_and_no_row_is_lost_whereever_it_is_cut",
+    ),
+    supported(
+        "A statement of many rows events; STMT_END_F on the last",
+        "cut only with maps and flag set again",
+        f"{proofs.BLOCKS}::test_every_payload_is_self_contained_and_no_row_is_lost_whereever_it_is_cut",
+        f"{proofs.WRITERS}::test_a_payload_that_would_lose_rows_is_refused",
+    ),
+    supported(
+        "A QUERY's default database is not the database it changes",
+        "names in the statement decide",
+        f"{proofs.STATEMENT_SHAPES}::test_the_database_is_found_in_every_shape",
+        f"{proofs.EVENT_FILTER}::test_a_mariadb_statement_is_placed_by_its_text_or_not_at_all",
+    ),
+    supported(
+        "The servers' own rules for --replicate-do-db",
+        "not used: rows by their TABLE_MAP, statements by what they name",
+        f"{proofs.EVENT_FILTER}::test_row_events_belong_to_the_databases_of_their_tables",
+        f"{proofs.EVENT_FILTER}::test_a_mysql_statement_is_placed_by_its_list_and_its_text",
+    ),
+    supported(
+        "An empty default database, SUPPRESS_USE",
+        "`#GLOBAL` for server-wide statements, `#UNKNOWN` for names without a database",
+        f"{proofs.STATEMENTS}::test_server_wide_operations_are_global",
+        f"{proofs.STATEMENTS}::test_an_unqualified_name_without_a_default_database_is_unknown",
+        f"{proofs.EVENTS}::test_the_session_enters_a_database_only_if_the_statement_needs_it",
+    ),
+    supported(
+        "A transaction over several databases",
+        "one lane: as it is; several lanes: a barrier of those",
+        f"{proofs.FOLD}::test_a_transaction_over_two_lanes_meets_just_those_and_goes_to_the_lowest",
+        f"{proofs.EVENT_FILTER}::test_the_whole_transaction_counts_whatever_its_order",
+    ),
+    supported(
+        "A statement over several databases; RENAME from one into another",
+        "every name counts",
+        f"{proofs.STATEMENTS}::test_a_change_names_every_table_it_reads_or_writes",
+        f"{proofs.STATEMENTS}::test_a_rename_tells_old_and_new_names_in_order",
+    ),
+    supported(
+        "A session that switched to statement format",
+        "its statements are executed and counted",
+        f"{proofs.MIXED}::test_a_mixed_window_makes_both_servers_equal_and_running_it_again_is_a_no_op",
+    ),
+    supported(
+        "Q_UPDATED_DB_NAMES, 254 for too many",
+        "a hint; 254 is `#UNKNOWN`",
+        f"{proofs.EVENT_FILTER}::test_more_databases_than_the_list_can_hold_are_unknown",
+        f"{proofs.EVENTS}::test_more_databases_than_are_listed_are_told_apart_from_none",
+    ),
+    supported(
+        "Quoted names, ANSI_QUOTES, dots and backticks in names",
+        "read as the server reads them",
+        f"{proofs.STATEMENT_PROPERTIES}::test_any_quoted_name_is_read_as_itself",
+        f"{proofs.STATEMENTS}::test_double_quotes_follow_the_sql_mode",
+    ),
+    supported(
+        "Version comments and comments before the verb",
+        "as the server: SQL or comment by version and family",
+        f"{proofs.STATEMENTS}::test_mariadb_comments_are_sql_on_mariadb_alone",
+        f"{proofs.STATEMENTS}::test_strings_quotes_and_comments_are_no_sql",
+    ),
+    supported(
+        "XA COMMIT without rows and database",
+        "belongs to its prepared group",
+        f"{proofs.XA}::test_both_halves_in_one_window_in_every_way_to_end",
+    ),
+    supported(
+        "XA groups: prepare and end are two transactions, maybe in two windows",
+        "the group is kept until its end and applied there; ONE PHASE ends at once",
+        f"{proofs.XA}::test_both_halves_in_one_window_in_every_way_to_end",
+        f"{proofs.XA}::test_the_halves_in_different_windows_with_the_log_purged_and_the_work_folder_lost_between",
+    ),
+    refused(
+        "XA COMMIT of something that was never prepared in this channel",
+        "stops by name until somebody decides",
+        "UnsupportedEventError",
+        f"{proofs.XA}::test_a_transaction_prepared_before_the_channel_began_stops_it_by_name_until_somebody_decides",
+    ),
+    supported(
+        "MariaDB's GTID in place of BEGIN, with its flags",
+        "the group's end depends on them",
+        f"{proofs.TRANSACTIONS}::test_flags_and_times_come_from_the_gtid",
+        f"{proofs.TRANSACTIONS}::test_a_shape_is_one_transaction",
+    ),
+    supported(
+        "Transactions that end with COMMIT or ROLLBACK as statements",
+        "executed as logged",
+        f"{proofs.OUTCOMES}::test_what_errors_and_rollbacks_left_on_the_source_is_left_on_mariadb",
+        f"{proofs.TRANSACTIONS}::test_a_shape_is_one_transaction",
+    ),
+    supported(
+        "SAVEPOINT and ROLLBACK TO",
+        "executed in their place",
+        f"{proofs.MIXED}::test_a_mixed_window_makes_both_servers_equal_and_running_it_again_is_a_no_op",
+        f"{proofs.TRANSACTIONS}::test_a_shape_is_one_transaction",
+    ),
+    supported(
+        "CREATE TABLE ... START TRANSACTION",
+        "the table exactly once, its rows with the position",
+        f"{proofs.WRITERS}::test_a_ddl_and_the_rows_that_fill_its_table_share_a_block",
+    ),
+    supported(
+        "Compressed transactions (TRANSACTION_PAYLOAD)",
+        "unpacked, never skipped",
+        f"{proofs.TRANSACTIONS}::test_a_payload_is_a_whole_transaction_and_shows_its_inner_events",
+        f"{proofs.FORMATS}::test_compressed_transactions_and_events_arrive",
+    ),
+    supported(
+        "Events in a payload have log_pos 0 and no checksum",
+        "they stand where the payload stands",
+        f"{proofs.PAYLOAD}::test_the_inner_events_come_out_with_the_offset_of_the_outer_one",
+    ),
+    supported(
+        "Huge payloads, bombs, payloads that are not compressed",
+        "inflated piece by piece, never beyond the declared size, which has a limit",
+        f"{proofs.PAYLOAD}::test_a_payload_larger_than_one_block_of_the_decompressor_comes_out_whole",
+        f"{proofs.PAYLOAD}::test_a_declared_size_above_the_limit_is_refused_before_anything_is_inflated",
+        f"{proofs.PAYLOAD}::test_a_bomb_is_not_inflated_further_than_it_declares",
+    ),
+    supported(
+        "Tagged GTIDs (MySQL 8.3)",
+        "the tag is part of the name",
+        f"{proofs.TRANSACTIONS}::test_a_tagged_gtid_keeps_its_tag",
+        f"{proofs.GTID_SET}::test_tags_are_kept_apart",
+    ),
+    supported(
+        "PREVIOUS_GTIDS in two encodings",
+        "both are read",
+        f"{proofs.EVENTS}::test_an_event_says_what_the_server_meant",
+        f"{proofs.GTID_SET}::test_a_files_head_adds_what_is_before_the_file",
+    ),
+    supported(
+        "GTID events of growing length",
+        "what is there is read",
+        f"{proofs.EVENTS}::test_an_event_says_what_the_server_meant",
+        f"{proofs.TRANSACTIONS}::test_flags_and_times_come_from_the_gtid",
+    ),
+    supported(
+        "GTID sets with gaps, several servers, several domains",
+        "the watermark holds a set, not the last one",
+        f"{proofs.GTID_SET}::test_mysql_intervals_are_those_of_a_plain_set_whatever_the_order",
+        f"{proofs.GTID_SET}::test_mariadb_keeps_the_newest_of_each_domain_and_the_last_listed_of_a_head",
+    ),
+    supported(
+        "Events with the target's own server id",
+        "applied: a channel has one source",
+        f"{proofs.FORMATS}::test_events_of_the_targets_own_server_id_are_applied",
+    ),
+    supported(
+        "A crash between apply and its record",
+        "rows and position are one transaction, keys or not",
+        f"{proofs.CRASH}::test_kill_9_at_any_moment_then_run_again_gives_equal_data",
+    ),
+)

@@ -1,0 +1,63 @@
+"""Which servers were tried, and which versions' files were read."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.conformance.rows import Row, Verdict, refused, supported
+
+MIXED: Final = "tests/integration/window/test_mixed.py"
+CORPORA: Final = "tests/unit/binlog/test_corpora.py"
+TRIED: Final = {"mariadb": "10.11", "mysql": "9.7"}
+"""By family: the series whose servers the tests ran against when the page was made."""
+_READ: Final = (
+    f"{CORPORA}::test_a_file_is_read_to_its_end_or_refused_for_its_checksum",
+    f"{CORPORA}::test_events_are_those_that_the_manifest_counts",
+)
+
+
+def _read(version: str) -> Row:
+    return Row(version, "every event counted as its list says", Verdict.READ, _READ)
+
+
+VERSIONS: Final[tuple[Row, ...]] = (
+    supported(
+        f"MariaDB {TRIED['mariadb']}, as source and as target",
+        "whole windows, both sides compared",
+        f"{MIXED}::test_a_mixed_window_makes_both_servers_equal_and_running_it_again_is_a_no_op",
+    ),
+    supported(
+        f"MySQL {TRIED['mysql']}, as source and as target",
+        "whole windows, both sides compared",
+        f"{MIXED}::test_a_mixed_window_of_another_family_pair_makes_both_servers_hold_the_same_rows",
+    ),
+    supported(
+        "MariaDB 10.11 onto MySQL 9.7, MySQL 9.7 onto MariaDB 10.11",
+        "rows whose types both have; the rest is named before the window",
+        f"{MIXED}::test_rows_of_types_that_both_families_have_go_from_one_to_the_other",
+    ),
+    _read("MySQL 8.0 (8.0.28, 8.0.31)"),
+    _read("MySQL 5.7 (5.7.12 to 5.7.40), Aurora's padding events too"),
+    _read("MySQL 5.6"),
+    _read("MySQL 5.5"),
+    _read("MySQL 5.1.34"),
+    _read("MariaDB 10.0"),
+    refused(
+        "MySQL 3.23 to 4.1",
+        "their logs begin with START_V3",
+        "UnsupportedEventError",
+        "tests/unit/binlog/test_reader.py::test_an_event_that_must_not_be_passed_stops_the_log",
+    ),
+    refused(
+        "Development versions 5.1.1 to 5.2.2 with event types of their own",
+        "named as such",
+        "UnsupportedEventError",
+        "tests/unit/binlog/test_events.py::test_pre_releases_with_permuted_types_are_refused",
+    ),
+    refused(
+        "MariaDB 12.3's InnoDB-based log (.ibb)",
+        "named, with the way to convert it",
+        "UnsupportedEventError",
+        "tests/unit/binlog/test_reader.py::test_a_file_that_cannot_be_read_is_refused_by_name",
+    ),
+)
