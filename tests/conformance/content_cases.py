@@ -234,6 +234,6 @@ CONTENT_CASES: Final[tuple[Row, ...]] = (
         "A source of the other family",
         "rows where types fit; what the target cannot take is named before the window",
         f"{proofs.MIXED}::test_rows_of_types_that_both_families_have_go_from_one_to_the_other",
-        f"{proofs.MIXED}::test_a_mixed_window_of_another_family_pair_makes_both_servers_hold_the_same_rows",
+        f"{proofs.MIXED}::test_a_mixed_window_from_family_to_family_makes_both_servers_hold_the_same_rows",
     ),
 )

@@ -16,6 +16,7 @@ from tests.conformance.content_cases import CONTENT_CASES
 from tests.conformance.event_types import EVENT_TYPES
 from tests.conformance.framing_cases import FRAMING_CASES
 from tests.conformance.rows import Row, Verdict
+from tests.conformance.statement_kinds import STATEMENT_KINDS
 from tests.conformance.versions import VERSIONS
 
 
@@ -23,6 +24,7 @@ class Section(StrEnum):
     """A table of the page."""
 
     EVENT_TYPES = "Event types"
+    STATEMENTS = "Statements"
     EDGE_CASES = "Edge cases"
     VERSIONS = "Versions"
 
@@ -42,6 +44,9 @@ PAGE: Final[dict[Section, Part]] = {
         "refused (UnknownEventError).",
         "event",
         EVENT_TYPES,
+    ),
+    Section.STATEMENTS: Part(
+        "Statements by kind, in statement and mixed format and as DDL.", "statement", STATEMENT_KINDS
     ),
     Section.EDGE_CASES: Part(
         "What the formats and the servers do that a reader would not expect.", "case", (*FRAMING_CASES, *CONTENT_CASES)

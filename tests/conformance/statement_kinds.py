@@ -1,0 +1,125 @@
+"""Statements by kind: what is executed, how, and what is not."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.conformance import proofs
+from tests.conformance.rows import Row, refused, supported
+
+_UNSUPPORTED: Final = "UnsupportedEventError"
+_NOT_APPLIED: Final = f"{proofs.DISSECT}::test_what_cannot_be_applied_is_refused_by_event_file_and_offset"
+_ON_MARIADB: Final = f"{proofs.OUTCOMES}::test_what_errors_and_rollbacks_left_on_the_source_is_left_on_mariadb"
+_ON_MYSQL: Final = f"{proofs.OUTCOMES}::test_what_errors_and_rollbacks_left_on_the_source_is_left_on_mysql"
+
+STATEMENT_KINDS: Final[tuple[Row, ...]] = (
+    supported(
+        "INSERT, UPDATE, DELETE, REPLACE in statement format",
+        "executed in their session",
+        f"{proofs.SESSION}::test_a_statement_runs_in_its_source_s_session",
+        f"{proofs.SESSION}::test_nothing_of_one_statement_s_session_is_left_for_the_next",
+    ),
+    supported(
+        "DDL",
+        "exactly once, by the target's GTID, alone in its block",
+        f"{proofs.DDL}::test_a_ddl_happens_once_through_a_crash",
+        f"{proofs.DDL}::test_a_swap_of_equal_tables_happens_once_through_a_crash",
+    ),
+    supported(
+        "CREATE TABLE ... SELECT, in rows or as a statement",
+        "the DDL once, its rows with the position",
+        f"{proofs.WRITERS}::test_a_ddl_and_the_rows_that_fill_its_table_share_a_block",
+    ),
+    supported(
+        "CREATE and ALTER EVENT",
+        "executed with DISABLE ON SLAVE or REPLICA: events run on the source alone",
+        f"{proofs.SESSION}::test_an_event_statement_is_disabled_on_the_target",
+        f"{proofs.SESSION}::test_the_server_shows_replicated_events_as_disabled",
+    ),
+    supported(
+        "Statements of MariaDB that name a view, a routine or a table with triggers",
+        "`#UNKNOWN`: serialized, because the log does not list what they touch",
+        f"{proofs.EVENT_FILTER}::test_a_mariadb_statement_is_placed_by_its_text_or_not_at_all",
+    ),
+    supported(
+        "XA transactions, in one window or several; ONE PHASE",
+        "applied where the XA COMMIT stands; the target never holds a prepared one of ours",
+        f"{proofs.XA}::test_both_halves_in_one_window_in_every_way_to_end",
+        f"{proofs.XA}::test_runs_that_are_killed_between_the_halves_lose_and_double_nothing",
+    ),
+    refused(
+        "XA COMMIT of what was prepared before the channel began; an XID prepared twice",
+        "until somebody decides",
+        _UNSUPPORTED,
+        f"{proofs.XA}::test_a_transaction_prepared_before_the_channel_began_stops_it_by_name_until_somebody_decides",
+        f"{proofs.PREPARED}::test_an_xid_that_is_prepared_twice_is_refused_by_name",
+    ),
+    supported(
+        "LOAD DATA",
+        "LOAD DATA LOCAL, its file streamed from the lane file; a row that the target would skip stops the window",
+        f"{proofs.LOAD_DATA}::test_every_way_to_load_a_file_arrives_byte_for_byte",
+        f"{proofs.LOAD_DATA}::test_a_row_that_the_target_would_skip_is_an_error_and_nothing_is_written",
+    ),
+    refused(
+        "LOAD XML, which servers log as LOAD DATA",
+        "named",
+        _UNSUPPORTED,
+        f"{proofs.LOAD_DATA}::test_load_xml_which_servers_log_as_load_data_is_refused",
+    ),
+    supported(
+        "Statements that ended with an error, having changed tables without transactions",
+        "executed, and expected to end with that error; engines of one kind on both servers",
+        _ON_MARIADB,
+        _ON_MYSQL,
+        f"{proofs.OUTCOMES}::test_another_kind_of_engine_on_the_target_is_named_before_anything_is_written",
+    ),
+    refused(
+        "Statements that were broken off (killed, shut down, out of time) or lost a lock conflict",
+        "how far they came cannot be repeated",
+        _UNSUPPORTED,
+        _NOT_APPLIED,
+    ),
+    supported(
+        "Transactions that end with ROLLBACK and changed something",
+        "executed behind a savepoint and rolled back to it",
+        _ON_MARIADB,
+        _ON_MYSQL,
+        f"{proofs.DISSECT}::test_a_rollback_is_undone_behind_a_savepoint_and_an_empty_one_is_nothing",
+    ),
+    supported(
+        "DROP of several tables of which some were missing",
+        "executed with IF EXISTS",
+        f"{proofs.OUTCOMES}::test_a_drop_of_which_some_tables_were_missing_drops_the_others",
+    ),
+    supported(
+        "MariaDB's two-phase ALTER",
+        "executed once, where it was committed",
+        f"{proofs.OUTCOMES}::test_an_alter_in_two_phases_is_done_once_and_one_taken_back_is_not_done",
+    ),
+    refused(
+        "UUID(), SLEEP(), @@server_id, FOUND_ROWS(), LIMIT without ORDER BY and the like",
+        "unless `allow_unsafe`; what routines, triggers and views do inside is not seen",
+        "PrecheckError",
+        f"{proofs.OUTCOMES}::test_an_unsafe_statement_stops_the_window_unless_the_channel_allows_it",
+        f"{proofs.UNSAFE}::test_what_is_unsafe_is_named",
+    ),
+    refused(
+        "A statement that commits by itself in the middle of a transaction",
+        "named",
+        _UNSUPPORTED,
+        _NOT_APPLIED,
+    ),
+    refused(
+        "What the other family does not have: types, sequences, versioning, plugins ...",
+        "all of it at once, before the window",
+        "PrecheckError",
+        f"{proofs.FAMILIES}::test_statements_that_the_other_family_does_not_take_are_named_all_at_once",
+        f"{proofs.FAMILIES}::test_rows_of_a_type_that_the_other_family_cannot_hold_are_named_by_table_and_column",
+    ),
+    refused(
+        "Temporary tables in statement format (DROP ... IF EXISTS apart)",
+        "named; rows of them are not in a log of rows",
+        _UNSUPPORTED,
+        _NOT_APPLIED,
+    ),
+)
