@@ -116,10 +116,17 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         f"{proofs.FAMILIES}::test_statements_that_the_other_family_does_not_take_are_named_all_at_once",
         f"{proofs.FAMILIES}::test_rows_of_a_type_that_the_other_family_cannot_hold_are_named_by_table_and_column",
     ),
+    supported(
+        "Temporary tables in statement format",
+        "a life, from CREATE to DROP, is one transaction of the serialized lane; no window ends inside one",
+        f"{proofs.TEMPORARY}::test_lives_of_several_connections_with_one_name_and_everything_between_them",
+        f"{proofs.TEMPORARY}::test_a_window_ends_before_a_table_that_is_still_there_and_the_next_one_takes_all_of_it",
+        f"{proofs.TEMPORARY}::test_runs_that_are_killed_inside_a_life_lose_and_double_nothing",
+    ),
     refused(
-        "Temporary tables in statement format (DROP ... IF EXISTS apart)",
-        "named; rows of them are not in a log of rows",
+        "A statement that commits by itself while a temporary table lives",
+        "named",
         _UNSUPPORTED,
-        _NOT_APPLIED,
+        f"{proofs.TEMPORARY}::test_a_statement_that_commits_by_itself_inside_a_life_is_refused_before_the_first_write",
     ),
 )
