@@ -18,7 +18,7 @@ import re
 import uuid
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import pymysql
@@ -53,6 +53,10 @@ _HARMLESS: Final = re.compile(
 """Statements that may run twice."""
 _SEVERAL: Final = re.compile(rb"\s*DROP\s+(?:TEMPORARY\s+)?(?:TABLE|VIEW|USER|ROLE)\b[^;]*,", re.I)
 """Not atomic on every server: a changed fingerprint does not mean that all of it has run."""
+_DROPS: Final = re.compile(
+    rb"(?P<verb>\s*DROP\s+(?:TABLES?|VIEW|SEQUENCE|DATABASE|SCHEMA|TRIGGER|PROCEDURE|FUNCTION|EVENT)\s+)(?!IF\s+EXISTS\b)",
+    re.I,
+)
 _WORD: Final = re.compile(rb"`((?:[^`]|``)+)`|([\w$\x80-\xff]+)")
 
 
@@ -96,9 +100,9 @@ def run_ddl(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPla
         if session.flavor is Flavor.MYSQL and session.value("SELECT @@gtid_mode") == "ON":
             _by_mysql_gtid(session, writer, item, place)
         elif session.flavor is Flavor.MARIADB and session.value("SELECT @@log_bin AND @@sql_log_bin"):
-            _by_mariadb_gtid(session, writer, item, place)
+            _by_mariadb_gtid(session, writer, _repeatable(item), place)
         else:
-            _by_intent(session, writer, item, place)
+            _by_intent(session, writer, _repeatable(item), place)
         writer.context.leave()
     except pymysql.err.MySQLError as exc:
         if error_code(exc) == 1205:
@@ -112,6 +116,19 @@ def run_ddl(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPla
 def forget_intent(session: LaneSession, place: DdlPlace) -> None:
     """Drop the intent row, in the transaction that moves the position behind the DDL."""
     session.execute("DELETE FROM binlane.ddl WHERE channel = %s AND seqno = %s", (place.key.channel, place.seqno))
+
+
+def _repeatable(item: Item) -> Item:
+    """A DROP with IF EXISTS.
+
+    A server that is killed in the middle of a DROP has dropped some of what it names, and its recovery logs that under
+    a GTID of its own (MariaDB) or not at all: the channel's GTID is free, and the same text again would fail with 1051.
+    That what a DROP names is there was checked before the window.
+    """
+    match = _DROPS.match(item.payload)
+    if match is None:
+        return item
+    return replace(item, payload=match["verb"] + b"IF EXISTS " + item.payload[match.end() :])
 
 
 def _by_mysql_gtid(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace) -> None:

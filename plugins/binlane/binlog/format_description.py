@@ -59,6 +59,10 @@ def own_checksum_length(body: memoryview) -> int:
     return CHECKSUM_LENGTH if has_checksum_fields(_version(bytes(body[_VERSION_AT:_VERSION_END]))) else 0
 
 
+_TYPES_WITHOUT_CHECKSUMS: Final = 30
+"""The last servers without checksum fields, MySQL 5.5 and MariaDB 5.2, know 27 types; the first with them 35."""
+
+
 def _version(field: bytes) -> str:
     return field.split(b"\0", 1)[0].decode("utf-8", "replace")
 
@@ -95,6 +99,12 @@ class FormatDescription:
                 raise ValueError("the body ends before the checksum algorithm")
             checksum = ChecksumAlgorithm(lengths[-1])
             lengths = lengths[:-1]
+        elif len(lengths) > _TYPES_WITHOUT_CHECKSUMS:
+            # a damaged version must not turn the verification of everything behind it off
+            raise ValueError(
+                f"{server_version!r} is a version without checksums, but {len(lengths)} lengths or more are those of a "
+                "newer one: the version is damaged"
+            )
         return cls(server_version, header_length, lengths, checksum, created)
 
     @property

@@ -181,6 +181,20 @@ def test_a_statement_that_cannot_be_decided_asks_and_goes_by_the_answer(
         pair.assert_equal("a", "b")
 
 
+@pytest.mark.parametrize("target", ["mariadb_target", "target_without_binlog"])
+def test_a_drop_that_the_server_s_crash_left_half_done_is_finished(
+    target: str, mariadb_source: PrivateServer, request: pytest.FixtureRequest
+) -> None:
+    with fresh_pair(mariadb_source, request.getfixturevalue(target)) as pair:
+        two_tables(pair)
+        window = ddl_window(pair, "DROP TABLE a, b")
+        start_window(pair.engine, window.plan)
+        # as MariaDB's recovery leaves it: dropped, and in its log under a GTID of its own
+        pair.target.query(f"DROP TABLE {DATABASE}.a")
+        run_lane(pair.engine, window.plan, 2, window.source, QUICK)
+        assert pair.target.query(f"SHOW TABLES FROM {DATABASE}") == []
+
+
 def test_a_ddl_that_the_server_refuses_leaves_no_question_behind(any_pair: Pair) -> None:
     two_tables(any_pair)
     window = Window(any_pair.recorder().format)

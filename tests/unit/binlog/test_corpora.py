@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,10 @@ from binlane.binlog.events import FormatDescription, parse_body
 from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import IncompleteTail, transactions
 from binlane.binlog.wire import CHECKSUM_LENGTH, EventType, computed_crc, stored_crc
-from binlane.errors import ChecksumError
+from binlane.errors import BinlogError, ChecksumError
 
+SMALL = 1300
+"""Bytes of a file that every damage is tried on."""
 CORPORA = Path(__file__).parents[4] / "shared" / "corpora"
 PREFIXED = {"FORMAT_DESC": EventType.FORMAT_DESCRIPTION, "MA_BINLOG_CHECKPOINT": EventType.BINLOG_CHECKPOINT}
 UNTERMINATED = {"osheroff__mysql-binlog-connector-java/src__test__resources__mysql-bin.aurora-padding": 216}
@@ -119,3 +122,24 @@ def test_every_event_that_is_not_rows_is_parsed(entry: Listed) -> None:
 
     assert isinstance(parsed[0], FormatDescription)
     assert len(parsed) == entry.histogram.total()
+
+
+@pytest.mark.parametrize("entry", [e for e in FILES if e.path.stat().st_size <= SMALL], ids=lambda e: e.path.name)
+def test_every_damaged_byte_is_an_error_of_the_project_or_changes_nothing_that_a_checksum_guards(entry: Listed) -> None:
+    data = entry.path.read_bytes()
+    try:
+        whole = [
+            transaction.events for transaction in transactions(LogReader(data, entry.path.name), lambda tail: None)
+        ]
+    except BinlogError:
+        # it is damaged as it is
+        whole = []
+    for at, bit in itertools.product(range(len(data)), (0x01, 0x80)):
+        damaged = data[:at] + bytes([data[at] ^ bit]) + data[at + 1 :]
+        try:
+            reader = LogReader(damaged, entry.path.name)
+            found = [transaction.events for transaction in transactions(reader, lambda tail: None)]
+        except BinlogError:
+            continue
+        if entry.checksum == "CRC32" and entry.crc_ok:
+            assert found == whole[: len(found)], f"byte {at}"

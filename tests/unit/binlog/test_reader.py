@@ -63,8 +63,19 @@ def test_a_mapped_file_is_read_like_bytes(tmp_path: Path) -> None:
     assert bodies == [bytes(event.body) for event in read(log(*EVENTS))]
 
 
+OLD = replace(BARE_FORMAT, server_version="5.1.38", post_header_lengths=BARE_FORMAT.post_header_lengths[:27])
+
+
+def test_a_damaged_version_does_not_turn_checksums_off() -> None:
+    data = bytearray(MAGIC + format_event(replace(MYSQL, checksum=ChecksumAlgorithm.CRC32)) + crc(XID))
+    at = data.index(MYSQL.server_version.encode())
+    data[at] = ord("4")
+    with pytest.raises(BinlogError, match=r"binlog.*:4: FORMAT_DESCRIPTION: .*the version is damaged"):
+        read(bytes(data))
+
+
 def test_a_format_with_longer_headers_is_honoured() -> None:
-    longer = replace(BARE_FORMAT, server_version="5.1.38", header_length=27)
+    longer = replace(OLD, header_length=27)
     stretched = HEADER.pack(0, T.XID, 1, 27 + 8, 0, 0) + bytes(8) + XID[19:]
     described = bytearray(longer.without_checksum())
     described[19 + 56] = 27
@@ -75,7 +86,7 @@ def test_a_format_with_longer_headers_is_honoured() -> None:
 
 
 def test_a_size_below_the_longer_header_is_refused() -> None:
-    described = bytearray(replace(BARE_FORMAT, server_version="5.1.38").without_checksum())
+    described = bytearray(OLD.without_checksum())
     described[19 + 56] = 31
 
     with pytest.raises(BinlogError, match=r"XID: event_size 27 is smaller than a header \(31 bytes\)"):
