@@ -78,3 +78,12 @@ def missing_file(where: str, file: str, names: Sequence[str]) -> SourceError:
         f"{where}: expected {file}, the oldest is {names[0]}: it was purged before it was read; put it back, read "
         "it as an archive, or load a newer backup into the target"
     )
+
+
+def missing_between(where: str, before: str, expected: str, found: str) -> MissingLogError:
+    """The error for a file that is not where another one says that the log goes on."""
+    return MissingLogError(
+        f"{where}: after {before} the log goes on elsewhere: expected {expected}, found {found}: a file between them "
+        "was removed, and what it held would be lost; put it back with its line in the index, read the log as an "
+        "archive that has it, or load a newer backup into the target"
+    )

@@ -16,7 +16,7 @@ import numpy as np
 
 from binlane.binlog import kernels
 from binlane.binlog.boundaries import Boundaries, Place, State
-from binlane.binlog.events import parse_body
+from binlane.binlog.events import Rotate, parse_body
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.frames import Frames, frame
 from binlane.binlog.gtids import Gtid, MariadbGtid, MariadbGtidList, PreviousGtids
@@ -36,7 +36,7 @@ from binlane.source.identity import (
     no_events,
     verified,
 )
-from binlane.source.log import LOG_START, EventSource, LogChunk, LogState, file_number
+from binlane.source.log import LOG_START, EventSource, LogChunk, LogState, file_number, missing_between
 from binlane.source.segment_writer import SegmentWriter, Sink, Stretch
 from binlane.source.temporary import TemporaryTracker
 from binlane.source.until import Bound, Until, UntilPosition, bound_of
@@ -196,6 +196,7 @@ class Extraction:
         if self._file != "" and self._stop is not None and file_number(chunk.file) > file_number(self._stop.file):
             self._past_stop(LogPosition(chunk.file, chunk.offset))
             return
+        self._check_follows(chunk.file)
         name = f"{self._name}/{chunk.file}"
         header = canonical_header(chunk.data, name)
         log_format = described(chunk.data, name)
@@ -215,6 +216,18 @@ class Extraction:
         self._begin_file(chunk.file, header, log_format, after)
         self.end = LogPosition(chunk.file, after)
 
+    def _check_follows(self, file: str) -> None:
+        """Raises MissingLogError if ``file`` is not the one in which the file before it says that the log goes on.
+
+        A file that was closed by a crash or a shutdown names none: then the numbers tell.
+        """
+        if self._file in ("", file) or file == self._rotates_to:
+            return
+        stem, _, number = self._file.rpartition(".")
+        expected = self._rotates_to or f"{stem}.{int(number) + 1:0{len(number)}}"
+        if self._rotates_to or file_number(file) != int(number) + 1:
+            raise missing_between(self._name, self._file, expected, file)
+
     def _begin_file(self, file: str, header: bytes, log_format: FormatDescription, position: int) -> None:
         self._file, self._header, self._format = file, header, log_format
         self._boundaries = Boundaries(log_format, f"{self._name}/{file}")
@@ -224,6 +237,8 @@ class Extraction:
         """Offset up to which everything went to the sink, or was left out."""
         self._spill = tempfile.SpooledTemporaryFile(max_size=_SPILL)  # noqa: SIM115 - lives as long as a file is read
         self._open: _Open | None = None
+        self._rotates_to = ""
+        """The file that this one's last event names; empty until it is read."""
         self._last: tuple[int | None, int | None] = (None, None)
         """Where the last whole transaction of this file begins, and where its last event does."""
         self._recent, self._recent_from = b"", position
@@ -317,6 +332,10 @@ class Extraction:
     def _bookkeeping(self, event: RawEvent) -> None:
         check_type(event, self._format, self._boundaries.name)
         self._newest = max(self._newest, min(float(event.header.timestamp), self._state.clock))
+        if event.header.type_code == EventType.ROTATE:
+            rotate = parse_body(event, self._format, self._boundaries.name)
+            assert isinstance(rotate, Rotate)
+            self._rotates_to = rotate.file.rpartition("/")[2]
         if event.header.type_code in _HEADS:
             head = parse_body(event, self._format, self._boundaries.name)
             assert isinstance(head, PreviousGtids | MariadbGtidList)

@@ -25,6 +25,7 @@ from binlane.source.segments import extract
 from binlane.source.until import UntilGtid, UntilLogEnd, UntilPosition
 from binlane.work.files import WorkFolder
 from lab.servers import PrivateServer, private_server
+from tests.conftest import requires_mysql
 from tests.integration.source.helpers import SERVER_ID, behind, fill, live, purge_to, registered, run, window
 
 if TYPE_CHECKING:
@@ -48,6 +49,47 @@ def test_a_purged_file_is_named_with_what_to_do(own_server: PrivateServer, tmp_p
     with pytest.raises(MissingLogError, match=r"expected binlog\.000002, the oldest is binlog\.000003.*newer backup"):
         window(live(own_server), start, tmp_path / "second")
     assert not (tmp_path / "second").exists()
+
+
+def forget(server: PrivateServer, file: str) -> None:
+    """Remove a file and its line in the index, as people do by hand; the server is not running."""
+    (server.datadir / file).unlink()
+    [index] = server.datadir.glob("*.index")
+    index.write_text("".join(line for line in index.read_text().splitlines(keepends=True) if file not in line))
+
+
+@pytest.mark.parametrize("crash", [False, True], ids=["rotated", "crashed"])
+def test_a_file_that_is_missing_between_two_others_stops_the_window(
+    own_server: PrivateServer, tmp_path: Path, crash: bool
+) -> None:
+    fill(own_server, 3)
+    start = begin(live(own_server), "oldest")
+    if crash:
+        own_server.kill()
+        own_server.restart()
+    else:
+        run(own_server, "FLUSH BINARY LOGS")
+    fill(own_server, 3)
+    run(own_server, "FLUSH BINARY LOGS")
+    fill(own_server, 3)
+    own_server.stop()
+    forget(own_server, "binlog.000002")
+    own_server.restart()
+    with pytest.raises(MissingLogError, match=r"after binlog\.000001 .*expected binlog\.000002, found binlog\.000003"):
+        window(live(own_server), start, tmp_path / "window")
+
+
+@requires_mysql
+def test_numbers_that_the_server_itself_has_left_out_are_no_gap(tmp_path: Path) -> None:
+    with private_server(tmp_path / "server", Flavor.MYSQL, durable=False) as server:
+        fill(server, 3)
+        start = begin(live(server), "oldest")
+        # MySQL goes on behind the highest number in its folder, and its ROTATE says so
+        (server.datadir / "binlog.000007").write_bytes(b"")
+        run(server, "FLUSH BINARY LOGS")
+        fill(server, 3)
+        manifest = window(live(server), start, tmp_path / "window")
+    assert [segment.source_file for segment in manifest.segments] == ["binlog.000001", "binlog.000008"]
 
 
 def test_a_log_that_was_reset_is_another_log(own_server: PrivateServer, tmp_path: Path) -> None:
