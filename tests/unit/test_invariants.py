@@ -22,3 +22,9 @@ def test_every_invariant_has_a_test() -> None:
     promised, held = TEXT.split("## The tests that hold them")
     numbers = [re.findall(r"^\| (\d+) \|", part, re.MULTILINE) for part in (promised, held)]
     assert numbers[0] == numbers[1] != []
+
+
+def test_every_finding_of_the_review_has_a_test() -> None:
+    table = TEXT.split("## What would lose data")[1]
+    rows = re.findall(r"^\| (\d+): .+ \| (`\w+/.+`) \|$", table, re.MULTILINE)
+    assert [int(number) for number, _ in rows] == list(range(1, 28))
