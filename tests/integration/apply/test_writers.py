@@ -7,6 +7,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import replace
 
+import pymysql
 import pytest
 
 from binlane.apply.block import BlockPlace, apply_block
@@ -140,6 +141,22 @@ def test_a_count_other_than_the_handler_s_rolls_back(pair: Pair, session: LaneSe
     assert positions(pair)[0] == 0
     apply(pair, session, block)
     pair.assert_equal("t")
+
+
+def test_whoever_commits_after_an_error_commits_nothing_of_the_block(pair: Pair, session: LaneSession) -> None:
+    """1062 leaves the transaction open, with the rows before it."""
+    pair.both("CREATE TABLE t (a INT PRIMARY KEY)")
+    recorder = pair.recorder()
+    captured = recorder.run("INSERT INTO t VALUES (1), (2)")
+    window = Window(recorder.format)
+    block = window.add(0, captured)
+    start_window(pair.engine, window.plan)
+    pair.target.query("INSERT INTO shop.t VALUES (2)")
+    with pytest.raises(pymysql.err.IntegrityError, match="1062"):
+        apply(pair, session, block)
+    session.commit()
+    assert pair.rows("SELECT * FROM shop.t") == [(2,)]
+    assert positions(pair)[0] == 0
 
 
 WORKS = [

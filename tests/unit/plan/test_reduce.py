@@ -373,6 +373,16 @@ def test_events_without_images_of_their_own_keep_their_order_with_their_counts()
     assert [one.counts for one in loose] == [None, RowCounts(2)]
 
 
+def test_differences_of_json_values_are_no_images_and_keep_their_order() -> None:
+    design, full = DESIGNS[MAIL], [True] * len(DESIGNS[MAIL].columns)
+    before, after = (image(design.columns, full, [row[column] for column in range(len(full))]) for row in (A1, A2))
+    # the image behind holds value_options in front: 0, no difference
+    body = rows_body(T.PARTIAL_UPDATE_ROWS, 1, len(full), [bitmap(full)] * 2, before + b"\0" + after, ends=True)
+    insert = mapped(MAIL, 1) + rows_event(MAIL, [(None, A1)], 1, v2=True, ends=False)
+    found = REDUCER.reduce(insert + event(T.PARTIAL_UPDATE_ROWS, body))
+    assert [one.counts for one in found.loose] == [None, RowCounts(1), RowCounts(0, 1)]
+
+
 def test_long_rows_are_cut_into_events_and_statements_that_the_target_takes() -> None:
     rows = [row(number, b"%d" % number, b"x" * 60_000) for number in range(1, 9)]
     later = [before | {2: b"z" * 40_000} for before in rows]
