@@ -147,6 +147,18 @@ def decode_text(data: bytes, charset: str | None) -> str | None:
     return text.translate(_READ_OTHERWISE.get(charset, {}))
 
 
+def eight_bit_characters(charset: str) -> str | None:
+    """The 256 characters of an 8-bit character set, U+FFFE where it has none; None for any other set."""
+    return _TABLES.get(charset)
+
+
+def wide_codec(charset: str) -> tuple[str, frozenset[str]] | None:
+    """Python's codec for a set of wider characters, and those that it gives and the servers read otherwise."""
+    codec = _WIDE.get(charset)
+    otherwise = frozenset(map(chr, _READ_OTHERWISE.get(charset, {})))
+    return None if codec is None else (codec, otherwise | _UNKNOWN_TO_SERVERS.get(charset, frozenset()))
+
+
 def guessed_text(data: bytes) -> str | None:
     """Text of a column whose character set the log does not tell: printable UTF-8, else None."""
     try:

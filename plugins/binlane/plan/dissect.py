@@ -34,6 +34,7 @@ from binlane.model import Flavor, LogPosition, RowCounts, SessionContext
 from binlane.plan import outcomes
 from binlane.plan.loads import LoadedFiles, local_statement
 from binlane.plan.parts import MapPart, Part, RowsPart, StatementPart
+from binlane.plan.statement_text import charset_is_read, decoded
 from binlane.shards.lexer import Dialect
 from binlane.shards.statements import StatementFacts, StatementKind, analyze
 
@@ -234,17 +235,6 @@ _UTF8MB4_GENERAL_CI: Final = 45
 _ANSI_QUOTES: Final = 0x4
 _NO_BACKSLASH_ESCAPES: Final = 0x100000
 """Bits of the logged sql_mode, the same on both servers."""
-_CODECS: Final[Mapping[int, str]] = {
-    5: "cp1252", 8: "cp1252", 15: "cp1252", 31: "cp1252", 47: "cp1252", 48: "cp1252", 49: "cp1252",
-    11: "ascii", 65: "ascii", 28: "gbk", 87: "gbk", 24: "gb2312", 13: "shift_jis", 12: "euc_jp", 1: "big5",
-    7: "koi8_r", 51: "cp1251", 9: "iso8859_2", 30: "iso8859_9",
-}  # fmt: skip
-"""Python's codecs for collation ids of the client character sets that are not UTF-8."""
-
-
-def decoded(sql: bytes, context: SessionContext) -> str:
-    """A statement's text; U+FFFD for bytes that are not of the client's character set."""
-    return sql.decode(_CODECS.get(context.charset_client or 0, "utf-8"), "replace")
 
 
 def dialect_of(context: SessionContext, flavor: Flavor) -> Dialect:
@@ -263,6 +253,8 @@ def statement_facts(sql: bytes, context: SessionContext, flavor: Flavor) -> Stat
         no_backslash_escapes=dialect.no_backslash_escapes,
         flavor=flavor,
     )
+    if not charset_is_read(context):
+        return replace(facts, reason="a character set that this version does not read")
     if any("\ufffd" in name for name in facts.databases | {key.table for key in facts.tables}):
         commits = facts.commits_implicitly
         return StatementFacts(

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from binlane.model import Flavor, RowCounts, TableKey
 from binlane.plan.demands import Demand, demands_of
-from binlane.plan.dissect import decoded, dialect_of
+from binlane.plan.dissect import dialect_of
 from binlane.plan.outcomes import tables_of_one_kind
 from binlane.plan.parts import MapPart, Part, RowsPart, StatementPart
+from binlane.plan.statement_text import decoded
 from binlane.plan.window_plan import ShardCounts
 from binlane.shards.facts import StatementKind
 

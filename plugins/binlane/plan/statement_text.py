@@ -1,0 +1,118 @@
+"""The bytes of a logged statement -> text whose ASCII characters are exactly those that the source's lexer saw.
+
+In sjis, cp932, big5, gbk, gb18030 and euckr the second byte of a character may look like a letter, a backslash or a
+quote. The servers skip a character by the form of its bytes, whether it is assigned or not (``my_ismbchar``,
+``strings/ctype-*.c``); so does this. What has no certain Unicode name becomes U+FFFD: harmless in a literal, and in a
+name it makes the statement UNKNOWN.
+"""
+
+from __future__ import annotations
+
+import codecs
+import functools
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from binlane.binlog.charsets import eight_bit_characters, wide_codec
+from binlane.binlog.collations import charset_name, collation_name
+from binlane.model import Flavor, SessionContext
+
+_HIDDEN: Final = "\ufffd"
+_UTF8: Final = frozenset({"utf8mb3", "utf8mb4", "binary"})
+"""Bytes of ``binary`` that are ASCII are ASCII; the others are, in a name, taken for UTF-8."""
+_GBK: Final = rb"[\x81-\xfe][\x40-\x7e\x80-\xfe]"
+_SJIS: Final = rb"[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]"
+_FORMS: Final[Mapping[str, re.Pattern[bytes]]] = {
+    "big5": re.compile(rb"[\xa1-\xf9][\x40-\x7e\xa1-\xfe]"),
+    "cp932": re.compile(_SJIS),
+    "euckr": re.compile(rb"[\x81-\xfe][\x41-\x5a\x61-\x7a\x81-\xfe]"),
+    "gb18030": re.compile(_GBK + rb"|[\x81-\xfe][0-9][\x81-\xfe][0-9]"),
+    "gbk": re.compile(_GBK),
+    "sjis": re.compile(_SJIS),
+}
+"""The form of a character of more than one byte, where a byte of it may be ASCII."""
+_FIRST_WORD: Final = re.compile(rb"[\s(]*[A-Za-z]*")
+
+
+def charset_is_read(context: SessionContext) -> bool:
+    """Whether statements of that client character set can be cut into words."""
+    name = _charset(context.charset_client)
+    return name in _UTF8 or _decoder(name) is not None
+
+
+def decoded(sql: bytes, context: SessionContext) -> str:
+    """A statement's text; U+FFFD for bytes without a certain character.
+
+    Of a character set that is not read, no more than the first word, and U+FFFD in place of the rest.
+    """
+    name = _charset(context.charset_client)
+    if name in _UTF8:
+        return sql.decode("utf-8", "replace")
+    decode = _decoder(name)
+    if decode is not None:
+        return sql.decode("ascii") if sql.isascii() else decode(sql)
+    match = _FIRST_WORD.match(sql)
+    return (b"" if match is None else match.group()).decode("ascii") + " " + _HIDDEN
+
+
+def _charset(collation_id: int | None) -> str:
+    if not collation_id:  # not logged
+        return "utf8mb4"
+    name = collation_name(collation_id, Flavor.MYSQL)
+    return "" if name is None else charset_name(name)
+
+
+@functools.cache
+def _decoder(charset: str) -> Callable[[bytes], str] | None:
+    characters = eight_bit_characters(charset)
+    if characters is not None:
+        if not characters.startswith(bytes(range(128)).decode("ascii")):
+            return None  # swe7, in which a letter has the byte of a backslash
+        # armscii8 has a second comma, and most have a second blank: bytes that the lexer does not take for either
+        table = "".join(
+            _HIDDEN
+            if byte > 0x7F and (character.isascii() or character.isspace() or character == "\ufffe")
+            else character
+            for byte, character in enumerate(characters)
+        )
+        return lambda sql: codecs.charmap_decode(sql, "strict", table)[0]
+    known = wide_codec(charset)
+    if known is None or codecs.lookup(known[0]).name.startswith(("utf-16", "utf-32")):
+        return None  # no server takes one of these for its client's
+    handler = _error_handler(charset)
+    return functools.partial(_wide, codec=known[0], errors=handler, uncertain=known[1], form=_FORMS.get(charset))
+
+
+def _wide(sql: bytes, codec: str, errors: str, uncertain: frozenset[str], form: re.Pattern[bytes] | None) -> str:
+    text = sql.decode(codec, errors)
+    if text.encode(codec, "replace") != sql:
+        text = "".join(_respelled_hidden(sql, text, codec, form))
+    return text if uncertain.isdisjoint(text) else "".join(_HIDDEN if one in uncertain else one for one in text)
+
+
+def _respelled_hidden(sql: bytes, text: str, codec: str, form: re.Pattern[bytes] | None) -> Iterator[str]:
+    """The characters, but those that the set spells in more than one way: which one the server means is not certain."""
+    at = 0
+    for one in text:
+        spelled = b"" if one == _HIDDEN else one.encode(codec, "replace")
+        if spelled and sql.startswith(spelled, at):
+            at += len(spelled)
+            yield one
+            continue
+        match = None if form is None else form.match(sql, at)
+        at = at + 1 if match is None else match.end()
+        yield _HIDDEN
+
+
+def _error_handler(charset: str) -> str:
+    """The name of the handler that steps over what Python's codec does not know as the servers do."""
+    form, name = _FORMS.get(charset), f"binlane_{charset}"
+
+    def handle(error: UnicodeError) -> tuple[str, int]:
+        assert isinstance(error, UnicodeDecodeError)
+        match = None if form is None else form.match(error.object, error.start)
+        return _HIDDEN, error.start + 1 if match is None else match.end()
+
+    codecs.register_error(name, handle)
+    return name

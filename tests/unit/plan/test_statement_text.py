@@ -1,0 +1,138 @@
+"""Statements in every client character set: quotes and backslashes are where the servers see them."""
+# ruff: noqa: RUF001
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from binlane.binlog.collations import charset_name, collation_name
+from binlane.model import Flavor, SessionContext, TableKey
+from binlane.plan.dissect import statement_facts
+from binlane.plan.statement_text import charset_is_read, decoded
+from binlane.shards.facts import StatementKind
+
+NO_CLIENT_SETS = {"ucs2", "utf16", "utf16le", "utf32"}
+"""The servers refuse SET NAMES with them."""
+ASCII_SECOND_BYTES = {"sjis": 13, "cp932": 95, "big5": 1, "gbk": 28, "gb18030": 248, "euckr": 19}
+IDS = [number for number in (*range(1, 1200), 2048, 2304, 2560) if collation_name(number, Flavor.MARIADB) is not None]
+FORMS = {
+    "sjis": rb"[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]",
+    "cp932": rb"[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]",
+    "big5": rb"[\xa1-\xf9][\x40-\x7e\xa1-\xfe]",
+    "gbk": rb"[\x81-\xfe][\x40-\x7e\x80-\xfe]",
+    "gb18030": rb"[\x81-\xfe][\x40-\x7e\x80-\xfe]",
+    "euckr": rb"[\x81-\xfe][\x41-\x5a\x61-\x7a\x81-\xfe]",
+}
+
+
+def session(collation: int) -> SessionContext:
+    return SessionContext(database="shop", charset_client=collation)
+
+
+@pytest.mark.parametrize("collation", IDS)
+def test_each_collation_is_read_by_its_character_set_or_makes_a_statement_unknown(collation: int) -> None:
+    charset = charset_name(str(collation_name(collation, Flavor.MARIADB)))
+    sql = b"INSERT INTO t VALUES (1, 'x')"
+    facts = statement_facts(sql, session(collation), Flavor.MARIADB)
+    if charset in NO_CLIENT_SETS | {"swe7"}:
+        assert not charset_is_read(session(collation))
+        assert facts.kind is StatementKind.UNKNOWN
+        assert facts.reason == "a character set that this version does not read"
+        assert not facts.commits_implicitly
+    else:
+        assert decoded(sql, session(collation)) == sql.decode()
+        assert facts.tables == {TableKey("shop", "t")}
+
+
+def test_an_unread_character_set_keeps_whether_the_statement_commits() -> None:
+    facts = statement_facts(b"CREATE TABLE t (a INT)", session(10), Flavor.MYSQL)
+    assert facts.kind is StatementKind.UNKNOWN
+    assert facts.commits_implicitly
+
+
+@pytest.mark.parametrize(("charset", "collation"), ASCII_SECOND_BYTES.items())
+def test_two_bytes_are_one_character_by_their_form_alone(charset: str, collation: int) -> None:
+    """All pairs that begin above ASCII, assigned or not, in front of a letter."""
+    form = re.compile(FORMS[charset])
+    wrong = []
+    for first in range(0x80, 0x100):
+        for second in range(0x80):
+            pair = bytes([first, second])
+            text = decoded(pair + b"a", session(collation))
+            hidden = form.fullmatch(pair) is not None
+            if text[1:] != ("a" if hidden else chr(second) + "a") or text[0].isascii():
+                wrong.append(pair)
+    assert wrong == []
+
+
+@pytest.mark.parametrize("collation", [number for number in IDS if number not in ASCII_SECOND_BYTES.values()])
+def test_no_other_character_set_hides_or_makes_an_ascii_character(collation: int) -> None:
+    charset = charset_name(str(collation_name(collation, Flavor.MARIADB)))
+    if charset in ASCII_SECOND_BYTES or not charset_is_read(session(collation)):
+        return
+    for first in range(0x80, 0x100):
+        text = decoded(bytes([first]) + b"'\\`", session(collation))
+        assert text[1:] == "'\\`"
+        assert not text[0].isascii()
+        assert not text[0].isspace()
+
+
+@pytest.mark.parametrize(
+    ("collation", "character"),
+    [
+        pytest.param(collation, bytes([first, second]), id=f"{charset}-{first:02x}{second:02x}")
+        for charset, collation in ASCII_SECOND_BYTES.items()
+        if charset != "euckr"
+        for first in (0xA1, 0xE0, 0xF8) if charset != "sjis" or first != 0xA1
+        for second in (0x5C, 0x60)
+        if re.fullmatch(FORMS[charset], bytes([first, second]))
+    ],
+)  # fmt: skip
+def test_a_literal_ends_where_the_server_ends_it(collation: int, character: bytes) -> None:
+    sql = b"INSERT INTO t SELECT '" + character + b"', ' FROM other.a -- ', b FROM third.c WHERE d = '" + character
+    facts = statement_facts(sql + b"'", session(collation), Flavor.MARIADB)
+    assert facts.kind is StatementKind.DML
+    assert facts.tables == {TableKey("shop", "t"), TableKey("third", "c")}
+
+
+@pytest.mark.parametrize(
+    ("collation", "name", "read"),
+    [
+        (88, b"`\x83\x5c`", "ソ"),
+        (95, b"`\x83\x5c`", "ソ"),
+        (84, b"`\xb3\x5c`", "許"),
+        (87, b"`\xd5\x5c`", "誠"),
+        (249, b"`\xd5\x5c`", "誠"),
+        (85, b"`\xb0\xa1`", "가"),
+        (91, b"\xa5\xbd", "ソ"),
+        (25, b"\xe1\xe2", "αβ"),
+        (51, b"\xe0", "а"),
+        (74, b"\xc1", "а"),
+    ],
+)
+def test_names_are_those_of_the_row_events(collation: int, name: bytes, read: str) -> None:
+    facts = statement_facts(b"DELETE FROM " + name + b" WHERE a = 1", session(collation), Flavor.MYSQL)
+    assert facts.tables == {TableKey("shop", read)}
+
+
+def test_bytes_that_are_no_character_hide_no_other_name() -> None:
+    sql = b"INSERT INTO `n\x83\x5c` VALUES ('\xfa\x60\x81\xad\xff', '\x85\x5c')"
+    for collation in (13, 95):
+        facts = statement_facts(sql, session(collation), Flavor.MARIADB)
+        assert facts.tables == {TableKey("shop", "nソ")}
+
+
+@pytest.mark.parametrize(
+    ("collation", "name"),
+    [
+        pytest.param(88, b"`\x85\x40`", id="unassigned"),
+        pytest.param(88, b"`\x81\x5f`", id="read-otherwise-by-the-servers"),
+        pytest.param(92, b"`\x81`", id="no-character"),
+        pytest.param(32, b"`\xa5`", id="a-second-bracket"),
+    ],
+)
+def test_a_name_without_a_certain_character_is_unknown(collation: int, name: bytes) -> None:
+    facts = statement_facts(b"DELETE FROM " + name + b" WHERE a = 1", session(collation), Flavor.MYSQL)
+    assert facts.kind is StatementKind.UNKNOWN
