@@ -213,6 +213,21 @@ def replay_skipped(
 
 
 @app.command()
+def conflicts(
+    channel: ChannelName,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """List the rows that had drifted and were set right (apply.on_conflict = "overwrite"), newest first."""
+    from binlane.orchestration import conflicts
+
+    if as_json:
+        sys.stdout.writelines(f"{line}\n" for line in conflicts.as_json(channel, channels))
+    else:
+        out.print(conflicts.view(channel, channels))
+
+
+@app.command()
 def version() -> None:
     """Show the version."""
     out.print(f"binlane {metadata.version('binlane')}")

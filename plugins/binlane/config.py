@@ -25,6 +25,7 @@ MAX_BLOCK_TRANSACTIONS: Final = 1_000_000
 ASSIGNERS: Final = ("database",)
 REDUCE: Final = ("block", "off")
 WRITERS: Final = ("binlog", "sql", "auto")
+ON_CONFLICT: Final = ("stop", "overwrite")
 CONSISTENCY: Final = ("eventual", "any_time", "epoch")
 WORK_VARIABLE: Final = "BINLANE_WORK"
 """Where the work folders of all channels are, unless a channel's file says so itself."""
@@ -130,6 +131,9 @@ class ApplyConfig:
     allow_triggers: tuple[str, ...]
     """Tables with triggers, as database.table, that the "sql" writer may write: its statements fire them; default
     none."""
+    on_conflict: str
+    """"stop" (default): a row that is missing or in the way stops all lanes; "overwrite": it is set right, counted and
+    listed, to rebuild a target that has drifted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +306,7 @@ def _segments(node: Node) -> SegmentsConfig:
 def _apply(node: Node) -> ApplyConfig:
     node.only(
         *("barrier_timeout", "lease_seconds", "retries", "task_retries", "lock_wait_timeout"),
-        *("allow_nontransactional", "allow_unsafe", "writer", "allow_triggers"),
+        *("allow_nontransactional", "allow_unsafe", "writer", "allow_triggers", "on_conflict"),
     )
     return ApplyConfig(
         barrier_timeout=node.integer("barrier_timeout", 1, 7 * 86_400, 3600),
@@ -314,6 +318,7 @@ def _apply(node: Node) -> ApplyConfig:
         allow_unsafe=node.boolean("allow_unsafe", default=False),
         writer=node.choice("writer", WRITERS, "binlog"),
         allow_triggers=node.texts("allow_triggers"),
+        on_conflict=node.choice("on_conflict", ON_CONFLICT, "stop"),
     )
 
 

@@ -36,7 +36,12 @@ def test_a_file_with_two_connections_is_a_channel_with_defaults(tmp_path: Path) 
     assert read.blocks == config.BlocksConfig(1000, 8 << 20, "block")
     assert read.work == config.WorkConfig(str(tmp_path / ".binlane/work"), 24)
     assert read.apply == config.ApplyConfig(
-        *(3600, 60, 10, 5, 30), allow_nontransactional=False, allow_unsafe=False, writer="binlog", allow_triggers=()
+        *(3600, 60, 10, 5, 30),
+        allow_nontransactional=False,
+        allow_unsafe=False,
+        writer="binlog",
+        allow_triggers=(),
+        on_conflict="stop",
     )
 
 
@@ -77,6 +82,7 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
     allow_unsafe = true
     writer = "auto"
     allow_triggers = ["shop.orders"]
+    on_conflict = "overwrite"
     [work]
     uri = "s3://work/binlane"
     keep_windows = 1
@@ -92,7 +98,12 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
     assert read.lanes == config.LanesConfig(8, "lists/a.list", "database", "epoch", 5, 0)
     assert (read.blocks, read.segments) == (config.BlocksConfig(7, 65536, "off"), config.SegmentsConfig(1 << 20))
     assert read.apply == config.ApplyConfig(
-        *(1, 5, 0, 4, 2), allow_nontransactional=True, allow_unsafe=True, writer="auto", allow_triggers=("shop.orders",)
+        *(1, 5, 0, 4, 2),
+        allow_nontransactional=True,
+        allow_unsafe=True,
+        writer="auto",
+        allow_triggers=("shop.orders",),
+        on_conflict="overwrite",
     )
     assert read.work == config.WorkConfig("s3://work/binlane", 1)
     assert read.spark == config.SparkConfig("cluster", {"spark.driver.memory": "2g"})

@@ -73,6 +73,22 @@ def apply_block(
     return task.transaction(iter(()) if first is None else chain((first,), items))
 
 
+def rewrite_block(
+    session: LaneSession,
+    writer: BlockWriter,
+    place: BlockPlace,
+    block: Block,
+    end: Callable[[], int],
+    planned: RowCounts,
+    write: Callable[[], RowCounts],
+) -> Applied | Orders | None:
+    """A block without DDL that was rolled back, applied by ``write``: one transaction, answers as ``apply_block``'s.
+
+    ``write`` returns the row changes that it has made; they take the place of ``planned`` in the accounts.
+    """
+    return _Task(session, writer, place, block, end, planned, write).transaction(iter(block.items))
+
+
 def move_only(session: LaneSession, place: BlockPlace, seqno: int) -> Orders | bool:
     """Arrive: move the positions where no block of the lane is left before ``seqno``. False if they stand elsewhere,
     Orders if they must not go there."""
@@ -110,6 +126,8 @@ class _Task:
     block: Block
     end: Callable[[], int]
     planned: RowCounts | None
+    rewrite: Callable[[], RowCounts] | None = None
+    """Writes the block, if not its items are written."""
 
     def transaction(self, items: Iterator[Item], after_ddl: DdlPlace | None = None) -> Applied | Orders | None:
         """The transaction that moves the position. ``after_ddl``: it ends a DDL that has run."""
@@ -170,8 +188,9 @@ class _Task:
             self.session.close()
 
     def _write(self, items: Iterator[Item]) -> RowCounts:
-        written = self.writer.write(items, self.block.header.last_seqno)
-        if self.block.planned is not None and self.planned is not None:
+        write = self.rewrite
+        written = self.writer.write(items, self.block.header.last_seqno) if write is None else write()
+        if self.planned is not None and (self.block.planned is not None or write is not None):
             self._account(self.planned, written, RowCounts())
         return written
 
@@ -184,7 +203,8 @@ class _Task:
 
     def _account(self, planned: RowCounts, written: RowCounts, skipped: RowCounts) -> None:
         block = self.block.header if self.block.planned is None else self.block.planned
-        add_piece(self.session.cursor, self.place.key, self.place.lane, block, planned, written, skipped)
+        done = self.block.header.transactions
+        add_piece(self.session.cursor, self.place.key, self.place.lane, block, planned, written, skipped, done)
 
     def _end(self, orders: Orders) -> int:
         """Where the lanes go behind the block: not past a stop."""

@@ -35,6 +35,8 @@ class ApplyOptions:
     """The channel takes the risk that a block's rows stay after its rollback (invariant 2)."""
     writer: str = "binlog"
     """Which of ``writers.ROW_WRITERS`` writes rows."""
+    overwrite: bool = False
+    """Rows that are not as the log expects are set right and recorded; if not, they stop the lanes."""
     limits: SessionLimits = field(default_factory=SessionLimits)
     interrupted: threading.Event | None = None
     """Set by whoever wants this run to end at its next block boundary: a signal's handler."""

@@ -86,6 +86,8 @@ class Needs:
     """How many the apply tasks open at most."""
     writer: str = "binlog"
     """Which of ``writers.ROW_WRITERS`` writes rows."""
+    overwrite: bool = False
+    """Rows that met drift are written by statements, whichever writer has the others."""
     allow_events: bool = False
     """The channel accepts that the target's own events write to replicated databases."""
 
@@ -177,7 +179,7 @@ def _check_privileges(target: _Target, needs: Needs) -> Iterator[Finding]:
         yield _privilege(Severity.FATAL, name, f"`{SCHEMA}`.*", "positions and windows are kept there")
     wanted = (
         *VISIBILITY,
-        *(ROWS if by_sql else ()),
+        *(ROWS if by_sql or needs.overwrite else ()),
         *(STATEMENTS if needs.statements else ()),
         *(DDL if needs.ddl else ()),
     )

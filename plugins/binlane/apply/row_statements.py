@@ -59,17 +59,17 @@ class StatementBuilder:
             names = ", ".join(identifier(column.label) for column, _ in pairs)
             defaults = len(pairs) < len(self.table.written)
             lenient = lenient or _is_lenient(pairs)
-            tuples.append(f"({', '.join(self._literal(column, value) for column, value in pairs)})")
-        head = f"INSERT INTO {self._name} ({names}) VALUES "
+            tuples.append(f"({', '.join(self.literal(column, value) for column, value in pairs)})")
+        head = f"INSERT INTO {self.name} ({names}) VALUES "
         for group in _chunks(tuples, self.max_bytes):
             yield RowStatement(head + ", ".join(group), RowsKind.INSERT, len(group), lenient, defaults)
 
     def _deletes(self, changes: Iterable[Change]) -> Iterator[RowStatement]:
-        head = f"DELETE FROM {self._name} WHERE "
+        head = f"DELETE FROM {self.name} WHERE "
         keys = []
         for change in changes:
             assert change.before is not None
-            condition, by_key = self._condition(change.before)
+            condition, by_key = self.condition(change.before)
             if not by_key:
                 yield RowStatement(f"{head}{condition} LIMIT 1", RowsKind.DELETE, 1)
                 continue
@@ -82,19 +82,20 @@ class StatementBuilder:
             assert change.before is not None
             assert change.after is not None
             pairs = self._written(change.after)
-            condition, by_key = self._condition(change.before)
-            sets = [f"{identifier(column.label)} = {self._literal(column, value)}" for column, value in pairs]
+            condition, by_key = self.condition(change.before)
+            sets = [f"{identifier(column.label)} = {self.literal(column, value)}" for column, value in pairs]
             present = {column.number - 1 for column, _ in pairs}
             kept = self.table.renewed - present
             if not sets and not kept:  # only generated columns: the row must be there, and is as it should be
                 kept = frozenset({min(self.table.written)})
             sets += [f"{name} = {name}" for number in sorted(kept) for name in [self._column_name(number)]]
             limit = "" if by_key else " LIMIT 1"
-            sql = f"UPDATE {self._name} SET {', '.join(sets)} WHERE {condition}{limit}"
+            sql = f"UPDATE {self.name} SET {', '.join(sets)} WHERE {condition}{limit}"
             yield RowStatement(sql, RowsKind.UPDATE, 1, _is_lenient(pairs))
 
     @property
-    def _name(self) -> str:
+    def name(self) -> str:
+        """The table's, for a statement."""
         return f"{identifier(self.table.key.database)}.{identifier(self.table.key.table)}"
 
     def _column_name(self, number: int) -> str:
@@ -107,12 +108,12 @@ class StatementBuilder:
             if number in self.table.written and not isinstance(value, Absent)
         ]
 
-    def _condition(self, image: Image) -> tuple[str, bool]:
+    def condition(self, image: Image) -> tuple[str, bool]:
         """What finds the row, and whether it is the primary key."""
         key = [(self.table.columns[number], image[number]) for number in self.table.primary_key]
         pairs = [(column, value) for column, value in key if not isinstance(value, Absent)]
         if key and len(pairs) == len(key):
-            return " AND ".join(f"{identifier(c.label)} = {self._literal(c, v)}" for c, v in pairs), True
+            return " AND ".join(f"{identifier(c.label)} = {self.literal(c, v)}" for c, v in pairs), True
         return " AND ".join(self._same(column, value) for column, value in self._written(image)), False
 
     def _same(self, column: Column, value: Value) -> str:
@@ -125,9 +126,10 @@ class StatementBuilder:
         if column.type_code in (ColumnType.ENUM, ColumnType.SET):
             # a SET of 64 members would be compared as a signed number
             name = f"CAST({name} AS UNSIGNED)"
-        return f"{name} <=> {self._literal(column, value)}"
+        return f"{name} <=> {self.literal(column, value)}"
 
-    def _literal(self, column: Column, value: Value) -> str:
+    def literal(self, column: Column, value: Value) -> str:
+        """The value as an expression."""
         return literal(column, value, self.flavor)
 
 

@@ -23,6 +23,7 @@ from binlane.binlog.wire import HEADER, EventType
 from binlane.errors import ApplyError, DriftError, TableMismatchError
 from binlane.model import Flavor, Item, RowCounts, TableKey
 from binlane.plan.bound_table import BoundTable, bind
+from binlane.plan.schema import Table
 
 if TYPE_CHECKING:
     from binlane.apply.session import LaneSession
@@ -45,11 +46,12 @@ _POST_HEADER_FLAGS: Final = RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.RELAXED_UN
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class KnownTable:
     """A table of a TABLE_MAP, ready to be written."""
 
     bound: BoundTable
     decoder: RowDecoder
+    target: Table
 
 
 @dataclass(slots=True)
@@ -58,7 +60,7 @@ class SqlRows:
 
     session: LaneSession
     guard: TableGuard | None
-    _known: dict[tuple[bytes, int], _Known] = field(default_factory=dict)
+    _known: dict[tuple[bytes, int], KnownTable] = field(default_factory=dict)
     """By TABLE_MAP without its id, and the number of the table's definition in the window."""
 
     def __post_init__(self) -> None:
@@ -97,7 +99,7 @@ class SqlRows:
 
     def _item(self, payload: bytes, seqno: int) -> RowCounts:
         counted, flags = RowCounts(), -1
-        tables: dict[int, _Known] = {}
+        tables: dict[int, KnownTable] = {}
         at = 0
         while at < len(payload):
             timestamp, code, _, size, _, _ = HEADER.unpack_from(payload, at)
@@ -110,25 +112,40 @@ class SqlRows:
             if event.flags & _POST_HEADER_FLAGS != flags:
                 flags = event.flags & _POST_HEADER_FLAGS
                 self._set_checks(flags)
-            for statement in self._statements(tables[event.table_id], event):
-                self._run(statement, timestamp, tables[event.table_id].bound.key)
-                counted += _COUNTS[statement.kind](statement.rows)
+            counted += self.write_event(tables[event.table_id], event, timestamp)
         return counted
+
+    def write_event(self, table: KnownTable, event: RowsEvent, timestamp: int) -> RowCounts:
+        """Write one rows event of a table; its row changes. ``timestamp``: the event's, seconds since the epoch."""
+        counted = RowCounts()
+        try:
+            for statement in self.builder(table).statements(event.kind, table.decoder.changes(event)):
+                self._run(statement, timestamp, table.bound.key)
+                counted += ROW_COUNTS[statement.kind](statement.rows)
+        except ValueError as exc:
+            raise no_expression(table, exc) from exc
+        return counted
+
+    def builder(self, table: KnownTable) -> StatementBuilder:
+        """What makes the table's statements, each short enough for the target."""
+        room = min(MAX_BYTES, self.session.max_allowed_packet // 2)
+        return StatementBuilder(table.bound, self.session.flavor, room)
 
     def _set_checks(self, flags: int) -> None:
         foreign = int(not flags & RowsFlag.NO_FOREIGN_KEY_CHECKS)
         unique = int(not flags & RowsFlag.RELAXED_UNIQUE_CHECKS)
         self.session.execute(f"SET SESSION foreign_key_checks = {foreign}, unique_checks = {unique}")
 
-    def _statements(self, table: _Known, event: RowsEvent) -> Iterator[RowStatement]:
-        room = min(MAX_BYTES, self.session.max_allowed_packet // 2)
-        builder = StatementBuilder(table.bound, self.session.flavor, room)
-        try:
-            yield from builder.statements(event.kind, table.decoder.changes(event))
-        except ValueError as exc:
-            raise ApplyError(f"{table.bound.key}: {exc}; write this channel with BINLOG statements") from exc
-
     def _run(self, statement: RowStatement, timestamp: int, key: TableKey) -> None:
+        affected = self.execute(statement, timestamp, key)
+        if affected != statement.rows:
+            raise miscounted(statement, key, affected)
+
+    def execute(self, statement: RowStatement, timestamp: int, key: TableKey) -> int:
+        """Run one statement; the rows that it has found.
+
+        Raises the driver's errors, ApplyError for one that is too long, DriftError if the target changes a value.
+        """
         if len(statement.sql) + 1 > self.session.max_allowed_packet:
             raise ApplyError(
                 f"{key}: a row needs a statement of {len(statement.sql):,} bytes, the target takes "
@@ -138,20 +155,19 @@ class SqlRows:
             self.session.at_time(timestamp)
         if statement.lenient:
             self.session.execute(f"SET SESSION sql_mode = '{_MODE}'")
-        affected = self.session.execute(statement.sql)
-        warnings = self.session.rows("SHOW WARNINGS") if self.session.cursor.warning_count else []
+        try:
+            affected = self.session.execute(statement.sql)
+            warnings = self.session.rows("SHOW WARNINGS") if self.session.cursor.warning_count else []
+        finally:
+            if statement.lenient:
+                self.session.execute(f"SET SESSION sql_mode = '{_STRICT}'")
         forbidden = _CHANGED - {_TRUNCATED} if statement.lenient else _CHANGED
         bad = [str(text) for level, code, text in warnings if level != "Note" and int(code) in forbidden]
-        if statement.lenient:
-            self.session.execute(f"SET SESSION sql_mode = '{_STRICT}'")
-        if affected != statement.rows or bad:
-            said = f"; the target warned: {'; '.join(bad[:3])}" if bad else ""
-            raise DriftError(
-                f"{key}: {statement.kind} of {statement.rows} rows, the target counted {affected}{said}; "
-                f"the statement begins with {statement.sql[:300]}"
-            )
+        if bad:
+            raise miscounted(statement, key, affected, f"; the target warned: {'; '.join(bad[:3])}")
+        return affected
 
-    def _table(self, body: bytes, seqno: int) -> _Known:
+    def _table(self, body: bytes, seqno: int) -> KnownTable:
         guard = self.guard
         assert guard is not None
         logged = TableMap.parse(memoryview(body), flavor=guard.source)
@@ -163,11 +179,24 @@ class SqlRows:
             if target is None:
                 raise TableMismatchError(f"{key}: rows of seqno {seqno} need a table that the target has not")
             bound = bind(logged, guard.source, target)
-            known = self._known[name] = _Known(bound, RowDecoder(logged, bound.columns, text=False))
+            known = self._known[name] = KnownTable(bound, RowDecoder(logged, bound.columns, text=False), target)
         return known
 
 
-_COUNTS: Final = {
+def miscounted(statement: RowStatement, key: TableKey, affected: int, said: str = "") -> DriftError:
+    """The error of a statement that has not found what it must, or stored something else."""
+    return DriftError(
+        f"{key}: {statement.kind} of {statement.rows} rows, the target counted {affected}{said}; "
+        f"the statement begins with {statement.sql[:300]}"
+    )
+
+
+def no_expression(table: KnownTable, exc: ValueError) -> ApplyError:
+    """The error of a value that no statement can write."""
+    return ApplyError(f"{table.bound.key}: {exc}; write this channel with BINLOG statements")
+
+
+ROW_COUNTS: Final = {
     RowsKind.INSERT: lambda rows: RowCounts(inserts=rows),
     RowsKind.UPDATE: lambda rows: RowCounts(updates=rows),
     RowsKind.DELETE: lambda rows: RowCounts(deletes=rows),

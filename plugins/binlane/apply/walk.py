@@ -14,10 +14,13 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+import pymysql
+
 from binlane.apply.block import BlockPlace, apply_block, move_only
 from binlane.apply.course import Course, Links, Stream
+from binlane.apply.overwrite import Counting, is_drift, overwrite
 from binlane.apply.together import apply_together
-from binlane.errors import BarrierTimeoutError, PlanError, PositionError, StopRequestedError
+from binlane.errors import BarrierTimeoutError, DriftError, PlanError, PositionError, StopRequestedError
 from binlane.model import Barrier, BlockHeader, RowCounts
 from binlane.state.leases import lease_name, release, take
 from binlane.state.orders import NOW, Orders
@@ -212,9 +215,18 @@ class Walk:
             return limit if is_last else header.last_seqno
 
         course.current = (place.lane, header, place.expected)
-        applied = apply_block(
-            links.session, links.writer, place, block, end, course.options.ddl_lock_wait_timeout, stream.planned
-        )
+        timeout, counted = course.options.ddl_lock_wait_timeout, Counting(block.items)
+        if course.options.overwrite:
+            block = replace(block, items=counted)
+        try:
+            applied = apply_block(links.session, links.writer, place, block, end, timeout, stream.planned)
+        except (pymysql.err.MySQLError, DriftError) as exc:
+            if not course.options.overwrite or not is_drift(exc):
+                raise
+            # the next block can be asked for once all of this one's items are consumed
+            total = counted.total()
+            planned = total if block.planned is None or stream.planned is None else stream.planned
+            applied = overwrite(course, links, place, block, end, planned, exc)
         if isinstance(applied, Orders):
             course.current = None
             links.forget_stream(place.lane)

@@ -65,6 +65,12 @@ class BlockWriter:
     def __post_init__(self) -> None:
         self._rows = ROW_WRITERS[self.writer](self.session, self.guard)
 
+    def with_rows(self, rows: RowWriter) -> BlockWriter:
+        """The same session and context, rows written by ``rows``."""
+        other = BlockWriter(self.session, self.context, self.guard, self.writer)
+        other._rows = rows
+        return other
+
     def begin_block(self, format_event: bytes) -> None:
         """Get ready for a block; outside a transaction."""
         self._rows.prepare(format_event)

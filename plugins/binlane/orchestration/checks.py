@@ -157,6 +157,7 @@ def _needs(channel: ChannelConfig, plan: WindowPlan, inputs: Inputs, writer: str
         biggest_item=inputs.settings.payload_bytes,
         connections=3 * (plan.lanes + 1),
         writer=writer,
+        overwrite=channel.apply.on_conflict == "overwrite",
     )
 
 

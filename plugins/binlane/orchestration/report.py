@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -37,13 +37,20 @@ def moment(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC") if seconds else "never"
 
 
-def summary_note(plan: WindowPlan) -> str:
-    """The window in one line, for a run's note."""
+def conflicts_text(counts: Mapping[str, int]) -> str:
+    """Rows that were set right, by what they were."""
+    return ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
+
+
+def summary_note(plan: WindowPlan, conflicts: Mapping[str, int]) -> str:
+    """The window in one line, for a run's note. ``conflicts``: rows that were set right, by what they were."""
     transactions = plan.last_seqno - plan.first_seqno + 1
+    drift = f"; rows that had drifted and were set right: {conflicts_text(conflicts)}" if conflicts else ""
     return (
         f"seqno {plan.first_seqno:,} to {plan.last_seqno:,}: {transactions:,} transactions, "
         f"{plan.rows.total:,} row changes, {len(plan.shards):,} shards over {plan.lanes} lanes, "
         f"{len(plan.barriers):,} barriers; the target holds everything up to {plan.end} ({moment(plan.end_time)})"
+        f"{drift}"
     )
 
 

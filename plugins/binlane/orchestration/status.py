@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from binlane.orchestration.report import few, moment, open_xa_text
+from binlane.orchestration.report import conflicts_text, few, moment, open_xa_text
 from binlane.state.journal import ChannelStatus
 from binlane.state.orders import NOW
 from binlane.state.windows import Window
@@ -69,6 +69,7 @@ def status_json(status: ChannelStatus, now: float) -> str:
             ],
             "to_skip": [{"seqno": skip.seqno, "gtid": skip.gtid, "reason": skip.reason} for skip in status.skips],
             "prepared_xa": [each.xid for each in status.prepared],
+            "conflicts": dict(status.conflicts),
         },
         indent=1,
     )
@@ -123,6 +124,9 @@ def status_view(status: ChannelStatus, now: float) -> RenderableType:
         head.add_row(name, value)
     if status.prepared:
         head.add_row("prepared XA", few(open_xa_text(status.prepared)))
+    if status.conflicts:
+        told = f"{conflicts_text(status.conflicts)}; `binlane conflicts {status.channel.name}` lists them"
+        head.add_row("conflicts", told)
     for intent in status.undecided:
         head.add_row("undecided DDL", f"seqno {intent.seqno:,}, lane {intent.lane}: {intent.statement[:200]}")
     for skip in status.skips:

@@ -46,6 +46,7 @@ from binlane.source.xa import XaTracker
 from binlane.state.carried import Settlement, with_carried
 from binlane.state.catalog import read_schema
 from binlane.state.channels import Channel, Watermark, read_channel
+from binlane.state.conflicts import count_conflicts
 from binlane.state.engines import engine_of
 from binlane.state.prepared import read_open_xa
 from binlane.state.retention import finished_work, forget_work, windows_with_work
@@ -228,7 +229,9 @@ def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answ
         with engine.connect() as connection:
             stopped = read_channel(connection, channel.name).watermark
         return {**answer, "gtid": stopped.gtid_set, "time": stopped.source_time}
-    note = report.summary_note(plan)
+    with engine.connect() as connection:
+        met = count_conflicts(connection, channel.name, plan.window_id)
+    note = report.summary_note(plan, met)
     closing = Settlement.of(plan, plan_uri)
     mark = finish_window(engine, channel.name, plan.window_id, plan.digest, note, closing)
     with engine.connect() as connection:
@@ -248,6 +251,7 @@ def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answ
         "transactions": facts.transactions,
         "read": facts.read,
         "rows": facts.written,
+        "conflicts": met,
         "note": note,
     }
 
@@ -465,6 +469,7 @@ def apply_options(channel: ChannelConfig) -> ApplyOptions:
         retries=apply.retries,
         ddl_lock_wait_timeout=apply.lock_wait_timeout,
         allow_nontransactional=apply.allow_nontransactional,
+        overwrite=apply.on_conflict == "overwrite",
         limits=SessionLimits(
             lock_wait_timeout=apply.lock_wait_timeout, innodb_lock_wait_timeout=apply.lock_wait_timeout
         ),

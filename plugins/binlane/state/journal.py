@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 from binlane.errors import PositionError
 from binlane.model import BlockHeader, LogPosition
 from binlane.state.channels import Channel, read_channel
+from binlane.state.conflicts import count_conflicts
 from binlane.state.leases import Heartbeat, holder, lease_name, read_heartbeats
 from binlane.state.positions import LanePosition, PlanKey, lane_positions
 from binlane.state.prepared import OpenXa, read_open_xa
@@ -67,6 +68,8 @@ class ChannelStatus:
     """The connection that holds each lane's lease now; no entry for a lane that nobody holds."""
     skips: tuple[Skip, ...] = ()
     """Orders to skip that have not been followed yet."""
+    conflicts: Mapping[str, int] = field(default_factory=dict)
+    """Rows that were set right, by what they were: of all of the channel's windows."""
 
     @property
     def low_water(self) -> int:
@@ -98,6 +101,7 @@ def read_status(engine: Engine, channel: str, *, last_errors: int = 10) -> Chann
             prepared=read_open_xa(connection, channel),
             holders={lane: connection_id for lane, connection_id in held.items() if connection_id is not None},
             skips=tuple(skip for skip in read_skips(connection, channel) if skip.state == REQUESTED),
+            conflicts=count_conflicts(connection, channel),
         )
 
 

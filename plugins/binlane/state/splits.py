@@ -24,13 +24,13 @@ _ADD: Final = (
     "INSERT INTO binlane.splits (channel, window_id, lane, first_seqno, last_seqno, transactions, "
     "planned_inserts, planned_updates, planned_deletes, written_inserts, written_updates, written_deletes, "
     "skipped_inserts, skipped_updates, skipped_deletes, done) "
-    "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, 1) ON DUPLICATE KEY UPDATE "
+    "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON DUPLICATE KEY UPDATE "
     "written_inserts = written_inserts + VALUES(written_inserts), "
     "written_updates = written_updates + VALUES(written_updates), "
     "written_deletes = written_deletes + VALUES(written_deletes), "
     "skipped_inserts = skipped_inserts + VALUES(skipped_inserts), "
     "skipped_updates = skipped_updates + VALUES(skipped_updates), "
-    "skipped_deletes = skipped_deletes + VALUES(skipped_deletes), done = done + 1"
+    "skipped_deletes = skipped_deletes + VALUES(skipped_deletes), done = done + VALUES(done)"
 )
 
 
@@ -57,11 +57,12 @@ def add_piece(
     planned: RowCounts,
     written: RowCounts,
     skipped: RowCounts,
+    done: int = 1,
 ) -> None:
-    """One of the block's transactions is done; in the transaction that moves the position."""
+    """``done`` of the block's transactions are done; in the transaction that moves the position."""
     counts = (amount for rows in (planned, written, skipped) for amount in (rows.inserts, rows.updates, rows.deletes))
     place = (key.channel, key.window_id, lane, block.first_seqno, block.last_seqno, block.transactions)
-    cursor.execute(_ADD, (*place, *counts))
+    cursor.execute(_ADD, (*place, *counts, done))
 
 
 def is_split(cursor: Cursor, key: PlanKey, lane: int, block: BlockHeader) -> bool:

@@ -231,6 +231,29 @@ prepared_chunks = Table(
     **_OPTIONS,
 )
 
+conflicts = Table(
+    # rows that were not as the log expects and were set right (on_conflict = "overwrite")
+    "conflicts",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=True),
+    Column("channel", _NAME, nullable=False, index=True),
+    Column("window_id", VARCHAR(190, charset="utf8mb4", collation="utf8mb4_bin"), nullable=False),
+    Column("lane", Integer, nullable=False),
+    # of the transaction whose change met it
+    Column("seqno", _SEQNO, nullable=False),
+    Column("database_name", _NAME, nullable=False),
+    Column("table_name", _NAME, nullable=False),
+    # the change: insert, update or delete
+    Column("change_kind", String(10), nullable=False),
+    # overwritten, extra or missing
+    Column("kind", String(12), nullable=False),
+    # the row's primary key, and the row as it was found on the target (NULL: none was), as JSON: values as text
+    Column("row_key", _LONG, nullable=False),
+    Column("found", _LONG),
+    Column("at", _TIME, nullable=False),
+    **_OPTIONS,
+)
+
 errors = Table(
     "errors",
     metadata,

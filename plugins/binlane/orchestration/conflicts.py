@@ -1,0 +1,71 @@
+"""What a person reads of rows that had drifted and were set right (``apply.on_conflict = "overwrite"``)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from binlane.apply.refusals import target_errors
+from binlane.orchestration.commands import load
+from binlane.state.conflicts import Listed, Values, read_conflicts
+from binlane.state.engines import engine_of
+
+_SHOWN: Final = 1000
+"""Conflicts in the table; --json has all."""
+
+
+def view(name: str, folder: Path) -> RenderableType:
+    """The newest conflicts of a channel."""
+    found = _read(name, folder, _SHOWN)
+    if not found:
+        return f"channel {name}: no row was overwritten, removed or missing"
+    table = Table(title=f"rows of {name} that were set right, newest first", title_justify="left")
+    for heading in ("seqno", "change", "met"):
+        table.add_column(heading, justify="right" if heading == "seqno" else "left", no_wrap=True)
+    for heading in ("table", "key", "the target had", "at (UTC)"):
+        table.add_column(heading, overflow="fold")
+    for each in found:
+        one = each.conflict
+        row = (f"{one.seqno:,}", one.change, one.kind.value, str(one.table), _text(one.key), _text(one.found))
+        table.add_row(*map(Text, row), each.at[:19])
+    if len(found) == _SHOWN:
+        table.caption = f"the newest {_SHOWN:,}; --json has all"
+    return table
+
+
+def as_json(name: str, folder: Path) -> Iterator[str]:
+    """All conflicts of a channel, each a JSON object. Values are text as the target spells it, bytes 0x..., null."""
+    for each in _read(name, folder, None):
+        one = each.conflict
+        yield json.dumps(
+            {
+                "window": each.window_id,
+                "lane": each.lane,
+                "seqno": one.seqno,
+                "database": one.table.database,
+                "table": one.table.table,
+                "change": one.change,
+                "met": one.kind.value,
+                "key": dict(one.key),
+                "found": None if one.found is None else dict(one.found),
+                "at": each.at,
+            }
+        )
+
+
+def _read(name: str, folder: Path, limit: int | None) -> tuple[Listed, ...]:
+    _, endpoints = load(name, folder)
+    with target_errors(str(endpoints.target)), engine_of(endpoints.target).connect() as connection:
+        return read_conflicts(connection, name, limit=limit)
+
+
+def _text(values: Values | None) -> str:
+    if values is None:
+        return "-"
+    return ", ".join(f"{name}={'NULL' if value is None else value[:100]}" for name, value in values.items())

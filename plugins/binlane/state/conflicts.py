@@ -1,0 +1,107 @@
+"""Rows that were not as the log expects and were set right (``on_conflict = "overwrite"``): recorded, counted, listed.
+
+A conflict is recorded in the transaction that sets the row right and moves the position, so it is listed exactly once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy import Connection, func, select
+
+from binlane.model import TableKey
+from binlane.state.tables import conflicts
+
+if TYPE_CHECKING:
+    from pymysql.cursors import Cursor
+
+    from binlane.state.positions import PlanKey
+
+_ADD: Final = (
+    "INSERT INTO binlane.conflicts (channel, window_id, lane, seqno, database_name, table_name, change_kind, kind, "
+    "row_key, found, at) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))"
+)
+Values = Mapping[str, str | None]
+"""A row's values as text, by column; None is NULL, bytes are 0x and hexadecimal."""
+
+
+class ConflictKind(StrEnum):
+    """What a change of the log met on the target."""
+
+    OVERWRITTEN = "overwritten"
+    """A row with the primary key that the change was to make: it was replaced."""
+    EXTRA = "extra"
+    """A row with another primary key and the same values of a unique key: it was removed."""
+    MISSING = "missing"
+    """No row with the primary key: an update's row was inserted, a delete had nothing to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """One row that was not as the log expects."""
+
+    seqno: int
+    table: TableKey
+    change: str
+    """insert, update or delete."""
+    kind: ConflictKind
+    key: Values
+    """The primary key of the row that was met, or was not there."""
+    found: Values | None
+    """The row as it was on the target; None if there was none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A conflict as it was recorded."""
+
+    conflict: Conflict
+    window_id: str
+    lane: int
+    at: str
+    """UTC, by the target's clock."""
+
+
+def record_conflicts(cursor: Cursor, key: PlanKey, lane: int, found: Iterable[Conflict]) -> None:
+    """Record them, in the transaction that moves the position."""
+    for one in found:
+        place = (key.channel, key.window_id, lane, one.seqno, one.table.database, one.table.table)
+        before = None if one.found is None else _text(one.found)
+        cursor.execute(_ADD, (*place, one.change, one.kind.value, _text(one.key), before))
+
+
+def count_conflicts(connection: Connection, channel: str, window_id: str | None = None) -> dict[str, int]:
+    """Conflicts by kind: of the channel, or of one window."""
+    query = select(conflicts.c.kind, func.count()).where(conflicts.c.channel == channel).group_by(conflicts.c.kind)
+    if window_id is not None:
+        query = query.where(conflicts.c.window_id == window_id)
+    return {str(kind): int(count) for kind, count in connection.execute(query.order_by(conflicts.c.kind))}
+
+
+def read_conflicts(connection: Connection, channel: str, *, limit: int | None = None) -> tuple[Listed, ...]:
+    """The channel's conflicts, newest first."""
+    query = select(conflicts).where(conflicts.c.channel == channel).order_by(conflicts.c.id.desc()).limit(limit)
+    return tuple(
+        Listed(
+            Conflict(
+                row.seqno,
+                TableKey(row.database_name, row.table_name),
+                row.change_kind,
+                ConflictKind(row.kind),
+                json.loads(row.row_key),
+                None if row.found is None else json.loads(row.found),
+            ),
+            row.window_id,
+            row.lane,
+            str(row.at),
+        )
+        for row in connection.execute(query)
+    )
+
+
+def _text(values: Values) -> str:
+    return json.dumps(dict(values), ensure_ascii=False)

@@ -1,0 +1,208 @@
+"""A target that has drifted is set right with ``on_conflict = "overwrite"``; every row is listed once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from multiprocessing import get_context
+from typing import Any
+
+import pytest
+
+from binlane.config import ChannelConfig
+from binlane.connections import Endpoints
+from binlane.errors import DriftError
+from binlane.orchestration import steps
+from binlane.state.conflicts import read_conflicts, record_conflicts
+from binlane.state.engines import engine_of
+from tests.integration.window.conftest import CHANNEL, Channel, run_on
+from tests.integration.window.test_stop import apply_all, channel, planned
+
+__all__ = ["channel"]
+
+OVERWRITE = 'on_conflict = "overwrite"\n'
+TABLE = (
+    "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, code VARCHAR(20) UNIQUE, n INT, data VARBINARY(9), "
+    "UNIQUE KEY short (n, data(2)))"
+)
+ROWS = "INSERT INTO tenant_1.t VALUES " + ", ".join(f"({n}, 'c{n}', {n}, X'00FF{n:02}')" for n in range(1, 10))
+CHANGES = (
+    "INSERT INTO tenant_1.t VALUES (10, 'c10', 10, NULL)",  # primary key taken
+    "INSERT INTO tenant_1.t VALUES (11, 'c11', 11, X'ABCD')",  # unique key taken by another row
+    "UPDATE tenant_1.t SET n = 102 WHERE id = 2",  # missing
+    "DELETE FROM tenant_1.t WHERE id = 3",  # missing
+    "UPDATE tenant_1.t SET n = 104 WHERE id = 4",  # other values
+    "UPDATE tenant_1.t SET code = 'moved' WHERE id = 5",  # unique key taken
+    "UPDATE tenant_1.t SET id = 60 WHERE id = 6",  # primary key taken
+    "UPDATE tenant_1.t SET n = 500, data = X'AAAA01' WHERE id = 7",  # the prefix of a unique key taken
+    "UPDATE tenant_1.t SET n = 108 WHERE id = 8",  # as it should be
+    "DELETE FROM tenant_1.t WHERE id = 9",  # as it should be
+)
+DRIFT = (
+    "INSERT INTO tenant_1.t VALUES (10, 'mine', -10, X'00'), (900, 'C11', -11, NULL), (901, 'moved', -12, NULL), "
+    "(60, 'sixty', -60, NULL), (902, 'prefix', 500, X'AAAA99')",
+    "DELETE FROM tenant_1.t WHERE id IN (2, 3)",
+    "UPDATE tenant_1.t SET n = -4 WHERE id = 4",
+)
+EXPECTED = {
+    ("insert", "overwritten", "10", "mine"),
+    ("insert", "extra", "900", "C11"),
+    ("update", "missing", "2", None),
+    ("delete", "missing", "3", None),
+    ("update", "extra", "901", "moved"),
+    ("update", "overwritten", "60", "sixty"),
+    ("update", "extra", "902", "prefix"),
+}
+
+
+def drifted(channel: Channel) -> None:
+    """Ten changes on the source, to rows of which seven are not on the target as they should be."""
+    for server in (channel.source, channel.target):
+        run_on(server, "CREATE DATABASE tenant_1", TABLE, ROWS, log=False)
+    run_on(channel.source, *CHANGES)
+    run_on(channel.target, *DRIFT)
+
+
+def listed(channel: Channel) -> list[tuple[Any, ...]]:
+    with engine_of(channel.endpoints.target).connect() as connection:
+        found = [each.conflict for each in read_conflicts(connection, CHANNEL)]
+    return [(each.change, each.kind.value, each.key["id"], each.found and each.found["code"]) for each in found]
+
+
+@pytest.mark.parametrize("reduce", ["off", "block"])
+@pytest.mark.parametrize("writer", ["binlog", "sql"])
+def test_a_drifted_target_ends_as_the_source_and_each_row_is_listed_once(
+    channel: Channel, capsys: pytest.CaptureFixture[str], reduce: str, writer: str
+) -> None:
+    channel.write_channel(f'{OVERWRITE}writer = "{writer}"\n', f'reduce = "{reduce}"\n')
+    drifted(channel)
+    done = channel.run()
+    assert done is not None
+    channel.assert_equal()
+    found = listed(channel)
+    assert set(found) == EXPECTED
+    assert len(found) == len(EXPECTED)
+    assert done["conflicts"] == {"extra": 3, "missing": 2, "overwritten": 2}
+    assert "set right: 3 extra, 2 missing, 2 overwritten" in done["note"]
+    capsys.readouterr()
+    assert channel.cli("status", CHANNEL, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["conflicts"] == done["conflicts"]
+    assert channel.cli("conflicts", CHANNEL, "--json") == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    [prefix] = [line for line in lines if line["key"] == {"id": "902"}]
+    assert prefix["found"] == {"id": "902", "code": "prefix", "n": "500", "data": "0xAAAA99"}
+    assert (prefix["database"], prefix["table"], prefix["change"], prefix["met"]) == (
+        *("tenant_1", "t", "update", "extra"),
+    )
+    assert channel.cli("conflicts", CHANNEL) == 0
+    assert "overwritten" in capsys.readouterr().out
+    # the next window finds nothing to set right
+    run_on(channel.source, "UPDATE tenant_1.t SET n = n + 1000")
+    assert channel.run() is not None
+    assert len(listed(channel)) == len(EXPECTED)
+    channel.assert_equal()
+
+
+def test_without_it_drift_stops_and_nothing_is_listed(channel: Channel) -> None:
+    drifted(channel)
+    before = channel.rows_of(channel.target)
+    with pytest.raises(DriftError):
+        channel.run()
+    assert channel.rows_of(channel.target) == before
+    assert listed(channel) == []
+
+
+def die_before_the_commit(config: ChannelConfig, endpoints: Endpoints, plan: str, lane: int) -> None:
+    """A lane in a process of its own, which is killed when its conflicts are recorded and not committed."""
+
+    def die(*arguments: Any) -> None:
+        record_conflicts(*arguments)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("binlane.apply.overwrite.record_conflicts", die)
+        steps.apply_lane(config, endpoints, plan, lane)
+
+
+def test_a_killed_worker_lists_nothing_and_the_next_one_lists_all_once(channel: Channel) -> None:
+    channel.write_channel(OVERWRITE)
+    drifted(channel)
+    adopted = planned(channel)
+    before = channel.rows_of(channel.target)
+    plan = steps.read_plan(adopted["plan"])
+    lane = max(plan.all_lanes, key=lambda number: sum(file.transactions for file in plan.files[number]))
+    for _ in range(2):
+        arguments = (channel.config, channel.endpoints, adopted["plan"], lane)
+        worker = get_context("spawn").Process(target=die_before_the_commit, args=arguments)
+        worker.start()
+        worker.join()
+        assert worker.exitcode == -signal.SIGKILL
+        assert listed(channel) == []
+        assert channel.rows_of(channel.target) == before
+    for _ in range(2):
+        apply_all(channel, adopted)
+        steps.advance(channel.config, channel.endpoints, adopted["plan"])
+        found = listed(channel)
+        assert set(found) == EXPECTED
+        assert len(found) == len(EXPECTED)
+    channel.assert_equal()
+
+
+def test_a_stop_inside_a_block_that_is_overwritten_closes_the_accounts(channel: Channel) -> None:
+    channel.write_channel(OVERWRITE)
+    drifted(channel)
+    adopted = planned(channel)
+    first = steps.read_plan(adopted["plan"]).first_seqno
+    assert channel.cli("stop", CHANNEL, "--at-seqno", str(first + 2)) == 0
+    apply_all(channel, adopted)
+    steps.advance(channel.config, channel.endpoints, adopted["plan"])
+    assert len(listed(channel)) == 3
+    assert channel.cli("resume", CHANNEL) == 0
+    apply_all(channel, adopted)
+    steps.advance(channel.config, channel.endpoints, adopted["plan"])
+    assert set(listed(channel)) == EXPECTED
+    assert len(listed(channel)) == len(EXPECTED)
+    channel.assert_equal()
+
+
+PARENT = ("CREATE TABLE tenant_1.p (id INT PRIMARY KEY, code INT UNIQUE)",)
+CHILD = "CREATE TABLE tenant_1.c (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE)"
+
+
+@pytest.mark.parametrize(
+    ("tables", "changes", "drift", "message"),
+    [
+        pytest.param(
+            ("CREATE TABLE tenant_1.p (id INT, n INT)", "INSERT INTO tenant_1.p VALUES (1, 1)"),
+            ("UPDATE tenant_1.p SET n = 2",), ("DELETE FROM tenant_1.p",), "without a primary key", id="no primary key",
+        ),
+        pytest.param(
+            (*PARENT, "INSERT INTO tenant_1.p VALUES (1, 1)"), ("SET SESSION binlog_row_image = MINIMAL",
+            "UPDATE tenant_1.p SET code = 2"), ("DELETE FROM tenant_1.p",), "binlog_row_image = FULL", id="minimal",
+        ),
+        pytest.param(
+            (*PARENT, CHILD), ("INSERT INTO tenant_1.p VALUES (1, 1)",),
+            ("INSERT INTO tenant_1.p VALUES (2, 1)", "INSERT INTO tenant_1.c VALUES (7, 2)"),
+            "tenant_1.c refers to the table", id="removal would cascade",
+        ),
+        pytest.param(
+            PARENT, ("INSERT INTO tenant_1.p VALUES (1, 1)",),
+            ("INSERT INTO tenant_1.p VALUES (1, 5)", "CREATE TRIGGER tenant_1.x BEFORE UPDATE ON tenant_1.p "
+            "FOR EACH ROW SET NEW.code = 9"), "its triggers would fire", id="triggers",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_set_right_for_certain_stops_by_name(
+    channel: Channel, tables: tuple[str, ...], changes: tuple[str, ...], drift: tuple[str, ...], message: str
+) -> None:
+    channel.write_channel(OVERWRITE)
+    for server in (channel.source, channel.target):
+        run_on(server, "CREATE DATABASE tenant_1", *tables, log=False)
+    run_on(channel.source, *changes)
+    run_on(channel.target, *drift)
+    before = channel.rows_of(channel.target)
+    with pytest.raises(DriftError, match=message):
+        channel.run()
+    assert channel.rows_of(channel.target) == before
+    assert listed(channel) == []
