@@ -228,6 +228,26 @@ def conflicts(
 
 
 @app.command()
+def verify(
+    channel: ChannelName,
+    full: Annotated[
+        bool, typer.Option("--full", help="Every row of every table; goes on where one was ended.")
+    ] = False,
+    chunk_rows: Annotated[int, typer.Option(min=1, max=1_000_000, help="Rows that are compared at once.")] = 5_000,
+    rows_per_second: Annotated[int | None, typer.Option(min=1, help="Read no faster than this.")] = None,
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """Compare source and target: the rows that the last window touched, or all. Exit code 1 if rows have drifted."""
+    from binlane.orchestration import verification
+    from binlane.verify.run import Options
+
+    outcome = verification.verify(channel, channels, Options(full, chunk_rows, rows_per_second))
+    out.print(verification.outcome_text(outcome), markup=False, highlight=False, soft_wrap=True)
+    if outcome.of_state("drift"):
+        raise typer.Exit(1)
+
+
+@app.command()
 def version() -> None:
     """Show the version."""
     out.print(f"binlane {metadata.version('binlane')}")

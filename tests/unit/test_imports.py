@@ -31,7 +31,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "source": SERVERS,
     "state": SERVERS,
     "apply": (*SERVERS, "state"),
-    "verify": (*SERVERS, "state"),
+    "verify": (*SERVERS, "source", "state"),
     "orchestration": TOP,
     "cli": (*TOP, "orchestration"),
     "board": (*TOP, "orchestration"),

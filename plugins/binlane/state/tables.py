@@ -271,6 +271,54 @@ errors = Table(
     **_OPTIONS,
 )
 
+verifications = Table(
+    "verifications",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=True),
+    Column("channel", _NAME, nullable=False, index=True),
+    # full or window
+    Column("kind", String(10), nullable=False),
+    # of kind window: the window's id; else empty
+    Column("window_id", VARCHAR(190, charset="utf8mb4", collation="utf8mb4_bin"), nullable=False),
+    # the watermark when it began: what it proves goes no further
+    Column("through_seqno", _SEQNO, nullable=False),
+    # running, clean, pending or drift
+    Column("state", String(10), nullable=False),
+    Column("started_at", _TIME, nullable=False),
+    Column("ended_at", _TIME),
+    Column("tables", BigInteger, nullable=False),
+    Column("chunks", BigInteger, nullable=False),
+    Column("compared_rows", BigInteger, nullable=False),
+    Column("drift", BigInteger, nullable=False),
+    Column("pending", BigInteger, nullable=False),
+    # how far a full one has come, as JSON: database, table and the last chunk's end, null for all of the table
+    Column("progress", _LONG),
+    **_OPTIONS,
+)
+
+suspects = Table(
+    # rows that differ, as they were when they were last looked at
+    "suspects",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=True),
+    Column("channel", _NAME, nullable=False, index=True),
+    Column("table_schema", _NAME, nullable=False),
+    Column("table_name", _NAME, nullable=False),
+    # the key's values as JSON; empty: of a table that is compared as a whole, or the table itself
+    Column("row_key", _LONG, nullable=False),
+    # pending: the source has changed it since; drift: it has not
+    Column("state", String(10), nullable=False),
+    # the watermark when it was looked at
+    Column("seqno", _SEQNO, nullable=False),
+    Column("column_names", _LONG, nullable=False),
+    # the compared columns' values as JSON; NULL: no such row
+    Column("source_row", _LONG),
+    Column("target_row", _LONG),
+    Column("note", _LONG, nullable=False),
+    Column("at", _TIME, nullable=False),
+    **_OPTIONS,
+)
+
 
 def create(engine: Engine) -> None:
     """Create schema and tables where they are missing; what is there stays as it is.

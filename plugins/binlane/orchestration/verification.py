@@ -1,0 +1,83 @@
+"""``binlane verify``: source against target, for a person and for a DAG's step."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Final
+
+from binlane.apply.refusals import driver_errors, target_errors
+from binlane.config import ChannelConfig
+from binlane.connections import Endpoints, Resolver
+from binlane.errors import ConfigError
+from binlane.orchestration.commands import load
+from binlane.orchestration.steps import source_of
+from binlane.source.server import translated
+from binlane.state.catalog import read_schema
+from binlane.state.engines import engine_of
+from binlane.state.verifications import DRIFT, PENDING, Suspect
+from binlane.verify.rows import Pair, source_side, target_side
+from binlane.verify.run import Options, Outcome, Verifier
+
+_SHOWN: Final = 50
+_WIDTH: Final = 80
+"""Characters of a value that are shown; all of it is stored."""
+
+
+def verify(name: str, folder: Path, options: Options, *, resolve: Resolver | None = None) -> Outcome:
+    """Compare a channel's servers. Raises ConfigError for a channel that reads an archive."""
+    channel, endpoints = load(name, folder, resolve)
+    return verify_channel(channel, endpoints, options)
+
+
+def verify_channel(channel: ChannelConfig, endpoints: Endpoints, options: Options) -> Outcome:
+    """The same as a step."""
+    if endpoints.source is None:
+        raise ConfigError(f"{channel.file}: source: expected a live server to compare with, the channel has an archive")
+    engine, source_engine = engine_of(endpoints.target), engine_of(endpoints.source)
+    named = str(endpoints.source)
+    with target_errors(str(endpoints.target)), contextlib.ExitStack() as stack:
+        pair = Pair(stack.enter_context(source_side(source_engine, named)), stack.enter_context(target_side(engine)))
+        with translated(named), driver_errors(), source_engine.connect() as asked:
+            ours = read_schema(asked)
+        with engine.connect() as asked:
+            theirs = read_schema(asked)
+        source = source_of(channel, endpoints)
+        return Verifier(channel.name, engine, source, pair, (ours, theirs), options).run()
+
+
+def outcome_text(outcome: Outcome) -> str:
+    """What a person reads."""
+    drift, pending = outcome.of_state(DRIFT), outcome.of_state(PENDING)
+    scope = "all tables" if outcome.kind == "full" else "the rows of the last window"
+    lines = [
+        f"channel {outcome.channel}: {scope} through seqno {outcome.through_seqno:,}: {outcome.tables:,} tables, "
+        f"{outcome.rows:,} rows in {outcome.chunks:,} chunks: {outcome.state}"
+    ]
+    if pending:
+        lines.append(
+            f"{len(pending):,} pending: the source has changed them since the watermark; the next verification looks "
+            "at them again"
+        )
+    if drift:
+        lines.append(f"{len(drift):,} drift: they differ, and the source has not changed them since the watermark")
+        lines += [f"  {_suspect_text(one)}" for one in drift[:_SHOWN]]
+    if len(drift) > _SHOWN:
+        lines.append(f"  and {len(drift) - _SHOWN:,} more, in binlane.suspects on the target")
+    return "\n".join(lines)
+
+
+def _suspect_text(one: Suspect) -> str:
+    key = f" key ({', '.join(one.key)})" if one.key else ""
+    if one.note:
+        return f"{one.table}: {one.note}"
+    if one.target is None:
+        return f"{one.table}{key}: missing on the target; source: {_values(one.source)}"
+    if one.source is None:
+        return f"{one.table}{key}: only on the target: {_values(one.target)}"
+    return f"{one.table}{key}: {', '.join(one.columns)}: source {_values(one.source)}, target {_values(one.target)}"
+
+
+def _values(row: tuple[str | None, ...] | None) -> str:
+    text = ", ".join("NULL" if value is None else value for value in row or ())
+    return text if len(text) <= _WIDTH else f"{text[:_WIDTH]}..."

@@ -1,0 +1,162 @@
+"""Verifications and the rows that they found different, on the target."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from binlane.model import TableKey
+from binlane.state.tables import NOW, suspects, verifications, windows
+from binlane.state.windows import FINISHED
+
+RUNNING, CLEAN, PENDING, DRIFT = "running", "clean", "pending", "drift"
+FULL, WINDOW = "full", "window"
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """A verification's row."""
+
+    id: int
+    kind: str
+    through_seqno: int
+    tables: int
+    chunks: int
+    rows: int
+    progress: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A row that differs; fields as in ``tables.suspects``."""
+
+    table: TableKey
+    key: tuple[str, ...]
+    state: str
+    seqno: int
+    columns: tuple[str, ...]
+    source: tuple[str | None, ...] | None
+    target: tuple[str | None, ...] | None
+    note: str
+
+
+def begin_verification(connection: Connection, channel: str, kind: str, window: str, seqno: int) -> Verification:
+    """A new one; of kind ``full`` the unfinished one, if there is one."""
+    if kind == FULL:
+        unfinished = connection.execute(
+            select(verifications).where(
+                verifications.c.channel == channel, verifications.c.kind == FULL, verifications.c.state == RUNNING
+            )
+        ).first()
+        if unfinished is not None:
+            counts = (unfinished.tables, unfinished.chunks, unfinished.compared_rows)
+            return Verification(unfinished.id, kind, unfinished.through_seqno, *counts, unfinished.progress)
+    added = connection.execute(
+        insert(verifications).values(
+            channel=channel,
+            kind=kind,
+            window_id=window,
+            through_seqno=seqno,
+            state=RUNNING,
+            started_at=NOW,
+            tables=0,
+            chunks=0,
+            compared_rows=0,
+            drift=0,
+            pending=0,
+        )
+    )
+    [number] = added.inserted_primary_key or (0,)
+    return Verification(number, kind, seqno, 0, 0, 0, None)
+
+
+def save_progress(connection: Connection, number: int, counts: tuple[int, int, int], progress: str | None) -> None:
+    """``counts``: tables, chunks and rows so far."""
+    tables, chunks, rows = counts
+    connection.execute(
+        update(verifications)
+        .where(verifications.c.id == number)
+        .values(tables=tables, chunks=chunks, compared_rows=rows, progress=progress)
+    )
+
+
+def end_verification(connection: Connection, number: int, state: str, drift: int, pending: int) -> None:
+    """It is done; ``drift`` and ``pending``: the suspects that it leaves."""
+    connection.execute(
+        update(verifications)
+        .where(verifications.c.id == number)
+        .values(state=state, drift=drift, pending=pending, ended_at=NOW)
+    )
+
+
+def verified_through(connection: Connection, channel: str) -> dict[str, int]:
+    """By kind, the newest seqno through which a verification found both servers equal."""
+    rows = connection.execute(
+        select(verifications.c.kind, func.max(verifications.c.through_seqno))
+        .where(verifications.c.channel == channel, verifications.c.state == CLEAN)
+        .group_by(verifications.c.kind)
+    )
+    return {kind: int(seqno) for kind, seqno in rows}
+
+
+def read_suspects(connection: Connection, channel: str) -> tuple[Suspect, ...]:
+    """All of the channel, in the order in which they were stored."""
+    rows = connection.execute(select(suspects).where(suspects.c.channel == channel).order_by(suspects.c.id))
+    return tuple(
+        Suspect(
+            table=TableKey(row.table_schema, row.table_name),
+            key=tuple(json.loads(row.row_key)),
+            state=row.state,
+            seqno=row.seqno,
+            columns=tuple(json.loads(row.column_names)),
+            source=_row(row.source_row),
+            target=_row(row.target_row),
+            note=row.note,
+        )
+        for row in rows
+    )
+
+
+def replace_suspects(connection: Connection, channel: str, found: Iterable[Suspect]) -> None:
+    """Store what is known now in the place of what was."""
+    connection.execute(delete(suspects).where(suspects.c.channel == channel))
+    add_suspects(connection, channel, found)
+
+
+def add_suspects(connection: Connection, channel: str, found: Iterable[Suspect]) -> None:
+    """Store more of them."""
+    values = [
+        {
+            "channel": channel,
+            "table_schema": one.table.database,
+            "table_name": one.table.table,
+            "row_key": json.dumps(one.key),
+            "state": one.state,
+            "seqno": one.seqno,
+            "column_names": json.dumps(one.columns),
+            "source_row": None if one.source is None else json.dumps(one.source),
+            "target_row": None if one.target is None else json.dumps(one.target),
+            "note": one.note,
+            "at": NOW,
+        }
+        for one in found
+    ]
+    for each in values:
+        connection.execute(insert(suspects).values(**each))
+
+
+def _row(text: str | None) -> tuple[str | None, ...] | None:
+    return None if text is None else tuple(json.loads(text))
+
+
+def last_finished(connection: Connection, channel: str) -> tuple[str, str] | None:
+    """The newest finished window's id and its work folder, empty if that was removed; None if there is no window."""
+    row = connection.execute(
+        select(windows.c.window_id, windows.c.work)
+        .where(windows.c.channel == channel, windows.c.state == FINISHED)
+        .order_by(windows.c.number.desc())
+    ).first()
+    return None if row is None else (row.window_id, row.work)

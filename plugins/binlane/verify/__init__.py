@@ -1,0 +1,1 @@
+"""Source against target, row by row: what no log can tell."""

@@ -1,0 +1,203 @@
+"""What a stretch of log changes: the keys of its rows, and every table that more than its row events can change.
+
+More than row events: statements and DDL; foreign keys, whose cascades the servers do not log; rows of another shape
+than the table has now. Where it cannot be told, everything counts as changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Final
+
+from binlane.binlog.events import FormatDescription, parse_body
+from binlane.binlog.frames import frame
+from binlane.binlog.payload import unpack
+from binlane.binlog.query import Query
+from binlane.binlog.reader import LogReader
+from binlane.binlog.rows import ROWS_KINDS, RowsEvent, RowsKind
+from binlane.binlog.table_map import TableMap
+from binlane.binlog.values import Absent, Image, RowDecoder
+from binlane.binlog.wire import HEADER, EventHeader, EventType, RawEvent
+from binlane.errors import TableMismatchError, UnsupportedEventError
+from binlane.model import Flavor, LogPosition, TableKey
+from binlane.plan.bound_table import BoundTable, bind
+from binlane.plan.dissect import statement_facts
+from binlane.plan.schema import Schema
+from binlane.shards.facts import StatementFacts, StatementKind
+from binlane.source.identity import described
+from binlane.source.log import LOG_START, EventSource
+from binlane.verify.spelled import Compared, Key, key_text
+from binlane.work.files import WorkFolder
+from binlane.work.filter_job import segment_bytes
+from binlane.work.lookup import read_manifest
+
+_FRAMES: Final = (b"BEGIN", b"COMMIT", b"ROLLBACK")
+_T = EventType
+_KEEPS_CHILDREN: Final = frozenset({"RESTRICT", "NO ACTION"})
+
+
+@dataclass(slots=True)
+class Changes:
+    """Tables by the target's names."""
+
+    keys: dict[TableKey, set[Key]] = field(default_factory=lambda: defaultdict(set))
+    tables: set[TableKey] = field(default_factory=set)
+    """Anything in these may have changed."""
+    databases: set[str] = field(default_factory=set)
+    everything: bool = False
+
+    def covers(self, table: TableKey, key: Key) -> bool:
+        """Whether the row may have changed; without a key: anything of the table."""
+        if self.covers_table(table):
+            return True
+        return bool(self.keys.get(table)) if key == () else key in self.keys.get(table, ())
+
+    def covers_table(self, table: TableKey) -> bool:
+        """Whether any row of the table may have changed."""
+        return self.everything or table in self.tables or table.database in self.databases
+
+
+@dataclass(slots=True)
+class ChangeReader:
+    """Collects the changes of a log. ``compared``: the tables whose keys are asked for, by the target's names."""
+
+    source: Schema
+    target: Schema
+    compared: dict[TableKey, Compared]
+    found: Changes = field(default_factory=Changes)
+    _maps: dict[int, tuple[BoundTable, RowDecoder] | TableKey] = field(default_factory=dict)
+    _parents: set[TableKey] = field(default_factory=set)
+
+    def read_source(self, source: EventSource, start: LogPosition, gtid_set: str) -> Changes:
+        """From ``start`` to the log's present end. Raises SourceError, BinlogError."""
+        log_format = FormatDescription("")
+        with contextlib.closing(source.read(start, gtid_set)) as chunks:
+            for chunk in chunks:
+                name = f"{source.name}/{chunk.file}"
+                if chunk.offset == LOG_START:
+                    log_format = described(chunk.data, name)
+                    continue
+                frames = frame(chunk.data, 0, log_format.checksum.length, log_format.header_length)
+                frames.check(name)
+                for index, at in enumerate(frames.offset.tolist()):
+                    header = EventHeader._make(HEADER.unpack_from(chunk.data, at))
+                    self._take(RawEvent(at, header, frames.body(index)), log_format, name)
+        return self._with_cascades()
+
+    def read_window(self, folder: WorkFolder) -> Changes:
+        """Of a window's segments, with the XA transactions that it ends. Raises PlanError if they are not there."""
+        manifest = read_manifest(folder)
+        # where an XA transaction of an earlier window is kept is not here
+        self.found.everything = bool(manifest.carried)
+        for segment in manifest.segments:
+            with segment_bytes(folder, segment) as data:
+                reader = LogReader(data, segment.source_file)
+                for event in reader.events():
+                    self._take(event, reader.format, segment.source_file)
+                    del event
+                del reader
+        return self._with_cascades()
+
+    def _take(self, event: RawEvent, log_format: FormatDescription, name: str) -> None:
+        code = event.header.type_code
+        if code == _T.TABLE_MAP:
+            self._map(event, log_format.flavor, name)
+        elif code in ROWS_KINDS:
+            self._rows(event, name)
+        elif code in (_T.QUERY, _T.QUERY_COMPRESSED):
+            query = parse_body(event, log_format, name)
+            assert isinstance(query, Query)
+            if query.sql not in _FRAMES:
+                self._statement(statement_facts(query.sql, query.session(event.header), log_format.flavor))
+        elif code == _T.TRANSACTION_PAYLOAD:
+            for inner in unpack(event, name):
+                self._take(inner, log_format, name)
+        elif code in (_T.EXECUTE_LOAD_QUERY, _T.INCIDENT):
+            self.found.everything = True
+
+    def _map(self, event: RawEvent, flavor: Flavor, name: str) -> None:
+        logged = TableMap.parse(event.body, name, flavor)
+        key = TableKey(logged.database, logged.table)
+        table = self.target.table(key)
+        if table is None:
+            self._maps[logged.table_id] = key
+            return
+        try:
+            bound = bind(logged, flavor, table)
+            decoder = RowDecoder(logged, bound.columns, text=False, where=name)
+        except TableMismatchError:
+            self._maps[logged.table_id] = table.key
+        else:
+            self._maps[logged.table_id] = (bound, decoder)
+
+    def _rows(self, event: RawEvent, name: str) -> None:
+        rows = RowsEvent.parse(event.header.type_code, event.body, name)
+        at = self._maps[rows.table_id]
+        if isinstance(at, TableKey):
+            self.found.tables.add(at)
+            return
+        bound, decoder = at
+        if rows.kind is not RowsKind.INSERT:
+            self._parents.add(bound.key)
+        compared = self.compared.get(bound.key)
+        if compared is None or not compared.keys_are_logged:
+            self.found.tables.add(bound.key)
+            return
+        keys = self.found.keys[bound.key]
+        try:
+            for change in decoder.changes(rows, name):
+                for image in (change.before, change.after):
+                    if image is not None:
+                        keys.add(_key(compared, bound, image, change.before))
+        except UnsupportedEventError:
+            self.found.tables.add(bound.key)
+
+    def _statement(self, facts: StatementFacts) -> None:
+        if facts.kind in (StatementKind.TRANSACTION, StatementKind.GLOBAL):
+            return
+        hidden = {*self.source.views, *self.target.views, *self.source.tables_with_triggers}
+        names = {self._name(key) for key in facts.tables}
+        if facts.kind is StatementKind.UNKNOWN or facts.routines_used or not hidden.isdisjoint(facts.tables):
+            self.found.everything = True
+        elif names:
+            self.found.tables |= names
+            self._parents |= names
+        else:
+            self.found.databases |= facts.databases
+
+    def _name(self, key: TableKey) -> TableKey:
+        table = self.target.table(key)
+        return key if table is None else table.key
+
+    def _with_cascades(self) -> Changes:
+        """A changed parent changes its children, and theirs; no log says so."""
+        links = {
+            (self._name(foreign.parent), self._name(table.key))
+            for schema in (self.source, self.target)
+            for table in schema.tables.values()
+            for foreign in table.foreign_keys
+            if not {foreign.on_update, foreign.on_delete} <= _KEEPS_CHILDREN
+        }
+        left = set(self._parents)
+        while left:
+            parent = left.pop()
+            for child in {child for above, child in links if above == parent} - self.found.tables:
+                self.found.tables.add(child)
+                left.add(child)
+        return self.found
+
+
+def _key(compared: Compared, bound: BoundTable, image: Image, before: Image | None) -> Key:
+    """The key of an image; what a partial after-image leaves out is as it was before."""
+    places = {column.name: number for number, column in enumerate(bound.columns)}
+    values = []
+    for column in compared.key:
+        value = image[places[column.name]]
+        if isinstance(value, Absent):
+            assert before is not None
+            value = before[places[column.name]]
+            assert not isinstance(value, Absent)
+        values.append(key_text(column, value))
+    return tuple(values)

@@ -1,0 +1,58 @@
+"""Which tables are compared, how, and which cannot be: missing on one server, or defined in another way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from binlane.model import TableKey
+from binlane.plan.schema import Schema, Table
+from binlane.plan.schema_compare import Rules, Severity, compare
+from binlane.plan.schema_names import SAME_COLLATION
+from binlane.verify.spelled import Compared, compared
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """By the target's names, ascending."""
+
+    compared: dict[TableKey, Compared]
+    unlike: dict[TableKey, str]
+    """What is different of the table itself."""
+
+
+def pair(source: Schema, target: Schema) -> Tables:
+    """Every table of the source's databases, on either server. Databases of the target alone are somebody else's."""
+    both: dict[TableKey, Compared] = {}
+    unlike: dict[TableKey, str] = {}
+    flavors = (source.flavor, target.flavor)
+    rules = Rules(flavors[0] is flavors[1], target.collations, allow_non_transactional=True)
+    for ours in source.tables.values():
+        theirs = target.table(ours.key)
+        if theirs is None:
+            unlike[ours.key] = "the table is on the source and not on the target"
+            continue
+        fatal = [one for one in compare(ours, theirs, rules) if one.severity is Severity.FATAL]
+        if fatal:
+            unlike[theirs.key] = str(fatal[0])
+        else:
+            both[theirs.key] = compared(ours, theirs, flavors, by_key=_same_key(ours, theirs))
+    for table in target.tables.values():
+        if table.key.database in source.databases and source.table(table.key) is None and table.key not in both:
+            unlike[table.key] = "the table is on the target and not on the source"
+    return Tables(dict(sorted(both.items(), key=_by_name)), dict(sorted(unlike.items(), key=_by_name)))
+
+
+def _by_name(entry: tuple[TableKey, object]) -> str:
+    return str(entry[0])
+
+
+def _same_key(source: Table, target: Table) -> bool:
+    """Whether both servers put the rows in one order: a chunk must hold the same keys on both."""
+    return _ordered_by(source) == _ordered_by(target)
+
+
+def _ordered_by(table: Table) -> list[tuple[str, str | None]]:
+    collations = {column.name: column.collation for column in table.columns}
+    parts = () if table.primary_key is None else table.primary_key.columns
+    names = [part.name or "" for part in parts]
+    return [(name.lower(), SAME_COLLATION.get(found := collations.get(name) or "", found)) for name in names]

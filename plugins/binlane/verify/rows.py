@@ -1,0 +1,208 @@
+"""The two servers' rows: counted and hashed where they stand, read only where the hashes differ."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import Engine, PoolProxiedConnection
+from sqlalchemy.exc import DBAPIError
+
+from binlane.binlog.spelling import identifier
+from binlane.model import Flavor, TableKey
+from binlane.source.server import translated
+from binlane.verify.spelled import Compared, Key, Row, behind, one_of
+
+BATCH: Final = 500
+"""Keys a statement."""
+_SET_UP: Final = (
+    "SET SESSION time_zone = '+00:00', sql_mode = '', autocommit = 1",
+    "SET NAMES utf8mb4",
+    "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A row that is not the same on both servers; ``None``: it is not there."""
+
+    table: TableKey
+    """As the target names it."""
+    key: Key
+    """Empty: of a table without usable primary key, or the table itself."""
+    source: Row | None
+    target: Row | None
+    columns: tuple[str, ...] = ()
+    """Those that differ, where both have the row."""
+    note: str = ""
+    """What is different where it is no row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One server."""
+
+    execute: Callable[[str], Sequence[Sequence[Any]]]
+    """Runs a statement as it is, and gives all rows."""
+    is_source: bool
+
+    def name(self, table: Compared) -> str:
+        """The table's quoted name there."""
+        key = table.source if self.is_source else table.target
+        return f"{identifier(key.database)}.{identifier(key.table)}"
+
+    def flavor(self, table: Compared) -> Flavor:
+        """The server's family."""
+        return table.flavors[0 if self.is_source else 1]
+
+
+@contextlib.contextmanager
+def source_side(engine: Engine, name: str) -> Iterator[Side]:
+    """A session on the source, whose errors name it. Raises SourceError."""
+    with translated(name):
+        raw = _raw(engine)
+    try:
+
+        def execute(sql: str) -> Sequence[Sequence[Any]]:
+            with translated(name):
+                return _execute(raw, sql)
+
+        for statement in _SET_UP:
+            execute(statement)
+        yield Side(execute, is_source=True)
+    finally:
+        raw.close()
+
+
+@contextlib.contextmanager
+def target_side(engine: Engine) -> Iterator[Side]:
+    """A session on the target; the driver's errors come as they are."""
+    raw = _raw(engine)
+    try:
+        for statement in _SET_UP:
+            _execute(raw, statement)
+        yield Side(lambda sql: _execute(raw, sql), is_source=False)
+    finally:
+        raw.close()
+
+
+def _raw(engine: Engine) -> PoolProxiedConnection:
+    try:
+        return engine.raw_connection()
+    except DBAPIError as exc:
+        raise exc.orig or exc from exc
+
+
+def _execute(raw: PoolProxiedConnection, sql: str) -> Sequence[Sequence[Any]]:
+    with contextlib.closing(raw.cursor()) as cursor:
+        cursor.execute(sql)
+        return cursor.fetchall()
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Both servers."""
+
+    source: Side
+    target: Side
+
+    def end_of_chunk(self, table: Compared, after: Key | None, rows: int) -> Key | None:
+        """The key of the target's last row of a chunk of ``rows``; None for the last chunk, which has no end."""
+        flavor = self.target.flavor(table)
+        where = "" if after is None else f" WHERE {behind(table, after, flavor)}"
+        order = ", ".join(identifier(column.name) for column in table.key)
+        found = self.target.execute(
+            f"SELECT {', '.join(table.key_expressions)} FROM {self.target.name(table)}{where} "
+            f"ORDER BY {order} LIMIT 1 OFFSET {rows - 1}"
+        )
+        return _key(found[0]) if found else None
+
+    def in_range(self, table: Compared, after: Key | None, end: Key | None) -> tuple[int, list[Difference]]:
+        """The target's rows of a chunk, and what differs in it."""
+
+        def where(each: Side) -> str:
+            flavor = each.flavor(table)
+            parts = [] if after is None else [behind(table, after, flavor)]
+            parts += [] if end is None else [behind(table, end, flavor, up_to=True)]
+            return " AND ".join(parts) or "1 = 1"
+
+        hashes = [_checksum(each, table, where(each)) for each in (self.source, self.target)]
+        if hashes[0] == hashes[1]:
+            return hashes[1][0], []
+        return hashes[1][0], _differences(table, *(_by_key(each, table, where(each)) for each in self.sides))
+
+    def of_keys(self, table: Compared, keys: Sequence[Key]) -> tuple[int, list[Difference]]:
+        """As ``in_range``, for rows with one of the keys."""
+        found: list[Difference] = []
+        for at in range(0, len(keys), BATCH):
+            batch = keys[at : at + BATCH]
+            found += _differences(
+                table, *(_by_key(each, table, one_of(table, batch, each.flavor(table))) for each in self.sides)
+            )
+        return len(keys), found
+
+    def whole(self, table: Compared) -> tuple[int, list[Difference]]:
+        """A table whose rows have no key: sums instead of XOR, so that equal rows do not cancel each other."""
+        hashes = [_checksum(each, table, "1 = 1", how="SUM") for each in self.sides]
+        if hashes[0] == hashes[1]:
+            return hashes[1][0], []
+        source, target = (Counter(_rows(each, table)) for each in self.sides)
+        missing = [Difference(table.target, (), row, None) for row in (source - target).elements()]
+        extra = [Difference(table.target, (), None, row) for row in (target - source).elements()]
+        return hashes[1][0], missing + extra
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """Source and target."""
+        return self.source, self.target
+
+
+def _checksum(each: Side, table: Compared, where: str, how: str = "BIT_XOR") -> tuple[int, ...]:
+    """Rows, and two aggregates of 60 bits each over the SHA-256 of every row."""
+    values = ", ".join(f"IFNULL({one}, 'NULL')" for one in table.expressions)
+    row = f"SHA2(CONCAT_WS(',', {values}), 256)"
+    halves = (f"CAST(CONV(SUBSTR({row}, {at}, 15), 16, 10) AS UNSIGNED)" for at in (1, 16))
+    aggregates = ", ".join(f"COALESCE({how}({half}), 0)" for half in halves)
+    [found] = each.execute(f"SELECT COUNT(*), {aggregates} FROM {each.name(table)} WHERE {where}")
+    return tuple(int(value) for value in found)
+
+
+def _rows(each: Side, table: Compared) -> Iterator[Row]:
+    for values in each.execute(f"SELECT {', '.join(table.expressions)} FROM {each.name(table)}"):
+        yield _row(values)
+
+
+def _by_key(each: Side, table: Compared, where: str) -> dict[Key, Row]:
+    width = len(table.key)
+    rows = each.execute(
+        f"SELECT {', '.join((*table.key_expressions, *table.expressions))} FROM {each.name(table)} WHERE {where}"
+    )
+    return {_key(values[:width]): _row(values[width:]) for values in rows}
+
+
+def _differences(table: Compared, source: dict[Key, Row], target: dict[Key, Row]) -> list[Difference]:
+    found = []
+    for key in sorted(source.keys() | target.keys()):
+        ours, theirs = source.get(key), target.get(key)
+        if ours == theirs:
+            continue
+        names: tuple[str, ...] = ()
+        if ours is not None and theirs is not None:
+            names = tuple(c.name for c, a, b in zip(table.columns, ours, theirs, strict=True) if a != b)
+        found.append(Difference(table.target, key, ours, theirs, names))
+    return found
+
+
+def _key(values: Sequence[Any]) -> Key:
+    return tuple(str(_text(value)) for value in values)
+
+
+def _row(values: Sequence[Any]) -> Row:
+    return tuple(_text(value) for value in values)
+
+
+def _text(value: Any) -> str | None:
+    return value.decode() if isinstance(value, bytes) else None if value is None else str(value)

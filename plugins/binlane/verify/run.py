@@ -1,0 +1,278 @@
+"""One verification: chunks are compared, what differs is stored, and then all that is stored is judged.
+
+The target stands at the watermark, the source has gone on. So a row that differs is *pending* if the source's log
+changes it behind the watermark, and *drift* if not; rows are looked at before that log is read to its end, so no change
+that they show is missing from it (a commit is in the log before it can be seen). Found rows are stored together with
+the progress, so a verification that is killed loses none of them.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import Engine
+
+from binlane.errors import PlanError, WindowBusyError
+from binlane.model import TableKey
+from binlane.plan.schema import Schema
+from binlane.source.log import EventSource
+from binlane.state.channels import Channel, read_channel
+from binlane.state.prepared import read_open_xa
+from binlane.state.verifications import (
+    CLEAN,
+    DRIFT,
+    FULL,
+    PENDING,
+    WINDOW,
+    Suspect,
+    Verification,
+    add_suspects,
+    begin_verification,
+    end_verification,
+    last_finished,
+    read_suspects,
+    replace_suspects,
+    save_progress,
+)
+from binlane.state.windows import read_open_window
+from binlane.verify.changes import ChangeReader, Changes
+from binlane.verify.pairing import Tables, pair
+from binlane.verify.rows import Difference, Pair
+from binlane.verify.spelled import Compared, Key
+from binlane.work.files import WorkFolder
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How it is done."""
+
+    full: bool = False
+    chunk_rows: int = 5_000
+    rows_per_second: int | None = None
+    """The target's rows; None: as fast as they come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What it came to."""
+
+    channel: str
+    kind: str
+    state: str
+    through_seqno: int
+    tables: int
+    chunks: int
+    rows: int
+    suspects: tuple[Suspect, ...]
+
+    def of_state(self, state: str) -> tuple[Suspect, ...]:
+        """Those that are drift, or pending."""
+        return tuple(one for one in self.suspects if one.state == state)
+
+
+@dataclass(slots=True)
+class Verifier:
+    """One verification of a channel whose servers are connected."""
+
+    channel: str
+    engine: Engine
+    """The target's, for the state."""
+    source: EventSource
+    pair: Pair
+    schemas: tuple[Schema, Schema]
+    """Source and target."""
+    options: Options
+    _standing: Channel | None = None
+    _tables: Tables = field(default_factory=lambda: Tables({}, {}))
+    _counts: list[int] = field(default_factory=lambda: [0, 0, 0])
+    """Tables, chunks, rows."""
+
+    def run(self) -> Outcome:
+        """Raises WindowBusyError where a window is open or opens meanwhile, PlanError where the last window's files are
+        gone; SourceError, BinlogError."""
+        self._standing = self._stand()
+        self._tables = pair(*self.schemas)
+        verification = self._begin()
+        self._counts = [verification.tables, verification.chunks, verification.rows]
+        if self.options.full:
+            self._full(verification)
+        else:
+            self._window(verification)
+        suspects = self._judged()
+        states = {one.state for one in suspects}
+        state = DRIFT if DRIFT in states else PENDING if suspects else CLEAN
+        drift = sum(one.state == DRIFT for one in suspects)
+        with self.engine.begin() as connection:
+            replace_suspects(connection, self.channel, suspects)
+            save_progress(connection, verification.id, self._counted, None)
+            end_verification(connection, verification.id, state, drift, len(suspects) - drift)
+        return Outcome(self.channel, verification.kind, state, verification.through_seqno, *self._counted, suspects)
+
+    @property
+    def _counted(self) -> tuple[int, int, int]:
+        tables, chunks, rows = self._counts
+        return tables, chunks, rows
+
+    def _stand(self) -> Channel:
+        """The channel as it stands still. Raises WindowBusyError if it does not."""
+        with self.engine.connect() as connection:
+            channel = read_channel(connection, self.channel)
+            window = read_open_window(connection, self.channel)
+        before = self._standing
+        if window is not None or (
+            before is not None
+            and (channel.windows, channel.watermark)
+            != (
+                before.windows,
+                before.watermark,
+            )
+        ):
+            name = "a window" if window is None else f"window {window.bounds.window_id}"
+            raise WindowBusyError(
+                f"channel {self.channel}: {name} is being applied, and rows can be compared only while the target "
+                "stands at its watermark; verify again when it is finished: a full verification goes on where it was"
+            )
+        return channel
+
+    def _begin(self) -> Verification:
+        assert self._standing is not None
+        window = ""
+        if not self.options.full:
+            window = self._last_window()[0]
+        kind = FULL if self.options.full else WINDOW
+        with self.engine.begin() as connection:
+            return begin_verification(connection, self.channel, kind, window, self._standing.watermark.seqno)
+
+    def _last_window(self) -> tuple[str, str]:
+        with self.engine.connect() as connection:
+            found = last_finished(connection, self.channel)
+        if found is None:
+            return "", ""
+        if found[1] == "":
+            raise PlanError(
+                f"channel {self.channel}: the work folder of its last window, {found[0]}, was removed, so nobody knows "
+                "which rows it wrote; verify with --full, and keep more windows (work.keep_windows)"
+            )
+        return found
+
+    def _full(self, verification: Verification) -> None:
+        """All tables; from the stored progress on."""
+        begin, after = _progress(verification.progress)
+        self._found((Difference(key, (), None, None, note=note) for key, note in self._tables.unlike.items()))
+        for table in self._tables.compared.values():
+            if begin is None or str(table.target) >= begin:
+                resumed = after if str(table.target) == begin else None
+                if begin != str(table.target) or resumed is not None:
+                    self._table(table, verification, resumed)
+
+    def _window(self, verification: Verification) -> None:
+        """The rows that the last finished window's log names."""
+        _, work = self._last_window()
+        if work == "":
+            return
+        wrote = ChangeReader(*self.schemas, self._tables.compared).read_window(WorkFolder(work))
+        for key, note in self._tables.unlike.items():
+            if wrote.covers(key, ()):
+                self._found([Difference(key, (), None, None, note=note)])
+        for table in self._tables.compared.values():
+            keys = sorted(wrote.keys.get(table.target, ()))
+            if wrote.covers_table(table.target):
+                self._table(table, verification, None)
+            elif keys:
+                self._stand()
+                self._count(*self.pair.of_keys(table, keys))
+                self._counts[0] += 1
+                self._stand()
+
+    def _table(self, table: Compared, verification: Verification, after: Key | None) -> None:
+        """Chunk by chunk; each leaves its progress."""
+        while True:
+            started = time.monotonic()
+            self._stand()
+            end = self.pair.end_of_chunk(table, after, self.options.chunk_rows) if table.key else None
+            rows, found = self.pair.in_range(table, after, end) if table.key else self.pair.whole(table)
+            self._stand()
+            self._counts[0] += end is None
+            progress = json.dumps([str(table.target), end])
+            self._count(rows, found, verification, progress)
+            if end is None:
+                return
+            after = end
+            if self.options.rows_per_second is not None:
+                time.sleep(max(0.0, rows / self.options.rows_per_second - (time.monotonic() - started)))
+
+    def _count(
+        self, rows: int, found: Sequence[Difference], verification: Verification | None = None, progress: str = ""
+    ) -> None:
+        self._counts[1] += 1
+        self._counts[2] += rows
+        with self.engine.begin() as connection:
+            add_suspects(connection, self.channel, map(self._unjudged, found))
+            if verification is not None:
+                save_progress(connection, verification.id, self._counted, progress)
+
+    def _found(self, found: Iterable[Difference]) -> None:
+        with self.engine.begin() as connection:
+            add_suspects(connection, self.channel, map(self._unjudged, found))
+
+    def _unjudged(self, found: Difference) -> Suspect:
+        return self._suspect(found, PENDING)
+
+    def _suspect(self, one: Difference, state: str) -> Suspect:
+        assert self._standing is not None
+        seqno = self._standing.watermark.seqno
+        return Suspect(one.table, one.key, state, seqno, one.columns, one.source, one.target, one.note)
+
+    def _judged(self) -> tuple[Suspect, ...]:
+        """Everything stored, looked at once more: what is equal now is forgotten."""
+        with self.engine.connect() as connection:
+            stored = read_suspects(connection, self.channel)
+        by_table: dict[TableKey, set[Key]] = {}
+        for one in stored:
+            by_table.setdefault(one.table, set()).add(one.key)
+        found: list[Difference] = []
+        for key, keys in sorted(by_table.items(), key=lambda entry: str(entry[0])):
+            found += self._look_again(key, keys)
+        self._stand()
+        if not found:
+            return ()
+        changed = self._changed_since()
+        self._stand()
+        return tuple(self._suspect(one, PENDING if changed.covers(one.table, one.key) else DRIFT) for one in found)
+
+    def _look_again(self, key: TableKey, keys: set[Key]) -> list[Difference]:
+        if key in self._tables.unlike:
+            return [Difference(key, (), None, None, note=self._tables.unlike[key])]
+        table = self._tables.compared.get(key)
+        if table is None:
+            return []  # it is on neither server any more
+        if not table.key:
+            return self.pair.whole(table)[1]
+        exact = sorted(one for one in keys if len(one) == len(table.key))
+        if len(exact) == len(keys):
+            return self.pair.of_keys(table, exact)[1]
+        # it was another table when its rows were stored
+        return self.pair.in_range(table, None, None)[1]
+
+    def _changed_since(self) -> Changes:
+        """What the source's log changes behind the watermark, to its present end."""
+        assert self._standing is not None
+        mark = self._standing.watermark
+        with self.engine.connect() as connection:
+            prepared = read_open_xa(connection, self.channel)
+        if prepared:
+            # their changes were logged before the watermark, and become visible behind it
+            return Changes(everything=True)
+        reader = ChangeReader(*self.schemas, self._tables.compared)
+        return reader.read_source(self.source, mark.source, mark.gtid_set)
+
+
+def _progress(text: str | None) -> tuple[str | None, Key | None]:
+    """The table that a full verification has come to, and the last chunk's end in it; None: it is done with it."""
+    if not text:
+        return None, None
+    table, after = json.loads(text)
+    return table, None if after is None else tuple(after)

@@ -1,0 +1,149 @@
+"""Columns as SQL expressions whose text is the same on both families, and keys as literals.
+
+A row's checksum and its comparison use the same expressions, so what one finds the other shows. The sessions have
+``time_zone = '+00:00'``, ``sql_mode = ''`` and utf8mb4. NULL stays NULL; no other value's text is ``NULL`` or holds a
+comma. TEXT, BLOB and JSON stand as their length and SHA-256: HEX of them can exceed ``max_allowed_packet``, and both
+servers answer that with NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+from binlane.binlog.columns import Value
+from binlane.binlog.decimals import spell_decimal
+from binlane.binlog.spelling import identifier, quoted
+from binlane.model import Flavor, TableKey
+from binlane.plan.schema import Column, Generated, Table
+
+Key = tuple[str, ...]
+"""The spelled values of a primary key's columns."""
+Row = tuple[str | None, ...]
+"""The spelled values of a table's compared columns."""
+
+_INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
+_NUMBERS: Final = frozenset({"bit", "year", "enum", "set"})
+_FLOATS: Final = frozenset({"float", "double"})
+_LARGE: Final = frozenset(f"{size}{kind}" for size in ("tiny", "", "medium", "long") for kind in ("text", "blob"))
+_STRINGS: Final = frozenset({"char", "varchar", "binary", "varbinary"})
+_TEMPORAL: Final = frozenset({"date", "time", "datetime", "timestamp", "uuid", "inet4", "inet6"})
+_UNSEEN: Final = frozenset({Generated.VIRTUAL, Generated.ROW_START, Generated.ROW_END})
+"""Computed when read, or the server's own: not what was replicated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A table of both servers, ready to be compared. ``source`` and ``target`` are its names there."""
+
+    source: TableKey
+    target: TableKey
+    columns: tuple[Column, ...]
+    key: tuple[Column, ...]
+    """Of the primary key; empty: the table is compared as a whole."""
+    flavors: tuple[Flavor, Flavor]
+
+    @property
+    def expressions(self) -> tuple[str, ...]:
+        """One a column, in their order."""
+        return tuple(map(expression, self.columns))
+
+    @property
+    def key_expressions(self) -> tuple[str, ...]:
+        """One a column of the key."""
+        return tuple(expression(column, whole=True) for column in self.key)
+
+    @property
+    def keys_are_logged(self) -> bool:
+        """Whether a key decoded from the log has the text that a server gives."""
+        return bool(self.key) and all(_is_exact(column) for column in self.key)
+
+
+def compared(source: Table, target: Table, flavors: tuple[Flavor, Flavor], *, by_key: bool) -> Compared:
+    """The comparison of two tables that are alike; ``by_key``: both order the primary key's values in one way."""
+    columns = tuple(column for column in target.columns if column.generated not in _UNSEEN)
+    place = {column.name: column for column in columns}
+    primary = target.primary_key
+    names = () if primary is None or not by_key else tuple(part.name or "" for part in primary.columns)
+    key = tuple(place[name] for name in names if name in place)
+    return Compared(source.key, target.key, columns, key if len(key) == len(names) else (), flavors)
+
+
+def expression(column: Column, *, whole: bool = False) -> str:
+    """The text of a column's value. ``whole``: large ones, too, as hexadecimal digits."""
+    name, kind = identifier(column.name), column.data_type
+    if kind in _INTEGERS or kind in _NUMBERS:
+        sign = "UNSIGNED" if column.unsigned or kind in _NUMBERS else "SIGNED"
+        return f"CAST(CAST({name} AS {sign}) AS CHAR)"  # the display of ZEROFILL is not data
+    if kind == "decimal":
+        return f"CAST(CAST({name} AS DECIMAL({column.precision},{column.scale})) AS CHAR)"
+    if kind in _FLOATS:
+        return f"CAST({name} * 1e0 AS CHAR)"  # FLOAT itself shows six digits
+    if kind in _TEMPORAL:
+        return f"CAST({name} AS CHAR)"
+    if kind in _STRINGS or (kind in _LARGE and whole):
+        return f"HEX({name})"
+    if kind == "json" and column.charset is None:
+        return _hashed(f"CAST({name} AS CHAR CHARACTER SET utf8mb4)")
+    return _hashed(f"CAST({name} AS BINARY)") if kind in _LARGE or kind == "json" else _hashed(f"HEX({name})")
+
+
+def _hashed(value: str) -> str:
+    return f"CONCAT(LENGTH({value}), ':', SHA2({value}, 256))"
+
+
+def key_text(column: Column, value: Value) -> str:
+    """A key's value from the log, decoded with ``text=False``, as ``expression`` gives it."""
+    match value:
+        case bytes():
+            return value.hex().upper()
+        case Decimal():
+            return spell_decimal(value)
+        case _:
+            return str(value)
+
+
+def literal(column: Column, text: str, flavor: Flavor) -> str:
+    """A key's value for a condition on its column."""
+    kind = column.data_type
+    if kind in _FLOATS:
+        return text if "e" in text.lower() else f"{text}e0"
+    if kind in _INTEGERS or kind in _NUMBERS or kind == "decimal":
+        return text
+    if kind in _STRINGS or kind in _LARGE:
+        charset = "utf8" if column.charset == "utf8mb3" and flavor is Flavor.MARIADB else column.charset
+        return f"X'{text}'" if charset is None else f"_{charset} X'{text}'"
+    return quoted(text)
+
+
+def behind(table: Compared, key: Key, flavor: Flavor, *, up_to: bool = False) -> str:
+    """The condition for keys behind ``key``; ``up_to``: for those up to it, itself included."""
+    sign, values = ("<" if up_to else ">"), [literal(c, t, flavor) for c, t in zip(table.key, key, strict=True)]
+    names = [identifier(column.name) for column in table.key]
+    last = len(names) - 1
+    branches = []
+    for depth in range(len(names)):
+        equal = [f"{names[n]} = {values[n]}" for n in range(depth)]
+        own = sign + ("=" if up_to and depth == last else "")
+        branches.append(" AND ".join([*equal, f"{names[depth]} {own} {values[depth]}"]))
+    # the first column alone is what an index range is made of
+    return f"({names[0]} {sign}= {values[0]} AND ({' OR '.join(f'({one})' for one in branches)}))"
+
+
+def one_of(table: Compared, keys: Sequence[Key], flavor: Flavor) -> str:
+    """The condition for rows with one of these keys."""
+    if len(table.key) == 1:
+        [column] = table.key
+        return f"{identifier(column.name)} IN ({', '.join(literal(column, key[0], flavor) for key in keys)})"
+    pairs = (
+        " AND ".join(f"{identifier(c.name)} = {literal(c, t, flavor)}" for c, t in zip(table.key, key, strict=True))
+        for key in keys
+    )
+    return " OR ".join(f"({pair})" for pair in pairs)
+
+
+def _is_exact(column: Column) -> bool:
+    kinds = _INTEGERS | _NUMBERS | _STRINGS | _TEMPORAL | _LARGE | {"decimal"}
+    return column.data_type in kinds and not column.compressed

@@ -1,0 +1,180 @@
+"""What differs between two real servers is found by its key, and told apart from what the source has changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from binlane.errors import WindowBusyError
+from binlane.orchestration import steps
+from binlane.orchestration.request import WindowRequest
+from binlane.orchestration.verification import verify_channel
+from binlane.state.engines import engine_of
+from binlane.state.verifications import verified_through
+from binlane.verify import run as run_module
+from binlane.verify.run import Options, Outcome, Verifier
+from lab.servers import PrivateServer
+from tests.integration.window.conftest import CHANNEL, Channel, channel, clean_servers, fresh_channel, run_on
+
+__all__ = ["channel", "clean_servers"]
+
+TABLES = (
+    "CREATE DATABASE tenant_1",
+    "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, note VARCHAR(40), f FLOAT, d DECIMAL(9,2), at TIMESTAMP(3) NULL, "
+    "b BLOB, e ENUM('x', 'y', 'zz'), v INT AS (id + 1) VIRTUAL)",
+    "CREATE TABLE tenant_1.two (a VARCHAR(20) CHARACTER SET latin1, b BIGINT UNSIGNED, c TEXT, PRIMARY KEY (a, b))",
+    "CREATE TABLE tenant_1.bare (a INT, b VARCHAR(20))",
+)
+ROWS = (
+    "INSERT INTO tenant_1.t (id, note, f, d, at, b, e) VALUES "
+    + ", ".join(
+        f"({n}, 'note {n}', {n} / 3, {n} / 7, '2026-01-02 03:04:05.678', X'00FF{n:02x}', {n % 3 + 1})"
+        for n in range(1, 41)
+    ),
+    "INSERT INTO tenant_1.two VALUES ('a', 1, 'x'), ('B', 2, NULL), ('c,d', 18446744073709551615, '')",
+    "INSERT INTO tenant_1.bare VALUES (1, 'same'), (1, 'same'), (2, NULL)",
+)
+
+
+@pytest.fixture
+def filled(channel: Channel) -> Channel:
+    return fill(channel)
+
+
+def fill(channel: Channel) -> Channel:
+    for server in (channel.source, channel.target):
+        run_on(server, *TABLES, log=False)
+    run_on(channel.source, *ROWS)
+    assert channel.run() is not None
+    return channel
+
+
+def verify(channel: Channel, *, full: bool = True, chunk_rows: int = 7) -> Outcome:
+    return verify_channel(channel.config, channel.endpoints, Options(full, chunk_rows))
+
+
+def found(outcome: Outcome) -> set[tuple[str, str, tuple[str, ...]]]:
+    return {(one.state, one.table.table, one.key) for one in outcome.suspects}
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_equal_servers_are_clean(filled: Channel, full: bool) -> None:
+    outcome = verify(filled, full=full)
+    assert (outcome.state, outcome.suspects, outcome.rows, outcome.tables) == ("clean", (), 46, 3)
+    with engine_of(filled.endpoints.target).connect() as connection:
+        assert verified_through(connection, CHANNEL) == {"full" if full else "window": outcome.through_seqno}
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_a_changed_a_missing_and_an_extra_row_are_found_by_their_keys(filled: Channel, full: bool) -> None:
+    run_on(
+        filled.target,
+        "UPDATE tenant_1.t SET f = f + 0.0001 WHERE id = 20",
+        "DELETE FROM tenant_1.t WHERE id = 33",
+        "INSERT INTO tenant_1.t (id) VALUES (1000)",
+        "UPDATE tenant_1.two SET c = 'y' WHERE b = 1",
+        "DELETE FROM tenant_1.bare WHERE a = 1 LIMIT 1",
+        log=False,
+    )
+    outcome = verify(filled, full=full)
+    expected = {("drift", "t", ("20",)), ("drift", "t", ("33",)), ("drift", "two", ("61", "1")), ("drift", "bare", ())}
+    # nothing in the window's log leads to a row that only the target has
+    assert found(outcome) == expected | ({("drift", "t", ("1000",))} if full else set())
+    [changed] = [one for one in outcome.suspects if one.key == ("20",)]
+    assert changed.columns == ("f",)
+
+
+def test_a_row_that_the_source_has_changed_since_is_pending_until_the_next_window(
+    filled: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_on(
+        filled.source,
+        "UPDATE tenant_1.t SET note = 'later' WHERE id = 5",
+        "DELETE FROM tenant_1.two WHERE b = 18446744073709551615",
+        "INSERT INTO tenant_1.bare VALUES (3, 'new')",
+    )
+    run_on(filled.target, "UPDATE tenant_1.t SET note = 'mine' WHERE id = 6", log=False)
+    assert found(verify(filled)) == {
+        ("pending", "t", ("5",)),
+        ("pending", "two", ("632C64", "18446744073709551615")),
+        ("pending", "bare", ()),
+        ("drift", "t", ("6",)),
+    }
+    assert filled.cli("verify", CHANNEL) == 1
+    assert "tenant_1.t key (6): note: source" in capsys.readouterr().out
+    run_on(filled.target, "UPDATE tenant_1.t SET note = 'note 6' WHERE id = 6", log=False)
+    assert filled.run() is not None
+    assert filled.cli("verify", CHANNEL) == 0
+    assert found(verify(filled)) == set()
+
+
+def test_children_of_a_parent_deleted_since_are_pending(channel: Channel) -> None:
+    """No log of row events names them."""
+    for server in (channel.source, channel.target):
+        run_on(
+            server,
+            "CREATE DATABASE tenant_1",
+            "CREATE TABLE tenant_1.p (id INT PRIMARY KEY)",
+            "CREATE TABLE tenant_1.c (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE)",
+            "INSERT INTO tenant_1.p VALUES (1), (2)",
+            "INSERT INTO tenant_1.c VALUES (10, 1), (20, 2)",
+            log=False,
+        )
+    run_on(channel.source, "DELETE FROM tenant_1.p WHERE id = 1")
+    assert found(verify(channel)) == {("pending", "p", ("1",)), ("pending", "c", ("10",))}
+
+
+def test_a_table_created_since_is_pending_and_one_that_is_lacking_is_drift(filled: Channel) -> None:
+    run_on(filled.source, "CREATE TABLE tenant_1.new (id INT PRIMARY KEY)")
+    run_on(filled.target, "DROP TABLE tenant_1.two", log=False)
+    assert found(verify(filled)) == {("pending", "new", ()), ("drift", "two", ())}
+
+
+def test_an_ended_full_verification_goes_on_and_loses_nothing(filled: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_on(filled.target, "UPDATE tenant_1.t SET note = 'mine' WHERE id IN (2, 39)", log=False)
+    chunks: list[object] = []
+    original = run_module.save_progress
+
+    def dies(*arguments: object) -> None:
+        original(*arguments)  # type: ignore[arg-type]
+        chunks.append(arguments)
+        if len(chunks) == 3:
+            monkeypatch.setattr(run_module, "save_progress", original)
+
+    def third(self: Verifier, *arguments: object) -> None:
+        count(self, *arguments)  # type: ignore[arg-type]
+        if len(chunks) == 3:
+            monkeypatch.setattr(Verifier, "_count", count)
+            raise KeyboardInterrupt
+
+    count = Verifier._count
+    monkeypatch.setattr(run_module, "save_progress", dies)
+    monkeypatch.setattr(Verifier, "_count", third)
+    with pytest.raises(KeyboardInterrupt):
+        verify(filled)
+    assert filled.target.query("SELECT row_key FROM binlane.suspects") == [('["2"]',)]
+    outcome = verify(filled)
+    assert found(outcome) == {("drift", "t", ("2",)), ("drift", "t", ("39",))}
+    assert (outcome.rows, outcome.tables) == (46, 3)  # nothing was read twice
+
+
+def test_an_open_window_refuses(filled: Channel) -> None:
+    run_on(filled.source, "UPDATE tenant_1.t SET note = 'later' WHERE id = 5")
+    steps.extract(filled.config, filled.endpoints, WindowRequest("now"))
+    with pytest.raises(WindowBusyError, match="is being applied"):
+        verify(filled)
+
+
+def test_mysql(
+    mysql_source: PrivateServer,
+    mysql_target: PrivateServer,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+) -> None:
+    channel = fill(fresh_channel(mysql_source, mysql_target, tmp_path, clean_servers))
+    assert verify(channel).state == "clean"
+    run_on(channel.target, "UPDATE tenant_1.t SET d = 0 WHERE id = 20", log=False)
+    run_on(channel.source, "UPDATE tenant_1.t SET d = 0 WHERE id = 21")
+    assert found(verify(channel)) == {("drift", "t", ("20",)), ("pending", "t", ("21",))}
