@@ -12,7 +12,7 @@ from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.orchestration.verification import verify_channel
 from binlane.state.engines import engine_of
-from binlane.state.verifications import verified_through
+from binlane.state.verifications import save_progress, verified_through
 from binlane.verify import run as run_module
 from binlane.verify.run import Options, Outcome, Verifier
 from lab.servers import PrivateServer
@@ -135,7 +135,7 @@ def test_a_table_created_since_is_pending_and_one_that_is_lacking_is_drift(fille
 def test_an_ended_full_verification_goes_on_and_loses_nothing(filled: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
     run_on(filled.target, "UPDATE tenant_1.t SET note = 'mine' WHERE id IN (2, 39)", log=False)
     chunks: list[object] = []
-    original = run_module.save_progress
+    original = save_progress
 
     def dies(*arguments: object) -> None:
         original(*arguments)  # type: ignore[arg-type]
