@@ -87,7 +87,11 @@ def expression(column: Column, *, whole: bool = False) -> str:
         return f"HEX({name})"
     if kind == "json" and column.charset is None:
         return _hashed(f"CAST({name} AS CHAR CHARACTER SET utf8mb4)")
-    return _hashed(f"CAST({name} AS BINARY)") if kind in _LARGE or kind == "json" else _hashed(f"HEX({name})")
+    if kind in _LARGE or kind == "json":
+        return _hashed(f"CAST({name} AS BINARY)")
+    # HEX of more than max_allowed_packet is NULL, and two of those must not pass for equal values
+    too_large = f"{name} IS NOT NULL AND HEX({name}) IS NULL"
+    return f"IF({too_large}, CONCAT('larger than max_allowed_packet: ', UUID()), {_hashed(f'HEX({name})')})"
 
 
 def _hashed(value: str) -> str:
