@@ -26,6 +26,17 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         f"{proofs.DDL}::test_a_swap_of_equal_tables_happens_once_through_a_crash",
     ),
     supported(
+        "ALTER EVENT without DEFINER, GRANT ... TO CURRENT_USER(), MariaDB's CREATE ROLE",
+        "with the account that ran them on the source in their text, by Q_INVOKER",
+        f"{proofs.INVOKER}::test_definitions_and_grants_belong_to_who_made_them_on_the_source",
+    ),
+    refused(
+        "The same where the log does not tell the account (MariaDB: GRANT role TO CURRENT_USER())",
+        "named",
+        _UNSUPPORTED,
+        "tests/unit/plan/test_invoker.py::test_an_account_that_the_log_does_not_tell_is_refused",
+    ),
+    supported(
         "CREATE TABLE ... SELECT, in rows or as a statement",
         "the DDL once, its rows with the position",
         f"{proofs.WRITERS}::test_a_ddl_and_the_rows_that_fill_its_table_share_a_block",

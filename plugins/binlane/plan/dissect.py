@@ -32,6 +32,7 @@ from binlane.binlog.wire import EventFlag, EventType, RawEvent, type_name, witho
 from binlane.errors import UnsupportedEventError
 from binlane.model import Flavor, LogPosition, RowCounts, SessionContext
 from binlane.plan import outcomes
+from binlane.plan.invoker import as_invoked
 from binlane.plan.loads import LoadedFiles, local_statement
 from binlane.plan.parts import MapPart, Part, RowsPart, StatementPart
 from binlane.plan.statement_text import charset_is_read, decoded
@@ -182,6 +183,8 @@ class _Dissection:
         self._check(event, query, facts)
         # MySQL fills such a table in the same transaction, in which a target would take nothing but its rows
         sql = query.sql.removesuffix(_FILLED_BELOW) if facts.create_select else query.sql
+        with self._naming(event):
+            sql = as_invoked(sql, query.invoker, self.log.format.flavor, self.log.target)
         sql, context = outcomes.as_applied(sql, _with_default_collation(context, self.log))
         bound = facts.temporary or event.header.flags & EventFlag.THREAD_SPECIFIC
         session = (event.header.server_id, query.thread_id) if bound else None
