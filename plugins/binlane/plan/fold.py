@@ -109,6 +109,7 @@ class _Fold:
             triggered_tables=schema.tables_with_triggers,
             routine_databases=frozenset(database for database, _ in schema.routines),
             foreign_key_groups=foreign_key_groups(schema.references),
+            folds_names=schema.folds_names,
         )
         for scan in self._scans:
             for described in scan.classes:

@@ -58,6 +58,9 @@ class SchemaFacts:
     """Database -> the representative of those that foreign keys join it to: the smallest name."""
     uncertain: bool = False
     """A statement that could not be read may have created any of these."""
+    folds_names: bool = False
+    """``lower_case_table_names`` is set: ``Shop`` and ``shop`` are one database. Rows are logged in lower case, statements
+    as they were typed."""
 
     def group_of(self, database: str) -> str:
         """The representative of the database's foreign key group: itself, if no foreign key joins it to another."""
@@ -139,6 +142,9 @@ class EventMetadataFilter:
         facts = statement.facts
         if self._lists_databases and statement.too_many_databases:
             return "more than 16 databases"
+        named = facts.databases | self._listed(statement)
+        if self._schema.folds_names and any(name != name.lower() for name in named):
+            return "a name with capital letters, which the server takes in any case"
         listed = bool(self._listed(statement))
         reads = facts.tables - facts.views
         if facts.views or (facts.create_select and not listed):  # what a view is defined on is in no list

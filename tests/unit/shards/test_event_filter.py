@@ -221,3 +221,20 @@ def test_an_unknown_assigner_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ConfigError, match=r"^unknown shard assigner 'table'; known: database$"):
         assigner_class("table")
     assert all(name == strategy.name for name, strategy in ASSIGNERS.items())
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("INSERT INTO shop.T VALUES (1)", one("shop")),
+        ("INSERT INTO Shop.t VALUES (1)", unknown("a name with capital letters, which the server takes in any case")),
+        ("ALTER TABLE SHOP.t ADD c INT", unknown("a name with capital letters, which the server takes in any case")),
+    ],
+)
+def test_capital_letters_are_serialized_where_the_server_takes_names_in_any_case(
+    sql: str, expected: TransactionShards
+) -> None:
+    folding = EventMetadataFilter(Flavor.MARIADB, SchemaFacts(folds_names=True))
+    assert folding.assign((), [LoggedStatement(facts(sql))]) == expected
+    told_apart = EventMetadataFilter(Flavor.MARIADB, SchemaFacts()).assign((), [LoggedStatement(facts(sql))])
+    assert told_apart.cause is None
