@@ -150,6 +150,7 @@ def main(
     lanes: Annotated[int, typer.Option(min=1, help="Lanes of the plan.")] = 4,
     reduce: Annotated[str, typer.Option(help="blocks.reduce: block folds, off replays.")] = "block",
     block: Annotated[int, typer.Option(min=1, help="Source transactions a block.")] = 1000,
+    compressed: Annotated[bool, typer.Option(help="The source compresses its log.")] = False,
     runs: Annotated[int, typer.Option(min=1, help="Passes over each window; their median is shown.")] = 3,
     spark: Annotated[bool, typer.Option(help="Measure the start of a JVM with Spark as well.")] = True,
     data: Annotated[Path | None, typer.Option(help="Folder for logs and windows; default: a temporary one.")] = None,
@@ -169,24 +170,26 @@ def main(
             "benchmark": "filter",
             "arguments": {
                 "flavor": flavor.value, "workload": workload, "transactions": transactions, "sizes": factors,
-                "lanes": lanes, "reduce": reduce, "block": block, "runs": runs,
+                "lanes": lanes, "reduce": reduce, "block": block, "runs": runs, "compressed": compressed,
             },
             "machine": machine.machine(lab.folder),
             "jvm_start_seconds": jvm_seconds() if spark else None,
         }  # fmt: skip
-        result |= _measure(lab, workload, transactions, factors, Channel("window", lanes, block, reduce), runs)
-    path = output or machine.RESULTS / f"filter-{flavor.value}-{workload}-{reduce}.json"
+        result |= _measure(
+            lab, workload, transactions, factors, Channel("window", lanes, block, reduce), runs, compressed
+        )
+    path = output or machine.RESULTS / f"filter-{flavor.value}-{workload}-{reduce}{'-compressed' * compressed}.json"
     machine.write_result(path, result)
     _print(result)
     console.print(f"[dim]{path}[/]")
 
 
 def _measure(
-    lab: Lab, workload: str, transactions: int, factors: list[int], choice: Channel, runs: int
+    lab: Lab, workload: str, transactions: int, factors: list[int], choice: Channel, runs: int, compressed: bool
 ) -> dict[str, Any]:
     kind, windows, written = WORKLOADS[workload], {}, 0
     make_base(lab, kind)
-    source, target = start_source(lab), lab.start("target", log=False)
+    source, target = start_source(lab, compressed=compressed), lab.start("target", log=False)
     writer = TrafficWriter(source, kind)
     try:
         for factor in factors:

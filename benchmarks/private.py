@@ -28,6 +28,10 @@ _BATCH: Final = 40
 """Transactions a round trip."""
 _WRITERS: Final = 4
 _NOT_COPIED: Final = ("auto.cnf", "binlane-server.json", "server.log", "server.sock", "server.pid")
+_COMPRESSED: Final = {
+    Flavor.MARIADB: ["--log-bin-compress=ON", "--log-bin-compress-min-len=10"],
+    Flavor.MYSQL: ["--binlog-transaction-compression=ON"],
+}
 MEASURED_SETTINGS: Final = (
     "binlog_format", "binlog_row_image", "gtid_mode", "innodb_buffer_pool_size", "innodb_flush_log_at_trx_commit",
     "innodb_flush_method", "innodb_log_file_size", "innodb_redo_log_capacity", "innodb_doublewrite", "log_bin",
@@ -102,10 +106,12 @@ def make_base(lab: Lab, workload: Workload) -> None:
     server.stop()
 
 
-def start_source(lab: Lab) -> PrivateServer:
+def start_source(lab: Lab, *, compressed: bool = False) -> PrivateServer:
     """The source: what it writes itself need not be safe. MySQL before 8.4 has to be asked for write sets."""
-    writeset = ("--loose-binlog-transaction-dependency-tracking=WRITESET",) if lab.flavor is Flavor.MYSQL else ()
-    return lab.start("source", options=writeset, durable=False)
+    options = ["--loose-binlog-transaction-dependency-tracking=WRITESET"] if lab.flavor is Flavor.MYSQL else []
+    if compressed:
+        options += _COMPRESSED[lab.flavor]
+    return lab.start("source", options=options, durable=False)
 
 
 class TrafficWriter:

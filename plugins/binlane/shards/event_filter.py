@@ -59,8 +59,8 @@ class SchemaFacts:
     uncertain: bool = False
     """A statement that could not be read may have created any of these."""
     folds_names: bool = False
-    """``lower_case_table_names`` is set: ``Shop`` and ``shop`` are one database. Rows are logged in lower case, statements
-    as they were typed."""
+    """``lower_case_table_names`` is set: ``Shop`` and ``shop`` are one database. Rows are logged in lower case,
+    statements as they were typed."""
 
     def group_of(self, database: str) -> str:
         """The representative of the database's foreign key group: itself, if no foreign key joins it to another."""
