@@ -219,7 +219,8 @@ def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answ
     """
     folder = WorkFolder(plan_uri)
     if not folder.exists(files.PLAN) and (done := _finished(channel, endpoints, folder)) is not None:
-        return _advanced(done)
+        with engine_of(endpoints.target).connect() as connection:
+            return _advanced(done, count_conflicts(connection, channel.name, done.bounds.window_id))
     plan = read_plan(plan_uri)
     engine = engine_of(endpoints.target)
     with engine.connect() as connection:
@@ -256,7 +257,7 @@ def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answ
     }
 
 
-def _advanced(window: Window) -> Answer:
+def _advanced(window: Window, conflicts: dict[str, int]) -> Answer:
     """What ``advance`` says of a window that is finished, by its row alone: what was folded away is not told."""
     bounds, rows = window.bounds, 0 if window.totals is None else window.totals.total
     return {
@@ -268,6 +269,7 @@ def _advanced(window: Window) -> Answer:
         "transactions": bounds.last_seqno - bounds.first_seqno + 1,
         "read": rows,
         "rows": rows,
+        "conflicts": conflicts,
         "note": window.summary or "",
     }
 
