@@ -109,7 +109,11 @@ _READ_OTHERWISE: Final[Mapping[str, Mapping[int, int]]] = {
     "ujis": str.maketrans("＼", "\\"),
 }
 """Characters that Python's codec gives, and the servers' in their place."""
-_UNKNOWN_TO_SERVERS: Final[Mapping[str, frozenset[str]]] = {"big5": frozenset("╴￣ˍ")}
+_UNKNOWN_TO_SERVERS: Final[Mapping[str, frozenset[str]]] = {
+    "big5": frozenset("╴￣ˍ"),
+    # what Python makes of the single bytes A0, FD, FE and FF
+    "cp932": frozenset("\uf8f0\uf8f1\uf8f2\uf8f3"),
+}
 
 
 def _eight_bit_table(codec: str, differences: Mapping[int, str]) -> str:

@@ -75,7 +75,7 @@ def test_the_versions_give_the_same_blocks_or_the_same_error(path: Path, reduce:
 
 @pytest.mark.parametrize("path", [path for path in FILES if path.stat().st_size <= SMALL], ids=lambda path: path.name)
 def test_damage_that_no_checksum_tells_is_an_error_of_the_project_or_a_result(path: Path) -> None:
-    """The versions may differ: the columnar one does not take apart what it does not need, as the session of a BEGIN."""
+    """The versions may differ: the columnar one leaves alone what it does not need, as the session of a BEGIN."""
     data = path.read_bytes()
     for at in range(len(MAGIC), len(data), STRIDE):
         damaged = data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
