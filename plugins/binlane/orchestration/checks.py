@@ -163,7 +163,7 @@ def _needs(channel: ChannelConfig, plan: WindowPlan, inputs: Inputs, writer: str
 
 def _databases(plan: WindowPlan) -> frozenset[str]:
     """The databases that the window names; a server with thousands of others is not asked for their tables."""
-    names = {key.database for key in (*plan.tables, *plan.undone, *plan.altered.tables)}
+    names = {key.database for key in (*plan.tables, *plan.loaded, *plan.undone, *plan.altered.tables)}
     return frozenset(names | {name.lower() for name in names})
 
 
