@@ -6,7 +6,9 @@ since the server goes by its first rows event (``Rows_log_event::do_apply_event`
 ``sql/log_event*.cc``):
 
 - flags of rows events are the same in all of it: they turn checks of foreign and unique keys off;
-- a table has one definition in it, and a table id one table.
+- a table has one definition in it, and a table id one table;
+- with both checks off MariaDB holds the rows of an INSERT into an empty table back until the statement's end
+  (MDEV-515), where an UPDATE of the same statement would not find them: such statements stay as they were logged.
 
 The rows events keep their order and, but for STMT_END_F and perhaps their table id, their bytes.
 """
@@ -29,6 +31,7 @@ Ints = NDArray[np.int64]
 _NAME: Final = "block"
 _ID_BYTES: Final = 6
 _FLAGS_AT: Final = HEADER.size + _ID_BYTES
+_UNCHECKED: Final = np.uint16(RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.RELAXED_UNIQUE_CHECKS)
 _TABLES: Final = 200
 """Tables that one statement opens, at most, unless the source's own opened more."""
 
@@ -76,7 +79,8 @@ class _Events:
         """Rows events that may share a statement, as slices of ``rows``."""
         flags = self._flags & ~np.uint16(RowsFlag.STMT_END)
         whole = slice(0, self.rows.size)
-        if np.all(flags == flags[0]) and self._may_share(self._used(whole)):
+        unchecked = flags & _UNCHECKED == _UNCHECKED
+        if np.all(flags == flags[0]) and not unchecked[0] and self._may_share(self._used(whole)):
             yield whole
             return
         ends = (np.flatnonzero(self._flags & RowsFlag.STMT_END) + 1).tolist()
@@ -84,7 +88,7 @@ class _Events:
         for first, end in zip([0, *ends[:-1]], ends, strict=True):
             added = self._used(slice(first, end))
             both = added | held
-            if held and (flags[start] != flags[first] or not self._may_share(both)):
+            if held and (flags[start] != flags[first] or unchecked[first] or not self._may_share(both)):
                 yield slice(start, first)
                 start, both = first, added
             held = both

@@ -100,7 +100,7 @@ def run(call: Call, console: Console) -> RenderableType:
     with _timed(seconds, "check", console):
         adopted = steps.adopt_plan(channel, endpoints, window["work"])
     with _timed(seconds, "apply", console):
-        _apply(call, adopted["plan"], [each["lane"] for each in adopted["lanes"]], endpoints, console)
+        _apply(channel, endpoints, adopted["plan"], [each["lane"] for each in adopted["lanes"]], console)
     with _timed(seconds, "advance", console):
         done = steps.advance(channel, endpoints, adopted["plan"])
     times = ", ".join(f"{step} {spent:.1f} s" for step, spent in seconds.items())
@@ -148,22 +148,23 @@ def _submit(channel: ChannelConfig, work: WorkFolder) -> None:
         raise PlanError(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr[-4000:]}")
 
 
-def _apply(call: Call, plan_uri: str, lanes: Sequence[int], endpoints: Endpoints, console: Console) -> None:
+def _apply(
+    channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lanes: Sequence[int], console: Console
+) -> None:
     """Every lane a process. With fewer processes than lanes a waiting lane moves the others: lanes are leases."""
     workers = min(len(lanes), _MOST_PROCESSES)
     context = get_context("forkserver")
     # imported once, by the server that the lanes are forked from
     context.set_forkserver_preload([__name__])
     with ProcessPoolExecutor(workers, mp_context=context, initializer=end_with_parent) as pool:
-        running = [pool.submit(apply_lane, call.channel, call.folder, plan_uri, lane) for lane in lanes]
+        running = [pool.submit(apply_lane, channel, endpoints, plan_uri, lane) for lane in lanes]
         _show(running, plan_uri, endpoints, console)
         for future in running:
             future.result()
 
 
-def apply_lane(name: str, folder: Path, plan_uri: str, lane: int) -> None:
-    """One lane, in a process of its own."""
-    channel, endpoints = load(name, folder)
+def apply_lane(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lane: int) -> None:
+    """One lane, in a process of its own: it goes by what the command read, not by its files and variables once more."""
     steps.apply_lane(channel, endpoints, plan_uri, lane)
 
 

@@ -117,12 +117,23 @@ def test_rows_with_and_without_full_metadata_arrive(family: Channel) -> None:
         change(family, changes=CHANGES[10:])
 
 
-def test_rows_written_without_checks_arrive(family: Channel) -> None:
+@pytest.mark.parametrize("reduce", ["off", "block"])
+def test_rows_written_without_checks_arrive(family: Channel, reduce: str) -> None:
+    family.write_channel(blocks=f'reduce = "{reduce}"\n')
     family.source.query("CREATE TABLE tenant_1.parent (id INT PRIMARY KEY)")
     family.source.query(
         "CREATE TABLE tenant_1.child (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES tenant_1.parent (id))"
     )
-    orphans = ("INSERT INTO tenant_1.child VALUES (1, 7), (2, 8)", "UPDATE tenant_1.child SET p = 9 WHERE id = 2")
+    family.source.query("CREATE TABLE tenant_1.other LIKE tenant_1.parent")
+    orphans = (
+        "INSERT INTO tenant_1.child VALUES (1, 7), (2, 8)",
+        "UPDATE tenant_1.child SET p = 9 WHERE id = 2",
+        "BEGIN",
+        "INSERT INTO tenant_1.other VALUES (1), (2), (3)",
+        "UPDATE tenant_1.other SET id = 4 WHERE id = 1",
+        "DELETE FROM tenant_1.other WHERE id = 2",
+        "COMMIT",
+    )
     change(family, "SET SESSION foreign_key_checks = 0", "SET SESSION unique_checks = 0", changes=orphans)
 
 
