@@ -148,9 +148,7 @@ def _submit(channel: ChannelConfig, work: WorkFolder) -> None:
         raise PlanError(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr[-4000:]}")
 
 
-def _apply(
-    channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lanes: Sequence[int], console: Console
-) -> None:
+def _apply(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lanes: Sequence[int], console: Console) -> None:
     """Every lane a process. With fewer processes than lanes a waiting lane moves the others: lanes are leases."""
     workers = min(len(lanes), _MOST_PROCESSES)
     context = get_context("forkserver")
