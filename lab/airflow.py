@@ -35,6 +35,8 @@ _SERVICES: Final = ("scheduler", "dag-processor")
 _AIRFLOW: Final = (sys.executable, "-m", "airflow")
 _SESSION: Final = 2
 """Place of the session's id after the state, in /proc/<pid>/stat."""
+_GROUP: Final = 2
+"""Place of the process group's id among the fields from the state on."""
 _START_TIME: Final = 19
 """Place of the start time among the fields from the state on."""
 _HANDLE: Final = "binlane-airflow.json"
@@ -52,6 +54,8 @@ class PrivateAirflow:
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
     leaders: dict[int, int] = field(default_factory=dict)
     """Pid of a service, which leads its session, to the time it was started, in ticks since the machine's boot."""
+    _services: dict[int, str] = field(default_factory=dict)
+    """Names of the services that this object has started, by pid, in order."""
 
     @property
     def url(self) -> str:
@@ -79,10 +83,10 @@ class PrivateAirflow:
         passwords.write_text(json.dumps({USER: self.password, VIEWER: self.password}))
         self._write_handle()
         self.run("db", "migrate")
-        self._launch("api-server")
+        self.launch("api-server")
         self._wait("the api-server", lambda: "metadatabase" in self.api.health())
         for service in services:
-            self._launch(service)
+            self.launch(service)
         if services:
             self._wait(" and ".join(services), self.is_healthy)
 
@@ -135,7 +139,39 @@ class PrivateAirflow:
         path = self.home / "logs" / f"{service}.log"
         return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.exists() else ""
 
-    def _launch(self, service: str) -> None:
+    def tasks(self) -> set[int]:
+        """The task processes, and what they have started: each task is a process group of its own in the session of
+        the scheduler that it had, alive or not."""
+        return {
+            pid
+            for leader, service in self._services.items()
+            if service == "scheduler"
+            for pid, group in self._session(leader).items()
+            if group != leader
+        }
+
+    def kill(self, service: str, *, and_its_tasks: bool) -> None:
+        """SIGKILL to a service's process alone, or to its whole session, tasks included, as if its machine were
+        gone."""
+        leader = next(pid for pid, name in reversed(self._services.items()) if name == service)
+        for pid in self._session(leader) if and_its_tasks else [leader]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        os.waitpid(leader, 0)
+
+    def _session(self, leader: int) -> dict[int, int]:
+        """Processes of a service's session, with their groups."""
+        found = {}
+        for pid in processes_of(self.home, {leader: self.leaders[leader]}):
+            # gone meanwhile
+            with contextlib.suppress(OSError):
+                fields = _stat(Path(f"/proc/{pid}"))
+                if int(fields[1 + _SESSION]) == leader:
+                    found[pid] = int(fields[_GROUP])
+        return found
+
+    def launch(self, service: str) -> None:
+        """Start a service, and do not wait for it."""
         with (self.home / "logs" / f"{service}.log").open("ab") as log:
             started = subprocess.Popen(
                 [*_AIRFLOW, service],
@@ -146,6 +182,7 @@ class PrivateAirflow:
                 stderr=log,
                 start_new_session=True,
             )
+        self._services[started.pid] = service
         self.leaders[started.pid] = _started_at(started.pid) or 0
         self._write_handle()
 

@@ -58,6 +58,10 @@ class AirflowApi:
         answer: dict[str, Any] = self._call("GET", self._run_path(dag_id, run_id))
         return answer
 
+    def mark(self, dag_id: str, run_id: str, state: str) -> None:
+        """Mark a run as the buttons of the UI do: "failed" or "success"."""
+        self._call("PATCH", self._run_path(dag_id, run_id), {"state": state})
+
     def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
         """The run's task instances: ``task_id``, ``map_index``, ``rendered_map_index``, ``state``, ``duration``."""
         answer = self._call("GET", self._run_path(dag_id, run_id) + "/taskInstances?limit=1000")

@@ -79,6 +79,7 @@ def test_the_form_explains_and_bounds_its_fields(tmp_path: Path) -> None:
     assert {name: schema["type"] for name, schema in form.items()} == {
         "until": ["null", "string"],
         "stop_at": ["null", "string"],
+        "resume": "boolean",
         "dry_run": "boolean",
         "lanes": ["null", "integer"],
         "block_size": ["null", "integer"],
@@ -144,12 +145,13 @@ INTERVAL_END = dt.datetime(2026, 1, 31, 12, tzinfo=dt.UTC)
         pytest.param("backfill", {}, WindowRequest(interval_end=INTERVAL_END), id="backfill"),
         pytest.param("manual", {}, WindowRequest(), id="an interval made up for a run by hand is not used"),
         pytest.param("manual", {"until": "0-1-9", "lanes": 2}, WindowRequest("0-1-9", lanes=2), id="a form"),
+        pytest.param("manual", {"resume": True}, WindowRequest(resume_before=INTERVAL_END), id="what was before it"),
     ],
 )
 def test_a_run_asks_for_its_interval_or_for_what_its_form_says(
     run_type: str, params: dict[str, Any], expected: WindowRequest
 ) -> None:
-    run = SimpleNamespace(run_type=run_type, data_interval_end=INTERVAL_END)
+    run = SimpleNamespace(run_type=run_type, data_interval_end=INTERVAL_END, run_after=INTERVAL_END)
     context: Any = {"dag_run": run, "params": {"until": None, **params}}
     assert dag_factory._request(context) == expected
 

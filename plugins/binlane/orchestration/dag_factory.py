@@ -119,7 +119,15 @@ def _form(channel: ChannelConfig) -> dict[str, Param]:
             type=["null", "string"],
             title="Stop at",
             description="Stop the channel inside this run's window, until it is resumed: behind a seqno, behind the "
-            "transaction of a GTID, or before a time. Empty: go on to the window's end.",
+            'transaction of a GTID, before a time, or "highest": all lanes at the highest seqno that any of them has. '
+            "Empty: go on to the window's end.",
+        ),
+        "resume": Param(
+            False,
+            type="boolean",
+            title="Resume",
+            description="Take a stop of the channel back and go on, with the same window. A stop that is given later "
+            "than this run stays.",
         ),
         "dry_run": Param(
             False, type="boolean", title="Dry run", description="Stop after the plan and show it in adopt_plan's log."
@@ -194,7 +202,7 @@ def _request(context: Context) -> WindowRequest:
     run = context["dag_run"]
     # a run by hand can carry an interval that Airflow has made up from its clock
     interval_end = None if run.run_type == _BY_HAND else run.data_interval_end
-    return request_from_params(context["params"], interval_end)
+    return request_from_params(context["params"], interval_end, run.run_after)
 
 
 def _extract(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 NOW: Final = "now"
+HIGHEST: Final = "highest"
+"""As the place to stop at: the highest position that any lane has."""
 _UUID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 # domain-server-sequence; uuid:n or uuid:tag:n, the tag as MySQL 8.3 and newer allow it
 GTID: Final = re.compile(rf"\d+-\d+-\d+|{_UUID}:(?:[a-z_][a-z0-9_]{{0,31}}:)?\d+")
@@ -33,10 +35,14 @@ class WindowRequest:
     """Instead of the channel's ``lanes.count``."""
     block_transactions: int | None = None
     """Instead of the channel's ``blocks.transactions``."""
+    resume_before: dt.datetime | None = None
+    """Take a stop back that was given before this moment; None: none."""
 
     def __post_init__(self) -> None:
         if self.interval_end is not None and self.interval_end.tzinfo is None:
             raise ConfigError(f"interval_end: expected a time with a zone, got {self.interval_end}")
+        if self.resume_before is not None and self.resume_before.tzinfo is None:
+            raise ConfigError(f"resume_before: expected a time with a zone, got {self.resume_before}")
         _within("lanes", self.lanes, MAX_LANES)
         _within("block_transactions", self.block_transactions, MAX_BLOCK_TRANSACTIONS)
         if self.until is not None:
@@ -61,8 +67,11 @@ class WindowRequest:
         return self.until == NOW or (self.until is None and self.interval_end is None)
 
 
-def request_from_params(params: Mapping[str, Any], interval_end: dt.datetime | None) -> WindowRequest:
-    """The request of an Airflow run: its form's values, and its interval's end (None for a run by hand)."""
+def request_from_params(
+    params: Mapping[str, Any], interval_end: dt.datetime | None, asked_at: dt.datetime | None = None
+) -> WindowRequest:
+    """The request of an Airflow run: its form's values, its interval's end (None for a run by hand), and when it was
+    asked for: a stop that is given behind that is not its to take back, whenever its tasks are tried again."""
     until = params.get("until")
     return WindowRequest(
         until=None if until is None or not until.strip() else until.strip(),
@@ -70,6 +79,7 @@ def request_from_params(params: Mapping[str, Any], interval_end: dt.datetime | N
         dry_run=bool(params.get("dry_run", False)),
         lanes=params.get("lanes"),
         block_transactions=params.get("block_size"),
+        resume_before=asked_at if params.get("resume") else None,
     )
 
 

@@ -27,7 +27,7 @@ from binlane.connections import Endpoints
 from binlane.errors import PlanError, PositionError, WindowBusyError, WindowOpenError
 from binlane.orchestration import report
 from binlane.orchestration.checks import check_window, tables_with_other_keys
-from binlane.orchestration.request import WindowRequest
+from binlane.orchestration.request import HIGHEST, WindowRequest
 from binlane.orchestration.stopping import check_stopped, is_stopped_inside, seqno_of, settle, start_of
 from binlane.plan.blocks import PACKET_SHARE
 from binlane.plan.manifest import Manifest
@@ -50,7 +50,7 @@ from binlane.state.conflicts import count_conflicts
 from binlane.state.engines import engine_of
 from binlane.state.prepared import read_open_xa
 from binlane.state.retention import finished_work, forget_work, windows_with_work
-from binlane.state.stops import request_stop
+from binlane.state.stops import clear_stop, request_stop
 from binlane.state.windows import (
     Window,
     WindowBounds,
@@ -117,6 +117,8 @@ def extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest
 
 def _extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest) -> Answer:
     engine = engine_of(endpoints.target)
+    if request.resume_before is not None and not request.dry_run:
+        clear_stop(engine, channel.name, request.resume_before)
     with engine.connect() as connection:
         state = read_channel(connection, channel.name)
         unfinished = read_open_window(connection, channel.name)
@@ -157,7 +159,8 @@ def adopt_plan(channel: ChannelConfig, endpoints: Endpoints, work: str, stop_at:
     """Check the plan against source and target, store its digest, and hand out the lanes.
 
     For a dry run the plan is shown and no lane is handed out. Raises PrecheckError before anything is written.
-    ``stop_at``: a seqno, GTID or time inside the window at which the channel is to stop.
+    ``stop_at``: a seqno, GTID or time inside the window at which the channel is to stop; ``highest``: the highest
+    position of its lanes.
     """
     folder = WorkFolder(work)
     inputs = read_inputs(folder)
@@ -173,7 +176,9 @@ def adopt_plan(channel: ChannelConfig, endpoints: Endpoints, work: str, stop_at:
         return {"plan": None, "lanes": []}
     window = set_plan(engine, plan, inputs.settings.block_transactions)
     if stop_at is not None:
-        request_stop(engine, plan.channel, by="a run of the DAG", at=seqno_of(window, stop_at.strip()))
+        place = stop_at.strip()
+        at = None if place == HIGHEST else seqno_of(window, place)
+        request_stop(engine, plan.channel, by="a run of the DAG", at=at)
     lanes = [{"lane": lane, "name": lane_name(plan, lane)} for lane in plan.lanes_with_work]
     return {"plan": plans.uri, "lanes": lanes}
 

@@ -6,6 +6,7 @@ highest position of that moment is where all lanes stand in the end (docs/invari
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, Engine, Update, func, select, update
@@ -58,7 +59,7 @@ def request_stop(
         connection.execute(
             update(channels)
             .where(channels.c.channel == channel)
-            .values(stopped=func.concat(f"{how}, by {by} at ", NOW, " UTC"), updated_at=NOW)
+            .values(stopped=func.concat(f"{how}, by {by} at ", NOW, " UTC"), stopped_at=NOW, updated_at=NOW)
         )
         return StopRequest(seqno, now, window, is_reached)
 
@@ -81,14 +82,24 @@ def _check_place(channel: str, window: Window, reached: int, seqno: int) -> None
         )
 
 
-def clear_stop(engine: Engine, channel: str) -> None:
-    """Take a stop request back, so that the next run goes on."""
+def clear_stop(engine: Engine, channel: str, given_before: dt.datetime | None = None) -> None:
+    """Take a stop request back, so that the next run goes on.
+
+    ``given_before``: only one that is older than this moment, in UTC by the target's clock.
+    """
     with engine.begin() as connection:
         read_channel(connection, channel, for_update=True)
+        if given_before is not None:
+            moment = given_before.astimezone(dt.UTC).replace(tzinfo=None)
+            younger = select(channels.c.channel).where(channels.c.channel == channel, channels.c.stopped_at > moment)
+            if connection.execute(younger).first() is not None:
+                return
         window = read_open_window(connection, channel, for_update=True)
         if window is not None:
             connection.execute(_of(window).values(stop_at=None))
-        connection.execute(update(channels).where(channels.c.channel == channel).values(stopped=None, updated_at=NOW))
+        connection.execute(
+            update(channels).where(channels.c.channel == channel).values(stopped=None, stopped_at=None, updated_at=NOW)
+        )
 
 
 def settle_stop(engine: Engine, window: Window, mark: Watermark) -> Watermark:

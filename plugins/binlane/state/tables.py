@@ -62,6 +62,7 @@ channels = Table(
     Column("windows", BigInteger, nullable=False),
     # who has asked the channel to stop, when and where; NULL: it may run
     Column("stopped", _LONG),
+    Column("stopped_at", _TIME),
     Column("created_at", _TIME, nullable=False),
     Column("updated_at", _TIME, nullable=False),
     **_OPTIONS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import itertools
 import time
 from collections.abc import Iterator
@@ -356,6 +357,20 @@ def test_a_stop_is_the_highest_position_a_ddl_under_way_included_and_can_be_take
     assert status.window is not None
     assert (status.window.stop_at, status.channel.stopped) == (None, None)
     assert (status.low_water, status.high_water) == (10, 17)
+
+
+def test_a_stop_that_is_younger_than_an_order_to_resume_stays(engine: Engine, planned: Window) -> None:
+    """A run of the DAG says when it was asked for: its task may be tried again much later."""
+    request_stop(engine, "c", by="alice")
+    with engine.connect() as connection:
+        given: dt.datetime = connection.scalar(text("SELECT stopped_at FROM binlane.channels"))
+    moment = given.replace(tzinfo=dt.UTC)
+    clear_stop(engine, "c", moment - dt.timedelta(microseconds=1))
+    assert read_status(engine, "c").channel.stopped is not None
+    # the same moment, as a clock elsewhere shows it
+    clear_stop(engine, "c", moment.astimezone(dt.timezone(dt.timedelta(hours=-7))))
+    assert read_status(engine, "c").channel.stopped is None
+    clear_stop(engine, "c", moment)
 
 
 def test_a_stop_settles_where_all_lanes_stand_and_the_window_ends_from_there(engine: Engine, planned: Window) -> None:

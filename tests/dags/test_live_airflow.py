@@ -1,0 +1,185 @@
+"""A real Airflow whose scheduler is killed, whose runs are marked failed and whose form stops and resumes a channel.
+
+Invariants 8, 10 and 11. Rows that the test holds locked on the target keep a window in the middle of its lanes for as
+long as is needed: nothing here depends on how fast the machine is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.airflow import PrivateAirflow, new_airflow
+from lab.airflow_api import FINAL_STATES
+from lab.servers import PrivateServer, private_server
+from lab.traffic import Mix
+from tests.integration.window.conftest import CHANNEL, Channel
+
+ROOT = Path(__file__).parents[2]
+DAG_ID = f"replicate_{CHANNEL}"
+MIX = Mix(cross_database=0.04, reference=0.03, ddl=0.0, accounts=0.006, statements=0.04)
+"""Without DDL: only rows are to wait for the test's locks."""
+SETTINGS = {
+    # a scheduler that was killed is missed after half a minute, and its tasks after five minutes, by default
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "8",
+    "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "2",
+    "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
+}
+CHANNEL_FILE = """lock_wait_timeout = 600
+[spark]
+connection = "binlane_spark"
+"""
+SPARK_SUBMIT = f"""#!{sys.executable}
+import sys
+from binlane.work.files import WorkFolder
+from binlane.work.filter_job import InProcess, run_filter
+run_filter(WorkFolder(sys.argv[sys.argv.index("--work") + 1]), InProcess())
+"""
+"""Stands for Spark, which takes its time to start; a killed filter job has tests of its own."""
+
+
+@dataclass(slots=True)
+class Site:
+    """An Airflow with the DAG of one channel, on servers that hold a finished window."""
+
+    airflow: PrivateAirflow
+    channel: Channel
+
+    def trigger(self, **conf: Any) -> str:
+        """Start a run up to the log's present end."""
+        return self.airflow.api.trigger(DAG_ID, {"until": "now", **conf})
+
+    def ended(self, run_id: str) -> str:
+        """The state in which a run ends; its tasks' are shown if the test fails."""
+        wait_until(lambda: self.airflow.api.run(DAG_ID, run_id)["state"] in FINAL_STATES)
+        for task in self.airflow.api.task_instances(DAG_ID, run_id):
+            print(task["task_id"], task["map_index"], task["state"], "try", task["try_number"])  # noqa: T201
+        return str(self.airflow.api.run(DAG_ID, run_id)["state"])
+
+    def tries(self, run_id: str) -> int:
+        """The most tries that a task of the run has had."""
+        return max(int(task["try_number"]) for task in self.airflow.api.task_instances(DAG_ID, run_id))
+
+    @contextlib.contextmanager
+    def held(self, seed: int) -> Iterator[str]:
+        """A run, in the middle of a window of new traffic: a lane waits inside a block for as long as this lasts."""
+        self.channel.traffic(120, seed=seed, mix=MIX)
+        with locked_rows(self.channel.target) as blocked:
+            run_id = self.trigger()
+            wait_until(blocked)
+            yield run_id
+
+
+@contextlib.contextmanager
+def locked_rows(target: PrivateServer) -> Iterator[Callable[[], bool]]:
+    """Lock all rows of a tenant's tables; whether somebody waits for one of them."""
+    waiting = "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
+    tables = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'tenant_001'"
+    with target.connect() as connection, connection.cursor() as cursor:
+        for (name,) in target.query(tables):
+            cursor.execute(f"SELECT 1 FROM tenant_001.{name} FOR UPDATE")
+        yield lambda: target.query(waiting) != [(0,)]
+        connection.rollback()
+
+
+def wait_until(reached: Callable[[], bool], seconds: float = 240.0) -> None:
+    end = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < end, f"not reached within {seconds:.0f} seconds"
+        time.sleep(0.2)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    home = tmp_path_factory.mktemp("live")
+    with (
+        private_server(home / "source", name="live_source", durable=False) as source,
+        private_server(home / "target", name="live_target", durable=False) as target,
+    ):
+        channel = Channel(source, target, home / "project")
+        channel.write_channel(CHANNEL_FILE)
+        shutil.copy(ROOT / "dags" / "replicate.py", home / "project" / "dags")
+        connections = {name.removeprefix("AIRFLOW_CONN_").lower(): value for name, value in channel.environment.items()}
+        connections["binlane_spark"] = json.dumps({"conn_type": "spark", "host": "local[2]"})
+        (home / "airflow").mkdir()
+        submit = home / "programs" / "spark-submit"
+        submit.parent.mkdir()
+        submit.write_text(SPARK_SUBMIT)
+        submit.chmod(0o755)
+        places = {
+            "AIRFLOW__CORE__DAGS_FOLDER": str(home / "project" / "dags"),
+            "PATH": os.pathsep.join([str(submit.parent), os.environ["PATH"]]),
+        }
+        airflow = new_airflow(home / "airflow", connections, SETTINGS | places)
+        try:
+            with ThreadPoolExecutor(1) as pool:
+                up = pool.submit(started, airflow)
+                channel.init()
+                channel.traffic(60, mix=MIX)
+                channel.run()
+                up.result()
+            yield Site(airflow, channel)
+        finally:
+            airflow.stop()
+
+
+def started(airflow: PrivateAirflow) -> None:
+    airflow.start()
+    airflow.wait_for_dag(DAG_ID)
+    airflow.api.unpause(DAG_ID)
+
+
+def test_a_killed_scheduler_and_its_killed_tasks_leave_a_window_that_the_next_scheduler_ends(site: Site) -> None:
+    with site.held(seed=2) as run_id:
+        site.airflow.kill("scheduler", and_its_tasks=True)
+        assert site.airflow.tasks() == set()
+        assert site.airflow.api.run(DAG_ID, run_id)["state"] == "running"
+        window = site.channel.status.window
+        assert window is not None
+        assert window.plan_digest is not None
+    site.airflow.launch("scheduler")
+    assert site.ended(run_id) == "success"
+    assert site.channel.status.window is None
+    assert site.channel.status.channel.windows == 2
+    site.channel.assert_equal()
+
+
+def test_a_run_that_is_marked_failed_stops_all_its_tasks_and_the_form_stops_at_one_seqno_and_resumes(
+    site: Site,
+) -> None:
+    """Those, too, that have outlived their scheduler while the next one's write beside them."""
+    with site.held(seed=3) as run_id:
+        site.airflow.kill("scheduler", and_its_tasks=False)
+        assert site.airflow.tasks() != set()
+        site.airflow.launch("scheduler")
+        wait_until(lambda: site.tries(run_id) > 1)
+        site.airflow.api.mark(DAG_ID, run_id, "failed")
+        wait_until(lambda: site.airflow.tasks() == set())
+        window = site.channel.status.window
+        assert window is not None
+        at = {lane.seqno for lane in site.channel.status.positions}
+        assert min(at) < window.bounds.last_seqno
+    assert site.ended(run_id) == "failed"
+    run_id = site.trigger(stop_at="highest")
+    assert site.ended(run_id) == "success"
+    status = site.channel.status
+    assert {lane.seqno for lane in status.positions} == {max(at)} == {status.channel.watermark.seqno}
+    assert status.window is not None
+    assert status.window.bounds.window_id == window.bounds.window_id
+    run_id = site.trigger(resume=True)
+    assert site.ended(run_id) == "success"
+    assert site.channel.status.window is None
+    assert site.channel.status.channel.stopped is None
+    site.channel.assert_equal()
