@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MAX_LANES: Final = 256
 MAX_BLOCK_TRANSACTIONS: Final = 1_000_000
 ASSIGNERS: Final = ("database",)
-REDUCE: Final = ("block", "off")
+REDUCE: Final = ("block", "window", "off")
 WRITERS: Final = ("binlog", "sql", "auto")
 ON_CONFLICT: Final = ("stop", "overwrite")
 CONSISTENCY: Final = ("eventual", "any_time", "epoch")
@@ -95,8 +95,13 @@ class BlocksConfig:
     """Source transactions a block, at most; default 1000."""
     bytes: int
     """Payload bytes a block, at most (one larger source transaction still is one block); default 8 MiB."""
+    seconds: int
+    """Seconds of source time between a block's first transaction and its last, at most; default 0: any."""
     reduce: str
-    """"block" (default): each block is folded to its net effect; "off": row events are replayed as they are."""
+    """"block" (default): each block is folded to its net effect; "window": all that a lane does between two barriers
+    is; "off": row events are replayed as they are."""
+    window_bytes: int
+    """Payload bytes that "window" folds at once, and a block's at most; default 64 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,11 +295,21 @@ def _lanes(node: Node, channel: str) -> LanesConfig:
 
 
 def _blocks(node: Node) -> BlocksConfig:
-    node.only("transactions", "bytes", "reduce")
+    node.only("transactions", "bytes", "seconds", "reduce", "window_bytes")
+    reduce, block_bytes = node.choice("reduce", REDUCE, "block"), node.integer("bytes", 64 << 10, 512 * _MIB, 8 * _MIB)
+    for key, needed in (("window_bytes", reduce == "window"), ("seconds", reduce != "window")):
+        if key in node.value and not needed:
+            raise ConfigError(
+                f"{node.file}: {node.at(key)}: expected only with{'' if key == 'window_bytes' else 'out'} "
+                f'reduce = "window", got {reduce!r}'
+            )
     return BlocksConfig(
         transactions=node.integer("transactions", 1, MAX_BLOCK_TRANSACTIONS, 1000),
-        bytes=node.integer("bytes", 64 << 10, 512 * _MIB, 8 * _MIB),
-        reduce=node.choice("reduce", REDUCE, "block"),
+        bytes=block_bytes,
+        seconds=node.integer("seconds", 0, 86_400, 0),
+        reduce=reduce,
+        # a block must find room beside what is left of those before it
+        window_bytes=node.integer("window_bytes", 2 * block_bytes, 1024 * _MIB, max(64 * _MIB, 2 * block_bytes)),
     )
 
 

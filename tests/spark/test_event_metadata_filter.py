@@ -3,6 +3,7 @@ store."""
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import os
 import shutil
@@ -10,20 +11,41 @@ import subprocess
 import sys
 import sysconfig
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import s3fs
 from moto.server import ThreadedMotoServer
 
 from binlane.errors import BinlogError, PlanError
+from binlane.model import RowCounts, TableKey
+from binlane.plan.fold import files_of
 from binlane.plan.manifest import Segment
+from binlane.plan.schema import Column, Key, KeyColumn, Table
 from binlane.plan.schema_json import schema_to_json
+from binlane.plan.stretches import StretchFolder
+from binlane.plan.window_plan import WindowPlan
+from binlane.work import filter_job, folded_files
 from binlane.work.files import CHANNEL, MANIFEST, PLAN, SCHEMA, WorkFolder
 from binlane.work.filter_job import Engine, InProcess, LocalProcesses, run_filter
 from binlane.work.planned import PlannedLanes
-from tests.unit.plan.logs import EMPTY_SCHEMA, HEAD, alone, manifest_of, rows, segment_of, settings, statements
+from tests.unit.binlog.cases import mariadb_gtid
+from tests.unit.plan.logs import (
+    EMPTY_SCHEMA,
+    HEAD,
+    IN_TRANSACTION,
+    XID,
+    alone,
+    insert,
+    manifest_of,
+    rows,
+    segment_of,
+    settings,
+    statements,
+    table_map,
+)
 
 PROJECT = Path(__file__).parents[2]
 LOG = [
@@ -35,18 +57,33 @@ LOG = [
     *(rows(seqno, "abcd"[seqno % 4]) for seqno in range(34, 60)),
 ]
 CUTS = (17, 31, 40)
+PLAIN = [
+    (
+        mariadb_gtid(seqno, IN_TRANSACTION),
+        *(part for n, name in enumerate(names, 1) for part in (table_map(n, name), insert(n, [seqno, 1000 + seqno]))),
+        XID,
+    )
+    for seqno, names in enumerate(["a", "b", "c", "a", "a", "b", "ab", "b"] * 7, 1)
+]
+"""Each row once, so that the tables can be folded; one transaction in eight is a barrier."""
 
 
-def fill(folder: WorkFolder, log: Sequence[tuple[bytes, ...]] = LOG, cuts: Sequence[int] = CUTS) -> None:
+def fill(
+    folder: WorkFolder, log: Sequence[tuple[bytes, ...]] = LOG, cuts: Sequence[int] = CUTS, reduce: str = "off"
+) -> None:
     """A window's inputs, as extraction leaves them."""
+    key = Key("PRIMARY", unique=True, primary=True, columns=(KeyColumn("id"),))
+    names = [TableKey(database, "t") for database in "ab"]
+    tables = {name: Table(name, "InnoDB", (Column("id", 1, "int", nullable=False),), (key,)) for name in names}
     edges, segments, start = [0, *cuts, len(log)], list[Segment](), len(HEAD)
     for first, last in itertools.pairwise(edges):
         data, segment = segment_of(log[first:last], first + 1, start)
         folder.write_once(segment.name, data)
         segments.append(segment)
         start = segment.end_offset
-    folder.write_once(SCHEMA, schema_to_json(EMPTY_SCHEMA))
-    folder.write_once(CHANNEL, settings(shard_list="(critical)=d\n").to_json())
+    folder.write_once(SCHEMA, schema_to_json(dataclasses.replace(EMPTY_SCHEMA, tables=tables)))
+    chosen = settings(shard_list="(critical)=d\n", reduce=reduce, window_bytes=1500, block_bytes=100_000)
+    folder.write_once(CHANNEL, chosen.to_json())
     folder.write_once(MANIFEST, manifest_of(segments).to_json())
 
 
@@ -56,13 +93,14 @@ def outcome(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(plans)): path.read_bytes() for path in plans.rglob("*") if path.is_file()}
 
 
-def test_every_engine_writes_the_same_files_byte_for_byte(tmp_path: Path) -> None:
+@pytest.mark.parametrize("reduce", ["off", "window"])
+def test_every_engine_writes_the_same_files_byte_for_byte(tmp_path: Path, reduce: str) -> None:
     if shutil.which("java") is None:
         pytest.skip("no java on PATH: no Spark to test with")
     engines: dict[str, Engine | None] = {"here": InProcess(), "processes": LocalProcesses(2), "spark": None}
     for name, engine in engines.items():
         folder = WorkFolder(str(tmp_path / name))
-        fill(folder)
+        fill(folder, reduce=reduce)
         if engine is None:
             said = submit(folder)
             assert "binlane: planned seqno 1 to 59, digest " in said
@@ -72,6 +110,77 @@ def test_every_engine_writes_the_same_files_byte_for_byte(tmp_path: Path) -> Non
     assert len(here) > 8
     assert processes == here
     assert spark == here
+
+
+def test_a_window_is_folded_over_segments_and_each_block_comes_apart_again(tmp_path: Path) -> None:
+    """Over the same log: fewer blocks than by block, the same transactions in the same order, between barriers only."""
+    planned: dict[str, WindowPlan] = {}
+    lanes: dict[str, PlannedLanes] = {}
+    for reduce in ("block", "window"):
+        folder = WorkFolder(str(tmp_path / reduce))
+        fill(folder, PLAIN, reduce=reduce)
+        planned[reduce] = run_filter(folder, InProcess())
+        (plans,) = (path.parent for path in (tmp_path / reduce).glob(f"*/{PLAN}"))
+        lanes[reduce] = PlannedLanes(WorkFolder(str(plans)), planned[reduce])
+    block, window = planned["block"], planned["window"]
+    assert window.barriers == block.barriers
+    assert {key: each.read for key, each in window.tables.items()} == {k: e.read for k, e in block.tables.items()}
+    over_segments = 0
+    for lane in window.all_lanes:
+        found = [(made.header, list(made.items)) for made in lanes["window"].blocks(lane, 0)]
+        before = [made.header for made in lanes["block"].blocks(lane, 0)]
+        assert sum(head.transactions for head, _ in found) == sum(head.transactions for head in before)
+        assert len(found) <= len(before)
+        assert sum((item.rows for _, items in found for item in items), RowCounts()) == window.lane_rows[lane]
+        for head, _ in found:
+            pieces = [piece.header for piece in lanes["window"].pieces(lane, head)]
+            over_segments += any(pieces[0].first_seqno <= cut < pieces[-1].last_seqno for cut in CUTS)
+            assert (len(pieces), pieces[0].source, pieces[-1].gtid) == (head.transactions, head.source, head.gtid)
+            assert (pieces[0].first_seqno, pieces[-1].last_seqno) == (head.first_seqno, head.last_seqno)
+            for barrier in window.barriers_of(lane):
+                inside = [barrier.first <= piece.first_seqno <= barrier.last for piece in pieces]
+                assert all(inside) or not any(inside)
+                assert all(inside) or not head.first_seqno < barrier.first <= head.last_seqno
+    assert over_segments > 2
+
+
+def test_a_killed_folding_leaves_nothing_and_runs_again_to_the_same_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, broken = (WorkFolder(str(tmp_path / name)) for name in ("whole", "broken"))
+    for folder in (whole, broken):
+        fill(folder, PLAIN, reduce="window")
+    run_filter(whole, InProcess())
+    with monkeypatch.context() as patched:
+        patched.setattr(folded_files, "_FILE_BYTES", 1)
+        patched.setattr(StretchFolder, "_fold", raise_injected)
+        with pytest.raises(PlanError, match="injected"):
+            run_filter(broken, InProcess())
+    assert not list((tmp_path / "broken").rglob("*.part"))
+    assert not list((tmp_path / "broken").glob(f"*/{PLAN}"))
+    run_filter(broken, InProcess())
+    assert outcome(tmp_path / "broken") == outcome(tmp_path / "whole")
+    (part, *_) = sorted((tmp_path / "broken").glob("*/parts/0000/*.parquet"))
+    data = part.read_bytes()
+    with monkeypatch.context() as patched:
+        # damaged behind the map, which would write it anew
+        patched.setattr(filter_job, "files_of", damaging(part, data))
+        with pytest.raises(PlanError, match=r"parts/0000/.*expected SHA-256"):
+            run_filter(broken, InProcess())
+
+
+def raise_injected(_: StretchFolder) -> None:
+    raise PlanError("injected")
+
+
+def damaging(path: Path, data: bytes) -> Callable[..., object]:
+    """``files_of``, which the driver asks when the parts are written; from then on one of them is another."""
+
+    def files(*given: Any) -> object:
+        path.write_bytes(data[: len(data) // 2] + bytes([data[len(data) // 2] ^ 1]) + data[len(data) // 2 + 1 :])
+        return files_of(*given)
+
+    return files
 
 
 def submit(folder: WorkFolder) -> str:

@@ -33,7 +33,7 @@ def test_a_file_with_two_connections_is_a_channel_with_defaults(tmp_path: Path) 
     assert read.window == config.WindowConfig("0 * * * *", "UTC", dt.date(2026, 1, 1))
     assert read.lanes == config.LanesConfig(4, "shard_list/shop.list", "database", "eventual", 60, 16)
     assert read.shard_list_file == tmp_path / "shard_list" / "shop.list"
-    assert read.blocks == config.BlocksConfig(1000, 8 << 20, "block")
+    assert read.blocks == config.BlocksConfig(1000, 8 << 20, 0, "block", 64 << 20)
     assert read.work == config.WorkConfig(str(tmp_path / ".binlane/work"), 24)
     assert read.apply == config.ApplyConfig(
         *(3600, 60, 10, 5, 30),
@@ -69,6 +69,7 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
     [blocks]
     transactions = 7
     bytes = 65536
+    seconds = 30
     reduce = "off"
     [segments]
     bytes = 1048576
@@ -96,7 +97,10 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
     assert read.source == config.SourceConfig(None, "s3://logs/shop", 77)
     assert read.window == config.WindowConfig("*/15 * * * *", "Europe/Berlin", dt.date(2026, 2, 3))
     assert read.lanes == config.LanesConfig(8, "lists/a.list", "database", "epoch", 5, 0)
-    assert (read.blocks, read.segments) == (config.BlocksConfig(7, 65536, "off"), config.SegmentsConfig(1 << 20))
+    assert (read.blocks, read.segments) == (
+        config.BlocksConfig(7, 65536, 30, "off", 64 << 20),
+        config.SegmentsConfig(1 << 20),
+    )
     assert read.apply == config.ApplyConfig(
         *(1, 5, 0, 4, 2),
         allow_nontransactional=True,
@@ -107,6 +111,11 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
     )
     assert read.work == config.WorkConfig("s3://work/binlane", 1)
     assert read.spark == config.SparkConfig("cluster", {"spark.driver.memory": "2g"})
+
+
+def test_a_window_s_block_has_room_for_two_blocks(tmp_path: Path) -> None:
+    read = channel(tmp_path, MINIMAL + '[blocks]\nreduce = "window"\nbytes = 100000000\n').blocks
+    assert read == config.BlocksConfig(1000, 100_000_000, 0, "window", 200_000_000)
 
 
 WRONG = [
@@ -126,6 +135,21 @@ WRONG = [
         MINIMAL + "[lanes]\nepoch_seconds = 5\n",
         'lanes.epoch_seconds: expected only with consistency = "epoch"',
         id="epoch",
+    ),
+    pytest.param(
+        MINIMAL + "[blocks]\nwindow_bytes = 67108864\n",
+        "blocks.window_bytes: expected only with reduce = \"window\", got 'block'",
+        id="window_bytes",
+    ),
+    pytest.param(
+        MINIMAL + '[blocks]\nreduce = "window"\nseconds = 5\n',
+        "blocks.seconds: expected only without reduce = \"window\", got 'window'",
+        id="seconds",
+    ),
+    pytest.param(
+        MINIMAL + '[blocks]\nreduce = "window"\nwindow_bytes = 16777215\n',
+        "blocks.window_bytes: expected an integer 16,777,216..1,073,741,824, got 16777215",
+        id="window of two blocks",
     ),
     pytest.param(MINIMAL + "[apply]\ntask_retries = 3\n", "apply.task_retries: expected an integer 4..100", id="tries"),
     pytest.param(

@@ -133,16 +133,18 @@ class Reading:
         plan, folder = _plan(window)
         header = _header(plan, folder, lane, first_seqno)
         inputs = read_inputs(WorkFolder(window.work))
-        segment = _segment(inputs, header)
         routing = read_routing(window.work, inputs.key)
         found: list[models.Transaction] = []
-        with segment_bytes(WorkFolder(window.work), segment) as data:
-            groups = inputs.groups(WorkFolder(window.work), routing, segment, data)
-            for each in transactions_of(data, segment, routing, inputs.schema.flavor, lane, header, groups):
-                if each.seqno > after:
-                    found.append(_transaction(each, may_edit=place.may_edit))
-                if len(found) > limit:
-                    break
+        for segment in _segments(inputs, max(header.first_seqno, after + 1), header.last_seqno):
+            with segment_bytes(WorkFolder(window.work), segment) as data:
+                groups = inputs.groups(WorkFolder(window.work), routing, segment, data)
+                for each in transactions_of(data, segment, routing, inputs.schema.flavor, lane, header, groups):
+                    if each.seqno > after:
+                        found.append(_transaction(each, may_edit=place.may_edit))
+                    if len(found) > limit:
+                        break
+            if len(found) > limit:
+                break
         more = found[limit - 1].seqno if len(found) > limit else None
         return models.Transactions(transactions=found[:limit], next_after=more)
 
@@ -242,11 +244,12 @@ def _header(plan: WindowPlan, folder: WorkFolder, lane: int, first_seqno: int) -
     raise NotFound(f"window {plan.window_id}: lane {lane} has no block that begins at seqno {first_seqno}")
 
 
-def _segment(inputs: Inputs, header: BlockHeader) -> Segment:
-    for segment in inputs.manifest.segments:
-        if segment.first_seqno <= header.first_seqno <= segment.last_seqno:
-            return segment
-    raise NotFound(f"no segment holds seqno {header.first_seqno}")
+def _segments(inputs: Inputs, first: int, last: int) -> tuple[Segment, ...]:
+    """The segments that hold the seqnos ``first`` to ``last``."""
+    found = tuple(each for each in inputs.manifest.segments if each.first_seqno <= last and first <= each.last_seqno)
+    if not found and first <= last:
+        raise NotFound(f"no segment holds seqno {first}")
+    return found
 
 
 def _block(header: BlockHeader, outline: Any, window: PastWindow, position: LanePosition | None) -> models.Block:

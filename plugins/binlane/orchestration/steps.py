@@ -420,9 +420,11 @@ def _settings(
             request.block_transactions if request.block_transactions is not None else channel.blocks.transactions
         ),
         block_bytes=channel.blocks.bytes,
+        block_seconds=channel.blocks.seconds,
         payload_bytes=min(_PAYLOAD_BYTES, int(packet * PACKET_SHARE)),
         largest_bytes=int(packet * PACKET_SHARE),
         reduce=channel.blocks.reduce,
+        window_bytes=channel.blocks.window_bytes,
         not_reduced=differing,
         target=schema.flavor.value,
         target_version=schema.version,

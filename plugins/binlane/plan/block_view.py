@@ -42,7 +42,7 @@ class Found:
 def transactions_of(
     data: Buffer, segment: Segment, routing: Routing, target: Flavor, lane: int, block: BlockHeader, groups: Groups
 ) -> Iterator[Found]:
-    """The transactions of one of the lane's blocks, in order.
+    """The transactions of one of the lane's blocks that this segment holds, in order.
 
     ``groups`` gives what an XA COMMIT commits. Raises BinlogError for a damaged segment.
     """
@@ -50,8 +50,10 @@ def transactions_of(
     shift = segment.start_offset - segment.header_length
     log = LogFormat(reader.format, segment.source_file, shift, target)
     barriers = BarrierMap(routing.barriers)
-    start = block.source.offset - shift
-    for seqno, transaction in enumerate(transactions(reader, _ignore, start=start), block.first_seqno):
+    begins_here = segment.first_seqno <= block.first_seqno
+    start = block.source.offset - shift if begins_here else segment.header_length
+    first = max(segment.first_seqno, block.first_seqno)
+    for seqno, transaction in enumerate(transactions(reader, _ignore, start=start), first):
         if seqno > block.last_seqno:
             return
         parts = parts_at(seqno, transaction, log, groups)

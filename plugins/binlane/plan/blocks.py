@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from math import inf
 
 from binlane.binlog.joining import joined
 from binlane.errors import UnsupportedEventError
@@ -33,6 +34,8 @@ class BlockLimits:
     """Bytes of events in one BINLOG statement, usually; a single larger event makes a larger statement."""
     largest_bytes: int
     """Bytes of events in the largest statement: as base64 (4/3) it must fit the target's max_allowed_packet."""
+    seconds: int = 0
+    """Of source time between a block's first transaction and its last, at most; 0: any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +188,17 @@ class BlockBuilder:
         """Transactions and bytes that still go into this block; the one that uses them up ends it."""
         return self.limits.transactions - self._transactions, self.limits.bytes - self._bytes
 
+    def end_before(self, commit_time: float) -> Iterator[FinishedBlock]:
+        """End the block if a transaction that committed at that time comes too late for it."""
+        if commit_time > self.deadline(commit_time):
+            yield from self.finish()
+
+    def deadline(self, commit_time: float) -> float:
+        """The last commit time that goes into this block, which a transaction of ``commit_time`` begins or is in."""
+        if not self.limits.seconds:
+            return inf
+        return self.limits.seconds + (commit_time if self._first is None else self._first.commit_time)
+
     def end_transactions(self, first: BlockHeader, last: BlockHeader, count: int) -> Iterator[FinishedBlock]:
         """Count consecutive transactions of the lane in; yields the block if it is full."""
         self._first = first if self._first is None else self._first
@@ -253,17 +267,24 @@ class BlockBuilder:
             yield from gathered
             return
         for item in gathered:
-            reduced = self.reducer.reduce(item.payload)
-            loose = RowsPayload(self.limits.payload_bytes, self.limits.largest_bytes)
-            for event in reduced.loose:
-                if event.counts is None:
-                    loose.add_map(event.event)
-                else:
-                    yield from loose.add_rows(event.event, event.counts, "block")
-            yield from loose.flush()
-            yield from reduced.items
-            for key, counts in reduced.saved.items():
-                self.saved[key] = self.saved.get(key, RowCounts()) + counts
+            yield from net_effect(item.payload, self.reducer, self.limits, self.saved)
+
+
+def net_effect(
+    events: bytes, reducer: Reducer, limits: BlockLimits, saved: dict[TableKey, RowCounts]
+) -> Iterator[Item]:
+    """What is left of row events, as BINLOG statements; the row changes written less those read go into ``saved``."""
+    reduced = reducer.reduce(events)
+    loose = RowsPayload(limits.payload_bytes, limits.largest_bytes)
+    for event in reduced.loose:
+        if event.counts is None:
+            loose.add_map(event.event)
+        else:
+            yield from loose.add_rows(event.event, event.counts, "block")
+    yield from loose.flush()
+    yield from reduced.items
+    for key, counts in reduced.saved.items():
+        saved[key] = saved.get(key, RowCounts()) + counts
 
 
 def check_fits(needed: int, largest: int, where: str) -> None:

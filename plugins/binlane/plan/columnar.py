@@ -40,6 +40,8 @@ _PIECE: Final = 4 << 20
 """Bytes of events that are taken from the segment at once."""
 _FLAGS_AT: Final = 6
 """In a rows event's body, behind its table id."""
+_TIMED: Final = (EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED)
+"""Events that may hold a commit time besides the one in their header."""
 _NONE, _MAP, _INSERT, _UPDATE, _DELETE = range(5)
 _ROLES: Final = np.zeros(256, np.uint8)
 _ROLES[EventType.TABLE_MAP] = _MAP
@@ -135,6 +137,12 @@ class SegmentColumns:
         identity = identify(RawEvent(at, head, frames.body(event)), self.reader)
         place = LogPosition(self.log.name, at + self.log.offset)
         return BlockHeader(seqno, seqno, 1, place, identity.gtid, identity.commit_time)
+
+    def commit_times(self, events: Ints) -> NDArray[np.float64]:
+        """When the transactions that begin with these events were committed."""
+        if np.isin(self.frames.type_code[events], _TIMED).any():
+            return np.array([self.header(0, event).commit_time for event in events.tolist()], np.float64)
+        return self.frames.timestamp[events].astype(np.float64)
 
 
 def scan_segment(
@@ -331,9 +339,11 @@ class RunWriter(LaneWriter):
         before = np.concatenate(([0], np.cumsum(columns.stripped)))
         size = np.concatenate(([0], np.cumsum(before[end] - before[first])))
         large = np.flatnonzero([builder.is_large(each) for each in np.diff(size).tolist()])
+        times = columns.commit_times(first) if builder.limits.seconds else None
         at = 0
         while at < chosen.size:
             head = columns.header(run.seqno + int(chosen[at]), int(first[at]))
+            self._write(builder.end_before(head.commit_time))
             following = int(np.searchsorted(large, at))
             barred = int(large[following]) if following < large.size else chosen.size
             if barred == at:
@@ -343,6 +353,9 @@ class RunWriter(LaneWriter):
             transactions_left, bytes_left = builder.room()
             full = int(np.searchsorted(size, size[at] + bytes_left))
             after = min(max(full, at + 1), at + transactions_left, barred)
+            if times is not None:
+                late = np.flatnonzero(times[at:after] > builder.deadline(head.commit_time))
+                after = at + int(late[0]) if late.size else after
             self._take(self._events(first[at:after], end[at:after]))
             last = columns.header(run.seqno + int(chosen[after - 1]), int(first[after - 1]))
             self._write(builder.end_transactions(head, last, after - at))

@@ -16,10 +16,11 @@ from binlane.plan.routing import Route, Routing, first_appearance
 from binlane.plan.schema import Schema, foreign_key_groups
 from binlane.plan.segment_map import MapSummary, ScanSummary
 from binlane.plan.settings import FilterSettings
+from binlane.plan.stretches import FoldedLane
 from binlane.plan.table_rules import Excluded
 from binlane.plan.tally import total
 from binlane.plan.temporary import Life, check_commits, lives
-from binlane.plan.window_plan import TableCounts, WindowPlan
+from binlane.plan.window_plan import LaneFile, TableCounts, WindowPlan
 from binlane.shards.assigners import assigner_class
 from binlane.shards.event_filter import EventMetadataFilter, SchemaFacts, TransactionShards
 from binlane.shards.facts import StatementKind
@@ -270,10 +271,30 @@ def critical_databases(settings: FilterSettings, schema: Schema) -> Callable[[st
     return lambda database: database in shard_list.critical or groups.get(database, database) in joined
 
 
-def make_plan(manifest: Manifest, routing: Routing, summaries: Sequence[MapSummary]) -> WindowPlan:
-    """The window's plan of its segments' summaries, in the order of the segments."""
+def files_of(lane: int, summaries: Sequence[MapSummary]) -> tuple[LaneFile, ...]:
+    """A lane's files, in the order of the segments."""
+    return tuple(summary.files[lane] for summary in summaries if lane in summary.files)
+
+
+def make_plan(
+    manifest: Manifest,
+    routing: Routing,
+    summaries: Sequence[MapSummary],
+    folded: Sequence[FoldedLane] | None = None,
+) -> WindowPlan:
+    """The window's plan of its segments' summaries, in the order of the segments.
+
+    ``folded``: what became of their lane files, if the lanes were folded over segments.
+    """
     tally = total(summary.tally for summary in summaries)
     lanes = range(routing.lanes + 1)
+    files = {lane: files_of(lane, summaries) for lane in lanes}
+    if folded is not None:
+        tally.lane_rows = {each.lane: each.rows for each in folded}
+        files |= {each.lane: each.files for each in folded}
+        for each in folded:
+            for key, rows in each.saved.items():
+                tally.add_saved(key, rows)
     plan = WindowPlan(
         channel=manifest.channel,
         window_id=manifest.window,
@@ -288,7 +309,7 @@ def make_plan(manifest: Manifest, routing: Routing, summaries: Sequence[MapSumma
         end_time=manifest.end_time,
         lane_rows=tuple(tally.lane_rows.get(lane, RowCounts()) for lane in lanes),
         tables={key: _table_counts(rows, tally.saved.get(key, RowCounts())) for key, rows in tally.tables.items()},
-        files=tuple(tuple(summary.files[lane] for summary in summaries if lane in summary.files) for lane in lanes),
+        files=tuple(files[lane] for lane in lanes),
         shards=dict(sorted(tally.shards.items())),
         kinds=dict(sorted(tally.kinds.items())),
         flavor=manifest.segments[0].flavor,

@@ -146,6 +146,7 @@ class LaneWriter:
     def add(self, header: BlockHeader, parts: Sequence[Part], alone: bool, name: str) -> None:
         """Take one transaction; ``alone``: it commits by itself on the target, so nothing may share its block."""
         self._enter(self._cursor.stretch(header.first_seqno))
+        self._write(self._builder.end_before(header.commit_time))
         if alone:
             self._write(self._builder.finish())
         logged = _logged(parts, alone, f"{name}:{header.source.offset}: ")

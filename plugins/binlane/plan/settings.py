@@ -13,7 +13,7 @@ from binlane.errors import PlanError
 from binlane.plan.blocks import BlockLimits
 
 CONSISTENCIES = ("eventual", "epoch", "any_time")
-REDUCE_OFF, REDUCE_BLOCK = "off", "block"
+REDUCE_OFF, REDUCE_BLOCK, REDUCE_WINDOW = "off", "block", "window"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,17 @@ class FilterSettings:
     """Barriers with at most this many transactions between them become one stretch."""
     block_transactions: int
     block_bytes: int
+    block_seconds: int
+    """Of source time in one block, at most; 0: any."""
     payload_bytes: int
     """Bytes of events in one BINLOG statement, usually."""
     largest_bytes: int
     """Bytes of events in the largest one that the target takes."""
     reduce: str
-    """``off``: row events go to the target as they are; ``block``: each block is folded to its net effect."""
+    """``off``: row events go to the target as they are; ``block``: each block is folded to its net effect; ``window``:
+    and what a lane does between two barriers is, over blocks and segments."""
+    window_bytes: int
+    """Bytes of events that are folded at once for ``window``."""
     not_reduced: list[list[str]]
     """Databases and tables whose keys differ between source and target: their changes keep their order."""
     target: str
@@ -50,7 +55,9 @@ class FilterSettings:
     @property
     def limits(self) -> BlockLimits:
         """What ends a block."""
-        return BlockLimits(self.block_transactions, self.block_bytes, self.payload_bytes, self.largest_bytes)
+        return BlockLimits(
+            self.block_transactions, self.block_bytes, self.payload_bytes, self.largest_bytes, self.block_seconds
+        )
 
     def to_json(self) -> bytes:
         """Canonical bytes of channel.json."""

@@ -1,4 +1,5 @@
-"""The filter job without its engine: scan every segment, fold, map every segment, write plan.json.
+"""The filter job without its engine: scan every segment, fold, map every segment, write plan.json. With
+``reduce = "window"`` a third run, over lanes, folds what the second has written.
 
 An engine runs one function over names, anywhere, in any order, as often as it likes: Spark executors, a pool of local
 processes, or this process. What it runs reads and writes only the window's folder, and the same input gives the same
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache, partial
@@ -21,18 +22,20 @@ from binlane.binlog.wire import Buffer
 from binlane.errors import PlanError
 from binlane.model import Flavor
 from binlane.plan.columnar import map_segment, scan_segment
-from binlane.plan.fold import critical_databases, fold_scans, make_plan
+from binlane.plan.fold import critical_databases, files_of, fold_scans, make_plan
 from binlane.plan.manifest import Manifest, Segment
 from binlane.plan.reduce import Reducer
-from binlane.plan.routing import Routing
+from binlane.plan.routing import LaneCursor, Routing
 from binlane.plan.schema_json import schema_from_json
 from binlane.plan.segment_map import LaneSink
-from binlane.plan.settings import REDUCE_OFF, FilterSettings
+from binlane.plan.settings import REDUCE_OFF, REDUCE_WINDOW, FilterSettings
+from binlane.plan.stretches import StretchFolder
 from binlane.plan.table_rules import table_rules
-from binlane.plan.window_plan import WindowPlan
+from binlane.plan.window_plan import LaneFile, WindowPlan
 from binlane.work import files
 from binlane.work.children import end_with_parent
 from binlane.work.files import WorkFolder, room_needed
+from binlane.work.folded_files import fold_files
 from binlane.work.lane_files import LaneFileWriter
 from binlane.work.mapped import mapped
 from binlane.work.prepared_groups import SegmentGroups
@@ -95,7 +98,12 @@ def _planned(folder: WorkFolder, engine: Engine) -> WindowPlan:
     plans = folder.child(inputs.key)
     plans.write_once(files.CONTEXT, routing.to_json())
     summaries = [pickle.loads(row) for row in engine.run(partial(map_task, folder.uri, inputs.key), names)]
-    plan = make_plan(inputs.manifest, routing, summaries)
+    folded = None
+    if inputs.settings.reduce == REDUCE_WINDOW:
+        parts = {str(lane): found for lane in range(routing.lanes + 1) if (found := files_of(lane, summaries))}
+        task = partial(fold_task, folder.uri, inputs.key, parts)
+        folded = [pickle.loads(row) for row in engine.run(task, list(parts))]
+    plan = make_plan(inputs.manifest, routing, summaries, folded)
     plans.write_once(files.PLAN, plan.to_json())
     return plan
 
@@ -166,11 +174,12 @@ def map_task(uri: str, key: str, name: str) -> bytes:
     inputs, folder = _inputs(uri, key), WorkFolder(uri)
     segment = inputs.segment(name)
     ordinal = inputs.manifest.segments.index(segment)
+    place = "parts" if inputs.settings.reduce == REDUCE_WINDOW else "lanes"
 
     writers: list[LaneFileWriter] = []
 
     def sink(lane: int, format_event: bytes) -> LaneSink:
-        writers.append(LaneFileWriter(folder.child(key), f"lanes/{lane:04d}/{ordinal:06d}.parquet", format_event))
+        writers.append(LaneFileWriter(folder.child(key), f"{place}/{lane:04d}/{ordinal:06d}.parquet", format_event))
         return writers[-1]
 
     with segment_bytes(folder, segment) as data:
@@ -184,6 +193,16 @@ def map_task(uri: str, key: str, name: str) -> bytes:
             for writer in writers:
                 writer.abandon(exc)
             raise
+
+
+def fold_task(uri: str, key: str, parts: Mapping[str, Sequence[LaneFile]], lane: str) -> bytes:
+    """Write one lane's files, folded over segments, of its ``parts``; returns its FoldedLane, pickled."""
+    inputs, routing = _inputs(uri, key), read_routing(uri, key)
+    reducer = inputs.reducer(routing)
+    assert reducer is not None
+    cursor = LaneCursor(routing.by_lane[int(lane)])
+    folding = StretchFolder(reducer, inputs.settings.limits, inputs.settings.window_bytes, cursor.stretch)
+    return pickle.dumps(fold_files(WorkFolder(uri).child(key), int(lane), parts[lane], folding))
 
 
 @contextmanager

@@ -77,6 +77,11 @@ class LaneFileWriter:
             self._add_row(LaneRow(header, Item(ItemKind.ROWS, b"")))
         self._headers.append(header)
 
+    @property
+    def size(self) -> int:
+        """Bytes so far: of the file, and of the payload that is not in it yet."""
+        return self._file.size + self._pending
+
     def _add_row(self, row: LaneRow) -> None:
         self._rows.append(row)
         self._pending += len(row.item.payload)
@@ -112,12 +117,17 @@ class LaneFileWriter:
             self._creation.__exit__(type(error), error, error.__traceback__)
 
 
-def read_blocks(folder: WorkFolder, name: str, after: int = 0) -> Iterator[Block]:
+def read_blocks(folder: WorkFolder, name: str, after: int = 0, sha256: str | None = None) -> Iterator[Block]:
     """The blocks of a lane file that end behind seqno ``after``, in order, streamed.
 
-    A block's items are read as they are consumed, so a block may be larger than memory. Raises PlanError if the file is
-    missing or is not a lane file.
+    A block's items are read as they are consumed, so a block may be larger than memory. ``sha256``: the file's digest,
+    compared before the first block. Raises PlanError if the file is missing, is another one or is not a lane file.
     """
+    if sha256 is not None and (found := folder.digest(name)) != sha256:
+        raise PlanError(
+            f"{folder.uri}/{name}: expected SHA-256 {sha256} by the plan, found {found}: the file was changed or "
+            "damaged; remove the plan's folder and run the filter step again: it writes it anew"
+        )
     with folder.open(name) as file:
         try:
             parquet = pq.ParquetFile(file)

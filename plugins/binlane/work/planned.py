@@ -9,7 +9,7 @@ from binlane.errors import PlanError
 from binlane.model import BlockHeader
 from binlane.plan.pieces import Described, describe, pieces
 from binlane.plan.routing import Routing
-from binlane.plan.window_plan import Block, LaneFile, WindowPlan
+from binlane.plan.window_plan import Block, WindowPlan
 from binlane.work import files
 from binlane.work.files import WorkFolder
 from binlane.work.filter_job import check_content, read_inputs, segment_bytes
@@ -30,28 +30,19 @@ class PlannedLanes:
         """
         for file in self._plan.files[lane]:
             if file.last_seqno > after:
-                self._check(file)
-                yield from read_blocks(self._folder, file.name, after)
-
-    def _check(self, file: LaneFile) -> None:
-        found = self._folder.digest(file.name)
-        if found != file.sha256:
-            raise PlanError(
-                f"{self._folder.uri}/{file.name}: expected SHA-256 {file.sha256} by the plan, found {found}: the "
-                "file was changed or damaged; remove the plan's folder and run the filter step again: it writes it anew"
-            )
+                yield from read_blocks(self._folder, file.name, after, file.sha256)
 
     def pieces(self, lane: int, block: BlockHeader) -> Iterator[Block]:
-        """The transactions of ``block``, one of the lane's, built anew from the window's segment.
+        """The transactions of ``block``, one of the lane's, built anew from the window's segments.
 
-        Raises PlanError if the segment is missing or changed, or holds other transactions than the block.
+        Raises PlanError if a segment is missing or changed, or they hold other transactions than the block.
         """
         window = WorkFolder(posixpath.dirname(self._folder.uri))
         inputs = read_inputs(window)
         routing = Routing.from_json(self._folder.read(files.CONTEXT), f"{self._folder.uri}/{files.CONTEXT}")
         found = 0
         for segment in inputs.manifest.segments:
-            if segment.first_seqno <= block.first_seqno <= segment.last_seqno:
+            if segment.first_seqno <= block.last_seqno and block.first_seqno <= segment.last_seqno:
                 with segment_bytes(window, segment) as data:
                     check_content(window.uri, segment, data)
                     groups = inputs.groups(window, routing, segment, data)
@@ -61,7 +52,7 @@ class PlannedLanes:
         if found != block.transactions:
             raise PlanError(
                 f"{self._folder.uri}, lane {lane}: expected {block.transactions} transactions from seqno "
-                f"{block.first_seqno} to {block.last_seqno}, the window's segment has {found}; the window's files do "
+                f"{block.first_seqno} to {block.last_seqno}, the window's segments have {found}; its files do "
                 "not fit each other: remove its folder and run the extract step again: it reads the same"
             )
 

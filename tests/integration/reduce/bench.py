@@ -27,7 +27,7 @@ from binlane.plan.window_plan import WindowPlan
 from binlane.state.catalog import read_schema
 from lab.servers import PrivateServer
 from tests.integration.apply.capture import frames
-from tests.unit.plan.logs import MemorySink, manifest_of, settings
+from tests.unit.plan.logs import MemorySink, fold_lane, manifest_of, settings
 
 DATABASE = "shop"
 Block = tuple[bytes, BlockHeader, tuple[Item, ...]]
@@ -105,24 +105,28 @@ def captured(source: PrivateServer, start: tuple[str, int]) -> tuple[bytes, Segm
 
 
 def filtered(
-    captured_log: tuple[bytes, Segment], source: Schema, target: Schema, *, reduce: bool, version: str = "columnar",
+    captured_log: tuple[bytes, Segment], source: Schema, target: Schema, *, reduce: str, version: str = "columnar",
     **changes: object,
 ) -> Filtered:  # fmt: skip
-    """The filter job in this process. ``version``: columnar or plain."""
+    """The filter job in this process. ``reduce``: off, block or window; ``version``: columnar or plain."""
     data, segment = captured_log
     differences = compare_schemas(source, target, list(target.tables), rules_for(source, target))
     others = sorted([key.database, key.table] for key in not_reduced(differences))
     # one lane, so that the blocks' order is the source's
     usual = {"lanes": 1, "block_transactions": 50, "payload_bytes": 1 << 20, "largest_bytes": 8 << 20}
     chosen = settings(
-        target=target.flavor.value, target_version=target.version, not_reduced=others, **{**usual, **changes}
+        target=target.flavor.value,
+        target_version=target.version,
+        not_reduced=others,
+        reduce=reduce,
+        **{**usual, **changes},
     )
     functions = columnar if version == "columnar" else segment_map
     manifest: Manifest = manifest_of([segment])
     scan = functions.scan_segment(data, segment, chosen, critical_databases(chosen, target))
     routing = fold_scans(manifest, [scan], chosen, target)
     rules = table_rules(target, routing.excluded)
-    reducer = Reducer(rules, chosen.payload_bytes, chosen.largest_bytes) if reduce else None
+    reducer = None if reduce == "off" else Reducer(rules, chosen.payload_bytes, chosen.largest_bytes)
     sinks: list[MemorySink] = []
 
     def open_sink(lane: int, format_event: bytes) -> MemorySink:
@@ -130,11 +134,20 @@ def filtered(
         return sinks[-1]
 
     summary = functions.map_segment(data, segment, routing, chosen, open_sink, reducer)
+    folded = None
+    if reduce == "window":
+        assert reducer is not None
+        found = [
+            (fold_lane(sink.lane, sink.blocks, routing, chosen, reducer, sink.format_event), sink) for sink in sinks
+        ]
+        folded = [lane for (lane, _), _ in found]
+        for (_, made), sink in found:
+            sink.blocks = made
     blocks = [(sink.format_event, header, items) for sink in sinks for header, items in sink.blocks]
     reasons = {key.table: why_not_folded(target, routing.excluded, key) for key in target.tables}
     return Filtered(
         tuple(sorted(blocks, key=lambda block: block[1].first_seqno)),
-        make_plan(manifest, routing, [summary]),
+        make_plan(manifest, routing, [summary], folded),
         {table: reason for table, reason in reasons.items() if reason is not None},
     )
 

@@ -41,9 +41,9 @@ def servers(request: pytest.FixtureRequest) -> Iterator[Servers]:
 
 def applied(
     servers: Servers, tables: Sequence[str], sessions: Iterable[Sequence[str]], before: Sequence[str] = (),
-    **changes: Any,
+    by: str = "block", **changes: Any,
 ) -> tuple[Written, Written, Written, Filtered]:  # fmt: skip
-    """Source, replayed target and reduced target after a window, and the reduced plan.
+    """Source, replayed target and target reduced ``by`` block or window after a window, and the reduced plan.
 
     The plain version of the filter has given the same blocks, and the target has counted what they say.
     """
@@ -54,7 +54,7 @@ def applied(
         run(source, session)
     log = captured(source, start)
     states, found = [state_of(source)], None
-    for reduce in (False, True):
+    for reduce in ("off", by):
         fresh(target, [*tables, *before])
         schemas = source_schema, schema_of(target)
         found = filtered(log, *schemas, reduce=reduce, **changes)
@@ -86,12 +86,22 @@ def sessions_of(scenarios: dict[str, Scenario]) -> Iterator[list[str]]:
         yield [text.replace("{t}", name) for text in scenario.statements]
 
 
-@pytest.mark.parametrize("transactions", [3, 100_000], ids=["small-blocks", "one-block"])
-def test_each_trap_leaves_the_rows_that_replay_leaves(servers: Servers, transactions: int) -> None:
+WAYS = pytest.mark.parametrize(
+    ("by", "transactions", "window_bytes"),
+    [("block", 3, 0), ("block", 100_000, 0), ("window", 3, 1 << 30), ("window", 2, 20_000)],
+    ids=["small-blocks", "one-block", "window", "window-in-pieces"],
+)
+
+
+@WAYS
+def test_each_trap_leaves_the_rows_that_replay_leaves(
+    servers: Servers, by: str, transactions: int, window_bytes: int
+) -> None:
     scenarios = of_family(SCENARIOS, servers[0].flavor)
     source, replayed, reduced, plan = applied(
-        servers, create(scenarios), sessions_of(scenarios), block_transactions=transactions, block_bytes=1 << 30
-    )
+        servers, create(scenarios), sessions_of(scenarios), by=by, block_transactions=transactions,
+        block_bytes=1 << 30, window_bytes=window_bytes,
+    )  # fmt: skip
     assert replayed.rows == source.rows
     assert reduced == replayed
     kept = {"cascades", "cascades_parent", "cascades_log"}
@@ -100,46 +110,58 @@ def test_each_trap_leaves_the_rows_that_replay_leaves(servers: Servers, transact
     assert set(plan.kept_in_order) == kept
 
 
-def test_auto_increment_goes_on_where_the_source_s_does(servers: Servers) -> None:
+@WAYS
+def test_auto_increment_goes_on_where_the_source_s_does(
+    servers: Servers, by: str, transactions: int, window_bytes: int
+) -> None:
     source, replayed, reduced, plan = applied(
-        servers, create(COUNTERS), sessions_of(COUNTERS), block_transactions=100_000
-    )
+        servers, create(COUNTERS), sessions_of(COUNTERS), by=by, block_transactions=transactions,
+        window_bytes=window_bytes,
+    )  # fmt: skip
     assert reduced == replayed == source
     assert plan.kept_in_order == {}
 
 
-def test_statements_and_ddl_between_rows_find_what_they_found_on_the_source(servers: Servers) -> None:
+@WAYS
+def test_statements_and_ddl_between_rows_find_what_they_found_on_the_source(
+    servers: Servers, by: str, transactions: int, window_bytes: int
+) -> None:
     tables = [f"CREATE TABLE {name} (id INT AUTO_INCREMENT PRIMARY KEY, v INT)" for name in "abc"]
     before = ["INSERT INTO c VALUES (1, 1), (2, 2)"]
-    source, replayed, reduced, plan = applied(servers, tables, [BETWEEN], before, block_transactions=100_000)
+    source, replayed, reduced, plan = applied(
+        servers, tables, [BETWEEN], before, by=by, block_transactions=transactions, window_bytes=window_bytes
+    )
     assert reduced.rows == replayed.rows == source.rows
     assert plan.kept_in_order == dict.fromkeys(["b", "c"], "a DDL of the window names it")
 
 
-@pytest.mark.parametrize(("seed", "transactions"), [(1, 7), (2, 100_000)])
-def test_random_changes_leave_what_replay_leaves(servers: Servers, seed: int, transactions: int) -> None:
+@WAYS
+def test_random_changes_leave_what_replay_leaves(
+    servers: Servers, by: str, transactions: int, window_bytes: int
+) -> None:
     flavor = servers[0].flavor
-    changes = [list(workload.statements(seed, 800, flavor))]
+    changes = [list(workload.statements(transactions, 800, flavor))]
     source, replayed, reduced, plan = applied(
-        servers, workload.tables(flavor), changes, block_transactions=transactions
+        servers, workload.tables(flavor), changes, by=by, block_transactions=transactions, window_bytes=window_bytes
     )
     assert replayed.rows == source.rows
     assert reduced == replayed
     assert sum(len(rows) for rows in source.rows.values()) > 20
-    if transactions > 1000:
+    if transactions > 1000 or window_bytes > 1 << 20:
         read = sum(table.read.total for table in plan.plan.tables.values())
         assert plan.written.total < 0.6 * read
 
 
 @requires_mysql
+@pytest.mark.parametrize("by", ["block", "window"])
 @pytest.mark.parametrize("way", [("mariadb", "mysql"), ("mysql", "mariadb")], ids=["to-mysql", "to-mariadb"])
-def test_random_changes_cross_the_families(request: pytest.FixtureRequest, way: tuple[str, str]) -> None:
+def test_random_changes_cross_the_families(request: pytest.FixtureRequest, way: tuple[str, str], by: str) -> None:
     source: PrivateServer = request.getfixturevalue(f"{way[0]}_source")
     target: PrivateServer = request.getfixturevalue(f"{way[1]}_target")
     flavors = source.flavor, target.flavor
     _, replayed, reduced, _ = applied(
         (source, target), workload.tables(*flavors), [list(workload.statements(3, 600, *flavors))],
-        block_transactions=200,
+        by=by, block_transactions=200,
     )  # fmt: skip
     assert reduced == replayed
     for server in (source, target):
@@ -154,7 +176,7 @@ def test_a_table_with_other_keys_on_the_target_keeps_its_order(servers: Servers,
     swap = [f"UPDATE t SET a = {value} WHERE id = {key}" for value, key in ((5, 1), (1, 2), (2, 1))]
     run(source, ["INSERT INTO t VALUES (1, 1, 1), (2, 2, 2)", *swap])
     fresh(target, [f"CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT{target_key})"])
-    found = filtered(captured(source, start), source_schema, schema_of(target), reduce=True)
+    found = filtered(captured(source, start), source_schema, schema_of(target), reduce="block")
     assert found.kept_in_order == {"t": "its keys differ between source and target"}
     assert write(target, found.blocks) == RowCounts(2, 3, 0)
     assert state_of(target).rows == state_of(source).rows
@@ -184,7 +206,7 @@ def test_a_row_that_is_missing_or_in_the_way_stops_a_reduced_block(servers: Serv
         ],
     )
     fresh(target, [*tables, drift])
-    found = filtered(captured(source, start), source_schema, schema_of(target), reduce=True)
+    found = filtered(captured(source, start), source_schema, schema_of(target), reduce="block")
     with pytest.raises(pymysql.MySQLError) as raised:
         write(target, found.blocks)
     assert raised.value.args[0] == error

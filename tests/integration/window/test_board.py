@@ -19,7 +19,8 @@ from binlane.state.journal import record_error
 from binlane.state.positions import PlanKey
 from binlane.work.files import WorkFolder
 from binlane.work.filter_job import InProcess, run_filter
-from tests.integration.window.conftest import CHANNEL, Channel
+from lab.traffic import Mix
+from tests.integration.window.conftest import CHANNEL, MIXED, Channel
 
 API = f"/api/channels/{CHANNEL}"
 READ, EDIT = {"Authorization": "Bearer reader"}, {"Authorization": "Bearer editor"}
@@ -88,9 +89,11 @@ def test_a_channel_from_its_first_day_to_its_transactions(channel: Channel) -> N
     assert get(client, f"{API}/windows?limit=1")[0]["number"] == 2
 
 
-def test_every_transaction_of_a_window_is_in_one_block_of_one_lane(channel: Channel) -> None:
+@pytest.mark.parametrize("reduce", ["block", "window"])
+def test_every_transaction_of_a_window_is_in_one_block_of_one_lane(channel: Channel, reduce: str) -> None:
     """The drill down loses nothing and doubles nothing: lanes, blocks, transactions."""
-    channel.traffic(150)
+    channel.write_channel(blocks=f'reduce = "{reduce}"\n')
+    channel.traffic(300 if reduce == "window" else 150, mix=MIXED if reduce == "block" else Mix())
     done = channel.run()
     assert done is not None
     client = client_of(channel)

@@ -113,8 +113,8 @@ def contents(server: PrivateServer) -> dict[str, list[str]]:
     return found
 
 
-def check(channel: Channel, seeds: range) -> None:
-    channel.write_channel(blocks='reduce = "block"\n')
+def check(channel: Channel, seeds: range, reduce: str) -> None:
+    channel.write_channel(blocks=f'reduce = "{reduce}"\n')
     text = (channel.channels / "orders.toml").read_text().replace("transactions = 20\n", "transactions = 150\n")
     (channel.channels / "orders.toml").write_text(text)
     for db in ("d1", "d2"):
@@ -133,16 +133,21 @@ def check(channel: Channel, seeds: range) -> None:
             assert theirs[2] <= ours[2]  # type: ignore[operator]
 
 
-def test_reduced_windows_equal_the_source_on_mariadb(channel: Channel) -> None:
-    check(channel, range(4))
+REDUCE = pytest.mark.parametrize("reduce", ["block", "window"])
+
+
+@REDUCE
+def test_reduced_windows_equal_the_source_on_mariadb(channel: Channel, reduce: str) -> None:
+    check(channel, range(4), reduce)
 
 
 @requires_mysql
+@REDUCE
 def test_reduced_windows_equal_the_source_on_mysql(
-    request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None]
+    request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None], reduce: str
 ) -> None:
     servers = (request.getfixturevalue("mysql_source"), request.getfixturevalue("mysql_target"))
-    check(fresh_channel(*servers, tmp_path, clean_servers), range(3))
+    check(fresh_channel(*servers, tmp_path, clean_servers), range(3), reduce)
 
 
 def test_auto_increment_ends_where_the_sources_does(channel: Channel) -> None:

@@ -11,17 +11,18 @@ from dataclasses import dataclass, field, replace
 
 from binlane.binlog.gtids import MariadbGtidFlag
 from binlane.binlog.wire import MAGIC, ChecksumAlgorithm, EventFlag, EventType
-from binlane.model import BlockHeader, Flavor, Item, LogPosition
+from binlane.model import BlockHeader, Flavor, Item, LogPosition, RowCounts
 from binlane.plan.columnar import map_segment as columnar_map
 from binlane.plan.columnar import scan_segment as columnar_scan
 from binlane.plan.fold import critical_databases, fold_scans, make_plan
 from binlane.plan.manifest import Manifest, Segment
 from binlane.plan.reduce import Reducer
-from binlane.plan.routing import Routing
+from binlane.plan.routing import LaneCursor, Routing
 from binlane.plan.schema import Schema
 from binlane.plan.segment_map import MapSummary, map_segment, scan_segment
-from binlane.plan.settings import FilterSettings
-from binlane.plan.window_plan import LaneFile, WindowPlan
+from binlane.plan.settings import REDUCE_WINDOW, FilterSettings
+from binlane.plan.stretches import FoldedLane, StretchFolder
+from binlane.plan.window_plan import Block, LaneFile, WindowPlan
 from binlane.work.prepared_groups import SegmentGroups
 from tests.unit.binlog.cases import MARIADB as FORMAT
 from tests.unit.binlog.cases import crc, format_event, mariadb_gtid, query, wire
@@ -114,8 +115,9 @@ def settings(**changes: object) -> FilterSettings:
     values: dict[str, object] = {
         "channel": "orders", "window": "w1", "lanes": 3, "shard_list": "", "shard_list_path": "shard_list/orders.list",
         "assigner": "database", "consistency": "eventual", "epoch_seconds": 60, "fold_gap": 0,
-        "block_transactions": 4, "block_bytes": 1 << 20, "payload_bytes": 1 << 16, "largest_bytes": 1 << 16,
-        "target": "mariadb", "target_version": "10.11", "reduce": "off",
+        "block_transactions": 4, "block_bytes": 1 << 20, "block_seconds": 0,
+        "payload_bytes": 1 << 16, "largest_bytes": 1 << 16, "target": "mariadb", "target_version": "10.11",
+        "reduce": "off", "window_bytes": 1 << 22,
         "not_reduced": [],
     }  # fmt: skip
     return FilterSettings(**{**values, **changes})  # type: ignore[arg-type]
@@ -216,7 +218,29 @@ def filtered(
         summaries.append(map_one(data, segment, shipped, chosen, open_sink, reducer, groups))
         for sink in sinks:
             lanes.setdefault(sink.lane, []).extend(sink.blocks)
-    return Filtered(routing, make_plan(manifest, routing, summaries), lanes)
+    folded = None
+    if chosen.reduce == REDUCE_WINDOW:
+        assert reducer is not None
+        folded = [fold_lane(lane, blocks, routing, chosen, reducer) for lane, blocks in lanes.items()]
+        lanes = {each.lane: blocks for each, blocks in folded}
+    plan = make_plan(manifest, routing, summaries, None if folded is None else [each for each, _ in folded])
+    return Filtered(routing, plan, lanes)
+
+
+Blocks = list[tuple[BlockHeader, tuple[Item, ...]]]
+
+
+def fold_lane(
+    lane: int, blocks: Blocks, routing: Routing, chosen: FilterSettings, reducer: Reducer, format_event: bytes = b""
+) -> tuple[FoldedLane, Blocks]:
+    """A lane's blocks folded over segments, and what the filter job's task says of it."""
+    stretch = LaneCursor(routing.by_lane[lane]).stretch
+    folding = StretchFolder(reducer, chosen.limits, chosen.window_bytes, stretch)
+    sink = MemorySink(lane, format_event)
+    for _, block in folding.fold(Block(header, format_event, iter(items)) for header, items in blocks):
+        sink.add(block.header, block.items)
+    rows = sum((item.rows for _, items in sink.blocks for item in items), RowCounts())
+    return FoldedLane(lane, (sink.close(),), rows, folding.saved), sink.blocks
 
 
 def manifest_of(segments: Sequence[Segment]) -> Manifest:

@@ -128,22 +128,53 @@ def test_the_columnar_version_and_a_second_run_give_the_same_bytes(
     assert columnar.plan.to_json() == plain.plan.to_json()
 
 
+@pytest.mark.parametrize("reduce", ["off", "block", "window"])
 @hypothesis_settings(max_examples=40, deadline=None)
-@given(windows())
-def test_every_transaction_is_in_one_block_and_the_accounts_close(log: Log) -> None:
-    found = filtered(log, CHOSEN)
+@given(windows(), st.data())
+def test_every_transaction_is_in_one_block_and_the_accounts_close(reduce: str, log: Log, data: st.DataObject) -> None:
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(log)))))
+    chosen = replace(CHOSEN, reduce=reduce, window_bytes=data.draw(st.sampled_from([300, 1 << 20])))
+    found = filtered(log, chosen, cuts=cuts, reducer=None if reduce == "off" else REDUCER)
     counted = [header.transactions for blocks in found.lanes.values() for header, _ in blocks]
     assert sum(counted) == len(log) == sum(each.transactions for each in found.plan.shards.values())
     items = [item for blocks in found.lanes.values() for _, items in blocks for item in items]
     written = sum((item.rows for item in items), RowCounts())
     assert written == found.plan.rows
     assert written == sum((table.written for table in found.plan.tables.values()), RowCounts())
-    assert written.total == sum(each.rows for each in found.plan.shards.values())
+    read = sum((table.read for table in found.plan.tables.values()), RowCounts())
+    folded = sum(table.folded for table in found.plan.tables.values())
+    assert written.total + folded == read.total == sum(each.rows for each in found.plan.shards.values())
     tables: set[TableKey] = set()
     for item in items:
         if item.kind is ItemKind.ROWS:
             tables |= check_self_contained(item.payload)
     assert tables == set(found.plan.tables)
+
+
+@pytest.mark.parametrize("columnar", [False, True], ids=["plain", "columnar"])
+@pytest.mark.parametrize(
+    ("seconds", "blocks"),
+    [
+        (0, [(1, 10)]),
+        (10, [(1, 3), (4, 7), (8, 10)]),
+        (30, [(1, 8), (9, 10)]),
+        (1, [(1, 1), (2, 3), (4, 5), (6, 7), (8, 8), (9, 10)]),
+    ],
+)
+def test_a_block_ends_before_a_transaction_that_comes_too_late_for_it(
+    columnar: bool, seconds: int, blocks: list[tuple[int, int]]
+) -> None:
+    # the clock goes back once, and a statement is no plain transaction
+    log = [timed(rows(n, "a"), at) for n, at in enumerate([0, 9, 10, 11, 3, 20, 21, 30, 40], 1)]
+    log.append(timed(statements(10, "DELETE FROM t", database="a"), 12))
+    chosen = settings(lanes=1, block_transactions=100, block_seconds=seconds)
+    assert filtered(log, chosen, columnar=columnar).seqnos(0) == blocks
+
+
+def timed(transaction: tuple[bytes, ...], seconds: int) -> tuple[bytes, ...]:
+    """A transaction that is committed that many seconds behind the others' time."""
+    first = transaction[0]
+    return ((int.from_bytes(first[:4], "little") + seconds).to_bytes(4, "little") + first[4:], *transaction[1:])
 
 
 def test_counts_are_by_table_shard_and_kind() -> None:
