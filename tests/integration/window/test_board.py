@@ -66,7 +66,7 @@ def half_way(channel: Channel) -> dict[str, Any]:
 def test_a_channel_from_its_first_day_to_its_transactions(channel: Channel) -> None:
     client = client_of(channel)
     (card,) = get(client, "/api/channels")
-    assert (card["state"], card["mark"]["behind"], card["progress"]) == ("idle", None, None)
+    assert (card["state"], card["mark"]["seqno"], card["progress"]) == ("idle", 0, None)
     channel.traffic(120)
     done = channel.run()
     assert done is not None
