@@ -17,7 +17,7 @@ demo: setup ## one window, end to end, through Airflow and Spark; KEEP=1 leaves 
 
 test: setup lint ## lint, types and every test, on private servers
 	$(PYTHON) -m pytest --ignore=tests/chaos -n 2 --dist loadfile
-	$(PYTHON) -m pytest tests/chaos
+	$(PYTHON) -m pytest tests/chaos -n 2 --dist loadfile
 
 chaos: setup ## kill -9, cut and pause everything, everywhere, once; SECONDS=600 for as long as asked, SEED=1 for the same dice
 	BINLANE_CHAOS=$(or $(SECONDS),all) BINLANE_CHAOS_SEED=$(SEED) $(PYTHON) -m pytest tests/chaos --timeout=0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,19 @@ from tests.chaos import rounds
 from tests.integration.window.conftest import channel, clean_servers  # noqa: F401
 
 _NO_GTIDS = ("--gtid-mode=OFF", "--enforce-gtid-consistency=OFF")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A process of several (pytest-xdist) hands its score over."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["survived"] = dict(rounds.survived)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """The first process adds the scores of the others."""
+    rounds.survived.update(getattr(node, "workeroutput", {}).get("survived", {}))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -19,7 +19,7 @@ from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, fresh_channel
 
-EXAMPLES: Final = int(os.environ.get("BINLANE_EXAMPLES", "12"))
+EXAMPLES: Final = int(os.environ.get("BINLANE_EXAMPLES", "6"))
 NUMBERS: Final = st.one_of(st.sampled_from([0, 1, -1, 127, 255, 32767, 2**31 - 1, -(2**31)]), st.integers(0, 9)).map(
     str
 )
