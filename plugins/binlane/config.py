@@ -31,6 +31,7 @@ WORK_VARIABLE: Final = "BINLANE_WORK"
 """Where the work folders of all channels are, unless a channel's file says so itself."""
 
 _CHANNEL_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_TABLE_PATTERN: Final = re.compile(r"[^.]+\.[^.]+")
 _CRON_FIELD: Final = re.compile(r"[0-9A-Za-z*,/#?-]+")
 _CRON_PRESETS: Final = ("@hourly", "@daily", "@weekly", "@monthly", "@yearly")
 _MIB: Final = 1 << 20
@@ -102,6 +103,20 @@ class BlocksConfig:
     is; "off": row events are replayed as they are."""
     window_bytes: int
     """Payload bytes that "window" folds at once, and a block's at most; default 64 MiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterConfig:
+    """``[filter]``: which databases and tables are taken; without it, all. Patterns have ``*``, ``?`` and ``[a-c]``."""
+
+    include_databases: tuple[str, ...]
+    """Patterns of databases: no other one is taken; default: all are."""
+    exclude_databases: tuple[str, ...]
+    """Patterns of databases that are left out, included or not."""
+    include_tables: tuple[str, ...]
+    """Patterns of tables, as database.table: no other one is taken; default: all are."""
+    exclude_tables: tuple[str, ...]
+    """Patterns of tables, as database.table, that are left out, included or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +196,7 @@ class ChannelConfig:
     target: TargetConfig
     window: WindowConfig
     lanes: LanesConfig
+    filter: FilterConfig
     blocks: BlocksConfig
     segments: SegmentsConfig
     apply: ApplyConfig
@@ -220,7 +236,7 @@ def load_channel(file: Path, environment: Mapping[str, str] | None = None) -> Ch
 
 
 def _channel(node: Node, file: Path, environment: Mapping[str, str]) -> ChannelConfig:
-    tables = ("source", "target", "window", "lanes", "blocks", "segments", "apply", "work", "spark")
+    tables = ("source", "target", "window", "lanes", "filter", "blocks", "segments", "apply", "work", "spark")
     node.only("owner", "tags", "description", *tables)
     name, root = file.stem, file.parent.parent.parent
     return ChannelConfig(
@@ -234,6 +250,7 @@ def _channel(node: Node, file: Path, environment: Mapping[str, str]) -> ChannelC
         target=_target(node.table("target")),
         window=_window(node.table("window")),
         lanes=_lanes(node.table("lanes"), name),
+        filter=_filter(node.table("filter")),
         blocks=_blocks(node.table("blocks")),
         segments=_segments(node.table("segments")),
         apply=_apply(node.table("apply")),
@@ -291,6 +308,19 @@ def _lanes(node: Node, channel: str) -> LanesConfig:
         consistency=consistency,
         epoch_seconds=node.integer("epoch_seconds", 1, 86_400, 60),
         fold_gap=node.integer("fold_gap", 0, 1_000_000, 16),
+    )
+
+
+def _filter(node: Node) -> FilterConfig:
+    node.only("include_databases", "exclude_databases", "include_tables", "exclude_tables")
+    for key in ("include_tables", "exclude_tables"):
+        if not all(_TABLE_PATTERN.fullmatch(pattern) for pattern in node.texts(key)):
+            node.wrong(key, "a list of database.table, patterns with one dot each (? stands for a dot in a name)")
+    return FilterConfig(
+        include_databases=node.texts("include_databases"),
+        exclude_databases=node.texts("exclude_databases"),
+        include_tables=node.texts("include_tables"),
+        exclude_tables=node.texts("exclude_tables"),
     )
 
 

@@ -14,6 +14,8 @@ GLOBAL_SHARD: Final = "#GLOBAL"
 """Server-wide operations: accounts, FLUSH, server settings."""
 UNKNOWN_SHARD: Final = "#UNKNOWN"
 """What cannot be told: serialized, never guessed."""
+FILTERED_SHARD: Final = "#FILTERED"
+"""Transactions of which the channel's filter leaves nothing: they only move a position."""
 
 
 class Flavor(StrEnum):

@@ -138,7 +138,7 @@ class Reading:
         for segment in _segments(inputs, max(header.first_seqno, after + 1), header.last_seqno):
             with segment_bytes(WorkFolder(window.work), segment) as data:
                 groups = inputs.groups(WorkFolder(window.work), routing, segment, data)
-                for each in transactions_of(data, segment, routing, inputs.schema.flavor, lane, header, groups):
+                for each in transactions_of(data, segment, routing, inputs.settings, lane, header, groups):
                     if each.seqno > after:
                         found.append(_transaction(each, may_edit=place.may_edit))
                     if len(found) > limit:

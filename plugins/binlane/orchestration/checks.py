@@ -62,7 +62,7 @@ def check_window(
     compared, source = _compared_tables(channel, endpoints, plan, target, plans)
     findings += compared
     if writer == "sql":
-        findings += sql_findings(target, {*plan.tables, *plan.undone}, channel.apply.allow_triggers)
+        findings += sql_findings(target, {*plan.applied_tables, *plan.undone}, channel.apply.allow_triggers)
     findings += _engines(plan, source, target)
     findings += _letter_case(plan, source, target)
     if not channel.apply.allow_unsafe:
@@ -85,7 +85,7 @@ def _compared_tables(
     looked up in the source's log, and only where it matters: if something differs, or if the window alters tables.
     """
     source = _source_schema(endpoints, _databases(plan))
-    touched = {*plan.tables, *plan.undone, *(key for key in plan.loaded if key not in target.views)}
+    touched = {*plan.applied_tables, *plan.undone, *(key for key in plan.loaded if key not in target.views)}
     altered = frozenset(key for key in touched if plan.altered.names(key))
 
     def compared(altered_since: Collection[TableKey]) -> tuple[Finding, ...]:
@@ -148,7 +148,7 @@ def tables_with_other_keys(endpoints: Endpoints, target: Schema) -> list[list[st
 def _needs(channel: ChannelConfig, plan: WindowPlan, inputs: Inputs, writer: str) -> Needs:
     statements = {StatementKind(kind) for kind in plan.kinds if kind != ROWS_ONLY}
     return Needs(
-        databases=frozenset(key.database for key in plan.tables),
+        databases=frozenset(key.database for key in plan.applied_tables),
         statements=bool(statements - {StatementKind.DDL, StatementKind.GLOBAL}),
         loads=StatementKind.LOAD_DATA in statements,
         ddl=StatementKind.DDL in statements,
@@ -178,7 +178,7 @@ def _source_schema(endpoints: Endpoints, databases: Collection[str]) -> Schema |
 def _letter_case(plan: WindowPlan, source: Schema | None, target: Schema) -> Iterator[Finding]:
     """Capital letters in names, where source and target do not agree on what they mean."""
     if source is not None:
-        tables = (str(key) for key in (*plan.tables, *plan.altered.tables, *plan.undone))
+        tables = (str(key) for key in (*plan.applied_tables, *plan.altered.tables, *plan.undone))
         shards = (name for shard in plan.shards for name in shard.split("+") if not name.startswith("#"))
         databases = (name for name in shards if name != EMPTY)
         for name, expected, found, todo in letter_case(source, target, [*tables, *databases]):
@@ -210,7 +210,7 @@ def _engines(plan: WindowPlan, source: Schema | None, target: Schema) -> Iterato
         yield Finding(Severity.FATAL, f"{key}: engine", f"a kind as on the source ({found})", theirs.engine, todo)
     if target.settings.get("enforce_gtid_consistency", "OFF") != "ON":
         return
-    for key in sorted({*plan.tables, *plan.undone}, key=str):
+    for key in sorted({*plan.applied_tables, *plan.undone}, key=str):
         table = target.table(key)
         if table is not None and not table.transactional:
             todo = "such a target takes no change of it beside the lane's position (1785): ALTER TABLE .. ENGINE=InnoDB"

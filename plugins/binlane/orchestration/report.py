@@ -9,6 +9,7 @@ from typing import Final
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from binlane.plan.prepared import PreparedGroup
 from binlane.plan.window_facts import barrier_causes, lane_name
@@ -22,7 +23,13 @@ _TOP: Final = 12
 
 def plan_view(plan: WindowPlan) -> RenderableType:
     """The plan as tables: lanes, barriers, busiest tables."""
-    return Group(*(table for table in (_head(plan), _lanes(plan), _barriers(plan), _tables(plan)) if table is not None))
+    return Group(
+        *(
+            table
+            for table in (_head(plan), _lanes(plan), _barriers(plan), _tables(plan), _filtered(plan))
+            if table is not None
+        )
+    )
 
 
 def as_text(view: RenderableType) -> str:
@@ -123,6 +130,17 @@ def _barriers(plan: WindowPlan) -> Table | None:
     table.add_column("transactions", justify="right")
     for cause, count in barrier_causes(plan).most_common():
         table.add_row(cause, f"{count:,}")
+    return table
+
+
+def _filtered(plan: WindowPlan) -> Table | None:
+    if not plan.filtered:
+        return None
+    table = Table(title="left out by the filter", title_justify="left")
+    for heading in ("rule", "row changes", "statements"):
+        table.add_column(heading, justify="left" if heading == "rule" else "right")
+    for rule, counts in plan.filtered.items():
+        table.add_row(Text(rule), f"{counts.rows:,}", f"{counts.statements:,}")
     return table
 
 

@@ -28,6 +28,7 @@ from binlane.errors import PlanError, PositionError, WindowBusyError, WindowOpen
 from binlane.orchestration import report
 from binlane.orchestration.checks import check_window, tables_with_other_keys
 from binlane.orchestration.request import HIGHEST, WindowRequest
+from binlane.orchestration.selecting import forget_if_filter_has_changed, selection_of
 from binlane.orchestration.stopping import check_stopped, is_stopped_inside, seqno_of, settle, start_of
 from binlane.plan.blocks import PACKET_SHARE
 from binlane.plan.manifest import Manifest
@@ -376,6 +377,7 @@ def _adopt_unfinished(
     """Take on the window that an earlier run has left: same end, same plan (invariant 7)."""
     log.info("adopting window %s, unfinished since an earlier run", window.bounds.window_id)
     folder = WorkFolder(window.bounds.work)
+    forget_if_filter_has_changed(channel, window, folder)
     if not folder.exists(files.MANIFEST):
         log.warning("its files are gone from %s: reading the same stretch of the log again", folder.uri)
         bounds = window.bounds
@@ -428,6 +430,7 @@ def _settings(
         not_reduced=differing,
         target=schema.flavor.value,
         target_version=schema.version,
+        filters=selection_of(channel, schema).to_values(),
     )
 
 

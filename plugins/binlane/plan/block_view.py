@@ -16,6 +16,7 @@ from binlane.plan.dissect import LogFormat, Part, RowsPart, StatementPart
 from binlane.plan.manifest import Segment
 from binlane.plan.prepared import Groups, parts_at
 from binlane.plan.routing import Routing
+from binlane.plan.settings import FilterSettings
 
 __all__ = ["Found", "transactions_of"]
 
@@ -40,7 +41,13 @@ class Found:
 
 
 def transactions_of(
-    data: Buffer, segment: Segment, routing: Routing, target: Flavor, lane: int, block: BlockHeader, groups: Groups
+    data: Buffer,
+    segment: Segment,
+    routing: Routing,
+    settings: FilterSettings,
+    lane: int,
+    block: BlockHeader,
+    groups: Groups,
 ) -> Iterator[Found]:
     """The transactions of one of the lane's blocks that this segment holds, in order.
 
@@ -48,7 +55,7 @@ def transactions_of(
     """
     reader = LogReader(data, segment.source_file, verify=False)
     shift = segment.start_offset - segment.header_length
-    log = LogFormat(reader.format, segment.source_file, shift, target)
+    log = LogFormat(reader.format, segment.source_file, shift, Flavor(settings.target), settings.selection)
     barriers = BarrierMap(routing.barriers)
     begins_here = segment.first_seqno <= block.first_seqno
     start = block.source.offset - shift if begins_here else segment.header_length

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from binlane.model import TableKey
-from binlane.plan.dissect import MapPart, Part, RowsPart, StatementPart
+from binlane.model import FILTERED_SHARD, TableKey
+from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
 from binlane.shards.event_filter import LoggedStatement
 
 
@@ -41,14 +41,16 @@ class TransactionClass:
 
 
 def classify(parts: Sequence[Part]) -> TransactionClass:
-    """The class of a dissected transaction."""
+    """The class of a dissected transaction. One that is filtered out altogether has a shard of its own."""
+    if parts and all(isinstance(part, FilteredPart) for part in parts):
+        return TransactionClass(frozenset({FILTERED_SHARD}), ())
     databases: set[str] = set()
     statements: list[LoggedStatement] = []
     for part in parts:
         match part:
             case MapPart():
                 databases.add(part.table.database)
-            case RowsPart():
+            case RowsPart() | FilteredPart():
                 pass
             case StatementPart():
                 statements.append(

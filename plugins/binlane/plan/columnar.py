@@ -21,10 +21,11 @@ from binlane.binlog.reader import LogReader
 from binlane.binlog.rows import ROWS_KINDS, RowsKind
 from binlane.binlog.transactions import Transaction, identify, transactions
 from binlane.binlog.wire import HEADER, MAGIC, Buffer, EventHeader, EventType, RawEvent
-from binlane.model import BlockHeader, Flavor, LogPosition, RowCounts, TableKey
+from binlane.model import FILTERED_SHARD, BlockHeader, Flavor, LogPosition, RowCounts, TableKey
 from binlane.plan.blocks import BlockBuilder, LoggedEvent
 from binlane.plan.classes import TransactionClass, classify
 from binlane.plan.dissect import LogFormat
+from binlane.plan.filter_columns import EventFilter, event_filter, pick
 from binlane.plan.manifest import Segment
 from binlane.plan.prepared import Groups, Halves, NoGroups, parts_at
 from binlane.plan.reduce import Reducer
@@ -73,23 +74,33 @@ class Single:
 class SegmentColumns:
     """One segment as arrays, an entry an event."""
 
-    def __init__(self, data: Buffer, segment: Segment, target: Flavor) -> None:
+    def __init__(self, data: Buffer, segment: Segment, settings: FilterSettings) -> None:
         """Raises BinlogError for a segment that cannot be framed or whose row events do not fit their tables."""
         self.segment = segment
         self.reader = LogReader(data, segment.source_file, verify=False)
-        self.log = LogFormat(
-            self.reader.format, segment.source_file, segment.start_offset - segment.header_length, target
-        )
+        offset = segment.start_offset - segment.header_length
+        target, selection = Flavor(settings.target), settings.selection
+        self.log = LogFormat(self.reader.format, segment.source_file, offset, target, selection)
         self.frames = frame(data, len(MAGIC), self.reader.format.checksum.length, self.reader.format.header_length)
         self.frames.check(segment.name)
         self.role = _ROLES[self.frames.type_code]
         self.index = index_rows(self.frames, segment.name)
         self.number = self.index.number
         self.tables = table_maps(self.frames, self.index, segment.name, self.log.format.flavor)
+        self.rules = [selection.table(TableKey(table.database, table.table)) for table in self.tables]
         names = sorted({table.database for table in self.tables})
-        self.databases = tuple(names)
+        self.databases = (*names, FILTERED_SHARD) if selection.selects else tuple(names)
         places = {name: place for place, name in enumerate(names)}
         self.database_of_table = np.array([places[table.database] for table in self.tables], np.int32)
+        self.filter = self._filter() if selection.selects else None
+        if self.filter is not None:
+            self.role = np.where(self.filter.is_out, _NONE, self.role).astype(np.uint8)
+
+    def _filter(self) -> EventFilter:
+        is_rows = self.role >= _INSERT
+        return event_filter(
+            self.frames.type_code, self.role == _MAP, is_rows, self.ends_statement, self.number, self.rules
+        )
 
     @cached_property
     def rows(self) -> Ints:
@@ -117,7 +128,7 @@ class SegmentColumns:
         while event < offset.size:
             plain = grouping.run(event)
             if plain.first.size:
-                yield Run(seqno, plain)
+                yield from self._taken(Run(seqno, plain))
                 seqno += plain.first.size
             event = plain.stopped_at
             if event == offset.size:
@@ -128,6 +139,21 @@ class SegmentColumns:
             yield Single(seqno, transaction)
             seqno += 1
             event = int(np.searchsorted(offset, transaction.end))
+
+    def _taken(self, run: Run) -> Iterator[Run | Single]:
+        """A run as the filter leaves it: those of its transactions apart that it has to take apart."""
+        if self.filter is None:
+            yield run
+            return
+        awkward, empty = self.filter.split(run.plain)
+        at = 0
+        for stop in (*np.flatnonzero(awkward).tolist(), run.size):
+            if at < stop:
+                yield Run(run.seqno + at, pick(run.plain, at, stop, empty, len(self.databases) - 1))
+            if stop < run.size:
+                start = int(self.frames.offset[run.plain.first[stop]])
+                yield Single(run.seqno + stop, next(transactions(self.reader, start=start)))
+            at = stop + 1
 
     def header(self, seqno: int, event: int) -> BlockHeader:
         """The header of the plain transaction that begins with ``event``."""
@@ -149,7 +175,7 @@ def scan_segment(
     data: Buffer, segment: Segment, settings: FilterSettings, is_critical: Callable[[str], bool]
 ) -> ScanSummary:
     """As ``segment_map.scan_segment``."""
-    columns = SegmentColumns(data, segment, Flavor(settings.target))
+    columns = SegmentColumns(data, segment, settings)
     databases: dict[str, int] = {}
     numbers: dict[TransactionClass, int] = {}
     members: list[tuple[int, int]] = []
@@ -216,7 +242,7 @@ def map_segment(
     groups: Groups | None = None,
 ) -> MapSummary:
     """As ``segment_map.map_segment``."""
-    columns = SegmentColumns(data, segment, Flavor(settings.target))
+    columns = SegmentColumns(data, segment, settings)
     return _Map(columns, routing, settings, open_sink, reducer, groups or NoGroups()).run()
 
 
@@ -295,6 +321,7 @@ class _Map:
         """The tally of a run, table by table."""
         columns, plain, tally = self._columns, run.plain, self._tally
         events = np.arange(int(plain.first[0]), int(plain.end[-1]))
+        self._count_filtered(events)
         events = events[columns.role[events] != _NONE]
         numbers, places = np.unique(columns.number[events], return_index=True)
         seqnos = run.seqno + np.searchsorted(plain.first, events[places], "right") - 1
@@ -313,11 +340,26 @@ class _Map:
             if count:
                 route = self._route(database)
                 tally.add_shard(route.shard, route.lane, count, int(changed[database]))
-        tally.kinds[ROWS_ONLY] += run.size
+        filtered = 0 if columns.filter is None else int((plain.database == len(columns.databases) - 1).sum())
+        if run.size > filtered:
+            tally.kinds[ROWS_ONLY] += run.size - filtered
+
+    def _count_filtered(self, events: Ints) -> None:
+        columns = self._columns
+        if columns.filter is None:
+            return
+        events = events[columns.filter.is_counted[events]]
+        kind = _ROLES[columns.frames.type_code[events]].astype(np.int64) - _INSERT
+        for at, counts in _sums(columns.number[events].astype(np.int64) * 3 + kind, columns.rows[events]):
+            table, rule = columns.tables[at], columns.rules[at]
+            assert rule is not None
+            self._tally.add_filtered(rule, TableKey(table.database, table.table), counts)
 
 
 def _sums(keys: Ints, rows: Ints) -> Iterator[tuple[int, RowCounts]]:
     """Rows by ``keys``, each 3 * a number + the kind of change; numbers with the sums of their three kinds."""
+    if keys.size == 0:
+        return
     numbers = int(keys.max()) // 3 + 1
     by_number = np.bincount(keys, rows, minlength=3 * numbers).astype(np.int64).reshape(-1, 3)
     for number in np.unique(keys // 3).tolist():

@@ -32,11 +32,12 @@ from binlane.binlog.wire import EventFlag, EventType, RawEvent, type_name, witho
 from binlane.errors import UnsupportedEventError
 from binlane.model import Flavor, LogPosition, RowCounts, SessionContext
 from binlane.plan import outcomes
+from binlane.plan.filtering import decide, without_filtered
 from binlane.plan.invoker import as_invoked
 from binlane.plan.loads import LoadedFiles, local_statement
-from binlane.plan.parts import MapPart, Part, RowsPart, StatementPart
-from binlane.plan.statement_text import charset_is_read, decoded
-from binlane.shards.lexer import Dialect
+from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
+from binlane.plan.statement_text import charset_is_read, decoded, dialect_of
+from binlane.shards.selection import EVERYTHING, Selection, Undecided
 from binlane.shards.statements import StatementFacts, StatementKind, analyze
 
 __all__ = ["LogFormat", "MapPart", "Part", "RowsPart", "StatementPart", "dissect", "statement_facts"]
@@ -73,6 +74,8 @@ class LogFormat:
     """Added to an offset in the segment gives the offset in the source file."""
     target: Flavor
     """What the statements will be executed on."""
+    selection: Selection = EVERYTHING
+    """What of the log is taken."""
 
     def where(self, event: RawEvent) -> str:
         """The beginning of a message about an event."""
@@ -89,7 +92,7 @@ class LogFormat:
 
 def dissect(transaction: Transaction, log: LogFormat) -> tuple[Part, ...]:
     """The transaction's parts in order. Raises UnsupportedEventError for what cannot be replayed exactly."""
-    parts = tuple(_Dissection(log).parts(transaction))
+    parts, filtered = without_filtered(tuple(_Dissection(log).parts(transaction)), log.selection)
     if transaction.ending in _SECOND_HALVES and parts:
         _refuse(transaction.events[-1], log, "an XA transaction that ends together with changes")
     if transaction.ending is Ending.ROLLBACK and parts:
@@ -98,7 +101,7 @@ def dissect(transaction: Transaction, log: LogFormat) -> tuple[Part, ...]:
             _refuse(transaction.events[-1], log, hidden)
     if any(isinstance(part, StatementPart) and part.facts.commits_implicitly for part in parts[1:]):
         _refuse(transaction.events[-1], log, "a statement that commits by itself in the middle of a transaction")
-    return parts
+    return (*parts, *filtered)
 
 
 @dataclass(slots=True)
@@ -137,19 +140,20 @@ class _Dissection:
                 f"{where}{type_name(rows.type_code)}: table id {rows.table_id} has no TABLE_MAP in this transaction; "
                 "the log is damaged"
             )
-        if rows.partial and self.log.target is not Flavor.MYSQL:
+        is_taken = self.log.selection.table(part.key) is None
+        if rows.partial and self.log.target is not Flavor.MYSQL and is_taken:
             _refuse(event, self.log, "rows logged with binlog_row_value_options=PARTIAL_JSON, for a MariaDB target")
         counts = _COUNTS[rows.kind](count_rows(rows, part.table, where))
         if rows.type_code in COMPRESSED_ROWS:
             event = _decompressed(event, where)
         return RowsPart(part, without_checksum(event), counts)
 
-    def _query(self, event: RawEvent) -> StatementPart | None:
+    def _query(self, event: RawEvent) -> StatementPart | FilteredPart | None:
         query = self.log.parse(event)
         assert isinstance(query, Query)
         return self._statement(event, query, None)
 
-    def _load(self, event: RawEvent) -> StatementPart | None:
+    def _load(self, event: RawEvent) -> StatementPart | FilteredPart | None:
         load = self.log.parse(event)
         assert isinstance(load, ExecuteLoadQuery)
         with self._naming(event):
@@ -174,12 +178,16 @@ class _Dissection:
         except ValueError as exc:
             _refuse(event, self.log, str(exc))
 
-    def _statement(self, event: RawEvent, query: Query, file: tuple[memoryview, ...] | None) -> StatementPart | None:
+    def _statement(
+        self, event: RawEvent, query: Query, file: tuple[memoryview, ...] | None
+    ) -> StatementPart | FilteredPart | None:
         context = with_variables(query.session(event.header), self._variables, self.log.target)
         self._variables.clear()
         facts = statement_facts(query.sql, context, self.log.format.flavor)
         if (facts.kind is StatementKind.TRANSACTION and facts.ends_or_begins) or outcomes.is_no_alter(query):
             return None
+        if (rule := self._left_out(event, query, facts, context)) is not None:
+            return FilteredPart(rule, None, RowCounts())
         self._check(event, query, facts)
         # MySQL fills such a table in the same transaction, in which a target would take nothing but its rows
         sql = query.sql.removesuffix(_FILLED_BELOW) if facts.create_select else query.sql
@@ -189,6 +197,17 @@ class _Dissection:
         bound = facts.temporary or event.header.flags & EventFlag.THREAD_SPECIFIC
         session = (event.header.server_id, query.thread_id) if bound else None
         return StatementPart(sql, self._in_modes_of_the_target(event, context), facts, query, file, session)
+
+    def _left_out(self, event: RawEvent, query: Query, facts: StatementFacts, context: SessionContext) -> str | None:
+        """The rule that leaves the statement out. Raises UnsupportedEventError if the filter cannot decide."""
+        try:
+            return decide(self.log.selection, query, facts, context, self.log.format.flavor)
+        except Undecided as undecided:
+            shown = decoded(query.sql[:_SHOWN], context)
+            raise UnsupportedEventError(
+                f"{self.log.where(event)}{type_name(event.header.type_code)}: {undecided}: {shown!r}; nothing of the "
+                "window was written; see docs/filters.md#what-is-refused for what to do"
+            ) from None
 
     def _in_modes_of_the_target(self, event: RawEvent, context: SessionContext) -> SessionContext:
         if context.sql_mode is None:
@@ -233,17 +252,10 @@ _COUNTS: Final[Mapping[RowsKind, Callable[[int], RowCounts]]] = {
     RowsKind.DELETE: lambda rows: RowCounts(deletes=rows),
 }
 _SECOND_HALVES: Final = frozenset({Ending.XA_COMMIT, Ending.XA_ROLLBACK})
+_SHOWN: Final = 200
+"""Bytes of a refused statement in a message."""
 _FILLED_BELOW: Final = b" START TRANSACTION"
 _UTF8MB4_GENERAL_CI: Final = 45
-_ANSI_QUOTES: Final = 0x4
-_NO_BACKSLASH_ESCAPES: Final = 0x100000
-"""Bits of the logged sql_mode, the same on both servers."""
-
-
-def dialect_of(context: SessionContext, flavor: Flavor) -> Dialect:
-    """How a statement of that session is cut into words."""
-    mode = context.sql_mode or 0
-    return Dialect(flavor, bool(mode & _ANSI_QUOTES), bool(mode & _NO_BACKSLASH_ESCAPES))
 
 
 def statement_facts(sql: bytes, context: SessionContext, flavor: Flavor) -> StatementFacts:

@@ -6,10 +6,11 @@ import dataclasses
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 
-from binlane.model import GLOBAL_SHARD, UNKNOWN_SHARD, Barrier, RowCounts, TableKey
+from binlane.model import FILTERED_SHARD, GLOBAL_SHARD, UNKNOWN_SHARD, Barrier, RowCounts, TableKey
 from binlane.plan.alterations import Alterations
 from binlane.plan.barriers import Meeting, fold
 from binlane.plan.classes import TransactionClass
+from binlane.plan.filter_guard import check_views
 from binlane.plan.manifest import Manifest
 from binlane.plan.prepared import Pairs, pair
 from binlane.plan.routing import Route, Routing, first_appearance
@@ -18,7 +19,7 @@ from binlane.plan.segment_map import MapSummary, ScanSummary
 from binlane.plan.settings import FilterSettings
 from binlane.plan.stretches import FoldedLane
 from binlane.plan.table_rules import Excluded
-from binlane.plan.tally import total
+from binlane.plan.tally import Tally, total
 from binlane.plan.temporary import Life, check_commits, lives
 from binlane.plan.window_plan import LaneFile, TableCounts, WindowPlan
 from binlane.shards.assigners import assigner_class
@@ -85,6 +86,7 @@ class _Fold:
         self._schema = schema
         self._serialized = settings.lanes
         facts = self._schema_facts(schema)
+        check_views(settings.selection, manifest.segments, scans, facts)
         self._filter = EventMetadataFilter(manifest.segments[0].flavor, facts)
         assigner = assigner_class(settings.assigner)()
         self._classes: dict[TransactionClass, tuple[frozenset[str], str | None]] = {}
@@ -125,7 +127,8 @@ class _Fold:
         """Shards that live in a lane, with each seqno that they first appear at in a segment."""
         for scan in self._scans:
             for name, seqno in scan.databases.items():
-                yield seqno, self._databases[name]
+                if name != FILTERED_SHARD:
+                    yield seqno, self._databases[name]
             for seqno, number in scan.members:
                 for shard in self._classes[scan.classes[number]][0]:
                     if shard not in {GLOBAL_SHARD, UNKNOWN_SHARD}:
@@ -222,6 +225,8 @@ class _Fold:
 
     def _home(self, shards: frozenset[str] | set[str]) -> int:
         """The lane that applies transactions of these shards: the owner of their barrier if they need one."""
+        if FILTERED_SHARD in shards:
+            return 0
         critical = [self._partitioner.lane_of(shard) for shard in shards if self._partitioner.is_critical(shard)]
         if critical:
             return max(critical)
@@ -258,8 +263,10 @@ class _Fold:
         }
 
 
-def _table_counts(read: RowCounts, saved: RowCounts) -> TableCounts:
-    return TableCounts(read=read, folded=-saved.total, written=read + saved)
+def _table_counts(tally: Tally, key: TableKey) -> TableCounts:
+    taken, saved = tally.tables.get(key, RowCounts()), tally.saved.get(key, RowCounts())
+    filtered = tally.filtered.get(key, RowCounts())
+    return TableCounts(read=taken + filtered, filtered=filtered, folded=-saved.total, written=taken + saved)
 
 
 def critical_databases(settings: FilterSettings, schema: Schema) -> Callable[[str], bool]:
@@ -308,7 +315,7 @@ def make_plan(
         end_gtid_set=manifest.gtid_set,
         end_time=manifest.end_time,
         lane_rows=tuple(tally.lane_rows.get(lane, RowCounts()) for lane in lanes),
-        tables={key: _table_counts(rows, tally.saved.get(key, RowCounts())) for key, rows in tally.tables.items()},
+        tables={key: _table_counts(tally, key) for key in dict.fromkeys((*tally.tables, *tally.filtered))},
         files=tuple(files[lane] for lane in lanes),
         shards=dict(sorted(tally.shards.items())),
         kinds=dict(sorted(tally.kinds.items())),
@@ -324,5 +331,6 @@ def make_plan(
         carried_in=routing.carried_in,
         carried_out=routing.carried_out,
         demands=dict(sorted(tally.demands.items())),
+        filtered=dict(sorted(tally.rules.items())),
     )
     return dataclasses.replace(plan, digest=hashlib.sha256(plan.to_json()).hexdigest())

@@ -46,4 +46,15 @@ class StatementPart:
     """Server id and thread id, where the statement depends on its connection: temporary tables, CONNECTION_ID()."""
 
 
-Part = MapPart | RowsPart | StatementPart
+@dataclass(frozen=True, slots=True)
+class FilteredPart:
+    """What the channel's filter leaves out: counted, never written. It stands behind everything that is kept."""
+
+    rule: str
+    """The rule that leaves it out."""
+    table: TableKey | None
+    """Of row changes; None for a statement."""
+    counts: RowCounts
+
+
+Part = MapPart | RowsPart | StatementPart | FilteredPart

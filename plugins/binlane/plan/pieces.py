@@ -64,7 +64,7 @@ def pieces(
 
     ``groups`` gives what the segment's XA COMMITs commit.
     """
-    log, numbered = read_segment(data, segment, Flavor(settings.target))
+    log, numbered = read_segment(data, segment, settings)
     sink = _Kept()
     builder = BlockBuilder(replace(settings.limits, transactions=1))
     writer = LaneWriter(sink, builder, LaneCursor(routing.by_lane[lane]), translation(log.format.flavor, log.target))
@@ -103,7 +103,7 @@ def describe(
     last: int,
 ) -> Iterator[Described]:
     """The transactions ``first`` to ``last`` of the segment: who applies them, and what they change."""
-    log, numbered = read_segment(data, segment, Flavor(settings.target))
+    log, numbered = read_segment(data, segment, settings)
     barriers = BarrierMap(routing.barriers)
     for seqno, transaction in numbered:
         if first <= seqno <= last:

@@ -19,6 +19,7 @@ from binlane.plan.blocks import BlockBuilder, FinishedBlock, LoggedEvent, transa
 from binlane.plan.classes import TransactionClass, classify
 from binlane.plan.dissect import LogFormat, MapPart, Part, RowsPart, StatementPart
 from binlane.plan.manifest import Segment
+from binlane.plan.parts import FilteredPart
 from binlane.plan.prepared import Groups, Halves, NoGroups, Prepared, Resolved, parts_at
 from binlane.plan.reduce import Reducer
 from binlane.plan.routing import LaneCursor, Routing
@@ -82,7 +83,7 @@ def scan_segment(
     members: list[tuple[int, int]] = []
     epochs: dict[int, int] = {}
     halves = Halves()
-    log, numbered = read_segment(data, segment, Flavor(settings.target))
+    log, numbered = read_segment(data, segment, settings)
     for seqno, transaction in numbered:
         if settings.consistency == "epoch":
             epochs.setdefault(int(transaction.commit_time // settings.epoch_seconds), seqno)
@@ -110,7 +111,7 @@ def map_segment(
 
     ``groups`` gives what the segment's XA COMMITs commit.
     """
-    log, numbered = read_segment(data, segment, Flavor(settings.target))
+    log, numbered = read_segment(data, segment, settings)
     tally = Tally()
     writers: dict[int, LaneWriter] = {}
     barriers = BarrierMap(routing.barriers)
@@ -207,16 +208,25 @@ def _logged(parts: Iterable[Part], alone: bool, where: str) -> Iterator[LoggedEv
 
 def _size(parts: Sequence[Part]) -> int:
     """Bytes that a block counts for a transaction."""
-    files = (part.file or () for part in parts if isinstance(part, StatementPart))
-    loaded = sum(len(piece) for file in files for piece in file)
-    return loaded + sum(len(part.sql if isinstance(part, StatementPart) else part.event) for part in parts)
+    size = 0
+    for part in parts:
+        match part:
+            case MapPart() | RowsPart():
+                size += len(part.event)
+            case StatementPart():
+                size += len(part.sql) + sum(map(len, part.file or ()))
+            case FilteredPart():
+                pass
+    return size
 
 
-def read_segment(data: Buffer, segment: Segment, target: Flavor) -> tuple[LogFormat, Iterator[tuple[int, Transaction]]]:
+def read_segment(
+    data: Buffer, segment: Segment, settings: FilterSettings
+) -> tuple[LogFormat, Iterator[tuple[int, Transaction]]]:
     """What a segment's events are read with, and its transactions with their seqnos."""
     reader = LogReader(data, segment.source_file, verify=False)
     offset = segment.start_offset - segment.header_length
-    log = LogFormat(reader.format, segment.source_file, offset, target)
+    log = LogFormat(reader.format, segment.source_file, offset, Flavor(settings.target), settings.selection)
     return log, enumerate(transactions(reader), segment.first_seqno)
 
 

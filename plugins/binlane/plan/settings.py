@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from binlane.errors import PlanError
 from binlane.plan.blocks import BlockLimits
+from binlane.shards.selection import EVERYTHING, Selection
 
 CONSISTENCIES = ("eventual", "epoch", "any_time")
 REDUCE_OFF, REDUCE_BLOCK, REDUCE_WINDOW = "off", "block", "window"
@@ -51,6 +54,13 @@ class FilterSettings:
     target: str
     """The target's flavor: values of user variables are spelled its way."""
     target_version: str
+    filters: Mapping[str, Any] = field(default_factory=dict)
+    """``Selection.to_values`` of the channel's filter; empty if it takes everything."""
+
+    @property
+    def selection(self) -> Selection:
+        """What of the log is taken."""
+        return Selection.of(self.filters) if self.filters else EVERYTHING
 
     @property
     def limits(self) -> BlockLimits:

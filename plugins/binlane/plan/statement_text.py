@@ -17,6 +17,7 @@ from typing import Final
 from binlane.binlog.charsets import eight_bit_characters, wide_codec
 from binlane.binlog.collations import charset_name, collation_name
 from binlane.model import Flavor, SessionContext
+from binlane.shards.lexer import Dialect
 
 _HIDDEN: Final = "\ufffd"
 _UTF8: Final = frozenset({"utf8mb3", "utf8mb4", "binary"})
@@ -33,6 +34,17 @@ _FORMS: Final[Mapping[str, re.Pattern[bytes]]] = {
 }
 """The form of a character of more than one byte, where a byte of it may be ASCII."""
 _FIRST_WORD: Final = re.compile(rb"[\s(]*[A-Za-z]*")
+
+
+_ANSI_QUOTES: Final = 0x4
+_NO_BACKSLASH_ESCAPES: Final = 0x100000
+"""Bits of the logged sql_mode, the same on both servers."""
+
+
+def dialect_of(context: SessionContext, flavor: Flavor) -> Dialect:
+    """How a statement of that session is cut into words."""
+    mode = context.sql_mode or 0
+    return Dialect(flavor, bool(mode & _ANSI_QUOTES), bool(mode & _NO_BACKSLASH_ESCAPES))
 
 
 def charset_is_read(context: SessionContext) -> bool:

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from binlane.model import Flavor, RowCounts, TableKey
 from binlane.plan.demands import Demand, demands_of
-from binlane.plan.dissect import dialect_of
 from binlane.plan.outcomes import tables_of_one_kind
-from binlane.plan.parts import MapPart, Part, RowsPart, StatementPart
-from binlane.plan.statement_text import decoded
-from binlane.plan.window_plan import ShardCounts
+from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
+from binlane.plan.statement_text import decoded, dialect_of
+from binlane.plan.window_plan import RuleCounts, ShardCounts
 from binlane.shards.facts import StatementKind
 
 ROWS_ONLY = "rows"
@@ -24,7 +23,11 @@ class Tally:
     """Counts of transactions, in any order: tallies of segments add up."""
 
     tables: dict[TableKey, RowCounts] = field(default_factory=dict)
-    """Row changes by table."""
+    """Row changes by table that the filter takes."""
+    filtered: dict[TableKey, RowCounts] = field(default_factory=dict)
+    """Row changes by table that it leaves out."""
+    rules: dict[str, RuleCounts] = field(default_factory=dict)
+    """What each of its rules leaves out."""
     table_maps: dict[TableKey, dict[str, int]] = field(default_factory=dict)
     """Distinct TABLE_MAP bodies behind their table id, in hex, with the first seqno of each: what the precheck compares
     with the target."""
@@ -52,7 +55,7 @@ class Tally:
     def add(self, shard: str, home: int, parts: Sequence[Part], seqno: int, flavor: Flavor) -> None:
         """Count one transaction of ``shard``, whose own lane is ``home``; ``flavor`` is the source's."""
         rows = RowCounts()
-        statements = 0
+        statements = filtered = 0
         for part in parts:
             match part:
                 case MapPart():
@@ -60,6 +63,9 @@ class Tally:
                 case RowsPart():
                     rows += part.counts
                     self.add_table(part.table.key, part.counts)
+                case FilteredPart():
+                    filtered += 1
+                    self.add_filtered(part.rule, part.table, part.counts)
                 case StatementPart():
                     statements += 1
                     self.kinds[part.facts.kind.value] += 1
@@ -72,7 +78,7 @@ class Tally:
                     self._add_statement(part, flavor, seqno)
         if statements:
             self.undone |= tables_of_one_kind(parts)
-        else:
+        elif filtered < len(parts) or not parts:
             self.kinds[ROWS_ONLY] += 1
         self.add_shard(shard, home, 1, rows.total)
 
@@ -86,6 +92,12 @@ class Tally:
                 self.altered.setdefault(key, set()).add(seqno)
             if facts.kind is StatementKind.UNKNOWN:
                 self.unread.add(seqno)
+
+    def add_filtered(self, rule: str, table: TableKey | None, rows: RowCounts) -> None:
+        """Count what a rule leaves out: row changes of a table, or a statement."""
+        if table is not None:
+            self.filtered[table] = self.filtered.get(table, RowCounts()) + rows
+        self.rules[rule] = self.rules.get(rule, RuleCounts()) + RuleCounts(rows.total, int(table is None))
 
     def add_map(self, key: TableKey, definition: bytes, seqno: int) -> None:
         """Note a TABLE_MAP, without its table id, of a transaction."""
@@ -114,12 +126,20 @@ class Tally:
         self.tables[key] = self.tables.get(key, RowCounts()) + rows
 
 
+def _add_filtered(whole: Tally, tally: Tally) -> None:
+    for key, rows in tally.filtered.items():
+        whole.filtered[key] = whole.filtered.get(key, RowCounts()) + rows
+    for rule, count in tally.rules.items():
+        whole.rules[rule] = whole.rules.get(rule, RuleCounts()) + count
+
+
 def total(tallies: Iterable[Tally]) -> Tally:
     """The sum of tallies."""
     whole = Tally()
     for tally in tallies:
         for key, rows in tally.tables.items():
             whole.add_table(key, rows)
+        _add_filtered(whole, tally)
         for key, maps in tally.table_maps.items():
             known = whole.table_maps.setdefault(key, {})
             for definition, seqno in maps.items():

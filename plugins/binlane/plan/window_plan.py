@@ -59,6 +59,18 @@ class TableCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class RuleCounts:
+    """What one rule of the channel's filter leaves out."""
+
+    rows: int = 0
+    """Row changes."""
+    statements: int = 0
+
+    def __add__(self, other: RuleCounts) -> RuleCounts:
+        return RuleCounts(self.rows + other.rows, self.statements + other.statements)
+
+
+@dataclass(frozen=True, slots=True)
 class LaneFile:
     """One lane file: the blocks of one segment for one lane, by name in the plan's folder."""
 
@@ -137,6 +149,8 @@ class WindowPlan:
     """Tables of statements that ended with an error and of what was rolled back: their engine decides what is left."""
     demands: Mapping[Demand, int] = field(default_factory=dict)
     """What its DDL and account statements ask of the target, with the first seqno of each."""
+    filtered: Mapping[str, RuleCounts] = field(default_factory=dict)
+    """What the channel's filter leaves out, by rule."""
 
     def __post_init__(self) -> None:
         """Raises PlanError if the parts contradict each other."""
@@ -190,6 +204,11 @@ class WindowPlan:
         return sum(self.lane_rows, RowCounts())
 
     @property
+    def applied_tables(self) -> frozenset[TableKey]:
+        """Tables whose row changes are not all filtered out."""
+        return frozenset(key for key, each in self.tables.items() if each.read.total > each.filtered.total)
+
+    @property
     def complete_images(self) -> bool:
         """Whether every change comes as row events: no statement leaves a value to the target."""
         return self.kinds.keys() <= {"rows", "ddl", "global", "transaction"}
@@ -227,6 +246,7 @@ class WindowPlan:
             "loaded": sorted([key.database, key.table] for key in self.loaded),
             "undone": sorted([key.database, key.table] for key in self.undone),
             "demands": [[*dataclasses.astuple(demand), seqno] for demand, seqno in sorted(self.demands.items())],
+            "filtered": {rule: [each.rows, each.statements] for rule, each in self.filtered.items()},
             "table_maps": [
                 [key.database, key.table, dict(maps)]
                 for key, maps in sorted(self.table_maps.items(), key=lambda entry: str(entry[0]))
@@ -271,6 +291,7 @@ class WindowPlan:
                     for feature, subject, detail, unless, seqno in values["demands"]
                 },
                 table_maps={TableKey(database, table): maps for database, table, maps in values["table_maps"]},
+                filtered={rule: RuleCounts(*each) for rule, each in values["filtered"].items()},
                 carried_in=tuple(PreparedGroup.from_values(group) for group in values["carried_in"]),
                 carried_out=tuple(PreparedGroup.from_values(group) for group in values["carried_out"]),
             )
@@ -305,6 +326,7 @@ _FIELDS: Mapping[str, type | tuple[type, ...]] = {
     "loaded": list,
     "undone": list,
     "demands": list,
+    "filtered": dict,
     "table_maps": list,
 }
 _BARRIER_FIELDS: Mapping[str, type | tuple[type, ...]] = {

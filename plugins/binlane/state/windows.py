@@ -185,8 +185,8 @@ def set_plan(engine: Engine, plan: WindowPlan, block_transactions: int | None = 
             raise PlanError(
                 f"channel {plan.channel}, window {plan.window_id}: has the plan {window.plan_digest}, got "
                 f"{plan.digest}: a window "
-                "keeps its plan until it is finished; undo the change of the shard list or settings, or finish "
-                "the window first"
+                "keeps its plan until it is finished; undo the change of the shard list, filter or settings, or "
+                "finish the window first"
             )
         return required_window(connection, plan.channel, plan.window_id)
 

@@ -8,6 +8,7 @@ from binlane.model import TableKey
 from binlane.plan.schema import Schema, Table
 from binlane.plan.schema_compare import Rules, Severity, compare
 from binlane.plan.schema_names import SAME_COLLATION
+from binlane.shards.selection import EVERYTHING, Selection
 from binlane.verify.spelled import Compared, compared
 
 
@@ -20,13 +21,18 @@ class Tables:
     """What is different of the table itself."""
 
 
-def pair(source: Schema, target: Schema) -> Tables:
-    """Every table of the source's databases, on either server. Databases of the target alone are somebody else's."""
+def pair(source: Schema, target: Schema, selection: Selection = EVERYTHING) -> Tables:
+    """Every table of the source's databases that ``selection`` takes, on either server.
+
+    Databases of the target alone are somebody else's.
+    """
     both: dict[TableKey, Compared] = {}
     unlike: dict[TableKey, str] = {}
     flavors = (source.flavor, target.flavor)
     rules = Rules(flavors[0] is flavors[1], target.collations, allow_non_transactional=True)
     for ours in source.tables.values():
+        if selection.table(ours.key) is not None:
+            continue
         theirs = target.table(ours.key)
         if theirs is None:
             unlike[ours.key] = "the table is on the source and not on the target"
@@ -37,7 +43,9 @@ def pair(source: Schema, target: Schema) -> Tables:
         else:
             both[theirs.key] = compared(ours, theirs, flavors, by_key=_same_key(ours, theirs))
     for table in target.tables.values():
-        if table.key.database in source.databases and source.table(table.key) is None and table.key not in both:
+        if selection.table(table.key) is not None or table.key in both:
+            continue
+        if table.key.database in source.databases and source.table(table.key) is None:
             unlike[table.key] = "the table is on the target and not on the source"
     return Tables(dict(sorted(both.items(), key=_by_name)), dict(sorted(unlike.items(), key=_by_name)))
 

@@ -18,6 +18,7 @@ from sqlalchemy import Engine
 from binlane.errors import PlanError, WindowBusyError
 from binlane.model import TableKey
 from binlane.plan.schema import Schema
+from binlane.shards.selection import EVERYTHING, Selection
 from binlane.source.log import EventSource
 from binlane.state.channels import Channel, read_channel
 from binlane.state.prepared import read_open_xa
@@ -85,6 +86,8 @@ class Verifier:
     schemas: tuple[Schema, Schema]
     """Source and target."""
     options: Options
+    selection: Selection = EVERYTHING
+    """The channel's filter: what it leaves out is not compared."""
     _standing: Channel | None = None
     _tables: Tables = field(default_factory=lambda: Tables({}, {}))
     _counts: list[int] = field(default_factory=lambda: [0, 0, 0])
@@ -94,7 +97,7 @@ class Verifier:
         """Raises WindowBusyError where a window is open or opens meanwhile, PlanError where the last window's files are
         gone; SourceError, BinlogError."""
         self._standing = self._stand()
-        self._tables = pair(*self.schemas)
+        self._tables = pair(*self.schemas, self.selection)
         verification = self._begin()
         self._counts = [verification.tables, verification.chunks, verification.rows]
         if self.options.full:

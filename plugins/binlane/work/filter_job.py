@@ -135,7 +135,12 @@ class Inputs:
         """What the XA COMMITs of a segment commit."""
         log_format = LogReader(data, segment.source_file, verify=False).format
         return SegmentGroups(
-            routing, log_format, Flavor(self.settings.target), self.segment, partial(segment_bytes, folder)
+            routing,
+            log_format,
+            Flavor(self.settings.target),
+            self.segment,
+            partial(segment_bytes, folder),
+            self.settings.selection,
         )
 
 

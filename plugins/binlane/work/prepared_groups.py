@@ -16,6 +16,7 @@ from binlane.model import Flavor
 from binlane.plan.dissect import LogFormat, Part, dissect
 from binlane.plan.manifest import Segment
 from binlane.plan.routing import Routing
+from binlane.shards.selection import Selection
 
 _T = EventType
 _ROW_TYPES: Final = (
@@ -35,6 +36,8 @@ class SegmentGroups:
     target: Flavor
     entry: Callable[[str], Segment]
     open: Callable[[Segment], AbstractContextManager[Buffer]]
+    selection: Selection
+    """What of the log is taken."""
 
     def parts(self, seqno: int) -> tuple[Part, ...]:
         """What the XA COMMIT of this seqno commits.
@@ -56,7 +59,8 @@ class SegmentGroups:
                     f"{held_by.name}: no XA PREPARE of {group.xid} at {group.start}; run the filter step again"
                 )
             offset = held_by.start_offset - held_by.header_length
-            return dissect(transaction, LogFormat(reader.format, held_by.source_file, offset, self.target))
+            log = LogFormat(reader.format, held_by.source_file, offset, self.target, self.selection)
+            return dissect(transaction, log)
 
     def _check_format(self, found: FormatDescription, xid: str, where: str) -> None:
         """A lane file announces one format: another server version's row events may need another one."""

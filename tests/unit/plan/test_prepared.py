@@ -13,6 +13,7 @@ from binlane.errors import PlanError, UnsupportedEventError
 from binlane.model import Flavor, RowCounts, TableKey
 from binlane.plan.prepared import find, xa_name
 from binlane.plan.routing import Routing
+from binlane.shards.selection import EVERYTHING
 from binlane.work.prepared_groups import SegmentGroups
 from tests.unit.binlog.cases import MARIADB as FORMAT
 from tests.unit.plan.logs import Filtered, alone, ends, filtered, prepare, rows, segment_of, settings
@@ -109,7 +110,7 @@ def test_a_group_of_a_server_whose_row_events_differ_is_refused_by_name() -> Non
     other = dataclasses.replace(FORMAT, post_header_lengths=bytes(lengths))
     for log_format, refused in ((FORMAT, False), (other, True)):
         groups = SegmentGroups(
-            found.routing, log_format, Flavor.MARIADB, entry=lambda _: segment, open=lambda _: nullcontext(data)
+            found.routing, log_format, Flavor.MARIADB, lambda _: segment, lambda _: nullcontext(data), EVERYTHING
         )
         if refused:
             with pytest.raises(UnsupportedEventError, match=r"XA PREPARE of X'78',X'',1: written by .*, ended on"):

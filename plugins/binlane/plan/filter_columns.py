@@ -1,0 +1,73 @@
+"""The channel's filter over a segment's arrays: what ``filtering`` does part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from binlane.binlog.grouping import PlainRun
+from binlane.binlog.wire import EventType
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """An entry an event."""
+
+    is_out: Flags
+    """Row events and TABLE_MAPs that are not written."""
+    is_counted: Flags
+    """Of these, the rows events, of tables that the filter leaves out."""
+    _awkward: Ints
+    """Before each event, how many statements came whose last rows event is out and another one is not: that one has to
+    be changed, so their transactions are taken apart one by one."""
+    _rows_left: Ints
+    """Before each event, how many rows events stay."""
+
+    def split(self, run: PlainRun) -> tuple[Flags, Flags]:
+        """Of a run's transactions: those that are awkward, and those of which nothing is left."""
+        awkward = self._awkward[run.end] > self._awkward[run.first]
+        empty = self._rows_left[run.end] == self._rows_left[run.first]
+        return awkward, empty
+
+
+def event_filter(
+    type_code: NDArray[np.uint8],
+    is_map: Flags,
+    is_rows: Flags,
+    ends: Flags,
+    number: NDArray[np.int32],
+    rules: Sequence[str | None],
+) -> EventFilter:
+    """``number``: each row event's and TABLE_MAP's table; ``rules``: by table, the rule that leaves it out."""
+    out_of_table = np.array([rule is not None for rule in rules] or [False], np.bool_)
+    is_table = is_map | is_rows
+    excluded = is_table & out_of_table[np.where(is_table, number, 0)]
+    # a statement's events: behind the one before, and behind everything that is no part of any
+    edge = ~is_table & ~np.isin(type_code, (EventType.ROWS_QUERY, EventType.ANNOTATE_ROWS))
+    edge[1:] |= ends[:-1]
+    group = np.cumsum(edge)
+    size = int(group[-1]) + 1 if group.size else 1
+    left = np.bincount(group[is_rows & ~excluded], minlength=size)
+    touched = np.bincount(group[excluded], minlength=size) > 0
+    ends_out = np.bincount(group[ends & excluded], minlength=size) > 0
+    useless_map = is_map & (touched & (left == 0))[group]
+    awkward = (touched & (left > 0) & ends_out)[group] & is_table
+    return EventFilter(
+        is_out=excluded | useless_map,
+        is_counted=excluded & is_rows,
+        _awkward=np.concatenate(([0], np.cumsum(awkward))),
+        _rows_left=np.concatenate(([0], np.cumsum(is_rows & ~excluded))),
+    )
+
+
+def pick(run: PlainRun, start: int, stop: int, empty: Flags, nothing: int) -> PlainRun:
+    """The transactions ``start`` to ``stop`` of a run; those of which nothing is left get the database ``nothing``."""
+    chosen = slice(start, stop)
+    database = np.where(empty[chosen], nothing, run.database[chosen]).astype(np.int32)
+    return PlainRun(run.first[chosen], run.end[chosen], database, run.stopped_at)

@@ -1,0 +1,110 @@
+"""The channel's filter over the parts of a transaction: what is left of its row events and statements.
+
+Rows are left out event by event. What is left of a source statement still ends with STMT_END_F: without it, the next
+statement's TABLE_MAPs would be taken for its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from binlane.binlog.query import Query
+from binlane.binlog.rows import RowsFlag
+from binlane.model import Flavor, RowCounts, SessionContext, TableKey
+from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
+from binlane.plan.statement_text import decoded, dialect_of
+from binlane.shards.facts import StatementFacts, StatementKind
+from binlane.shards.selection import Selection
+from binlane.shards.statement_kinds import DROP_DATABASE, kinds_of
+
+_FLAGS_AT: Final = 19 + 6
+"""Behind the header and a rows event's table id."""
+
+
+def decide(
+    selection: Selection, query: Query, facts: StatementFacts, context: SessionContext, flavor: Flavor
+) -> str | None:
+    """The rule that leaves a statement of a ``flavor`` server out; None if it is taken. Raises Undecided."""
+    if not selection.selects:
+        return None
+    listed = query.updated_databases if flavor is Flavor.MYSQL and not query.too_many_databases else None
+    kinds = kinds_of(decoded(query.sql, context), facts, dialect_of(context, flavor))
+    return selection.statement(facts, listed, drops_database=DROP_DATABASE in kinds)
+
+
+def without_filtered(
+    parts: tuple[Part, ...], selection: Selection
+) -> tuple[tuple[Part, ...], tuple[FilteredPart, ...]]:
+    """What is left of a transaction, and what is not, rows summed by rule and table."""
+    if not selection.selects:
+        return parts, ()
+    kept: list[Part] = []
+    statements: list[FilteredPart] = []
+    rows: dict[tuple[str, TableKey], RowCounts] = {}
+    for group in _statements(parts):
+        first = group[0]
+        if isinstance(first, FilteredPart):
+            statements.append(first)
+        elif isinstance(first, StatementPart):
+            kept.append(first)
+        else:
+            kept += _left_of(group, selection, rows)
+    filtered = (*statements, *(FilteredPart(rule, table, counts) for (rule, table), counts in rows.items()))
+    if filtered and not any(_changes(part) for part in kept):
+        kept.clear()
+    return tuple(kept), filtered
+
+
+def _changes(part: Part) -> bool:
+    """Whether it is more than a SAVEPOINT."""
+    return not isinstance(part, StatementPart) or part.facts.kind is not StatementKind.TRANSACTION
+
+
+def _statements(parts: Iterable[Part]) -> Iterator[list[Part]]:
+    """The row events of one source statement together, everything else alone."""
+    group: list[Part] = []
+    for part in parts:
+        if isinstance(part, MapPart | RowsPart):
+            group.append(part)
+            if isinstance(part, MapPart) or not _ends(part):
+                continue
+        if group:
+            yield group
+            group = []
+        if not isinstance(part, MapPart | RowsPart):
+            yield [part]
+    if group:
+        yield group
+
+
+def _ends(part: RowsPart) -> bool:
+    return bool(part.event[_FLAGS_AT] & RowsFlag.STMT_END)
+
+
+def _left_of(
+    group: Sequence[Part], selection: Selection, rows: dict[tuple[str, TableKey], RowCounts]
+) -> Sequence[Part]:
+    """What is left of one statement's row events; what is not is added to ``rows``."""
+    kept: list[Part] = []
+    last = -1
+    for part in group:
+        key = part.key if isinstance(part, MapPart) else part.table.key if isinstance(part, RowsPart) else None
+        assert key is not None
+        rule = selection.table(key)
+        if rule is None:
+            kept.append(part)
+            last = len(kept) - 1 if isinstance(part, RowsPart) else last
+        elif isinstance(part, RowsPart):
+            rows[rule, key] = rows.get((rule, key), RowCounts()) + part.counts
+    if len(kept) == len(group):
+        return group
+    kept = kept[: last + 1]
+    if kept and isinstance(final := kept[-1], RowsPart) and not _ends(final):
+        kept[-1] = replace(final, event=_ended(final.event))
+    return kept
+
+
+def _ended(event: bytes) -> bytes:
+    return event[:_FLAGS_AT] + bytes([event[_FLAGS_AT] | RowsFlag.STMT_END]) + event[_FLAGS_AT + 1 :]

@@ -1,0 +1,194 @@
+"""What a channel takes of its source's log: ``[filter]`` of its file, asked about tables, databases and statements.
+
+A table is taken if its database passes the rules about databases and itself those about tables; what is excluded wins.
+A statement is taken or left out as a whole: one that names tables of both kinds, or of which it cannot be told what it
+touches, is neither, and is refused (docs/filters.md).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from binlane.model import TableKey
+from binlane.shards.facts import StatementFacts, StatementKind
+
+NOT_INCLUDED_DATABASE: Final = "not in include_databases"
+NOT_INCLUDED_TABLE: Final = "not in include_tables"
+_ANY: Final = "*"
+
+
+class Undecided(Exception):  # noqa: N818 - not an error of binlane: whoever asks knows the statement's place
+    """A statement that the filter neither takes nor leaves out; the text says why."""
+
+
+class Extent(Enum):
+    """How much of a database is taken."""
+
+    ALL = "all"
+    SOME = "some"
+    """A rule about tables speaks of some of its tables."""
+    NONE = "none"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The rules of a channel; without any, all is taken. Patterns have ``*``, ``?`` and ``[a-c]``, as ``fnmatch``."""
+
+    include_databases: tuple[str, ...] = ()
+    exclude_databases: tuple[str, ...] = ()
+    include_tables: tuple[str, ...] = ()
+    """``database.table``, a pattern on each side of the dot."""
+    exclude_tables: tuple[str, ...] = ()
+    folds_names: bool = False
+    """``lower_case_table_names`` is set: names and patterns are compared in lower case."""
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Selection:
+        """What ``to_values`` gave. Raises TypeError for anything else."""
+        given: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
+        }
+        return cls(**given)
+
+    def to_values(self) -> dict[str, Any]:
+        """For JSON; empty for a channel that takes everything."""
+        if not self.selects:
+            return {}
+        names = ("include_databases", "exclude_databases", "include_tables", "exclude_tables")
+        return {name: list(getattr(self, name)) for name in names} | {"folds_names": self.folds_names}
+
+    @property
+    def selects(self) -> bool:
+        """Whether any rule is about databases or tables."""
+        return bool(self.include_databases or self.exclude_databases or self.include_tables or self.exclude_tables)
+
+    def table(self, key: TableKey) -> str | None:
+        """The rule that leaves the table out; None if it is taken."""
+        return _table(self, key) if self.selects else None
+
+    def database(self, name: str) -> tuple[Extent, str | None]:
+        """How much of a database is taken, and the rule that leaves out what is not."""
+        return _database(self, name) if self.selects else (Extent.ALL, None)
+
+    def statement(
+        self, facts: StatementFacts, listed: Iterable[str] | None, *, drops_database: bool = False
+    ) -> str | None:
+        """The rule that leaves a statement out; None if it is taken. Raises Undecided.
+
+        ``listed``: the databases that MySQL has logged with it; None if there is no such list, or not a whole one.
+        """
+        if not self.selects or facts.kind in (StatementKind.TRANSACTION, StatementKind.GLOBAL):
+            return None
+        known = frozenset(listed or ()) - {""}
+        verdicts = {str(key): self.table(key) for key in facts.tables}
+        covered = {key.database for key in facts.tables}
+        changes = facts.kind is not StatementKind.DDL or facts.create_select
+        hidden = _hidden(facts) if changes or facts.kind is StatementKind.UNKNOWN else None
+        for name in sorted(facts.databases | known):
+            if name in covered and (hidden is None or name not in known):
+                continue
+            extent, rule = self.database(name)
+            if extent is Extent.SOME and (changes or drops_database):
+                raise Undecided(f"{_why(hidden, drops_database)} {name}, of which the filter takes some tables only")
+            verdicts[name] = rule if extent is Extent.NONE else None
+        if hidden is not None and not known:
+            raise Undecided(f"a statement of which the filter cannot tell the tables ({hidden})")
+        if not verdicts:
+            raise Undecided("a statement that names no database")
+        return _agreed(verdicts)
+
+
+def _hidden(facts: StatementFacts) -> str | None:
+    """Why a statement's own text does not say everything that it changes."""
+    if facts.kind is StatementKind.UNKNOWN:
+        return facts.reason or "it is not read"
+    return "it calls a routine" if facts.routines_used else None
+
+
+def _why(hidden: str | None, drops_database: bool) -> str:
+    if drops_database:
+        return "a DROP of the database"
+    return f"a statement ({hidden or 'its tables are not all named'}) over the database"
+
+
+def _agreed(verdicts: Mapping[str, str | None]) -> str | None:
+    """The rule of a statement whose names are all left out, None if all are taken."""
+    taken = sorted(name for name, rule in verdicts.items() if rule is None)
+    left = sorted((name, rule) for name, rule in verdicts.items() if rule is not None)
+    if taken and left:
+        name, rule = left[0]
+        raise Undecided(
+            f"a statement over {taken[0]}, which the filter takes, and {name}, which it leaves out ({rule})"
+        )
+    return left[0][1] if left else None
+
+
+@functools.lru_cache(maxsize=65_536)
+def _table(rules: Selection, key: TableKey) -> str | None:
+    rule = _of_databases(rules, key.database)
+    if rule is not None:
+        return rule
+    for pattern in rules.exclude_tables:
+        if _names(rules, pattern, key):
+            return f'exclude_tables "{pattern}"'
+    if rules.include_tables and not any(_names(rules, pattern, key) for pattern in rules.include_tables):
+        return NOT_INCLUDED_TABLE
+    return None
+
+
+@functools.lru_cache(maxsize=65_536)
+def _database(rules: Selection, name: str) -> tuple[Extent, str | None]:
+    rule = _of_databases(rules, name)
+    if rule is not None:
+        return Extent.NONE, rule
+    some: str | None = None
+    for pattern in rules.exclude_tables:
+        database, table = split_pattern(pattern)
+        if _matches(rules, name, database):
+            if table == _ANY:
+                return Extent.NONE, f'exclude_tables "{pattern}"'
+            some = some or f'exclude_tables "{pattern}"'
+    if rules.include_tables:
+        about = [split_pattern(pattern) for pattern in rules.include_tables]
+        tables = [table for database, table in about if _matches(rules, name, database)]
+        if not tables:
+            return Extent.NONE, NOT_INCLUDED_TABLE
+        if _ANY not in tables:
+            some = some or NOT_INCLUDED_TABLE
+    return (Extent.ALL, None) if some is None else (Extent.SOME, some)
+
+
+def _of_databases(rules: Selection, name: str) -> str | None:
+    for pattern in rules.exclude_databases:
+        if _matches(rules, name, pattern):
+            return f'exclude_databases "{pattern}"'
+    included = rules.include_databases
+    if included and not any(_matches(rules, name, pattern) for pattern in included):
+        return NOT_INCLUDED_DATABASE
+    return None
+
+
+def split_pattern(pattern: str) -> tuple[str, str]:
+    """The patterns of the database and of the table in ``database.table``."""
+    database, _, table = pattern.partition(".")
+    return database, table
+
+
+def _names(rules: Selection, pattern: str, key: TableKey) -> bool:
+    database, table = split_pattern(pattern)
+    return _matches(rules, key.database, database) and _matches(rules, key.table, table)
+
+
+def _matches(rules: Selection, name: str, pattern: str) -> bool:
+    if rules.folds_names:
+        name, pattern = name.lower(), pattern.lower()
+    return fnmatchcase(name, pattern)
+
+
+EVERYTHING: Final = Selection()
+"""Of a channel without ``[filter]``."""

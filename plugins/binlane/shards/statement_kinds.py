@@ -1,0 +1,71 @@
+"""What a statement does, in the words of ``[filter.kinds]``: by its text, finer than ``StatementKind``.
+
+A statement may be of several kinds: CREATE OR REPLACE TABLE drops what was there, ALTER TABLE ... TRUNCATE PARTITION
+empties a part. Temporary tables are of no kind: they belong to a connection, and only order its own statements.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+from binlane.shards.facts import StatementFacts, StatementKind
+from binlane.shards.lexer import Dialect, Token, Unreadable, lex
+
+CREATE: Final = "create"
+ALTER: Final = "alter"
+RENAME: Final = "rename"
+DROP: Final = "drop"
+DROP_DATABASE: Final = "drop_database"
+TRUNCATE: Final = "truncate"
+DELETE: Final = "delete"
+ACCOUNTS: Final = "accounts"
+KINDS: Final = (CREATE, ALTER, RENAME, DROP, DROP_DATABASE, TRUNCATE, DELETE, ACCOUNTS)
+_VERBS: Final = {"CREATE": CREATE, "ALTER": ALTER, "RENAME": RENAME, "DROP": DROP, "TRUNCATE": TRUNCATE}
+_PARTS: Final = {("DROP", "PARTITION"): DROP, ("TRUNCATE", "PARTITION"): TRUNCATE}
+_LONGEST: Final = 1 << 16
+"""Characters of a statement that are kept in the memory of those seen before."""
+
+
+def kinds_of(sql: str, facts: StatementFacts, dialect: Dialect) -> frozenset[str]:
+    """The kinds of a statement; none for one that has none of them, or cannot be cut into words."""
+    read = _cached if len(sql) <= _LONGEST else _kinds_of
+    return read(sql, facts.kind, facts.temporary, dialect)
+
+
+def _kinds_of(sql: str, kind: StatementKind, is_temporary: bool, dialect: Dialect) -> frozenset[str]:
+    if is_temporary or kind is StatementKind.TRANSACTION:
+        return frozenset()
+    if kind is StatementKind.GLOBAL:
+        return frozenset({ACCOUNTS})
+    tokens: list[Token] = []
+    with contextlib.suppress(Unreadable):  # what stands before the fault says what it begins with
+        lex(sql, dialect, tokens)
+    words = [token.upper for token in tokens]
+    if words[:2] == ["SET", "STATEMENT"] and "FOR" in words:  # MariaDB: variables for one statement
+        words = words[words.index("FOR") + 1 :]
+    return frozenset(_named(words))
+
+
+_cached = functools.lru_cache(maxsize=4096)(_kinds_of)
+
+
+def _named(words: Sequence[str]) -> set[str]:
+    first = words[0] if words else ""
+    if first == "WITH":
+        first = next((word for word in words if word in ("SELECT", "UPDATE", "DELETE", "INSERT", "REPLACE")), "")
+    if first == "DELETE":
+        return {DELETE}
+    if first not in _VERBS:
+        return set()
+    if first == "DROP" and words[1:2] in (["DATABASE"], ["SCHEMA"]):
+        return {DROP_DATABASE}
+    found = {_VERBS[first]}
+    if first == "CREATE" and tuple(words[1:3]) == ("OR", "REPLACE"):
+        found.add(DROP_DATABASE if words[3:4] in (["DATABASE"], ["SCHEMA"]) else DROP)
+    if first == "ALTER":
+        found |= {kind for pair, kind in _PARTS.items() if pair in pairwise(words)}
+    return found

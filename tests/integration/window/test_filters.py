@@ -1,0 +1,155 @@
+"""A channel's filter between real servers: what is taken is equal, what is left out is not there."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from binlane.errors import PlanError
+from binlane.orchestration import steps
+from binlane.orchestration.request import WindowRequest
+from binlane.orchestration.verification import verify_channel
+from binlane.state.engines import engine_of
+from binlane.state.history import read_snapshot
+from binlane.verify.run import Options
+from binlane.work.files import WorkFolder
+from binlane.work.filter_job import InProcess, run_filter
+from lab.servers import PrivateServer
+from tests.conftest import requires_mysql
+from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel, run_on
+
+FILTER = '[filter]\nexclude_databases = ["audit*"]\nexclude_tables = ["tenant_?.log"]\n'
+TABLES = (
+    "CREATE DATABASE tenant_1",
+    "CREATE DATABASE audit_1",
+    "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, n INT)",
+    "CREATE TABLE tenant_1.log (id INT PRIMARY KEY, n INT)",
+    "CREATE TABLE tenant_1.other (id INT PRIMARY KEY, n INT)",
+    "CREATE TABLE audit_1.t (id INT PRIMARY KEY, n INT)",
+    "CREATE TRIGGER tenant_1.logged AFTER DELETE ON tenant_1.t FOR EACH ROW "
+    "INSERT INTO tenant_1.log VALUES (OLD.id + 1000, OLD.n)",
+)
+ROWS = (
+    "BEGIN",
+    "INSERT INTO tenant_1.t VALUES (1, 1), (2, 2), (3, 3), (4, 4)",
+    "INSERT INTO tenant_1.log VALUES (1, 1), (2, 2)",
+    "INSERT INTO audit_1.t VALUES (1, 1)",
+    "SAVEPOINT s",
+    "INSERT INTO tenant_1.other VALUES (1, 1)",
+    "COMMIT",
+    # rows of both tables in one statement, whichever is logged last
+    "UPDATE tenant_1.t, tenant_1.log SET t.n = 10, log.n = 10 WHERE t.id = log.id",
+    "UPDATE tenant_1.log, tenant_1.other SET log.n = 11, other.n = 11 WHERE log.id = other.id",
+    "DELETE FROM tenant_1.t WHERE id = 2",
+    "INSERT INTO audit_1.t VALUES (2, 2)",
+    "INSERT INTO tenant_1.other VALUES (2, 2)",
+    "DELETE FROM tenant_1.log",
+)
+
+
+@pytest.fixture(params=["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def family(request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None]) -> Channel:
+    """A channel with a filter between two servers of one family."""
+    source, target = (request.getfixturevalue(f"{request.param}_{role}") for role in ("source", "target"))
+    channel = fresh_channel(source, target, tmp_path, clean_servers)
+    channel.write_channel(FILTER)
+    return channel
+
+
+def databases(server: PrivateServer) -> set[str]:
+    return {name for (name,) in server.query("SHOW DATABASES") if name.startswith(("tenant", "audit"))}
+
+
+def tables(server: PrivateServer) -> set[str]:
+    return {name for (name,) in server.query("SHOW TABLES FROM tenant_1")}
+
+
+@pytest.mark.parametrize("reduce", ["block", "off"])
+def test_what_is_taken_is_equal_and_what_is_left_out_is_not_there(family: Channel, reduce: str) -> None:
+    family.write_channel(FILTER, blocks=f'reduce = "{reduce}"\n')
+    run_on(family.source, *TABLES, *ROWS)
+    done = family.run()
+    assert done is not None
+    assert databases(family.target) == {"tenant_1"}
+    assert tables(family.target) == {"t", "other"}
+    for table in ("t", "other"):
+        assert family.target.query(f"SELECT * FROM tenant_1.{table} ORDER BY id") == family.source.query(
+            f"SELECT * FROM tenant_1.{table} ORDER BY id"
+        )
+    assert family.target.query("SELECT * FROM tenant_1.t ORDER BY id") == [(1, 10), (3, 3), (4, 4)]
+    assert verify_channel(family.config, family.endpoints, Options(full=True)).state == "clean"
+    assert verify_channel(family.config, family.endpoints, Options(full=False)).state == "clean"
+    assert family.run() is None
+
+
+def test_the_plan_lists_what_each_rule_leaves_out(family: Channel, capsys: pytest.CaptureFixture[str]) -> None:
+    run_on(family.source, *TABLES, *ROWS)
+    assert family.cli("plan", CHANNEL) == 0
+    said = capsys.readouterr().out
+    assert re.search(r'exclude_databases "audit\*" +│ +2 │ +2 │', said)
+    assert re.search(r'exclude_tables "tenant_\?\.log" +│ +9 │ +1 │', said)
+    family.run()
+    [window] = read_snapshot(engine_of(family.endpoints.target), CHANNEL).history
+    facts = window.facts
+    assert facts is not None
+    assert facts.read == facts.filtered + facts.folded + facts.written
+    assert facts.filtered > 0
+
+
+def test_a_window_of_nothing_but_what_is_left_out_moves_the_watermark(family: Channel) -> None:
+    run_on(family.source, *TABLES)
+    family.run()
+    before = family.status.channel.watermark.seqno
+    run_on(family.source, "INSERT INTO audit_1.t VALUES (5, 5)", "INSERT INTO tenant_1.log VALUES (5, 5)")
+    done = family.run()
+    assert done is not None
+    assert done["rows"] == 0
+    assert family.status.channel.watermark.seqno == before + 2
+
+
+def test_a_statement_over_both_kinds_stops_the_window_before_its_first_write(
+    family: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_on(family.source, *TABLES, *ROWS)
+    family.run()
+    run_on(
+        family.source,
+        "INSERT INTO tenant_1.t VALUES (50, 50)",
+        "DROP TABLE tenant_1.other, audit_1.t",
+    )
+    capsys.readouterr()
+    assert family.cli("run", CHANNEL) == 1
+    said = capsys.readouterr().err
+    assert "UnsupportedEventError" in said
+    assert re.search(
+        r"\.0+\d+:\d+: QUERY: a statement over tenant_1.other, which the filter takes, and audit_1.t", said
+    )
+    assert family.target.query("SELECT COUNT(*) FROM tenant_1.t WHERE id = 50") == [(0,)]
+    # rules that leave out all that it names count for the window that could not be planned
+    family.write_channel(FILTER.replace(".log", ".[lo]*"))
+    assert family.run() is not None
+    assert family.target.query("SELECT COUNT(*) FROM tenant_1.t WHERE id = 50") == [(1,)]
+    assert tables(family.target) == {"t", "other"}
+
+
+def test_a_changed_filter_is_refused_while_a_window_is_unfinished(family: Channel) -> None:
+    run_on(family.source, *TABLES)
+    family.run()
+    run_on(family.source, "INSERT INTO tenant_1.t VALUES (60, 60)", "INSERT INTO tenant_1.other VALUES (60, 60)")
+    window = steps.extract(family.config, family.endpoints, WindowRequest("now"))
+    run_filter(WorkFolder(window["work"]), InProcess())
+    steps.adopt_plan(family.config, family.endpoints, window["work"])
+    family.write_channel(FILTER.replace("log", "other"))
+    shutil.rmtree(window["work"])
+    again = steps.extract(family.config, family.endpoints, WindowRequest("now"))
+    run_filter(WorkFolder(again["work"]), InProcess())
+    with pytest.raises(PlanError, match="undo the change"):
+        steps.adopt_plan(family.config, family.endpoints, again["work"])
+    family.write_channel(FILTER)
+    shutil.rmtree(again["work"])
+    assert family.run() is not None
+    assert family.target.query("SELECT * FROM tenant_1.other WHERE id = 60") == [(60, 60)]

@@ -1,0 +1,272 @@
+"""The filter over whole windows: both versions give the same bytes, what is left out is counted, the rest is whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from binlane.apply.writers import check_self_contained
+from binlane.errors import UnsupportedEventError
+from binlane.model import FILTERED_SHARD, ItemKind, RowCounts, TableKey
+from binlane.plan.reduce import Reducer
+from binlane.plan.table_rules import TableRule
+from binlane.plan.window_plan import RuleCounts
+from binlane.shards.selection import Selection
+from tests.unit.binlog.cases import mariadb_gtid
+from tests.unit.plan.logs import (
+    EMPTY_SCHEMA,
+    IN_TRANSACTION,
+    XID,
+    Filtered,
+    alone,
+    ends,
+    filtered,
+    insert,
+    prepare,
+    rows,
+    settings,
+    statements,
+    table_map,
+)
+
+Change = tuple[str, str, int]
+"""Database, table (one letter), rows."""
+Log = list[tuple[bytes, ...]]
+
+
+def many(seqno: int, *done: list[Change], maps_only: str = "") -> tuple[bytes, ...]:
+    """A transaction of row statements: all TABLE_MAPs of one first, then its rows, STMT_END_F on the last."""
+    events: list[bytes] = []
+    for changes in done:
+        ids = {(database, table): ord(database) * 256 + ord(table) for database, table, _ in changes}
+        named = dict.fromkeys(
+            [*((database, table) for database, table, _ in changes), *((each, "t") for each in maps_only)]
+        )
+        for database, table in named:
+            event = table_map(ord(database) * 256 + ord(table), database)
+            events.append(event.replace(b"\0\1t\0", b"\0\1" + table.encode() + b"\0"))
+        for place, (database, table, count) in enumerate(changes):
+            events.append(insert(ids[database, table], range(count), ends=place == len(changes) - 1))
+    return (mariadb_gtid(seqno, IN_TRANSACTION), *events, XID)
+
+
+CHANGES = st.tuples(st.sampled_from("aaabc"), st.sampled_from("tuv"), st.integers(1, 3))
+STATEMENT = st.lists(CHANGES, min_size=1, max_size=3)
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> tuple[Log, Counter[TableKey]]:
+    """A log, and the rows that it inserts by table."""
+    log: Log = []
+    inserted: Counter[TableKey] = Counter()
+    open_xa: dict[str, list[Change]] = {}
+
+    def count(changes: list[Change]) -> None:
+        for database, table, number in changes:
+            inserted[TableKey(database, table)] += number
+
+    for seqno in range(1, draw(st.integers(1, 12)) + 1):
+        kind = draw(st.sampled_from(["rows"] * 5 + ["one database"] * 5 + ["ddl", "statement", "empty", "xa"]))
+        name = draw(st.sampled_from("abc"))
+        if kind in ("rows", "one database"):
+            done = draw(st.lists(STATEMENT, min_size=1, max_size=3))
+            if kind == "one database":
+                done = [[(name, table, number) for _, table, number in each] for each in done]
+            for each in done:
+                count(each)
+            log.append(many(seqno, *done, maps_only=name if draw(st.booleans()) else ""))
+        elif kind == "ddl":
+            log.append(alone(seqno, "CREATE TABLE u (a INT)", name))
+        elif kind == "statement":
+            log.append(statements(seqno, "SAVEPOINT s", "UPDATE u SET a = 1", database=name))
+        elif kind == "empty":
+            log.append(rows(seqno))
+        elif name in open_xa:
+            count(open_xa.pop(name))
+            log.append(ends(seqno, "COMMIT", name))
+        else:
+            other = draw(st.sampled_from("abc"))
+            open_xa[name] = [(each, "t", 2) for each in dict.fromkeys((name, other))]
+            log.append(prepare(seqno, name, *dict.fromkeys((name, other)), count=2))
+    return log, inserted
+
+
+SELECTIONS = [
+    Selection(exclude_databases=("b*",)),
+    Selection(include_databases=("a",)),
+    Selection(exclude_tables=("*.u",)),
+    Selection(exclude_tables=("a.*", "b.[tu]")),
+    Selection(include_tables=("a.t", "?.v")),
+    Selection(include_databases=("[ab]",), include_tables=("*.[tu]",), exclude_tables=("b.t",)),
+    Selection(exclude_databases=("*",)),
+    Selection(exclude_databases=("nobody",)),
+]
+REDUCER = Reducer({TableKey(name, "t"): TableRule(1, (0,), (0,)) for name in "ab"}, 400, 1 << 16)
+CHOSEN = settings(shard_list="a=0\nb=1\nc=2\n", fold_gap=1, block_transactions=3, payload_bytes=400)
+
+
+def flat(found: Filtered) -> list[object]:
+    taken: list[object] = []
+    for lane in sorted(found.lanes):
+        for header, items in found.lanes[lane]:
+            taken += [lane, header, *((item.kind, item.payload, item.rows, item.context) for item in items)]
+    return taken
+
+
+@hypothesis_settings(max_examples=30, deadline=None)
+@given(windows(), st.sampled_from(SELECTIONS), st.data())
+def test_the_columnar_version_filters_as_the_plain_one_byte_for_byte(
+    window: tuple[Log, Counter[TableKey]], selection: Selection, data: st.DataObject
+) -> None:
+    log, _ = window
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(log)))))
+    reducer = data.draw(st.sampled_from([None, REDUCER]))
+    with_filter = replace(
+        CHOSEN, filters=selection.to_values(), block_bytes=data.draw(st.sampled_from([1, 160, 1 << 20]))
+    )
+    plain, columnar = (
+        filtered(log, with_filter, cuts=cuts, columnar=version, reducer=reducer) for version in (False, True)
+    )
+    assert flat(columnar) == flat(plain)
+    assert columnar.routing.to_json() == plain.routing.to_json()
+    assert columnar.plan.to_json() == plain.plan.to_json()
+
+
+@hypothesis_settings(max_examples=30, deadline=None)
+@given(windows(), st.sampled_from(SELECTIONS), st.booleans())
+def test_what_is_left_out_is_counted_and_everything_else_is_written(
+    window: tuple[Log, Counter[TableKey]], selection: Selection, is_columnar: bool
+) -> None:
+    log, inserted = window
+    found = filtered(log, replace(CHOSEN, filters=selection.to_values()), columnar=is_columnar)
+    taken = {key: count for key, count in inserted.items() if selection.table(key) is None}
+    assert {key: each.read.inserts for key, each in found.plan.tables.items()} == dict(inserted)
+    assert {key: each.written.inserts for key, each in found.plan.tables.items() if each.written.total} == taken
+    assert found.plan.applied_tables == frozenset(taken)
+    assert sum(each.rows for each in found.plan.filtered.values()) == inserted.total() - sum(taken.values())
+    items = [item for blocks in found.lanes.values() for _, items in blocks for item in items]
+    assert sum((item.rows for item in items), RowCounts()) == found.plan.rows == RowCounts(sum(taken.values()))
+    touched: set[TableKey] = set()
+    for item in items:
+        if item.kind is ItemKind.ROWS:
+            touched |= check_self_contained(item.payload)
+    assert touched == set(taken)
+    counted = [header.transactions for blocks in found.lanes.values() for header, _ in blocks]
+    assert sum(counted) == len(log) == sum(each.transactions for each in found.plan.shards.values())
+
+
+@pytest.mark.parametrize("columnar", [False, True])
+def test_what_is_left_of_a_statement_ends_with_its_own_last_rows(columnar: bool) -> None:
+    """Its last rows event is left out: without an end of its own it would go on in the next statement."""
+    log = [many(1, [("a", "t", 1), ("a", "u", 1)], [("a", "v", 1)]), many(2, [("a", "t", 1)])]
+    chosen = replace(CHOSEN, filters=Selection(exclude_tables=("a.u",)).to_values())
+    [(_, [item])] = filtered(log, chosen, columnar=columnar).lanes[0]
+    plain = filtered([many(1, [("a", "t", 1)], [("a", "v", 1)]), log[1]], CHOSEN, columnar=columnar)
+    assert item.payload == plain.lanes[0][0][1][0].payload
+
+
+def test_transactions_without_anything_left_move_positions_and_need_no_barrier() -> None:
+    log = [
+        rows(1, "a"), rows(2, "b"), rows(3, "a", "b"), alone(4, "CREATE TABLE t (a INT)", "b"),
+        statements(5, "SAVEPOINT s", "UPDATE t SET a = 1", database="b"), rows(6, "c"),
+    ]  # fmt: skip
+    found = filtered(log, replace(CHOSEN, filters=Selection(exclude_databases=("b",)).to_values()))
+    assert found.routing.barriers == ()
+    shards = {name: (each.lane, each.transactions) for name, each in found.plan.shards.items()}
+    assert shards == {"a": (0, 2), "c": (2, 1), FILTERED_SHARD: (0, 3)}
+    assert found.plan.filtered == {'exclude_databases "b"': RuleCounts(2, 2)}
+    assert Counter(found.plan.kinds) == Counter({"rows": 3})
+    assert not found.plan.altered.names(TableKey("b", "t"))
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("INSERT INTO a.t SELECT * FROM b.t", "a statement over a.t, which the filter takes, and b.t, which it leaves"),
+        ("DROP TABLE a.t, b.t", "a statement over a.t"),
+        ("RENAME TABLE b.t TO a.t", "a statement over a.t"),
+        ("CREATE TABLE a.n (x INT REFERENCES b.t (x))", "a statement over a.n"),
+        ("CREATE VIEW a.v AS SELECT * FROM b.t", "a statement over a.v"),
+        ("CREATE FROBNICATE x", "a statement of which the filter cannot tell the tables (an object of a kind"),
+        ("UPDATE a.t SET x = b.f(1)", "a statement of which the filter cannot tell the tables (it calls a routine)"),
+        ("CALL b.p()", "a statement of which the filter cannot tell the tables (it calls a routine)"),
+        ("DROP DATABASE c", "a DROP of the database c, of which the filter takes some tables only"),
+    ],
+)
+def test_a_statement_that_can_be_neither_taken_nor_left_out_is_refused_by_name_and_place(sql: str, why: str) -> None:
+    chosen = replace(CHOSEN, filters=Selection(exclude_databases=("b",), exclude_tables=("c.log",)).to_values())
+    with pytest.raises(UnsupportedEventError) as refused:
+        filtered([rows(1, "a"), alone(2, sql)], chosen)
+    said = str(refused.value)
+    assert said.startswith("binlog.000007:")
+    assert f"QUERY: {why}" in said
+    assert sql in said
+    filtered([rows(1, "a"), alone(2, sql)], settings())
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_taken"),
+    [
+        ("DROP TABLE a.t, a.u", True),
+        ("DROP TABLE b.t, c.log", False),
+        ("INSERT INTO t SELECT * FROM a.u", True),
+        ("CREATE DATABASE c", True),
+        ("CREATE DATABASE b", False),
+        ("DROP DATABASE b", False),
+        ("CREATE PROCEDURE b.p() DELETE FROM a.t", False),
+        ("CREATE TRIGGER r AFTER INSERT ON t FOR EACH ROW DELETE FROM b.t", True),
+        ("CREATE USER u", True),
+        ("TRUNCATE b.t", False),
+    ],
+)
+def test_a_statement_whose_tables_are_all_of_one_kind_is_taken_or_left_out(sql: str, is_taken: bool) -> None:
+    chosen = replace(CHOSEN, filters=Selection(exclude_databases=("b",), exclude_tables=("c.log",)).to_values())
+    found = filtered([alone(1, sql)], chosen)
+    items = [item for blocks in found.lanes.values() for _, items in blocks for item in items]
+    assert [item.payload.decode() for item in items] == ([sql] if is_taken else [])
+    assert sum(each.statements for each in found.plan.filtered.values()) == (0 if is_taken else 1)
+
+
+def test_a_statement_through_a_view_is_refused() -> None:
+    schema = replace(EMPTY_SCHEMA, views=frozenset({TableKey("a", "v")}))
+    log = [rows(1, "a"), statements(2, "UPDATE v SET a = 1")]
+    filtered(log, CHOSEN, schema=schema)
+    with pytest.raises(UnsupportedEventError, match=r"^binlog\.000007: seqno 2: a statement that uses the view a\.v"):
+        filtered(log, replace(CHOSEN, filters=Selection(exclude_databases=("b",)).to_values()), schema=schema)
+
+
+def test_another_filter_is_another_plan_where_it_changes_anything() -> None:
+    log = [rows(1, "a"), rows(2, "b")]
+    digests = {
+        filtered(log, replace(CHOSEN, filters=Selection(exclude_databases=names).to_values())).plan.digest
+        for names in ((), ("a",), ("b",), ("a", "b"))
+    }
+    assert len(digests) == 4
+
+
+@pytest.mark.parametrize(
+    ("selection", "key", "rule"),
+    [
+        (Selection(), "a.t", None),
+        (Selection(include_databases=("shop_*",)), "shop_1.t", None),
+        (Selection(include_databases=("shop_*",)), "other.t", "not in include_databases"),
+        (Selection(exclude_databases=("o?her",)), "other.t", 'exclude_databases "o?her"'),
+        (Selection(include_databases=("*",), exclude_databases=("x",)), "x.t", 'exclude_databases "x"'),
+        (Selection(include_tables=("a.t",)), "a.u", "not in include_tables"),
+        (Selection(include_tables=("a.*",), exclude_tables=("*.log",)), "a.log", 'exclude_tables "*.log"'),
+        (Selection(exclude_databases=("Shop",)), "shop.t", None),
+        (Selection(exclude_databases=("Shop",), folds_names=True), "shop.t", 'exclude_databases "Shop"'),
+        (Selection(exclude_databases=("shop",), folds_names=True), "SHOP.t", 'exclude_databases "shop"'),
+    ],
+)
+def test_a_table_is_taken_or_left_out_by_a_rule_that_has_a_name(
+    selection: Selection, key: str, rule: str | None
+) -> None:
+    database, table = key.split(".")
+    assert selection.table(TableKey(database, table)) == rule
+    assert Selection.of(selection.to_values()).table(TableKey(database, table)) == rule
