@@ -5,11 +5,11 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Engine, insert, select
+from sqlalchemy import Connection, Engine, delete, insert, select
 
 from binlane.errors import PositionError, SourceIdentityError
 from binlane.model import LogPosition
-from binlane.state.tables import NOW, channels
+from binlane.state.tables import NOW, channels, metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,16 @@ class Channel:
 def create_channel(engine: Engine, name: str, source_identity: str, start: Watermark) -> Channel:
     """Create the channel's row; the one that is there is returned if it is of the same source, whatever its watermark.
 
+    A new channel begins with nothing of an earlier one of its name: seqnos are counted anew, so an order to skip one
+    or an open XA transaction of old would be taken for its own.
+
     Raises SourceIdentityError if the channel exists and belongs to another source.
     """
     with engine.begin() as connection:
         row = connection.execute(select(channels).where(channels.c.channel == name).with_for_update()).one_or_none()
         if row is None:
+            for table in metadata.sorted_tables:
+                connection.execute(delete(table).where(table.c.channel == name))
             connection.execute(
                 insert(channels).values(
                     channel=name,

@@ -6,6 +6,7 @@ import contextlib
 import datetime as dt
 import itertools
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 from pymysql.cursors import Cursor
-from sqlalchemy import Connection, Engine, NullPool, create_engine, event, text
+from sqlalchemy import Connection, Engine, NullPool, Table, create_engine, event, insert, select, text
 
 from binlane.errors import (
     PlanError,
@@ -32,7 +33,7 @@ from binlane.state.orders import begin_ddl, end_ddl
 from binlane.state.positions import Counted, PlanKey, lane_positions, move_position, read_positions, settle
 from binlane.state.splits import add_piece, is_split
 from binlane.state.stops import clear_stop, request_stop, settle_stop
-from binlane.state.tables import create
+from binlane.state.tables import NOW, create, metadata
 from binlane.state.windows import Window, WindowBounds, finish_window, open_window, read_open_window, set_plan
 from lab.servers import PrivateServer
 
@@ -125,6 +126,26 @@ def test_a_channel_is_created_once_and_belongs_to_one_source(engine: Engine) -> 
     with pytest.raises(SourceIdentityError, match="belongs to source"):
         create_channel(engine, "c", "another", START)
     assert create_channel(engine, "C", "another", START).uuid != first.uuid, "names are case-sensitive"
+
+
+def test_a_channel_that_begins_again_takes_nothing_of_the_old_one_for_its_own(engine: Engine) -> None:
+    """An order to skip a seqno would leave out another transaction: they are counted anew."""
+    with engine.begin() as connection:
+        for table in metadata.sorted_tables:
+            for channel in ("c", "other"):
+                connection.execute(insert(table).values(_a_row_of(table, channel)))
+        connection.execute(text("DELETE FROM binlane.channels WHERE channel = 'c'"))
+    create_channel(engine, "c", "source", START)
+    with engine.connect() as connection:
+        for table in metadata.sorted_tables:
+            rows = Counter(connection.scalars(select(table.c.channel)))
+            assert rows == {"other": 1} | ({"c": 1} if table.name == "channels" else {}), table.name
+
+
+def _a_row_of(table: Table, channel: str) -> dict[str, Any]:
+    values: dict[type, Any] = {int: 1, float: 1.0, str: channel, bytes: b"x", dt.datetime: NOW}
+    needed = (column for column in table.columns if not column.nullable and column.autoincrement is not True)
+    return {column.name: values[column.type.python_type] for column in needed}
 
 
 def test_one_window_is_open_a_channel_and_the_same_one_is_returned(engine: Engine) -> None:
