@@ -1,6 +1,7 @@
 """Faults by an injected connection: a PyMySQL connection that counts what is sent and strikes at the n-th statement.
 
-Nothing in the product knows of it. Statements of the heartbeat's thread are not counted: they come at any time.
+And by functions of ``os`` that count what is done to files. Nothing in the product knows of either. Statements of the
+heartbeat's thread are not counted: they come at any time.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from pymysql.cursors import Cursor
 from sqlalchemy import Engine, NullPool, create_engine, event
 
 NEVER = 1 << 40
+FILE_CALLS: Final = ("fsync", "replace", "mkdir", "unlink", "rmdir")
+"""What makes a file or folder appear under its name, last, or go."""
 PLAIN: Final = {"ssl_disabled": True}
 """PyMySQL would load all certificate authorities of the machine for every connection."""
 
@@ -78,6 +81,22 @@ class Faults:
             return FaultyConnection(self, *positional, **named)
 
         return engine
+
+    def watch_files(self) -> None:
+        """Count this process's calls that change folders, instead of statements; for the rest of its life."""
+        for name in FILE_CALLS:
+            setattr(os, name, self._watched(name, getattr(os, name)))
+
+    def _watched(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def watched(*positional: Any, **named: Any) -> Any:
+            if self.strikes(When.BEFORE, f"{name} {positional[0]}"):
+                os.kill(os.getpid(), signal.SIGKILL)
+            done = call(*positional, **named)
+            if self.strikes(When.SENT, ""):
+                os.kill(os.getpid(), signal.SIGKILL)
+            return done
+
+        return watched
 
     def strikes(self, when: When, statement: str) -> bool:
         """Whether the fault strikes here; BEFORE is asked first and counts."""

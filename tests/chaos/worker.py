@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable, Iterator
 from multiprocessing import get_context
 from multiprocessing.context import ForkServerProcess
+from pathlib import Path
 from typing import Any
 
 from binlane.apply.options import ApplyOptions
@@ -15,6 +16,7 @@ from binlane.connections import Endpoints
 from binlane.errors import BinlaneError
 from binlane.orchestration import checks, steps
 from binlane.orchestration.request import WindowRequest
+from binlane.state.engines import engine_of
 from binlane.work.files import WorkFolder
 from binlane.work.filter_job import InProcess, run_filter
 from tests.chaos.faults import Fault, Faults, killer
@@ -51,12 +53,39 @@ def apply_window(url: str, scene: Scene, options: ApplyOptions, fault: Fault) ->
         run_all(Faults(fault, kill=killer(url)).engine(url), scene, options)
 
 
-def run_window(config: ChannelConfig, endpoints: Endpoints, fault: Fault) -> None:
-    """A whole window by its steps, from extraction to the watermark, lanes one after another."""
-    faults = Faults(fault, kill=killer(endpoints.target.sqlalchemy_url()))
+def run_steps(config: ChannelConfig, endpoints: Endpoints, fault: Fault, in_files: bool, seen: Path | None) -> None:
+    """A whole window with a fault around its lanes: at a statement of the other steps, or at a change of a folder.
+
+    ``seen``: where to leave what was counted, if nothing struck.
+    """
+    faults = Faults(fault)
+    if in_files:
+        faults.watch_files()
+    else:
+        _inject(faults)
+    window = steps.extract(config, endpoints, WindowRequest("now"))
+    run_filter(WorkFolder(window["work"]), InProcess())
+    adopted = steps.adopt_plan(config, endpoints, window["work"])
+    # the lanes have faults of their own elsewhere
+    setattr(steps, "engine_of", engine_of)  # noqa: B010
+    for each in adopted["lanes"]:
+        steps.apply_lane(config, endpoints, adopted["plan"], each["lane"])
+    if not in_files:
+        _inject(faults)
+    steps.advance(config, endpoints, adopted["plan"])
+    if seen is not None:
+        seen.write_text("\n".join(line.replace("\n", " ") for line in faults.seen))
+
+
+def _inject(faults: Faults) -> None:
     # the steps make an engine of their own wherever they need one
     for module in (steps, checks):
         setattr(module, "engine_of", lambda endpoint, **_: faults.engine(endpoint.sqlalchemy_url()))  # noqa: B010
+
+
+def run_window(config: ChannelConfig, endpoints: Endpoints, fault: Fault) -> None:
+    """A whole window by its steps, from extraction to the watermark, lanes one after another."""
+    _inject(Faults(fault, kill=killer(endpoints.target.sqlalchemy_url())))
     with contextlib.suppress(BinlaneError):
         window = steps.extract(config, endpoints, WindowRequest("now"))
         if window["work"] is None:
