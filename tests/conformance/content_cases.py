@@ -236,4 +236,10 @@ CONTENT_CASES: Final[tuple[Row, ...]] = (
         f"{proofs.MIXED}::test_rows_of_types_that_both_families_have_go_from_one_to_the_other",
         f"{proofs.MIXED}::test_a_mixed_window_from_family_to_family_makes_both_servers_hold_the_same_rows",
     ),
+    supported(
+        "JSON from one family to the other",
+        "by statements: MariaDB gets MySQL's own text, MySQL parses MariaDB's",
+        f"{proofs.FAMILIES}::test_json_is_the_same_value_in_the_other_family",
+        f"{proofs.FAMILIES}::test_json_of_mysql_arrives_as_mysql_spells_it",
+    ),
 )

@@ -125,7 +125,7 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "all of it at once, before the window",
         "PrecheckError",
         f"{proofs.FAMILIES}::test_statements_that_the_other_family_does_not_take_are_named_all_at_once",
-        f"{proofs.FAMILIES}::test_rows_of_a_type_that_the_other_family_cannot_hold_are_named_by_table_and_column",
+        f"{proofs.FAMILIES}::test_json_for_a_column_that_is_none_is_named",
     ),
     supported(
         "Temporary tables in statement format",

@@ -16,6 +16,7 @@ from binlane.apply.privileges import global_needs, read_grants
 from binlane.model import TableKey
 from binlane.plan.schema import Schema, Table
 from binlane.plan.schema_compare import Severity
+from binlane.plan.window_plan import WindowPlan
 from binlane.state.catalog import server_version, version_number
 
 AUTO: Final = "auto"
@@ -32,6 +33,22 @@ def chosen_writer(connection: Connection, wanted: str) -> str:
         for need in global_needs(flavor, version_number(version))
     )
     return "binlog" if may else "sql"
+
+
+def written_by_sql(plan: WindowPlan, target: Schema, writer: str) -> frozenset[TableKey]:
+    """The window's tables whose rows are written by statements: all of them, or what BINLOG cannot bring over.
+
+    That is JSON between the families (``apply.family_rows``); tables that the window makes are known by its statements.
+    """
+    touched = frozenset({*plan.applied_tables, *plan.undone})
+    if writer == "sql" or plan.flavor is target.flavor:
+        return touched if writer == "sql" else frozenset()
+    asked = {demand.subject.rpartition(".")[0] for demand in plan.demands if demand.feature == "JSON column"}
+    return frozenset(key for key in touched if str(key) in asked or _has_json(target.table(key)))
+
+
+def _has_json(table: Table | None) -> bool:
+    return table is not None and any(column.data_type == "json" for column in table.columns)
 
 
 def sql_findings(target: Schema, touched: Collection[TableKey], with_triggers: Collection[str]) -> Iterator[Finding]:

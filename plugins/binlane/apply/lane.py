@@ -134,6 +134,7 @@ class _Runner:
             last_seqno=plan.last_seqno,
             complete_images=plan.complete_images,
             allow_nontransactional=self.course.options.allow_nontransactional,
+            allow_triggers=self.course.options.allow_triggers,
         )
 
     def _is_finished(self) -> bool:

@@ -33,6 +33,8 @@ class ApplyOptions:
     ddl_lock_wait_timeout: int = 60
     allow_nontransactional: bool = False
     """The channel takes the risk that a block's rows stay after its rollback (invariant 2)."""
+    allow_triggers: frozenset[str] = frozenset()
+    """Tables with triggers, as ``database.table``, that statements may write in the place of row events."""
     writer: str = "binlog"
     """Which of ``writers.ROW_WRITERS`` writes rows."""
     overwrite: bool = False

@@ -143,8 +143,8 @@ _TODO: Final = (
     "let the source do without it, or run a statement of the same effect on the target and begin the channel behind it"
 )
 _TODO_TYPE: Final = (
-    "MODIFY the column on the source to a type that both families keep as the same bytes (LONGTEXT for JSON, BINARY or"
-    " CHAR for the others), then load the table anew"
+    "MODIFY the column on the source to a type that both families keep as the same bytes (BINARY or CHAR), then load"
+    " the table anew"
 )
 _TODO_NAMES: Final[Mapping[str, str]] = {
     ENGINE: "enable the engine on the target, or let the source create the table with another one",
@@ -160,7 +160,7 @@ _ENGINE_ALIASES: Final = {"heap": "memory", "merge": "mrg_myisam", "ndb": "ndbcl
 _MARIADB: Final = Feature(None, (10, 3, 0))
 _MYSQL: Final = Feature((8, 0, 0), None)
 FEATURES: Final[Mapping[str, Feature]] = {
-    "JSON column": Feature((5, 7, 8), (10, 2, 7), _TODO_TYPE, one_family=True),
+    "JSON column": Feature((5, 7, 8), (10, 2, 7), _TODO_TYPE),
     "VECTOR column": Feature((9, 0, 0), (11, 7, 0), _TODO_TYPE, one_family=True),
     "UUID column": Feature(None, (10, 7, 0), _TODO_TYPE),
     "INET6 column": Feature(None, (10, 5, 0), _TODO_TYPE),
@@ -196,7 +196,6 @@ FEATURES: Final[Mapping[str, Feature]] = {
     "instance": Feature((5, 7, 0), None),
 }
 _BYTES_OF_ONE_FAMILY: Final[Mapping[int, tuple[str, str]]] = {
-    ColumnType.JSON: ("JSON stored in binary, which MySQL alone has", _TODO_TYPE),
     ColumnType.VECTOR: ("VECTOR, which MariaDB keeps in another way", _TODO_TYPE),
     ColumnType.BLOB_COMPRESSED: ("a compressed column, which MariaDB alone has", _TODO_TYPE),
     ColumnType.VARCHAR_COMPRESSED: ("a compressed column, which MariaDB alone has", _TODO_TYPE),

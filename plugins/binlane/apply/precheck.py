@@ -88,6 +88,8 @@ class Needs:
     """Which of ``writers.ROW_WRITERS`` writes rows."""
     overwrite: bool = False
     """Rows that met drift are written by statements, whichever writer has the others."""
+    row_statements: bool = False
+    """Some tables' rows are written by statements, whichever writer has the others."""
     allow_events: bool = False
     """The channel accepts that the target's own events write to replicated databases."""
 
@@ -179,7 +181,7 @@ def _check_privileges(target: _Target, needs: Needs) -> Iterator[Finding]:
         yield _privilege(Severity.FATAL, name, f"`{SCHEMA}`.*", "positions and windows are kept there")
     wanted = (
         *VISIBILITY,
-        *(ROWS if by_sql or needs.overwrite else ()),
+        *(ROWS if by_sql or needs.overwrite or needs.row_statements else ()),
         *(STATEMENTS if needs.statements else ()),
         *(DDL if needs.ddl else ()),
     )
@@ -209,7 +211,8 @@ def _privilege(severity: Severity, name: str, scope: str, why: str) -> Finding:
 
 def _check_packet(target: _Target, needs: Needs) -> Iterator[Finding]:
     # base64, or two digits a byte
-    as_text = needs.biggest_item * 2 if needs.writer == "sql" else (needs.biggest_item + 2) // 3 * 4
+    by_sql = needs.writer == "sql" or needs.row_statements
+    as_text = needs.biggest_item * 2 if by_sql else (needs.biggest_item + 2) // 3 * 4
     wanted = as_text + _STATEMENT_OVERHEAD
     have = int(target.variables["max_allowed_packet"])
     if have < wanted:

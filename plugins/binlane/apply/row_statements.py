@@ -119,6 +119,10 @@ class StatementBuilder:
     def _same(self, column: Column, value: Value) -> str:
         """Exactly this value: collations find strings equal that are not."""
         name = identifier(column.label)
+        if column.data_type == "json" and self.flavor is Flavor.MYSQL and isinstance(value, bytes):
+            # MySQL keeps a value and not the text: both go through its own spelling
+            spelled = f"CAST({self.literal(column, value)} AS JSON)"
+            return f"CAST(CAST({name} AS CHAR) AS BINARY) <=> CAST(CAST({spelled} AS CHAR) AS BINARY)"
         if column.type_code in (ColumnType.GEOMETRY, ColumnType.VECTOR) and isinstance(value, bytes):
             return f"HEX({name}) = '{value.hex().upper()}'"
         if column.type_code in _STRINGS and isinstance(value, bytes):

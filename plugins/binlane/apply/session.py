@@ -45,6 +45,7 @@ class LaneSession:
     max_allowed_packet: int = 0
     _format: bytes | None = None
     _clock_leaked: bool = False
+    _is_replica: bool = False
     _used_at: float = field(default_factory=time.monotonic)
 
     @classmethod
@@ -121,12 +122,18 @@ class LaneSession:
         self.binlog(format_event)
         if self.flavor is Flavor.MYSQL:
             self.execute("SET SESSION gtid_next = 'AUTOMATIC'")
-            self.execute("SET SESSION pseudo_replica_mode = 1")
+            self.act_as_replica()
         else:
             # MariaDB writes each BINLOG statement's text into its own binlog, once per event in it
             self.execute("SET SESSION binlog_annotate_row_events = 0")
         self._set_limits()
         self._format = format_event
+
+    def act_as_replica(self) -> None:
+        """MySQL: let the session be set to what older servers logged, such as sql_modes that are gone (else 3899)."""
+        if self.flavor is Flavor.MYSQL and not self._is_replica:
+            self.execute("SET SESSION pseudo_replica_mode = 1")
+            self._is_replica = True
 
     def at_time(self, seconds: int) -> None:
         """Let the next statements run at this time, until ``own_clock``."""

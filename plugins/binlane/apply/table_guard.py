@@ -39,6 +39,8 @@ class TableGuard:
     """Of the window."""
     complete_images: bool = True
     allow_nontransactional: bool = False
+    allow_triggers: frozenset[str] = frozenset()
+    """Tables, as ``database.table``, whose triggers the channel lets statements fire that stand for rows."""
     _rules: Rules | None = None
     _fitting: set[tuple[bytes, int]] = field(default_factory=set)
     """TABLE_MAPs, without table id, with the number of the definition that they fit."""

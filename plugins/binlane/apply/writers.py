@@ -11,6 +11,7 @@ import pymysql
 
 from binlane.apply.binlog_rows import BinlogRows, check_self_contained
 from binlane.apply.context import ContextSetter
+from binlane.apply.family_rows import FamilyRows
 from binlane.apply.load_data import Loads, load
 from binlane.apply.scheduled_event import disabled
 from binlane.apply.sql_rows import SqlRows
@@ -39,8 +40,15 @@ class RowWriter(Protocol):
         """Look at tables anew: a DDL has been."""
 
 
+def _binlog_rows(session: LaneSession, guard: TableGuard | None) -> RowWriter:
+    """BINLOG as far as it goes: not all types are the same bytes in both families."""
+    if guard is None or guard.source is session.flavor:
+        return BinlogRows(session, guard)
+    return FamilyRows(session, guard)
+
+
 ROW_WRITERS: Final[Mapping[str, Callable[[LaneSession, TableGuard | None], RowWriter]]] = {
-    "binlog": BinlogRows,
+    "binlog": _binlog_rows,
     "sql": SqlRows,
 }
 """``apply.writer`` of a channel file, once "auto" is decided (``apply.choice``)."""

@@ -16,10 +16,10 @@ _TIME_TRUNCATE_FRACTIONAL: Final = 1 << 32
 """MySQL: without it, digits beyond a column's fraction are rounded."""
 _TIME_ROUND_FRACTIONAL: Final = 1 << 34
 """MariaDB: without it, they are cut off."""
-_ONLY_SHOWN: Final = 0x0003_FD00 | 0x10
+_ONLY_SHOWN: Final = 0x0003_FD00 | 0x10 | 1 << 28
 """MariaDB: NO_KEY_OPTIONS, NO_TABLE_OPTIONS, NO_FIELD_OPTIONS, MYSQL323, MYSQL40, the names of combinations (their
-effects have bits of their own), IGNORE_BAD_TABLE_OPTIONS. MySQL 8 knows none of them, and none changes what a statement
-that has succeeded writes."""
+effects have bits of their own), IGNORE_BAD_TABLE_OPTIONS, NO_AUTO_CREATE_USER. MySQL 8 knows none of them, and none
+changes what a statement that has succeeded writes."""
 _ONLY_MARIADB: Final = {
     0x200: "ORACLE",
     1 << 32: "EMPTY_STRING_IS_NULL",

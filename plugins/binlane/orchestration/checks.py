@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Final
 
-from binlane.apply.choice import chosen_writer, sql_findings
+from binlane.apply.choice import chosen_writer, sql_findings, written_by_sql
 from binlane.apply.finding import Finding
 from binlane.apply.portability import check_demands, check_logged_types, read_target
 from binlane.apply.precheck import Needs, check_tables, check_target, findings_of, raise_if_fatal
@@ -55,14 +55,15 @@ def check_window(
         target = read_schema(connection, _databases(plan))
         writer = chosen_writer(connection, channel.apply.writer)
         log.info("precheck: rows are written by %s", _WRITERS[writer])
-        findings = [*check_target(connection, needs=_needs(channel, plan, inputs, writer))]
+        by_sql = written_by_sql(plan, target, writer)
+        needs = replace(_needs(channel, plan, inputs, writer), row_statements=bool(by_sql))
+        findings = [*check_target(connection, needs=needs)]
         knows = read_target(connection, target, version_number(target.version))
         window = read_window(connection, plan.channel, plan.window_id)
     begun = window is not None and window.plan_digest is not None
     compared, source = _compared_tables(channel, endpoints, plan, target, plans)
     findings += compared
-    if writer == "sql":
-        findings += sql_findings(target, {*plan.applied_tables, *plan.undone}, channel.apply.allow_triggers)
+    findings += sql_findings(target, by_sql, channel.apply.allow_triggers)
     findings += _engines(plan, source, target)
     findings += _letter_case(plan, source, target)
     if not channel.apply.allow_unsafe:

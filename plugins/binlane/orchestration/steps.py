@@ -481,6 +481,7 @@ def apply_options(channel: ChannelConfig) -> ApplyOptions:
         retries=apply.retries,
         ddl_lock_wait_timeout=apply.lock_wait_timeout,
         allow_nontransactional=apply.allow_nontransactional,
+        allow_triggers=frozenset(apply.allow_triggers),
         overwrite=apply.on_conflict == "overwrite",
         limits=SessionLimits(
             lock_wait_timeout=apply.lock_wait_timeout, innodb_lock_wait_timeout=apply.lock_wait_timeout

@@ -17,6 +17,9 @@ from binlane.model import Flavor, TableKey
 from binlane.plan.schema import Column, Table
 from binlane.plan.schema_wire import hidden_columns
 
+_JSON_TEXT = "utf8mb4"
+"""What text of MariaDB's JSON is in, which MySQL parses."""
+
 
 @dataclass(frozen=True, slots=True)
 class BoundTable:
@@ -58,6 +61,6 @@ def _bound(logged: LoggedColumn, target: Column) -> LoggedColumn:
         logged,
         name=target.name,
         unsigned=target.unsigned,
-        charset=target.charset or BINARY,
+        charset=target.charset or (_JSON_TEXT if target.data_type == "json" else BINARY),
         data_type=target.data_type,
     )

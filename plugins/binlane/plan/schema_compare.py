@@ -16,11 +16,7 @@ from binlane.model import TableKey
 from binlane.plan.schema import Column, ForeignKey, Generated, Key, Schema, Table
 from binlane.plan.schema_names import NEAREST_COLLATION, SAME_COLLATION, comparable
 
-JSON_HINT: Final = (
-    "MySQL's JSON and MariaDB's are not the same bytes: give MySQL's side LONGTEXT CHARACTER SET utf8mb4 COLLATE"
-    " utf8mb4_bin in its place"
-)
-"""MariaDB's JSON is such a LONGTEXT."""
+JSON_HINT: Final = "JSON is written as JSON alone, and as utf8mb4 between the families: give both sides a JSON column"
 
 
 class Severity(StrEnum):
@@ -194,7 +190,7 @@ def _compare_columns(source: Table, target: Table, rules: Rules) -> Iterator[Dif
     for ours, theirs in zip(source.columns, target.columns, strict=True):
         for what, severity, describe, hint in _FACTS:
             if describe(ours) != describe(theirs):
-                if ours.data_type == theirs.data_type == "json":
+                if "json" in (ours.data_type, theirs.data_type) and what == "type":
                     hint = JSON_HINT
                 yield Difference(severity, target.key, theirs.name, what, describe(ours), describe(theirs), hint)
         yield from _compare_collation(target.key, ours, theirs, rules, in_key=theirs.name.lower() in in_keys)
@@ -222,7 +218,8 @@ def _type(column: Column) -> str:
     ]
     text = f"{column.data_type}({','.join(arguments)})" if arguments else column.data_type
     if column.data_type == "json":
-        text = "json stored in binary" if column.charset is None else "json stored as text"
+        # MySQL's has no character set, MariaDB's is text with a check
+        text = "json" if column.charset in (None, "utf8mb4") else f"json stored as {column.charset} text"
     return f"{text} compressed" if column.compressed else text
 
 

@@ -74,7 +74,9 @@ def _compare_column(logged: TableMap, source: Flavor, at: int, column: Column, t
 
 def _facts(logged: TableMap, source: Flavor, at: int, column: Column) -> Iterator[tuple[str, str, str]]:
     """What is compared, as logged, as on the target."""
-    yield "logged type", describe_logged(logged.column_types[at], logged.metadata[at]), describe_column(column)
+    logged_type = describe_logged(logged.column_types[at], logged.metadata[at])
+    converted = column.data_type == "json" and logged_type == _JSON_OF[source]
+    yield "logged type", logged_type, logged_type if converted else describe_column(column)
     if column.ordinal == _HIDDEN:
         return
     yield "logged nullability", _NULL[logged.null_bitmap[at // 8] >> at % 8 & 1], _NULL[column.nullable]
@@ -190,6 +192,8 @@ _BLOBS: Final = {
     for size, prefix in enumerate(("tiny", "", "medium", "long"), start=1)
     for name in (f"{prefix}blob", f"{prefix}text")
 }
+_JSON_OF: Final = {Flavor.MYSQL: "json stored in binary", Flavor.MARIADB: _BLOBS["longtext"]}
+"""How each family logs JSON, which is written by statements where the target is of the other one."""
 _FIXED_STRINGS: Final = {"uuid": 16, "inet6": 16, "inet4": 4}
 _GEOMETRIES: Final = frozenset(
     {

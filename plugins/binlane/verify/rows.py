@@ -14,6 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from binlane.binlog.spelling import identifier
 from binlane.model import Flavor, TableKey
 from binlane.source.server import translated
+from binlane.verify.documents import spelled_by_value
 from binlane.verify.spelled import Compared, Key, Row, behind, one_of
 
 BATCH: Final = 500
@@ -171,16 +172,16 @@ def _checksum(each: Side, table: Compared, where: str, how: str = "BIT_XOR") -> 
 
 
 def _rows(each: Side, table: Compared) -> Iterator[Row]:
-    for values in each.execute(f"SELECT {', '.join(table.expressions)} FROM {each.name(table)}"):
-        yield _row(values)
+    for values in each.execute(f"SELECT {', '.join(table.row_expressions)} FROM {each.name(table)}"):
+        yield _row(table, values)
 
 
 def _by_key(each: Side, table: Compared, where: str) -> dict[Key, Row]:
     width = len(table.key)
     rows = each.execute(
-        f"SELECT {', '.join((*table.key_expressions, *table.expressions))} FROM {each.name(table)} WHERE {where}"
+        f"SELECT {', '.join((*table.key_expressions, *table.row_expressions))} FROM {each.name(table)} WHERE {where}"
     )
-    return {_key(values[:width]): _row(values[width:]) for values in rows}
+    return {_key(values[:width]): _row(table, values[width:]) for values in rows}
 
 
 def _differences(table: Compared, source: dict[Key, Row], target: dict[Key, Row]) -> list[Difference]:
@@ -200,8 +201,11 @@ def _key(values: Sequence[Any]) -> Key:
     return tuple(str(_text(value)) for value in values)
 
 
-def _row(values: Sequence[Any]) -> Row:
-    return tuple(_text(value) for value in values)
+def _row(table: Compared, values: Sequence[Any]) -> Row:
+    texts, by_value = [_text(value) for value in values], table.by_value
+    return tuple(
+        spelled_by_value(text) if number in by_value and text is not None else text for number, text in enumerate(texts)
+    )
 
 
 def _text(value: Any) -> str | None:

@@ -51,6 +51,20 @@ class Compared:
         return tuple(map(expression, self.columns))
 
     @property
+    def row_expressions(self) -> tuple[str, ...]:
+        """As ``expressions``, for rows that are read: what ``by_value`` names is the text itself."""
+        return tuple(
+            f"CAST({identifier(column.name)} AS CHAR CHARACTER SET utf8mb4)" if number in self.by_value else text
+            for number, (column, text) in enumerate(zip(self.columns, self.expressions, strict=True))
+        )
+
+    @property
+    def by_value(self) -> frozenset[int]:
+        """JSON of two families: texts that differ may be one value (``verify.documents``)."""
+        across = self.flavors[0] is not self.flavors[1]
+        return frozenset(number for number, one in enumerate(self.columns) if across and one.data_type == "json")
+
+    @property
     def key_expressions(self) -> tuple[str, ...]:
         """One a column of the key."""
         return tuple(expression(column, whole=True) for column in self.key)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from binlane.errors import PrecheckError
+from binlane.errors import PrecheckError, TableMismatchError
 from binlane.model import Flavor
+from binlane.orchestration.verification import verify_channel
+from binlane.verify.run import Options
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, fresh_channel, run_on
@@ -18,7 +21,6 @@ BOTH_WAYS = pytest.mark.parametrize("source", [Flavor.MARIADB, Flavor.MYSQL])
 SHOP = "CREATE DATABASE tenant_1 CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
 REFUSED = {
     Flavor.MARIADB: {
-        "CREATE TABLE tenant_1.a (id INT PRIMARY KEY, j JSON)": "tenant_1.a.j: JSON column",
         "CREATE TABLE tenant_1.b (id UUID PRIMARY KEY, i INET6)": "tenant_1.b.i: INET6 column",
         "CREATE SEQUENCE tenant_1.s": "tenant_1.s: sequence",
         "CREATE TABLE tenant_1.c (id INT PRIMARY KEY) WITH SYSTEM VERSIONING": "tenant_1.c: system versioning",
@@ -30,7 +32,6 @@ REFUSED = {
             "tenant_1.g: collation utf8mb4_uca1400_ai_ci",
     },
     Flavor.MYSQL: {
-        "CREATE TABLE tenant_1.a (id INT PRIMARY KEY, j JSON)": "tenant_1.a.j: JSON column",
         "CREATE TABLE tenant_1.b (id INT, KEY k ((id + 1)))": "tenant_1.b: functional key",
         "CREATE TABLE tenant_1.c (id INT, KEY k (id) INVISIBLE)": "tenant_1.c: invisible key",
         "CREATE TABLE tenant_1.d (p POINT NOT NULL SRID 4326)": "tenant_1.d: SRID",
@@ -71,20 +72,123 @@ def test_statements_that_the_other_family_does_not_take_are_named_all_at_once(be
     assert between.target.query("SHOW DATABASES LIKE 'tenant_1'") in ([], ())
 
 
+DOCUMENTS = (
+    '{"b": [1, 2.5, -3, 1e100, true, null], "aa": "ß😀", "a": {"": "x\\"y"}}',
+    "[]", '"text"', "18446744073709551615", "-9223372036854775808", "12.50", "null", "{}",
+)  # fmt: skip
+BY_VALUE = "SELECT id, CAST(j AS CHAR CHARACTER SET utf8mb4), n, said FROM tenant_1.{} ORDER BY id, n"
+
+
+def documents(server: PrivateServer, table: str) -> list[tuple[object, ...]]:
+    """The rows, JSON by its value."""
+    return [
+        (row[0], json.dumps(None if row[1] is None else [json.loads(row[1])], sort_keys=True), *row[2:])
+        for row in server.query(BY_VALUE.format(table))
+    ]
+
+
+def verified(channel: Channel) -> list[tuple[str, tuple[str, ...]]]:
+    """Tables and columns that a full verification finds to differ."""
+    found = verify_channel(channel.config, channel.endpoints, Options(full=True))
+    return sorted((one.table.table, one.columns) for one in found.suspects)
+
+
+def write_documents(server: PrivateServer, table: str) -> None:
+    with server.connect(autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute(f"INSERT INTO tenant_1.{table} VALUES (0, NULL, 0, 'none')")
+        for number, text in enumerate(DOCUMENTS, start=1):
+            cursor.execute(f"INSERT INTO tenant_1.{table} VALUES (%s, %s, 0, 'ß')", (number, text))
+        cursor.execute(f"UPDATE tenant_1.{table} SET j = '[1, {{}}]' WHERE id IN (0, 2)")
+        cursor.execute(f"UPDATE tenant_1.{table} SET n = n + 1 WHERE id < 5")
+        cursor.execute("INSERT INTO tenant_1.plain VALUES (%s, 'x')", (("keyed", "loose", "made").index(table),))
+        cursor.execute(f"DELETE FROM tenant_1.{table} WHERE id IN (3, 7)")
+
+
 @BOTH_WAYS
-def test_rows_of_a_type_that_the_other_family_cannot_hold_are_named_by_table_and_column(
-    between: Channel, source: Flavor
-) -> None:
+@pytest.mark.parametrize("reduce", ["off", "block"])
+@pytest.mark.parametrize("writer", ["binlog", "sql"])
+def test_json_is_the_same_value_in_the_other_family(between: Channel, source: Flavor, reduce: str, writer: str) -> None:
+    between.write_channel(f'writer = "{writer}"\n', blocks=f'reduce = "{reduce}"\n')
+    columns = "(id INT{}, j JSON, n INT, said VARCHAR(9))"
+    tables = (
+        SHOP,
+        f"CREATE TABLE tenant_1.keyed {columns.format(' PRIMARY KEY')}",
+        f"CREATE TABLE tenant_1.loose {columns.format('')}",
+        "CREATE TABLE tenant_1.plain (id INT PRIMARY KEY, said LONGTEXT)",
+    )
+    for server in (between.source, between.target):
+        run_on(server, *tables, log=False)
+    for table in ("keyed", "loose"):
+        write_documents(between.source, table)
+    run_on(between.source, f"CREATE TABLE tenant_1.made {columns.format(' PRIMARY KEY')}")
+    write_documents(between.source, "made")
+    run_on(
+        between.source,
+        "UPDATE tenant_1.keyed k JOIN tenant_1.plain p SET k.n = 9, p.said = 'both'",
+    )
+
+    assert between.run() is not None
+
+    for table in ("keyed", "loose", "made"):
+        assert documents(between.target, table) == documents(between.source, table)
+        assert len(documents(between.target, table)) == len(DOCUMENTS) - 1
+    assert verified(between) == []
+    run_on(between.target, "UPDATE tenant_1.keyed SET j = '[1, {}, 2]' WHERE id = 0", log=False)
+    run_on(between.target, "UPDATE tenant_1.loose SET j = '[1, {}, 2]' WHERE id = 0", log=False)
+    assert verified(between) == [("keyed", ("j",)), ("loose", ()), ("loose", ())]
+    assert between.target.query("SELECT * FROM tenant_1.plain") == between.source.query("SELECT * FROM tenant_1.plain")
+
+
+@pytest.mark.parametrize("source", [Flavor.MYSQL])
+def test_json_of_mysql_arrives_as_mysql_spells_it(between: Channel) -> None:
     for server in (between.source, between.target):
         run_on(server, SHOP, "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, j JSON)", log=False)
+    values = (
+        "JSON_OBJECT('d', CAST('2026-01-02 03:04:05.6' AS DATETIME(6)), 't', CAST('-10:00:01' AS TIME(6)))",
+        "JSON_ARRAY(CAST(1.50 AS DECIMAL(9,2)), x'00ff', 1.0, 1e300, CAST('2026-01-02' AS DATE))",
+    )
+    for number, value in enumerate(values):
+        run_on(between.source, f"INSERT INTO tenant_1.t VALUES ({number}, {value})")
+
+    assert between.run() is not None
+
+    query = "SELECT id, CAST(j AS CHAR) FROM tenant_1.t ORDER BY id"
+    assert between.target.query(query) == between.source.query(query)
+
+
+@BOTH_WAYS
+def test_what_statements_would_do_to_a_table_with_json_is_named(between: Channel, source: Flavor) -> None:
+    for server in (between.source, between.target):
+        run_on(server, SHOP, "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, j JSON)", log=False)
+    run_on(between.target, "CREATE TRIGGER tenant_1.x BEFORE INSERT ON tenant_1.t FOR EACH ROW SET @a = 1", log=False)
     run_on(between.source, "INSERT INTO tenant_1.t VALUES (1, '{}')")
 
-    said = refused(between)
+    assert "tenant_1.t: triggers: expected none under the SQL writer, found x" in refused(between)
 
-    assert "tenant_1.t.j: type: expected json stored" in said
-    assert "MySQL's JSON and MariaDB's are not the same bytes" in said
-    if source is Flavor.MYSQL:
-        assert "tenant_1.t, column 2: type, in the rows of seqno 1: expected a type that mariadb has" in said
+
+@BOTH_WAYS
+def test_triggers_that_the_window_makes_stop_rows_that_would_fire_them(between: Channel, source: Flavor) -> None:
+    run_on(
+        between.source,
+        SHOP,
+        "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, j JSON)",
+        "CREATE TRIGGER tenant_1.x BEFORE INSERT ON tenant_1.t FOR EACH ROW SET NEW.id = NEW.id + 1",
+        "INSERT INTO tenant_1.t VALUES (1, '{}')",
+    )
+
+    with pytest.raises(TableMismatchError, match=r"tenant_1.t: its triggers would fire \(x\)"):
+        between.run()
+
+    assert between.target.query("SELECT * FROM tenant_1.t") in ([], ())
+
+
+@BOTH_WAYS
+def test_json_for_a_column_that_is_none_is_named(between: Channel, source: Flavor) -> None:
+    for server, kind in ((between.source, "JSON"), (between.target, "LONGTEXT")):
+        run_on(server, SHOP, f"CREATE TABLE tenant_1.t (id INT PRIMARY KEY, j {kind})", log=False)
+    run_on(between.source, "INSERT INTO tenant_1.t VALUES (1, '{}')")
+
+    assert "tenant_1.t.j: type: expected json, found longtext" in refused(between)
 
 
 @BOTH_WAYS
