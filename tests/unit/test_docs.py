@@ -19,6 +19,35 @@ ROOT = Path(__file__).parents[2]
 DERIVED = {"name", "file", "root"}
 """Fields of a channel that are not keys of its file."""
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+CRASHES = (
+    "killed extraction",
+    "killed Spark job",
+    "killed lane",
+    "killed scheduler",
+    "killed target server",
+    "killed source server",
+    "full disk",
+    "lost work folder",
+    "target from an older backup",
+)
+PRINTED = (
+    "none open",
+    ", unfinished",
+    "none yet: run the channel again",
+    "nobody",
+    "; last: ",
+    " transactions to its end",
+    " s behind now",
+    "; again in ",
+    "the server says: ",
+    "; check host and port, then run again when it answers",
+    "; the step can be run again when it answers",
+    "; nothing was written to the target. Free space, or set work.uri to a larger place if no window is open, then run",
+    "its files are gone from ",
+    ": reading the same stretch of the log again",
+    "run `binlane init` first: it creates the state tables",
+)
+"""What docs/operations.md quotes of status and errors."""
 CODE_BLOCK = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -87,6 +116,28 @@ def test_the_docs_say_of_the_retryable_errors_alone_that_they_are_retried(error:
 def test_no_section_is_about_an_error_that_does_not_exist() -> None:
     documented = re.findall(r"^### (\w+)$", page("docs/troubleshooting.md"), re.MULTILINE)
     assert sorted(documented) == sorted(error.__name__ for error in error_classes())
+
+
+@pytest.mark.parametrize("crash", CRASHES)
+def test_every_crash_is_walked_through_and_names_a_test_that_does_it(crash: str) -> None:
+    text = section(page("docs/operations.md"), f"A {crash}")
+    steps = re.findall(r"^\*\*(\w+)\*\*: ", text, re.MULTILINE)
+    assert steps == ["Seen", "Type", "Then"]
+    assert CODE_BLOCK.search(text), "expected what the log, the status or the command line shows"
+    held = re.findall(r"`((?:integration|chaos|dags)/[\w/]+\.py)::(\w+)`", text)
+    assert held != []
+    for file, test in held:
+        assert f"\ndef {test}(" in (ROOT / "tests" / file).read_text("utf-8")
+
+
+def test_the_walk_through_shows_what_the_program_prints() -> None:
+    """The words around the values are in the code that prints them."""
+    shown = "".join(CODE_BLOCK.findall(page("docs/operations.md").split("## Every crash")[1].split("\n## ")[0]))
+    source = "".join(file.read_text("utf-8") for file in (ROOT / "plugins" / "binlane").rglob("*.py"))
+    joined = re.sub(r'"\s*\n\s*f?"', "", source)
+    for words in PRINTED:
+        assert words in shown, f"docs/operations.md no longer shows {words!r}"
+        assert words in joined, f"nothing prints {words!r} any more"
 
 
 @pytest.mark.parametrize("name", commands())
