@@ -248,6 +248,31 @@ def verify(
 
 
 @app.command()
+def bootstrap(
+    channel: ChannelName,
+    databases: Annotated[
+        str, typer.Option(help="Databases to copy: names or patterns such as tenant_*, separated by commas.")
+    ] = "*",
+    users: Annotated[bool, typer.Option("--users", help="Accounts and roles with their privileges, too.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="DROP these databases on the target first, whatever they hold.")
+    ] = False,
+    jobs: Annotated[int, typer.Option(min=1, max=64, help="Ranges of rows that are copied side by side.")] = 4,
+    chunk_rows: Annotated[int, typer.Option(min=1, max=1_000_000, help="Rows a range.")] = 20_000,
+    lock_seconds: Annotated[int, typer.Option(min=1, help="How long to wait for each lock on the source.")] = 30,
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """Copy databases from the live source to an empty target, and create the channel at exactly that place."""
+    from binlane.bootstrap.run import Options
+    from binlane.orchestration import bootstrapping
+
+    patterns = tuple(part.strip() for part in databases.split(",") if part.strip())
+    options = Options(patterns, users, replace, jobs, chunk_rows, lock_seconds)
+    outcome = bootstrapping.bootstrap(channel, channels, options, out)
+    out.print(bootstrapping.outcome_text(outcome), markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command()
 def version() -> None:
     """Show the version."""
     out.print(f"binlane {metadata.version('binlane')}")

@@ -16,7 +16,7 @@ BASE: Final = ("errors", "model")
 CONFIG: Final = ("toml_node", "config", "connections")
 VALUES: Final = (*BASE, "binlog", "shards", "plan")
 SERVERS: Final = (*VALUES, *CONFIG, "work")
-TOP: Final = (*SERVERS, "source", "state", "apply", "verify")
+TOP: Final = (*SERVERS, "source", "state", "apply", "verify", "bootstrap")
 MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "": (),
     "errors": (),
@@ -32,6 +32,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "state": SERVERS,
     "apply": (*SERVERS, "state"),
     "verify": (*SERVERS, "source", "state"),
+    "bootstrap": (*SERVERS, "source", "state", "apply", "verify"),
     "orchestration": TOP,
     "cli": (*TOP, "orchestration"),
     "board": (*TOP, "orchestration"),
@@ -43,8 +44,8 @@ ONLY_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "fastapi": ("board",),
     "pydantic": ("board",),
     # the plugin asks Airflow's own metadata for the last run
-    "sqlalchemy": ("state", "source", "apply", "verify", "binlane_plugin"),
-    "pymysql": ("state", "source", "apply", "verify"),
+    "sqlalchemy": ("state", "source", "apply", "verify", "bootstrap", "binlane_plugin"),
+    "pymysql": ("state", "source", "apply", "verify", "bootstrap"),
 }
 """Third-party package to the parts of the product that may import it."""
 

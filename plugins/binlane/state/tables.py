@@ -320,6 +320,41 @@ suspects = Table(
     **_OPTIONS,
 )
 
+bootstraps = Table(
+    # a channel's first copy, until the channel is there
+    "bootstraps",
+    metadata,
+    Column("channel", _NAME, primary_key=True),
+    # the chosen databases, as JSON
+    Column("database_names", _LONG, nullable=False),
+    Column("source_identity", _LONG, nullable=False),
+    # the snapshot that the tables marked done are right for
+    Column("source_file", String(512), nullable=False),
+    Column("source_offset", _SEQNO, nullable=False),
+    Column("gtid_set", _LONG, nullable=False),
+    Column("source_time", Double, nullable=False),
+    Column("fingerprint", String(128), nullable=False),
+    # how often it was begun
+    Column("attempts", Integer, nullable=False),
+    Column("updated_at", _TIME, nullable=False),
+    **_OPTIONS,
+)
+
+bootstrap_objects = Table(
+    # what a first copy makes on the target, written before it is made: nothing else is ever dropped
+    "bootstrap_objects",
+    metadata,
+    Column("channel", _NAME, primary_key=True),
+    # table, view, function, procedure ...
+    Column("kind", String(20), primary_key=True),
+    Column("object_schema", _NAME, primary_key=True),
+    Column("object_name", _NAME, primary_key=True),
+    # planned or done: a table with all of its rows
+    Column("state", String(10), nullable=False),
+    Column("copied_rows", BigInteger, nullable=False),
+    **_OPTIONS,
+)
+
 
 def create(engine: Engine) -> None:
     """Create schema and tables where they are missing; what is there stays as it is.

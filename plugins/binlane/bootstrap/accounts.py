@@ -1,0 +1,102 @@
+"""Accounts and roles with their privileges; the servers' own and those that the target has are left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pymysql
+
+from binlane.binlog.spelling import quoted
+from binlane.bootstrap.sessions import Session
+from binlane.model import Flavor
+
+_OWN: Final = frozenset(
+    {"root", "mysql", "mariadb.sys", "mysql.sys", "mysql.session", "mysql.infoschema", "PUBLIC", ""}
+)
+_NOT_HERE: Final = frozenset({1049, 1146, 1147, 1305, 1347})
+"""A privilege on a table or routine that was not copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """As the source had them at the snapshot."""
+
+    made: tuple[tuple[str, bytes], ...]
+    """Account or role, as SQL names it, and the statement that makes it; roles first."""
+    grants: tuple[tuple[str, bytes], ...]
+
+
+def no_accounts() -> Accounts:
+    """When none shall be copied."""
+    return Accounts((), ())
+
+
+def read_accounts(session: Session) -> Accounts:
+    """All but the server's own."""
+    if session.flavor is Flavor.MYSQL:
+        session.execute("SET SESSION print_identified_with_as_hex = ON")
+    roles = (
+        "is_role = 'Y'" if session.flavor is Flavor.MARIADB else "account_locked = 'Y' AND authentication_string = ''"
+    )
+    rows = session.texts(f"SELECT user, host, {roles} FROM mysql.user ORDER BY 3 DESC, 1, 2")
+    made, grants = [], []
+    for user, host, is_role in rows:
+        if user in _OWN:
+            continue
+        if session.flavor is Flavor.MARIADB and is_role == "1":
+            name = quoted(user)
+            made.append((name, f"CREATE ROLE {name}".encode()))
+        else:
+            name = f"{quoted(user)}@{quoted(host)}"
+            [(statement,)] = session.rows(f"SHOW CREATE USER {name}")
+            made.append((name, statement))
+        grants += [(name, row[0]) for row in session.rows(f"SHOW GRANTS FOR {name}")]
+    return Accounts(tuple(made), tuple(grants))
+
+
+def make_accounts(session: Session, accounts: Accounts) -> tuple[str, ...]:
+    """Make those that the target lacks; what could not be granted, for a person."""
+    notes: list[str] = []
+    present = _present(session)
+    new = [(name, statement) for name, statement in accounts.made if name not in present]
+    notes += [
+        f"account {name}: is on the target already, and left as it is" for name, _ in accounts.made if name in present
+    ]
+    _make(session, new)
+    names = {name for name, _ in new}
+    for name, statement in accounts.grants:
+        if name not in names:
+            continue
+        try:
+            session.execute(statement)
+        except pymysql.err.MySQLError as exc:
+            if exc.args[0] not in _NOT_HERE:
+                raise
+            notes.append(f"account {name}: {statement.decode(errors='replace')}: {exc.args[1]}")
+    return tuple(notes)
+
+
+def _make(session: Session, left: Sequence[tuple[str, bytes]]) -> None:
+    """An account whose default role is made later waits for it."""
+    while left:
+        waiting, error = [], None
+        for name, statement in left:
+            try:
+                session.execute(statement)
+            except pymysql.err.MySQLError as exc:
+                waiting.append((name, statement))
+                error = exc
+        if error is not None and len(waiting) == len(left):
+            raise error
+        left = waiting
+
+
+def _present(session: Session) -> frozenset[str]:
+    names = set()
+    for user, host in session.texts("SELECT user, host FROM mysql.user"):
+        names.add(f"{quoted(user)}@{quoted(host)}")
+        if not host:
+            names.add(quoted(user))
+    return frozenset(names)

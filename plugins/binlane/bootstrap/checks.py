@@ -1,0 +1,122 @@
+"""What must hold before a first copy writes anything. Each refusal names what is in the way."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection
+
+from binlane.apply.precheck import Needs, check_target, raise_if_fatal
+from binlane.apply.privileges import Grants, read_grants
+from binlane.connections import Endpoint
+from binlane.errors import ConfigError, PrecheckError
+from binlane.model import Flavor
+from binlane.plan.schema import Schema
+from binlane.state.bootstraps import Thing
+from binlane.state.catalog import SYSTEM_DATABASES, global_variables, server_version, version_number
+
+_SHOWN: Final = 20
+_OLDEST: Final = {Flavor.MARIADB: (10, 4, 1), Flavor.MYSQL: (8, 0, 0)}
+"""The first with a lock that makes DDL wait and nothing else."""
+_SOURCE: Final = ("SELECT", "SHOW VIEW", "TRIGGER", "EVENT", "RELOAD")
+_SOURCE_MORE: Final = {Flavor.MARIADB: (), Flavor.MYSQL: ("BACKUP_ADMIN", "XA_RECOVER_ADMIN")}
+_ENGINES: Final = frozenset({"innodb"})
+
+
+def chosen_databases(present: Iterable[str], patterns: Sequence[str]) -> tuple[str, ...]:
+    """Raises ConfigError for a pattern without a database, or a system's one."""
+    names = sorted(name for name in present if name.lower() not in SYSTEM_DATABASES)
+    for pattern in patterns:
+        if not fnmatch.filter(names, pattern) and pattern != "*":
+            raise ConfigError(
+                f"--databases: {pattern!r} matches no database of the source; there are {', '.join(names) or 'none'}"
+            )
+    return tuple(name for name in names if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns))
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """What the source answers."""
+
+    flavor: Flavor
+    version: str
+    folding: str
+    """Its lower_case_table_names."""
+    grants: Grants
+
+
+def read_source(connection: Connection) -> SourceFacts:
+    """Raises SQLAlchemy's errors."""
+    flavor, version = server_version(connection)
+    return SourceFacts(flavor, version, _folding(connection), read_grants(connection))
+
+
+def _folding(connection: Connection) -> str:
+    return global_variables(connection, ("lower_case_table_names",)).get("lower_case_table_names", "0")
+
+
+def check_servers(source: SourceFacts, target: Connection, endpoints: tuple[Endpoint, Endpoint], needs: Needs) -> None:
+    """Raises PrecheckError for versions, settings and privileges that do not do."""
+    ours, (theirs, their_version) = source.flavor, server_version(target)
+    if ours is not theirs:
+        raise PrecheckError(
+            f"{endpoints[1]}: expected a {ours.value} server, as the source is, found {theirs.value} {their_version}: "
+            "binlane does not translate definitions; load them by hand, copy the rows by a dump, then `binlane init`"
+        )
+    if version_number(source.version) < _OLDEST[ours]:
+        oldest = ".".join(map(str, _OLDEST[ours]))
+        raise PrecheckError(
+            f"{endpoints[0]}: expected {ours.value} {oldest} or newer, found {source.version}: DDL cannot be "
+            "made to wait; load a dump or a backup, then `binlane init`"
+        )
+    folding = _folding(target)
+    if source.folding != folding:
+        raise PrecheckError(
+            f"{endpoints[1]}: lower_case_table_names: expected {source.folding}, as on the source, found {folding}: "
+            "names would be other ones; load a dump by hand, then `binlane init`"
+        )
+    lacking = missing_on_source(source.grants, ours)
+    if lacking:
+        raise PrecheckError(
+            f"{endpoints[0]}: the account lacks {', '.join(lacking)} ON *.*: GRANT {', '.join(lacking)} ON *.* TO it"
+        )
+    raise_if_fatal(check_target(target, needs=needs))
+
+
+def missing_on_source(grants: Grants, flavor: Flavor) -> tuple[str, ...]:
+    """What the copy takes: the rows, the definitions and the two locks."""
+    return grants.missing((*_SOURCE, *_SOURCE_MORE[flavor]))
+
+
+def check_tables(schema: Schema, endpoint: Endpoint) -> None:
+    """Raises PrecheckError for tables that are in no snapshot."""
+    wrong = []
+    for table in schema.tables.values():
+        if table.system_versioned:
+            wrong.append(f"{table.key}: system-versioned, and no statement gives the history back as it is")
+        elif table.engine.lower() not in _ENGINES:
+            wrong.append(f"{table.key}: engine {table.engine}, which has no snapshots")
+    if wrong:
+        raise PrecheckError(
+            f"{endpoint}: {len(wrong)} tables cannot be copied; leave their databases out with --databases, or load a "
+            f"backup taken by the server's own tools, then `binlane init`:\n{_list(wrong)}"
+        )
+
+
+def check_empty(found: Collection[Thing], own: Collection[Thing], endpoint: Endpoint) -> None:
+    """Raises PrecheckError if the target has anything of the databases that no earlier attempt has made."""
+    foreign = sorted(str(thing) for thing in set(found) - set(own))
+    if foreign:
+        raise PrecheckError(
+            f"{endpoint}: expected the chosen databases to be empty, found {len(foreign)} things that no first copy of "
+            f"this channel has made; drop them yourself, or give --replace, which drops these databases:\n"
+            f"{_list(foreign)}"
+        )
+
+
+def _list(lines: Sequence[str]) -> str:
+    more = [f"  and {len(lines) - _SHOWN:,} more"] if len(lines) > _SHOWN else []
+    return "\n".join([*(f"  {line}" for line in lines[:_SHOWN]), *more])

@@ -1,0 +1,239 @@
+"""What a database holds besides rows: the server's own definitions (SHOW CREATE), and how they are made again.
+
+Unlike a dump's file: triggers come behind the rows (they would fire), events arrive disabled as on a replica, and each
+definition is sent as the bytes that the source has, in the session that it was made in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pymysql
+
+from binlane.apply.scheduled_event import disabled
+from binlane.binlog.spelling import identifier, quoted
+from binlane.bootstrap.sessions import MODE, Session
+from binlane.errors import PrecheckError
+from binlane.model import TableKey
+from binlane.state.bootstraps import TABLE, Thing
+
+_NO_VIEW_YET: Final = frozenset({1146, 1305, 1356})
+"""A table, a function or a view that the view needs is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One statement, and the session that it was first run in; empty: any."""
+
+    kind: str
+    database: str
+    name: str
+    statement: bytes
+    client: str = ""
+    collation: str = ""
+    sql_mode: str = ""
+    time_zone: str = ""
+
+    @property
+    def thing(self) -> Thing:
+        """As the target names it."""
+        return Thing(self.kind.lower(), self.database, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Definitions:
+    """In the order in which they can be made."""
+
+    databases: tuple[Definition, ...]
+    sequences: tuple[Definition, ...]
+    tables: tuple[Definition, ...]
+    behind_rows: tuple[Definition, ...]
+    """Routines, views, triggers, events."""
+
+    @property
+    def things(self) -> frozenset[Thing]:
+        """Everything that is made, besides databases."""
+        return frozenset(one.thing for one in (*self.sequences, *self.tables, *self.behind_rows))
+
+
+def read_definitions(session: Session, databases: Collection[str], tables: Collection[TableKey]) -> Definitions:
+    """Of ``databases`` and of ``tables`` in them. Raises PrecheckError for what the account may not see."""
+    reader = _Reader(session, sorted(databases))
+    found = reader.sequences()
+    return Definitions(
+        databases=tuple(reader.database(name) for name in sorted(databases)),
+        sequences=tuple(reader.shown("SEQUENCE", database, name, column=1) for database, name in found),
+        tables=tuple(
+            reader.shown("TABLE", key.database, key.table, column=1)
+            for key in sorted(tables, key=str)
+            if (key.database, key.table) not in found
+        ),
+        behind_rows=(*reader.routines(), *reader.views(), *reader.triggers(), *reader.events()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    session: Session
+    databases: list[str]
+
+    def database(self, name: str) -> Definition:
+        [row] = self.session.rows(f"SHOW CREATE DATABASE {identifier(name)}")
+        return Definition("DATABASE", name, "", row[1])
+
+    def sequences(self) -> list[tuple[str, ...]]:
+        return self._names("table_schema, table_name FROM information_schema.tables", "table_type = 'SEQUENCE'")
+
+    def routines(self) -> Iterator[Definition]:
+        rows = self._names("routine_schema, routine_type, routine_name FROM information_schema.routines", "1 = 1")
+        for database, kind, name in sorted(rows):  # FUNCTION before PROCEDURE, PACKAGE before PACKAGE BODY
+            if kind == "LIBRARY":
+                raise PrecheckError(
+                    f"library {database}.{name}: binlane cannot copy it; leave its database out with --databases"
+                )
+            yield self.shown(kind, database, name, column=2, mode=1, client=3)
+
+    def views(self) -> Iterator[Definition]:
+        for database, name in self._names("table_schema, table_name FROM information_schema.views", "1 = 1"):
+            yield self.shown("VIEW", database, name, column=1, client=2)
+
+    def triggers(self) -> Iterator[Definition]:
+        order = "event_object_table, action_timing, event_manipulation, action_order"
+        rows = self._names("trigger_schema, trigger_name FROM information_schema.triggers", "1 = 1", order)
+        for database, name in rows:
+            yield self.shown("TRIGGER", database, name, column=2, mode=1, client=3)
+
+    def events(self) -> Iterator[Definition]:
+        for database, name in self._names("event_schema, event_name FROM information_schema.events", "1 = 1"):
+            [row] = self.session.rows(f"SHOW CREATE EVENT {_name(database, name)}")
+            event = self._definition("EVENT", database, name, row, column=3, mode=1, client=4)
+            safe = disabled(event.statement, event.client, self.session.flavor)
+            yield replace(event, statement=safe, time_zone=row[2].decode())
+
+    def shown(
+        self, kind: str, database: str, name: str, *, column: int, mode: int | None = None, client: int | None = None
+    ) -> Definition:
+        """SHOW CREATE; ``column``, ``mode``, ``client``: where its row has the statement, the sql_mode and the
+        character set, which the collation follows."""
+        [row] = self.session.rows(f"SHOW CREATE {kind} {_name(database, name)}")
+        return self._definition(kind, database, name, row, column=column, mode=mode, client=client)
+
+    def _definition(
+        self, kind: str, database: str, name: str, row: tuple[bytes | None, ...], *, column: int, mode: int | None,
+        client: int | None,
+    ) -> Definition:  # fmt: skip
+        statement = row[column]
+        if statement is None:
+            raise PrecheckError(
+                f"{kind.lower()} {database}.{name}: the source does not show its definition to this account; give it "
+                "what docs/bootstrap.md lists, or run with an account that may see it"
+            )
+        text = [(row[at] or b"").decode() if at is not None else "" for at in (client, mode)]
+        collation = (row[client + 1] or b"").decode() if client is not None else ""
+        return Definition(kind, database, name, statement, text[0], collation, text[1])
+
+    def _names(self, query: str, condition: str, order: str = "") -> list[tuple[str, ...]]:
+        """The first column is the database's."""
+        first = query.split(",")[0]
+        chosen = ", ".join(quoted(name) for name in self.databases)
+        rows = self.session.texts(
+            f"SELECT {query} WHERE {condition} AND {first} IN ({chosen}) ORDER BY {first}, {order or '2, 3'[:1]}"
+        )
+        return [tuple(row) for row in rows]
+
+
+def make(session: Session, definition: Definition) -> None:
+    """Run a definition's statement on the target, as it was run on the source. Raises the driver's errors."""
+    if definition.kind != "DATABASE":
+        session.execute(f"USE {identifier(definition.database)}")
+    changed = definition.client != ""
+    if changed:
+        session.execute(
+            f"SET character_set_client = {definition.client}, collation_connection = {definition.collation}"
+        )
+        if definition.kind != "VIEW":
+            session.execute(f"SET sql_mode = {quoted(definition.sql_mode)}")
+        if definition.time_zone:
+            session.execute(f"SET time_zone = {quoted(definition.time_zone)}")
+    try:
+        session.execute(definition.statement)
+    finally:
+        if changed:
+            session.execute("SET NAMES utf8mb4")
+            session.execute(f"SET sql_mode = '{MODE}', time_zone = '+00:00'")
+
+
+def make_database(session: Session, definition: Definition, present: Collection[str]) -> None:
+    """Create it, or give the empty one that is there its character set."""
+    statement = definition.statement
+    if definition.database in present:
+        statement = re.sub(rb"^CREATE DATABASE", b"ALTER DATABASE", statement)
+    make(session, replace(definition, statement=statement))
+
+
+def make_behind_rows(session: Session, definitions: Sequence[Definition]) -> None:
+    """Routines, views, triggers and events. A view that needs another one waits until that has been made."""
+    routines = [each for each in definitions if each.kind not in ("VIEW", "TRIGGER", "EVENT")]
+    for each in routines:
+        make(session, each)
+    left = [each for each in definitions if each.kind == "VIEW"]
+    while left:
+        waiting: list[Definition] = []
+        for each in left:
+            try:
+                make(session, each)
+            except pymysql.err.MySQLError as exc:
+                if exc.args[0] not in _NO_VIEW_YET:
+                    raise
+                waiting.append(each)
+                last = exc
+        if len(waiting) == len(left):
+            raise last
+        left = waiting
+    for each in definitions:
+        if each.kind in ("TRIGGER", "EVENT"):
+            make(session, each)
+
+
+def set_sequence(source: Session, target: Session, definition: Definition) -> None:
+    """Let a sequence go on where the source's stands; what it gave out since is in the log, as its row."""
+    name = _name(definition.database, definition.name)
+    [(following, cycle)] = source.texts(f"SELECT next_not_cached_value, cycle_count FROM {name}")
+    target.rows(f"SELECT SETVAL({name}, {following}, 0, {cycle})")
+
+
+def drop(session: Session, thing: Thing) -> None:
+    """Something that a first copy has made."""
+    kind = "SEQUENCE" if thing.kind == "sequence" else thing.kind.upper()
+    session.execute(f"DROP {kind} IF EXISTS {_name(thing.database, thing.name)}")
+
+
+def drop_database(session: Session, database: str) -> None:
+    """With everything in it."""
+    session.execute(f"DROP DATABASE IF EXISTS {identifier(database)}")
+
+
+def contents(session: Session, databases: Collection[str]) -> set[Thing]:
+    """Everything in these databases on a server; a trigger goes with its table."""
+    if not databases:
+        return set()
+    chosen = ", ".join(quoted(name) for name in databases)
+    return {
+        Thing(kind.lower().replace("base table", TABLE), database, name)
+        for query, schema in _CONTENTS
+        for kind, database, name in session.texts(f"{query} WHERE {schema} IN ({chosen})")
+    }
+
+
+_CONTENTS: Final = (
+    ("SELECT table_type, table_schema, table_name FROM information_schema.tables", "table_schema"),
+    ("SELECT routine_type, routine_schema, routine_name FROM information_schema.routines", "routine_schema"),
+    ("SELECT 'event', event_schema, event_name FROM information_schema.events", "event_schema"),
+)
+
+
+def _name(database: str, name: str) -> str:
+    return f"{identifier(database)}.{identifier(name)}"

@@ -1,0 +1,222 @@
+"""Rows from the snapshot to the target: ranges of a table's primary key, each one transaction, several at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import pymysql
+
+from binlane.apply.transient import Verdict, judge
+from binlane.binlog.spelling import identifier
+from binlane.bootstrap.sessions import Session
+from binlane.bootstrap.values import faithful, selected
+from binlane.errors import ApplyError
+from binlane.model import TableKey
+from binlane.plan.schema import Column, Generated, Table
+from binlane.verify.spelled import Compared, Key, behind, compared
+
+_STATEMENT_BYTES: Final = 1 << 20
+_TRIES: Final = 10
+_TRUNCATED: Final = 1265
+_COMPUTED: Final = frozenset({Generated.VIRTUAL, Generated.STORED})
+_END: Final = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Rows of a table behind ``after``, up to ``end``; None: from the first one, to the last."""
+
+    table: Table
+    after: Key | None
+    end: Key | None
+
+
+@dataclass(slots=True)
+class Copier:
+    """Copies tables. ``readers`` share a snapshot; the first of them looks for the chunks' ends."""
+
+    readers: Sequence[Session]
+    writers: Sequence[Session]
+    chunk_rows: int
+    table_done: Callable[[TableKey, int], None]
+    """Called with the table and its rows; by one thread at a time."""
+    rows_done: Callable[[int], None]
+    _chunks: queue.Queue[Chunk | None] = field(default_factory=lambda: queue.Queue(maxsize=64))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _open: dict[TableKey, int] = field(default_factory=dict)
+    _rows: dict[TableKey, int] = field(default_factory=dict)
+    _failed: threading.Event = field(default_factory=threading.Event)
+
+    def copy(self, tables: Sequence[Table]) -> None:
+        """All rows of ``tables``. Raises the first error, when everybody has stopped."""
+        packet = int(self.writers[0].texts("SELECT @@max_allowed_packet")[0][0])
+        pairs = list(zip(self.readers[1:], self.writers, strict=True))
+        with ThreadPoolExecutor(len(pairs) + 1) as pool:
+            running = [pool.submit(self._guarded, self._plan, tables, len(pairs))]
+            running += [pool.submit(self._guarded, self._work, *pair, packet) for pair in pairs]
+            try:
+                wait(running)
+            except BaseException:
+                self._failed.set()
+                raise
+        for future in running:
+            future.result()
+
+    def _guarded(self, work: Callable[..., None], *arguments: object) -> None:
+        try:
+            work(*arguments)
+        except BaseException:
+            self._failed.set()
+            raise
+
+    def _plan(self, tables: Sequence[Table], workers: int) -> None:
+        for table in tables:
+            # one more than chunks: it is not done before its last chunk is known
+            self._count(table.key, +1, 0)
+            for chunk in chunks_of(self.readers[0], table, self.chunk_rows):
+                self._count(table.key, +1, 0)
+                if not self._put(chunk):
+                    return
+            self._count(table.key, -1, 0)
+        for _ in range(workers):
+            self._put(_END)
+
+    def _put(self, chunk: Chunk | None) -> bool:
+        while not self._failed.is_set():
+            try:
+                self._chunks.put(chunk, timeout=0.5)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+    def _work(self, reader: Session, writer: Session, packet: int) -> None:
+        while not self._failed.is_set():
+            try:
+                chunk = self._chunks.get(timeout=0.5)
+            except queue.Empty:
+                continue
+            if chunk is _END:
+                return
+            rows = copy_chunk(reader, writer, chunk, packet)
+            self.rows_done(rows)
+            self._count(chunk.table.key, -1, rows)
+
+    def _count(self, table: TableKey, chunks: int, rows: int) -> None:
+        with self._lock:
+            self._open[table] = self._open.get(table, 0) + chunks
+            self._rows[table] = self._rows.get(table, 0) + rows
+            if not self._open[table]:
+                self.table_done(table, self._rows[table])
+
+
+def chunks_of(reader: Session, table: Table, rows: int) -> Iterator[Chunk]:
+    """The table's chunks; one without primary key, or with a FLOAT or DOUBLE in it, is one."""
+    keyed = _keyed(table, reader)
+    after: Key | None = None
+    while keyed.key:
+        where = "" if after is None else f" WHERE {behind(keyed, after, reader.flavor)}"
+        order = ", ".join(identifier(column.name) for column in keyed.key)
+        found = reader.texts(
+            f"SELECT {', '.join(keyed.key_expressions)} FROM {_name(table.key)}{where} "
+            f"ORDER BY {order} LIMIT 1 OFFSET {rows - 1}"
+        )
+        if not found:
+            break
+        yield Chunk(table, after, found[0])
+        after = found[0]
+    yield Chunk(table, after, None)
+
+
+def copy_chunk(reader: Session, writer: Session, chunk: Chunk, packet: int) -> int:
+    """One transaction, tried again if the target ends it by a deadlock; the number of rows."""
+    for attempt in range(1, _TRIES + 1):
+        writer.execute("BEGIN")
+        try:
+            rows = _insert(reader, writer, chunk, packet)
+            writer.execute("COMMIT")
+        except pymysql.err.MySQLError as exc:
+            if exc.args[0] not in (1205, 1213) or judge(exc) is not Verdict.RETRY or attempt == _TRIES:
+                raise
+            writer.execute("ROLLBACK")
+        else:
+            return rows
+    raise AssertionError("unreachable")
+
+
+def _insert(reader: Session, writer: Session, chunk: Chunk, packet: int) -> int:
+    table = chunk.table
+    columns = [column for column in table.columns if column.generated not in _COMPUTED]
+    names, literals = zip(*(selected(table.key, column) for column in columns), strict=True)
+    head = f"INSERT INTO {_name(table.key)} ({', '.join(identifier(one.name) for one in columns)}) VALUES ".encode()
+    query = f"SELECT {faithful(columns)}, {', '.join(names)} FROM {_name(table.key)}{_where(reader, chunk)}"
+    total, size = 0, len(head)
+    pending: list[bytes] = []
+    # closed at once if the target refuses, so that the next try can read again
+    with contextlib.closing(reader.stream(query)) as rows:
+        for is_faithful, *row in rows:
+            _require_faithful(table, is_faithful)
+            values = (b"NULL" if value is None else spell(value) for spell, value in zip(literals, row, strict=True))
+            text = b"(" + b",".join(values) + b")"
+            if pending and size + len(text) + 1 > min(_STATEMENT_BYTES, packet - 1):
+                total += _send(writer, table, columns, head, pending)
+                pending, size = [], len(head)
+            pending.append(text)
+            size += len(text) + 1
+            if size >= packet:
+                raise ApplyError(
+                    f"{table.key}: a row needs a statement of {size:,} bytes, the target takes max_allowed_packet = "
+                    f"{packet:,}: SET GLOBAL max_allowed_packet above it there (1073741824 at most), then run again"
+                )
+    return total + (_send(writer, table, columns, head, pending) if pending else 0)
+
+
+def _require_faithful(table: Table, answer: bytes | None) -> None:
+    if answer != b"1":
+        raise ApplyError(
+            f"{table.key}: a JSON document holds values of SQL (dates, times, bytes, long decimals) that its text "
+            "loses, and no statement could store it as it is; leave its database out with --databases, and load a "
+            "physical backup of the server instead (MySQL's CLONE)"
+        )
+
+
+def _send(writer: Session, table: Table, columns: Sequence[Column], head: bytes, rows: Sequence[bytes]) -> int:
+    stored = writer.execute(head + b",".join(rows))
+    if stored != len(rows):
+        raise ApplyError(f"{table.key}: {len(rows):,} rows were sent, the target says that it stored {stored:,}")
+    if writer.warnings:
+        # the error value of an ENUM is stored as it is, and warned of
+        enums = tuple(f"'{column.name}'" for column in columns if column.data_type == "enum")
+        shown = writer.rows("SHOW WARNINGS")
+        for _level, code, message in shown:
+            text = message.decode(errors="replace")
+            if int(code) != _TRUNCATED or not any(name in text for name in enums):
+                raise ApplyError(
+                    f"{table.key}: the target would store another value than the source has: {text} ({int(code)}); "
+                    "the source's row is damaged, or the target's definitions and settings differ from the source's"
+                )
+    return stored
+
+
+def _where(reader: Session, chunk: Chunk) -> str:
+    keyed = _keyed(chunk.table, reader)
+    parts = [] if chunk.after is None else [behind(keyed, chunk.after, reader.flavor)]
+    parts += [] if chunk.end is None else [behind(keyed, chunk.end, reader.flavor, up_to=True)]
+    return f" WHERE {' AND '.join(parts)}" if parts else ""
+
+
+def _keyed(table: Table, reader: Session) -> Compared:
+    found = compared(table, table, (reader.flavor, reader.flavor), by_key=True)
+    # MySQL's CAST of a DOUBLE to text drops a digit of the longest ones: a range would end beside its row
+    inexact = any(column.data_type in ("float", "double") for column in found.key)
+    return replace(found, key=()) if inexact else found
+
+
+def _name(table: TableKey) -> str:
+    return f"{identifier(table.database)}.{identifier(table.table)}"

@@ -1,0 +1,297 @@
+"""The course of a first copy: check, snapshot, definitions, rows, what comes behind them, and the channel's watermark.
+
+Every step can be killed. What an attempt makes on the target is written down before it is made; the next attempt takes
+a new snapshot, keeps the finished tables that the source's log does not touch between the two, and drops the rest of
+what was made, nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from sqlalchemy import Engine, select
+
+from binlane.apply.precheck import Needs
+from binlane.apply.refusals import driver_errors
+from binlane.binlog.spelling import quoted
+from binlane.bootstrap.accounts import Accounts, make_accounts, no_accounts, read_accounts
+from binlane.bootstrap.checks import check_empty, check_servers, check_tables, chosen_databases, read_source
+from binlane.bootstrap.definitions import (
+    Definitions,
+    contents,
+    drop,
+    drop_database,
+    make,
+    make_behind_rows,
+    make_database,
+    read_definitions,
+    set_sequence,
+)
+from binlane.bootstrap.rows import Copier
+from binlane.bootstrap.sessions import Session, read_session, write_session
+from binlane.bootstrap.snapshot import Snapshot, shared_snapshot
+from binlane.config import ChannelConfig
+from binlane.connections import Endpoint
+from binlane.errors import MissingLogError, PrecheckError, SourceIdentityError, WindowBusyError
+from binlane.model import LogPosition, TableKey
+from binlane.plan.schema import Schema, Table
+from binlane.source.begin import begin
+from binlane.source.identity import Start, verified
+from binlane.source.log import EventSource
+from binlane.source.server import translated
+from binlane.state import bootstraps, tables
+from binlane.state.bootstraps import DONE, TABLE, Bootstrap, Thing
+from binlane.state.catalog import read_schema
+from binlane.state.channels import Watermark, create_channel
+from binlane.state.leases import lease_name
+from binlane.verify.changes import ChangeReader
+
+_LEASE_SECONDS: Final = 10
+"""Until a server has noticed that an earlier run was killed."""
+
+
+class Progress(Protocol):
+    """Who is told how far the copy has come."""
+
+    def begins(self, tables: int, rows: int) -> None:
+        """So many tables, and about so many rows."""
+
+    def copied(self, rows: int) -> None:
+        """So many more rows."""
+
+    def finished(self, table: TableKey) -> None:
+        """All of the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What ``binlane bootstrap`` was called with."""
+
+    databases: tuple[str, ...] = ("*",)
+    """Names or patterns."""
+    users: bool = False
+    replace: bool = False
+    jobs: int = 4
+    chunk_rows: int = 20_000
+    lock_seconds: int = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A finished copy."""
+
+    channel: str
+    databases: int
+    tables: int
+    kept: int
+    """Tables of an earlier attempt that the source has not touched since."""
+    rows: int
+    others: int
+    """Views, routines, triggers, events and sequences."""
+    accounts: int
+    notes: tuple[str, ...]
+    attempts: int
+    position: LogPosition
+
+
+@dataclass(slots=True)
+class FirstCopy:
+    """One run of it. ``engines``: of source and target."""
+
+    channel: ChannelConfig
+    source: Endpoint
+    target: Endpoint
+    log_source: EventSource
+    engines: tuple[Engine, Engine]
+    options: Options
+    progress: Progress
+    _rows: int = 0
+    _notes: list[str] = field(default_factory=list)
+
+    def run(self) -> Outcome:
+        """Raises PrecheckError before anything is written, SourceError, TargetError; the target's driver errors come
+        as they are."""
+        tables.create(self.engines[1])
+        with ExitStack() as stack:
+            writer = stack.enter_context(contextlib.closing(write_session(self.target)))
+            self._take_lease(writer)
+            databases = self._checked()
+            before = self._before(writer, databases)
+            taken = shared_snapshot(self.source, self.options.jobs + 1, self.options.lock_seconds, self._while_locked)
+            snapshot, accounts = stack.enter_context(taken)
+            return self._copy(writer, databases, before, snapshot, accounts)
+
+    def _take_lease(self, writer: Session) -> None:
+        [(taken,)] = writer.texts(
+            f"SELECT GET_LOCK('{lease_name(f'bootstrap {self.channel.name}', 0)}', {_LEASE_SECONDS})"
+        )
+        if taken != "1":
+            raise WindowBusyError(
+                f"channel {self.channel.name}: another first copy of this channel is running; wait until it has ended"
+            )
+
+    def _checked(self) -> tuple[str, ...]:
+        with self.engines[1].connect() as connection:
+            known = tables.channels.c.channel
+            if connection.execute(select(known).where(known == self.channel.name)).first() is not None:
+                raise PrecheckError(
+                    f"channel {self.channel.name}: has a watermark on this target already, so a first copy is not for "
+                    "it; run it, or see `Begin a channel again` in docs/operations.md"
+                )
+        with self._reading() as reader:
+            present = [name for (name,) in reader.texts("SELECT schema_name FROM information_schema.schemata")]
+        chosen = chosen_databases(present, self.options.databases)
+        if not chosen:
+            raise PrecheckError(f"{self.source}: there is no database to copy; begin with `binlane init`")
+        needs = Needs(
+            databases=frozenset(chosen),
+            statements=True,
+            ddl=True,
+            accounts=self.options.users,
+            connections=self.options.jobs + 2,
+            writer="binlog" if self.channel.apply.writer == "binlog" else "sql",
+        )
+        with translated(str(self.source)), driver_errors(), self.engines[0].connect() as connection:
+            facts = read_source(connection)
+        with self.engines[1].connect() as connection:
+            check_servers(facts, connection, (self.source, self.target), needs)
+        return chosen
+
+    def _before(self, writer: Session, databases: Sequence[str]) -> Bootstrap | None:
+        """The unfinished attempt; what it has not made must not be there."""
+        if self.options.replace:
+            return None
+        with self.engines[1].connect() as connection:
+            before = bootstraps.read_bootstrap(connection, self.channel.name)
+        if before is not None and before.databases != tuple(databases):
+            raise PrecheckError(
+                f"channel {self.channel.name}: an unfinished first copy is of {', '.join(before.databases)}, this one "
+                f"of {', '.join(databases)}: give the same --databases, or --replace, which drops these databases on "
+                "the target and begins again"
+            )
+        check_empty(contents(writer, databases), () if before is None else before.made, self.target)
+        return before
+
+    def _while_locked(self, lock: Session) -> Accounts:
+        return read_accounts(lock) if self.options.users else no_accounts()
+
+    def _copy(
+        self,
+        writer: Session,
+        databases: Sequence[str],
+        before: Bootstrap | None,
+        snapshot: Snapshot,
+        accounts: Accounts,
+    ) -> Outcome:
+        start = begin(self.log_source, str(snapshot.position))
+        mark = Watermark(0, start.position, start.gtid_set, start.time, start.fingerprint)
+        with translated(str(self.source)), driver_errors(), self.engines[0].connect() as asked:
+            schema = read_schema(asked, databases)
+        check_tables(schema, self.source)
+        with self._reading() as reader:
+            definitions = read_definitions(reader, databases, schema.tables)
+            estimates = _estimates(reader, databases)
+        kept = self._kept(before, schema)
+        gone = set() if before is None else set(before.made) - kept
+        with self.engines[1].begin() as connection:
+            if self.options.replace:
+                for database in databases:
+                    drop_database(writer, database)
+                bootstraps.forget_bootstrap(connection, self.channel.name)
+            attempts = bootstraps.save_snapshot(connection, self.channel.name, databases, start.identity, mark, kept)
+        for thing in sorted(gone, key=lambda one: one.kind == TABLE):
+            drop(writer, thing)
+        with self.engines[1].begin() as connection:
+            bootstraps.plan_things(connection, self.channel.name, definitions.things - kept, gone)
+        self._make_tables(writer, definitions, kept)
+        left = _largest_first(schema, definitions, kept, estimates)
+        self.progress.begins(len(left), sum(estimates.get(table.key, 0) for table in left))
+        self._copy_rows(snapshot, left)
+        with self._reading() as reader:
+            for sequence in definitions.sequences:
+                set_sequence(reader, writer, sequence)
+        self._notes += make_accounts(writer, accounts)
+        make_behind_rows(writer, definitions.behind_rows)
+        create_channel(self.engines[1], self.channel.name, start.identity, mark)
+        with self.engines[1].begin() as connection:
+            bootstraps.forget_bootstrap(connection, self.channel.name)
+        return Outcome(
+            channel=self.channel.name,
+            databases=len(databases),
+            tables=len(definitions.tables),
+            kept=len(kept),
+            rows=self._rows,
+            others=len(definitions.behind_rows) + len(definitions.sequences),
+            accounts=len(accounts.made),
+            notes=tuple(self._notes),
+            attempts=attempts,
+            position=mark.source,
+        )
+
+    def _make_tables(self, writer: Session, definitions: Definitions, kept: set[Thing]) -> None:
+        present = [name for (name,) in writer.texts("SELECT schema_name FROM information_schema.schemata")]
+        for database in definitions.databases:
+            make_database(writer, database, present)
+        for definition in (*definitions.sequences, *definitions.tables):
+            if definition.thing not in kept:
+                make(writer, definition)
+
+    def _copy_rows(self, snapshot: Snapshot, left: Sequence[Table]) -> None:
+        def table_done(key: TableKey, rows: int) -> None:
+            self._rows += rows
+            with self.engines[1].begin() as connection:
+                thing = Thing(TABLE, key.database, key.table)
+                bootstraps.set_state(connection, self.channel.name, thing, DONE, rows)
+            self.progress.finished(key)
+
+        with ExitStack() as stack:
+            writers = [
+                stack.enter_context(contextlib.closing(write_session(self.target))) for _ in range(self.options.jobs)
+            ]
+            Copier(snapshot.readers, writers, self.options.chunk_rows, table_done, self.progress.copied).copy(left)
+
+    def _kept(self, before: Bootstrap | None, schema: Schema) -> set[Thing]:
+        """The earlier attempt's finished tables that the log does not touch behind its snapshot."""
+        if before is None or not before.done:
+            return set()
+        mark = before.snapshot
+        start = Start(0, mark.source, mark.gtid_set, mark.source_time, before.source_identity, mark.fingerprint)
+        try:
+            with contextlib.closing(verified(self.log_source, self.log_source.state(), start)) as chunks:
+                next(chunks)
+                next(chunks, None)
+            changed = ChangeReader(schema, schema, {}).read_source(self.log_source, mark.source, mark.gtid_set)
+        except (MissingLogError, SourceIdentityError) as exc:
+            self._notes.append(f"nothing was kept of an earlier attempt: {exc}")
+            return set()
+        return {
+            thing
+            for thing in before.done
+            if (key := TableKey(thing.database, thing.name)) in schema.tables and not changed.covers_table(key)
+        }
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[Session]:
+        with contextlib.closing(read_session(self.source)) as session:
+            yield session
+
+
+def _estimates(reader: Session, databases: Sequence[str]) -> dict[TableKey, int]:
+    chosen = ", ".join(map(quoted, databases))
+    rows = reader.texts(
+        "SELECT table_schema, table_name, COALESCE(table_rows, 0) FROM information_schema.tables "
+        f"WHERE table_schema IN ({chosen})"
+    )
+    return {TableKey(database, name): int(count) for database, name, count in rows}
+
+
+def _largest_first(
+    schema: Schema, definitions: Definitions, kept: set[Thing], estimates: dict[TableKey, int]
+) -> list[Table]:
+    """So that the last thing to be copied is a small one."""
+    keys = [TableKey(one.database, one.name) for one in definitions.tables if one.thing not in kept]
+    return [schema.tables[key] for key in sorted(keys, key=lambda key: -estimates.get(key, 0))]

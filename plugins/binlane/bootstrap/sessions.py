@@ -1,0 +1,102 @@
+"""Connections of a copy: raw PyMySQL ones, whose values are the bytes that the server sends."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pymysql
+from pymysql.cursors import SSCursor
+
+from binlane.connections import Endpoint
+from binlane.model import Flavor
+from binlane.source.server import flavor_of, translated
+from binlane.state.engines import keep_alive
+
+_DAY: Final = 86_400
+_WAITS: Final = f"wait_timeout = {7 * _DAY}, net_write_timeout = {_DAY}, net_read_timeout = {_DAY}"
+_MARIADB_WAITS: Final = (
+    "SET SESSION max_statement_time = 0, idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0"
+)
+MODE: Final = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES"
+"""What the source holds is stored as it is; what the target would change comes back as a warning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One connection, in autocommit mode."""
+
+    connection: Any
+    flavor: Flavor
+    source: str | None
+    """The source's name: errors are SourceError and its kin; None: the target, whose errors are the driver's own."""
+
+    def execute(self, statement: str | bytes) -> int:
+        """Run one statement; the number of rows that it changed."""
+        with self._named():
+            return int(self.connection.query(statement))
+
+    def rows(self, statement: str) -> list[tuple[Any, ...]]:
+        """All rows of a query; values as bytes."""
+        with self._named(), contextlib.closing(self.connection.cursor()) as cursor:
+            cursor.execute(statement)
+            return list(cursor.fetchall())
+
+    def texts(self, statement: str) -> list[tuple[str, ...]]:
+        """The same as text; NULL as an empty one."""
+        return [tuple("" if one is None else one.decode() for one in row) for row in self.rows(statement)]
+
+    def stream(self, statement: str) -> Generator[tuple[bytes | None, ...], None, None]:
+        """A query's rows as they arrive: memory holds one of them."""
+        with self._named(), contextlib.closing(SSCursor(self.connection)) as cursor:
+            cursor.execute(statement)
+            yield from cursor
+
+    @property
+    def warnings(self) -> int:
+        """How many the last statement gave."""
+        return int(self.connection._result.warning_count)
+
+    def close(self) -> None:
+        """Raises nothing."""
+        with contextlib.suppress(Exception):
+            self.connection.close()
+
+    def _named(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self.source is None else translated(self.source)
+
+
+def read_session(endpoint: Endpoint) -> Session:
+    """On the source: every value as it is stored, no conversion, no time limit."""
+    statements = ("SET SESSION character_set_results = NULL, sql_mode = ''",)
+    return _session(endpoint, str(endpoint), statements)
+
+
+def write_session(endpoint: Endpoint) -> Session:
+    """On the target: neither foreign keys nor checks refuse what the source holds."""
+    statements = (f"SET SESSION sql_mode = '{MODE}', foreign_key_checks = 0, max_error_count = 1000",)
+    session = _session(endpoint, None, statements)
+    if session.flavor is Flavor.MARIADB:
+        session.execute("SET SESSION check_constraint_checks = 0")
+    return session
+
+
+def _session(endpoint: Endpoint, source: str | None, statements: Sequence[str]) -> Session:
+    arguments = endpoint.pymysql_arguments()
+    with contextlib.nullcontext() if source is None else translated(source):
+        # no decoders, no unicode: bytes come as bytes
+        connection = pymysql.connect(**arguments, autocommit=True, use_unicode=False, conv={})
+    session = Session(connection, flavor_of(connection), source)
+    try:
+        keep_alive(connection)
+        session.execute(f"SET SESSION time_zone = '+00:00', {_WAITS}")
+        if session.flavor is Flavor.MARIADB:
+            session.execute(_MARIADB_WAITS)
+        for statement in statements:
+            session.execute(statement)
+    except BaseException:
+        session.close()
+        raise
+    return session

@@ -1,0 +1,95 @@
+"""One snapshot of the source that many connections share, and the place in its log that belongs to it.
+
+Two locks. For the length of the copy, one that lets rows change and DDL wait (MySQL: LOCK INSTANCE FOR BACKUP; MariaDB:
+BACKUP STAGE BLOCK_DDL), so that the definitions read later are those of the snapshot: no snapshot of InnoDB protects
+from a RENAME. For the moment in which all connections begin their transaction, FLUSH TABLES WITH READ LOCK.
+https://dev.mysql.com/doc/refman/9.0/en/lock-instance-for-backup.html, https://mariadb.com/kb/en/backup-stage/
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from binlane.apply.transient import error_code
+from binlane.bootstrap.sessions import Session, read_session
+from binlane.connections import Endpoint
+from binlane.errors import PrecheckError, SourceError
+from binlane.model import Flavor, LogPosition
+
+_T = TypeVar("_T")
+_NO_DDL: Final = {
+    Flavor.MARIADB: ("BACKUP STAGE START", "BACKUP STAGE BLOCK_DDL"),
+    Flavor.MYSQL: ("LOCK INSTANCE FOR BACKUP",),
+}
+_LOCK_TIMEOUT: Final = 1205
+_SNAPSHOT: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The source at ``position``, seen by every one of ``readers``."""
+
+    position: LogPosition
+    readers: tuple[Session, ...]
+
+
+@contextlib.contextmanager
+def shared_snapshot(
+    endpoint: Endpoint, readers: int, lock_seconds: int, while_locked: Callable[[Session], _T]
+) -> Iterator[tuple[Snapshot, _T]]:
+    """``while_locked`` is called while nobody can commit: what it reads belongs to the snapshot, too.
+
+    Raises SourceError if a lock is not given within ``lock_seconds``, PrecheckError for prepared XA transactions.
+    """
+    with contextlib.ExitStack() as stack:
+        guard = stack.enter_context(contextlib.closing(read_session(endpoint)))
+        guard.execute(f"SET SESSION lock_wait_timeout = {lock_seconds}")
+        _patiently(endpoint, guard, _NO_DDL[guard.flavor])
+        sessions = tuple(stack.enter_context(contextlib.closing(read_session(endpoint))) for _ in range(readers))
+        with contextlib.closing(read_session(endpoint)) as lock:
+            lock.execute(f"SET SESSION lock_wait_timeout = {lock_seconds}")
+            _patiently(endpoint, lock, ("FLUSH TABLES WITH READ LOCK",))
+            # closing the connection is what gives the lock back if anything fails
+            for session in sessions:
+                session.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+                session.execute(_SNAPSHOT)
+            position = _position(lock)
+            _refuse_prepared(endpoint, lock)
+            found = while_locked(lock)
+            lock.execute("UNLOCK TABLES")
+        yield Snapshot(position, sessions), found
+
+
+def _patiently(endpoint: Endpoint, session: Session, statements: Sequence[str]) -> None:
+    for statement in statements:
+        try:
+            session.execute(statement)
+        except SourceError as exc:
+            if exc.__cause__ is None or error_code(exc.__cause__) != _LOCK_TIMEOUT:
+                raise
+            raise SourceError(
+                f"{endpoint}: {statement}: expected the lock within --lock-seconds, something held it longer: a "
+                "statement that runs for long, a DDL or another backup (SHOW PROCESSLIST names it); nobody waits for "
+                "binlane any more; run again when it has ended"
+            ) from exc
+
+
+def _position(session: Session) -> LogPosition:
+    try:
+        rows = session.texts("SHOW BINARY LOG STATUS")
+    except SourceError:  # the name since MySQL 8.4
+        rows = session.texts("SHOW MASTER STATUS")
+    return LogPosition(rows[0][0], int(rows[0][1]))
+
+
+def _refuse_prepared(endpoint: Endpoint, session: Session) -> None:
+    """A prepared transaction's changes are before the position, in no snapshot, and of no later window."""
+    prepared = session.rows("XA RECOVER")
+    if prepared:
+        raise PrecheckError(
+            f"{endpoint}: {len(prepared)} XA transactions are prepared and not ended: their changes stand in the log "
+            "before the snapshot and become visible after it; end them (XA RECOVER lists them), then run again"
+        )

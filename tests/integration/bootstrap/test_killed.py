@@ -1,0 +1,127 @@
+"""kill -9 anywhere in a first copy, changes on the source, and again: in the end both servers are equal."""
+
+from __future__ import annotations
+
+import os
+import signal
+from importlib import import_module
+from multiprocessing import get_context
+from typing import Final
+
+import pytest
+
+from binlane.bootstrap.definitions import make_behind_rows
+from binlane.state.bootstraps import read_bootstrap
+from binlane.state.engines import engine_of
+from tests.integration.bootstrap.test_bootstrap import bootstrap, make_objects
+from tests.integration.window.conftest import CHANNEL, Channel, run_on
+
+STORY: Final[tuple[tuple[str, str, int, bool, list[str]], ...]] = (
+    # module, name, which call, behind it; then what the source does
+    ("run", "make", 3, False, ["INSERT INTO shop.parent (name) VALUES ('k1')"]),
+    ("rows", "copy_chunk", 3, False, ["UPDATE shop.gen SET a = 11 WHERE id = 1"]),
+    ("rows", "copy_chunk", 5, True, ["ALTER TABLE shop.bare ADD c INT", "INSERT INTO shop.bare VALUES (5, 'k', 6)"]),
+    ("run", "drop", 2, True, ["RENAME TABLE shop.parts TO shop.x, shop.bare TO shop.parts"]),
+    ("run", "make_behind_rows", 1, False, ["DELETE FROM shop.child WHERE id = 1"]),
+    ("run", "make_behind_rows", 1, True, ["INSERT INTO shop.parent (name) VALUES ('k2')"]),
+    ("run", "create_channel", 1, False, []),
+)  # fmt: skip
+
+
+def kill_at(channel: Channel, module: str, name: str, call: int, behind: bool) -> None:
+    """A first copy in a process of its own, which kills itself at, or behind, a call of one of its functions."""
+    process = get_context("fork").Process(target=killed, args=(channel, module, name, call, behind))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+
+
+def killed(channel: Channel, module: str, name: str, call: int, behind: bool) -> None:
+    real = getattr(import_module(f"binlane.bootstrap.{module}"), name)
+    calls: list[object] = []
+
+    def once(*arguments: object) -> object:
+        calls.append(arguments)
+        if len(calls) == call and not behind:
+            os.kill(os.getpid(), signal.SIGKILL)
+        found = real(*arguments)
+        if len(calls) == call:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(f"binlane.bootstrap.{module}.{name}", once)
+        code = bootstrap(channel, "--jobs", "1", "--chunk-rows", "2")
+    os._exit(code)  # it was not killed
+
+
+def test_kill_9_at_every_stage_with_changes_on_the_source_in_between(
+    either: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_objects(either)
+    for module, name, call, behind, statements in STORY:
+        kill_at(either, module, name, call, behind)
+        run_on(either.source, *statements)
+    assert bootstrap(either) == 0
+    # nothing was changed behind the last attempts, so no table was copied twice
+    assert "7 tables (7 kept from an earlier attempt), 0 rows" in capsys.readouterr().out
+    either.assert_equal()
+    run_on(either.source, "UPDATE shop.child SET n = 99")
+    assert either.run() is not None
+    either.assert_equal()
+
+
+def test_a_finished_table_that_was_changed_since_is_copied_again_and_others_are_not(
+    mariadb: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_objects(mariadb)
+    kill_at(mariadb, "run", "create_channel", 1, False)
+    run_on(mariadb.source, "UPDATE shop.gen SET a = 12 WHERE id = 1", "DELETE FROM shop.bare WHERE a IS NULL")
+    assert bootstrap(mariadb) == 0
+    assert "7 tables (5 kept from an earlier attempt), 4 rows" in capsys.readouterr().out
+    mariadb.assert_equal()
+
+
+def test_an_attempt_is_the_same_one_only_with_the_same_databases(
+    mariadb: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_objects(mariadb)
+    kill_at(mariadb, "rows", "copy_chunk", 3, False)
+    assert bootstrap(mariadb, "--databases", "shop") == 1
+    assert "an unfinished first copy is of od-d, shop" in capsys.readouterr().err
+    run_on(mariadb.target, "CREATE VIEW shop.mine AS SELECT 1")
+    assert bootstrap(mariadb) == 1
+    assert "view shop.mine" in capsys.readouterr().err
+    assert bootstrap(mariadb, "--replace") == 0
+    mariadb.assert_equal()
+    with engine_of(mariadb.endpoints.target).connect() as connection:
+        assert read_bootstrap(connection, CHANNEL) is None
+
+
+def test_a_lost_log_means_that_every_table_is_copied_again(
+    mariadb: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_objects(mariadb)
+    kill_at(mariadb, "run", "create_channel", 1, False)
+    newest = mariadb.source.query("FLUSH BINARY LOGS") or mariadb.source.query("SHOW BINARY LOGS")[-1][0]
+    mariadb.source.query(f"PURGE BINARY LOGS TO '{newest}'")
+    assert bootstrap(mariadb) == 0
+    said = capsys.readouterr().out
+    assert "7 tables, 22 rows" in said
+    assert "nothing was kept of an earlier attempt" in said
+    mariadb.assert_equal()
+
+
+def test_one_first_copy_of_a_channel_runs_at_a_time(
+    mariadb: Channel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_objects(mariadb)
+
+    def again(*arguments: object) -> None:
+        monkeypatch.setattr("binlane.bootstrap.run._LEASE_SECONDS", 1)
+        assert bootstrap(mariadb) == 1
+        assert "another first copy of this channel is running" in capsys.readouterr().err
+        make_behind_rows(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("binlane.bootstrap.run.make_behind_rows", again)
+    assert bootstrap(mariadb) == 0
