@@ -26,6 +26,10 @@ ASSIGNERS: Final = ("database",)
 REDUCE: Final = ("block", "window", "off")
 WRITERS: Final = ("binlog", "sql", "auto")
 ON_CONFLICT: Final = ("stop", "overwrite")
+DDL: Final = "ddl"
+FILTER_DDL: Final = ("create", "alter", "rename", "drop", "drop_database", "truncate")
+FILTER_KINDS: Final = (*FILTER_DDL, "delete", "accounts")
+FILTER_POLICIES: Final = ("apply", "ignore", "refuse")
 CONSISTENCY: Final = ("eventual", "any_time", "epoch")
 WORK_VARIABLE: Final = "BINLANE_WORK"
 """Where the work folders of all channels are, unless a channel's file says so itself."""
@@ -117,6 +121,9 @@ class FilterConfig:
     """Patterns of tables, as database.table: no other one is taken; default: all are."""
     exclude_tables: tuple[str, ...]
     """Patterns of tables, as database.table, that are left out, included or not."""
+    kinds: Mapping[str, str]
+    """``[filter.kinds]``: what becomes of statements by what they do, "apply" (default), "ignore" or "refuse"; "ddl"
+    stands for create, alter, rename, drop, drop_database and truncate where they are not named themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +319,7 @@ def _lanes(node: Node, channel: str) -> LanesConfig:
 
 
 def _filter(node: Node) -> FilterConfig:
-    node.only("include_databases", "exclude_databases", "include_tables", "exclude_tables")
+    node.only("include_databases", "exclude_databases", "include_tables", "exclude_tables", "kinds")
     for key in ("include_tables", "exclude_tables"):
         if not all(_TABLE_PATTERN.fullmatch(pattern) for pattern in node.texts(key)):
             node.wrong(key, "a list of database.table, patterns with one dot each (? stands for a dot in a name)")
@@ -321,7 +328,16 @@ def _filter(node: Node) -> FilterConfig:
         exclude_databases=node.texts("exclude_databases"),
         include_tables=node.texts("include_tables"),
         exclude_tables=node.texts("exclude_tables"),
+        kinds=_kinds(node.table("kinds")),
     )
+
+
+def _kinds(node: Node) -> Mapping[str, str]:
+    node.only(DDL, *FILTER_KINDS)
+    given = {kind: node.choice(kind, FILTER_POLICIES, "apply") for kind in node.value}
+    policy = given.pop(DDL, "apply")
+    # what is named itself is wanted so: a database's DROP is applied then whatever tables are left out
+    return given if policy == "apply" else dict.fromkeys(FILTER_DDL, policy) | given
 
 
 def _blocks(node: Node) -> BlocksConfig:

@@ -34,6 +34,7 @@ def test_a_file_with_two_connections_is_a_channel_with_defaults(tmp_path: Path) 
     assert read.lanes == config.LanesConfig(4, "shard_list/shop.list", "database", "eventual", 60, 16)
     assert read.shard_list_file == tmp_path / "shard_list" / "shop.list"
     assert read.blocks == config.BlocksConfig(1000, 8 << 20, 0, "block", 64 << 20)
+    assert read.filter == config.FilterConfig((), (), (), (), {})
     assert read.work == config.WorkConfig(str(tmp_path / ".binlane/work"), 24)
     assert read.apply == config.ApplyConfig(
         *(3600, 60, 10, 5, 30),
@@ -66,6 +67,16 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
     consistency = "epoch"
     epoch_seconds = 5
     fold_gap = 0
+    [filter]
+    include_databases = ["shop_*"]
+    exclude_databases = ["shop_test"]
+    include_tables = ["*.orders", "?.t"]
+    exclude_tables = ["*.log"]
+    [filter.kinds]
+    ddl = "refuse"
+    truncate = "ignore"
+    drop_database = "apply"
+    delete = "ignore"
     [blocks]
     transactions = 7
     bytes = 65536
@@ -97,6 +108,9 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
     assert read.source == config.SourceConfig(None, "s3://logs/shop", 77)
     assert read.window == config.WindowConfig("*/15 * * * *", "Europe/Berlin", dt.date(2026, 2, 3))
     assert read.lanes == config.LanesConfig(8, "lists/a.list", "database", "epoch", 5, 0)
+    kinds = dict.fromkeys(("create", "alter", "rename", "drop"), "refuse")
+    kinds |= {"truncate": "ignore", "drop_database": "apply", "delete": "ignore"}
+    assert read.filter == config.FilterConfig(("shop_*",), ("shop_test",), ("*.orders", "?.t"), ("*.log",), kinds)
     assert (read.blocks, read.segments) == (
         config.BlocksConfig(7, 65536, 30, "off", 64 << 20),
         config.SegmentsConfig(1 << 20),
@@ -150,6 +164,21 @@ WRONG = [
         MINIMAL + '[blocks]\nreduce = "window"\nwindow_bytes = 16777215\n',
         "blocks.window_bytes: expected an integer 16,777,216..1,073,741,824, got 16777215",
         id="window of two blocks",
+    ),
+    pytest.param(
+        MINIMAL + '[filter]\nexclude_tables = ["a.b", "log"]\n',
+        "filter.exclude_tables: expected a list of database.table, patterns with one dot each",
+        id="a table's pattern without its database",
+    ),
+    pytest.param(
+        MINIMAL + '[filter.kinds]\ndrops = "ignore"\n',
+        "filter.kinds.drops: unknown key; known: ddl, create",
+        id="unknown kind",
+    ),
+    pytest.param(
+        MINIMAL + '[filter.kinds]\nddl = "skip"\n',
+        "filter.kinds.ddl: expected one of apply, ignore, refuse",
+        id="unknown policy",
     ),
     pytest.param(MINIMAL + "[apply]\ntask_retries = 3\n", "apply.task_retries: expected an integer 4..100", id="tries"),
     pytest.param(

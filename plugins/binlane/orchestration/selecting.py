@@ -24,6 +24,7 @@ def selection_of(channel: ChannelConfig, schema: Schema) -> Selection:
         include_tables=rules.include_tables,
         exclude_tables=rules.exclude_tables,
         folds_names=schema.folds_names,
+        kinds=tuple(sorted(rules.kinds.items())),
     )
 
 

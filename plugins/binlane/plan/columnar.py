@@ -25,7 +25,7 @@ from binlane.model import FILTERED_SHARD, BlockHeader, Flavor, LogPosition, RowC
 from binlane.plan.blocks import BlockBuilder, LoggedEvent
 from binlane.plan.classes import TransactionClass, classify
 from binlane.plan.dissect import LogFormat
-from binlane.plan.filter_columns import EventFilter, event_filter, pick
+from binlane.plan.filter_columns import EventFilter, TableVerdicts, event_filter, pick
 from binlane.plan.manifest import Segment
 from binlane.plan.prepared import Groups, Halves, NoGroups, parts_at
 from binlane.plan.reduce import Reducer
@@ -87,20 +87,19 @@ class SegmentColumns:
         self.index = index_rows(self.frames, segment.name)
         self.number = self.index.number
         self.tables = table_maps(self.frames, self.index, segment.name, self.log.format.flavor)
-        self.rules = [selection.table(TableKey(table.database, table.table)) for table in self.tables]
         names = sorted({table.database for table in self.tables})
-        self.databases = (*names, FILTERED_SHARD) if selection.selects else tuple(names)
+        self.databases = (*names, FILTERED_SHARD) if selection.looks_at_rows else tuple(names)
         places = {name: place for place, name in enumerate(names)}
         self.database_of_table = np.array([places[table.database] for table in self.tables], np.int32)
-        self.filter = self._filter() if selection.selects else None
+        self.verdicts = TableVerdicts(selection, self.tables)
+        self.filter = self._filter() if selection.looks_at_rows else None
         if self.filter is not None:
             self.role = np.where(self.filter.is_out, _NONE, self.role).astype(np.uint8)
 
     def _filter(self) -> EventFilter:
-        is_rows = self.role >= _INSERT
-        return event_filter(
-            self.frames.type_code, self.role == _MAP, is_rows, self.ends_statement, self.number, self.rules
-        )
+        is_rows, is_delete = self.role >= _INSERT, self.role == _DELETE
+        kinds = (self.role == _MAP, is_rows, is_delete)
+        return event_filter(self.frames.type_code, *kinds, self.ends_statement, self.number, self.verdicts)
 
     @cached_property
     def rows(self) -> Ints:
@@ -351,9 +350,8 @@ class _Map:
         events = events[columns.filter.is_counted[events]]
         kind = _ROLES[columns.frames.type_code[events]].astype(np.int64) - _INSERT
         for at, counts in _sums(columns.number[events].astype(np.int64) * 3 + kind, columns.rows[events]):
-            table, rule = columns.tables[at], columns.rules[at]
-            assert rule is not None
-            self._tally.add_filtered(rule, TableKey(table.database, table.table), counts)
+            table = columns.tables[at]
+            self._tally.add_filtered(columns.verdicts.rule(at), TableKey(table.database, table.table), counts)
 
 
 def _sums(keys: Ints, rows: Ints) -> Iterator[tuple[int, RowCounts]]:

@@ -140,7 +140,10 @@ class _Dissection:
                 f"{where}{type_name(rows.type_code)}: table id {rows.table_id} has no TABLE_MAP in this transaction; "
                 "the log is damaged"
             )
-        is_taken = self.log.selection.table(part.key) is None
+        try:
+            is_taken = self.log.selection.rows(part.key, is_delete=rows.kind is RowsKind.DELETE) is None
+        except Undecided as undecided:
+            raise self._undecided(event, f"rows of {part.key}: {undecided}") from None
         if rows.partial and self.log.target is not Flavor.MYSQL and is_taken:
             _refuse(event, self.log, "rows logged with binlog_row_value_options=PARTIAL_JSON, for a MariaDB target")
         counts = _COUNTS[rows.kind](count_rows(rows, part.table, where))
@@ -203,11 +206,13 @@ class _Dissection:
         try:
             return decide(self.log.selection, query, facts, context, self.log.format.flavor)
         except Undecided as undecided:
-            shown = decoded(query.sql[:_SHOWN], context)
-            raise UnsupportedEventError(
-                f"{self.log.where(event)}{type_name(event.header.type_code)}: {undecided}: {shown!r}; nothing of the "
-                "window was written; see docs/filters.md#what-is-refused for what to do"
-            ) from None
+            raise self._undecided(event, f"{undecided}: {decoded(query.sql[:_SHOWN], context)!r}") from None
+
+    def _undecided(self, event: RawEvent, why: str) -> UnsupportedEventError:
+        return UnsupportedEventError(
+            f"{self.log.where(event)}{type_name(event.header.type_code)}: {why}; nothing of the window was written; "
+            "see docs/filters.md#what-is-refused for what to do"
+        )
 
     def _in_modes_of_the_target(self, event: RawEvent, context: SessionContext) -> SessionContext:
         if context.sql_mode is None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from binlane.binlog.grouping import PlainRun
+from binlane.binlog.table_map import TableMap
 from binlane.binlog.wire import EventType
+from binlane.model import TableKey
+from binlane.shards.selection import REFUSE, Selection, Undecided
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -25,7 +28,7 @@ class EventFilter:
     """Of these, the rows events, of tables that the filter leaves out."""
     _awkward: Ints
     """Before each event, how many statements came whose last rows event is out and another one is not: that one has to
-    be changed, so their transactions are taken apart one by one."""
+    be changed, so their transactions are taken apart one by one. So are those with rows that are refused."""
     _rows_left: Ints
     """Before each event, how many rows events stay."""
 
@@ -36,18 +39,45 @@ class EventFilter:
         return awkward, empty
 
 
+class TableVerdicts:
+    """What becomes of each of a segment's tables, by its number."""
+
+    def __init__(self, selection: Selection, tables: Iterable[TableMap]) -> None:
+        keys = [TableKey(table.database, table.table) for table in tables]
+        self.all_rows = [selection.table(key) for key in keys]
+        self.deletes = [_deletes(selection, key) for key in keys]
+
+    def rule(self, number: int) -> str:
+        """The rule that leaves out what is left out of a table."""
+        rule = self.all_rows[number] or self.deletes[number]
+        assert rule is not None
+        return rule
+
+
+def _deletes(selection: Selection, key: TableKey) -> str | None:
+    """The rule that leaves out a table's deleted rows; REFUSE for one that refuses them."""
+    try:
+        return selection.rows(key, is_delete=True)
+    except Undecided:
+        return REFUSE
+
+
 def event_filter(
     type_code: NDArray[np.uint8],
     is_map: Flags,
     is_rows: Flags,
+    is_delete: Flags,
     ends: Flags,
     number: NDArray[np.int32],
-    rules: Sequence[str | None],
+    verdicts: TableVerdicts,
 ) -> EventFilter:
-    """``number``: each row event's and TABLE_MAP's table; ``rules``: by table, the rule that leaves it out."""
-    out_of_table = np.array([rule is not None for rule in rules] or [False], np.bool_)
+    """``number``: each row event's and TABLE_MAP's table."""
     is_table = is_map | is_rows
-    excluded = is_table & out_of_table[np.where(is_table, number, 0)]
+    table = np.where(is_table, number, 0)
+    out = np.array([rule is not None for rule in verdicts.all_rows] or [False], np.bool_)[table]
+    out_if_deleted = np.array([rule not in (None, REFUSE) for rule in verdicts.deletes] or [False], np.bool_)[table]
+    refused = np.array([rule == REFUSE for rule in verdicts.deletes] or [False], np.bool_)[table] & is_delete
+    excluded = (is_table & out) | (is_delete & out_if_deleted)
     # a statement's events: behind the one before, and behind everything that is no part of any
     edge = ~is_table & ~np.isin(type_code, (EventType.ROWS_QUERY, EventType.ANNOTATE_ROWS))
     edge[1:] |= ends[:-1]
@@ -57,7 +87,7 @@ def event_filter(
     touched = np.bincount(group[excluded], minlength=size) > 0
     ends_out = np.bincount(group[ends & excluded], minlength=size) > 0
     useless_map = is_map & (touched & (left == 0))[group]
-    awkward = (touched & (left > 0) & ends_out)[group] & is_table
+    awkward = ((touched & (left > 0) & ends_out)[group] & is_table) | refused
     return EventFilter(
         is_out=excluded | useless_map,
         is_counted=excluded & is_rows,

@@ -11,14 +11,15 @@ from dataclasses import replace
 from typing import Final
 
 from binlane.binlog.query import Query
-from binlane.binlog.rows import RowsFlag
+from binlane.binlog.rows import ROWS_KINDS, RowsFlag, RowsKind
 from binlane.model import Flavor, RowCounts, SessionContext, TableKey
 from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
 from binlane.plan.statement_text import decoded, dialect_of
 from binlane.shards.facts import StatementFacts, StatementKind
 from binlane.shards.selection import Selection
-from binlane.shards.statement_kinds import DROP_DATABASE, kinds_of
+from binlane.shards.statement_kinds import kinds_of
 
+_TYPE_AT: Final = 4
 _FLAGS_AT: Final = 19 + 6
 """Behind the header and a rows event's table id."""
 
@@ -27,18 +28,18 @@ def decide(
     selection: Selection, query: Query, facts: StatementFacts, context: SessionContext, flavor: Flavor
 ) -> str | None:
     """The rule that leaves a statement of a ``flavor`` server out; None if it is taken. Raises Undecided."""
-    if not selection.selects:
+    if not selection.looks_at_statements:
         return None
     listed = query.updated_databases if flavor is Flavor.MYSQL and not query.too_many_databases else None
     kinds = kinds_of(decoded(query.sql, context), facts, dialect_of(context, flavor))
-    return selection.statement(facts, listed, drops_database=DROP_DATABASE in kinds)
+    return selection.statement(facts, listed, kinds)
 
 
 def without_filtered(
     parts: tuple[Part, ...], selection: Selection
 ) -> tuple[tuple[Part, ...], tuple[FilteredPart, ...]]:
     """What is left of a transaction, and what is not, rows summed by rule and table."""
-    if not selection.selects:
+    if not selection.looks_at_statements:
         return parts, ()
     kept: list[Part] = []
     statements: list[FilteredPart] = []
@@ -90,20 +91,27 @@ def _left_of(
     kept: list[Part] = []
     last = -1
     for part in group:
-        key = part.key if isinstance(part, MapPart) else part.table.key if isinstance(part, RowsPart) else None
-        assert key is not None
-        rule = selection.table(key)
-        if rule is None:
-            kept.append(part)
-            last = len(kept) - 1 if isinstance(part, RowsPart) else last
+        if isinstance(part, MapPart):
+            if selection.table(part.key) is None:
+                kept.append(part)
         elif isinstance(part, RowsPart):
-            rows[rule, key] = rows.get((rule, key), RowCounts()) + part.counts
+            key = part.table.key
+            rule = selection.rows(key, is_delete=_is_delete(part))
+            if rule is None:
+                last = len(kept)
+                kept.append(part)
+            else:
+                rows[rule, key] = rows.get((rule, key), RowCounts()) + part.counts
     if len(kept) == len(group):
         return group
     kept = kept[: last + 1]
     if kept and isinstance(final := kept[-1], RowsPart) and not _ends(final):
         kept[-1] = replace(final, event=_ended(final.event))
     return kept
+
+
+def _is_delete(part: RowsPart) -> bool:
+    return ROWS_KINDS[part.event[_TYPE_AT]] is RowsKind.DELETE
 
 
 def _ended(event: bytes) -> bytes:

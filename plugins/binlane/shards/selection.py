@@ -16,7 +16,11 @@ from typing import Any, Final
 
 from binlane.model import TableKey
 from binlane.shards.facts import StatementFacts, StatementKind
+from binlane.shards.statement_kinds import DELETE, DROP_DATABASE
 
+APPLY: Final = "apply"
+IGNORE: Final = "ignore"
+REFUSE: Final = "refuse"
 NOT_INCLUDED_DATABASE: Final = "not in include_databases"
 NOT_INCLUDED_TABLE: Final = "not in include_tables"
 _ANY: Final = "*"
@@ -46,26 +50,52 @@ class Selection:
     exclude_tables: tuple[str, ...] = ()
     folds_names: bool = False
     """``lower_case_table_names`` is set: names and patterns are compared in lower case."""
+    kinds: tuple[tuple[str, str], ...] = ()
+    """What becomes of statements, and of rows that are deleted, by the kinds of ``statement_kinds``: those that the
+    channel's file names, ascending. The others are applied."""
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Selection:
         """What ``to_values`` gave. Raises TypeError for anything else."""
         given: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
+            name: tuple(tuple(one) if isinstance(one, list) else one for one in value)
+            if isinstance(value, list)
+            else value
+            for name, value in values.items()
         }
         return cls(**given)
 
     def to_values(self) -> dict[str, Any]:
         """For JSON; empty for a channel that takes everything."""
-        if not self.selects:
+        if not self.selects and not self.kinds:
             return {}
         names = ("include_databases", "exclude_databases", "include_tables", "exclude_tables")
-        return {name: list(getattr(self, name)) for name in names} | {"folds_names": self.folds_names}
+        patterns = {name: list(getattr(self, name)) for name in names}
+        return {**patterns, "folds_names": self.folds_names, "kinds": [list(each) for each in self.kinds]}
 
     @property
     def selects(self) -> bool:
         """Whether any rule is about databases or tables."""
         return bool(self.include_databases or self.exclude_databases or self.include_tables or self.exclude_tables)
+
+    @property
+    def looks_at_rows(self) -> bool:
+        """Whether any row event may be left out or refused."""
+        return self.selects or self.policy(DELETE) != APPLY
+
+    @property
+    def looks_at_statements(self) -> bool:
+        """Whether any statement may be left out or refused."""
+        return self.selects or bool(self.kinds)
+
+    def policy(self, kind: str) -> str:
+        """``apply``, ``ignore`` or ``refuse``."""
+        return dict(self.kinds).get(kind, APPLY)
+
+    def rows(self, key: TableKey, *, is_delete: bool) -> str | None:
+        """The rule that leaves row changes of a table out; None if they are taken. Raises Undecided if refused."""
+        rule = self.table(key)
+        return _by_kinds(self, frozenset({DELETE})) if rule is None and is_delete else rule
 
     def table(self, key: TableKey) -> str | None:
         """The rule that leaves the table out; None if it is taken."""
@@ -75,13 +105,21 @@ class Selection:
         """How much of a database is taken, and the rule that leaves out what is not."""
         return _database(self, name) if self.selects else (Extent.ALL, None)
 
-    def statement(
-        self, facts: StatementFacts, listed: Iterable[str] | None, *, drops_database: bool = False
-    ) -> str | None:
+    def statement(self, facts: StatementFacts, listed: Iterable[str] | None, kinds: frozenset[str]) -> str | None:
         """The rule that leaves a statement out; None if it is taken. Raises Undecided.
 
         ``listed``: the databases that MySQL has logged with it; None if there is no such list, or not a whole one.
+        ``kinds``: of ``statement_kinds``.
         """
+        try:
+            rule = self._by_names(facts, listed, drops_database=DROP_DATABASE in kinds)
+        except Undecided:
+            if kinds and all(self.policy(kind) == IGNORE for kind in kinds):
+                return _by_kinds(self, kinds)
+            raise
+        return _by_kinds(self, kinds) if rule is None else rule
+
+    def _by_names(self, facts: StatementFacts, listed: Iterable[str] | None, *, drops_database: bool) -> str | None:
         if not self.selects or facts.kind in (StatementKind.TRANSACTION, StatementKind.GLOBAL):
             return None
         known = frozenset(listed or ()) - {""}
@@ -93,7 +131,8 @@ class Selection:
             if name in covered and (hidden is None or name not in known):
                 continue
             extent, rule = self.database(name)
-            if extent is Extent.SOME and (changes or drops_database):
+            wanted = drops_database and (DROP_DATABASE, APPLY) in self.kinds  # the channel's file says so itself
+            if extent is Extent.SOME and not wanted and (changes or drops_database):
                 raise Undecided(f"{_why(hidden, drops_database)} {name}, of which the filter takes some tables only")
             verdicts[name] = rule if extent is Extent.NONE else None
         if hidden is not None and not known:
@@ -101,6 +140,19 @@ class Selection:
         if not verdicts:
             raise Undecided("a statement that names no database")
         return _agreed(verdicts)
+
+
+def _by_kinds(rules: Selection, kinds: frozenset[str]) -> str | None:
+    """The rule about kinds that leaves something out; None if it is taken. Raises Undecided."""
+    policies = {kind: rules.policy(kind) for kind in sorted(kinds)}
+    for kind, policy in policies.items():
+        if policy == REFUSE:
+            raise Undecided(f'the filter refuses it (kinds.{kind} = "{REFUSE}")')
+    ignored = [kind for kind, policy in policies.items() if policy == IGNORE]
+    applied = [kind for kind, policy in policies.items() if policy == APPLY]
+    if ignored and applied:
+        raise Undecided(f"it is of two kinds: {applied[0]}, which the filter takes, and {ignored[0]}, which it ignores")
+    return f'kinds.{ignored[0]} = "{IGNORE}"' if ignored else None
 
 
 def _hidden(facts: StatementFacts) -> str | None:

@@ -33,10 +33,10 @@ _LONGEST: Final = 1 << 16
 def kinds_of(sql: str, facts: StatementFacts, dialect: Dialect) -> frozenset[str]:
     """The kinds of a statement; none for one that has none of them, or cannot be cut into words."""
     read = _cached if len(sql) <= _LONGEST else _kinds_of
-    return read(sql, facts.kind, facts.temporary, dialect)
+    return read(sql, facts.kind, facts.temporary, dialect, bool(facts.renames))
 
 
-def _kinds_of(sql: str, kind: StatementKind, is_temporary: bool, dialect: Dialect) -> frozenset[str]:
+def _kinds_of(sql: str, kind: StatementKind, is_temporary: bool, dialect: Dialect, renames: bool) -> frozenset[str]:
     if is_temporary or kind is StatementKind.TRANSACTION:
         return frozenset()
     if kind is StatementKind.GLOBAL:
@@ -47,7 +47,8 @@ def _kinds_of(sql: str, kind: StatementKind, is_temporary: bool, dialect: Dialec
     words = [token.upper for token in tokens]
     if words[:2] == ["SET", "STATEMENT"] and "FOR" in words:  # MariaDB: variables for one statement
         words = words[words.index("FOR") + 1 :]
-    return frozenset(_named(words))
+    found = _named(words)
+    return frozenset(found | {RENAME} if renames and ALTER in found else found)
 
 
 _cached = functools.lru_cache(maxsize=4096)(_kinds_of)
@@ -56,7 +57,7 @@ _cached = functools.lru_cache(maxsize=4096)(_kinds_of)
 def _named(words: Sequence[str]) -> set[str]:
     first = words[0] if words else ""
     if first == "WITH":
-        first = next((word for word in words if word in ("SELECT", "UPDATE", "DELETE", "INSERT", "REPLACE")), "")
+        return {DELETE} if DELETE.upper() in words else set()  # reserved: it stands nowhere else
     if first == "DELETE":
         return {DELETE}
     if first not in _VERBS:

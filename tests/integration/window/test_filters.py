@@ -153,3 +153,46 @@ def test_a_changed_filter_is_refused_while_a_window_is_unfinished(family: Channe
     shutil.rmtree(again["work"])
     assert family.run() is not None
     assert family.target.query("SELECT * FROM tenant_1.other WHERE id = 60") == [(60, 60)]
+
+
+def test_kinds_that_are_ignored_leave_the_target_s_tables_and_rows(family: Channel) -> None:
+    kinds = 'drop = "ignore"\ntruncate = "ignore"\ndelete = "ignore"\ndrop_database = "ignore"\naccounts = "ignore"\n'
+    family.write_channel(f"[filter.kinds]\n{kinds}")
+    run_on(family.source, *TABLES, *ROWS)
+    family.run()
+    run_on(
+        family.source,
+        "CREATE USER test_ignored",
+        "TRUNCATE audit_1.t",
+        "DELETE FROM tenant_1.t WHERE id = 1",
+        "UPDATE tenant_1.t SET n = 77 WHERE id = 3",
+        "DROP TABLE tenant_1.other",
+        "DROP DATABASE audit_1",
+    )
+    assert family.run() is not None
+    assert databases(family.target) == {"tenant_1", "audit_1"}
+    assert tables(family.target) == {"t", "log", "other"}
+    assert family.target.query("SELECT id, n FROM tenant_1.t ORDER BY id") == [(1, 10), (2, 10), (3, 77), (4, 4)]
+    assert family.target.query("SELECT COUNT(*) FROM audit_1.t") == [(2,)]
+    assert family.target.query("SELECT COUNT(*) FROM mysql.user WHERE user = 'test_ignored'") == [(0,)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "sql", "where"),
+    [
+        ("truncate", "TRUNCATE tenant_1.other", "QUERY: the filter refuses it"),
+        ("ddl", "ALTER TABLE tenant_1.t ADD x INT", "QUERY: the filter refuses it"),
+        ("delete", "DELETE FROM tenant_1.other", r"DELETE_ROWS\w*: rows of tenant_1\.other: the filter refuses it"),
+    ],
+)
+def test_kinds_that_are_refused_stop_the_window_before_its_first_write(
+    family: Channel, capsys: pytest.CaptureFixture[str], kind: str, sql: str, where: str
+) -> None:
+    run_on(family.source, *TABLES)
+    family.run()
+    family.write_channel(f'[filter.kinds]\n{kind} = "refuse"\n')
+    run_on(family.source, "INSERT INTO tenant_1.other VALUES (70, 70)", sql)
+    capsys.readouterr()
+    assert family.cli("run", CHANNEL) == 1
+    assert re.search(rf"UnsupportedEventError: .*\.0+\d+:\d+: {where}", capsys.readouterr().err)
+    assert family.target.query("SELECT COUNT(*) FROM tenant_1.other") == [(0,)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 
@@ -10,13 +11,18 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from binlane import config
 from binlane.apply.writers import check_self_contained
+from binlane.binlog.wire import EventType
 from binlane.errors import UnsupportedEventError
-from binlane.model import FILTERED_SHARD, ItemKind, RowCounts, TableKey
+from binlane.model import FILTERED_SHARD, Flavor, ItemKind, RowCounts, TableKey
 from binlane.plan.reduce import Reducer
 from binlane.plan.table_rules import TableRule
 from binlane.plan.window_plan import RuleCounts
-from binlane.shards.selection import Selection
+from binlane.shards.lexer import Dialect
+from binlane.shards.selection import APPLY, IGNORE, REFUSE, Selection
+from binlane.shards.statement_kinds import KINDS, kinds_of
+from binlane.shards.statements import analyze
 from tests.unit.binlog.cases import mariadb_gtid
 from tests.unit.plan.logs import (
     EMPTY_SCHEMA,
@@ -35,8 +41,9 @@ from tests.unit.plan.logs import (
 )
 
 Change = tuple[str, str, int]
-"""Database, table (one letter), rows."""
+"""Database, table (one letter), rows: inserted, or deleted if less than 0."""
 Log = list[tuple[bytes, ...]]
+Rows = Counter[tuple[TableKey, bool]]
 
 
 def many(seqno: int, *done: list[Change], maps_only: str = "") -> tuple[bytes, ...]:
@@ -51,24 +58,25 @@ def many(seqno: int, *done: list[Change], maps_only: str = "") -> tuple[bytes, .
             event = table_map(ord(database) * 256 + ord(table), database)
             events.append(event.replace(b"\0\1t\0", b"\0\1" + table.encode() + b"\0"))
         for place, (database, table, count) in enumerate(changes):
-            events.append(insert(ids[database, table], range(count), ends=place == len(changes) - 1))
+            event = insert(ids[database, table], range(abs(count)), ends=place == len(changes) - 1)
+            events.append(event if count > 0 else event[:4] + bytes([EventType.DELETE_ROWS_V1]) + event[5:])
     return (mariadb_gtid(seqno, IN_TRANSACTION), *events, XID)
 
 
-CHANGES = st.tuples(st.sampled_from("aaabc"), st.sampled_from("tuv"), st.integers(1, 3))
+CHANGES = st.tuples(st.sampled_from("aaabc"), st.sampled_from("tuv"), st.sampled_from([1, 2, 3, -1, -2]))
 STATEMENT = st.lists(CHANGES, min_size=1, max_size=3)
 
 
 @st.composite
-def windows(draw: st.DrawFn) -> tuple[Log, Counter[TableKey]]:
-    """A log, and the rows that it inserts by table."""
+def windows(draw: st.DrawFn) -> tuple[Log, Rows]:
+    """A log, and the rows that it changes by table and by whether they are deleted."""
     log: Log = []
-    inserted: Counter[TableKey] = Counter()
+    changed: Rows = Counter()
     open_xa: dict[str, list[Change]] = {}
 
     def count(changes: list[Change]) -> None:
         for database, table, number in changes:
-            inserted[TableKey(database, table)] += number
+            changed[TableKey(database, table), number < 0] += abs(number)
 
     for seqno in range(1, draw(st.integers(1, 12)) + 1):
         kind = draw(st.sampled_from(["rows"] * 5 + ["one database"] * 5 + ["ddl", "statement", "empty", "xa"]))
@@ -93,7 +101,7 @@ def windows(draw: st.DrawFn) -> tuple[Log, Counter[TableKey]]:
             other = draw(st.sampled_from("abc"))
             open_xa[name] = [(each, "t", 2) for each in dict.fromkeys((name, other))]
             log.append(prepare(seqno, name, *dict.fromkeys((name, other)), count=2))
-    return log, inserted
+    return log, changed
 
 
 SELECTIONS = [
@@ -105,9 +113,19 @@ SELECTIONS = [
     Selection(include_databases=("[ab]",), include_tables=("*.[tu]",), exclude_tables=("b.t",)),
     Selection(exclude_databases=("*",)),
     Selection(exclude_databases=("nobody",)),
+    Selection(kinds=(("delete", "ignore"),)),
+    Selection(exclude_tables=("a.u",), kinds=(("delete", "ignore"), ("truncate", "refuse"))),
+    Selection(kinds=(("create", "ignore"),)),
 ]
 REDUCER = Reducer({TableKey(name, "t"): TableRule(1, (0,), (0,)) for name in "ab"}, 400, 1 << 16)
 CHOSEN = settings(shard_list="a=0\nb=1\nc=2\n", fold_gap=1, block_transactions=3, payload_bytes=400)
+
+
+def counts_of(changed: Rows) -> dict[TableKey, RowCounts]:
+    found: dict[TableKey, RowCounts] = {}
+    for (key, is_delete), count in changed.items():
+        found[key] = found.get(key, RowCounts()) + (RowCounts(deletes=count) if is_delete else RowCounts(count))
+    return found
 
 
 def flat(found: Filtered) -> list[object]:
@@ -121,7 +139,7 @@ def flat(found: Filtered) -> list[object]:
 @hypothesis_settings(max_examples=30, deadline=None)
 @given(windows(), st.sampled_from(SELECTIONS), st.data())
 def test_the_columnar_version_filters_as_the_plain_one_byte_for_byte(
-    window: tuple[Log, Counter[TableKey]], selection: Selection, data: st.DataObject
+    window: tuple[Log, Rows], selection: Selection, data: st.DataObject
 ) -> None:
     log, _ = window
     cuts = sorted(data.draw(st.sets(st.integers(1, len(log)))))
@@ -140,22 +158,26 @@ def test_the_columnar_version_filters_as_the_plain_one_byte_for_byte(
 @hypothesis_settings(max_examples=30, deadline=None)
 @given(windows(), st.sampled_from(SELECTIONS), st.booleans())
 def test_what_is_left_out_is_counted_and_everything_else_is_written(
-    window: tuple[Log, Counter[TableKey]], selection: Selection, is_columnar: bool
+    window: tuple[Log, Rows], selection: Selection, is_columnar: bool
 ) -> None:
-    log, inserted = window
+    log, changed = window
     found = filtered(log, replace(CHOSEN, filters=selection.to_values()), columnar=is_columnar)
-    taken = {key: count for key, count in inserted.items() if selection.table(key) is None}
-    assert {key: each.read.inserts for key, each in found.plan.tables.items()} == dict(inserted)
-    assert {key: each.written.inserts for key, each in found.plan.tables.items() if each.written.total} == taken
-    assert found.plan.applied_tables == frozenset(taken)
-    assert sum(each.rows for each in found.plan.filtered.values()) == inserted.total() - sum(taken.values())
+    taken: Rows = Counter()
+    for (key, is_delete), count in changed.items():
+        if selection.rows(key, is_delete=is_delete) is None:
+            taken[key, is_delete] = count
+    assert {key: each.read for key, each in found.plan.tables.items()} == counts_of(changed)
+    assert {key: each.written for key, each in found.plan.tables.items() if each.written.total} == counts_of(taken)
+    assert found.plan.applied_tables == counts_of(taken).keys()
+    assert sum(each.rows for each in found.plan.filtered.values()) == changed.total() - taken.total()
     items = [item for blocks in found.lanes.values() for _, items in blocks for item in items]
-    assert sum((item.rows for item in items), RowCounts()) == found.plan.rows == RowCounts(sum(taken.values()))
+    assert sum((item.rows for item in items), RowCounts()) == found.plan.rows
+    assert found.plan.rows == sum(counts_of(taken).values(), RowCounts())
     touched: set[TableKey] = set()
     for item in items:
         if item.kind is ItemKind.ROWS:
             touched |= check_self_contained(item.payload)
-    assert touched == set(taken)
+    assert touched == counts_of(taken).keys()
     counted = [header.transactions for blocks in found.lanes.values() for header, _ in blocks]
     assert sum(counted) == len(log) == sum(each.transactions for each in found.plan.shards.values())
 
@@ -270,3 +292,86 @@ def test_a_table_is_taken_or_left_out_by_a_rule_that_has_a_name(
     database, table = key.split(".")
     assert selection.table(TableKey(database, table)) == rule
     assert Selection.of(selection.to_values()).table(TableKey(database, table)) == rule
+
+
+@pytest.mark.parametrize("columnar", [False, True])
+def test_refused_rows_are_named_with_their_place(columnar: bool) -> None:
+    refusing = replace(CHOSEN, filters=Selection(kinds=(("delete", "refuse"),)).to_values())
+    filtered([many(1, [("a", "t", 2)])], refusing, columnar=columnar)
+    with pytest.raises(UnsupportedEventError) as refused:
+        filtered([many(1, [("a", "t", 2)]), many(2, [("a", "t", -1)])], refusing, columnar=columnar)
+    assert re.match(
+        r'binlog\.000007:\d+: DELETE_ROWS_V1: rows of a\.t: the filter refuses it \(kinds\.delete = "refuse"\);',
+        str(refused.value),
+    )
+    both = Selection(exclude_databases=("a",), kinds=(("delete", "refuse"),))
+    filtered([many(2, [("a", "t", -1)])], replace(CHOSEN, filters=both.to_values()), columnar=columnar)
+
+
+KINDS_OF = [
+    ("DROP TABLE t", "drop"),
+    ("DROP TABLE IF EXISTS t, u", "drop"),
+    ("drop view v", "drop"),
+    ("DROP INDEX i ON t", "drop"),
+    ("DROP DATABASE a", "drop_database"),
+    ("DROP SCHEMA IF EXISTS a", "drop_database"),
+    ("/*!40000 DROP DATABASE IF EXISTS a */", "drop_database"),
+    ("TRUNCATE t", "truncate"),
+    ("ALTER TABLE t TRUNCATE PARTITION p", "alter truncate"),
+    ("ALTER TABLE t DROP PARTITION p", "alter drop"),
+    ("ALTER TABLE t DROP COLUMN c", "alter"),
+    ("RENAME TABLE t TO u", "rename"),
+    ("ALTER TABLE t RENAME u", "alter rename"),
+    ("ALTER TABLE t RENAME COLUMN a TO b", "alter"),
+    ("CREATE TABLE t (a INT)", "create"),
+    ("CREATE OR REPLACE TABLE t (a INT)", "create drop"),
+    ("CREATE OR REPLACE DATABASE a", "create drop_database"),
+    ("SET STATEMENT max_statement_time=1 FOR DROP TABLE t", "drop"),
+    ("DROP TEMPORARY TABLE t", ""),
+    ("CREATE USER u", "accounts"),
+    ("GRANT SELECT ON a.* TO u", "accounts"),
+    ("DELETE FROM t", "delete"),
+    ("WITH c AS (SELECT 1) DELETE FROM t WHERE a IN (SELECT * FROM c)", "delete"),
+    ("INSERT INTO t VALUES (1)", ""),
+    ("OPTIMIZE TABLE t", ""),
+    ("DROP FROBNICATE x", "drop"),
+]
+
+
+@pytest.mark.parametrize(("sql", "kinds"), KINDS_OF)
+def test_a_statement_has_the_kinds_of_what_it_does(sql: str, kinds: str) -> None:
+    facts = analyze(sql, database="a", flavor=Flavor.MARIADB)
+    assert sorted(kinds_of(sql, facts, Dialect(Flavor.MARIADB))) == sorted(kinds.split())
+
+
+def test_the_channel_s_file_knows_every_kind() -> None:
+    assert config.FILTER_KINDS == KINDS
+    assert config.FILTER_POLICIES == (APPLY, IGNORE, REFUSE)
+
+
+@pytest.mark.parametrize(
+    ("sql", "kinds", "outcome"),
+    [
+        ("DROP TABLE a.t", {"drop": "ignore"}, 'kinds.drop = "ignore"'),
+        ("DROP TABLE a.t, b.t", {"drop": "ignore"}, 'kinds.drop = "ignore"'),
+        ("DROP TABLE b.t", {"drop": "refuse"}, 'exclude_databases "b"'),
+        ("DROP TABLE a.t", {"drop": "refuse"}, "refused"),
+        ("DROP TABLE a.t", {"truncate": "refuse"}, "taken"),
+        ("CREATE OR REPLACE TABLE a.t (x INT)", {"drop": "ignore"}, "refused"),
+        ("CREATE OR REPLACE TABLE a.t (x INT)", {"drop": "ignore", "create": "ignore"}, 'kinds.create = "ignore"'),
+        ("DROP DATABASE c", {}, "refused"),
+        ("DROP DATABASE c", {"drop_database": "apply"}, "taken"),
+        ("DROP DATABASE c", {"drop_database": "ignore"}, 'kinds.drop_database = "ignore"'),
+        ("GRANT SELECT ON *.* TO u", {"accounts": "ignore"}, 'kinds.accounts = "ignore"'),
+        ("DELETE FROM a.t", {"delete": "ignore"}, 'kinds.delete = "ignore"'),
+    ],
+)
+def test_what_a_statement_does_decides_behind_what_it_names(sql: str, kinds: dict[str, str], outcome: str) -> None:
+    rules = Selection(exclude_databases=("b",), exclude_tables=("c.log",), kinds=tuple(sorted(kinds.items())))
+    chosen = replace(CHOSEN, filters=rules.to_values())
+    if outcome == "refused":
+        with pytest.raises(UnsupportedEventError, match=r"^binlog\.000007:\d+: QUERY: "):
+            filtered([alone(1, sql)], chosen)
+        return
+    found = filtered([alone(1, sql)], chosen)
+    assert found.plan.filtered == ({} if outcome == "taken" else {outcome: RuleCounts(0, 1)})
