@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lab.servers import PrivateServer
 
 _POLL: Final = 0.05
-_FOLDING: Final = {"off": "replay", "block": "reduce"}
+_FOLDING: Final = {"off": "replay", "block": "reduce", "window": "reduce the window"}
 """The names of the values of ``blocks.reduce``."""
 _MOST_SECONDS: Final = 4 * 3600.0
 _REPLICA_STATUS: Final = {Flavor.MARIADB: "SHOW SLAVE STATUS", Flavor.MYSQL: "SHOW REPLICA STATUS"}
