@@ -152,8 +152,7 @@ def test_a_killed_folding_leaves_nothing_and_runs_again_to_the_same_files(
         fill(folder, PLAIN, reduce="window")
     run_filter(whole, InProcess())
     with monkeypatch.context() as patched:
-        patched.setattr(folded_files, "_FILE_BYTES", 1)
-        patched.setattr(StretchFolder, "_fold", raise_injected)
+        patched.setattr(StretchFolder, "_fold", failing(StretchFolder._fold))
         with pytest.raises(PlanError, match="injected"):
             run_filter(broken, InProcess())
     assert not list((tmp_path / "broken").rglob("*.part"))
@@ -169,8 +168,32 @@ def test_a_killed_folding_leaves_nothing_and_runs_again_to_the_same_files(
             run_filter(broken, InProcess())
 
 
-def raise_injected(_: StretchFolder) -> None:
-    raise PlanError("injected")
+def failing(fold: Callable[[StretchFolder], None]) -> Callable[[StretchFolder], None]:
+    """``_fold``, which fails when files are open: not before its ninth call."""
+    calls = itertools.count(1)
+
+    def broken(folder: StretchFolder) -> None:
+        if next(calls) == 9:
+            raise PlanError("injected")
+        fold(folder)
+
+    return broken
+
+
+def test_a_lane_s_blocks_are_the_same_in_more_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for name, size in (("one", 64 << 20), ("many", 1)):
+        monkeypatch.setattr(folded_files, "_FILE_BYTES", size)
+        folder = WorkFolder(str(tmp_path / name))
+        fill(folder, PLAIN, reduce="window")
+        plan = run_filter(folder, InProcess())
+        (plans,) = (path.parent for path in (tmp_path / name).glob(f"*/{PLAN}"))
+        lanes = PlannedLanes(WorkFolder(str(plans)), plan)
+        blocks = [(block.header, tuple(block.items)) for lane in plan.all_lanes for block in lanes.blocks(lane, 0)]
+        found.append((blocks, [file.blocks for files in plan.files for file in files]))
+    assert found[0][0] == found[1][0]
+    assert max(found[0][1]) > 1
+    assert set(found[1][1]) == {1}
 
 
 def damaging(path: Path, data: bytes) -> Callable[..., object]:
