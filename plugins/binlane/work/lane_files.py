@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
 from typing import IO, Any, NamedTuple
@@ -118,10 +118,23 @@ class LaneFileWriter:
 
 
 def read_blocks(folder: WorkFolder, name: str, after: int = 0, sha256: str | None = None) -> Iterator[Block]:
-    """The blocks of a lane file that end behind seqno ``after``, in order, streamed.
+    """The blocks of a lane file that end behind seqno ``after``, in order; ``read_rows`` and ``blocks_of``."""
+    return blocks_of(read_rows(folder, name, after, sha256))
 
-    A block's items are read as they are consumed, so a block may be larger than memory. ``sha256``: the file's digest,
-    compared before the first block. Raises PlanError if the file is missing, is another one or is not a lane file.
+
+def blocks_of(rows: Iterable[tuple[bytes, LaneRow]]) -> Iterator[Block]:
+    """Rows as blocks. A block's items are read as they are consumed, so a block may be larger than memory."""
+    for (format_event, header), group in groupby(rows, key=lambda found: (found[0], found[1].header)):
+        yield Block(header, format_event, (row.item for _, row in group if row.item.payload))
+
+
+def read_rows(
+    folder: WorkFolder, name: str, after: int = 0, sha256: str | None = None
+) -> Generator[tuple[bytes, LaneRow]]:
+    """The rows of a lane file whose blocks end behind seqno ``after``, in order, each with its FORMAT_DESCRIPTION.
+
+    ``sha256``: the file's digest, compared before the first row. Raises PlanError if the file is missing, is another
+    one or is not a lane file.
     """
     if sha256 is not None and (found := folder.digest(name)) != sha256:
         raise PlanError(
@@ -138,8 +151,8 @@ def read_blocks(folder: WorkFolder, name: str, after: int = 0, sha256: str | Non
         if not parquet.schema_arrow.equals(SCHEMA) or _FORMAT_KEY not in (parquet.schema_arrow.metadata or {}):
             raise PlanError(f"{folder.uri}/{name}: not a lane file of this version; run the filter step again")
         format_event = bytes.fromhex(parquet.schema_arrow.metadata[_FORMAT_KEY].decode())
-        for header, rows in groupby(_rows(parquet, after), key=attrgetter("header")):
-            yield Block(header, format_event, (row.item for row in rows if row.item.payload))
+        for row in _rows(parquet, after):
+            yield format_event, row
 
 
 class BlockOutline(NamedTuple):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 
 from binlane.errors import PlanError
 from binlane.model import BlockHeader
@@ -11,9 +12,10 @@ from binlane.plan.pieces import Described, describe, pieces
 from binlane.plan.routing import Routing
 from binlane.plan.window_plan import Block, WindowPlan
 from binlane.work import files
+from binlane.work.ahead import ahead
 from binlane.work.files import WorkFolder
 from binlane.work.filter_job import check_content, read_inputs, segment_bytes
-from binlane.work.lane_files import read_blocks
+from binlane.work.lane_files import LaneRow, blocks_of, read_rows
 
 
 class PlannedLanes:
@@ -24,13 +26,17 @@ class PlannedLanes:
         self._plan = plan
 
     def blocks(self, lane: int, after: int) -> Iterator[Block]:
-        """The blocks of ``lane`` that end behind ``after``, in order.
+        """The blocks of ``lane`` that end behind ``after``, in order, read ahead.
 
         Raises PlanError for a file that is missing or not the one that the plan names.
         """
+        with closing(ahead(self._rows(lane, after))) as rows:
+            yield from blocks_of(rows)
+
+    def _rows(self, lane: int, after: int) -> Generator[tuple[bytes, LaneRow]]:
         for file in self._plan.files[lane]:
             if file.last_seqno > after:
-                yield from read_blocks(self._folder, file.name, after, file.sha256)
+                yield from read_rows(self._folder, file.name, after, file.sha256)
 
     def pieces(self, lane: int, block: BlockHeader) -> Iterator[Block]:
         """The transactions of ``block``, one of the lane's, built anew from the window's segments.

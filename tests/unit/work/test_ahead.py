@@ -1,0 +1,62 @@
+"""Read ahead or not, the same things come in the same order, and errors where they belong."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+
+import pytest
+
+from binlane.work.ahead import ahead
+
+
+def numbers(end: int, done: list[str], error: Exception | None = None) -> Generator[int]:
+    try:
+        yield from range(end)
+        if error is not None:
+            raise error
+    finally:
+        done.append("closed")
+
+
+@pytest.mark.parametrize("end", [0, 1, 2, 5])
+def test_the_same_things_in_the_same_order(end: int) -> None:
+    done: list[str] = []
+    assert list(ahead(numbers(end, done))) == list(range(end))
+    assert done == ["closed"]
+
+
+def test_the_next_thing_is_asked_for_while_the_last_one_is_worked_on_and_no_other() -> None:
+    asked: list[int] = []
+    second, third = threading.Event(), threading.Event()
+
+    def things() -> Generator[int]:
+        for number, event in enumerate((None, second, third)):
+            asked.append(number)
+            if event is not None:
+                event.set()
+            yield number
+
+    taken = ahead(things())
+    assert next(taken) == 0
+    assert second.wait(10), "asked for by nobody"
+    assert asked == [0, 1]
+    assert (next(taken), third.wait(10)) == (1, True)
+
+
+def test_an_error_comes_behind_what_came_before_it() -> None:
+    done: list[str] = []
+    taken = ahead(numbers(2, done, ValueError("damaged")))
+    assert (next(taken), next(taken)) == (0, 1)
+    with pytest.raises(ValueError, match="damaged"):
+        next(taken)
+    assert done == ["closed"]
+
+
+def test_closed_early_it_closes_what_it_reads_and_leaves_no_thread() -> None:
+    done: list[str] = []
+    taken = ahead(numbers(1_000_000, done))
+    assert next(taken) == 0
+    taken.close()
+    assert done == ["closed"]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("binlane-ahead")]
