@@ -15,9 +15,12 @@ setup: ## install what is missing: uv, .venv, MariaDB's programs, Java
 demo: setup ## one window, end to end, through Airflow and Spark; KEEP=1 leaves it up, again applies the next window
 	@$(PYTHON) -m lab.demo
 
+# files in turn to two processes, in the order of the folders: the long ones (dags, integration) first
+SPREAD := -n 2 --dist loadfile --no-loadscope-reorder
+
 test: setup lint ## lint, types and every test, on private servers
-	$(PYTHON) -m pytest --ignore=tests/chaos -n 2 --dist loadfile
-	$(PYTHON) -m pytest tests/chaos -n 2 --dist loadfile
+	$(PYTHON) -m pytest --ignore=tests/chaos $(SPREAD)
+	$(PYTHON) -m pytest tests/chaos $(SPREAD)
 
 chaos: setup ## kill -9, cut and pause everything, everywhere, once; SECONDS=600 for as long as asked, SEED=1 for the same dice
 	BINLANE_CHAOS=$(or $(SECONDS),all) BINLANE_CHAOS_SEED=$(SEED) $(PYTHON) -m pytest tests/chaos --timeout=0
