@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from binlane.model import Flavor
+from binlane.plan.statement_text import masked
 
 _TOKEN: Final = re.compile(
     r"""(?P<gap>\s+|--[ \t][^\n]*|\#[^\n]*|/\*(?![!M]).*?\*/|/\*M?!\d*|\*/)
@@ -21,16 +22,7 @@ _TOKEN: Final = re.compile(
       | (?P<sign>.)""",
     re.VERBOSE | re.DOTALL,
 )
-_CODECS: Final = {
-    "big5": "big5",
-    "cp932": "cp932",
-    "gb18030": "gb18030",
-    "gb2312": "gb2312",
-    "gbk": "gbk",
-    "sjis": "cp932",
-}
-"""Character sets whose second bytes may look like quotes or backslashes; all others are read a byte a character."""
-_DISABLED: Final = {Flavor.MARIADB: " DISABLE ON SLAVE ", Flavor.MYSQL: " DISABLE ON REPLICA "}
+_DISABLED: Final = {Flavor.MARIADB: b" DISABLE ON SLAVE ", Flavor.MYSQL: b" DISABLE ON REPLICA "}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +40,12 @@ def disabled(statement: bytes, charset: str, flavor: Flavor) -> bytes:
     """The statement as the target shall run it: unchanged unless it creates or alters a scheduled event."""
     if re.search(rb"\bEVENT\b", statement, re.I) is None:
         return statement
-    codec = _CODECS.get(charset, "latin-1")
-    text = statement.decode(codec, "surrogateescape")
-    tokens = list(_tokens(text))
+    tokens = list(_tokens(masked(statement, charset)))
     keyword = _event_keyword(tokens)
     if keyword is None:
         return statement
-    return _with_status(text, tokens[keyword:], _DISABLED[flavor]).encode(codec, "surrogateescape")
+    start, end = _place_of_status(tokens[keyword:])
+    return statement[:start] + _DISABLED[flavor] + statement[end:]
 
 
 def _tokens(text: str) -> Iterator[_Token]:
@@ -85,8 +76,8 @@ def _after_definer(tokens: list[_Token], at: int) -> int:
     return at
 
 
-def _with_status(text: str, tokens: list[_Token], status: str) -> str:
-    """Put ``status`` where the grammar has it: behind the schedule, before COMMENT and DO."""
+def _place_of_status(tokens: list[_Token]) -> tuple[int, int]:
+    """What the status takes the place of, as the grammar has it: behind the schedule, before COMMENT and DO."""
     depth = 0
     insert_at = tokens[-1].end if tokens[-1].text != ";" else tokens[-1].start
     removed: tuple[int, int] | None = None
@@ -99,10 +90,7 @@ def _with_status(text: str, tokens: list[_Token], status: str) -> str:
             break
         if token.is_word("ENABLE", "DISABLE") and _behind_name(tokens, at):
             removed = (token.start, _status_end(tokens, at))
-    if removed is None:
-        return text[:insert_at] + status + text[insert_at:]
-    start, end = removed
-    return text[:start] + status + text[end:]
+    return (insert_at, insert_at) if removed is None else removed
 
 
 def _behind_name(tokens: list[_Token], at: int) -> bool:

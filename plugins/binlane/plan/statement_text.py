@@ -33,6 +33,8 @@ _FORMS: Final[Mapping[str, re.Pattern[bytes]]] = {
     "sjis": re.compile(_SJIS),
 }
 """The form of a character of more than one byte, where a byte of it may be ASCII."""
+_LETTER: Final = b"\xff"
+_MASK: Final = bytes(range(128)) + _LETTER * 128
 _FIRST_WORD: Final = re.compile(rb"[\s(]*[A-Za-z]*")
 
 
@@ -66,6 +68,18 @@ def decoded(sql: bytes, context: SessionContext) -> str:
         return sql.decode("ascii") if sql.isascii() else decode(sql)
     match = _FIRST_WORD.match(sql)
     return (b"" if match is None else match.group()).decode("ascii") + " " + _HIDDEN
+
+
+def masked(sql: bytes, charset: str) -> str:
+    """As many characters as the statement has bytes, so that a place in one is the place in the other.
+
+    ASCII characters are themselves; a letter stands for every other byte, and for those of longer characters that look
+    like quotes or backslashes.
+    """
+    form = _FORMS.get(charset)
+    if form is not None:
+        sql = form.sub(lambda match: _LETTER * len(match.group()), sql)
+    return sql.translate(_MASK).decode("latin-1")
 
 
 def _charset(collation_id: int | None) -> str:
