@@ -18,7 +18,7 @@ from binlane.model import Flavor, TableKey
 from binlane.plan.alterations import Alterations
 from binlane.plan.schema import Schema, Table
 from binlane.plan.schema_compare import Difference, Rules, Severity, compare, judge_alone, rules_for
-from binlane.plan.schema_wire import compare_table_map
+from binlane.plan.schema_wire import compare_logged_key, compare_table_map
 
 _TABLE_ID = 6
 
@@ -66,7 +66,12 @@ class TableGuard:
                 key, [f"expected the table that the rows of seqno {seqno} were written to, found none; create it as "
                       "the source had it then"],
             )  # fmt: skip
-        found = [*compare_table_map(logged, self.source, target), *self._differences(key, target, seqno)]
+        other_key = Severity.NOT_REDUCED if self.complete_images else Severity.FATAL
+        found = [
+            *compare_table_map(logged, self.source, target),
+            *compare_logged_key(logged, target, other_key),
+            *self._differences(key, target, seqno),
+        ]
         fatal = [str(one) for one in found if one.severity is Severity.FATAL]
         if fatal:
             raise _mismatch(key, fatal)

@@ -22,7 +22,7 @@ from binlane.plan.fold import EMPTY
 from binlane.plan.schema import Schema
 from binlane.plan.schema_compare import Severity, compare_schemas, letter_case, not_reduced, rules_for
 from binlane.plan.schema_json import schema_to_json
-from binlane.plan.schema_wire import compare_table_map
+from binlane.plan.schema_wire import compare_logged_key, compare_table_map
 from binlane.plan.tally import ROWS_ONLY
 from binlane.plan.window_plan import WindowPlan
 from binlane.shards.facts import StatementKind
@@ -70,7 +70,9 @@ def check_window(
         findings += _unsafe(plan)
     findings += check_demands(plan, knows, target, allow_nontransactional=channel.apply.allow_nontransactional)
     findings += check_logged_types(plan, target.flavor)
-    findings += _logged_tables(plan, target, begun=begun)
+    # an archive tells of no key but this one, and rows were folded by the target's
+    other_key = Severity.FATAL if source is None or not plan.complete_images else Severity.NOT_REDUCED
+    findings += _logged_tables(plan, target, other_key, begun=begun)
     for finding in findings:
         if finding.severity is not Severity.FATAL:
             log.info("precheck: %s", finding)
@@ -219,7 +221,7 @@ def _engines(plan: WindowPlan, source: Schema | None, target: Schema) -> Iterato
             yield Finding(Severity.FATAL, f"{key}: engine", expected, table.engine, todo)
 
 
-def _logged_tables(plan: WindowPlan, target: Schema, *, begun: bool) -> Iterator[Finding]:
+def _logged_tables(plan: WindowPlan, target: Schema, other_key: Severity, *, begun: bool) -> Iterator[Finding]:
     """What the log itself says of its tables, against the target's as they are before the window.
 
     Of a table that the window alters, what was logged before it does; the rest is looked at when the lanes come to it
@@ -234,7 +236,9 @@ def _logged_tables(plan: WindowPlan, target: Schema, *, begun: bool) -> Iterator
                 continue
             if table is not None:
                 logged = TableMap.parse(memoryview(_TABLE_ID + bytes.fromhex(body)), flavor=plan.flavor)
-                yield from findings_of(compare_table_map(logged, plan.flavor, table))
+                differences = compare_table_map(logged, plan.flavor, table)
+                # names of other columns say enough
+                yield from findings_of(differences or compare_logged_key(logged, table, other_key))
             elif plan.altered.names(key):
                 todo = (
                     f"rows of seqno {seqno} come before any DDL of the window that names it: create it as it was then"

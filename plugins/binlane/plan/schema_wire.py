@@ -30,6 +30,32 @@ def compare_table_map(logged: TableMap, source: Flavor, target: Table) -> tuple[
     return tuple(one for at, column in enumerate(wanted) for one in _compare_column(logged, source, at, column, target))
 
 
+def compare_logged_key(logged: TableMap, target: Table, severity: Severity) -> tuple[Difference, ...]:
+    """The primary key as ``binlog_row_metadata=FULL`` logs it, against the target's; nothing where it is not logged.
+
+    Another key finds other rows where images hold the source's key alone, and folds rows that are two on the source.
+    """
+    optional = logged.optional
+    if optional.column_names is None:
+        return ()
+    names = [name.lower() for name in optional.column_names]
+    parts = optional.primary_key or ()
+    ours = sorted(
+        (names[at] if at < len(names) else f"column {at + 1}") + (f"({prefix})" if prefix else "")
+        for at, prefix in parts
+    )
+    key = target.primary_key
+    theirs = sorted(
+        (part.name or part.expression or "").lower() + ("" if part.prefix is None else f"({part.prefix})")
+        for part in (() if key is None else key.columns)
+    )
+    if ours == theirs:
+        return ()
+    hint = "rows are found and folded by it: give the target's table the source's primary key"
+    shown = (", ".join(one) or "none" for one in (ours, theirs))
+    return (Difference(severity, target.key, None, "logged primary key", next(shown), next(shown), hint),)
+
+
 def describe_logged(code: int, metadata: int) -> str:
     """A column of a TABLE_MAP in words; the same words as ``describe_column`` for a column that can hold it."""
     describe = _LOGGED.get(code)

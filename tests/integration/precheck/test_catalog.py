@@ -10,7 +10,7 @@ from binlane.model import Flavor, TableKey
 from binlane.plan.schema import Column, Generated, Schema, Trigger, why_not_reduced
 from binlane.plan.schema_compare import Severity, compare, compare_schemas, rules_for
 from binlane.plan.schema_json import schema_from_json, schema_to_json
-from binlane.plan.schema_wire import compare_table_map
+from binlane.plan.schema_wire import compare_logged_key, compare_table_map
 from binlane.state.catalog import read_schema
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import connected, run, schema_of
@@ -255,3 +255,31 @@ def test_full_metadata_alone_shows_silent_mismatches(server: PrivateServer, ours
 
     assert compare_table_map(one, server.flavor, schema.tables[TableKey("shop", "ours")]) == ()
     assert compare_table_map(one, server.flavor, schema.tables[TableKey("shop", "theirs")]) != ()
+
+
+KEYS = ("PRIMARY KEY (a)", "PRIMARY KEY (a, b)", "PRIMARY KEY (s)", "PRIMARY KEY (s(3), a)", "KEY (a)")
+
+
+def test_full_metadata_tells_one_primary_key_from_another(server: PrivateServer) -> None:
+    columns = "a INT NOT NULL, b INT NOT NULL, s VARCHAR(20) NOT NULL"
+    tables = [f"CREATE TABLE shop.t{n} ({columns}, {key}) CHARACTER SET utf8mb4" for n, key in enumerate(KEYS)]
+    inserts = [f"INSERT INTO shop.t{n} VALUES (1, 2, 'abcdef')" for n in range(len(KEYS))]
+    schema = created(
+        server,
+        *tables,
+        "FLUSH BINARY LOGS",
+        "SET GLOBAL binlog_row_metadata = FULL",
+        *inserts,
+        "SET GLOBAL binlog_row_metadata = DEFAULT",
+    )
+    logged = logged_tables(server)
+    names = [TableKey("shop", f"t{n}") for n in range(len(KEYS))]
+
+    same = [
+        (ours, theirs)
+        for ours in names
+        for theirs in names
+        if not compare_logged_key(logged[ours], schema.tables[theirs], Severity.FATAL)
+    ]
+
+    assert same == [(name, name) for name in names]

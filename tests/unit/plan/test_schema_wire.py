@@ -9,7 +9,7 @@ from binlane.binlog.table_map import OptionalMetadata, TableMap
 from binlane.model import Flavor, TableKey
 from binlane.plan.schema import Column, Key, KeyColumn, Table
 from binlane.plan.schema_compare import Severity
-from binlane.plan.schema_wire import compare_table_map
+from binlane.plan.schema_wire import compare_logged_key, compare_table_map
 
 PRIMARY = Key("PRIMARY", unique=True, primary=True, columns=(KeyColumn("id"),))
 UTF8MB4 = 45
@@ -145,3 +145,28 @@ def test_columns_that_mariadb_logs_and_hides_are_counted() -> None:
     assert differences(logged((3, 0), (17, 6), (17, 6), (8, 0)), target) == []
     assert differences(logged((3, 0)), target) == ["logged columns"]
     assert differences(logged((3, 0)), table(column("int"), keys=(hashed,), engine="MEMORY")) == []
+
+
+@pytest.mark.parametrize(
+    ("parts", "columns", "found"),
+    [
+        pytest.param(((0, 0),), ("id",), None, id="the same"),
+        pytest.param(((1, 0), (0, 0)), ("id", "s"), None, id="in another order"),
+        pytest.param(((0, 0),), ("s",), ("id", "s"), id="another column"),
+        pytest.param(((0, 0),), ("id", "s"), ("id", "id, s"), id="a column more"),
+        pytest.param(((1, 7),), ("s",), ("s(7)", "s"), id="a prefix"),
+        pytest.param(None, ("id",), ("none", "id"), id="none on the source"),
+        pytest.param(((0, 0),), (), ("id", "none"), id="none on the target"),
+    ],
+)
+def test_another_primary_key_than_the_logged_one_is_named(
+    parts: tuple[tuple[int, int], ...] | None, columns: tuple[str, ...], found: tuple[str, str] | None
+) -> None:
+    one = logged((3, 0), (15, 40), column_names=("ID", "s"), primary_key=parts)
+    key = dataclasses.replace(PRIMARY, columns=tuple(KeyColumn(name) for name in columns))
+    there = table(column("int"), column("varchar", octets=40), keys=(key,) if columns else ())
+
+    differences = compare_logged_key(one, there, Severity.FATAL)
+
+    assert [(one.expected, one.found) for one in differences] == ([] if found is None else [found])
+    assert compare_logged_key(logged((3, 0), (15, 40)), there, Severity.FATAL) == ()
