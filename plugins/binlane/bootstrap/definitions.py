@@ -62,7 +62,7 @@ class Definitions:
 def read_definitions(session: Session, databases: Collection[str], tables: Collection[TableKey]) -> Definitions:
     """Of ``databases`` and of ``tables`` in them. Raises PrecheckError for what the account may not see."""
     reader = _Reader(session, sorted(databases))
-    found = reader.sequences()
+    found = [each for each in reader.sequences() if TableKey(*each) in tables]
     return Definitions(
         databases=tuple(reader.database(name) for name in sorted(databases)),
         sequences=tuple(reader.shown("SEQUENCE", database, name, column=1) for database, name in found),
@@ -71,7 +71,7 @@ def read_definitions(session: Session, databases: Collection[str], tables: Colle
             for key in sorted(tables, key=str)
             if (key.database, key.table) not in found
         ),
-        behind_rows=(*reader.routines(), *reader.views(), *reader.triggers(), *reader.events()),
+        behind_rows=(*reader.routines(), *reader.views(), *reader.triggers(tables), *reader.events()),
     )
 
 
@@ -100,10 +100,12 @@ class _Reader:
         for database, name in self._names("table_schema, table_name FROM information_schema.views", "1 = 1"):
             yield self.shown("VIEW", database, name, column=1, client=2)
 
-    def triggers(self) -> Iterator[Definition]:
+    def triggers(self, tables: Collection[TableKey]) -> Iterator[Definition]:
+        query = "trigger_schema, trigger_name, event_object_table FROM information_schema.triggers"
         order = "event_object_table, action_timing, event_manipulation, action_order"
-        rows = self._names("trigger_schema, trigger_name FROM information_schema.triggers", "1 = 1", order)
-        for database, name in rows:
+        for database, name, table in self._names(query, "1 = 1", order):
+            if TableKey(database, table) not in tables:
+                continue
             yield self.shown("TRIGGER", database, name, column=2, mode=1, client=3)
 
     def events(self) -> Iterator[Definition]:
@@ -174,8 +176,13 @@ def make_database(session: Session, definition: Definition, present: Collection[
     make(session, replace(definition, statement=statement))
 
 
-def make_behind_rows(session: Session, definitions: Sequence[Definition]) -> None:
-    """Routines, views, triggers and events. A view that needs another one waits until that has been made."""
+def make_behind_rows(session: Session, definitions: Sequence[Definition]) -> list[str]:
+    """Routines, views, triggers and events; what was not made, for a person.
+
+    A view that needs another one waits until that has been made. One that lacks something still is broken on the
+    source as well, or needs what was not copied.
+    """
+    notes: list[str] = []
     routines = [each for each in definitions if each.kind not in ("VIEW", "TRIGGER", "EVENT")]
     for each in routines:
         make(session, each)
@@ -191,11 +198,13 @@ def make_behind_rows(session: Session, definitions: Sequence[Definition]) -> Non
                 waiting.append(each)
                 last = exc
         if len(waiting) == len(left):
-            raise last
+            notes += [f"{each.thing}: was not made, something that it needs was not copied: {last}" for each in left]
+            break
         left = waiting
     for each in definitions:
         if each.kind in ("TRIGGER", "EVENT"):
             make(session, each)
+    return notes
 
 
 def set_sequence(source: Session, target: Session, definition: Definition) -> None:

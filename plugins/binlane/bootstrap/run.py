@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from sqlalchemy import Engine, select
@@ -39,6 +39,7 @@ from binlane.connections import Endpoint
 from binlane.errors import MissingLogError, PrecheckError, SourceIdentityError, WindowBusyError
 from binlane.model import LogPosition, TableKey
 from binlane.plan.schema import Schema, Table
+from binlane.shards.selection import EVERYTHING, Extent, Selection
 from binlane.source.begin import begin
 from binlane.source.identity import Start, verified
 from binlane.source.log import EventSource
@@ -109,6 +110,8 @@ class FirstCopy:
     engines: tuple[Engine, Engine]
     options: Options
     progress: Progress
+    selection: Selection = EVERYTHING
+    """What the channel's filter takes."""
     _rows: int = 0
     _notes: list[str] = field(default_factory=list)
 
@@ -144,7 +147,8 @@ class FirstCopy:
                 )
         with self._reading() as reader:
             present = [name for (name,) in reader.texts("SELECT schema_name FROM information_schema.schemata")]
-        chosen = chosen_databases(present, self.options.databases)
+        taken = [name for name in present if self.selection.database(name)[0] is not Extent.NONE]
+        chosen = chosen_databases(taken, self.options.databases)
         if not chosen:
             raise PrecheckError(f"{self.source}: there is no database to copy; begin with `binlane init`")
         needs = Needs(
@@ -191,6 +195,8 @@ class FirstCopy:
         mark = Watermark(0, start.position, start.gtid_set, start.time, start.fingerprint)
         with translated(str(self.source)), driver_errors(), self.engines[0].connect() as asked:
             schema = read_schema(asked, databases)
+        taken = {key: table for key, table in schema.tables.items() if self.selection.table(key) is None}
+        schema = replace(schema, tables=taken)
         check_tables(schema, self.source)
         with self._reading() as reader:
             definitions = read_definitions(reader, databases, schema.tables)
@@ -215,7 +221,7 @@ class FirstCopy:
             for sequence in definitions.sequences:
                 set_sequence(reader, writer, sequence)
         self._notes += make_accounts(writer, accounts)
-        make_behind_rows(writer, definitions.behind_rows)
+        self._notes += make_behind_rows(writer, definitions.behind_rows)
         create_channel(self.engines[1], self.channel.name, start.identity, mark)
         with self.engines[1].begin() as connection:
             bootstraps.forget_bootstrap(connection, self.channel.name)

@@ -14,7 +14,9 @@ from binlane.connections import Resolver
 from binlane.errors import ConfigError
 from binlane.model import TableKey
 from binlane.orchestration.commands import load
+from binlane.orchestration.selecting import selection_of
 from binlane.orchestration.steps import source_of
+from binlane.state.catalog import read_schema
 from binlane.state.engines import engine_of
 
 
@@ -28,7 +30,10 @@ def bootstrap(
     engines = engine_of(endpoints.source), engine_of(endpoints.target)
     with target_errors(str(endpoints.target)), Bar(console) as bar:
         source = source_of(channel, endpoints)
-        return FirstCopy(channel, endpoints.source, endpoints.target, source, engines, options, bar).run()
+        with engines[1].connect() as connection:
+            # nothing of it but whether letters' case counts
+            selection = selection_of(channel, read_schema(connection, ()))
+        return FirstCopy(channel, endpoints.source, endpoints.target, source, engines, options, bar, selection).run()
 
 
 def outcome_text(outcome: Outcome) -> str:

@@ -162,6 +162,21 @@ def test_a_target_that_holds_anything_of_the_databases_is_refused_by_name(
     assert "has a watermark" in capsys.readouterr().err
 
 
+def test_what_the_channel_s_filter_leaves_out_is_not_copied(
+    mariadb: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_objects(mariadb)
+    mariadb.write_channel('[filter]\nexclude_databases = ["od-*"]\nexclude_tables = ["shop.bare", "shop.child"]\n')
+    assert bootstrap(mariadb) == 0
+    assert "view shop.other: was not made" in capsys.readouterr().out  # it shows a table of the other database
+    tables = {name for (name,) in mariadb.target.query("SHOW TABLES FROM shop")}
+    assert tables == {"parent", "gen", "parts", "we`ird tablé", "a", "z", "called"}
+    assert mariadb.target.query("SHOW DATABASES LIKE 'od%%'") == []
+    run_on(mariadb.source, "INSERT INTO shop.bare VALUES (7, 'x')", "INSERT INTO shop.parts VALUES (9, 9)")
+    assert mariadb.run() is not None
+    assert mariadb.target.query("SELECT MAX(id) FROM shop.parts") == [(9,)]
+
+
 def test_replace_drops_the_chosen_databases_alone(mariadb: Channel) -> None:
     make_objects(mariadb)
     run_on(

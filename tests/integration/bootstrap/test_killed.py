@@ -117,11 +117,11 @@ def test_one_first_copy_of_a_channel_runs_at_a_time(
 ) -> None:
     make_objects(mariadb)
 
-    def again(*arguments: object) -> None:
+    def again(*arguments: object) -> list[str]:
         monkeypatch.setattr("binlane.bootstrap.run._LEASE_SECONDS", 1)
         assert bootstrap(mariadb) == 1
         assert "another first copy of this channel is running" in capsys.readouterr().err
-        make_behind_rows(*arguments)  # type: ignore[arg-type]
+        return make_behind_rows(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr("binlane.bootstrap.run.make_behind_rows", again)
     assert bootstrap(mariadb) == 0
