@@ -13,9 +13,13 @@ from hypothesis import strategies as st
 
 from binlane import config
 from binlane.apply.writers import check_self_contained
+from binlane.binlog.reader import LogReader
+from binlane.binlog.transactions import transactions
 from binlane.binlog.wire import EventType
 from binlane.errors import UnsupportedEventError
 from binlane.model import FILTERED_SHARD, Flavor, ItemKind, RowCounts, TableKey
+from binlane.plan.dissect import LogFormat, dissect
+from binlane.plan.parts import FilteredPart, Part, RowsPart
 from binlane.plan.reduce import Reducer
 from binlane.plan.table_rules import TableRule
 from binlane.plan.window_plan import RuleCounts
@@ -35,6 +39,7 @@ from tests.unit.plan.logs import (
     insert,
     prepare,
     rows,
+    segment_of,
     settings,
     statements,
     table_map,
@@ -190,6 +195,37 @@ def test_what_is_left_of_a_statement_ends_with_its_own_last_rows(columnar: bool)
     [(_, [item])] = filtered(log, chosen, columnar=columnar).lanes[0]
     plain = filtered([many(1, [("a", "t", 1)], [("a", "v", 1)]), log[1]], CHOSEN, columnar=columnar)
     assert item.payload == plain.lanes[0][0][1][0].payload
+
+
+def parts_of(*done: list[Change], selection: Selection) -> tuple[Part, ...]:
+    data, segment = segment_of([many(1, *done)])
+    reader = LogReader(data, segment.source_file)
+    return dissect(next(transactions(reader)), LogFormat(reader.format, "log", 0, Flavor.MARIADB, selection))
+
+
+def test_the_last_rows_that_are_left_of_a_statement_end_it() -> None:
+    done = [[("a", "t", 1), ("a", "v", 1), ("a", "u", 1)], [("a", "u", 1), ("a", "t", 1)]]
+    parts = parts_of(*done, selection=Selection(exclude_tables=("a.u",)))
+    kept = [(part.table.key.table, part.event[25] & 1) for part in parts if isinstance(part, RowsPart)]
+    assert kept == [("t", 0), ("v", 1), ("t", 1)]
+    assert [part.counts for part in parts if isinstance(part, FilteredPart)] == [RowCounts(2)]
+
+
+@pytest.mark.parametrize("columnar", [False, True])
+def test_a_table_whose_rows_are_not_in_a_statement_that_is_left_out_is_not_looked_at(columnar: bool) -> None:
+    """The TABLE_MAP of a taken table, and rows of another one alone: the precheck is not to ask for the first."""
+    log = [many(1, [("a", "u", 1)], maps_only="a"), many(2, [("a", "v", 1)])]
+    found = filtered(log, replace(CHOSEN, filters=Selection(exclude_tables=("a.u",)).to_values()), columnar=columnar)
+    assert found.plan.table_maps.keys() == {TableKey("a", "v")}
+
+
+def test_a_statement_cut_by_the_filter_is_the_same_in_both_versions_wherever_its_payload_ends() -> None:
+    log = [many(n, [("a", "v", 1)], [("a", "t", 2), ("a", "u", 1)]) for n in range(1, 9)]
+    for payload_bytes in (100, 150, 200, 300):
+        chosen = replace(CHOSEN, payload_bytes=payload_bytes, filters=Selection(exclude_tables=("a.u",)).to_values())
+        plain, columnar = (filtered(log, chosen, columnar=version) for version in (False, True))
+        assert flat(columnar) == flat(plain)
+        assert columnar.plan.to_json() == plain.plan.to_json()
 
 
 def test_transactions_without_anything_left_move_positions_and_need_no_barrier() -> None:
