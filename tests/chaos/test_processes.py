@@ -28,7 +28,7 @@ from lab.servers import PrivateServer, private_server
 from tests.chaos.rounds import survived
 from tests.chaos.worker import was_killed
 from tests.integration.apply.test_lane import wait_until
-from tests.integration.window.conftest import CHANNEL, Channel
+from tests.integration.window.conftest import CHANNEL, Channel, run_on
 from tests.integration.window.test_runs import wait_for_a_lane_to_move
 
 NOW = WindowRequest("now")
@@ -182,6 +182,50 @@ def test_a_lost_folder_of_a_run_that_asked_for_lanes_and_blocks_of_its_own_gives
     again = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
     assert again["window"] == window["window"]
     channel.go_on(again)
+    channel.assert_equal()
+    survived["work folder lost"] += 1
+
+
+TABLES_BEFORE = (
+    "CREATE DATABASE tenant_x",
+    "CREATE DATABASE tenant_y",
+    "CREATE TABLE tenant_y.parent (id INT PRIMARY KEY) ENGINE=InnoDB",
+    *(
+        f"CREATE TABLE tenant_x.{table} (id INT PRIMARY KEY, a INT NOT NULL, parent INT) ENGINE=InnoDB"
+        for table in ("keyed", "moved", "child", "dropped", "fired")
+    ),
+)
+ROWS_BEFORE = tuple(
+    statement
+    for table in ("keyed", "moved", "child", "dropped", "fired")
+    for statement in (
+        *(f"INSERT INTO tenant_x.{table} VALUES ({number}, {number}, NULL)" for number in range(8)),
+        f"UPDATE tenant_x.{table} SET a = a + 100 WHERE id = 3",
+    )
+)
+OTHER_DEFINITIONS = (
+    "ALTER TABLE tenant_x.keyed ADD UNIQUE KEY (a)",
+    "ALTER TABLE tenant_x.moved DROP PRIMARY KEY, ADD PRIMARY KEY (a, id)",
+    "ALTER TABLE tenant_x.child ADD FOREIGN KEY (parent) REFERENCES tenant_y.parent (id)",
+    "DROP TABLE tenant_x.dropped",
+    "CREATE TRIGGER tenant_x.fires BEFORE INSERT ON tenant_x.fired FOR EACH ROW SET NEW.a = NEW.a",
+    "CREATE VIEW tenant_x.seen AS SELECT * FROM tenant_y.parent",
+)
+
+
+def test_a_folder_lost_behind_the_windows_own_ddl_gives_the_same_plan(channel: Channel) -> None:
+    """What it is read again with, the target's keys, foreign keys, triggers and views, is what the window has made."""
+    run_on(channel.source, *TABLES_BEFORE)
+    channel.run()
+    run_on(channel.source, *ROWS_BEFORE, *OTHER_DEFINITIONS, "UPDATE tenant_x.keyed SET a = 777 WHERE id = 3")
+    run_on(channel.source, "SET SESSION binlog_format = 'STATEMENT'", "INSERT INTO tenant_x.fired VALUES (9, 9, NULL)")
+    window = steps.extract(channel.config, channel.endpoints, NOW)
+    run_filter(WorkFolder(window["work"]), InProcess())
+    adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
+    for each in adopted["lanes"]:
+        steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], each["lane"])
+    shutil.rmtree(window["work"])
+    channel.run()
     channel.assert_equal()
     survived["work folder lost"] += 1
 
