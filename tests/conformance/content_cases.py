@@ -242,4 +242,11 @@ CONTENT_CASES: Final[tuple[Row, ...]] = (
         f"{proofs.FAMILIES}::test_json_is_the_same_value_in_the_other_family",
         f"{proofs.FAMILIES}::test_json_of_mysql_arrives_as_mysql_spells_it",
     ),
+    supported(
+        "XA, temporary tables and LOAD DATA from one family to the other, and under the SQL writer",
+        "as within one family",
+        f"{proofs.FAMILY_STATEMENTS}::test_xa_transactions_in_one_window_and_over_two",
+        f"{proofs.FAMILY_STATEMENTS}::test_temporary_tables_of_statement_logs",
+        f"{proofs.FAMILY_STATEMENTS}::test_files_that_statements_load",
+    ),
 )

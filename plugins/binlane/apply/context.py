@@ -122,7 +122,6 @@ class ContextSetter:
         if not self._own_collation:
             self._own_collation = str(self.session.value("SELECT @@collation_connection"))
         self.leave()
-        self.session.act_as_replica()
         self._use(context.database, statement)
         self._entered = True
         for name, value in context.user_variables:

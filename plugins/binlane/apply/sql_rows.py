@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+import pymysql
 from pymysql.constants import CLIENT
 
 from binlane.apply.binlog_rows import check_self_contained
 from binlane.apply.row_statements import MAX_BYTES, RowStatement, StatementBuilder
+from binlane.apply.transient import error_code
 from binlane.binlog.rows import RowsEvent, RowsFlag, RowsKind
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.values import RowDecoder
@@ -39,6 +41,7 @@ _LEAVE: Final = (
 )
 _CONSTRAINTS: Final = ", check_constraint_checks = "
 """MariaDB: the source has checked them, or was told not to."""
+_NO_PRIVILEGE: Final = 1227
 _TRUNCATED: Final = 1265
 _CHANGED: Final = frozenset({1048, 1264, _TRUNCATED, 1292, 1364, 1366, 1406})
 """Warnings of a value that is not stored as given: errors in strict mode, but for an ENUM's number 0 it is off."""
@@ -70,7 +73,13 @@ class SqlRows:
             raise ApplyError("the connection counts changed rows, not found ones: connect with CLIENT.FOUND_ROWS")
 
     def prepare(self, format_event: bytes) -> None:
-        """Nothing: statements have no format."""
+        """Statements have no format; outside a transaction, since MySQL refuses the setting inside one (1766)."""
+        try:
+            self.session.act_as_replica()
+        except pymysql.err.OperationalError as exc:
+            # the window has rows alone, then: the precheck asks for the privilege where there are statements
+            if error_code(exc) != _NO_PRIVILEGE:
+                raise
 
     def forget_tables(self) -> None:
         """Read tables anew before their next row."""
