@@ -70,7 +70,7 @@ class Session:
 
 def read_session(endpoint: Endpoint) -> Session:
     """On the source: every value as it is stored, no conversion, no time limit."""
-    statements = ("SET SESSION character_set_results = NULL, sql_mode = ''",)
+    statements = ("SET SESSION character_set_results = NULL, sql_mode = 'ALLOW_INVALID_DATES'",)
     return _session(endpoint, str(endpoint), statements)
 
 
