@@ -27,9 +27,11 @@ def test_the_status_stands_in_front_of_the_comment(charset: str, body: bytes) ->
     assert disabled(HEAD + b" " + body, charset, Flavor.MYSQL) == HEAD + b"  DISABLE ON REPLICA " + body
 
 
-def test_a_quote_behind_a_long_character_hides_no_clause() -> None:
-    statement = b"CREATE EVENT `\x95\x5c` ON SCHEDULE EVERY 1 DAY ENABLE DO SELECT '\x95\x5c ENABLE'"
+@pytest.mark.parametrize(
+    ("charset", "name"),
+    [("cp932", b"\x95\x5c"), ("sjis", b"\x83\x5c"), ("gbk", b"\xbf\x5c"), ("big5", b"\xa5\x5c")],
+)
+def test_a_backslash_that_is_half_a_character_hides_nothing_behind_it(charset: str, name: bytes) -> None:
+    statement = b"CREATE DEFINER='" + name + b"'@'%' EVENT e ON SCHEDULE EVERY 1 DAY ENABLE DO SELECT '" + name + b"'"
 
-    assert disabled(statement, "cp932", Flavor.MARIADB) == statement.replace(
-        b" ENABLE DO", b"  DISABLE ON SLAVE  DO", 1
-    )
+    assert disabled(statement, charset, Flavor.MARIADB) == statement.replace(b" ENABLE DO", b"  DISABLE ON SLAVE  DO")
