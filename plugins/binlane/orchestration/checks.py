@@ -17,6 +17,7 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import BinlogError, SourceError
 from binlane.model import TableKey
+from binlane.orchestration.selecting import selection_of, severed
 from binlane.plan.alterations import Alterations
 from binlane.plan.fold import EMPTY
 from binlane.plan.schema import Schema
@@ -64,6 +65,7 @@ def check_window(
     compared, source = _compared_tables(channel, endpoints, plan, target, plans)
     findings += compared
     findings += sql_findings(target, by_sql, channel.apply.allow_triggers)
+    findings += severed(selection_of(channel, target), target if source is None else source)
     findings += _engines(plan, source, target)
     findings += _letter_case(plan, source, target)
     if not channel.apply.allow_unsafe:

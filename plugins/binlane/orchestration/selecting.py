@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from typing import Final
 
+from binlane.apply.finding import Finding
 from binlane.config import ChannelConfig
 from binlane.plan.schema import Schema
+from binlane.plan.schema_compare import Severity
 from binlane.shards.selection import Selection
 from binlane.state.windows import Window
 from binlane.work import files
@@ -13,6 +17,9 @@ from binlane.work.files import WorkFolder
 from binlane.work.filter_job import read_inputs
 
 log = logging.getLogger(__name__)
+
+_LEAVING: Final = frozenset({"RESTRICT"})
+"""What a foreign key does without changing the child."""
 
 
 def selection_of(channel: ChannelConfig, schema: Schema) -> Selection:
@@ -26,6 +33,26 @@ def selection_of(channel: ChannelConfig, schema: Schema) -> Selection:
         folds_names=schema.folds_names,
         kinds=tuple(sorted(rules.kinds.items())),
     )
+
+
+def severed(selection: Selection, schema: Schema) -> Iterator[Finding]:
+    """Foreign keys that change rows which are taken when rows change that are left out: no log tells of it.
+
+    ``schema``: the source's, or for an archive the target's.
+    """
+    for child, table in sorted(schema.tables.items(), key=lambda found: str(found[0])):
+        if selection.table(child) is not None:
+            continue
+        for key in table.foreign_keys:
+            rule = selection.table(key.parent)
+            if rule is not None and not {key.on_update, key.on_delete} <= _LEAVING:
+                yield Finding(
+                    Severity.FATAL,
+                    f"{child}: foreign key {key.name}",
+                    "a parent that the filter takes, since servers do not log what they change by a foreign key",
+                    f"{key.parent}, left out ({rule}), ON DELETE {key.on_delete} ON UPDATE {key.on_update}",
+                    "take both tables or none: docs/filters.md",
+                )
 
 
 def forget_if_filter_has_changed(channel: ChannelConfig, window: Window, folder: WorkFolder) -> None:

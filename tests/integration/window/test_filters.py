@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from binlane.errors import PlanError
+from binlane.errors import PlanError, PrecheckError
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.orchestration.verification import verify_channel
@@ -134,6 +134,34 @@ def test_a_statement_over_both_kinds_stops_the_window_before_its_first_write(
     assert family.run() is not None
     assert family.target.query("SELECT COUNT(*) FROM tenant_1.t WHERE id = 50") == [(1,)]
     assert tables(family.target) == {"t", "other"}
+
+
+@pytest.mark.parametrize(
+    ("child", "parent", "action", "refused"),
+    [
+        ("tenant_1.child", "tenant_1.log", "ON DELETE CASCADE", True),
+        ("tenant_1.child", "audit_1.t", "ON UPDATE SET NULL", True),
+        ("tenant_1.child", "audit_1.t", "", False),
+        ("audit_1.child", "tenant_1.t", "ON DELETE CASCADE", False),
+    ],
+)
+def test_a_foreign_key_that_changes_rows_behind_the_filter_s_back_is_named(
+    family: Channel, child: str, parent: str, action: str, refused: bool
+) -> None:
+    key = f"CREATE TABLE {child} (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES {parent} (id) {action})"
+    family.write_channel()
+    run_on(family.source, *TABLES, key)
+    assert family.run() is not None
+    family.write_channel(FILTER)
+    run_on(family.source, "INSERT INTO tenant_1.t VALUES (50, 50)")
+    if refused:
+        with pytest.raises(
+            PrecheckError, match=rf"{child}: foreign key .*{parent}, left out.*take both tables or none"
+        ):
+            family.run()
+    else:
+        assert family.run() is not None
+    assert family.target.query("SELECT COUNT(*) FROM tenant_1.t") == [(int(not refused),)]
 
 
 def test_a_changed_filter_is_refused_while_a_window_is_unfinished(family: Channel) -> None:
