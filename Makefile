@@ -2,6 +2,8 @@
 SHELL := /bin/bash
 PYTHON := .venv/bin/python
 export PYTHONPATH := plugins:.
+# hundreds of processes start here: without bytecode each would compile every package that it imports
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup demo test chaos lint conformance compose-check clean
 .DEFAULT_GOAL := help

@@ -41,16 +41,9 @@ class Tls:
             return {"ssl_disabled": True}
         if self.mode == "preferred":
             return {}
+        files = {name: file for name in ("ca", "cert", "key") if (file := getattr(self, name)) is not None}
         verified = self.mode in ("verify_ca", "verify_identity")
-        return {
-            "ssl": {
-                "ca": self.ca,
-                "cert": self.cert,
-                "key": self.key,
-                "verify_mode": verified,
-                "check_hostname": self.mode == "verify_identity",
-            }
-        }
+        return {"ssl": {**files, "verify_mode": verified, "check_hostname": self.mode == "verify_identity"}}
 
 
 @dataclass(frozen=True, slots=True)

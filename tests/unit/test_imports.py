@@ -15,7 +15,7 @@ BINLANE: Final = ROOT / "plugins" / "binlane"
 BASE: Final = ("errors", "model")
 CONFIG: Final = ("toml_node", "config", "connections")
 VALUES: Final = (*BASE, "binlog", "shards", "plan")
-SERVERS: Final = (*VALUES, *CONFIG, "work")
+SERVERS: Final = (*VALUES, *CONFIG, "driver", "work")
 TOP: Final = (*SERVERS, "source", "state", "apply", "verify", "bootstrap")
 MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "": (),
@@ -24,6 +24,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "toml_node": ("errors",),
     "config": ("errors", "toml_node"),
     "connections": ("errors", "config"),
+    "driver": (),
     "binlog": BASE,
     "shards": (*BASE, "binlog"),
     "plan": (*BASE, "binlog", "shards"),
@@ -45,7 +46,7 @@ ONLY_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "pydantic": ("board",),
     # the plugin asks Airflow's own metadata for the last run
     "sqlalchemy": ("state", "source", "apply", "verify", "bootstrap", "binlane_plugin"),
-    "pymysql": ("state", "source", "apply", "verify", "bootstrap"),
+    "pymysql": ("driver", "state", "source", "apply", "verify", "bootstrap"),
 }
 """Third-party package to the parts of the product that may import it."""
 

@@ -7,10 +7,10 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import pymysql
 from pymysql.cursors import SSCursor
 
 from binlane.connections import Endpoint
+from binlane.driver import Connection
 from binlane.model import Flavor
 from binlane.source.server import flavor_of, translated
 from binlane.state.engines import keep_alive
@@ -87,7 +87,7 @@ def _session(endpoint: Endpoint, source: str | None, statements: Sequence[str]) 
     arguments = endpoint.pymysql_arguments()
     with contextlib.nullcontext() if source is None else translated(source):
         # no decoders, no unicode: bytes come as bytes
-        connection = pymysql.connect(**arguments, autocommit=True, use_unicode=False, conv={})
+        connection = Connection(**arguments, autocommit=True, use_unicode=False, conv={})
     session = Session(connection, flavor_of(connection), source)
     try:
         keep_alive(connection)

@@ -16,10 +16,11 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-import pymysql
 from pymysql.constants import COMMAND
+from pymysql.err import raise_mysql_exception
 
 from binlane.binlog.wire import ARTIFICIAL, FLAGS_AT, HEADER, EventType
+from binlane.driver import Connection
 from binlane.errors import BinlogError, SourceError, SourceIdentityError, SourceUnavailableError
 from binlane.model import Flavor, LogPosition
 from binlane.source import server
@@ -98,7 +99,7 @@ class ServerSource:
 
     def _connect(self) -> Any:
         with translated(self.name):
-            return pymysql.connect(**{"autocommit": True, "connect_timeout": 10, "read_timeout": 60, **self.arguments})
+            return Connection(**{"autocommit": True, "connect_timeout": 10, "read_timeout": 60, **self.arguments})
 
     def _prepare(self, connection: Any) -> None:
         replica = uuid.uuid5(uuid.NAMESPACE_URL, f"binlane:{self.replica_name}")
@@ -301,7 +302,7 @@ class Dump:
 
     def _end_of_log(self, packet: bytes) -> None:
         if packet[0] == _ERROR_PACKET:
-            pymysql.err.raise_mysql_exception(packet)
+            raise_mysql_exception(packet)
         if packet[0] != _EOF_PACKET:
             raise SourceError(f"{self._where()}expected an event, an error or EOF, got packet type {packet[0]}")
 

@@ -10,6 +10,7 @@ from pymysql.constants import CLIENT
 from sqlalchemy import Engine, NullPool, create_engine, event
 
 from binlane.connections import Endpoint
+from binlane.driver import Connection
 
 _KEEPALIVE: Final = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 35_000))
 """Seconds, seconds, probes, milliseconds: a black-holed peer is given up after about 35 s."""
@@ -26,6 +27,10 @@ def engine_of(endpoint: Endpoint, *, timeout: int | None = None) -> Engine:
     flags = CLIENT.FOUND_ROWS | CLIENT.LOCAL_FILES
     arguments = {**endpoint.tls.arguments(), **limits, "client_flag": flags}
     engine = create_engine(endpoint.sqlalchemy_url(), connect_args=arguments, poolclass=NullPool)
+
+    @event.listens_for(engine, "do_connect")
+    def connect(_dialect: object, _record: object, positional: list[Any], named: dict[str, Any]) -> Connection:
+        return Connection(*positional, **named)
 
     @event.listens_for(engine, "connect")
     def connected(connection: Any, _record: object) -> None:

@@ -180,10 +180,20 @@ def test_a_row_lock_of_somebody_else_is_waited_out(mariadb_pair: Pair) -> None:
     options = replace(QUICK, limits=replace(QUICK.limits, innodb_lock_wait_timeout=1))
     with mariadb_pair.target.connect() as blocker, blocker.cursor() as cursor:
         cursor.execute("SELECT * FROM shop.totals FOR UPDATE")
-        timer = threading.Timer(1.5, blocker.rollback)
-        timer.start()
+
+        def release() -> None:
+            waiting = "SELECT COUNT(*) FROM information_schema.innodb_lock_waits"
+            while mariadb_pair.target.query(waiting) == [(0,)]:
+                # asked more often it shows what it showed before
+                time.sleep(0.3)
+            # longer than the lane waits
+            time.sleep(2)
+            blocker.rollback()
+
+        releasing = threading.Thread(target=release, daemon=True)
+        releasing.start()
         result = run_lane(mariadb_pair.engine, window.plan, 0, window.source, options)
-        timer.join()
+        releasing.join()
     assert result.retries >= 1
     mariadb_pair.assert_equal("journal", "totals")
 

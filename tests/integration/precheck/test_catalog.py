@@ -63,14 +63,14 @@ def test_one_create_table_gives_one_schema_on_one_family(server: PrivateServer) 
     assert schema_from_json(schema_to_json(first)) == first
 
 
-def test_one_create_table_differs_across_families_only_where_the_bytes_do(
+def test_one_create_table_makes_a_table_for_the_other_family_s_rows(
     mariadb_target: PrivateServer, mysql_target: PrivateServer
 ) -> None:
     ours, theirs = created(mysql_target, ALL_TYPES), created(mariadb_target, ALL_TYPES)
     for source, target in ((ours, theirs), (theirs, ours)):
         rules = rules_for(source, target, complete_images=False)
-        found = [(one.severity, one.column, one.what) for one in compare_schemas(source, target, [ALL], rules)]
-        assert found == [(Severity.FATAL, "j", "type")]
+        # JSON has other bytes there: rows with it are written by statements
+        assert [(one.severity, one.column, one.what) for one in compare_schemas(source, target, [ALL], rules)] == []
 
 
 def test_the_catalogue_says_what_was_declared(server: PrivateServer) -> None:
