@@ -101,6 +101,19 @@ def test_a_literal_cannot_end_early() -> None:
     assert quoted("it's \\ \0\n") == "'it''s \\\\ \\0\\n'"
 
 
+def test_a_document_of_no_bytes_is_null() -> None:
+    """MySQL leaves it where NULL went into a column that takes none: ALTER, or a value that was computed badly."""
+    assert json_text(parse_json(b"")) == "null"
+
+
+def test_offsets_are_followed_wherever_they_lead() -> None:
+    """A document that was changed in place: the second value in front of the first, what is left of old ones around."""
+    values = b"\1b" + b"left over" + b"\1a"
+    entries = b"".join(b"\x0c" + struct.pack("<H", 10 + values.index(value)) for value in (b"\1a", b"\1b"))
+    array = b"\2" + struct.pack("<HH", 2, 10 + len(values)) + entries + values + b"and more"
+    assert json_text(parse_json(array)) == '["a", "b"]'
+
+
 def test_a_document_that_shares_its_bytes_is_refused() -> None:
     """A damaged one could otherwise grow without end: each entry of this array is the array around it."""
     nested = b"\2" + struct.pack("<HH", 3, 13) + (b"\2" + struct.pack("<H", 0)) * 3

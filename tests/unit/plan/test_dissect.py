@@ -161,6 +161,14 @@ def test_of_a_two_phase_alter_its_commit_alone_is_applied(status: bytes, is_appl
     assert bool(dissect(*only((mariadb_gtid(1, STANDALONE), event)))) is is_applied
 
 
+def test_a_table_that_rows_fill_is_made_without_mysql_s_clause_for_it() -> None:
+    """No MariaDB knows the clause, and on MySQL it begins a transaction that takes nothing but rows."""
+    events = (GTID, query(b"CREATE TABLE `t` (`a` int) START TRANSACTION"), table_map(1), insert(1, [1]), XID)
+    parts = dissect(*only(events))
+    assert texts(parts) == [b"CREATE TABLE `t` (`a` int)"]
+    assert [type(part) for part in parts] == [StatementPart, MapPart, RowsPart]
+
+
 def test_group_replication_s_own_events_change_nothing() -> None:
     events = (GTID, wire(T.VIEW_CHANGE, bytes(60)), wire(T.TRANSACTION_CONTEXT, bytes(60)), query(b"COMMIT"))
     assert dissect(*only(events)) == ()
