@@ -26,15 +26,13 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import PlanError, PositionError, WindowBusyError, WindowOpenError
 from binlane.orchestration import report
-from binlane.orchestration.checks import check_window, tables_with_other_keys
+from binlane.orchestration.checks import check_window
+from binlane.orchestration.inputs import write_inputs
 from binlane.orchestration.request import HIGHEST, WindowRequest
-from binlane.orchestration.selecting import forget_if_filter_has_changed, selection_of
+from binlane.orchestration.selecting import forget_if_filter_has_changed
 from binlane.orchestration.stopping import check_stopped, is_stopped_inside, seqno_of, settle, start_of
-from binlane.plan.blocks import PACKET_SHARE
 from binlane.plan.manifest import Manifest
-from binlane.plan.schema import Schema
-from binlane.plan.schema_json import schema_from_json, schema_to_json
-from binlane.plan.settings import REDUCE_OFF, FilterSettings
+from binlane.plan.schema_json import schema_from_json
 from binlane.plan.window_facts import facts_of, lane_name
 from binlane.plan.window_plan import WindowPlan
 from binlane.source.archive import ArchiveSource
@@ -45,7 +43,6 @@ from binlane.source.temporary import TemporaryTracker
 from binlane.source.until import Until, UntilGtid, UntilLogEnd, UntilPosition, UntilTime
 from binlane.source.xa import XaTracker
 from binlane.state.carried import Settlement, with_carried
-from binlane.state.catalog import read_schema
 from binlane.state.channels import Channel, Watermark, read_channel
 from binlane.state.conflicts import count_conflicts
 from binlane.state.engines import engine_of
@@ -71,9 +68,6 @@ log = logging.getLogger(__name__)
 Answer = dict[str, Any]
 """What a step hands to the next ones: small values that JSON can hold."""
 
-_PAYLOAD_BYTES: Final = 1 << 20
-"""Events in one BINLOG statement, usually."""
-_DEFAULT_PACKET: Final = 16 << 20
 _LOG_SECONDS: Final = 5.0
 _WINDOW: Final = re.compile(r"(\d{12,})-[0-9a-f]{8}")
 """A window's folder: its first seqno and a random part."""
@@ -135,7 +129,7 @@ def _extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowReques
     with _kept_if_whole(folder):
         manifest = _read_log(channel, endpoints, state.watermark, state, _until(request), folder, window)
         if manifest.transactions > 0:
-            _write_inputs(channel, endpoints, request, folder, manifest)
+            write_inputs(channel, endpoints, request, folder, manifest)
             if not request.dry_run:
                 open_window(engine, _bounds(manifest, folder))
     if manifest.transactions == 0:
@@ -384,54 +378,11 @@ def _adopt_unfinished(
         manifest = _read_log(
             channel, endpoints, window.start, state, UntilPosition(bounds.end), folder, bounds.window_id
         )
-        _write_inputs(channel, endpoints, _as_planned(window, request), folder, manifest)
+        write_inputs(channel, endpoints, _as_planned(window, request), folder, manifest)
     inputs = read_inputs(folder)
     plans = folder.child(inputs.key)
     planned = plans.exists(files.PLAN)
     return _answer(state, folder=folder, manifest=inputs.manifest, plan=plans.uri if planned else None)
-
-
-def _write_inputs(
-    channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest, folder: WorkFolder, manifest: Manifest
-) -> None:
-    """Everything that the filter job reads besides the segments. With the manifest, the last, the folder is whole."""
-    with engine_of(endpoints.target).connect() as connection:
-        schema = read_schema(connection)
-    differing = tables_with_other_keys(endpoints, schema) if channel.blocks.reduce != REDUCE_OFF else []
-    folder.write_once(files.SCHEMA, schema_to_json(schema))
-    folder.write_once(files.CHANNEL, _settings(channel, request, manifest, schema, differing).to_json())
-    folder.write_once(files.MANIFEST, manifest.to_json())
-
-
-def _settings(
-    channel: ChannelConfig, request: WindowRequest, manifest: Manifest, schema: Schema, differing: list[list[str]]
-) -> FilterSettings:
-    file = channel.shard_list_file
-    packet = schema.max_allowed_packet or _DEFAULT_PACKET
-    return FilterSettings(
-        channel=channel.name,
-        window=manifest.window,
-        lanes=request.lanes if request.lanes is not None else channel.lanes.count,
-        shard_list=file.read_text("utf-8") if file.exists() else "",
-        shard_list_path=channel.lanes.shard_list,
-        assigner=channel.lanes.assigner,
-        consistency=channel.lanes.consistency,
-        epoch_seconds=channel.lanes.epoch_seconds,
-        fold_gap=channel.lanes.fold_gap,
-        block_transactions=(
-            request.block_transactions if request.block_transactions is not None else channel.blocks.transactions
-        ),
-        block_bytes=channel.blocks.bytes,
-        block_seconds=channel.blocks.seconds,
-        payload_bytes=min(_PAYLOAD_BYTES, int(packet * PACKET_SHARE)),
-        largest_bytes=int(packet * PACKET_SHARE),
-        reduce=channel.blocks.reduce,
-        window_bytes=channel.blocks.window_bytes,
-        not_reduced=differing,
-        target=schema.flavor.value,
-        target_version=schema.version,
-        filters=selection_of(channel, schema).to_values(),
-    )
 
 
 def _bounds(manifest: Manifest, folder: WorkFolder) -> WindowBounds:

@@ -1,0 +1,67 @@
+"""What the filter job is given besides the segments: the target's schema, the channel's settings, the manifest."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from binlane.config import ChannelConfig
+from binlane.connections import Endpoints
+from binlane.orchestration.checks import tables_with_other_keys
+from binlane.orchestration.request import WindowRequest
+from binlane.orchestration.selecting import selection_of
+from binlane.plan.blocks import PACKET_SHARE
+from binlane.plan.manifest import Manifest
+from binlane.plan.schema import Schema
+from binlane.plan.schema_json import schema_to_json
+from binlane.plan.settings import REDUCE_OFF, FilterSettings
+from binlane.state.catalog import read_schema
+from binlane.state.engines import engine_of
+from binlane.work import files
+from binlane.work.files import WorkFolder
+
+_PAYLOAD_BYTES: Final = 1 << 20
+"""Events in one BINLOG statement, usually."""
+_DEFAULT_PACKET: Final = 16 << 20
+
+
+def write_inputs(
+    channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest, folder: WorkFolder, manifest: Manifest
+) -> None:
+    """Everything that the filter job reads besides the segments. With the manifest, the last, the folder is whole."""
+    with engine_of(endpoints.target).connect() as connection:
+        schema = read_schema(connection)
+    differing = tables_with_other_keys(endpoints, schema) if channel.blocks.reduce != REDUCE_OFF else []
+    folder.write_once(files.SCHEMA, schema_to_json(schema))
+    folder.write_once(files.CHANNEL, _settings(channel, request, manifest, schema, differing).to_json())
+    folder.write_once(files.MANIFEST, manifest.to_json())
+
+
+def _settings(
+    channel: ChannelConfig, request: WindowRequest, manifest: Manifest, schema: Schema, differing: list[list[str]]
+) -> FilterSettings:
+    file = channel.shard_list_file
+    packet = schema.max_allowed_packet or _DEFAULT_PACKET
+    return FilterSettings(
+        channel=channel.name,
+        window=manifest.window,
+        lanes=request.lanes if request.lanes is not None else channel.lanes.count,
+        shard_list=file.read_text("utf-8") if file.exists() else "",
+        shard_list_path=channel.lanes.shard_list,
+        assigner=channel.lanes.assigner,
+        consistency=channel.lanes.consistency,
+        epoch_seconds=channel.lanes.epoch_seconds,
+        fold_gap=channel.lanes.fold_gap,
+        block_transactions=(
+            request.block_transactions if request.block_transactions is not None else channel.blocks.transactions
+        ),
+        block_bytes=channel.blocks.bytes,
+        block_seconds=channel.blocks.seconds,
+        payload_bytes=min(_PAYLOAD_BYTES, int(packet * PACKET_SHARE)),
+        largest_bytes=int(packet * PACKET_SHARE),
+        reduce=channel.blocks.reduce,
+        window_bytes=channel.blocks.window_bytes,
+        not_reduced=differing,
+        target=schema.flavor.value,
+        target_version=schema.version,
+        filters=selection_of(channel, schema).to_values(),
+    )
