@@ -17,8 +17,8 @@ setup: ## install what is missing: uv, .venv, MariaDB's programs, Java
 demo: setup ## one window, end to end, through Airflow and Spark; KEEP=1 leaves it up, again applies the next window
 	@$(PYTHON) -m lab.demo
 
-# files in turn to two processes, in the order of the folders: the long ones (dags, integration) first
-SPREAD := -n 2 --dist loadfile --no-loadscope-reorder
+# files in turn to three processes (they wait for servers), in the order of the folders: the long ones (dags, integration) first
+SPREAD := -n 3 --dist loadfile --no-loadscope-reorder
 
 test: setup lint ## lint, types and every test, on private servers
 	$(PYTHON) -m pytest --ignore=tests/chaos $(SPREAD)
