@@ -169,6 +169,12 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
         f"{proofs.READER}::test_offsets_are_counted_and_never_read_from_the_header",
     ),
     refused(
+        "Relay logs as a channel's archive, if their second FORMAT_DESCRIPTION differs from the first",
+        "archive the source's own logs",
+        "UnsupportedEventError",
+        "tests/unit/source/test_relay_logs.py::test_a_file_with_two_formats_is_refused",
+    ),
+    refused(
         "log_pos as an event's start (version 3 logs)",
         "as 1",
         "UnsupportedEventError",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -22,7 +22,7 @@ from binlane.binlog.frames import Frames, frame
 from binlane.binlog.gtids import Gtid, MariadbGtid, MariadbGtidList, PreviousGtids
 from binlane.binlog.reader import check_type
 from binlane.binlog.wire import HEADER, EventHeader, EventType, RawEvent, check_crc, where
-from binlane.errors import BinlogError, SourceIdentityError
+from binlane.errors import BinlogError, SourceIdentityError, UnsupportedEventError
 from binlane.model import LogPosition
 from binlane.plan.manifest import Manifest
 from binlane.source.gtid_set import parse_gtid_set
@@ -336,10 +336,28 @@ class Extraction:
             rotate = parse_body(event, self._format, self._boundaries.name)
             assert isinstance(rotate, Rotate)
             self._rotates_to = rotate.file.rpartition("/")[2]
+        if event.header.type_code == EventType.FORMAT_DESCRIPTION:
+            self._check_format(event)
         if event.header.type_code in _HEADS:
             head = parse_body(event, self._format, self._boundaries.name)
             assert isinstance(head, PreviousGtids | MariadbGtidList)
             self.gtids.add_head(head)
+
+    def _check_format(self, event: RawEvent) -> None:
+        """A file is read, checked and cut into segments by its first format alone, as the servers' own logs are.
+
+        A relay log has a second one: its source's, behind the replica's own, which may know of no checksums yet.
+        """
+        name = self._boundaries.name
+        other = parse_body(event, self._format, name)
+        assert isinstance(other, FormatDescription)
+        if replace(other, created=self._format.created) != self._format:
+            raise UnsupportedEventError(
+                f"{where(name, event.offset)}FORMAT_DESCRIPTION: events of {other.server_version} with checksums "
+                f"{other.checksum.name} from here on, expected {self._format.server_version} with "
+                f"{self._format.checksum.name} as at the beginning: this is a relay log; archive the binary logs of "
+                "the source itself, or of the replica (log_replica_updates)"
+            )
 
     def _begin(self, event: RawEvent) -> None:
         """A transaction begins: take it, unless the window ends before it."""

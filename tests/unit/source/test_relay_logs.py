@@ -1,0 +1,56 @@
+"""Relay logs in an archive: two formats in one file, of which a window's segments could keep only one."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from binlane.binlog.format_description import FormatDescription
+from binlane.binlog.wire import MAGIC, ChecksumAlgorithm
+from binlane.errors import UnsupportedEventError
+from binlane.plan.manifest import Manifest
+from binlane.source.archive import ArchiveSource
+from binlane.source.begin import begin
+from binlane.source.segments import extract
+from binlane.source.until import UntilLogEnd
+from binlane.work.files import WorkFolder
+from tests.unit.binlog.cases import MARIADB, MYSQL, T, crc, format_event, wire
+from tests.unit.plan.logs import rows, statements
+
+CRC, UNKNOWN = ChecksumAlgorithm.CRC32, ChecksumAlgorithm.UNDEFINED
+ROTATE = wire(T.ROTATE, struct.pack("<Q", 4) + b"binlog.000009", flags=0x20)
+EVENTS = (*statements(1, "INSERT INTO t VALUES (1)"), *rows(2, "a"))
+
+
+def extracted(folder: Path, first: FormatDescription, second: FormatDescription) -> Manifest:
+    rotate = crc(ROTATE) if first.checksum is CRC else ROTATE
+    (folder / "archive").mkdir()
+    log = MAGIC + format_event(first) + rotate + format_event(second) + b"".join(map(crc, EVENTS))
+    (folder / "archive" / "relay-bin.000001").write_bytes(log)
+    source = ArchiveSource(str(folder / "archive"))
+    place = WorkFolder(str(folder / "out"))
+    return extract(source, begin(source, "oldest"), UntilLogEnd(), place, channel="c", window="w")
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param(replace(MARIADB, checksum=UNKNOWN), replace(MARIADB, checksum=CRC), id="checksums"),
+        pytest.param(replace(MARIADB, checksum=CRC), replace(MYSQL, checksum=CRC), id="family"),
+    ],
+)
+def test_a_file_with_two_formats_is_refused(
+    tmp_path: Path, first: FormatDescription, second: FormatDescription
+) -> None:
+    """Read by the first, the statement would end with its checksum: four bytes that the source never ran."""
+    with pytest.raises(UnsupportedEventError, match=r"relay-bin\.000001:\d+: FORMAT_DESCRIPTION: .*a relay log"):
+        extracted(tmp_path, first, second)
+    assert list(tmp_path.rglob("*.binlog")) == []
+
+
+def test_the_same_format_again_changes_nothing(tmp_path: Path) -> None:
+    same = replace(MARIADB, checksum=CRC)
+    assert extracted(tmp_path, same, replace(same, created=1_700_000_000)).last_seqno == 2
