@@ -351,7 +351,7 @@ def test_an_endpoint_becomes_arguments_for_both_drivers() -> None:
         extra={"ssl_mode": "verify_identity", "ssl_ca": "f"},
     )
     assert found.sqlalchemy_url() == "mysql+pymysql://u%40:p%2F%25@[::1]:1/?charset=utf8mb4"
-    tls = {"ca": "f", "cert": None, "key": None, "verify_mode": True, "check_hostname": True}
+    tls = {"ca": "f", "verify_mode": True, "check_hostname": True}
     assert found.pymysql_arguments() == {
         "host": "::1", "port": 1, "user": "u@", "password": "p/%", "charset": "utf8mb4", "ssl": tls,
     }  # fmt: skip
