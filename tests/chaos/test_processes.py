@@ -40,12 +40,13 @@ def kill_self(*_: object, **__: object) -> None:
 
 def extract_until(config: ChannelConfig, endpoints: Endpoints, owner: Any, name: str) -> None:
     """Extraction in a process that is killed when it comes to a function."""
+    assert hasattr(owner, name)
     setattr(owner, name, kill_self)
     steps.extract(config, endpoints, NOW)
 
 
 def extract_until_inputs(config: ChannelConfig, endpoints: Endpoints) -> None:
-    extract_until(config, endpoints, steps, "_write_inputs")
+    extract_until(config, endpoints, steps, "write_inputs")
 
 
 def extract_until_opened(config: ChannelConfig, endpoints: Endpoints) -> None:
