@@ -32,7 +32,7 @@ from lab.servers import PrivateServer
 from tests.chaos import rounds
 from tests.chaos.faults import Fault, When
 from tests.chaos.worker import run_window, was_killed
-from tests.conftest import drop_databases
+from tests.conftest import drop_databases, requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel
 
 NOW = WindowRequest("now")
@@ -144,8 +144,9 @@ class History(RuleBasedStateMachine):
             self.stopped = False
 
 
-def test_any_history_ends_in_equal_data(mariadb_source: PrivateServer, mariadb_target: PrivateServer) -> None:
-    History.source, History.target = mariadb_source, mariadb_target
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_any_history_ends_in_equal_data(family: str, request: pytest.FixtureRequest) -> None:
+    History.source, History.target = (request.getfixturevalue(f"{family}_{role}") for role in ("source", "target"))
     History.TestCase.settings = settings(
         max_examples=100 if rounds.EVERYTHING else max(3, int(rounds.SECONDS / 60)),
         stateful_step_count=10,
