@@ -46,8 +46,7 @@ def test_a_file_with_two_connections_is_a_channel_with_defaults(tmp_path: Path) 
     )
 
 
-def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
-    text = """
+EVERY_KEY = """
     owner = "team"
     tags = ["x", "y"]
     description = "words"
@@ -102,8 +101,11 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
     connection = "cluster"
     [spark.conf]
     "spark.driver.memory" = "2g"
-    """
-    read = channel(tmp_path, text)
+"""
+
+
+def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
+    read = channel(tmp_path, EVERY_KEY)
     assert (read.owner, read.tags, read.description) == ("team", ("x", "y"), "words")
     assert read.source == config.SourceConfig(None, "s3://logs/shop", 77)
     assert read.window == config.WindowConfig("*/15 * * * *", "Europe/Berlin", dt.date(2026, 2, 3))

@@ -162,6 +162,15 @@ class Filtered:
         return [(b.first, b.last, b.owner, b.participants, dict(b.causes)) for b in self.routing.barriers]
 
 
+def _cut(transactions: Sequence[Sequence[bytes]], cuts: Sequence[int]) -> list[tuple[bytes, Segment]]:
+    parts, start = list[tuple[bytes, Segment]](), len(HEAD)
+    for first, last in itertools.pairwise([0, *cuts, len(transactions)]):
+        if first < last:
+            parts.append(segment_of(transactions[first:last], first + 1, start))
+            start = parts[-1][1].end_offset
+    return parts
+
+
 def filtered(
     transactions: Sequence[Sequence[bytes]],
     chosen: FilterSettings | None = None,
@@ -179,12 +188,7 @@ def filtered(
     ``carried``: XA transactions that earlier windows have prepared; they have seqnos from 1001 on.
     """
     chosen = settings() if chosen is None else chosen
-    edges = [0, *cuts, len(transactions)]
-    parts, start = [], len(HEAD)
-    for first, last in itertools.pairwise(edges):
-        if first < last:
-            parts.append(segment_of(transactions[first:last], first + 1, start))
-            start = parts[-1][1].end_offset
+    parts = _cut(transactions, cuts)
     before = [segment_of([each], 1001 + number) for number, each in enumerate(carried)]
     manifest = replace(
         manifest_of([segment for _, segment in parts]),
