@@ -48,13 +48,16 @@ def purge_to(server: PrivateServer, file: str) -> None:
 
 
 def fill(server: PrivateServer, transactions: int, *, flush_every: int = 0) -> None:
-    """Small transactions on ``shop.items``, made if missing; ``flush_every``: a new binlog file after so many."""
+    """Small transactions on ``filled.items``; ``flush_every``: a new binlog file after so many.
+
+    Both are made if missing. No other test has a database of that name: the servers are shared.
+    """
     with contextlib.closing(server.connect(autocommit=False)) as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE DATABASE IF NOT EXISTS shop")
-        cursor.execute("CREATE TABLE IF NOT EXISTS shop.items (id INT PRIMARY KEY AUTO_INCREMENT, word LONGTEXT)")
+        cursor.execute("CREATE DATABASE IF NOT EXISTS filled")
+        cursor.execute("CREATE TABLE IF NOT EXISTS filled.items (id INT PRIMARY KEY AUTO_INCREMENT, word LONGTEXT)")
         for number in range(1, transactions + 1):
-            cursor.execute("INSERT INTO shop.items (word) VALUES (%s), ('b')", (f"word {number}",))
-            cursor.execute("UPDATE shop.items SET word = CONCAT(word, '!') WHERE id = %s", (cursor.lastrowid,))
+            cursor.execute("INSERT INTO filled.items (word) VALUES (%s), ('b')", (f"word {number}",))
+            cursor.execute("UPDATE filled.items SET word = CONCAT(word, '!') WHERE id = %s", (cursor.lastrowid,))
             connection.commit()
             if flush_every and number % flush_every == 0:
                 cursor.execute("FLUSH BINARY LOGS")

@@ -199,7 +199,7 @@ def test_a_connection_that_breaks_can_be_tried_again_and_leaves_no_segment(
     own_server: PrivateServer, tmp_path: Path
 ) -> None:
     fill(own_server, 1)
-    run(own_server, "INSERT INTO shop.items (word) VALUES (REPEAT('x', 30000000))")
+    run(own_server, "INSERT INTO filled.items (word) VALUES (REPEAT('x', 30000000))")
     start = begin(live(own_server), "oldest")
     calls = 0
 
