@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Callable, Iterator
 
@@ -19,31 +20,43 @@ requires_mysql = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="session")
-def mariadb_source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateServer]:
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Flavor, str], PrivateServer]]:
+    """A function that gives the session's server of a name, started when it is asked for first."""
+    with contextlib.ExitStack() as stack:
+
+        @functools.cache
+        def start(flavor: Flavor, name: str) -> PrivateServer:
+            folder = tmp_path_factory.mktemp(name)
+            return stack.enter_context(private_server(folder / "data", flavor, name=name, durable=False))
+
+        yield start
+
+
+# A server is the session's, what it holds is the module's: which modules came before is chance.
+
+
+@pytest.fixture(scope="module")
+def mariadb_source(started: Callable[[Flavor, str], PrivateServer]) -> PrivateServer:
     """A MariaDB server with a binlog, for the source's part."""
-    folder = tmp_path_factory.mktemp("mariadb_source")
-    with private_server(folder / "data", name="mariadb_source", durable=False) as server:
-        yield server
+    return _emptied(started(Flavor.MARIADB, "mariadb_source"))
 
 
-@pytest.fixture(scope="session")
-def mariadb_target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateServer]:
+@pytest.fixture(scope="module")
+def mariadb_target(started: Callable[[Flavor, str], PrivateServer]) -> PrivateServer:
     """Another MariaDB server with a binlog of its own, for the target's part."""
-    folder = tmp_path_factory.mktemp("mariadb_target")
-    with private_server(folder / "data", name="mariadb_target", durable=False) as server:
-        yield server
+    return _emptied(started(Flavor.MARIADB, "mariadb_target"))
 
 
-@pytest.fixture(scope="session")
-def mysql_source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateServer]:
+@pytest.fixture(scope="module")
+def mysql_source(started: Callable[[Flavor, str], PrivateServer]) -> PrivateServer:
     """A MySQL server with GTIDs and a binlog; the test is skipped where BINLANE_MYSQLD names none."""
-    yield from _mysql(tmp_path_factory, "mysql_source")
+    return _mysql(started, "mysql_source")
 
 
-@pytest.fixture(scope="session")
-def mysql_target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateServer]:
+@pytest.fixture(scope="module")
+def mysql_target(started: Callable[[Flavor, str], PrivateServer]) -> PrivateServer:
     """Another MySQL server with GTIDs; the test is skipped where BINLANE_MYSQLD names none."""
-    yield from _mysql(tmp_path_factory, "mysql_target")
+    return _mysql(started, "mysql_target")
 
 
 @pytest.fixture
@@ -70,8 +83,12 @@ def drop_databases(server: PrivateServer) -> None:
                 cursor.execute(f"DROP DATABASE `{name}`")
 
 
-def _mysql(factory: pytest.TempPathFactory, name: str) -> Iterator[PrivateServer]:
+def _mysql(started: Callable[[Flavor, str], PrivateServer], name: str) -> PrivateServer:
     if os.environ.get("BINLANE_MYSQLD") is None:
         pytest.skip("BINLANE_MYSQLD is not set: no MySQL server to test with")
-    with private_server(factory.mktemp(name) / "data", Flavor.MYSQL, name=name, durable=False) as server:
-        yield server
+    return _emptied(started(Flavor.MYSQL, name))
+
+
+def _emptied(server: PrivateServer) -> PrivateServer:
+    drop_databases(server)
+    return server

@@ -27,7 +27,7 @@ FLAVORS = [
 ]
 
 
-@pytest.fixture(scope="session", params=FLAVORS)
+@pytest.fixture(scope="module", params=FLAVORS)
 def server(request: pytest.FixtureRequest) -> PrivateServer:
     """A server with a binlog that tests only add to."""
     name = "mariadb_source" if request.param is Flavor.MARIADB else "mysql_source"
