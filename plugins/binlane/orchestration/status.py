@@ -11,6 +11,7 @@ from rich.table import Table
 from binlane.orchestration.report import conflicts_text, few, moment, open_xa_text
 from binlane.state.journal import ChannelStatus
 from binlane.state.orders import NOW
+from binlane.state.verifications import DRIFT, FULL, PENDING, WINDOW
 from binlane.state.windows import Window
 
 
@@ -70,6 +71,8 @@ def status_json(status: ChannelStatus, now: float) -> str:
             "to_skip": [{"seqno": skip.seqno, "gtid": skip.gtid, "reason": skip.reason} for skip in status.skips],
             "prepared_xa": [each.xid for each in status.prepared],
             "conflicts": dict(status.conflicts),
+            "verified_through": {kind: status.verified.get(kind) for kind in (FULL, WINDOW)},
+            "suspects": {state: status.suspects.get(state, 0) for state in (DRIFT, PENDING)},
         },
         indent=1,
     )
@@ -122,6 +125,7 @@ def status_view(status: ChannelStatus, now: float) -> RenderableType:
         head.add_row("stopped", f"{status.channel.stopped}; `binlane resume {status.channel.name}` takes it back")
     for name, value in _window_rows(status, transactions):
         head.add_row(name, value)
+    head.add_row("verified", _verified(status))
     if status.prepared:
         head.add_row("prepared XA", few(open_xa_text(status.prepared)))
     if status.conflicts:
@@ -132,6 +136,18 @@ def status_view(status: ChannelStatus, now: float) -> RenderableType:
     for skip in status.skips:
         head.add_row("to skip", f"seqno {skip.seqno:,}, by {skip.by}: {skip.reason}")
     return Group(head, *_positions(status), *_errors(status))
+
+
+def _verified(status: ChannelStatus) -> str:
+    """Through which seqno, and what was found different the last time."""
+    named = {FULL: "all tables", WINDOW: "a window's rows"}
+    through = [
+        f"{what} through seqno {status.verified[kind]:,}" for kind, what in named.items() if kind in status.verified
+    ]
+    parts = [", ".join(through) or "never found equal"]
+    if found := [f"{status.suspects[state]:,} {state}" for state in (DRIFT, PENDING) if state in status.suspects]:
+        parts.append(f"the last one left {', '.join(found)}; `binlane verify {status.channel.name}` looks again")
+    return "; ".join(parts)
 
 
 def _window_rows(status: ChannelStatus, transactions: int) -> list[tuple[str, str]]:

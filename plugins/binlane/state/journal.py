@@ -16,6 +16,7 @@ from binlane.state.positions import LanePosition, PlanKey, lane_positions
 from binlane.state.prepared import OpenXa, read_open_xa
 from binlane.state.skips import REQUESTED, Skip, read_skips
 from binlane.state.tables import NOW, ddl, errors
+from binlane.state.verifications import count_suspects, verified_through
 from binlane.state.windows import Window, read_open_window
 
 DDL_INTENT = "intent"
@@ -70,6 +71,10 @@ class ChannelStatus:
     """Orders to skip that have not been followed yet."""
     conflicts: Mapping[str, int] = field(default_factory=dict)
     """Rows that were set right, by what they were: of all of the channel's windows."""
+    verified: Mapping[str, int] = field(default_factory=dict)
+    """By kind of verification, the newest seqno through which both servers were found equal."""
+    suspects: Mapping[str, int] = field(default_factory=dict)
+    """Rows that a verification found different, by state."""
 
     @property
     def low_water(self) -> int:
@@ -102,6 +107,8 @@ def read_status(engine: Engine, channel: str, *, last_errors: int = 10) -> Chann
             holders={lane: connection_id for lane, connection_id in held.items() if connection_id is not None},
             skips=tuple(skip for skip in read_skips(connection, channel) if skip.state == REQUESTED),
             conflicts=count_conflicts(connection, channel),
+            verified=verified_through(connection, channel),
+            suspects=count_suspects(connection, channel),
         )
 
 

@@ -102,6 +102,14 @@ def verified_through(connection: Connection, channel: str) -> dict[str, int]:
     return {kind: int(seqno) for kind, seqno in rows}
 
 
+def count_suspects(connection: Connection, channel: str) -> dict[str, int]:
+    """By state, the rows that differed when they were last looked at."""
+    rows = connection.execute(
+        select(suspects.c.state, func.count()).where(suspects.c.channel == channel).group_by(suspects.c.state)
+    )
+    return {state: int(count) for state, count in rows}
+
+
 def read_suspects(connection: Connection, channel: str) -> tuple[Suspect, ...]:
     """All of the channel, in the order in which they were stored."""
     rows = connection.execute(select(suspects).where(suspects.c.channel == channel).order_by(suspects.c.id))

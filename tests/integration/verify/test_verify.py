@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,11 +62,14 @@ def found(outcome: Outcome) -> set[tuple[str, str, tuple[str, ...]]]:
 
 
 @pytest.mark.parametrize("full", [True, False])
-def test_equal_servers_are_clean(filled: Channel, full: bool) -> None:
+def test_equal_servers_are_clean(filled: Channel, full: bool, capsys: pytest.CaptureFixture[str]) -> None:
     outcome = verify(filled, full=full)
     assert (outcome.state, outcome.suspects, outcome.rows, outcome.tables) == ("clean", (), 46, 3)
     with engine_of(filled.endpoints.target).connect() as connection:
         assert verified_through(connection, CHANNEL) == {"full" if full else "window": outcome.through_seqno}
+    assert filled.cli("status", CHANNEL) == 0
+    scope = "all tables" if full else "a window's rows"
+    assert f"{scope} through seqno {outcome.through_seqno:,}" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("full", [True, False])
@@ -104,10 +109,24 @@ def test_a_row_that_the_source_has_changed_since_is_pending_until_the_next_windo
     }
     assert filled.cli("verify", CHANNEL) == 1
     assert "tenant_1.t key (6): note: source" in capsys.readouterr().out
+    stands = told(filled, capsys)
+    assert stands["suspects"] == {"drift": 1, "pending": 3}
+    assert stands["verified_through"] == {"full": None, "window": None}
     run_on(filled.target, "UPDATE tenant_1.t SET note = 'note 6' WHERE id = 6", log=False)
     assert filled.run() is not None
     assert filled.cli("verify", CHANNEL) == 0
     assert found(verify(filled)) == set()
+    stands = told(filled, capsys)
+    assert stands["suspects"] == {"drift": 0, "pending": 0}
+    assert set(stands["verified_through"].values()) == {stands["watermark"]["seqno"]}
+
+
+def told(channel: Channel, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """What ``binlane status --json`` says."""
+    capsys.readouterr()
+    assert channel.cli("status", CHANNEL, "--json") == 0
+    said: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return said
 
 
 def test_children_of_a_parent_deleted_since_are_pending(channel: Channel) -> None:
