@@ -1,9 +1,9 @@
 """Columns as SQL expressions whose text is the same on both families, and keys as literals.
 
 A row's checksum and its comparison use the same expressions, so what one finds the other shows. The sessions have
-``time_zone = '+00:00'``, ``sql_mode = ''`` and utf8mb4. NULL stays NULL; no other value's text is ``NULL`` or holds a
-comma. TEXT, BLOB and JSON stand as their length and SHA-256: HEX of them can exceed ``max_allowed_packet``, and both
-servers answer that with NULL.
+``time_zone = '+00:00'``, ``sql_mode = 'ALLOW_INVALID_DATES'`` and utf8mb4. NULL stays NULL; no other value's text is
+``NULL`` or holds a comma. TEXT, BLOB and JSON stand as their length and SHA-256: HEX of them can exceed
+``max_allowed_packet``, and both servers answer that with NULL.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def expression(column: Column, *, whole: bool = False) -> str:
     if kind == "decimal":
         return f"CAST(CAST({name} AS DECIMAL({column.precision},{column.scale})) AS CHAR)"
     if kind in _FLOATS:
-        return f"CAST({name} * 1e0 AS CHAR)"  # FLOAT itself shows six digits
+        return _double(name)
     if kind in _TEMPORAL:
         return f"CAST({name} AS CHAR)"
     if kind in _STRINGS or (kind in _LARGE and whole):
@@ -106,6 +106,16 @@ def expression(column: Column, *, whole: bool = False) -> str:
     # HEX of more than max_allowed_packet is NULL, and two of those must not pass for equal values
     too_large = f"{name} IS NOT NULL AND HEX({name}) IS NULL"
     return f"IF({too_large}, CONCAT('larger than max_allowed_packet: ', UUID()), {_hashed(f'HEX({name})')})"
+
+
+def _double(name: str) -> str:
+    """All digits of a double.
+
+    MySQL's CAST of an expression drops some of the longest, and the families put exponents in different places; in
+    JSON they do not, but MySQL's has ``.0`` behind whole numbers. FLOAT itself shows six digits.
+    """
+    text = f"REPLACE(JSON_ARRAY({name} * 1e0), '.0]', ']')"
+    return f"IF({name} IS NULL, NULL, TRIM(LEADING '[' FROM TRIM(TRAILING ']' FROM {text})))"
 
 
 def _hashed(value: str) -> str:

@@ -179,6 +179,51 @@ def test_an_ended_full_verification_goes_on_and_loses_nothing(filled: Channel, m
     assert (outcome.rows, outcome.tables) == (46, 3)  # nothing was read twice
 
 
+@pytest.mark.parametrize("families", [("mysql", "mysql"), ("mariadb", "mysql")], ids="-".join)
+def test_the_longest_doubles_and_impossible_dates(
+    families: tuple[str, str],
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+) -> None:
+    servers = (request.getfixturevalue(f"{families[0]}_source"), request.getfixturevalue(f"{families[1]}_target"))
+    channel = fresh_channel(*servers, tmp_path, clean_servers)
+    doubles = (
+        "-1.7976931348623157e308",
+        "-2.2250738585072014e-308",
+        "-1.2345678901234567e-9",
+        "3.936145966292681e-8",
+        "-956285771493234e0",
+        "1e22",
+        "0.30000000000000004",
+    )
+    days = ("0000-00-00", "2020-00-00", "2020-02-30", "2020-02-31", "2021-01-01")
+    for server in servers:
+        run_on(
+            server,
+            "SET SESSION sql_mode = 'ALLOW_INVALID_DATES'",
+            "CREATE DATABASE tenant_1",
+            "CREATE TABLE tenant_1.f (k DOUBLE PRIMARY KEY, d DOUBLE, f FLOAT)",
+            "INSERT INTO tenant_1.f VALUES (0.5, NULL, NULL), "
+            + ", ".join(f"({one}, {one}, {n / 3!r})" for n, one in enumerate(doubles)),
+            "CREATE TABLE tenant_1.day (k DATE, at DATETIME, n INT, PRIMARY KEY (k, at))",
+            "INSERT INTO tenant_1.day VALUES " + ", ".join(f"('{day}', '{day}', 1)" for day in days),
+            log=False,
+        )
+    assert found(verify(channel, chunk_rows=1)) == set()
+    run_on(
+        channel.target,
+        "SET SESSION sql_mode = 'ALLOW_INVALID_DATES'",
+        "UPDATE tenant_1.f SET d = -1.7976931348623155e308 WHERE k = -1.7976931348623157e308",
+        "UPDATE tenant_1.day SET n = 2 WHERE k = '2020-02-30'",
+        log=False,
+    )
+    assert found(verify(channel, chunk_rows=1)) == {
+        ("drift", "f", ("-1.7976931348623157e308",)),
+        ("drift", "day", ("2020-02-30", "2020-02-30 00:00:00")),
+    }
+
+
 def test_an_open_window_refuses(filled: Channel) -> None:
     run_on(filled.source, "UPDATE tenant_1.t SET note = 'later' WHERE id = 5")
     steps.extract(filled.config, filled.endpoints, WindowRequest("now"))
