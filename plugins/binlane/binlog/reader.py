@@ -39,10 +39,11 @@ from binlane.errors import (
     UnsupportedEventError,
 )
 
-__all__ = ["LogReader", "RawEvent", "check_type"]
+__all__ = ["INNODB_LOG", "LogReader", "RawEvent", "check_first_type", "check_magic", "check_type"]
 
+INNODB_LOG: Final = "an InnoDB-based binary log (.ibb): let mariadb-binlog of that server write it as a plain one"
 _OTHER_FILES: Final = {
-    b"\xfe\xfe\x0d\x01": "an InnoDB-based binary log (.ibb): let mariadb-binlog of that server write it as a plain one",
+    b"\xfe\xfe\x0d\x01": INNODB_LOG,
     b"\x1f\x8b": "compressed by gzip: decompress it first",
     b"\x28\xb5\x2f\xfd": "compressed by zstd: decompress it first",
 }
@@ -73,7 +74,7 @@ class LogReader:
         self.verify = verify
         self._data = memoryview(data)
         self.position = len(MAGIC)
-        _check_magic(self._data, name)
+        check_magic(bytes(self._data[: len(MAGIC)]), name)
         first = self._first_event()
         self.format = self._read_format(first)
         self.in_use = bool(first.flags & IN_USE)
@@ -121,16 +122,7 @@ class LogReader:
     def _first_event(self) -> EventHeader:
         at = self.position
         header = read_header(self._data, at, self.name)
-        if header.type_code == EventType.START_V3:
-            raise UnsupportedEventError(
-                f"{where(self.name, at)}a log of MySQL 3.23 to 4.1 (format v1 or v3), expected v4: "
-                "replicate it through a server of version 5.0 or newer"
-            )
-        if header.type_code != EventType.FORMAT_DESCRIPTION:
-            raise BinlogError(
-                f"{where(self.name, at)}expected FORMAT_DESCRIPTION first, found {type_name(header.type_code)}; "
-                "the beginning of the file is missing"
-            )
+        check_first_type(header.type_code, self.name)
         return header
 
     def _read_format(self, header: EventHeader) -> FormatDescription:
@@ -176,17 +168,32 @@ def check_type(event: RawEvent, log_format: FormatDescription, name: str) -> Non
         raise UnknownEventError(f"{at}cannot skip event type {code}; a newer binlane may know it")
 
 
-def _check_magic(data: memoryview, name: str) -> None:
-    start = bytes(data[: len(MAGIC)])
+def check_magic(start: bytes, name: str) -> None:
+    """Raises the error for a file that begins with ``start``, its first four bytes, if that is no binary log."""
     if start == MAGIC:
         return
     if start == ENCRYPTED_MAGIC:
         raise EncryptedLogError(
-            f"{where(name, 0)}the file is encrypted by the server's keyring: read the log from the running server"
+            f"{where(name, 0)}the file is encrypted by the server's keyring: read the log from the running server, "
+            "which decrypts it"
         )
     if MAGIC.startswith(start):
-        raise TruncatedEventError(f"{where(name, 0)}expected {MAGIC.hex()}, the file has {len(data)} bytes")
+        raise TruncatedEventError(f"{where(name, 0)}expected {MAGIC.hex()}, the file has {len(start)} bytes")
     for prefix, what in _OTHER_FILES.items():
         if start.startswith(prefix):
             raise UnsupportedEventError(f"{where(name, 0)}{what}")
     raise BinlogError(f"{where(name, 0)}expected {MAGIC.hex()}, found {start.hex()}: this is no binary log")
+
+
+def check_first_type(type_code: int, name: str) -> None:
+    """Raises the error for a log whose first event is of ``type_code``, if that is not FORMAT_DESCRIPTION."""
+    at = where(name, len(MAGIC))
+    if type_code == EventType.START_V3:
+        raise UnsupportedEventError(
+            f"{at}a log of MySQL 3.23 to 4.1 (format v1 or v3), expected v4: "
+            "replicate it through a server of version 5.0 or newer"
+        )
+    if type_code != EventType.FORMAT_DESCRIPTION:
+        raise BinlogError(
+            f"{at}expected FORMAT_DESCRIPTION first, found {type_name(type_code)}; the beginning of the file is missing"
+        )

@@ -21,15 +21,16 @@ from typing import IO, Any, Final
 import fsspec
 import zstandard
 
-from binlane.binlog.wire import ENCRYPTED_MAGIC, FLAGS_AT, HEADER, IN_USE, MAGIC, EventType
+from binlane.binlog.reader import INNODB_LOG, check_first_type, check_magic
+from binlane.binlog.wire import FLAGS_AT, HEADER, IN_USE, MAGIC
 from binlane.errors import (
     BinlogError,
-    EncryptedLogError,
     MissingLogError,
     SourceError,
     SourceIdentityError,
     SourceUnavailableError,
     TruncatedEventError,
+    UnsupportedEventError,
 )
 from binlane.model import LogPosition
 from binlane.source.identity import described
@@ -38,6 +39,7 @@ from binlane.source.log import LOG_START, LogChunk, LogState, file_number, missi
 _PIECE: Final = 1 << 20
 _BINLOG: Final = re.compile(r"(?P<base>.+)\.(?P<number>\d{4,})(?P<packed>\.gz|\.zst)?")
 _SIZE: Final = struct.Struct("<I")
+_AT_TYPE: Final = 4
 _AT_SIZE: Final = 9
 
 
@@ -105,6 +107,11 @@ class ArchiveSource:
             if match := _BINLOG.fullmatch(posixpath.basename(path)):
                 # sorted: the plain file comes first, and a .gz beside it may still be growing
                 found.setdefault(f"{match['base']}.{match['number']}", path)
+        if other := [path for path in paths if path.endswith(".ibb")]:
+            # a server that writes these has gone on in them: the plain files beside them are not all of its log
+            raise UnsupportedEventError(
+                f"{self.name}/{posixpath.basename(other[0])}:0: {INNODB_LOG}, into a folder without it"
+            )
         if not found:
             raise SourceError(f"{self.name}: expected binlog files such as binlog.000001, found none")
         indexes = [path for path in paths if path.endswith(".index")]
@@ -158,7 +165,7 @@ class _FileReader:
 
     def chunks(self, start: int) -> Iterator[LogChunk]:
         """FORMAT_DESCRIPTION, then everything from ``start`` on."""
-        self._check_magic()
+        check_magic(self._stream.read(len(MAGIC)), self._where)
         header = self._header()
         yield LogChunk(self._file, LOG_START, header)
         position = LOG_START + len(header)
@@ -177,23 +184,16 @@ class _FileReader:
                 "copy the file into the archive again"
             )
 
-    def _check_magic(self) -> None:
-        magic = self._stream.read(len(MAGIC))
-        if magic == ENCRYPTED_MAGIC:
-            raise EncryptedLogError(
-                f"{self._where}:0: the file is encrypted; read it from the live server, which decrypts it"
-            )
-        if magic != MAGIC:
-            raise BinlogError(
-                f"{self._where}:0: expected a binlog's magic {MAGIC.hex()}, got {magic.hex() or 'an empty file'}"
-            )
-
     def _header(self) -> bytes:
         head = self._stream.read(HEADER.size)
-        size = _SIZE.unpack_from(head, _AT_SIZE)[0] if len(head) == HEADER.size else 0
-        if size <= HEADER.size or head[4] != EventType.FORMAT_DESCRIPTION:
+        if len(head) > _AT_TYPE:
+            check_first_type(head[_AT_TYPE], self._where)
+        if len(head) < HEADER.size:
+            raise TruncatedEventError(f"{self._where}:{LOG_START}: the file ends before its FORMAT_DESCRIPTION")
+        size = _SIZE.unpack_from(head, _AT_SIZE)[0]
+        if size <= HEADER.size:
             raise BinlogError(
-                f"{self._where}:{LOG_START}: expected FORMAT_DESCRIPTION, found none: this is no whole binlog file"
+                f"{self._where}:{LOG_START}: FORMAT_DESCRIPTION says that it has {size} bytes: the file is damaged here"
             )
         event = head + self._stream.read(min(size, _PIECE) - HEADER.size)
         if len(event) != size:

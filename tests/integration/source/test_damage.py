@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from binlane.binlog.wire import build_event
+from binlane.binlog.wire import MAGIC, EventType, build_event
 from binlane.errors import (
     BinlogError,
     ChecksumError,
@@ -20,6 +20,7 @@ from binlane.errors import (
     IncidentError,
     TruncatedEventError,
     UnknownEventError,
+    UnsupportedEventError,
 )
 from binlane.source.archive import ArchiveSource
 from binlane.source.begin import begin
@@ -62,6 +63,8 @@ def resized(log: bytes) -> bytes:
     return log[:at] + bytes(4) + log[at + 4 :]
 
 
+OLD = MAGIC + struct.pack("<IBII", 0, EventType.START_V3, 1, 69) + bytes(56)
+"""The beginning of a log whose events have headers of 13 bytes."""
 DAMAGES: list[tuple[str, Callable[[bytes], bytes], type[BinlogError], str]] = [
     ("bad CRC", flipped, ChecksumError, r"binlog\.000002:\d+: .*stored CRC32"),
     (
@@ -70,11 +73,19 @@ DAMAGES: list[tuple[str, Callable[[bytes], bytes], type[BinlogError], str]] = [
         ChecksumError,
         r"binlog\.000002:4: ",
     ),
-    ("wrong magic", lambda log: b"\xfebix" + log[4:], BinlogError, r"binlog\.000002:0: expected a binlog's magic"),
-    ("empty file", lambda _: b"", BinlogError, "an empty file"),
+    ("wrong magic", lambda log: b"\xfebix" + log[4:], BinlogError, r"binlog\.000002:0: expected fe62696e"),
+    ("empty file", lambda _: b"", TruncatedEventError, r"binlog\.000002:0: .* has 0 bytes"),
+    ("cut in the magic", lambda log: log[:3], TruncatedEventError, r"binlog\.000002:0: .* has 3 bytes"),
+    ("InnoDB's log", lambda log: b"\xfe\xfe\r\1" + log[4:], UnsupportedEventError, r"000002:0: .*mariadb-binlog"),
+    ("packed under another name", lambda log: gzip.compress(log), UnsupportedEventError, r"000002:0: .*gzip"),
+    ("packed by zstd", lambda log: zstandard.compress(log), UnsupportedEventError, r"000002:0: .*zstd"),
+    ("of MySQL 4.0", lambda log: log[:8] + b"\1" + log[9:], UnsupportedEventError, r"000002:4: .*3\.23 to 4\.1"),
+    ("of MySQL 3.23", lambda _: OLD, UnsupportedEventError, r"000002:4: .*3\.23 to 4\.1"),
     ("encrypted file", lambda log: b"\xfdbin" + log[4:], EncryptedLogError, r"binlog\.000002:0: "),
     ("encrypted events", lambda log: inserted(log, 164, bytes(17)), EncryptedLogError, r"binlog\.000002:\d+: "),
     ("no header", lambda log: log[:4] + log[first(log, 162) :], BinlogError, "expected FORMAT_DESCRIPTION"),
+    ("only the magic", lambda log: log[:4], TruncatedEventError, r"binlog\.000002:4: .*ends before"),
+    ("header without size", lambda log: log[:13] + bytes(4) + log[17:], BinlogError, r"binlog\.000002:4: .* 0 bytes"),
     ("cut in the header", lambda log: log[:60], TruncatedEventError, r"binlog\.000002:4: "),
     ("cut in an event", lambda log: log[:-20], TruncatedEventError, r"binlog\.000002:\d+: the file ends inside"),
     ("event without size", resized, BinlogError, r"binlog\.000002:\d+: event_size 0"),
@@ -98,10 +109,26 @@ def test_damage_stops_the_window_with_file_and_offset(
     start = begin(archive, "oldest")
     path = folder / SECOND
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=message) as caught:
         window(archive, start, tmp_path / name, segment_bytes=1 << 30)
+    assert type(caught.value) is error
     assert {file.name for file in tmp_path.rglob("*.part")} == set()
     assert {file.name for file in tmp_path.rglob("*.binlog")} <= {"000001.binlog"}
+
+
+def test_a_first_file_of_another_kind_is_named_before_the_channel_has_a_place(tmp_path: Path) -> None:
+    (tmp_path / SECOND).write_bytes(OLD)
+    with pytest.raises(UnsupportedEventError, match=rf"{SECOND}:4: .*3\.23 to 4\.1"):
+        begin(ArchiveSource(str(tmp_path)), "oldest")
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_log_that_goes_on_in_innodb_files_is_refused(beside: bool, mariadb_archive: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "archive"
+    shutil.copytree(mariadb_archive, folder) if beside else folder.mkdir()
+    (folder / "binlog-000000.ibb").write_bytes(b"\xfe\xfe\r\1" + bytes(600))
+    with pytest.raises(UnsupportedEventError, match=r"binlog-000000\.ibb:0: .*mariadb-binlog"):
+        begin(ArchiveSource(str(folder)), "oldest")
 
 
 def test_an_unknown_event_that_may_be_ignored_is_kept_in_its_segment(mariadb_archive: Path, tmp_path: Path) -> None:
