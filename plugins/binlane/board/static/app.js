@@ -126,8 +126,9 @@ async function refresh() {
     if (!(error instanceof Refused)) throw error;
     if (mine !== turn) return;
     // what was read before is better than nothing, and says so
-    if (shown !== name || error.status === 404) show(name, where, [views.problem(error, where, tools)]);
-    live.textContent = error.status === 401 ? "signed out" : error.message;
+    const gone = shown !== name || error.status === 404;
+    if (gone) show(name, where, [views.problem(error, where, tools)]);
+    live.textContent = error.status === 401 ? "signed out" : gone ? "nothing to show" : error.message;
     live.className = "late";
   }
   main.setAttribute("aria-busy", "false");

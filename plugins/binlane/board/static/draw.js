@@ -178,7 +178,7 @@ export function heat(table, link) {
   const rows = table.shards.map((shard, row) =>
     h("tr", {}, h("th", { scope: "row", class: "mono", title: shard }, shard), table.transactions[row].map((value, n) => {
       const share = value ? Math.sqrt(value / most) : 0;
-      const cell = h("td", { class: value === null ? "none" : share > 0.62 ? "dark" : "", title: `${shard}, window #${table.windows[n]}: ${value === null ? "not among the busiest" : plural(value, "transaction")}` }, value ? short(value) : "");
+      const cell = h("td", { class: value === null ? "none" : "", title: `${shard}, window #${table.windows[n]}: ${value === null ? "not among the busiest" : plural(value, "transaction")}` }, value ? short(value) : "");
       if (value) cell.style.backgroundColor = `rgb(var(--heat) / ${(0.08 + 0.92 * share).toFixed(3)})`;
       return cell;
     })));

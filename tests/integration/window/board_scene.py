@@ -1,0 +1,163 @@
+"""The board as a browser meets it: served by uvicorn below Airflow's prefix, channels in every state on real servers.
+
+Airflow is stood for by a cookie that names its user; that the real one guards the board is tested in
+tests/dags/test_board.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import uvicorn
+from fastapi import FastAPI, HTTPException, Request
+
+from binlane.board.api import build_app
+from binlane.board.host import COOKIE, EDIT, Host, LastRun
+from binlane.config import ChannelConfig, load_channel
+from binlane.connections import environment_resolver
+from binlane.errors import DriftError
+from binlane.orchestration import steps
+from binlane.orchestration.request import WindowRequest
+from binlane.work.files import WorkFolder
+from binlane.work.filter_job import InProcess, run_filter
+from lab.servers import HOST, PrivateServer
+from lab.traffic import Mix
+from tests.integration.window.conftest import CHANNEL, Channel, run_on
+
+EDITOR, READER, STRANGER = "editor", "reader", "stranger"
+FRESH, UNPLANNED, RUNNING, FAILED, UNREACHABLE = "fresh", "unplanned", CHANNEL, "drifted", "far_away"
+ROWS: Final = Mix(cross_database=0.04, reference=0.03, ddl=0.0, accounts=0.0, statements=0.04)
+"""No DDL: what the channel in the middle of a window has applied stands in the way of the one that drifts."""
+HOSTILE: Final = (
+    "<img src=x onerror=alert(1)>\u202egnp.exe\u0007 & \"'</script><script>alert(2)</script>" + "long " * 400
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """An address of the board: what is looked at, by whom, and a word that it has to show."""
+
+    path: str
+    word: str
+    user: str = EDITOR
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """The served board."""
+
+    url: str
+    channel: Channel
+    pages: dict[tuple[str, str], Page]
+    """By view and state."""
+
+
+@contextlib.contextmanager
+def scene_of(source: PrivateServer, target: PrivateServer, folder: Path) -> Iterator[Scene]:
+    """Make every state, then serve it."""
+    channel = Channel(source, target, folder)
+    channel.connect("far_away", target, port=1)
+    for name in (FRESH, UNPLANNED, FAILED, UNREACHABLE):
+        _copy(channel, name)
+    channel.init()
+    assert channel.cli("init", FRESH) == 0
+    channel.traffic(60, mix=ROWS)
+    done = channel.run()
+    assert done is not None
+    for name in (UNPLANNED, FAILED):
+        assert channel.cli("init", name) == 0
+    run_on(source, "CREATE TABLE tenant_001.hostile (id INT PRIMARY KEY, note LONGTEXT CHARACTER SET utf8mb4)")
+    with source.connect(autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("INSERT INTO tenant_001.hostile VALUES (1, %s), (2, NULL)", (HOSTILE,))
+    channel.traffic(60, seed=2, mix=ROWS)
+    running = _planned(channel, channel.config)
+    steps.apply_lane(channel.config, channel.endpoints, running["plan"], 0)
+    failed = _planned(channel, _config(channel, FAILED))
+    with pytest.raises(DriftError):
+        steps.apply_lane(_config(channel, FAILED), channel.endpoints, failed["plan"], 0)
+    opened = steps.extract(_config(channel, UNPLANNED), channel.endpoints, WindowRequest("now"))
+    with _served(channel) as url:
+        yield Scene(url, channel, _pages(opened["window"], running["window"], failed["window"]))
+
+
+def _pages(unplanned: str, running: str, failed: str) -> dict[tuple[str, str], Page]:
+    pages = {
+        ("channels", "empty"): Page("#/", "No channel", STRANGER),
+        ("channels", "running"): Page("#/", RUNNING, READER),
+        ("channels", "failed"): Page("#/", UNREACHABLE),
+        ("channel", "empty"): Page(f"#/c/{FRESH}", "No window yet"),
+        ("window", "empty"): Page(f"#/c/{UNPLANNED}/w/{unplanned}", "Not planned yet"),
+        ("lane", "empty"): Page(f"#/c/{UNPLANNED}/w/{unplanned}/l/0", "Not found"),
+        ("block", "empty"): Page(f"#/c/{UNPLANNED}/w/{unplanned}/l/0/b/1", "Not found"),
+    }
+    for state, name, window in (("running", RUNNING, running), ("failed", FAILED, failed)):
+        at = f"#/c/{name}/w/{window}"
+        pages |= {
+            ("channel", state): Page(f"#/c/{name}", "Busiest shards"),
+            ("window", state): Page(at, "Busiest tables"),
+            ("lane", state): Page(f"{at}/l/0", "commit together"),
+        }
+    return pages
+
+
+def _copy(channel: Channel, name: str) -> None:
+    """A channel beside the first one, between the same servers unless it is the one whose target does not answer."""
+    text = (channel.channels / f"{CHANNEL}.toml").read_text()
+    if name == UNREACHABLE:
+        text = text.replace('"target_server"', '"far_away"')
+    (channel.channels / f"{name}.toml").write_text(text)
+    shards = channel.project / "shard_list"
+    (shards / f"{name}.list").write_bytes((shards / f"{CHANNEL}.list").read_bytes())
+
+
+def _config(channel: Channel, name: str) -> ChannelConfig:
+    return load_channel(channel.channels / f"{name}.toml", {})
+
+
+def _planned(channel: Channel, config: ChannelConfig) -> dict[str, Any]:
+    window = steps.extract(config, channel.endpoints, WindowRequest("now"))
+    run_filter(WorkFolder(window["work"]), InProcess())
+    return {**window, **steps.adopt_plan(config, channel.endpoints, window["work"])}
+
+
+def _user_of(request: Request) -> str:
+    user = request.cookies.get(COOKIE, "")
+    if user not in (EDITOR, READER, STRANGER):
+        raise HTTPException(401, "Not authenticated")
+    return user
+
+
+def _last_run(dag_id: str) -> LastRun | None:
+    runs = {RUNNING: "running", FAILED: "failed"}
+    state = runs.get(dag_id.removeprefix("replicate_"))
+    failed = ("apply_lane",) if state == "failed" else ()
+    return None if state is None else LastRun("manual__1", state, 1_767_225_600.0, None, failed, state == "failed")
+
+
+@contextlib.contextmanager
+def _served(channel: Channel) -> Iterator[str]:
+    host = Host(
+        get_user=_user_of,
+        user_name=str,
+        may=lambda user, method, dag_id: user != STRANGER and (method != EDIT or user == EDITOR),
+        resolve=environment_resolver(channel.environment),
+        channels=lambda: channel.channels,
+        last_run=_last_run,
+    )
+    outer = FastAPI()
+    outer.mount("/binlane", build_app(host))
+    server = uvicorn.Server(uvicorn.Config(outer, host=HOST, port=0, log_level="warning"))
+    sockets = [server.config.bind_socket()]
+    thread = threading.Thread(target=server.run, args=(sockets,))
+    thread.start()
+    try:
+        yield f"http://{HOST}:{sockets[0].getsockname()[1]}/binlane/"
+    finally:
+        server.should_exit = True
+        thread.join()

@@ -1,0 +1,277 @@
+"""The board in headless Chromium: each page, empty, running and failed, wide and narrow, light and dark, by keyboard.
+
+BINLANE_CHROMIUM names the browser where it is not on PATH under one of its usual names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final, Literal
+
+import pytest
+
+from binlane.board.host import COOKIE
+from lab.servers import PrivateServer
+from tests.integration.window.board_scene import EDITOR, FAILED, READER, RUNNING, Page, Scene, scene_of
+from tests.integration.window.conftest import drop_accounts
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+    from playwright.sync_api import Page as Tab
+
+NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+CHROMIUM: Final = os.environ.get("BINLANE_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+WIDTHS: Final = {1280: 900, 390: 844}
+Theme = Literal["light", "dark"]
+THEMES: Final[tuple[Theme, ...]] = ("light", "dark")
+VIEWS: Final = ("channels", "channel", "window", "lane", "block")
+STATES: Final = ("empty", "running", "failed")
+NOT_FOUND: Final = "Failed to load resource: the server responded with a status of 404 (Not Found)"
+"""What Chromium itself says of the only answer here that is no success: a page of what is not there."""
+
+pytestmark = [
+    pytest.mark.skipif(
+        CHROMIUM is None, reason=f"no Chromium: install one ({', '.join(NAMES)} on PATH) or name it by BINLANE_CHROMIUM"
+    ),
+    pytest.mark.skipif(find_spec("playwright") is None, reason="playwright is not installed: `make setup`"),
+]
+
+
+class Watch:
+    """What a tab must not do: print errors, raise, or ask another host."""
+
+    def __init__(self, tab: Tab, url: str) -> None:
+        self.found: list[str] = []
+        tab.on("console", lambda message: self._said(message.type, message.text))
+        tab.on("pageerror", lambda error: self.found.append(f"raised: {error}"))
+        tab.on("dialog", lambda dialog: self.found.append(f"dialog: {dialog.message}"))
+        host = url.removesuffix("binlane/")
+        tab.on("request", lambda request: self._asked(request.url, host))
+
+    def _said(self, kind: str, text: str) -> None:
+        if kind in ("error", "warning") and text != NOT_FOUND:
+            self.found.append(f"{kind}: {text}")
+
+    def _asked(self, url: str, host: str) -> None:
+        if not url.startswith((host, "data:")):
+            self.found.append(f"asked {url}")
+
+
+@pytest.fixture(scope="module")
+def scene(
+    mariadb_source: PrivateServer, mariadb_target: PrivateServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Scene]:
+    with scene_of(mariadb_source, mariadb_target, tmp_path_factory.mktemp("board")) as scene:
+        yield scene
+    for server in (mariadb_source, mariadb_target):
+        drop_accounts(server)
+
+
+@dataclass(slots=True)
+class Look:
+    """Tabs of the board, one for each user."""
+
+    browser: Browser
+    url: str
+    tabs: dict[str, tuple[Tab, Watch]] = field(default_factory=dict)
+
+    def tab(self, user: str, width: int = 1280, theme: Theme = "light") -> tuple[Tab, Watch]:
+        """A user's tab, on a screen of this width and theme."""
+        if user not in self.tabs:
+            context = self.browser.new_context()
+            context.set_default_timeout(60_000)
+            context.add_cookies([{"name": COOKIE, "value": user, "url": self.url}])
+            tab = context.new_page()
+            self.tabs[user] = (tab, Watch(tab, self.url))
+        tab, watch = self.tabs[user]
+        tab.set_viewport_size({"width": width, "height": WIDTHS[width]})
+        tab.emulate_media(color_scheme=theme)
+        watch.found.clear()
+        return tab, watch
+
+    def open(self, tab: Tab, page: Page) -> None:
+        """Load the page anew, and wait for what it shows."""
+        tab.goto("about:blank")
+        tab.goto(self.url + page.path)
+        tab.wait_for_selector("main[aria-busy=false]")
+        tab.wait_for_selector(f"main:has-text({json.dumps(page.word)})")
+
+
+@pytest.fixture(scope="module")
+def look(scene: Scene) -> Iterator[Look]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM)
+        yield Look(browser, scene.url)
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def pages(look: Look, scene: Scene) -> dict[tuple[str, str], Page]:
+    """With the blocks, which only the lane's page knows."""
+    found = dict(scene.pages)
+    for state in ("running", "failed"):
+        tab, _ = look.tab(EDITOR)
+        look.open(tab, found["lane", state])
+        link = tab.locator("main tbody th a").first.get_attribute("href")
+        assert link is not None
+        found["block", state] = Page(link, "tenant_0")
+    return found
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_page_fits_is_themed_keeps_to_itself_and_is_reached_by_keyboard(
+    look: Look, pages: dict[tuple[str, str], Page], view: str, state: str
+) -> None:
+    """Loaded once; it follows the window's width and the system's theme."""
+    page, grounds = pages[view, state], set()
+    tab, watch = look.tab(page.user)
+    look.open(tab, page)
+    tab_reaches_all(tab)
+    for width, height in WIDTHS.items():
+        tab.set_viewport_size({"width": width, "height": height})
+        for theme in THEMES:
+            tab.emulate_media(color_scheme=theme)
+            tab.wait_for_selector(f"html[data-theme={theme}]")
+            assert tab.evaluate("document.documentElement.scrollWidth") <= width
+            assert tab.evaluate(FAINT_TEXT) == []
+            grounds.add((theme, tab.evaluate("getComputedStyle(document.body).backgroundColor")))
+    assert len(grounds) == len({ground for _, ground in grounds}) == len(THEMES)
+    assert watch.found == []
+
+
+FAINT_TEXT = """() => {
+  const channels = (colour) => (colour.match(/[\\d.]+/g) ?? []).map(Number);
+  const light = ([r, g, b]) => {
+    const [x, y, z] = [r, g, b].map((v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+  };
+  const over = ([r, g, b, a = 1], under) => [r, g, b].map((v, n) => v * a + under[n] * (1 - a));
+  const ground = (element) => {
+    if (!element) return [255, 255, 255];
+    const colour = channels(getComputedStyle(element).backgroundColor);
+    return colour.length && (colour[3] ?? 1) === 1 ? colour.slice(0, 3) : over(colour, ground(element.parentElement));
+  };
+  const found = new Set();
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const element = node.parentElement;
+    if (!node.data.trim() || !element.checkVisibility() || element.closest("noscript, button:disabled")) continue;
+    const behind = ground(element), ink = over(channels(getComputedStyle(element).color), behind);
+    const [a, b] = [light(ink), light(behind)];
+    const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    const what = `${element.className || element.nodeName}: ${node.data.slice(0, 30)}`;
+    if (contrast < 4.5) found.add(`${what}: ${contrast.toFixed(2)}`);
+  }
+  return [...found];
+}"""
+"""Text of less contrast than WCAG 2.2 asks for (1.4.3, AA)."""
+
+
+CONTROLS = """() => {
+  const all = document.querySelectorAll("a[href], button, summary, input, select, textarea, [tabindex='0']");
+  const there = (each) => !each.disabled && each.checkVisibility() && !each.closest("dialog:not([open])");
+  const seen = [...all].filter(there);
+  seen.forEach((each, n) => { each.dataset.number = n; });
+  return seen.length;
+}"""
+FOCUSED = """() => {
+  const each = document.activeElement, style = getComputedStyle(each);
+  if (each === document.body) return null;
+  const ring = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 1;
+  const box = each.getBoundingClientRect();
+  const inView = box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth;
+  return { number: each.dataset.number ?? null, what: each.outerHTML.slice(0, 120), ring, inView };
+}"""
+
+
+def tab_reaches_all(tab: Tab) -> None:
+    """Every control, each of them in view and ringed when it is its turn."""
+    # the page asks again by a timer, which would number new elements anew
+    tab.evaluate("() => { for (let n = setTimeout(() => {}); n > 0; n -= 1) clearTimeout(n); }")
+    wanted = tab.evaluate(CONTROLS)
+    assert wanted >= 1
+    reached: set[str] = set()
+    for _ in range(wanted + 40):
+        tab.keyboard.press("Tab")
+        focused = tab.evaluate(FOCUSED)
+        if focused is None:
+            break
+        assert focused["ring"], focused["what"]
+        assert focused["inView"], focused["what"]
+        reached.add(str(focused["number"]))
+    missing = {str(number) for number in range(wanted)} - reached
+    assert missing == set(), [
+        tab.evaluate("(n) => document.querySelector(`[data-number='${n}']`)?.outerHTML.slice(0, 120)", number)
+        for number in missing
+    ]
+
+
+def press(tab: Tab, name: str, times: int = 60) -> None:
+    """Tab to the control of this name, and Enter."""
+    for _ in range(times):
+        tab.keyboard.press("Tab")
+        if re.sub(r"\s+", " ", tab.evaluate("document.activeElement.innerText ?? ''")).strip() == name:
+            tab.keyboard.press("Enter")
+            return
+    raise AssertionError(f"Tab never reached {name!r}")
+
+
+def test_enter_follows_links_down_to_a_block(look: Look, pages: dict[tuple[str, str], Page]) -> None:
+    tab, _ = look.tab(EDITOR)
+    look.open(tab, Page("#/", RUNNING))
+    press(tab, RUNNING)
+    tab.wait_for_selector("h2:has-text('Window #2')")
+    press(tab, "Window #2")
+    tab.wait_for_selector("h2:has-text('Lanes')")
+    lane = tab.locator("main tbody th a").first.inner_text()
+    press(tab, lane)
+    tab.wait_for_selector("p:has-text('commit together')")
+    block = tab.locator("main tbody th a").first.inner_text()
+    press(tab, block)
+    tab.wait_for_selector("h1:has-text('Block at seqno')")
+    assert tab.evaluate("location.hash") == pages["block", "running"].path
+
+
+def test_a_channel_is_stopped_and_resumed_from_the_keyboard(look: Look) -> None:
+    tab, watch = look.tab(EDITOR)
+    look.open(tab, Page("#/c/fresh", "No window yet"))
+    press(tab, "Stop")
+    tab.wait_for_selector("dialog[open]")
+    tab.keyboard.press("Escape")
+    tab.wait_for_selector("dialog", state="hidden")
+    press(tab, "Stop")
+    tab.wait_for_selector("dialog[open]")
+    press(tab, "Stop")
+    tab.wait_for_selector("#said:has-text('stands at seqno')")
+    tab.wait_for_selector(".pill.stopped")
+    press(tab, "Resume")
+    tab.wait_for_selector("dialog[open]")
+    press(tab, "Resume")
+    tab.wait_for_selector(".pill.idle")
+    assert watch.found == []
+
+
+def test_a_reader_has_no_button_that_acts(look: Look) -> None:
+    tab, _ = look.tab(READER)
+    for name in (RUNNING, FAILED):
+        look.open(tab, Page(f"#/c/{name}", "Busiest shards"))
+        assert [each for each in tab.locator("main button").all_inner_texts() if not each.endswith("Airflow")] == []
+
+
+def test_who_is_signed_out_is_told(look: Look) -> None:
+    tab, _ = look.tab(EDITOR)
+    look.open(tab, Page("#/", RUNNING))
+    tab.context.clear_cookies()
+    look.tabs.clear()
+    tab.evaluate("location.hash = '#/c/fresh'")
+    tab.wait_for_selector("main:has-text('You are signed out')")
+    assert tab.locator("#live").inner_text() == "signed out"
