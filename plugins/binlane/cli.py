@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from binlane.errors import BinlaneError
+from binlane.errors import BinlaneError, ConfigError
+
+if TYPE_CHECKING:
+    from binlane.verify.run import Options
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -235,15 +238,54 @@ def verify(
     ] = False,
     chunk_rows: Annotated[int, typer.Option(min=1, max=1_000_000, help="Rows that are compared at once.")] = 5_000,
     rows_per_second: Annotated[int | None, typer.Option(min=1, help="Read no faster than this.")] = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Then set drifted rows of the target right: by a plan, when confirmed.")
+    ] = False,
+    plan: Annotated[
+        str | None, typer.Option("--plan", metavar="FILE", help="With --repair: this plan, without verifying again.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="With --repair: do not ask.")] = False,
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Compare source and target: the rows that the last window touched, or all. Exit code 1 if rows have drifted."""
     from binlane.orchestration import verification
     from binlane.verify.run import Options
 
+    if repair or plan is not None or yes:
+        _repair(channel, channels, Options(full, chunk_rows, rows_per_second), plan, repair=repair, yes=yes)
+        return
     outcome = verification.verify(channel, channels, Options(full, chunk_rows, rows_per_second))
     out.print(verification.outcome_text(outcome), markup=False, highlight=False, soft_wrap=True)
     if outcome.of_state("drift"):
+        raise typer.Exit(1)
+
+
+def _repair(channel: str, channels: Path, options: Options, plan: str | None, *, repair: bool, yes: bool) -> None:
+    """Exit code 0 if no row is left that has drifted."""
+    from binlane.orchestration import repairing, verification
+
+    if not repair:
+        raise ConfigError("--plan, --yes: expected with --repair alone")
+    if plan is None:
+        outcome, stored = repairing.make_plan(channel, channels, options)
+        out.print(verification.outcome_text(outcome), markup=False, highlight=False, soft_wrap=True)
+    else:
+        stored = repairing.read_stored(channel, plan)
+    out.print(repairing.plan_text(stored), markup=False, highlight=False, soft_wrap=True)
+    rows = len(stored.plan.rows)
+    if rows:
+        try:
+            sure = yes or typer.confirm(f"Write these {rows:,} rows on the target?")
+        except typer.Abort:
+            sure = False
+        if not sure:
+            again = f"binlane verify {channel} --repair --plan {stored.place}"
+            out.print(f"nothing was repaired; `{again}` does it", markup=False, highlight=False, soft_wrap=True)
+            raise typer.Exit(1)
+        repaired = repairing.apply_plan(channel, channels, stored)
+        text = repairing.repaired_text(channel, repaired)
+        out.print(text, markup=False, highlight=False, soft_wrap=True)
+    if stored.plan.left:
         raise typer.Exit(1)
 
 

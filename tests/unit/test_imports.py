@@ -16,7 +16,7 @@ BASE: Final = ("errors", "model")
 CONFIG: Final = ("toml_node", "config", "connections")
 VALUES: Final = (*BASE, "binlog", "shards", "plan")
 SERVERS: Final = (*VALUES, *CONFIG, "driver", "work")
-TOP: Final = (*SERVERS, "source", "state", "apply", "verify", "bootstrap")
+TOP: Final = (*SERVERS, "source", "state", "apply", "verify", "bootstrap", "repair")
 MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "": (),
     "errors": (),
@@ -34,6 +34,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "apply": (*SERVERS, "state"),
     "verify": (*SERVERS, "source", "state"),
     "bootstrap": (*SERVERS, "source", "state", "apply", "verify"),
+    "repair": (*SERVERS, "source", "state", "apply", "verify", "bootstrap"),
     "orchestration": TOP,
     "cli": (*TOP, "orchestration"),
     "board": (*TOP, "orchestration"),
@@ -45,8 +46,8 @@ ONLY_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "fastapi": ("board",),
     "pydantic": ("board",),
     # the plugin asks Airflow's own metadata for the last run
-    "sqlalchemy": ("state", "source", "apply", "verify", "bootstrap", "binlane_plugin"),
-    "pymysql": ("driver", "state", "source", "apply", "verify", "bootstrap"),
+    "sqlalchemy": ("state", "source", "apply", "verify", "bootstrap", "repair", "binlane_plugin"),
+    "pymysql": ("driver", "state", "source", "apply", "verify", "bootstrap", "repair"),
 }
 """Third-party package to the parts of the product that may import it."""
 

@@ -74,12 +74,14 @@ def _suspect_text(one: Suspect) -> str:
     if one.note:
         return f"{one.table}: {one.note}"
     if one.target is None:
-        return f"{one.table}{key}: missing on the target; source: {_values(one.source)}"
+        return f"{one.table}{key}: missing on the target; source: {shown_values(one.source)}"
     if one.source is None:
-        return f"{one.table}{key}: only on the target: {_values(one.target)}"
-    return f"{one.table}{key}: {', '.join(one.columns)}: source {_values(one.source)}, target {_values(one.target)}"
+        return f"{one.table}{key}: only on the target: {shown_values(one.target)}"
+    ours, theirs = shown_values(one.source), shown_values(one.target)
+    return f"{one.table}{key}: {', '.join(one.columns)}: source {ours}, target {theirs}"
 
 
-def _values(row: tuple[str | None, ...] | None) -> str:
+def shown_values(row: tuple[str | None, ...] | None) -> str:
+    """A row's compared columns, cut to a line."""
     text = ", ".join("NULL" if value is None else value for value in row or ())
     return text if len(text) <= _WIDTH else f"{text[:_WIDTH]}..."

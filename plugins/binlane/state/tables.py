@@ -320,6 +320,31 @@ suspects = Table(
     **_OPTIONS,
 )
 
+repairs = Table(
+    # rows of the target set right after a verification's plan
+    "repairs",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=True),
+    Column("channel", _NAME, nullable=False, index=True),
+    # the plan's SHA-256, and where it is
+    Column("digest", String(64), nullable=False),
+    Column("plan", _LONG, nullable=False),
+    # the watermark that it was made and applied at
+    Column("seqno", _SEQNO, nullable=False),
+    Column("requested_by", String(255), nullable=False),
+    # running or done; running for ever: it was ended in the middle, and run again it has another row
+    Column("state", String(10), nullable=False),
+    Column("inserted", BigInteger, nullable=False),
+    Column("updated", BigInteger, nullable=False),
+    Column("deleted", BigInteger, nullable=False),
+    # of the plan's rows: already right; left alone, because the source has changed them since
+    Column("equal_rows", BigInteger, nullable=False),
+    Column("changed_rows", BigInteger, nullable=False),
+    Column("started_at", _TIME, nullable=False),
+    Column("ended_at", _TIME),
+    **_OPTIONS,
+)
+
 bootstraps = Table(
     # a channel's first copy, until the channel is there
     "bootstraps",

@@ -141,7 +141,7 @@ def add_suspects(connection: Connection, channel: str, found: Iterable[Suspect])
             "channel": channel,
             "table_schema": one.table.database,
             "table_name": one.table.table,
-            "row_key": json.dumps(one.key),
+            "row_key": row_key_text(one.key),
             "state": one.state,
             "seqno": one.seqno,
             "column_names": json.dumps(one.columns),
@@ -154,6 +154,11 @@ def add_suspects(connection: Connection, channel: str, found: Iterable[Suspect])
     ]
     for each in values:
         connection.execute(insert(suspects).values(**each))
+
+
+def row_key_text(key: tuple[str, ...]) -> str:
+    """As a suspect's key is stored."""
+    return json.dumps(key)
 
 
 def _row(text: str | None) -> tuple[str | None, ...] | None:

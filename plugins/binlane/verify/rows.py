@@ -178,11 +178,16 @@ def _rows(each: Side, table: Compared) -> Iterator[Row]:
 
 
 def _by_key(each: Side, table: Compared, where: str) -> dict[Key, Row]:
-    width = len(table.key)
     rows = each.execute(
         f"SELECT {', '.join((*table.key_expressions, *table.row_expressions))} FROM {each.name(table)} WHERE {where}"
     )
-    return {_key(values[:width]): _row(table, values[width:]) for values in rows}
+    return dict(row_of(table, values) for values in rows)
+
+
+def row_of(table: Compared, values: Sequence[Any]) -> tuple[Key, Row]:
+    """Key and row of the values of ``key_expressions`` and ``row_expressions``."""
+    width = len(table.key)
+    return _key(values[:width]), _row(table, values[width:])
 
 
 def _differences(table: Compared, source: dict[Key, Row], target: dict[Key, Row]) -> list[Difference]:

@@ -1,0 +1,146 @@
+"""``binlane verify --repair``: a plan that is stored and shown, and what applies it."""
+
+from __future__ import annotations
+
+import contextlib
+import posixpath
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from binlane.apply.refusals import driver_errors, target_errors
+from binlane.bootstrap.sessions import read_session
+from binlane.config import ChannelConfig
+from binlane.connections import Endpoints, Resolver
+from binlane.errors import ConfigError, PlanError
+from binlane.orchestration.commands import load
+from binlane.orchestration.operating import whoami
+from binlane.orchestration.selecting import selection_of
+from binlane.orchestration.verification import shown_values, verify_channel
+from binlane.repair.plan import Action, RepairPlan, RowRepair, plan_repair
+from binlane.repair.run import Repaired, Repairer
+from binlane.source.server import translated
+from binlane.state.catalog import read_schema
+from binlane.state.channels import read_channel
+from binlane.state.engines import engine_of
+from binlane.state.verifications import DRIFT
+from binlane.verify.pairing import pair
+from binlane.verify.run import Options, Outcome
+from binlane.work.files import WorkFolder, room_needed
+
+FOLDER: Final = "repairs"
+"""Of the channel's work folder."""
+_SHOWN: Final = 20
+"""Rows of a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPlan:
+    """A plan and the file that it is in."""
+
+    plan: RepairPlan
+    place: str
+
+
+def make_plan(
+    name: str, folder: Path, options: Options, *, resolve: Resolver | None = None
+) -> tuple[Outcome, StoredPlan]:
+    """Verify, and store the plan of what would set the drift right. Nothing but the verification's state is written."""
+    channel, endpoints = load(name, folder, resolve)
+    outcome = verify_channel(channel, endpoints, options)
+    engine = engine_of(endpoints.target)
+    with target_errors(str(endpoints.target)), engine.connect() as connection:
+        found = read_channel(connection, channel.name)
+        target = read_schema(connection)
+    drift = outcome.of_state(DRIFT)
+    # every row of an outcome was looked at while the target stood at one watermark
+    seqno = drift[0].seqno if drift else found.watermark.seqno
+    plan = plan_repair(channel.name, found.uuid, seqno, drift, target, channel.apply.allow_triggers)
+    place = WorkFolder(channel.work.uri).child(channel.name).child(FOLDER)
+    file = f"{plan.seqno:012d}-{plan.digest[:8]}.json"
+    with room_needed(channel.work.uri):
+        place.write_once(file, plan.to_json())
+    return outcome, StoredPlan(plan, f"{place.uri}/{file}")
+
+
+def read_stored(name: str, place: str) -> StoredPlan:
+    """A plan that was written before. Raises PlanError for one of another channel, or one that was changed."""
+    parent, file = posixpath.split(place)
+    work = WorkFolder(parent or ".")
+    if not work.exists(file):
+        raise ConfigError(f"--plan: expected a file that `binlane verify --repair` has written, {place} is not there")
+    plan = RepairPlan.from_json(work.read(file), place)
+    if plan.channel != name:
+        raise PlanError(f"{place}: expected a plan of the channel {name}, found one of {plan.channel}")
+    return StoredPlan(plan, place)
+
+
+def apply_plan(name: str, folder: Path, stored: StoredPlan, *, resolve: Resolver | None = None) -> Repaired:
+    """Repair. Raises what ``Repairer.run`` raises, the target's errors as TargetError."""
+    channel, endpoints = load(name, folder, resolve)
+    with target_errors(str(endpoints.target)), driver_errors():
+        return _repair(channel, endpoints, stored)
+
+
+def _repair(channel: ChannelConfig, endpoints: Endpoints, stored: StoredPlan) -> Repaired:
+    if endpoints.source is None:
+        raise ConfigError(f"{channel.file}: source: expected a live server to repair from, the channel has an archive")
+    engine, source_engine = engine_of(endpoints.target), engine_of(endpoints.source)
+    with translated(str(endpoints.source)), driver_errors(), source_engine.connect() as asked:
+        ours = read_schema(asked)
+    with engine.connect() as asked:
+        theirs = read_schema(asked)
+    with contextlib.closing(read_session(endpoints.source)) as source:
+        return Repairer(
+            plan=stored.plan,
+            place=stored.place,
+            by=whoami(),
+            engine=engine,
+            source=source,
+            target=theirs,
+            tables=pair(ours, theirs, selection_of(channel, theirs)),
+            with_triggers=frozenset(channel.apply.allow_triggers),
+        ).run()
+
+
+def plan_text(stored: StoredPlan) -> str:
+    """What a person reads before saying yes."""
+    plan = stored.plan
+    lines = [f"repair of {plan.channel} at seqno {plan.seqno:,}, plan {stored.place} ({plan.digest[:12]}):"]
+    by_table: dict[str, list[RowRepair]] = {}
+    for row in plan.rows:
+        by_table.setdefault(str(row.table), []).append(row)
+    for table, rows in by_table.items():
+        counts = ", ".join(f"{sum(row.action is each for row in rows):,} to {each}" for each in Action)
+        lines.append(f"{table}: {counts}")
+        lines += [f"  {_row_text(row)}" for row in rows[:_SHOWN]]
+        if len(rows) > _SHOWN:
+            lines.append(f"  and {len(rows) - _SHOWN:,} more, in the plan")
+    lines += [f"{table}: not repaired: {why}" for table, why in plan.left]
+    if not plan.rows:
+        lines.append("nothing to repair")
+    return "\n".join(lines)
+
+
+def _row_text(row: RowRepair) -> str:
+    key = f"{row.action} ({', '.join(row.key)})"
+    match row.action:
+        case Action.INSERT:
+            return f"{key}: {shown_values(row.source)}"
+        case Action.DELETE:
+            return f"{key}: {shown_values(row.target)}"
+        case Action.UPDATE:
+            return f"{key}: {', '.join(row.columns)}: {shown_values(row.target)} becomes {shown_values(row.source)}"
+
+
+def repaired_text(name: str, repaired: Repaired) -> str:
+    """What was done."""
+    text = (
+        f"channel {name}: {repaired.inserted:,} rows inserted, {repaired.updated:,} updated, {repaired.deleted:,} "
+        f"deleted on the target; {repaired.equal_rows:,} were right already"
+    )
+    if repaired.changed_rows:
+        text += (
+            f"; {repaired.changed_rows:,} left alone: the source has changed them since, verify behind the next window"
+        )
+    return text

@@ -1,0 +1,1 @@
+"""Drifted rows of the target set right, after a plan that a person has seen."""

@@ -1,0 +1,158 @@
+"""What a repair will write, row by row: made of a verification's drift, stored, read by a person, applied as it is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from binlane.errors import PlanError
+from binlane.model import TableKey
+from binlane.plan.schema import Schema, Table
+from binlane.state.verifications import Suspect
+from binlane.verify.spelled import Key, Row
+
+_FORMAT: Final = 1
+
+
+class Action(StrEnum):
+    """What is done to a row of the target."""
+
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class RowRepair:
+    """One row; ``source`` and ``target`` as the verification spelled them."""
+
+    table: TableKey
+    key: Key
+    source: Row | None
+    """What it will be; None: it will not be there."""
+    target: Row | None
+    columns: tuple[str, ...]
+    """Those that differ, where both have the row."""
+
+    @property
+    def action(self) -> Action:
+        """By which side has the row."""
+        return Action.DELETE if self.source is None else Action.INSERT if self.target is None else Action.UPDATE
+
+
+@dataclass(frozen=True, slots=True)
+class RepairPlan:
+    """All that a repair may write, and nothing else."""
+
+    channel: str
+    uuid: str
+    """The channel's: one that was begun again is another one."""
+    seqno: int
+    """The watermark at which the rows were compared: the repair fits no other."""
+    rows: tuple[RowRepair, ...]
+    left: tuple[tuple[TableKey, str], ...]
+    """Tables with drift that the repair does not touch, and why."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the content."""
+        return hashlib.sha256(json.dumps(self._content()).encode()).hexdigest()
+
+    def to_json(self) -> bytes:
+        """For a file that a person reads."""
+        return json.dumps({**self._content(), "digest": self.digest}, indent=1).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes, where: str) -> RepairPlan:
+        """Raises PlanError if the file is none, or was changed since it was written."""
+        try:
+            raw: dict[str, Any] = json.loads(data)
+            if raw["format"] != _FORMAT:
+                raise PlanError(f"{where}: expected format {_FORMAT} of a repair's plan, got {raw['format']}")
+            plan = cls(
+                channel=raw["channel"],
+                uuid=raw["uuid"],
+                seqno=int(raw["seqno"]),
+                rows=tuple(_row(each) for each in raw["rows"]),
+                left=tuple((TableKey(*each["table"]), each["why"]) for each in raw["left"]),
+            )
+            found = raw["digest"]
+        except (ValueError, KeyError, TypeError) as exc:
+            raise PlanError(f"{where}: is no plan of a repair: {exc!r}; `binlane verify --repair` writes one") from exc
+        if found != plan.digest:
+            raise PlanError(
+                f"{where}: expected content of SHA-256 {found}, found {plan.digest}: the plan was changed since it was "
+                "written; nothing was repaired. Let `binlane verify --repair` write another one"
+            )
+        return plan
+
+    def _content(self) -> dict[str, Any]:
+        return {
+            "format": _FORMAT,
+            "channel": self.channel,
+            "uuid": self.uuid,
+            "seqno": self.seqno,
+            "rows": [
+                {
+                    "action": str(one.action),
+                    "table": [one.table.database, one.table.table],
+                    "key": list(one.key),
+                    "columns": list(one.columns),
+                    "source": None if one.source is None else list(one.source),
+                    "target": None if one.target is None else list(one.target),
+                }
+                for one in self.rows
+            ],
+            "left": [{"table": [table.database, table.table], "why": why} for table, why in self.left],
+        }
+
+
+def _row(raw: dict[str, Any]) -> RowRepair:
+    sides = [None if raw[side] is None else tuple(raw[side]) for side in ("source", "target")]
+    return RowRepair(TableKey(*raw["table"]), tuple(raw["key"]), sides[0], sides[1], tuple(raw["columns"]))
+
+
+def plan_repair(
+    channel: str, uuid: str, seqno: int, drift: Iterable[Suspect], target: Schema, with_triggers: Collection[str]
+) -> RepairPlan:
+    """The plan for rows that have drifted. ``with_triggers``: tables, as database.table, whose triggers may fire."""
+    rows: list[RowRepair] = []
+    left: dict[TableKey, str] = {}
+    for one in drift:
+        why = one.note or obstacle(target.table(one.table), with_triggers)
+        if not why and not one.key:
+            why = "its rows have no primary key that both servers order alike, so none of them can be named"
+        if why:
+            left[one.table] = why
+        else:
+            rows.append(RowRepair(one.table, one.key, one.source, one.target, one.columns))
+    rows.sort(key=lambda row: (str(row.table), row.key))
+    return RepairPlan(channel, uuid, seqno, tuple(rows), tuple(sorted(left.items(), key=lambda each: str(each[0]))))
+
+
+def obstacle(table: Table | None, with_triggers: Collection[str]) -> str:
+    """What keeps statements from writing a table as row events would; empty: nothing."""
+    if table is None:
+        return "the table is not on the target"
+    if table.triggers and str(table.key) not in with_triggers:
+        names = ", ".join(trigger.name for trigger in table.triggers)
+        return f"statements would fire its triggers ({names}): drop them there, or name it in apply.allow_triggers"
+    if table.system_versioned or table.without_overlaps:
+        return "statements would write its history or periods anew: load it from a backup of the source"
+    return ""
+
+
+def moves_unique(table: Table, row: RowRepair) -> bool:
+    """Whether an update can meet another row's value of a unique key: such rows of a table are written together."""
+    if row.action is not Action.UPDATE:
+        return False
+    plain = {column.name for column in table.columns if column.generated is None}
+    for key in table.keys:
+        names = {part.name for part in key.columns}
+        if key.unique and not key.primary and (not names <= plain or not names.isdisjoint(row.columns)):
+            return True
+    return False

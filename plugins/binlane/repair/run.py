@@ -1,0 +1,277 @@
+"""A repair: the rows of a plan made on the target what they are on the source, in short transactions.
+
+Every transaction locks the channel's row first, as the opening of a window does, and goes no further unless the target
+stands at the plan's watermark with no window open: lanes and a repair cannot write at once. The plan's rows are those
+that the source's log does not change behind that watermark, so their values on the source *are* the watermark's. Both
+sides are read again, the target's under lock: what is equal already is left, what the source has changed since is left
+to the next window, and what was written is read once more before the commit.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import pymysql
+from sqlalchemy import Connection, Engine
+
+from binlane.binlog.spelling import identifier
+from binlane.bootstrap.sessions import MODE, Session
+from binlane.bootstrap.values import faithful, selected
+from binlane.errors import ApplyError, DriftError, PlanError, WindowBusyError
+from binlane.model import Flavor, TableKey
+from binlane.plan.schema import Column, Generated, Schema
+from binlane.repair.plan import Action, RepairPlan, RowRepair, moves_unique, obstacle
+from binlane.state.channels import read_channel
+from binlane.state.repairs import begin_repair, forget_suspects, save_repair
+from binlane.state.windows import read_open_window
+from binlane.verify.pairing import Tables
+from binlane.verify.rows import row_of
+from binlane.verify.spelled import Compared, Key, Row, one_of
+
+BATCH: Final = 500
+"""Rows a transaction."""
+_TOGETHER: Final = 20_000
+"""The same, of a table's updates that may exchange the values of a unique key."""
+_COMPUTED: Final = frozenset({Generated.VIRTUAL, Generated.STORED})
+_DUPLICATE: Final = 1062
+_SET_UP: Final = (
+    f"SET SESSION time_zone = '+00:00', sql_mode = '{MODE}', foreign_key_checks = 0",
+    "SET NAMES utf8mb4",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What a repair came to: rows of its plan."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    equal_rows: int = 0
+    """They were right already."""
+    changed_rows: int = 0
+    """Left to the next window: the source has changed them since."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ours:
+    """The source's row: as it is compared, and as literals for its columns that are stored."""
+
+    spelled: Row
+    literals: tuple[bytes, ...]
+
+
+@dataclass(slots=True)
+class Repairer:
+    """Applies a plan."""
+
+    plan: RepairPlan
+    place: str
+    """Where the plan is."""
+    by: str
+    engine: Engine
+    """The target's."""
+    source: Session
+    """By ``read_session``."""
+    target: Schema
+    tables: Tables
+    with_triggers: frozenset[str] = frozenset()
+    _counts: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(("inserted", "updated", "deleted", "equal_rows", "changed_rows"), 0)
+    )
+
+    def run(self) -> Repaired:
+        """Ended in the middle it is run again with the same plan.
+
+        Raises PlanError where the plan no longer fits, WindowBusyError while a window is open; ApplyError, DriftError,
+        and the driver's errors as they are.
+        """
+        self._require_tables()
+        with self.engine.begin() as connection:
+            self._fence(connection)
+            plan = self.plan
+            number = begin_repair(connection, plan.channel, plan.digest, self.place, plan.seqno, self.by)
+        for batch in self._batches():
+            counts = dict(self._counts)
+            with self.engine.begin() as connection:
+                self._fence(connection)
+                self._apply(connection, batch, counts)
+                save_repair(connection, number, counts)
+            self._counts = counts
+        with self.engine.begin() as connection:
+            save_repair(connection, number, self._counts, done=True)
+        return Repaired(**self._counts)
+
+    def _require_tables(self) -> None:
+        for table in {row.table: None for row in self.plan.rows}:
+            why = self.tables.unlike.get(table) or obstacle(self.target.table(table), self.with_triggers)
+            compared = self.tables.compared.get(table)
+            if not why and (compared is None or not compared.key):
+                why = "the table or its primary key is another one now"
+            if why:
+                raise PlanError(f"{self.place}: {table}: {why}; nothing was repaired, verify again")
+
+    def _fence(self, connection: Connection) -> None:
+        """The channel's row locked, the target standing where the plan was made."""
+        plan = self.plan
+        channel = read_channel(connection, plan.channel, for_update=True)
+        window = read_open_window(connection, plan.channel)
+        if window is not None:
+            raise WindowBusyError(
+                f"channel {plan.channel}: window {window.bounds.window_id} is being applied, and a repair must not "
+                "write beside its lanes; when it is finished, verify again and repair by the new plan"
+            )
+        if (channel.uuid, channel.watermark.seqno) != (plan.uuid, plan.seqno):
+            raise PlanError(
+                f"{self.place}: expected the channel {plan.channel} ({plan.uuid}) at seqno {plan.seqno:,}, where the "
+                f"plan was made, found {channel.uuid} at seqno {channel.watermark.seqno:,}: its rows may be others "
+                "now; let `binlane verify --repair` write another plan"
+            )
+
+    def _batches(self) -> Iterator[Sequence[RowRepair]]:
+        """First what makes room, then what may exchange values with each other, then the rest; one table a batch."""
+        order: list[tuple[int, int, list[RowRepair]]] = []
+        for table, rows in itertools.groupby(self.plan.rows, key=lambda row: row.table):
+            found = self.target.table(table)
+            assert found is not None
+            phases: tuple[list[RowRepair], ...] = ([], [], [])
+            for row in rows:
+                phases[0 if row.action is Action.DELETE else 1 if moves_unique(found, row) else 2].append(row)
+            order += [(phase, _TOGETHER if phase == 1 else BATCH, each) for phase, each in enumerate(phases)]
+        for _, size, rows_ in sorted(order, key=lambda each: each[0]):
+            for at in range(0, len(rows_), size):
+                yield rows_[at : at + size]
+
+    def _apply(self, connection: Connection, batch: Sequence[RowRepair], counts: dict[str, int]) -> None:
+        table = self.tables.compared[batch[0].table]
+        raw = connection.connection.driver_connection
+        target = Session(raw, table.flavors[1], None)
+        for statement in _SET_UP:
+            target.execute(statement)
+        if target.flavor is Flavor.MARIADB:
+            target.execute("SET SESSION check_constraint_checks = 0")
+        ours, theirs = self._ours(table, batch), _theirs(target, table, batch)
+        todo, right = [], []
+        for row in batch:
+            found = ours.get(row.key)
+            if (None if found is None else found.spelled) != row.source:
+                counts["changed_rows"] += 1
+                continue
+            right.append(row.key)
+            if theirs.get(row.key) == row.source:
+                counts["equal_rows"] += 1
+            else:
+                todo.append(row)
+        _Writer(target, table, self.target).write(todo, ours, theirs, counts)
+        now = _theirs(target, table, todo)
+        for row in todo:
+            if now.get(row.key) != row.source:
+                raise DriftError(
+                    f"{row.table} key ({', '.join(row.key)}): expected the source's row behind the repair, found "
+                    f"{now.get(row.key)}: a trigger or a setting of the target changes what is written; this "
+                    "transaction was rolled back"
+                )
+        forget_suspects(connection, self.plan.channel, table.target, right)
+
+    def _ours(self, table: Compared, batch: Sequence[RowRepair]) -> Mapping[Key, _Ours]:
+        """The source's rows, in one statement: what is compared is what will be written."""
+        columns = _stored(table)
+        names, literals = zip(*(selected(table.source, column) for column in columns), strict=True)
+        condition = one_of(table, [row.key for row in batch], table.flavors[0])
+        # the columns are the target's: MariaDB cannot be asked for MySQL's JSON
+        asked = faithful(columns) if table.flavors[0] is Flavor.MYSQL else "1"
+        parts = (*table.key_expressions, *table.row_expressions, asked, *names)
+        width, compared = len(table.key), len(table.columns)
+        found = {}
+        for values in self.source.rows(f"SELECT {', '.join(parts)} FROM {_name(table.source)} WHERE {condition}"):
+            key, row = row_of(table, values[: width + compared])
+            is_faithful, *stored = values[width + compared :]
+            if is_faithful != b"1":
+                raise ApplyError(
+                    f"{table.source} key ({', '.join(key)}): a JSON document holds values of SQL that its text loses, "
+                    "and no statement could store it as it is; load the table from a backup of the source"
+                )
+            spelled = (b"NULL" if each is None else spell(each) for spell, each in zip(literals, stored, strict=True))
+            found[key] = _Ours(row, tuple(spelled))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Writes rows of one table, inside a transaction that others end."""
+
+    session: Session
+    table: Compared
+    schema: Schema
+
+    def write(
+        self,
+        rows: Sequence[RowRepair],
+        ours: Mapping[Key, _Ours],
+        theirs: Mapping[Key, Row],
+        counts: dict[str, int],
+    ) -> None:
+        """Rows that are to go, and those that may hold a unique key's value for another one, go first."""
+        found = self.schema.table(self.table.target)
+        assert found is not None
+        gone = {row.key for row in rows if row.key in theirs and (row.source is None or moves_unique(found, row))}
+        for row in rows:
+            if row.key in gone:
+                self._one(row, f"DELETE FROM {_name(self.table.target)} WHERE {self._where(row)}".encode())
+        for row in rows:
+            if row.source is None:
+                counts["deleted"] += 1
+            elif row.key in theirs:
+                counts["updated"] += 1
+                self._one(row, self._insert(ours[row.key]) if row.key in gone else self._update(row, ours[row.key]))
+            else:
+                counts["inserted"] += 1
+                self._one(row, self._insert(ours[row.key]))
+
+    def _insert(self, ours: _Ours) -> bytes:
+        names = ", ".join(identifier(column.name) for column in _stored(self.table))
+        return f"INSERT INTO {_name(self.table.target)} ({names}) VALUES (".encode() + b", ".join(ours.literals) + b")"
+
+    def _update(self, row: RowRepair, ours: _Ours) -> bytes:
+        # all columns, or one with ON UPDATE CURRENT_TIMESTAMP would get the present time
+        pairs = zip(_stored(self.table), ours.literals, strict=True)
+        values = b", ".join(f"{identifier(column.name)} = ".encode() + literal for column, literal in pairs)
+        return f"UPDATE {_name(self.table.target)} SET ".encode() + values + f" WHERE {self._where(row)}".encode()
+
+    def _where(self, row: RowRepair) -> str:
+        return one_of(self.table, [row.key], self.table.flavors[1])
+
+    def _one(self, row: RowRepair, statement: bytes) -> None:
+        named = f"{row.table} key ({', '.join(row.key)})"
+        try:
+            changed = self.session.execute(statement)
+        except pymysql.err.IntegrityError as exc:
+            if exc.args[0] != _DUPLICATE:
+                raise
+            raise DriftError(
+                f"{named}: the target says: {exc.args[1]} ({_DUPLICATE}): a row that is not in the plan is in the way; "
+                "this transaction was rolled back. Verify with --full, and repair by that plan"
+            ) from exc
+        if changed != 1:
+            raise DriftError(f"{named}: expected one row to be written, the target says {changed}; rolled back")
+
+
+def _theirs(target: Session, table: Compared, batch: Sequence[RowRepair]) -> Mapping[Key, Row]:
+    """The target's rows, locked."""
+    if not batch:
+        return {}
+    parts = (*table.key_expressions, *table.row_expressions)
+    condition = one_of(table, [row.key for row in batch], table.flavors[1])
+    query = f"SELECT {', '.join(parts)} FROM {_name(table.target)} WHERE {condition} FOR UPDATE"
+    return dict(row_of(table, values) for values in target.rows(query))
+
+
+def _stored(table: Compared) -> tuple[Column, ...]:
+    return tuple(column for column in table.columns if column.generated not in _COMPUTED)
+
+
+def _name(table: TableKey) -> str:
+    return f"{identifier(table.database)}.{identifier(table.table)}"

@@ -1,0 +1,53 @@
+"""Repairs, on the target: which plan, by whom, how far it came."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from sqlalchemy import Connection, delete, insert, update
+
+from binlane.model import TableKey
+from binlane.state.tables import NOW, repairs, suspects
+from binlane.state.verifications import row_key_text
+
+RUNNING, DONE = "running", "done"
+
+
+def begin_repair(connection: Connection, channel: str, digest: str, plan: str, seqno: int, by: str) -> int:
+    """A new one; its number."""
+    added = connection.execute(
+        insert(repairs).values(
+            channel=channel,
+            digest=digest,
+            plan=plan,
+            seqno=seqno,
+            requested_by=by,
+            state=RUNNING,
+            inserted=0,
+            updated=0,
+            deleted=0,
+            equal_rows=0,
+            changed_rows=0,
+            started_at=NOW,
+        )
+    )
+    [number] = added.inserted_primary_key or (0,)
+    return int(number)
+
+
+def save_repair(connection: Connection, number: int, counts: Mapping[str, int], *, done: bool = False) -> None:
+    """``counts``: by column of ``tables.repairs``, so far."""
+    end = {"state": DONE, "ended_at": NOW} if done else {}
+    connection.execute(update(repairs).where(repairs.c.id == number).values(**counts, **end))
+
+
+def forget_suspects(connection: Connection, channel: str, table: TableKey, keys: Collection[tuple[str, ...]]) -> None:
+    """Rows of a table that are equal now."""
+    connection.execute(
+        delete(suspects).where(
+            suspects.c.channel == channel,
+            suspects.c.table_schema == table.database,
+            suspects.c.table_name == table.table,
+            suspects.c.row_key.in_([row_key_text(key) for key in keys]),
+        )
+    )
