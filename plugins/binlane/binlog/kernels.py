@@ -138,6 +138,20 @@ def frame(
 
 
 @njit(cache=True, nogil=True)
+def whole_events(data: Array, least: Int) -> tuple[Int, Int]:
+    """Bytes of whole events at the beginning of ``data``, and OK or, where a size is below ``least``, SMALL_SIZE."""
+    at, end = 0, data.size
+    while end - at >= _HEADER_LENGTH:
+        length = _u32(data, at + 9)
+        if length < least:
+            return at, SMALL_SIZE
+        if length > end - at:
+            break
+        at += length
+    return at, OK
+
+
+@njit(cache=True, nogil=True)
 def _crc32(data: Array, at: Int, end: Int, cleared: Int) -> Int:
     """zlib.crc32 of [at, end), with bit 0 of the byte at ``cleared`` taken as 0 (-1: none)."""
     crc = _ONES

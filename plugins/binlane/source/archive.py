@@ -21,6 +21,8 @@ from typing import IO, Any, Final
 import fsspec
 import zstandard
 
+from binlane.binlog import kernels
+from binlane.binlog.frames import as_array
 from binlane.binlog.reader import INNODB_LOG, check_first_type, check_magic
 from binlane.binlog.wire import FLAGS_AT, HEADER, IN_USE, MAGIC
 from binlane.errors import (
@@ -222,18 +224,14 @@ class _FileReader:
 
     def _whole_events(self, data: bytes, position: int) -> int:
         """Bytes of whole events at the beginning of ``data``."""
-        at, end, read = 0, len(data), _SIZE.unpack_from
-        while end - at >= HEADER.size:
-            size = read(data, at + _AT_SIZE)[0]
-            if size < HEADER.size:
-                raise BinlogError(
-                    f"{self._where}:{position + at}: event_size {size} is smaller than a header; the file "
-                    "is damaged here"
-                )
-            if size > end - at:
-                break
-            at += size
-        return at
+        end, code = kernels.whole_events(as_array(data), HEADER.size)
+        if code == kernels.SMALL_SIZE:
+            size = _SIZE.unpack_from(data, end + _AT_SIZE)[0]
+            raise BinlogError(
+                f"{self._where}:{position + end}: event_size {size} is smaller than a header; the file "
+                "is damaged here"
+            )
+        return int(end)
 
 
 @contextlib.contextmanager

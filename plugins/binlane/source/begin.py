@@ -10,6 +10,9 @@ import contextlib
 import re
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from binlane.binlog.events import parse_body
 from binlane.binlog.frames import frame
 from binlane.binlog.gtids import Gtid, MariadbGtid, MariadbGtidList, PreviousGtids
@@ -75,6 +78,10 @@ class _NotIn(AnyTransaction):
     def stops_before(self, gtid: Gtid | MariadbGtid | None, commit_time: float) -> bool:
         """A transaction without GTID is in no set."""
         return gtid is None or not self._wanted.holds(gtid)
+
+    def passes(self, commit_times: NDArray[np.float64]) -> int:
+        """None: their GTIDs decide."""
+        return 0
 
 
 def _scan(

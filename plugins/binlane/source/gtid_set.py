@@ -25,6 +25,9 @@ class GtidSet(Protocol):
     def add(self, gtid: Gtid | MariadbGtid, server_id: int) -> None:
         """Take a transaction's GTID event; ``server_id`` is that of its header."""
 
+    def add_through(self, first: Gtid | MariadbGtid, last: Gtid | MariadbGtid, server_id: int) -> None:
+        """Take all from ``first`` to ``last``, which follow each other: of one server, of one domain in MariaDB."""
+
     def add_head(self, head: PreviousGtids | MariadbGtidList) -> None:
         """Take what a file's head says about all files before it."""
 
@@ -62,9 +65,14 @@ class MysqlGtidSet:
 
     def add(self, gtid: Gtid | MariadbGtid, server_id: int) -> None:
         """See GtidSet. Anonymous transactions, number 0, are in no set."""
-        assert isinstance(gtid, Gtid)
-        if gtid.gno:
-            self._add_range(gtid.sid, gtid.tag, gtid.gno, gtid.gno)
+        self.add_through(gtid, gtid, server_id)
+
+    def add_through(self, first: Gtid | MariadbGtid, last: Gtid | MariadbGtid, server_id: int) -> None:
+        """See GtidSet."""
+        assert isinstance(first, Gtid)
+        assert isinstance(last, Gtid)
+        if first.gno:
+            self._add_range(first.sid, first.tag, first.gno, last.gno)
 
     def add_head(self, head: PreviousGtids | MariadbGtidList) -> None:
         """See GtidSet."""
@@ -132,6 +140,10 @@ class MariadbGtidSet:
         """See GtidSet."""
         assert isinstance(gtid, MariadbGtid)
         self._newest[gtid.domain_id] = server_id, gtid.seq_no
+
+    def add_through(self, first: Gtid | MariadbGtid, last: Gtid | MariadbGtid, server_id: int) -> None:
+        """See GtidSet."""
+        self.add(last, server_id)
 
     def add_head(self, head: PreviousGtids | MariadbGtidList) -> None:
         """See GtidSet. Of several servers in a domain the newest transaction's stands last."""

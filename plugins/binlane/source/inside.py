@@ -11,6 +11,9 @@ import time
 from collections.abc import Generator
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from binlane.binlog.gtids import Gtid, MariadbGtid
 from binlane.binlog.wire import HEADER, Buffer, EventHeader
 from binlane.errors import PlanError
@@ -75,6 +78,12 @@ class _AfterSeqno(AnyTransaction):
     def stops_after(self) -> bool:
         """Behind the last one."""
         return self._left <= 0
+
+    def passes(self, commit_times: NDArray[np.float64]) -> int:
+        """All but the last one."""
+        passed = max(min(commit_times.size, self._left - 1), 0)
+        self._left -= passed
+        return passed
 
 
 def _chunks(folder: WorkFolder, manifest: Manifest) -> Generator[LogChunk, None, None]:

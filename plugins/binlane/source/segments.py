@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
@@ -20,6 +21,7 @@ from binlane.binlog.events import Rotate, parse_body
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.frames import Frames, frame
 from binlane.binlog.gtids import Gtid, MariadbGtid, MariadbGtidList, PreviousGtids
+from binlane.binlog.plain_runs import PASSED, PlainTransactions, plain_transactions
 from binlane.binlog.reader import check_type
 from binlane.binlog.wire import HEADER, EventHeader, EventType, RawEvent, check_crc, where
 from binlane.errors import BinlogError, SourceIdentityError, UnsupportedEventError
@@ -39,7 +41,7 @@ from binlane.source.identity import (
 from binlane.source.log import LOG_START, EventSource, LogChunk, LogState, file_number, missing_between
 from binlane.source.segment_writer import SegmentWriter, Sink, Stretch
 from binlane.source.temporary import TemporaryTracker
-from binlane.source.until import Bound, Until, UntilPosition, bound_of
+from binlane.source.until import Bound, Until, UntilPosition, bound_of, first_of
 from binlane.source.xa import XaTracker
 from binlane.work.files import WorkFolder
 
@@ -48,17 +50,6 @@ _SPILL: Final = 8 << 20
 """Bytes of an open transaction that are kept in memory."""
 _GTIDS: Final = frozenset({EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID})
 _HEADS: Final = frozenset({EventType.PREVIOUS_GTIDS, EventType.MARIADB_GTID_LIST})
-_PASSED: Final = np.ones(256, np.bool_)
-"""By type: inside BEGIN nothing follows from it, and most events are of these types."""
-for _code in (
-    EventType.TABLE_MAP,
-    EventType.ANNOTATE_ROWS,
-    EventType.ROWS_QUERY,
-    *range(EventType.WRITE_ROWS_V1, EventType.DELETE_ROWS_V1 + 1),
-    *range(EventType.WRITE_ROWS_V2, EventType.DELETE_ROWS_V2 + 1),
-):
-    _PASSED[_code] = False
-
 Progress = Callable[[int, int], None]
 """Called with transactions and bytes of log so far."""
 
@@ -275,20 +266,55 @@ class Extraction:
 
     def _walk(self, frames: Frames, chunk: LogChunk) -> None:
         offsets, sizes = frames.offset.tolist(), frames.size.tolist()
+        plain = plain_transactions(frames, self._format.post_header_length(EventType.QUERY))
+        looked_at = np.append(np.flatnonzero(PASSED[frames.type_code]), len(offsets)).tolist()
         fed = 0
-        for index in np.flatnonzero(_PASSED[frames.type_code]).tolist():
-            if fed < index and self._boundaries.state is not State.OPEN:
-                for between in range(fed, index):
-                    self._event(frames, between, offsets[between], sizes[between], chunk)
-            self._event(frames, index, offsets[index], sizes[index], chunk)
-            fed = index + 1
-            if self._is_done:
-                return
-        if self._boundaries.state is not State.OPEN:
-            for between in range(fed, len(offsets)):
-                self._event(frames, between, offsets[between], sizes[between], chunk)
-                if self._is_done:
+        while fed < len(offsets) and not self._is_done:
+            if self._boundaries.state is State.OUTSIDE and (taken := self._plain_run(plain, fed, frames, chunk)) > fed:
+                fed = taken
+                continue
+            if self._boundaries.state is State.OPEN:
+                fed = looked_at[bisect_left(looked_at, fed)]
+                if fed == len(offsets):
                     return
+            self._event(frames, fed, offsets[fed], sizes[fed], chunk)
+            fed += 1
+
+    def _plain_run(self, plain: PlainTransactions, event: int, frames: Frames, chunk: LogChunk) -> int:
+        """Take the run of plain transactions that begins at an event as ``_event`` would; the event behind it.
+
+        Whatever needs a look at one of them alone, such as the window's end, ends the run before it.
+        """
+        entries = plain.run_at(event)
+        first, last, times = plain.first[entries], plain.last[entries], plain.time[entries]
+        begins = chunk.offset + frames.offset[first]
+        count = first_of(times > self._state.clock)
+        if self._stop is not None and self._file == self._stop.file:
+            count = min(count, int(np.searchsorted(begins, self._stop.offset)))
+        count = self._bound.passes(times[:count])
+        if count == 0:
+            return event
+        self._newest = max(self._newest, float(times[:count].max()))
+        ends = chunk.offset + frames.offset[last[:count]] + frames.size[last[:count]]
+        for line in plain.lines(slice(entries.start, entries.start + count)):
+            one, other = (self._gtid(frames, int(plain.first[entry]), chunk) for entry in line)
+            if one.gtid is not None and other.gtid is not None:
+                self.gtids.add_through(one.gtid, other.gtid, other.server_id)
+        at = 0
+        while at < count:
+            since = self._written if self._stretch is None else self._stretch.start
+            until = min(int(np.searchsorted(ends, since + self._segment_bytes)) + 1, count)
+            self._number(
+                replace(self._gtid(frames, int(first[at]), chunk), time=float(times[at])),
+                replace(self._gtid(frames, int(first[until - 1]), chunk), time=float(times[until - 1])),
+                until - at,
+                int(ends[until - 1]),
+                chunk,
+            )
+            at = until
+        self._last = (int(begins[count - 1]), chunk.offset + int(frames.offset[last[count - 1]]))
+        self.end = LogPosition(chunk.file, int(ends[count - 1]))
+        return int(last[count - 1]) + 1
 
     def _event(self, frames: Frames, index: int, at: int, size: int, chunk: LogChunk) -> None:
         """Feed one event to the boundaries and do what follows from its place."""
@@ -362,25 +388,34 @@ class Extraction:
     def _begin(self, event: RawEvent) -> None:
         """A transaction begins: take it, unless the window ends before it."""
         self._before = self.end
-        gtid, name, time = None, "", float(event.header.timestamp)
-        if event.header.type_code in _GTIDS:
-            parsed = parse_body(event, self._format, self._boundaries.name)
-            assert isinstance(parsed, Gtid | MariadbGtid)
-            gtid = parsed
-            if isinstance(parsed, MariadbGtid):
-                name = parsed.name(event.header.server_id)
-            else:
-                name = str(parsed) if parsed.gno else ""
-                if parsed.immediate_commit_timestamp is not None:
-                    time = parsed.immediate_commit_timestamp / 1_000_000
+        opened = self._opened(event)
+        time = opened.time
         if time > self._state.clock:
             # SET timestamp can put any time into a log; a true one is never past the source's clock
             time = self.time
         self._newest = max(self._newest, time)
-        if self._bound.stops_before(gtid, time):
+        if self._bound.stops_before(opened.gtid, time):
             self._is_done = True
             return
-        self._open = _Open(event.offset, gtid, name, event.header.server_id, time)
+        self._open = replace(opened, time=time)
+
+    def _gtid(self, frames: Frames, index: int, chunk: LogChunk) -> _Open:
+        at = int(frames.offset[index])
+        header = EventHeader._make(HEADER.unpack_from(chunk.data, at))
+        return self._opened(RawEvent(chunk.offset + at, header, frames.body(index)))
+
+    def _opened(self, event: RawEvent) -> _Open:
+        """What a transaction's first event says about it."""
+        header, time = event.header, float(event.header.timestamp)
+        if header.type_code not in _GTIDS:
+            return _Open(event.offset, None, "", header.server_id, time)
+        gtid = parse_body(event, self._format, self._boundaries.name)
+        if isinstance(gtid, MariadbGtid):
+            return _Open(event.offset, gtid, gtid.name(header.server_id), header.server_id, time)
+        assert isinstance(gtid, Gtid)
+        if gtid.immediate_commit_timestamp is not None:
+            time = gtid.immediate_commit_timestamp / 1_000_000
+        return _Open(event.offset, gtid, str(gtid) if gtid.gno else "", header.server_id, time)
 
     def _commit(self, event: RawEvent, chunk: LogChunk) -> None:
         """A transaction is whole: number it, and end the segment if it is large enough."""
@@ -388,10 +423,16 @@ class Extraction:
         assert opened is not None
         if self._xa is not None:
             self._xa.take(event, self._boundaries.ending, self._format, self._boundaries.name)
-        self.seqno, self.time, self._open = self.seqno + 1, opened.time, None
+        self._open = None
         self._last = (opened.offset, event.offset)
         if opened.gtid is not None:
             self.gtids.add(opened.gtid, opened.server_id)
+        self._number(opened, opened, 1, end, chunk)
+        self._is_done = self._bound.stops_after()
+
+    def _number(self, first: _Open, last: _Open, count: int, end: int, chunk: LogChunk) -> None:
+        """Give whole transactions up to offset ``end`` their seqnos, and end the segment if it is large enough."""
+        self.seqno, self.time = self.seqno + count, last.time
         stretch = self._stretch
         if stretch is None:
             self._stretch = stretch = Stretch(
@@ -400,18 +441,13 @@ class Extraction:
                 header=self._header,
                 start=self._written,
                 end=end,
-                first_seqno=self.seqno,
+                first_seqno=self.seqno - count + 1,
                 last_seqno=self.seqno,
-                first_time=opened.time,
-                first_gtid=opened.name,
+                first_time=first.time,
+                first_gtid=first.name,
             )
-        stretch.end, stretch.last_seqno, stretch.last_time, stretch.last_gtid = (
-            end,
-            self.seqno,
-            opened.time,
-            opened.name,
-        )
-        self._is_done = self._bound.stops_after()
+        stretch.end, stretch.last_seqno = end, self.seqno
+        stretch.last_time, stretch.last_gtid = last.time, last.name
         if end - stretch.start >= self._segment_bytes:
             self._flush(chunk)
             self._close_stretch()

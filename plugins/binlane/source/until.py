@@ -7,6 +7,9 @@ import re
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from binlane.binlog.gtids import Gtid, MariadbGtid
 from binlane.errors import SourceError, WindowOpenError
 from binlane.model import LogPosition
@@ -55,12 +58,15 @@ class Bound(Protocol):
     def stops_after(self) -> bool:
         """Whether the window ends behind the transaction that was asked about last."""
 
+    def passes(self, commit_times: NDArray[np.float64]) -> int:
+        """Asked about transactions together: so many, from the first on, are taken; 0 leaves it to ``stops_before``."""
+
     def check_log_end(self, newest: float) -> None:
         """Raises SourceError if the log must not end here; ``newest`` is the newest time that was seen in it."""
 
 
 class AnyTransaction:
-    """No end but the log's."""
+    """No end but the log's. What ends a window by more than the log says so by ``passes``, too."""
 
     def stops_before(self, gtid: Gtid | MariadbGtid | None, commit_time: float) -> bool:
         """Never."""
@@ -69,6 +75,10 @@ class AnyTransaction:
     def stops_after(self) -> bool:
         """Never."""
         return False
+
+    def passes(self, commit_times: NDArray[np.float64]) -> int:
+        """All."""
+        return commit_times.size
 
     def check_log_end(self, newest: float) -> None:
         """It may end anywhere."""
@@ -91,6 +101,10 @@ class BeforeTime(AnyTransaction):
     def stops_before(self, gtid: Gtid | MariadbGtid | None, commit_time: float) -> bool:
         """At or past the time."""
         return commit_time >= self._time
+
+    def passes(self, commit_times: NDArray[np.float64]) -> int:
+        """Up to the first one at or past the time."""
+        return first_of(commit_times >= self._time)
 
     def check_log_end(self, newest: float) -> None:
         """An archive shows that nothing older is to come by holding something newer."""
@@ -130,6 +144,10 @@ class AtGtid(AnyTransaction):
         """Behind the transaction itself."""
         return self._is_reached
 
+    def passes(self, commit_times: NDArray[np.float64]) -> int:
+        """None: their GTIDs decide."""
+        return 0
+
     def check_log_end(self, newest: float) -> None:
         """The log must reach the GTID."""
         raise WindowOpenError(
@@ -159,6 +177,11 @@ class AtPosition(AnyTransaction):
             f"{self._name}: the window ends at {self._position} by what the target has stored, and the log ends before "
             "that: it is not the log that the window was read from, or files of it are missing"
         )
+
+
+def first_of(wanted: NDArray[np.bool_]) -> int:
+    """Where the first True stands; the length if none does."""
+    return int(wanted.argmax()) if wanted.any() else wanted.size
 
 
 def bound_of(until: Until, state: LogState, name: str) -> Bound:
