@@ -19,7 +19,7 @@ from binlane.board import models
 from binlane.board.host import Host, guard_action, session_token
 from binlane.board.reading import NotFound, Reading
 from binlane.errors import BinlaneError
-from binlane.orchestration import operating
+from binlane.orchestration import operating, skipping
 
 log = logging.getLogger(__name__)
 
@@ -103,6 +103,13 @@ def _add_reads(app: FastAPI, host: Host) -> None:
         """One channel: watermark, open window, lanes, errors, the last windows and the heat map."""
         return reading.channel(user, name)
 
+    @app.get("/api/channels/{name}/skips/{seqno}/events", response_class=Response)
+    def skipped_events(name: str, seqno: int, user: Any = user_of) -> Response:
+        """A skipped transaction's events as a binlog file, for those who may edit the DAG."""
+        headers = {"Content-Disposition": f'attachment; filename="skipped-{seqno}.binlog"'}
+        events = reading.skipped_events(user, name, seqno)
+        return Response(events, media_type="application/octet-stream", headers=headers)
+
     @app.get("/api/channels/{name}/windows")
     def windows(name: str, before: int | None = None, limit: Limit = 50, user: Any = user_of) -> list[models.WindowRow]:
         """A page of the channel's windows, newest first; `before`: with smaller numbers."""
@@ -170,6 +177,27 @@ def _add_actions(app: FastAPI, host: Host) -> None:
             return operating.decide(name, folder, body.seqno, ran=body.ran, resolve=host.resolve)
 
         return act(user, name, f"decide {body.seqno} ran={body.ran}", do)
+
+    @app.post("/api/channels/{name}/skip", dependencies=guarded)
+    def skip(name: str, body: models.SkipRequest, user: Any = user_of) -> models.Done:
+        """Leave transactions of the open window out, with a reason; `binlane skip`."""
+        folder, by = host.channels(), f"{host.user_name(user)}, on the board"
+
+        def do() -> str:
+            which = skipping.Which(body.seqno, body.gtid, body.range)
+            return skipping.skip(name, folder, which, body.reason, by=by, resolve=host.resolve)
+
+        return act(user, name, f"skip {body.seqno or body.gtid or body.range!r}: {body.reason!r}", do)
+
+    @app.post("/api/channels/{name}/cancel-skip", dependencies=guarded)
+    def cancel_skip(name: str, body: models.CancelSkipRequest, user: Any = user_of) -> models.Done:
+        """Take such an order back that has not been followed yet; `binlane skip --cancel`."""
+        folder = host.channels()
+
+        def do() -> str:
+            return skipping.cancel(name, folder, skipping.Which(seqno=body.seqno), resolve=host.resolve)
+
+        return act(user, name, f"cancel-skip {body.seqno}", do)
 
 
 def _file(request: Request, name: str, kind: str) -> Response:

@@ -129,6 +129,28 @@ class Undecided(Answer):
     """None for those who may not edit the DAG."""
 
 
+class SkippedTransaction(Answer):
+    """A transaction that somebody has ordered to leave out."""
+
+    seqno: int
+    state: str
+    """requested, skipped or replayed."""
+    state_at: float
+    gtid: str
+    file: str
+    offset: int
+    commit_time: float
+    window_id: str
+    lane: int
+    summary: str | None
+    """What it changes, in words; None for those who may not edit the DAG."""
+    bytes: int
+    """Of its events, which are kept as a binlog file."""
+    reason: str
+    by: str
+    at: float
+
+
 class Card(Answer):
     """A channel in the list."""
 
@@ -203,6 +225,9 @@ class Channel(Answer):
     lanes: list[Lane] = Field(default_factory=list)
     errors: list[LaneError] = Field(default_factory=list)
     undecided: list[Undecided] = Field(default_factory=list)
+    skips: list[SkippedTransaction] = Field(default_factory=list)
+    """Those with the highest seqnos, these first."""
+    more_skips: bool = False
     history: list[WindowRow] = Field(default_factory=list)
     heat: Heat | None = None
 
@@ -345,6 +370,22 @@ class DecideRequest(Answer):
 
     seqno: int = Field(ge=1)
     ran: bool
+
+
+class SkipRequest(Answer):
+    """Body of skip: one of seqno, gtid and range, and why."""
+
+    seqno: int | None = Field(default=None, ge=1)
+    gtid: str | None = Field(default=None, max_length=200)
+    range: str | None = Field(default=None, max_length=50)
+    """FIRST-LAST seqno."""
+    reason: str = Field(max_length=2_000)
+
+
+class CancelSkipRequest(Answer):
+    """Body of cancel-skip."""
+
+    seqno: int = Field(ge=1)
 
 
 class Done(Answer):

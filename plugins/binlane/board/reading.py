@@ -26,6 +26,7 @@ from binlane.plan.window_plan import WindowPlan
 from binlane.state.engines import engine_of
 from binlane.state.history import DEFAULT_WINDOWS, PastWindow, Snapshot, read_history, read_past_window, read_snapshot
 from binlane.state.positions import LanePosition, lane_positions
+from binlane.state.skips import read_skip
 from binlane.work.files import WorkFolder
 from binlane.work.filter_job import Inputs, read_inputs, read_routing, segment_bytes
 from binlane.work.lane_files import block_outlines
@@ -90,9 +91,17 @@ class Reading:
             lanes=views.lanes_of(snapshot),
             errors=views.errors_of(snapshot),
             undecided=views.undecided_of(snapshot, may_edit=place.may_edit),
+            skips=views.skips_of(snapshot, may_edit=place.may_edit),
+            more_skips=snapshot.more_skips,
             history=[views.row_of(window) for window in snapshot.history],
             heat=views.heat_of(snapshot.history),
         )
+
+    def skipped_events(self, user: Any, name: str, seqno: int) -> bytes:
+        """What a skipped transaction holds, as a binlog file; only for those who may edit the DAG."""
+        place = self.place(user, name, edit=True)
+        log: bytes = self._on_target(place, lambda connection: read_skip(connection, name, seqno)[1])
+        return log
 
     def windows(self, user: Any, name: str, before: int | None, limit: int) -> list[models.WindowRow]:
         """A page of the history, newest first."""

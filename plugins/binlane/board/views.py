@@ -202,6 +202,29 @@ def undecided_of(snapshot: Snapshot, *, may_edit: bool) -> list[models.Undecided
     ]
 
 
+def skips_of(snapshot: Snapshot, *, may_edit: bool) -> list[models.SkippedTransaction]:
+    """Transactions that were, or will be, left out."""
+    return [
+        models.SkippedTransaction(
+            seqno=skip.seqno,
+            state=skip.state,
+            state_at=seconds_of(skip.state_at),
+            gtid=skip.gtid,
+            file=skip.source.file,
+            offset=skip.source.offset,
+            commit_time=skip.commit_time,
+            window_id=skip.window_id,
+            lane=skip.lane,
+            summary=skip.summary if may_edit else None,
+            bytes=skip.bytes,
+            reason=skip.reason,
+            by=skip.by,
+            at=seconds_of(skip.at),
+        )
+        for skip in snapshot.skips
+    ]
+
+
 def row_of(window: PastWindow) -> models.WindowRow:
     """A window in the history."""
     facts, end = window.facts, window.finished_at

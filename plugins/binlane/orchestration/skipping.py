@@ -27,7 +27,7 @@ from binlane.work.lookup import find_gtid, find_seqnos
 from binlane.work.planned import PlannedLanes
 
 if TYPE_CHECKING:
-    from binlane.connections import Endpoints
+    from binlane.connections import Endpoints, Resolver
 
 _RANGE: Final = re.compile(r"(\d+)-(\d+)")
 _MOST: Final = 10_000
@@ -65,11 +65,22 @@ class Which:
         return first, last
 
 
-def skip(name: str, folder: Path, which: Which, reason: str) -> str:
-    """Order to leave transactions of the open window out. Raises PositionError for what is applied already."""
+def skip(
+    name: str,
+    folder: Path,
+    which: Which,
+    reason: str,
+    *,
+    by: str | None = None,
+    resolve: Resolver | None = None,
+) -> str:
+    """Order to leave transactions of the open window out. Raises PositionError for what is applied already.
+
+    ``by``: who asks, if not who runs this; ``resolve``: where connections come from, if not from the environment.
+    """
     if not reason.strip():
         raise ConfigError("--reason: expected why it is left out, got nothing; it is kept with the transaction")
-    _, endpoints = load(name, folder)
+    _, endpoints = load(name, folder, resolve)
     engine = engine_of(endpoints.target)
     with target_errors(str(endpoints.target)):
         window, lanes = _open_window(endpoints, name)
@@ -83,7 +94,7 @@ def skip(name: str, folder: Path, which: Which, reason: str) -> str:
         ]
         if nothing := [each.seqno for each in requests if each.summary == NOTHING]:
             raise PositionError(f"channel {name}: seqnos {nothing} change nothing, so there is nothing to leave out")
-        new = request_skips(engine, window, requests, reason=reason.strip(), by=whoami())
+        new = request_skips(engine, window, requests, reason=reason.strip(), by=whoami() if by is None else by)
     lines = [f"seqno {each.seqno:,}, GTID {each.gtid or '-'}, lane {each.lane}: {each.summary}" for each in requests]
     return "\n".join(
         [
@@ -94,11 +105,11 @@ def skip(name: str, folder: Path, which: Which, reason: str) -> str:
     )
 
 
-def cancel(name: str, folder: Path, which: Which) -> str:
+def cancel(name: str, folder: Path, which: Which, *, resolve: Resolver | None = None) -> str:
     """Take orders back that have not been followed yet."""
     if which.seqno is None:
         raise ConfigError("--cancel: expected --seqno; `--list` shows them")
-    _, endpoints = load(name, folder)
+    _, endpoints = load(name, folder, resolve)
     with target_errors(str(endpoints.target)):
         cancel_skip(engine_of(endpoints.target), name, which.seqno)
     return f"channel {name}: seqno {which.seqno:,} will be applied"

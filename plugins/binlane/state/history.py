@@ -12,10 +12,12 @@ from binlane.model import LogPosition, RowCounts
 from binlane.plan.window_facts import WindowFacts
 from binlane.state.channels import read_channel
 from binlane.state.journal import ChannelStatus, read_status
+from binlane.state.skips import Skip, read_newest_skips
 from binlane.state.tables import NOW, windows
 from binlane.state.windows import totals_from_text
 
 DEFAULT_WINDOWS: Final = 24
+SKIPS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,10 @@ class Snapshot:
     status: ChannelStatus
     history: tuple[PastWindow, ...]
     """The newest windows, the open one included."""
+    skips: tuple[Skip, ...] = ()
+    """Orders to leave transactions out, followed or not, the newest first."""
+    more_skips: bool = False
+    """Whether there are older ones."""
 
 
 def read_snapshot(engine: Engine, channel: str, *, last_windows: int = DEFAULT_WINDOWS) -> Snapshot:
@@ -59,7 +65,14 @@ def read_snapshot(engine: Engine, channel: str, *, last_windows: int = DEFAULT_W
     status = read_status(engine, channel)
     with engine.connect() as connection:
         clock = _seconds(connection.execute(select(NOW)).scalar_one())
-        return Snapshot(clock, status, read_history(connection, channel, limit=last_windows))
+        skips = read_newest_skips(connection, channel, SKIPS + 1)
+        return Snapshot(
+            clock=clock,
+            status=status,
+            history=read_history(connection, channel, limit=last_windows),
+            skips=skips[:SKIPS],
+            more_skips=len(skips) > SKIPS,
+        )
 
 
 def read_history(

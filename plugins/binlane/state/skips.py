@@ -155,6 +155,14 @@ def read_skips(connection: Connection, channel: str) -> tuple[Skip, ...]:
     return tuple(map(_skip, rows))
 
 
+def read_newest_skips(connection: Connection, channel: str, limit: int) -> tuple[Skip, ...]:
+    """The orders of the channel's newest transactions, the newest first."""
+    rows = connection.execute(
+        select(skips).where(skips.c.channel == channel).order_by(skips.c.seqno.desc()).limit(limit)
+    )
+    return tuple(map(_skip, rows))
+
+
 def read_skip(connection: Connection, channel: str, seqno: int) -> tuple[Skip, bytes]:
     """One order and the events, as a binlog file. Raises PositionError if there is none or the events are damaged."""
     row = connection.execute(select(skips).where(skips.c.channel == channel, skips.c.seqno == seqno)).one_or_none()

@@ -168,6 +168,46 @@ def test_a_running_window_shows_its_lanes_and_can_be_stopped_and_resumed(channel
     assert channel.go_on(window) is not None
 
 
+def test_a_transaction_is_skipped_with_a_reason_by_those_who_may_edit(channel: Channel) -> None:
+    channel.traffic(120)
+    window = half_way(channel)
+    client = client_of(channel)
+    applied = steps.apply_lane(channel.config, channel.endpoints, window["plan"], 0)["seqno"]
+    plan = steps.read_plan(window["plan"])
+    assert applied == plan.last_seqno
+    page = f"{API}/windows/{window['window']}/lanes"
+    mine = get(client, f"{page}/0/blocks")["blocks"][0]["first_seqno"]
+    ahead = get(client, f"{page}/1/blocks")["blocks"][-1]["last_seqno"]
+
+    def skip(headers: dict[str, str], **body: Any) -> tuple[int, str]:
+        answer = client.post(f"{API}/skip", json={"reason": "<b>OPS-17</b>", **body}, headers=headers)
+        return answer.status_code, answer.text
+
+    assert skip(READ, seqno=ahead)[0] == 403
+    assert "it is applied already" in skip(EDIT, seqno=mine)[1]
+    assert skip(EDIT, seqno=mine)[0] == 409
+    assert "expected why it is left out" in skip(EDIT, seqno=ahead, reason=" ")[1]
+    assert "expected one of --seqno, --gtid" in skip(EDIT)[1]
+    assert get(client, API)["skips"] == []
+    code, said = skip(EDIT, seqno=ahead)
+    assert (code, "1 transactions will be left out" in said) == (200, True)
+    (shown,) = get(client, API, EDIT)["skips"]
+    assert (shown["seqno"], shown["state"], shown["reason"]) == (ahead, "requested", "<b>OPS-17</b>")
+    assert shown["by"] == "editor, on the board"
+    assert shown["summary"]
+    assert get(client, API)["skips"] == [{**shown, "summary": None}]
+    events = f"{API}/skips/{ahead}/events"
+    assert client.get(events).status_code == 403
+    assert len(client.get(events, headers=EDIT).content) == shown["bytes"]
+    assert client.post(f"{API}/cancel-skip", json={"seqno": ahead}, headers=READ).status_code == 403
+    assert client.post(f"{API}/cancel-skip", json={"seqno": ahead}, headers=EDIT).status_code == 200
+    assert get(client, API)["skips"] == []
+    assert skip(EDIT, seqno=ahead)[0] == 200
+    assert channel.go_on(window) is not None
+    assert [each["state"] for each in get(client, API)["skips"]] == ["skipped"]
+    assert client.post(f"{API}/cancel-skip", json={"seqno": ahead}, headers=EDIT).status_code == 409
+
+
 @pytest.mark.parametrize(
     ("run_state", "expected"), [(None, "failed"), ("running", "running"), ("failed", "failed"), ("success", "failed")]
 )
@@ -235,7 +275,7 @@ def test_every_route_answers_401_without_a_user(channel: Channel) -> None:
     found = routes(client)
     assert len(found) > 10
     for method, path in found:
-        place = path.format(name=CHANNEL, window_id="w", lane=0, first_seqno=1)
+        place = path.format(name=CHANNEL, window_id="w", lane=0, first_seqno=1, seqno=1)
         answer = client.request(method, place, headers={"Authorization": ""})
         assert answer.status_code == 401, (method, path)
     for path in ("/docs", "/redoc", "/openapi.json"):

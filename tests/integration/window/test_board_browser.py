@@ -32,6 +32,7 @@ Theme = Literal["light", "dark"]
 THEMES: Final[tuple[Theme, ...]] = ("light", "dark")
 VIEWS: Final = ("channels", "channel", "window", "lane", "block")
 STATES: Final = ("empty", "running", "failed")
+HOSTILE_REASON: Final = "<img src=x onerror=alert(1)> \u202egnp.exe & \"'</td><script>alert(2)</script>"
 NOT_FOUND: Final = "Failed to load resource: the server responded with a status of 404 (Not Found)"
 """What Chromium itself says of the only answer here that is no success: a page of what is not there."""
 
@@ -258,6 +259,34 @@ def test_a_channel_is_stopped_and_resumed_from_the_keyboard(look: Look) -> None:
     press(tab, "Resume")
     tab.wait_for_selector(".pill.idle")
     assert watch.found == []
+
+
+def test_a_transaction_is_skipped_from_the_keyboard_and_a_refusal_is_read_where_it_was_asked(look: Look) -> None:
+    tab, watch = look.tab(EDITOR)
+    look.open(tab, Page(f"#/c/{FAILED}", "Way out"))
+    press(tab, "Skip a transaction of this block …")
+    tab.wait_for_selector("dialog[open]")
+    seqno = tab.locator("dialog input[name=seqno]").input_value()
+    tab.keyboard.type("1")  # the field has the focus, and what stands in it is marked
+    tab.keyboard.press("Tab")
+    tab.keyboard.type(HOSTILE_REASON)
+    press(tab, "Skip it")
+    tab.wait_for_selector("dialog .refused:has-text('it is applied already')")
+    assert tab.locator("dialog textarea").input_value() == HOSTILE_REASON
+    tab.locator("dialog input[name=seqno]").fill(seqno)
+    press(tab, "Skip it")
+    tab.wait_for_selector("dialog", state="hidden")
+    tab.wait_for_selector(".pill.requested")
+    assert tab.locator("td[data-label=Reason]").inner_text() == HOSTILE_REASON
+    assert tab.evaluate("document.querySelectorAll('main img, main script').length") == 0
+    with tab.expect_download() as download:
+        press(tab, tab.locator("a[download]").inner_text())
+    assert download.value.suggested_filename == f"skipped-{seqno}.binlog"
+    assert [each for each in watch.found if "409 (Conflict)" not in each] == []
+    press(tab, "Take back")
+    tab.wait_for_selector("dialog[open]")
+    press(tab, "Take the order back")
+    tab.wait_for_selector(".pill.requested", state="detached")
 
 
 def test_a_reader_has_no_button_that_acts(look: Look) -> None:

@@ -168,17 +168,27 @@ function confirm({ title, text, button, danger, path, body, fields = [] }) {
   const send = async (event) => {
     event.preventDefault();
     const values = Object.fromEntries(new FormData(event.target));
-    ask.querySelector("button.go").disabled = true;
+    const go = ask.querySelector("button.go"), refused = ask.querySelector(".refused");
+    go.disabled = true;
+    refused.replaceChildren();
     try { say((await act(path, body(values))).message); }
-    catch (error) { say(error instanceof Refused ? error.message : String(error)); }
+    catch (error) {
+      // what was typed stays, and the reader sees beside it why it was not done
+      refused.replaceChildren(h("div", { class: "notice bad" }, h("p", { class: "text" }, error instanceof Refused ? error.message : String(error))));
+      go.disabled = false;
+      go.focus();
+      return;
+    }
     close();
     refresh();
   };
   ask.replaceChildren(h("form", { onsubmit: send, method: "dialog" },
-    h("h2", { id: "ask-title" }, title), h("p", { class: "quiet" }, text), fields,
+    h("h2", { id: "ask-title" }, title), h("p", { class: "quiet" }, text), fields, h("div", { class: "refused", role: "alert" }),
     h("div", { class: "actions" }, h("button", { type: "button", onclick: close }, "Cancel"),
       h("button", { type: "submit", class: danger ? "go danger" : "go main" }, button))));
   ask.showModal();
+  const first = ask.querySelector("input, textarea");
+  if (first) { first.focus(); first.select?.(); }
 }
 
 let quieten = 0;

@@ -52,6 +52,7 @@ export function channel(data, where, tools) {
     card.mark ? figures(data, finished) : null,
     data.lanes.length || card.progress ? running(data, tools) : null,
     data.history.length ? history(data, finished, where, tools) : card.mark ? h("section", { class: "panel" }, empty("No window yet", "The first run applies the log from the watermark on.")) : null,
+    data.skips.length ? skips(data, tools) : null,
     data.errors.length ? errors(data, where, tools) : null,
   ].flat().filter(Boolean);
 }
@@ -61,6 +62,7 @@ function channelTitle(data, tools) {
   const api = `api/channels/${encodeURIComponent(card.name)}`;
   const actions = [h("button", { type: "button", onclick: () => tools.leave(`dags/${encodeURIComponent(card.dag_id)}`) }, "DAG in Airflow")];
   const halted = card.stopped !== null;
+  if (card.may_act && card.progress?.planned) actions.push(h("button", { type: "button", onclick: () => skip(data, tools) }, "Skip …"));
   if (card.may_act && card.mark && !halted) {
     actions.push(h("button", { type: "button", class: "danger", onclick: () => tools.confirm({
       title: `Stop ${card.name}`, button: "Stop", danger: true, path: `${api}/stop`,
@@ -88,7 +90,8 @@ function notices(data, tools) {
   const error = data.errors.find((each) => each.current);
   if (error && card.state !== "running") {
     found.push(h("div", { class: "notice bad" }, h("h2", {}, `Lane ${error.lane} stopped at seqno ${number(error.seqno)}`),
-      h("p", { class: "text" }, error.text), h("p", {}, h("strong", {}, "Way out: "), error.way_out)));
+      h("p", { class: "text" }, error.text), h("p", {}, h("strong", {}, "Way out: "), error.way_out),
+      card.may_act && card.progress?.planned && error.seqno ? h("div", { class: "row" }, h("button", { type: "button", onclick: () => skip(data, tools, error.seqno) }, "Skip a transaction of this block …")) : null));
   } else if (card.state === "failed" && card.run) {
     found.push(h("div", { class: "notice bad" }, h("h2", {}, `The last run failed${card.run.failed_tasks.length ? ` at ${card.run.failed_tasks.join(", ")}` : ""}`),
       h("p", {}, "The log of that task in Airflow says why and what to do."),
@@ -190,6 +193,34 @@ function windowTable(rows, where, tools) {
       cell("Took", "num", span(row.seconds)),
       cell("Behind", "num", span(row.behind)),
       cell("Up to", "nowrap", moment(row.end_time))))));
+}
+
+// ---- transactions that are left out
+
+function skip(data, tools, seqno = "") {
+  const { card } = data;
+  tools.confirm({
+    title: `Skip a transaction of ${card.name}`, button: "Skip it", danger: true, path: `api/channels/${encodeURIComponent(card.name)}/skip`,
+    text: `Of window #${card.progress.number}, and not applied yet. It is the last resort: what later transactions expect of its rows will be missing. Who, when, why and its events are kept on the target.`,
+    fields: [h("label", {}, "Seqno", h("input", { type: "number", name: "seqno", required: true, min: card.progress.first_seqno, max: card.progress.last_seqno, value: seqno })),
+      h("label", {}, "Reason", h("textarea", { name: "reason", required: true, rows: 3, maxlength: 2000, placeholder: "why it must not be applied" }))],
+    body: (values) => ({ seqno: Number(values.seqno), reason: values.reason }) });
+}
+
+function skips(data, tools) {
+  const { card } = data, api = `api/channels/${encodeURIComponent(card.name)}`;
+  const back = (each) => tools.confirm({ title: `Apply seqno ${number(each.seqno)} after all`, button: "Take the order back", path: `${api}/cancel-skip`,
+    text: "The transaction is applied with its block, as if nobody had asked to skip it.", body: () => ({ seqno: each.seqno }) });
+  return panel("Skipped transactions", data.more_skips ? "those with the highest seqnos; `binlane skip --list` has all" : "left out on somebody's word", h("div", { class: "scroll" }, h("table", { class: "cards" },
+    head(["Seqno"], ["State"], ["By, at (UTC)"], ["Reason"], ["What it changes"], ["Source"]),
+    h("tbody", {}, data.skips.map((each) => h("tr", { "data-key": each.seqno },
+      h("th", { scope: "row" }, number(each.seqno), each.gtid ? h("div", { class: "faint mono break" }, each.gtid) : null),
+      cell("State", "", pill(each.state), each.state === "requested" && card.may_act ? h("div", {}, h("button", { type: "button", class: "small", onclick: () => back(each) }, "Take back")) : null),
+      cell("By, at", "break", each.by, h("div", { class: "faint" }, moment(each.at))),
+      cell("Reason", "wide text", each.reason),
+      cell("What it changes", "wide break", each.summary ?? h("span", { class: "faint" }, "shown to those who may edit the DAG"),
+        each.summary === null ? null : h("div", {}, h("a", { href: `${api}/skips/${each.seqno}/events`, download: true }, `events, ${bytes(each.bytes)}`))),
+      cell("Source", "mono", `${each.file}:${each.offset}`)))))));
 }
 
 function errors(data, where, tools) {
