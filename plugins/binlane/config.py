@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
 from binlane.errors import ConfigError
+from binlane.rename_rules import problem_of
 from binlane.toml_node import Node
 
 if TYPE_CHECKING:
@@ -204,6 +205,9 @@ class ChannelConfig:
     window: WindowConfig
     lanes: LanesConfig
     filter: FilterConfig
+    rename: tuple[tuple[str, str], ...]
+    """``[rename]``: the source's databases and their names on the target, by name or by pattern with one star on each
+    side, in order; default: all keep theirs."""
     blocks: BlocksConfig
     segments: SegmentsConfig
     apply: ApplyConfig
@@ -243,7 +247,7 @@ def load_channel(file: Path, environment: Mapping[str, str] | None = None) -> Ch
 
 
 def _channel(node: Node, file: Path, environment: Mapping[str, str]) -> ChannelConfig:
-    tables = ("source", "target", "window", "lanes", "filter", "blocks", "segments", "apply", "work", "spark")
+    tables = ("source", "target", "window", "lanes", "filter", "rename", "blocks", "segments", "apply", "work", "spark")
     node.only("owner", "tags", "description", *tables)
     name, root = file.stem, file.parent.parent.parent
     return ChannelConfig(
@@ -258,6 +262,7 @@ def _channel(node: Node, file: Path, environment: Mapping[str, str]) -> ChannelC
         window=_window(node.table("window")),
         lanes=_lanes(node.table("lanes"), name),
         filter=_filter(node.table("filter")),
+        rename=_rename(node.table("rename")),
         blocks=_blocks(node.table("blocks")),
         segments=_segments(node.table("segments")),
         apply=_apply(node.table("apply")),
@@ -338,6 +343,13 @@ def _kinds(node: Node) -> Mapping[str, str]:
     policy = given.pop(DDL, "apply")
     # what is named itself is wanted so: a database's DROP is applied then whatever tables are left out
     return given if policy == "apply" else dict.fromkeys(FILTER_DDL, policy) | given
+
+
+def _rename(node: Node) -> tuple[tuple[str, str], ...]:
+    rules = tuple((old, node.text(old)) for old in node.value)
+    if (problem := problem_of(rules)) is not None:
+        node.wrong(*problem)
+    return rules
 
 
 def _blocks(node: Node) -> BlocksConfig:

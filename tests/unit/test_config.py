@@ -35,6 +35,7 @@ def test_a_file_with_two_connections_is_a_channel_with_defaults(tmp_path: Path) 
     assert read.shard_list_file == tmp_path / "shard_list" / "shop.list"
     assert read.blocks == config.BlocksConfig(1000, 8 << 20, 0, "block", 64 << 20)
     assert read.filter == config.FilterConfig((), (), (), (), {})
+    assert read.rename == ()
     assert read.work == config.WorkConfig(str(tmp_path / ".binlane/work"), 24)
     assert read.apply == config.ApplyConfig(
         *(3600, 60, 10, 5, 30),
@@ -76,6 +77,9 @@ EVERY_KEY = """
     truncate = "ignore"
     drop_database = "apply"
     delete = "ignore"
+    [rename]
+    "prod_*" = "dr_*"
+    main = "dr2"
     [blocks]
     transactions = 7
     bytes = 65536
@@ -113,6 +117,7 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
     kinds = dict.fromkeys(("create", "alter", "rename", "drop"), "refuse")
     kinds |= {"truncate": "ignore", "drop_database": "apply", "delete": "ignore"}
     assert read.filter == config.FilterConfig(("shop_*",), ("shop_test",), ("*.orders", "?.t"), ("*.log",), kinds)
+    assert read.rename == (("prod_*", "dr_*"), ("main", "dr2"))
     assert (read.blocks, read.segments) == (
         config.BlocksConfig(7, 65536, 30, "off", 64 << 20),
         config.SegmentsConfig(1 << 20),
@@ -182,6 +187,23 @@ WRONG = [
         "filter.kinds.ddl: expected one of apply, ignore, refuse",
         id="unknown policy",
     ),
+    pytest.param(
+        MINIMAL + '[rename]\n"a*" = "b"\n', "rename.a*: expected one star on each side, or none on either", id="stars"
+    ),
+    pytest.param(MINIMAL + '[rename]\n"a*b*" = "c*"\n', "rename.a*b*: expected one star on each side", id="two stars"),
+    pytest.param(MINIMAL + '[rename]\na = "mysql"\n', "rename.a: expected no database of the server's", id="system"),
+    pytest.param(MINIMAL + f'[rename]\na = "{65 * "b"}"\n', "rename.a: expected names or patterns of 1", id="too long"),
+    pytest.param(
+        MINIMAL + '[rename]\n"a*" = "b*"\nab = "c"\n',
+        'rename.ab: expected a rule that is reached: "a*" = "b*" comes first',
+        id="never reached",
+    ),
+    pytest.param(
+        MINIMAL + '[rename]\na = "c1"\n"b*" = "C*"\n',
+        'rename.b*: expected new names that "a" = "c1" cannot give: two databases would become one',
+        id="two become one",
+    ),
+    pytest.param(MINIMAL + "[rename]\na = 1\n", "rename.a: expected text, got 1", id="no text"),
     pytest.param(MINIMAL + "[apply]\ntask_retries = 3\n", "apply.task_retries: expected an integer 4..100", id="tries"),
     pytest.param(
         MINIMAL + "[apply]\nallow_nontransactional = 1\n",

@@ -27,6 +27,11 @@ def bootstrap(
     channel, endpoints = load(name, folder, resolve)
     if endpoints.source is None:
         raise ConfigError(f"{channel.file}: source: expected a live server to copy from, the channel has an archive")
+    if channel.rename:
+        raise ConfigError(
+            f"{channel.file}: rename: expected no [rename] for a first copy, which keeps all names; copy the "
+            "databases under their new names by other means and begin the channel there: docs/renames.md#the-first-copy"
+        )
     engines = engine_of(endpoints.source), engine_of(endpoints.target)
     with target_errors(str(endpoints.target)), Bar(console) as bar:
         source = source_of(channel, endpoints)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from binlane.apply.choice import chosen_writer, sql_findings, written_by_sql
@@ -17,9 +18,10 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import BinlogError, SourceError
 from binlane.model import TableKey
-from binlane.orchestration.selecting import selection_of, severed
+from binlane.orchestration.selecting import renaming_of, selection_of, severed
 from binlane.plan.alterations import Alterations
 from binlane.plan.fold import EMPTY
+from binlane.plan.renaming import name_of, renamed_alterations, renamed_schema, sources_of
 from binlane.plan.schema import Schema
 from binlane.plan.schema_compare import Severity, compare_schemas, letter_case, not_reduced, rules_for
 from binlane.plan.schema_json import schema_to_json
@@ -27,6 +29,8 @@ from binlane.plan.schema_wire import compare_logged_key, compare_table_map
 from binlane.plan.tally import ROWS_ONLY
 from binlane.plan.window_plan import WindowPlan
 from binlane.shards.facts import StatementKind
+from binlane.shards.renaming import Renaming
+from binlane.shards.selection import Extent, Selection
 from binlane.source.later import altered_behind
 from binlane.source.server import translated
 from binlane.source.stream import ServerSource
@@ -62,10 +66,15 @@ def check_window(
         knows = read_target(connection, target, version_number(target.version))
         window = read_window(connection, plan.channel, plan.window_id)
     begun = window is not None and window.plan_digest is not None
-    compared, source = _compared_tables(channel, endpoints, plan, target, plans)
+    renaming = inputs.settings.renaming
+    logged = _source_schema(endpoints, _databases(plan), renaming)
+    source = None if logged is None else renamed_schema(logged, partial(name_of, renaming))
+    compared = _compared_tables(channel, endpoints, plan, (source, target), plans, renaming)
     findings += compared
     findings += sql_findings(target, by_sql, channel.apply.allow_triggers)
-    findings += severed(selection_of(channel, target), target if source is None else source)
+    selection = selection_of(channel, target)
+    findings += severed(selection, renamed_schema(target, renaming.source) if logged is None else logged)
+    findings += _met(selection, renaming, logged)
     findings += _engines(plan, source, target)
     findings += _letter_case(plan, source, target)
     if not channel.apply.allow_unsafe:
@@ -82,14 +91,19 @@ def check_window(
 
 
 def _compared_tables(
-    channel: ChannelConfig, endpoints: Endpoints, plan: WindowPlan, target: Schema, plans: WorkFolder
-) -> tuple[tuple[Finding, ...], Schema | None]:
-    """Every touched table, source against target; and the source's schema, None for an archive.
+    channel: ChannelConfig,
+    endpoints: Endpoints,
+    plan: WindowPlan,
+    schemas: tuple[Schema | None, Schema],
+    plans: WorkFolder,
+    renaming: Renaming,
+) -> tuple[Finding, ...]:
+    """Every touched table, source (None for an archive) against target, both in the target's names.
 
     The source's tables are seen as they are now, the rows are of the window. Whether a table was altered in between is
     looked up in the source's log, and only where it matters: if something differs, or if the window alters tables.
     """
-    source = _source_schema(endpoints, _databases(plan))
+    source, target = schemas
     touched = {*plan.applied_tables, *plan.undone, *(key for key in plan.loaded if key not in target.views)}
     altered = frozenset(key for key in touched if plan.altered.names(key))
 
@@ -107,15 +121,16 @@ def _compared_tables(
     findings = compared(())
     differ = any(finding.severity is Severity.FATAL for finding in findings)
     if source is None or not (differ or altered):
-        return findings, source
+        return findings
     behind = _altered_behind(channel, endpoints, plan, limit=None if differ else _TAIL_LIMIT)
     if behind is None:
-        return findings, source
+        return findings
+    behind = renamed_alterations(behind, renaming)
     known = {key: table for key in altered if not behind.names(key) and (table := source.table(key)) is not None}
     if known and not plans.exists(files.SOURCE_TABLES):
         plans.write_once(files.SOURCE_TABLES, schema_to_json(replace(_bare(source), tables=known)))
     since = [key for key in touched if behind.names(key)]
-    return (compared(since) if differ and since else findings), source
+    return compared(since) if differ and since else findings
 
 
 def _bare(source: Schema) -> Schema:
@@ -136,7 +151,7 @@ def _altered_behind(
         return None
 
 
-def tables_with_other_keys(endpoints: Endpoints, target: Schema) -> list[list[str]]:
+def tables_with_other_keys(channel: ChannelConfig, endpoints: Endpoints, target: Schema) -> list[list[str]]:
     """Databases and tables whose keys are not the same on source and target: their changes are not folded.
 
     An archive says nothing of keys: there the target's own are taken for the source's.
@@ -144,7 +159,9 @@ def tables_with_other_keys(endpoints: Endpoints, target: Schema) -> list[list[st
     if endpoints.source is None:
         return []
     with translated(str(endpoints.source)), driver_errors(), engine_of(endpoints.source).connect() as connection:
-        source = read_schema(connection, target.databases)
+        renaming = renaming_of(channel, target)
+        source = read_schema(connection, sources_of(renaming, target.databases))
+    source = renamed_schema(source, partial(name_of, renaming))
     common = [key for key in target.tables if source.table(key) is not None]
     differences = compare_schemas(source, target, common, rules_for(source, target))
     return sorted([key.database, key.table] for key in not_reduced(differences))
@@ -172,12 +189,22 @@ def _databases(plan: WindowPlan) -> frozenset[str]:
     return frozenset(names | {name.lower() for name in names})
 
 
-def _source_schema(endpoints: Endpoints, databases: Collection[str]) -> Schema | None:
-    """The source's schema as it is now; None for an archive."""
+def _source_schema(endpoints: Endpoints, databases: Collection[str], renaming: Renaming) -> Schema | None:
+    """The source's schema as it is now, in its own names; None for an archive. ``databases``: the target's names."""
     if endpoints.source is None:
         return None
     with translated(str(endpoints.source)), driver_errors(), engine_of(endpoints.source).connect() as connection:
-        return read_schema(connection, databases)
+        # with those that stand under the new names: they would be one with the renamed
+        return read_schema(connection, frozenset(databases) | sources_of(renaming, databases))
+
+
+def _met(selection: Selection, renaming: Renaming, source: Schema | None) -> Iterator[Finding]:
+    """Databases that keep their name, on which others are renamed."""
+    for name in sorted(source.databases if source is not None else ()):
+        why = renaming.refusal(name)
+        if why is not None and selection.database(name)[0] is not Extent.NONE:
+            todo = "rename it, too, or leave it out (filter.exclude_databases): docs/renames.md"
+            yield Finding(Severity.FATAL, f"{name}: database", "a name of its own on the target", why, todo)
 
 
 def _letter_case(plan: WindowPlan, source: Schema | None, target: Schema) -> Iterator[Finding]:

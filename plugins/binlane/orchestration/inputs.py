@@ -30,7 +30,7 @@ def write_inputs(
     """Everything that the filter job reads besides the segments. With the manifest, the last, the folder is whole."""
     with engine_of(endpoints.target).connect() as connection:
         schema = read_schema(connection)
-    differing = tables_with_other_keys(endpoints, schema) if channel.blocks.reduce != REDUCE_OFF else []
+    differing = tables_with_other_keys(channel, endpoints, schema) if channel.blocks.reduce != REDUCE_OFF else []
     folder.write_once(files.SCHEMA, schema_to_json(schema))
     folder.write_once(files.CHANNEL, _settings(channel, request, manifest, schema, differing).to_json())
     folder.write_once(files.MANIFEST, manifest.to_json())
@@ -64,4 +64,6 @@ def _settings(
         target=schema.flavor.value,
         target_version=schema.version,
         filters=selection_of(channel, schema).to_values(),
+        renames=[list(rule) for rule in channel.rename],
+        folds_names=schema.folds_names,
     )

@@ -26,7 +26,7 @@ def plan_view(plan: WindowPlan) -> RenderableType:
     return Group(
         *(
             table
-            for table in (_head(plan), _lanes(plan), _barriers(plan), _tables(plan), _filtered(plan))
+            for table in (_head(plan), _lanes(plan), _barriers(plan), _tables(plan), _filtered(plan), _renamed(plan))
             if table is not None
         )
     )
@@ -141,6 +141,20 @@ def _filtered(plan: WindowPlan) -> Table | None:
         table.add_column(heading, justify="left" if heading == "rule" else "right")
     for rule, counts in plan.filtered.items():
         table.add_row(Text(rule), f"{counts.rows:,}", f"{counts.statements:,}")
+    return table
+
+
+def _renamed(plan: WindowPlan) -> Table | None:
+    if not plan.renamed:
+        return None
+    table = Table(title="renamed databases", title_justify="left")
+    for heading in ("source", "target"):
+        table.add_column(heading)
+    ordered = sorted(plan.renamed.items())
+    for names in ordered[:_TOP]:
+        table.add_row(*map(Text, names))
+    if len(ordered) > _TOP:
+        table.add_row(f"{len(ordered) - _TOP:,} more", "")
     return table
 
 

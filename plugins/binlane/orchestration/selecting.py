@@ -10,6 +10,7 @@ from binlane.apply.finding import Finding
 from binlane.config import ChannelConfig
 from binlane.plan.schema import Schema
 from binlane.plan.schema_compare import Severity
+from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Selection
 from binlane.state.windows import Window
 from binlane.work import files
@@ -35,10 +36,15 @@ def selection_of(channel: ChannelConfig, schema: Schema) -> Selection:
     )
 
 
+def renaming_of(channel: ChannelConfig, schema: Schema) -> Renaming:
+    """What the channel's databases are called on the target, whose ``schema`` says whether letters' case counts."""
+    return Renaming(channel.rename, bool(channel.rename) and schema.folds_names)
+
+
 def severed(selection: Selection, schema: Schema) -> Iterator[Finding]:
     """Foreign keys that change rows which are taken when rows change that are left out: no log tells of it.
 
-    ``schema``: the source's, or for an archive the target's.
+    ``schema``: the source's, or for an archive the target's; in the source's names.
     """
     for child, table in sorted(schema.tables.items(), key=lambda found: str(found[0])):
         if selection.table(child) is not None:
@@ -56,13 +62,16 @@ def severed(selection: Selection, schema: Schema) -> Iterator[Finding]:
 
 
 def forget_if_filter_has_changed(channel: ChannelConfig, window: Window, folder: WorkFolder) -> None:
-    """Remove a window's files if it was extracted under another filter than the channel's and is not planned yet.
+    """Remove a window's files if it was extracted under other rules than the channel's and is not planned yet.
 
-    Then it is read again, under the new filter; a planned window keeps its own (invariant 7).
+    Then it is read again, under the new rules; a planned window keeps its own (invariant 7).
     """
     if window.plan_digest is not None or not folder.exists(files.MANIFEST):
         return
     inputs = read_inputs(folder)
-    if selection_of(channel, inputs.schema).to_values() != inputs.settings.filters:
-        log.info("the channel's filter has changed, and the window is not planned yet: it gets the new one")
+    selection, renaming = selection_of(channel, inputs.schema), renaming_of(channel, inputs.schema)
+    if selection.to_values() != inputs.settings.filters or renaming != inputs.settings.renaming:
+        log.info(
+            "the channel's filter or its names have changed, and the window is not planned yet: it gets the new ones"
+        )
         folder.remove()

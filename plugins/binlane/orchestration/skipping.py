@@ -16,8 +16,10 @@ from binlane.errors import ConfigError, PlanError, PositionError
 from binlane.orchestration.commands import load
 from binlane.orchestration.operating import whoami
 from binlane.orchestration.report import moment
+from binlane.orchestration.selecting import renaming_of
 from binlane.orchestration.steps import read_plan
 from binlane.plan.pieces import NOTHING
+from binlane.state.catalog import read_schema
 from binlane.state.engines import engine_of
 from binlane.state.skips import Skip, SkipRequest, cancel_skip, read_skip, read_skips, request_skips
 from binlane.state.windows import Window, read_open_window
@@ -143,10 +145,13 @@ def show(name: str, folder: Path, seqno: int, write_to: Path | None) -> Renderab
 
 def replay(name: str, folder: Path, seqno: int) -> str:
     """Apply a skipped transaction after all, once."""
-    _, endpoints = load(name, folder)
+    channel, endpoints = load(name, folder)
     engine = engine_of(endpoints.target)
     with target_errors(str(endpoints.target)), driver_errors():
-        rows = replay_skipped(engine, name, seqno)
+        with engine.connect() as connection:
+            # nothing of it but whether letters' case counts
+            renaming = renaming_of(channel, read_schema(connection, ()))
+        rows = replay_skipped(engine, name, seqno, renaming)
     return (
         f"channel {name}: seqno {seqno:,} was replayed: {rows.inserts:,} inserts, {rows.updates:,} updates, "
         f"{rows.deletes:,} deletes by row events, and its statements"

@@ -11,7 +11,7 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError
 from binlane.orchestration.commands import load
-from binlane.orchestration.selecting import selection_of
+from binlane.orchestration.selecting import renaming_of, selection_of
 from binlane.orchestration.steps import source_of
 from binlane.source.server import translated
 from binlane.state.catalog import read_schema
@@ -44,8 +44,8 @@ def verify_channel(channel: ChannelConfig, endpoints: Endpoints, options: Option
         with engine.connect() as asked:
             theirs = read_schema(asked)
         source = source_of(channel, endpoints)
-        selection = selection_of(channel, theirs)
-        return Verifier(channel.name, engine, source, pair, (ours, theirs), options, selection).run()
+        rules = selection_of(channel, theirs), renaming_of(channel, theirs)
+        return Verifier(channel.name, engine, source, pair, (ours, theirs), options, *rules).run()
 
 
 def outcome_text(outcome: Outcome) -> str:

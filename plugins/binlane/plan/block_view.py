@@ -55,7 +55,8 @@ def transactions_of(
     """
     reader = LogReader(data, segment.source_file, verify=False)
     shift = segment.start_offset - segment.header_length
-    log = LogFormat(reader.format, segment.source_file, shift, Flavor(settings.target), settings.selection)
+    target = Flavor(settings.target)
+    log = LogFormat(reader.format, segment.source_file, shift, target, settings.selection, settings.renaming)
     barriers = BarrierMap(routing.barriers)
     begins_here = segment.first_seqno <= block.first_seqno
     start = block.source.offset - shift if begins_here else segment.header_length

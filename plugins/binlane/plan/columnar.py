@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 from binlane.binlog.frames import count_rows, frame, index_rows, strip_events, table_maps
 from binlane.binlog.grouping import PlainGrouping, PlainRun
 from binlane.binlog.reader import LogReader
+from binlane.binlog.renaming import NewNames
 from binlane.binlog.rows import ROWS_KINDS, RowsKind
 from binlane.binlog.transactions import Transaction, identify, transactions
 from binlane.binlog.wire import HEADER, MAGIC, Buffer, EventHeader, EventType, RawEvent
 from binlane.model import FILTERED_SHARD, BlockHeader, Flavor, LogPosition, RowCounts, TableKey
+from binlane.plan.barrier_arrays import BarrierArrays
 from binlane.plan.blocks import BlockBuilder, LoggedEvent
 from binlane.plan.classes import TransactionClass, classify
 from binlane.plan.dissect import LogFormat
@@ -29,6 +31,7 @@ from binlane.plan.filter_columns import EventFilter, TableVerdicts, event_filter
 from binlane.plan.manifest import Segment
 from binlane.plan.prepared import Groups, Halves, NoGroups, parts_at
 from binlane.plan.reduce import Reducer
+from binlane.plan.renamed_columns import definition, renamed_tables
 from binlane.plan.routing import LaneCursor, Route, Routing
 from binlane.plan.segment_map import LaneSink, LaneWriter, MapSummary, ScanSummary, commits_itself
 from binlane.plan.settings import FilterSettings
@@ -80,21 +83,26 @@ class SegmentColumns:
         self.reader = LogReader(data, segment.source_file, verify=False)
         offset = segment.start_offset - segment.header_length
         target, selection = Flavor(settings.target), settings.selection
-        self.log = LogFormat(self.reader.format, segment.source_file, offset, target, selection)
+        renaming = settings.renaming
+        self.log = LogFormat(self.reader.format, segment.source_file, offset, target, selection, renaming)
         self.frames = frame(data, len(MAGIC), self.reader.format.checksum.length, self.reader.format.header_length)
         self.frames.check(segment.name)
         self.role = _ROLES[self.frames.type_code]
         self.index = index_rows(self.frames, segment.name)
         self.number = self.index.number
-        self.tables = table_maps(self.frames, self.index, segment.name, self.log.format.flavor)
+        logged = table_maps(self.frames, self.index, segment.name, self.log.format.flavor)
+        self.verdicts = TableVerdicts(selection, logged)
+        self.tables = renamed_tables(self.log, self.frames, self.index, logged, self.verdicts)
         names = sorted({table.database for table in self.tables})
         self.databases = (*names, FILTERED_SHARD) if selection.looks_at_rows else tuple(names)
         places = {name: place for place, name in enumerate(names)}
         self.database_of_table = np.array([places[table.database] for table in self.tables], np.int32)
-        self.verdicts = TableVerdicts(selection, self.tables)
         self.filter = self._filter() if selection.looks_at_rows else None
         if self.filter is not None:
             self.role = np.where(self.filter.is_out, _NONE, self.role).astype(np.uint8)
+        changed = [new is not old for new, old in zip(self.tables, logged, strict=True)]
+        maps = np.where(self.role == _MAP, self.number, -1)
+        self.new_names = NewNames(self.frames, self.tables, changed, maps) if any(changed) else None
 
     def _filter(self) -> EventFilter:
         is_rows, is_delete = self.role >= _INSERT, self.role == _DELETE
@@ -110,7 +118,14 @@ class SegmentColumns:
     def stripped(self) -> Ints:
         """Bytes of each event in a BINLOG statement; 0 for those that go into none."""
         surplus = self.frames.header_length - HEADER.size + self.frames.checksum_length
-        return np.where(self.role != _NONE, self.frames.size.astype(np.int64) - surplus, 0)
+        size = self.frames.size.astype(np.int64) - surplus
+        if self.new_names is not None:
+            size += self.new_names.longer
+        return np.where(self.role != _NONE, size, 0)
+
+    def events(self, wanted: Ints) -> bytes:
+        """Those events, as a BINLOG payload."""
+        return strip_events(self.frames, wanted) if self.new_names is None else self.new_names.strip(wanted)
 
     @cached_property
     def ends_statement(self) -> NDArray[np.bool_]:
@@ -326,8 +341,8 @@ class _Map:
         seqnos = run.seqno + np.searchsorted(plain.first, events[places], "right") - 1
         for one, seqno in zip(numbers.tolist(), seqnos.tolist(), strict=True):
             table = columns.tables[one]
-            body = columns.frames.body(int(columns.index.first[one]))
-            tally.add_map(TableKey(table.database, table.table), bytes(body[6:]), seqno)
+            body = definition(columns.frames, int(columns.index.first[one]), table)
+            tally.add_map(TableKey(table.database, table.table), body, seqno)
         events = events[columns.role[events] >= _INSERT]
         kind, rows = columns.role[events].astype(np.int64) - _INSERT, columns.rows[events]
         number = columns.number[events].astype(np.int64)
@@ -431,7 +446,7 @@ class RunWriter(LaneWriter):
         kind = columns.role[changes].astype(np.int64) - _INSERT
         counts = RowCounts(*np.bincount(kind, columns.rows[changes], minlength=3).astype(np.int64).tolist())
         largest = int(columns.stripped[events].max())
-        return self._builder.add_whole(strip_events(columns.frames, events), largest, counts)
+        return self._builder.add_whole(columns.events(events), largest, counts)
 
     def _logged(self, events: Ints) -> Iterator[LoggedEvent]:
         """Events one by one, some megabytes of them in memory at once."""
@@ -440,7 +455,7 @@ class RunWriter(LaneWriter):
         at = 0
         while at < events.size:
             after = max(at + 1, int(np.searchsorted(size, size[at] + _PIECE, "right")) - 1)
-            data = strip_events(columns.frames, events[at:after])
+            data = columns.events(events[at:after])
             edges = (size[at : after + 1] - size[at]).tolist()
             for event, (start, end) in zip(events[at:after].tolist(), pairwise(edges), strict=True):
                 yield LoggedEvent(data[start:end], self._counts_of(event), self._where(event))
@@ -462,34 +477,3 @@ def _ranges(first: Ints, end: Ints) -> Ints:
     length = end - first
     start = np.concatenate(([0], np.cumsum(length)[:-1]))
     return np.arange(int(length.sum()), dtype=np.int64) + np.repeat(first - start, length)
-
-
-class BarrierArrays:
-    """The window's barriers, asked about many seqnos at once."""
-
-    def __init__(self, routing: Routing) -> None:
-        barriers = routing.barriers
-        self._first = np.array([barrier.first for barrier in barriers], np.int64)
-        self._last = np.array([barrier.last for barrier in barriers], np.int64)
-        self._owner = np.array([barrier.owner for barrier in barriers], np.int64)
-        self._takes_part = np.zeros((len(barriers), routing.lanes + 1), np.bool_)
-        for number, barrier in enumerate(barriers):
-            self._takes_part[number, list(barrier.participants)] = True
-
-    def lanes(self, seqnos: Ints, home: Ints) -> Ints:
-        """The lane that applies each transaction, whose own lane is ``home``."""
-        if self._first.size == 0:
-            return home
-        number = np.searchsorted(self._first, seqnos, "right") - 1
-        known = np.maximum(number, 0)
-        held = (number >= 0) & (seqnos <= self._last[known]) & self._takes_part[known, home]
-        return np.where(held, self._owner[known], home)
-
-    def stretches(self, lane: int, seqnos: Ints) -> Ints:
-        """As ``LaneCursor.stretch``."""
-        mine = np.flatnonzero(self._takes_part[:, lane])
-        first, last = self._first[mine], self._last[mine]
-        passed = np.searchsorted(last, seqnos)
-        inside = passed < mine.size
-        inside[inside] = first[passed[inside]] <= seqnos[inside]
-        return 2 * passed + inside

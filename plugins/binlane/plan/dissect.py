@@ -36,7 +36,9 @@ from binlane.plan.filtering import decide, without_filtered
 from binlane.plan.invoker import as_invoked
 from binlane.plan.loads import LoadedFiles, local_statement
 from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
+from binlane.plan.renaming import Unsafe, renamed_parts
 from binlane.plan.statement_text import charset_is_read, decoded, dialect_of
+from binlane.shards.renaming import AS_THEY_ARE, Renaming
 from binlane.shards.selection import EVERYTHING, Selection, Undecided
 from binlane.shards.statements import StatementFacts, StatementKind, analyze
 
@@ -76,6 +78,8 @@ class LogFormat:
     """What the statements will be executed on."""
     selection: Selection = EVERYTHING
     """What of the log is taken."""
+    renaming: Renaming = AS_THEY_ARE
+    """What its databases are called on the target."""
 
     def where(self, event: RawEvent) -> str:
         """The beginning of a message about an event."""
@@ -91,7 +95,10 @@ class LogFormat:
 
 
 def dissect(transaction: Transaction, log: LogFormat) -> tuple[Part, ...]:
-    """The transaction's parts in order. Raises UnsupportedEventError for what cannot be replayed exactly."""
+    """The transaction's parts in order, with the target's names.
+
+    Raises UnsupportedEventError for what cannot be replayed exactly.
+    """
     parts, filtered = without_filtered(tuple(_Dissection(log).parts(transaction)), log.selection)
     if transaction.ending in _SECOND_HALVES and parts:
         _refuse(transaction.events[-1], log, "an XA transaction that ends together with changes")
@@ -101,7 +108,18 @@ def dissect(transaction: Transaction, log: LogFormat) -> tuple[Part, ...]:
             _refuse(transaction.events[-1], log, hidden)
     if any(isinstance(part, StatementPart) and part.facts.commits_implicitly for part in parts[1:]):
         _refuse(transaction.events[-1], log, "a statement that commits by itself in the middle of a transaction")
-    return (*parts, *filtered)
+    try:
+        return renamed_parts((*parts, *filtered), log.renaming, log.selection, log.format.flavor)
+    except Unsafe as unsafe:
+        raise not_renamed(log, transaction.events[0], str(unsafe)) from None
+
+
+def not_renamed(log: LogFormat, event: RawEvent, why: str) -> UnsupportedEventError:
+    """The error for what ``[rename]`` cannot rename; ``event``: the first of its transaction."""
+    return UnsupportedEventError(
+        f"{log.where(event)}{why}; nothing of the window was written; "
+        "see docs/renames.md#what-is-refused for what to do"
+    )
 
 
 @dataclass(slots=True)

@@ -10,22 +10,28 @@ from binlane.plan.manifest import Segment
 from binlane.plan.segment_map import ScanSummary
 from binlane.shards.event_filter import LoggedStatement, SchemaFacts
 from binlane.shards.facts import StatementKind
+from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
 
 
 def check_views(
-    selection: Selection, segments: Sequence[Segment], scans: Sequence[ScanSummary], schema: SchemaFacts
+    selection: Selection,
+    renaming: Renaming,
+    segments: Sequence[Segment],
+    scans: Sequence[ScanSummary],
+    schema: SchemaFacts,
 ) -> None:
     """Raises UnsupportedEventError for a statement that is taken and changes or reads rows through a view.
 
-    The view may be of tables that the filter leaves out. ``schema``: with all views of the window.
+    The view may be of tables that the filter leaves out. ``schema``: with all views of the window. Statements
+    and schema have the target's names, the filter's rules are about the source's.
     """
     if not selection.selects:
         return
     for scan in scans:
         for seqno, number in scan.members:
             for statement in scan.classes[number].statements:
-                view = _view(selection, statement, schema, segments[0].flavor)
+                view = _view(selection, renaming, statement, schema, segments[0].flavor)
                 if view is not None:
                     segment = next(each for each in segments if seqno <= each.last_seqno)
                     raise UnsupportedEventError(
@@ -35,13 +41,15 @@ def check_views(
                     )
 
 
-def _view(selection: Selection, statement: LoggedStatement, schema: SchemaFacts, flavor: Flavor) -> str | None:
+def _view(
+    selection: Selection, renaming: Renaming, statement: LoggedStatement, schema: SchemaFacts, flavor: Flavor
+) -> str | None:
     facts = statement.facts
     if facts.kind is StatementKind.DDL and not facts.create_select:
         return None
     used = sorted(str(key) for key in (facts.tables - facts.views) & schema.views)
     listed = statement.updated_databases if flavor is Flavor.MYSQL and not statement.too_many_databases else None
-    names = facts.databases | frozenset(listed or ())
+    names = {renaming.source(name) or name for name in (*facts.databases, *(listed or ()))}
     if listed and all(selection.database(name)[0] is Extent.ALL for name in names - {""}):
         return None
     return used[0] if used else None

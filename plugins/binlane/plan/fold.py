@@ -25,6 +25,7 @@ from binlane.plan.window_plan import LaneFile, TableCounts, WindowPlan
 from binlane.shards.assigners import assigner_class
 from binlane.shards.event_filter import EventMetadataFilter, SchemaFacts, TransactionShards
 from binlane.shards.facts import StatementKind
+from binlane.shards.renaming import AS_THEY_ARE, Renaming
 from binlane.shards.shard_list import Partitioner, parse_shard_list
 
 ANY_TIME = "any_time"
@@ -86,7 +87,7 @@ class _Fold:
         self._schema = schema
         self._serialized = settings.lanes
         facts = self._schema_facts(schema)
-        check_views(settings.selection, manifest.segments, scans, facts)
+        check_views(settings.selection, settings.renaming, manifest.segments, scans, facts)
         self._filter = EventMetadataFilter(manifest.segments[0].flavor, facts)
         assigner = assigner_class(settings.assigner)()
         self._classes: dict[TransactionClass, tuple[frozenset[str], str | None]] = {}
@@ -98,7 +99,11 @@ class _Fold:
         shard_list = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)
         self._databases = {name: self._filter.group_of(name) for scan in scans for name in scan.databases}
         self._partitioner = Partitioner(
-            shard_list, settings.lanes, first_appearance(self._appearances()), facts.foreign_key_groups
+            shard_list,
+            settings.lanes,
+            first_appearance(self._appearances()),
+            facts.foreign_key_groups,
+            settings.renaming,
         )
 
     def _schema_facts(self, schema: Schema) -> SchemaFacts:
@@ -269,13 +274,22 @@ def _table_counts(tally: Tally, key: TableKey) -> TableCounts:
     return TableCounts(read=taken + filtered, filtered=filtered, folded=-saved.total, written=taken + saved)
 
 
+def _renamed(tally: Tally, renaming: Renaming) -> dict[str, str]:
+    """The databases of a window that have other names on the source: those names, each with the target's."""
+    named = {name for shard in tally.shards for name in shard.split("+")}
+    named |= {key.database for key in (*tally.tables, *tally.altered, *tally.loaded, *tally.undone)}
+    sources = {name: renaming.source(name) for name in named} if renaming else {}
+    return {source: name for name, source in sorted(sources.items()) if source is not None and source != name}
+
+
 def critical_databases(settings: FilterSettings, schema: Schema) -> Callable[[str], bool]:
     """Tells the databases whose every transaction needs a barrier: the shard list's critical ones, and those that
     foreign keys join to them. The scan names each of their transactions."""
     shard_list = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)
     groups = foreign_key_groups(schema.references)
-    joined = {groups.get(name, name) for name in shard_list.critical}
-    return lambda database: database in shard_list.critical or groups.get(database, database) in joined
+    critical = frozenset(map(settings.renaming.target, shard_list.critical))
+    joined = {groups.get(name, name) for name in critical}
+    return lambda database: database in critical or groups.get(database, database) in joined
 
 
 def files_of(lane: int, summaries: Sequence[MapSummary]) -> tuple[LaneFile, ...]:
@@ -288,10 +302,11 @@ def make_plan(
     routing: Routing,
     summaries: Sequence[MapSummary],
     folded: Sequence[FoldedLane] | None = None,
+    renaming: Renaming = AS_THEY_ARE,
 ) -> WindowPlan:
     """The window's plan of its segments' summaries, in the order of the segments.
 
-    ``folded``: what became of their lane files, if the lanes were folded over segments.
+    ``folded``: what became of their lane files, if the lanes were folded over segments. ``renaming``: of the channel.
     """
     tally = total(summary.tally for summary in summaries)
     lanes = range(routing.lanes + 1)
@@ -332,5 +347,6 @@ def make_plan(
         carried_out=routing.carried_out,
         demands=dict(sorted(tally.demands.items())),
         filtered=dict(sorted(tally.rules.items())),
+        renamed=_renamed(tally, renaming),
     )
     return dataclasses.replace(plan, digest=hashlib.sha256(plan.to_json()).hexdigest())

@@ -26,6 +26,7 @@ from binlane.plan.segment_map import LaneWriter, commits_itself, read_segment
 from binlane.plan.settings import FilterSettings
 from binlane.plan.translate import format_for, translation
 from binlane.plan.window_plan import Block, LaneFile
+from binlane.shards.renaming import AS_THEY_ARE, Renaming
 
 NOTHING = "nothing"
 """The summary of a transaction that changes nothing, as an XA PREPARE."""
@@ -136,13 +137,15 @@ def lane_of(seqno: int, home: int, barriers: BarrierMap) -> int:
     return barrier.owner if barrier is not None and home in barrier.participants else home
 
 
-def alone(data: Buffer, name: str, target: Flavor, version: str, limits: BlockLimits) -> Block:
+def alone(
+    data: Buffer, name: str, target: Flavor, version: str, limits: BlockLimits, renaming: Renaming = AS_THEY_ARE
+) -> Block:
     """The one transaction of a small binlog file, as a block. Raises PlanError if it holds another number of them."""
     reader = LogReader(data, name)
     found = list(transactions(reader))
     if len(found) != 1:
         raise PlanError(f"{name}: expected one transaction, found {len(found)}")
-    log = LogFormat(reader.format, name, 0, target)
+    log = LogFormat(reader.format, name, 0, target, renaming=renaming)
     sink = _Kept()
     writer = LaneWriter(
         sink, BlockBuilder(replace(limits, transactions=1)), LaneCursor(()), translation(log.format.flavor, target)

@@ -226,7 +226,8 @@ def read_segment(
     """What a segment's events are read with, and its transactions with their seqnos."""
     reader = LogReader(data, segment.source_file, verify=False)
     offset = segment.start_offset - segment.header_length
-    log = LogFormat(reader.format, segment.source_file, offset, Flavor(settings.target), settings.selection)
+    target = Flavor(settings.target)
+    log = LogFormat(reader.format, segment.source_file, offset, target, settings.selection, settings.renaming)
     return log, enumerate(transactions(reader), segment.first_seqno)
 
 

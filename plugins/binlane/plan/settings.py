@@ -13,6 +13,7 @@ from typing import Any
 
 from binlane.errors import PlanError
 from binlane.plan.blocks import BlockLimits
+from binlane.shards.renaming import Renaming
 from binlane.shards.selection import EVERYTHING, Selection
 
 CONSISTENCIES = ("eventual", "epoch", "any_time")
@@ -56,6 +57,16 @@ class FilterSettings:
     target_version: str
     filters: Mapping[str, Any] = field(default_factory=dict)
     """``Selection.to_values`` of the channel's filter; empty if it takes everything."""
+
+    renames: list[list[str]] = field(default_factory=list)
+    """The channel's ``[rename]``: the source's side and the target's of each rule, in order."""
+    folds_names: bool = False
+    """The target takes names in any case."""
+
+    @property
+    def renaming(self) -> Renaming:
+        """What the log's databases are called on the target."""
+        return Renaming(tuple((old, new) for old, new in self.renames), self.folds_names and bool(self.renames))
 
     @property
     def selection(self) -> Selection:

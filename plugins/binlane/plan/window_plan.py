@@ -151,6 +151,9 @@ class WindowPlan:
     """What its DDL and account statements ask of the target, with the first seqno of each."""
     filtered: Mapping[str, RuleCounts] = field(default_factory=dict)
     """What the channel's filter leaves out, by rule."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """The source's names of databases that the channel renames, each with the target's. All other names in the plan are
+    the target's."""
 
     def __post_init__(self) -> None:
         """Raises PlanError if the parts contradict each other."""
@@ -247,6 +250,7 @@ class WindowPlan:
             "undone": sorted([key.database, key.table] for key in self.undone),
             "demands": [[*dataclasses.astuple(demand), seqno] for demand, seqno in sorted(self.demands.items())],
             "filtered": {rule: [each.rows, each.statements] for rule, each in self.filtered.items()},
+            "renamed": dict(self.renamed),
             "table_maps": [
                 [key.database, key.table, dict(maps)]
                 for key, maps in sorted(self.table_maps.items(), key=lambda entry: str(entry[0]))
@@ -292,6 +296,7 @@ class WindowPlan:
                 },
                 table_maps={TableKey(database, table): maps for database, table, maps in values["table_maps"]},
                 filtered={rule: RuleCounts(*each) for rule, each in values["filtered"].items()},
+                renamed=values["renamed"],
                 carried_in=tuple(PreparedGroup.from_values(group) for group in values["carried_in"]),
                 carried_out=tuple(PreparedGroup.from_values(group) for group in values["carried_out"]),
             )
@@ -327,6 +332,7 @@ _FIELDS: Mapping[str, type | tuple[type, ...]] = {
     "undone": list,
     "demands": list,
     "filtered": dict,
+    "renamed": dict,
     "table_maps": list,
 }
 _BARRIER_FIELDS: Mapping[str, type | tuple[type, ...]] = {

@@ -18,6 +18,7 @@ from typing import Final
 from binlane.errors import ConfigError, PlanError
 from binlane.model import GLOBAL_SHARD, UNKNOWN_SHARD
 from binlane.shards.properties import Property, escape_key, parse_properties
+from binlane.shards.renaming import AS_THEY_ARE, Renaming
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _CRITICAL_SEPARATORS: Final = re.compile(r"[,\s]+")
@@ -194,20 +195,23 @@ class Partitioner:
         lanes: int,
         order_of_appearance: Iterable[str],
         groups: Mapping[str, str] | None = None,
+        renaming: Renaming = AS_THEY_ARE,
     ) -> None:
         """``order_of_appearance``: shards as they first appear in the window, for round-robin. ``groups``: database ->
-        the representative of those that foreign keys join it to; a group has one lane.
+        the representative of those that foreign keys join it to; a group has one lane. ``renaming``: the list speaks of
+        the source's names, shards have the target's.
 
         Raises ConfigError if the list sends two members of a group to different lanes.
         """
         self._list = shard_list
+        self._renaming = renaming
         self._lanes = lanes
         self._groups = {} if groups is None else groups
         members: dict[str, set[str]] = {}
         for name, representative in self._groups.items():
             members.setdefault(representative, {representative}).add(name)
         self._entries = {representative: self._group_entry(names) for representative, names in members.items()}
-        self._critical = {self._shard(name) for name in shard_list.critical}
+        self._critical = {self._shard(renaming.target(name)) for name in shard_list.critical}
         self._turns: dict[str, int] = {}
         for name in order_of_appearance:
             shard = self._shard(name)
@@ -232,7 +236,7 @@ class Partitioner:
         if self._list.default is not None:
             return self._list.default
         if self._list.hash_method is HashMethod.STRING_HASH:
-            return hash_lane(shard, self._lanes)
+            return hash_lane(self._name(shard), self._lanes)
         if shard not in self._turns:
             raise PlanError(f"shard {shard!r} has no turn: it is not in the window's order of appearance")
         return self._turns[shard]
@@ -240,12 +244,18 @@ class Partitioner:
     def _shard(self, name: str) -> str:
         return self._groups.get(name, name)
 
+    def _name(self, shard: str) -> str:
+        """What the shard list calls it."""
+        name = self._renaming.source(shard)
+        return shard if name is None else name
+
     def _entry(self, shard: str) -> Entry | None:
-        return self._entries[shard] if shard in self._entries else self._list.entry_of(shard)
+        return self._entries[shard] if shard in self._entries else self._list.entry_of(self._name(shard))
 
     def _group_entry(self, names: Iterable[str]) -> Entry | None:
         """The entry of a group: a member's own before a glob's; they must agree."""
-        found = [entry for name in sorted(names) if (entry := self._list.entry_of(name)) is not None]
+        known = sorted(map(self._name, names))
+        found = [entry for name in known if (entry := self._list.entry_of(name)) is not None]
         own = [entry for entry in found if self._list.explicit.get(entry.key) is entry]
         chosen = own if own else found
         if not chosen:

@@ -26,6 +26,7 @@ from binlane.plan.bound_table import BoundTable, bind
 from binlane.plan.dissect import statement_facts
 from binlane.plan.schema import Schema
 from binlane.shards.facts import StatementFacts, StatementKind
+from binlane.shards.renaming import AS_THEY_ARE, Renaming
 from binlane.source.identity import described
 from binlane.source.log import LOG_START, EventSource
 from binlane.verify.spelled import Compared, Key, key_text
@@ -64,8 +65,11 @@ class ChangeReader:
     """Collects the changes of a log. ``compared``: the tables whose keys are asked for, by the target's names."""
 
     source: Schema
+    """In the target's names."""
     target: Schema
     compared: dict[TableKey, Compared]
+    renaming: Renaming = AS_THEY_ARE
+    """What the log's databases are called on the target."""
     found: Changes = field(default_factory=Changes)
     _maps: dict[int, tuple[BoundTable, RowDecoder] | TableKey] = field(default_factory=dict)
     _parents: set[TableKey] = field(default_factory=set)
@@ -110,7 +114,8 @@ class ChangeReader:
             query = parse_body(event, log_format, name)
             assert isinstance(query, Query)
             if query.sql not in _FRAMES:
-                self._statement(statement_facts(query.sql, query.session(event.header), log_format.flavor))
+                facts = statement_facts(query.sql, query.session(event.header), log_format.flavor)
+                self._statement(self.renaming.facts(facts))
         elif code == _T.TRANSACTION_PAYLOAD:
             for inner in unpack(event, name):
                 self._take(inner, log_format, name)
@@ -119,7 +124,7 @@ class ChangeReader:
 
     def _map(self, event: RawEvent, flavor: Flavor, name: str) -> None:
         logged = TableMap.parse(event.body, name, flavor)
-        key = TableKey(logged.database, logged.table)
+        key = self.renaming.table(TableKey(logged.database, logged.table))
         table = self.target.table(key)
         if table is None:
             self._maps[logged.table_id] = key

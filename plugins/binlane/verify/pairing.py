@@ -8,6 +8,7 @@ from binlane.model import TableKey
 from binlane.plan.schema import Schema, Table
 from binlane.plan.schema_compare import Rules, Severity, compare
 from binlane.plan.schema_names import SAME_COLLATION
+from binlane.shards.renaming import AS_THEY_ARE, Renaming
 from binlane.shards.selection import EVERYTHING, Selection
 from binlane.verify.spelled import Compared, compared
 
@@ -21,10 +22,10 @@ class Tables:
     """What is different of the table itself."""
 
 
-def pair(source: Schema, target: Schema, selection: Selection = EVERYTHING) -> Tables:
+def pair(source: Schema, target: Schema, selection: Selection = EVERYTHING, renaming: Renaming = AS_THEY_ARE) -> Tables:
     """Every table of the source's databases that ``selection`` takes, on either server.
 
-    Databases of the target alone are somebody else's.
+    ``renaming``: what they are called on the target. Databases of the target alone are somebody else's.
     """
     both: dict[TableKey, Compared] = {}
     unlike: dict[TableKey, str] = {}
@@ -33,9 +34,10 @@ def pair(source: Schema, target: Schema, selection: Selection = EVERYTHING) -> T
     for ours in source.tables.values():
         if selection.table(ours.key) is not None:
             continue
-        theirs = target.table(ours.key)
+        named = renaming.table(ours.key)
+        theirs = None if renaming.refusal(ours.key.database) is not None else target.table(named)
         if theirs is None:
-            unlike[ours.key] = "the table is on the source and not on the target"
+            unlike[named] = "the table is on the source and not on the target"
             continue
         fatal = [one for one in compare(ours, theirs, rules) if one.severity is Severity.FATAL]
         if fatal:
@@ -43,9 +45,11 @@ def pair(source: Schema, target: Schema, selection: Selection = EVERYTHING) -> T
         else:
             both[theirs.key] = compared(ours, theirs, flavors, by_key=_same_key(ours, theirs))
     for table in target.tables.values():
-        if selection.table(table.key) is not None or table.key in both:
+        database = renaming.source(table.key.database)
+        key = None if database is None else TableKey(database, table.key.table)
+        if key is None or selection.table(key) is not None or table.key in both:
             continue
-        if table.key.database in source.databases and source.table(table.key) is None:
+        if key.database in source.databases and source.table(key) is None:
             unlike[table.key] = "the table is on the target and not on the source"
     return Tables(dict(sorted(both.items(), key=_by_name)), dict(sorted(unlike.items(), key=_by_name)))
 

@@ -12,12 +12,15 @@ import json
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from sqlalchemy import Engine
 
 from binlane.errors import PlanError, WindowBusyError
 from binlane.model import TableKey
+from binlane.plan.renaming import name_of, renamed_schema
 from binlane.plan.schema import Schema
+from binlane.shards.renaming import AS_THEY_ARE, Renaming
 from binlane.shards.selection import EVERYTHING, Selection
 from binlane.source.log import EventSource
 from binlane.state.channels import Channel, read_channel
@@ -88,6 +91,8 @@ class Verifier:
     options: Options
     selection: Selection = EVERYTHING
     """The channel's filter: what it leaves out is not compared."""
+    renaming: Renaming = AS_THEY_ARE
+    """What the source's databases are called on the target."""
     _standing: Channel | None = None
     _tables: Tables = field(default_factory=lambda: Tables({}, {}))
     _counts: list[int] = field(default_factory=lambda: [0, 0, 0])
@@ -97,7 +102,7 @@ class Verifier:
         """Raises WindowBusyError where a window is open or opens meanwhile, PlanError where the last window's files are
         gone; SourceError, BinlogError."""
         self._standing = self._stand()
-        self._tables = pair(*self.schemas, self.selection)
+        self._tables = pair(*self.schemas, self.selection, self.renaming)
         verification = self._begin()
         self._counts = [verification.tables, verification.chunks, verification.rows]
         if self.options.full:
@@ -176,7 +181,7 @@ class Verifier:
         _, work = self._last_window()
         if work == "":
             return
-        wrote = ChangeReader(*self.schemas, self._tables.compared).read_window(WorkFolder(work))
+        wrote = self._reader().read_window(WorkFolder(work))
         for key, note in self._tables.unlike.items():
             if wrote.covers(key, ()):
                 self._found([Difference(key, (), None, None, note=note)])
@@ -189,6 +194,11 @@ class Verifier:
                 self._count(*self.pair.of_keys(table, keys))
                 self._counts[0] += 1
                 self._stand()
+
+    def _reader(self) -> ChangeReader:
+        source, target = self.schemas
+        renamed = renamed_schema(source, partial(name_of, self.renaming))
+        return ChangeReader(renamed, target, self._tables.compared, self.renaming)
 
     def _table(self, table: Compared, verification: Verification, after: Key | None) -> None:
         """Chunk by chunk; each leaves its progress."""
@@ -269,8 +279,7 @@ class Verifier:
         if prepared:
             # their changes were logged before the watermark, and become visible behind it
             return Changes(everything=True)
-        reader = ChangeReader(*self.schemas, self._tables.compared)
-        return reader.read_source(self.source, mark.source, mark.gtid_set)
+        return self._reader().read_source(self.source, mark.source, mark.gtid_set)
 
 
 def _progress(text: str | None) -> tuple[str | None, Key | None]:

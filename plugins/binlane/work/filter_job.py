@@ -103,7 +103,7 @@ def _planned(folder: WorkFolder, engine: Engine) -> WindowPlan:
         parts = {str(lane): found for lane in range(routing.lanes + 1) if (found := files_of(lane, summaries))}
         task = partial(fold_task, folder.uri, inputs.key, parts)
         folded = [pickle.loads(row) for row in engine.run(task, list(parts))]
-    plan = make_plan(inputs.manifest, routing, summaries, folded)
+    plan = make_plan(inputs.manifest, routing, summaries, folded, inputs.settings.renaming)
     plans.write_once(files.PLAN, plan.to_json())
     return plan
 
@@ -141,6 +141,7 @@ class Inputs:
             self.segment,
             partial(segment_bytes, folder),
             self.settings.selection,
+            self.settings.renaming,
         )
 
 

@@ -16,6 +16,7 @@ from binlane.model import Flavor
 from binlane.plan.dissect import LogFormat, Part, dissect
 from binlane.plan.manifest import Segment
 from binlane.plan.routing import Routing
+from binlane.shards.renaming import AS_THEY_ARE, Renaming
 from binlane.shards.selection import Selection
 
 _T = EventType
@@ -38,6 +39,8 @@ class SegmentGroups:
     open: Callable[[Segment], AbstractContextManager[Buffer]]
     selection: Selection
     """What of the log is taken."""
+    renaming: Renaming = AS_THEY_ARE
+    """What its databases are called on the target."""
 
     def parts(self, seqno: int) -> tuple[Part, ...]:
         """What the XA COMMIT of this seqno commits.
@@ -59,7 +62,7 @@ class SegmentGroups:
                     f"{held_by.name}: no XA PREPARE of {group.xid} at {group.start}; run the filter step again"
                 )
             offset = held_by.start_offset - held_by.header_length
-            log = LogFormat(reader.format, held_by.source_file, offset, self.target, self.selection)
+            log = LogFormat(reader.format, held_by.source_file, offset, self.target, self.selection, self.renaming)
             return dissect(transaction, log)
 
     def _check_format(self, found: FormatDescription, xid: str, where: str) -> None:

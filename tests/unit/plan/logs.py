@@ -219,6 +219,7 @@ def filtered(
             lambda name: files[name][1],
             lambda entry: nullcontext(files[entry.name][0]),
             chosen.selection,
+            chosen.renaming,
         )
         summaries.append(map_one(data, segment, shipped, chosen, open_sink, reducer, groups))
         for sink in sinks:
@@ -228,7 +229,8 @@ def filtered(
         assert reducer is not None
         folded = [fold_lane(lane, blocks, routing, chosen, reducer) for lane, blocks in lanes.items()]
         lanes = {each.lane: blocks for each, blocks in folded}
-    plan = make_plan(manifest, routing, summaries, None if folded is None else [each for each, _ in folded])
+    both = None if folded is None else [each for each, _ in folded]
+    plan = make_plan(manifest, routing, summaries, both, chosen.renaming)
     return Filtered(routing, plan, lanes)
 
 

@@ -1,0 +1,111 @@
+"""TABLE_MAPs of a whole segment get other databases: ``frames.strip_events`` with names changed on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from binlane.binlog.frames import Frames
+from binlane.binlog.table_map import TableMap
+from binlane.binlog.wire import HEADER
+
+Ints = NDArray[np.int64]
+Int = Any
+Array = Any
+"""Of numba's functions, as in ``kernels``."""
+
+NAME_AT: Final = 8
+"""Of the length of the database's name in a TABLE_MAP's body, behind its table id and flags: one byte."""
+_HEADER_LENGTH: Final = HEADER.size
+
+
+class NewNames:
+    """Other databases for TABLE_MAPs."""
+
+    def __init__(
+        self, frames: Frames, tables: Sequence[TableMap], changed: Sequence[bool], number: NDArray[np.int32]
+    ) -> None:
+        """``tables``: with their new names, those that are ``changed``; ``number``: each TABLE_MAP's table, and for
+        other events a number that is none."""
+        self._frames = frames
+        self.changed = tuple(changed)
+        names = [table.raw_database for table in tables]
+        self._data = np.frombuffer(b"".join(names), np.uint8)
+        self._edges = np.concatenate(([0], np.cumsum([len(name) for name in names]))).astype(np.int64)
+        table = np.where((number >= 0) & (number < len(names)), number, len(names))
+        place = np.where(np.append(np.array(changed, np.bool_), False), np.arange(len(names) + 1), -1)
+        self._which = place[table].astype(np.int64)
+        """Each event's place in the edges; -1: it stays as it is."""
+        self.longer = np.zeros(self._which.size, np.int64)
+        """Bytes that each event grows by."""
+        events = np.flatnonzero(self._which >= 0)
+        old = frames.data[frames.offset[events].astype(np.int64) + frames.header_length + NAME_AT].astype(np.int64)
+        self.longer[events] = np.diff(self._edges)[self._which[events]] - old
+
+    def strip(self, events: Ints) -> bytes:
+        """As ``frames.strip_events``, with the new names."""
+        frames, wanted = self._frames, np.ascontiguousarray(events, np.int64)
+        if wanted.size and not 0 <= int(wanted.min()) <= int(wanted.max()) < frames.offset.size:
+            raise ValueError(f"event numbers {wanted.min()} to {wanted.max()} of {frames.offset.size} events")
+        surplus = frames.header_length - HEADER.size + frames.checksum_length
+        size = int(frames.size[wanted].sum(dtype=np.int64)) - surplus * wanted.size
+        out = np.empty(size + int(self.longer[wanted].sum()), np.uint8)
+        _strip(
+            *(frames.data, frames.offset, frames.size, wanted, frames.header_length, frames.checksum_length),
+            *(self._which, self._data, self._edges, out),
+        )
+        return out.tobytes()
+
+
+@njit(cache=True, nogil=True)
+def _strip(
+    data: Array,
+    offset: Array,
+    size: Array,
+    wanted: Array,
+    header_len: Int,
+    tail: Int,
+    which: Array,
+    names: Array,
+    edges: Array,
+    out: Array,
+) -> Int:
+    """As ``kernels.strip``, with other databases in TABLE_MAPs: ``which`` is each event's place in ``edges``, or -1."""
+    used = 0
+    for index in range(wanted.size):
+        event = wanted[index]
+        at = offset[event]
+        body = size[event] - header_len - tail
+        kept = body
+        begin = at + header_len
+        name = which[event]
+        length = body + _HEADER_LENGTH
+        if name >= 0:
+            kept = 8
+            length += edges[name + 1] - edges[name] - data[begin + 8]
+        for byte in range(9):
+            out[used + byte] = data[at + byte]
+        for byte in range(4):
+            out[used + 9 + byte] = (length >> (8 * byte)) & 0xFF
+            out[used + 13 + byte] = 0
+        out[used + 17] = data[at + 17]
+        out[used + 18] = data[at + 18]
+        to = used + _HEADER_LENGTH
+        for byte in range(kept):
+            out[to + byte] = data[begin + byte]
+        if name >= 0:
+            to += kept
+            out[to] = edges[name + 1] - edges[name]
+            to += 1
+            for byte in range(edges[name], edges[name + 1]):
+                out[to] = names[byte]
+                to += 1
+            for byte in range(9 + data[begin + 8], body):
+                out[to] = data[begin + byte]
+                to += 1
+        used += length
+    return used

@@ -1,0 +1,42 @@
+"""``[rename]`` over a segment's tables: what ``renaming`` does part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from binlane.binlog.frames import Frames, TableIndex
+from binlane.binlog.table_map import TableMap
+from binlane.binlog.wire import HEADER, EventHeader, RawEvent
+from binlane.plan.dissect import LogFormat, not_renamed
+from binlane.plan.filter_columns import TableVerdicts
+from binlane.plan.renaming import renamed_map, renamed_table
+
+
+def renamed_tables(
+    log: LogFormat, frames: Frames, index: TableIndex, logged: Sequence[TableMap], verdicts: TableVerdicts
+) -> Sequence[TableMap]:
+    """The tables by the target's names; those that are left out keep theirs.
+
+    Raises UnsupportedEventError for one that has no name of its own there.
+    """
+    if not log.renaming:
+        return logged
+    found = []
+    for number, table in enumerate(logged):
+        if verdicts.all_rows[number] is not None:
+            found.append(table)
+            continue
+        if (why := log.renaming.refusal(table.database)) is not None:
+            event = int(index.first[number])
+            at = int(frames.offset[event])
+            raise not_renamed(
+                log, RawEvent(at, EventHeader._make(HEADER.unpack_from(frames.data.data, at)), frames.body(event)), why
+            )
+        found.append(renamed_table(table, log.renaming))
+    return found
+
+
+def definition(frames: Frames, event: int, table: TableMap) -> bytes:
+    """The body of a TABLE_MAP behind its table id, with the database of ``table``."""
+    body = frames.body(event)
+    return renamed_map(bytes(HEADER.size) + bytes(body), table.raw_database)[HEADER.size + 6 :]

@@ -1,0 +1,121 @@
+"""``[rename]`` over the parts of a transaction: everything behind ``dissect`` knows the target's names only.
+
+The filter has decided by the source's names before. Row events get another TABLE_MAP; what becomes of statements is in
+``renamed_statements``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from binlane.binlog.table_map import TableMap
+from binlane.binlog.wire import HEADER
+from binlane.model import Flavor, TableKey
+from binlane.plan.alterations import Alterations
+from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
+from binlane.plan.renamed_statements import Unsafe, renamed_statement
+from binlane.plan.schema import Schema
+from binlane.shards.renaming import Names, Renaming
+from binlane.shards.selection import Selection
+
+__all__ = ["Unsafe", "renamed_parts"]
+
+_SIZE_AT = 9
+_NAME_AT = 8
+"""Of the database's length in a TABLE_MAP's body, behind its table id and flags."""
+
+
+def renamed_parts(parts: Sequence[Part], renaming: Renaming, selection: Selection, flavor: Flavor) -> tuple[Part, ...]:
+    """The parts of a transaction with the target's names. Raises Unsafe for what cannot be renamed exactly.
+
+    What is left out keeps its name, unless the channel takes the table and leaves out some of its rows.
+    """
+    return tuple(_renamed(parts, renaming, selection, flavor)) if renaming else tuple(parts)
+
+
+def _renamed(parts: Sequence[Part], renaming: Renaming, selection: Selection, flavor: Flavor) -> Iterator[Part]:
+    maps: dict[int, MapPart] = {}
+    for part in parts:
+        match part:
+            case MapPart():
+                if (why := renaming.refusal(part.table.database)) is not None:
+                    raise Unsafe(why)
+                maps[id(part)] = _map(part, renaming)
+                yield maps[id(part)]
+            case RowsPart():
+                known = maps.get(id(part.table))
+                yield replace(part, table=_map(part.table, renaming) if known is None else known)
+            case FilteredPart():
+                taken = part.table is not None and selection.table(part.table) is None
+                yield replace(part, table=renaming.table(part.table)) if part.table and taken else part
+            case StatementPart():
+                yield renamed_statement(part, renaming, flavor)
+
+
+def _map(part: MapPart, renaming: Renaming) -> MapPart:
+    table = renamed_table(part.table, renaming)
+    return part if table is part.table else MapPart(table, renamed_map(part.event, table.raw_database))
+
+
+def renamed_table(table: TableMap, renaming: Renaming) -> TableMap:
+    """A TABLE_MAP's values with the target's name of its database; the very same if that is the source's."""
+    name = renaming.target(table.database)
+    return table if name == table.database else replace(table, database=name, raw_database=name.encode())
+
+
+def renamed_map(event: bytes, name: bytes) -> bytes:
+    """A TABLE_MAP event, checksum stripped, with another database."""
+    at = HEADER.size + _NAME_AT
+    body = event[HEADER.size : at] + bytes([len(name)]) + name + event[at + 1 + event[at] :]
+    return event[:_SIZE_AT] + struct.pack("<I", HEADER.size + len(body)) + event[_SIZE_AT + 4 : HEADER.size] + body
+
+
+def renamed_schema(schema: Schema, names: Names) -> Schema:
+    """A server's schema by the other server's names; without what ``names`` knows no name for."""
+    databases = {name: other for name in schema.databases if (other := names(name)) is not None}
+
+    def of(key: TableKey) -> TableKey:
+        other = databases.get(key.database) or names(key.database)
+        return TableKey(key.database if other is None else other, key.table)
+
+    def pairs(found: frozenset[tuple[str, str]]) -> frozenset[tuple[str, str]]:
+        return frozenset((databases[name], rest) for name, rest in found if name in databases)
+
+    tables = {
+        of(key): replace(
+            table,
+            key=of(key),
+            foreign_keys=tuple(replace(each, parent=of(each.parent)) for each in table.foreign_keys),
+        )
+        for key, table in schema.tables.items()
+        if names(key.database) is not None
+    }
+    return replace(
+        schema,
+        databases=frozenset(databases.values()),
+        tables=tables,
+        views=frozenset(of(key) for key in schema.views if names(key.database) is not None),
+        routines=pairs(schema.routines),
+        events=pairs(schema.events),
+        references=frozenset((of(child), of(parent)) for child, parent in schema.references),
+    )
+
+
+def name_of(renaming: Renaming, database: str) -> str | None:
+    """The target's name of a database of the source; None if it has none that is its own."""
+    return renaming.target(database) if renaming.refusal(database) is None else None
+
+
+def sources_of(renaming: Renaming, databases: Iterable[str]) -> frozenset[str]:
+    """The source's names of databases of the target."""
+    return frozenset(name for each in databases if (name := renaming.source(each)) is not None)
+
+
+def renamed_alterations(altered: Alterations, renaming: Renaming) -> Alterations:
+    """Alterations of the source's tables by the target's names."""
+    if not renaming:
+        return altered
+    tables: Mapping[TableKey, tuple[int, ...]] = {renaming.table(key): seqnos for key, seqnos in altered.tables.items()}
+    return Alterations(tables, altered.unread)

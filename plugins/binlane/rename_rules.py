@@ -1,0 +1,65 @@
+"""The rules of ``[rename]``: two names, or two patterns of one star each, and whether a list of them can stand.
+
+No imports of other parts: the channel's file is checked by these before anything else is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Final
+
+Rule = tuple[str, str]
+"""The source's side and the target's."""
+SYSTEM: Final = frozenset({"mysql", "information_schema", "performance_schema", "sys", "binlane"})
+"""The servers' own databases and this program's on the target: they are never renamed."""
+LONGEST: Final = 64
+"""Characters of a database's name."""
+_STAR: Final = "*"
+
+
+def text_of(rule: Rule) -> str:
+    """A rule as the channel's file has it."""
+    return f'"{rule[0]}" = "{rule[1]}"'
+
+
+def problem_of(rules: Sequence[Rule]) -> tuple[str, str] | None:
+    """The source's side of a rule that cannot stand, and what was expected of it; None if all can."""
+    for old, new in rules:
+        if max(old.count(_STAR), new.count(_STAR)) > 1 or old.count(_STAR) != new.count(_STAR):
+            return old, "one star on each side, or none on either"
+        if not new or not old or max(len(old), len(new)) > LONGEST:
+            return old, f"names or patterns of 1 to {LONGEST} characters"
+        if SYSTEM & {old.lower(), new.lower()}:
+            return old, "no database of the server's own or of binlane's"
+    for (old, new), (other, its_new) in combinations(rules, 2):
+        if matches(other.replace(_STAR, "\0"), old, folds=True):
+            return other, f"a rule that is reached: {text_of((old, new))} comes first and matches all that it does"
+        if _meet(new.lower(), its_new.lower()):
+            return other, f"new names that {text_of((old, new))} cannot give: two databases would become one"
+    return None
+
+
+def matches(name: str, pattern: str, folds: bool) -> bool:
+    """Whether a name fits a pattern of at most one star; ``folds``: whatever its letters' case."""
+    if folds:
+        name, pattern = name.lower(), pattern.lower()
+    if _STAR not in pattern:
+        return name == pattern
+    before, _, behind = pattern.partition(_STAR)
+    return len(name) >= len(before) + len(behind) and name.startswith(before) and name.endswith(behind)
+
+
+def carried(name: str, old: str, new: str) -> str:
+    """``name``, which matches ``old``, as ``new`` says it."""
+    before, _, behind = old.partition(_STAR)
+    return new.replace(_STAR, name[len(before) : len(name) - len(behind)]) if _STAR in old else new
+
+
+def _meet(one: str, other: str) -> bool:
+    """Whether a name may match both patterns."""
+    if _STAR not in one or _STAR not in other:
+        return matches(one, other, folds=False) if _STAR not in one else matches(other, one, folds=False)
+    (before, _, behind), (its_before, _, its_behind) = one.partition(_STAR), other.partition(_STAR)
+    starts = before.startswith(its_before) or its_before.startswith(before)
+    return starts and (behind.endswith(its_behind) or its_behind.endswith(behind))

@@ -1,0 +1,93 @@
+"""What a channel's databases are called on the target: ``[rename]`` of its file, rules in order, the first match wins.
+
+A rule is two names, or two patterns of one star each: what the star stands for is kept. Two databases of a source never
+become one: rules whose new names could meet are refused with the file (``rename_rules``), and a database that keeps its
+name, while a rule gives such names to others, is refused where it is seen (``refusal``). So each name on the target has
+at most one source, and ``source`` finds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from binlane.model import TableKey
+from binlane.rename_rules import LONGEST, SYSTEM, Rule, carried, matches, text_of
+from binlane.shards.facts import StatementFacts
+
+
+@dataclass(frozen=True)
+class Renaming:
+    """The rules of a channel; without any, all names stay."""
+
+    rules: tuple[Rule, ...] = ()
+    folds_names: bool = False
+    """``lower_case_table_names`` is set on the target: names and rules are compared in lower case."""
+
+    def __bool__(self) -> bool:
+        return bool(self.rules)
+
+    def target(self, database: str) -> str:
+        """The name on the target of a database of the source."""
+        rule = self._rule_of(database)
+        return database if rule is None else carried(database, *rule)
+
+    def source(self, database: str) -> str | None:
+        """The name on the source of a database of the target; None if no database of the source gets that name."""
+        for old, new in self.rules:
+            if matches(database, new, self.folds_names):
+                found = carried(database, new, old)
+                return found if self._rule_of(found) == (old, new) else None
+        return database if self._rule_of(database) is None else None
+
+    def changes(self, database: str) -> bool:
+        """Whether the database has another name on the target."""
+        return self._rule_of(database) is not None
+
+    def refusal(self, database: str) -> str | None:
+        """Why a database of the source has no name on the target that is its own; None if it has."""
+        if database.lower() in SYSTEM:
+            return None
+        rule, new = self._rule_of(database), self.target(database)
+        if rule is not None and (new.lower() in SYSTEM or not 0 < len(new) <= LONGEST):
+            return f"the database {database} would become {new!r} by {text_of(rule)}, which is no name for it"
+        if rule is None:
+            for other in self.rules:
+                if matches(database, other[1], self.folds_names):
+                    return (
+                        f"the database {database} keeps its name, and {text_of(other)} gives other databases such names"
+                    )
+        return None
+
+    def table(self, key: TableKey) -> TableKey:
+        """The name on the target of a table of the source."""
+        return TableKey(self.target(key.database), key.table) if self.rules else key
+
+    def facts(self, facts: StatementFacts) -> StatementFacts:
+        """What a statement says of itself, in the target's names."""
+        if not self.rules:
+            return facts
+        made = facts.created_temporary
+        return replace(
+            facts,
+            databases=frozenset(map(self.target, facts.databases)),
+            tables=frozenset(map(self.table, facts.tables)),
+            references=frozenset(map(self.target, facts.references)),
+            created_temporary=None if made is None else self.table(made),
+            views=frozenset(map(self.table, facts.views)),
+            triggered=frozenset(map(self.table, facts.triggered)),
+            routine_databases=frozenset(map(self.target, facts.routine_databases)),
+            renames=tuple((self.table(old), self.table(new)) for old, new in facts.renames),
+        )
+
+    def _rule_of(self, database: str) -> Rule | None:
+        if not self.rules or database.lower() in SYSTEM:
+            return None
+        return next((rule for rule in self.rules if matches(database, rule[0], self.folds_names)), None)
+
+
+AS_THEY_ARE: Final = Renaming()
+"""Of a channel without ``[rename]``."""
+Names = Callable[[str], str | None]
+"""One server's name of a database, by the other's; None for a database that the other one does not have."""

@@ -1,0 +1,133 @@
+"""Databases with other names on the target, between real servers of both families."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from binlane.errors import PlanError, PrecheckError
+from binlane.orchestration import steps
+from binlane.orchestration.request import WindowRequest
+from binlane.orchestration.verification import verify_channel
+from binlane.verify.run import Options
+from binlane.work.files import WorkFolder
+from binlane.work.filter_job import InProcess, run_filter
+from lab.servers import PrivateServer
+from tests.conftest import requires_mysql
+from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel, run_on
+
+RENAME = '[rename]\n"tenant_*" = "tenants_dr_*"\ntenant = "tenants_main"\n'
+TABLES = (
+    "CREATE DATABASE {0}1",
+    "CREATE DATABASE {0}2",
+    "CREATE DATABASE tenantless",
+    "CREATE TABLE {0}1.t (id INT PRIMARY KEY, n INT, UNIQUE (n))",
+    "CREATE TABLE {0}1.parent (id INT PRIMARY KEY)",
+    "CREATE TABLE {0}2.child (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES {0}1.parent (id))",
+    "CREATE TABLE tenantless.t (id INT PRIMARY KEY, n INT)",
+)
+ROWS = (
+    "INSERT INTO tenant_1.t VALUES (1, 1), (2, 2), (3, 3), (4, 4)",
+    "BEGIN",
+    "INSERT INTO tenant_1.parent VALUES (1), (2)",
+    "INSERT INTO tenant_2.child VALUES (1, 1), (2, 2)",
+    "INSERT INTO tenantless.t VALUES (1, 1)",
+    "COMMIT",
+    "UPDATE tenant_1.t SET n = 10 WHERE id = 1",
+    "DELETE FROM tenant_1.t WHERE id = 2",
+    "DELETE FROM tenant_2.child WHERE id = 2",
+    "DELETE FROM tenant_1.parent WHERE id = 2",
+    "UPDATE tenantless.t SET n = 5",
+)
+WAYS = [
+    pytest.param('reduce = "off"\n', "", id="off"),
+    pytest.param('reduce = "block"\n', "", id="block"),
+    pytest.param('reduce = "window"\n', "", id="window"),
+    pytest.param("", 'writer = "sql"\n', id="sql"),
+]
+
+
+@pytest.fixture(params=["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def family(request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None]) -> Channel:
+    """A channel with other names between two servers of one family, which have the same tables."""
+    source, target = (request.getfixturevalue(f"{request.param}_{role}") for role in ("source", "target"))
+    channel = fresh_channel(source, target, tmp_path, clean_servers)
+    run_on(source, *(each.format("tenant_") for each in TABLES), log=False)
+    run_on(target, *(each.format("tenants_dr_") for each in TABLES), log=False)
+    channel.write_channel(RENAME)
+    return channel
+
+
+def same(channel: Channel) -> None:
+    for ours, theirs in (
+        ("tenant_1.t", "tenants_dr_1.t"),
+        ("tenant_1.parent", "tenants_dr_1.parent"),
+        ("tenant_2.child", "tenants_dr_2.child"),
+        ("tenantless.t", "tenantless.t"),
+    ):
+        expected = channel.source.query(f"SELECT * FROM {ours} ORDER BY id")
+        assert channel.target.query(f"SELECT * FROM {theirs} ORDER BY id") == expected
+
+
+@pytest.mark.parametrize(("blocks", "apply"), WAYS)
+def test_rows_arrive_under_the_new_names_and_verify_agrees(family: Channel, blocks: str, apply: str) -> None:
+    family.write_channel(apply + RENAME, blocks=blocks)
+    run_on(family.source, *ROWS)
+    assert family.run() is not None
+    same(family)
+    assert verify_channel(family.config, family.endpoints, Options(full=True)).state == "clean"
+    if not apply:
+        run_on(family.target, "UPDATE tenants_dr_1.t SET n = 77 WHERE id = 1", log=False)
+        found = verify_channel(family.config, family.endpoints, Options(full=False))
+        assert [(str(one.table), one.key) for one in found.suspects] == [("tenants_dr_1.t", ("1",))]
+
+
+def test_the_plan_shows_both_names(family: Channel, capsys: pytest.CaptureFixture[str]) -> None:
+    run_on(family.source, *ROWS)
+    assert family.cli("plan", CHANNEL) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"tenant_1 +│ tenants_dr_1", said)
+    assert re.search(r"tenant_2 +│ tenants_dr_2", said)
+    assert re.search(r"tenants_dr_1\.t +│ +4 │ +1 │ +1 │", said)
+
+
+def test_databases_that_would_become_one_and_tables_that_differ_are_named_by_the_precheck(family: Channel) -> None:
+    run_on(family.source, "CREATE DATABASE tenants_dr_1", log=False)
+    run_on(family.target, "ALTER TABLE tenants_dr_1.t MODIFY n BIGINT", log=False)
+    run_on(family.source, *ROWS)
+    with pytest.raises(PrecheckError) as refused:
+        family.run()
+    said = str(refused.value)
+    assert 'the database tenants_dr_1 keeps its name, and "tenant_*" = "tenants_dr_*" gives other databases' in said
+    assert re.search(r"tenants_dr_1\.t\.n: ", said)
+    assert family.target.query("SELECT COUNT(*) FROM tenants_dr_1.t") == [(0,)]
+
+
+def test_changed_names_are_refused_while_a_window_is_unfinished(family: Channel) -> None:
+    run_on(family.source, *ROWS)
+    window = steps.extract(family.config, family.endpoints, WindowRequest("now"))
+    run_filter(WorkFolder(window["work"]), InProcess())
+    steps.adopt_plan(family.config, family.endpoints, window["work"])
+    family.write_channel('[rename]\n"tenant_*" = "other_*"\n')
+    shutil.rmtree(window["work"])
+    run_on(family.target, *(each.format("other_") for each in TABLES if "tenantless" not in each), log=False)
+    again = steps.extract(family.config, family.endpoints, WindowRequest("now"))
+    run_filter(WorkFolder(again["work"]), InProcess())
+    try:
+        with pytest.raises(PlanError, match="undo the change"):
+            steps.adopt_plan(family.config, family.endpoints, again["work"])
+    finally:
+        run_on(family.target, "DROP DATABASE other_2", "DROP DATABASE other_1", log=False)
+    family.write_channel(RENAME)
+    shutil.rmtree(again["work"])
+    assert family.run() is not None
+    same(family)
+
+
+def test_a_first_copy_under_other_names_is_refused(family: Channel, capsys: pytest.CaptureFixture[str]) -> None:
+    assert family.cli("bootstrap", CHANNEL, "--databases", "tenant_*") == 1
+    assert "ConfigError" in capsys.readouterr().err
