@@ -228,8 +228,7 @@ class _FileReader:
         if code == kernels.SMALL_SIZE:
             size = _SIZE.unpack_from(data, end + _AT_SIZE)[0]
             raise BinlogError(
-                f"{self._where}:{position + end}: event_size {size} is smaller than a header; the file "
-                "is damaged here"
+                f"{self._where}:{position + end}: event_size {size} is smaller than a header; the file is damaged here"
             )
         return int(end)
 
