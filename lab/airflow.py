@@ -150,6 +150,16 @@ class PrivateAirflow:
             if group != leader
         }
 
+    def task_commands(self) -> list[str]:
+        """What the task processes are, one line each."""
+        lines = []
+        for pid in sorted(self.tasks()):
+            # gone meanwhile
+            with contextlib.suppress(OSError):
+                words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+                lines.append(f"{pid}: {b' '.join(words).decode(errors='replace')}")
+        return lines
+
     def kill(self, service: str, *, and_its_tasks: bool) -> None:
         """SIGKILL to a service's process alone, or to its whole session, tasks included, as if its machine were
         gone."""

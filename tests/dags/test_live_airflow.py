@@ -94,10 +94,11 @@ def locked_rows(target: PrivateServer) -> Iterator[Callable[[], bool]]:
         connection.rollback()
 
 
-def wait_until(reached: Callable[[], bool], seconds: float = 240.0) -> None:
+def wait_until(reached: Callable[[], bool], seconds: float = 600.0, what: Callable[[], object] = object) -> None:
+    """``what`` is there instead is shown if it takes longer."""
     end = time.monotonic() + seconds
     while not reached():
-        assert time.monotonic() < end, f"not reached within {seconds:.0f} seconds"
+        assert time.monotonic() < end, f"not reached within {seconds:.0f} seconds: {what()}"
         time.sleep(0.2)
 
 
@@ -166,7 +167,7 @@ def test_a_run_that_is_marked_failed_stops_all_its_tasks_and_the_form_stops_at_o
         site.airflow.launch("scheduler")
         wait_until(lambda: site.tries(run_id) > 1)
         site.airflow.api.mark(DAG_ID, run_id, "failed")
-        wait_until(lambda: site.airflow.tasks() == set())
+        wait_until(lambda: site.airflow.tasks() == set(), what=site.airflow.task_commands)
         window = site.channel.status.window
         assert window is not None
         at = {lane.seqno for lane in site.channel.status.positions}

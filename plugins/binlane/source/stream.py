@@ -16,6 +16,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
 from pymysql.constants import COMMAND
 from pymysql.err import raise_mysql_exception
 
@@ -23,7 +24,7 @@ from binlane.binlog.wire import ARTIFICIAL, FLAGS_AT, HEADER, EventType
 from binlane.driver import Connection
 from binlane.errors import BinlogError, SourceError, SourceIdentityError, SourceUnavailableError
 from binlane.model import Flavor, LogPosition
-from binlane.source import server
+from binlane.source import packets, server
 from binlane.source.log import LOG_START, LogChunk, LogState
 from binlane.source.server import translated
 
@@ -55,6 +56,7 @@ _SPECIAL: Final = frozenset(
         EventType.START_ENCRYPTION,
     }
 )
+_SPECIAL_TYPES: Final = np.isin(np.arange(256), list(_SPECIAL))
 _FILE_HEAD: Final = frozenset({EventType.MARIADB_GTID_LIST, EventType.BINLOG_CHECKPOINT})
 
 
@@ -152,17 +154,20 @@ class Dump:
         self._receive = connection._rfile.readinto1
         connection._sock.settimeout(_READ_TIMEOUT)
         self._buffer = bytearray(_BUFFER)
+        self._array = np.frombuffer(self._buffer, np.uint8)
         self._filled = 0
         self._at = 0
         """Up to here the packets in the buffer have been taken."""
-        self._pieces: list[memoryview] = []
-        """Events in the buffer that stand behind each other in the file, not given out yet."""
+        self._events = np.empty(_BUFFER, np.uint8)
+        self._taken = self._last = 0
+        """Bytes of events in ``_events`` that stand behind each other in the file, not given out yet, and where the
+        last of them begins."""
 
     def chunks(self) -> Iterator[LogChunk]:
         """Read to the log's end."""
         is_open = True
         while is_open:
-            # chunks are worth their cost when they are large, and pieces point into the buffer until they are flushed
+            # chunks are worth their cost when they are large
             if len(self._buffer) - self._filled < _ROOM:
                 yield from self._flush()
                 self._make_room()
@@ -174,6 +179,8 @@ class Dump:
         if rest > len(buffer) // 2:
             # an event larger than the buffer
             self._buffer = bytearray(2 * len(buffer))
+            self._array = np.frombuffer(self._buffer, np.uint8)
+            self._events = np.empty(len(self._buffer), np.uint8)
         elif self._at == 0:
             return
         self._buffer[:rest] = buffer[self._at : self._filled]
@@ -191,32 +198,32 @@ class Dump:
 
     def _packets(self) -> Generator[LogChunk, None, bool]:
         """Take the whole packets in the buffer; False at the log's end."""
-        buffer, filled, pieces, read = self._buffer, self._filled, self._pieces, _U32.unpack_from
-        view = memoryview(buffer)
-        while self._at + 4 <= filled:
-            at = self._at
-            length = read(buffer, at)[0] & _WHOLE_PACKET
-            self._at = end = at + 4 + length
+        while True:
+            if not self._is_searching:
+                self._at, self._taken, self._last = packets.take(
+                    self._array, self._at, self._filled, _SPECIAL_TYPES, self._events, self._taken, self._last
+                )
+            if self._at + 4 > self._filled:
+                return True
+            at, length = self._at, _U32.unpack_from(self._buffer, self._at)[0] & _WHOLE_PACKET
+            end = at + 4 + length
+            if end > self._filled:
+                return True
+            # what the kernel leaves: an event that means something here, one in several packets, the end, damage
+            yield from self._flush()
+            view = memoryview(self._buffer)
             event = view[at + 5 : end]
-            if end > filled:
-                self._at = at
-                break
             if length == _WHOLE_PACKET:
-                event, self._at = self._long_packet(at)
-                if self._at == at:
-                    break
-            elif buffer[at + 4] != 0:
-                yield from self._flush()
+                event, end = self._long_packet(at)
+                if end == at:
+                    return True
+            elif view[at + 4] != 0:
                 self._end_of_log(bytes(view[at + 4 : end]))
                 return False
-            if len(event) < HEADER.size or read(event, _AT_SIZE)[0] != len(event):
+            self._at = end
+            if len(event) < HEADER.size or _U32.unpack_from(event, _AT_SIZE)[0] != len(event):
                 raise BinlogError(self._wrong_size(event))
-            if event[_AT_TYPE] in _SPECIAL or event[FLAGS_AT] & ARTIFICIAL or self._is_searching:
-                yield from self._flush()
-                yield from self._special(event)
-            else:
-                pieces.append(event)
-        return True
+            yield from self._alone(event)
 
     def _long_packet(self, at: int) -> tuple[memoryview, int]:
         """The event in 16 MiB packets that begin at ``at``, and their end; ``at`` again if its rest has not come."""
@@ -239,14 +246,16 @@ class Dump:
         )
 
     def _flush(self) -> Iterator[LogChunk]:
-        pieces = self._pieces
-        if not pieces:
+        if self._taken == 0:
             return
-        data = b"".join(pieces)
-        self._check_log_pos(pieces[-1], self._position + len(data))
-        pieces.clear()
+        data, self._taken = self._events[: self._taken].tobytes(), 0
+        yield self._next(data, memoryview(data)[self._last :])
+
+    def _next(self, data: bytes, last: memoryview) -> LogChunk:
+        """The chunk of events that stand next in the file; ``last`` is the last one of them."""
+        self._check_log_pos(last, self._position + len(data))
         offset, self._position = self._position, self._position + len(data)
-        yield LogChunk(self._file, offset, data)
+        return LogChunk(self._file, offset, data)
 
     def _check_log_pos(self, event: memoryview, end: int) -> None:
         log_pos = _U32.unpack_from(event, _AT_LOG_POS)[0]
@@ -257,7 +266,7 @@ class Dump:
                 "it has left events out; check binlog filters and replicate options on the source"
             )
 
-    def _special(self, event: memoryview) -> Iterator[LogChunk]:
+    def _alone(self, event: memoryview) -> Iterator[LogChunk]:
         kind, artificial = event[_AT_TYPE], event[FLAGS_AT] & ARTIFICIAL
         if kind == EventType.FORMAT_DESCRIPTION:
             yield LogChunk(self._file, LOG_START, bytes(event))
@@ -279,8 +288,7 @@ class Dump:
                 )
         else:
             self._is_searching = False
-            self._pieces.append(event)
-            yield from self._flush()
+            yield self._next(bytes(event), event)
 
     def _is_next(self, event: memoryview) -> bool:
         return bool(_U32.unpack_from(event, _AT_LOG_POS)[0] == (self._position + len(event)) & _WRAP)

@@ -1,0 +1,44 @@
+"""Machine code for the packets of a dump: event after event is taken out of its packet, as long as nothing is special.
+
+A packet: length u24, number u8, then a byte 0 and the event; ``stream`` knows the rest of the protocol.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from numba import njit
+
+from binlane.binlog.wire import ARTIFICIAL, FLAGS_AT, HEADER
+
+Int = Any
+Array = Any
+
+_WHOLE_PACKET: Final = 0xFF_FFFF
+_LEAST: Final = 1 + HEADER.size
+_ARTIFICIAL: Final = int(ARTIFICIAL)
+
+
+@njit(cache=True, nogil=True)
+def take(
+    data: Array, at: Int, filled: Int, special: Array, events: Array, taken: Int, last: Int
+) -> tuple[Int, Int, Int]:
+    """Copy the events of whole packets in data[at:filled] behind the ``taken`` bytes of ``events``.
+
+    ``events`` is as long as ``data``. Stops before a packet that is not whole or goes on in the next one, is no event,
+    declares another size, is ARTIFICIAL, or of a type in ``special`` (256 booleans). Returns where in ``data`` it
+    stopped, the bytes in ``events``, and where in them the last event begins.
+    """
+    while filled - at >= 4:
+        length = int(data[at]) | int(data[at + 1]) << 8 | int(data[at + 2]) << 16
+        event, end = at + 5, at + 4 + length
+        if end > filled or length < _LEAST or length == _WHOLE_PACKET or data[at + 4] != 0:
+            break
+        size = int(data[event + 9]) | int(data[event + 10]) << 8 | int(data[event + 11]) << 16
+        if size != length - 1 or data[event + 12] != 0:
+            break
+        if special[data[event + 4]] or data[event + FLAGS_AT] & _ARTIFICIAL:
+            break
+        events[taken : taken + size] = data[event:end]
+        last, taken, at = taken, taken + size, end
+    return at, taken, last
