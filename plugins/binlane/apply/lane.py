@@ -22,6 +22,7 @@ from binlane.apply.diagnose import find_failing
 from binlane.apply.failure import located, raised
 from binlane.apply.neighbours import Neighbours
 from binlane.apply.options import ApplyOptions, LaneResult, ProgressCallback
+from binlane.apply.overwrite import watched
 from binlane.apply.pulse import Pulse
 from binlane.apply.session import LaneSession
 from binlane.apply.table_guard import TableGuard
@@ -116,6 +117,8 @@ class _Runner:
             poll = stack.enter_context(course.engine.connect()).execution_options(isolation_level="AUTOCOMMIT")
             neighbours = Neighbours(poll, course.key, course.channel_uuid, course.options, course.memory)
             writer = BlockWriter(session, ContextSetter(session), self._guard(poll), course.options.writer)
+            if course.options.overwrite:
+                writer = watched(course, session, writer)
             links = Links(session, writer, neighbours, pulse, neighbours.positions())
             try:
                 yield links

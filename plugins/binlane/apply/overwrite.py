@@ -1,24 +1,30 @@
-"""``on_conflict = "overwrite"``: a block that met drift is rolled back and applied again, row by row.
+"""``on_conflict = "overwrite"``: rows are looked at before they are written, and those with other values are recorded.
 
-Still one block, one transaction, the compare-and-set first. What was set right is recorded in that transaction. The
-block's transactions are built anew from the segment, not folded: rows are met in the log's order.
+A block that met drift which is an error is rolled back and applied again, row by row: still one block, one
+transaction, the compare-and-set first. What was set right is recorded in that transaction. The block's transactions are
+built anew from the segment, not folded: rows are met in the log's order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from binlane.apply.block import Applied, BlockPlace, rewrite_block
 from binlane.apply.overwriting_rows import OverwritingRows
+from binlane.apply.sql_rows import SqlRows
 from binlane.apply.transient import Verdict, judge
+from binlane.apply.watched_rows import NeedsRewriteError, WatchedRows
 from binlane.errors import DriftError
 from binlane.model import Item, ItemKind, RowCounts
-from binlane.state.conflicts import record_conflicts
+from binlane.state.conflicts import Conflict, record_conflicts
 
 if TYPE_CHECKING:
     from binlane.apply.course import Course, Links
+    from binlane.apply.session import LaneSession
+    from binlane.apply.writers import BlockWriter
     from binlane.plan.window_plan import Block
     from binlane.state.orders import Orders
 
@@ -47,6 +53,27 @@ def is_drift(error: BaseException) -> bool:
     return isinstance(error, DriftError) or judge(error) is Verdict.DRIFT
 
 
+def watched(course: Course, session: LaneSession, writer: BlockWriter) -> BlockWriter:
+    """The same writer, which looks at rows first and records those that have other values than the log."""
+
+    def transactions(last_seqno: int) -> Iterator[tuple[int, Sequence[Item]]]:
+        assert course.current is not None
+        lane, header, _ = course.current
+        if header.transactions > 1 and header.last_seqno == last_seqno:
+            for piece in course.source.pieces(lane, header):
+                yield piece.header.last_seqno, tuple(piece.items)
+
+    tables, note = SqlRows(session, writer.guard), partial(_record, course, session)
+    return writer.with_rows(WatchedRows(writer.rows, tables, note, transactions))
+
+
+def _record(course: Course, session: LaneSession, conflict: Conflict) -> None:
+    """Record it for the lane under work, in the transaction that is open."""
+    assert course.current is not None
+    session.own_clock()
+    record_conflicts(session.cursor, course.key, course.current[0], (conflict,))
+
+
 def overwrite(
     course: Course,
     links: Links,
@@ -63,7 +90,8 @@ def overwrite(
     """
     session = links.session
     guard = links.writer.guard
-    rows = OverwritingRows(session, guard, fires_triggers=course.options.writer == "sql")
+    fires_triggers = course.options.writer == "sql"
+    rows = OverwritingRows(session, guard, fires_triggers=fires_triggers, note=partial(_record, course, session))
     writer = links.writer.with_rows(rows)
 
     def pieces() -> Iterator[Block]:
@@ -80,10 +108,8 @@ def overwrite(
             # for errors: this very transaction
             course.current = (place.lane, piece.header, place.expected)
             written += writer.write(items, piece.header.last_seqno)
-        if not rows.conflicts and isinstance(cause, DriftError):
+        if rows.explained == 0 and isinstance(cause, DriftError) and not isinstance(cause, NeedsRewriteError):
             raise cause
-        session.own_clock()
-        record_conflicts(session.cursor, course.key, place.lane, rows.conflicts)
         return written
 
     items = (item for piece in pieces() for item in piece.items)

@@ -7,35 +7,27 @@ where removing a row would reach others through a foreign key.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 import pymysql
 
+from binlane.apply.before_images import BeforeImages
+from binlane.apply.found_rows import is_full, key_in, key_of, rows_where
 from binlane.apply.row_statements import RowStatement
 from binlane.apply.sql_rows import ROW_COUNTS, KnownTable, SqlRows, miscounted, no_expression
 from binlane.apply.transient import error_code
-from binlane.binlog.charsets import decode_text
 from binlane.binlog.json_binary import JsonDiffs
 from binlane.binlog.rows import RowsEvent, RowsKind
-from binlane.binlog.spelling import identifier, spell
+from binlane.binlog.spelling import identifier
 from binlane.binlog.values import Absent, Change, Image
 from binlane.errors import DriftError
 from binlane.model import Item, RowCounts
-from binlane.plan.schema import Column as TargetColumn
 from binlane.plan.schema import Generated, Key
 from binlane.state.conflicts import Conflict, ConflictKind, Values
 
 _DUPLICATE: Final = 1062
-_SHOWN: Final = 65_536
-"""Characters or bytes of a found value that are kept."""
-_BYTES: Final = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
-_WHOLE_BYTES: Final = frozenset(
-    {"bit", "vector", "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"}
-    | {"geometrycollection", "geomcollection"}
-)
-"""Types that LEFT() does not take everywhere."""
 _REFERENCES: Final = (
     "SELECT unique_constraint_name, constraint_schema, table_name FROM information_schema.referential_constraints "
     "WHERE unique_constraint_schema = %s AND referenced_table_name = %s"
@@ -48,8 +40,10 @@ class OverwritingRows(SqlRows):
 
     fires_triggers: bool = False
     """The channel's own writer fires triggers as well, and the precheck has looked at them."""
-    conflicts: list[Conflict] = field(default_factory=list)
-    """In the order in which they were met."""
+    note: Callable[[Conflict], None] = field(kw_only=True)
+    """Records a conflict, in the transaction that is open."""
+    explained: int = 0
+    """Conflicts that an error of the block can come from: all but rows with other values."""
     _written: RowCounts = field(default_factory=RowCounts)
     _seqno: int = 0
     _timestamp: int = 0
@@ -87,24 +81,47 @@ class OverwritingRows(SqlRows):
             assert change.after is not None
             self._insert(table, change.after, RowsKind.INSERT)
         elif change.after is None:
+            self._look(table, change.kind, change.before)
             if self._attempt(table, change) == 0:
-                self._note(table, change.kind, ConflictKind.MISSING, self._key_of(table, change.before), None)
+                self._note(table, change.kind, ConflictKind.MISSING, key_of(table, change.before), None)
             else:
                 self._written += RowCounts(deletes=1)
         else:
             self._update(table, change, change.before, change.after)
 
+    def _look(self, table: KnownTable, change: RowsKind, before: Image) -> bool:
+        """Note the row if it has other values than the log has before the change. Whether it has."""
+        builder = self.builder(table)
+        condition, by_key = builder.condition(before)
+        if not by_key or next(BeforeImages(self.session, builder).unlike((before,)), None) is None:
+            return False
+        [row] = rows_where(self.session, table, builder.name, condition)
+        self._note(table, change, ConflictKind.DIFFERENT, key_in(table, row), row)
+        return True
+
     def _update(self, table: KnownTable, change: Change, before: Image, after: Image) -> None:
+        if self._look(table, change.kind, before) and not is_full(table, after) and is_full(table, before):
+            # a part of the row after: it becomes whole on the row before
+            as_before = Change(RowsKind.UPDATE, before, before)
+            if self._attempt(table, as_before) is None:
+                self._make_way(table, before, before, change.kind, in_place=False)
+                self._must(table, as_before)
+            self._written += RowCounts(updates=1)
         affected = self._attempt(table, change)
         if affected is None:
             self._make_way(table, after, before, change.kind, in_place=False)
             self._must(table, change)
         elif affected == 0:
-            self._note(table, change.kind, ConflictKind.MISSING, self._key_of(table, before), None)
-            if not _is_full(table, after):
+            self._note(table, change.kind, ConflictKind.MISSING, key_of(table, before), None)
+            if not is_full(table, after) and is_full(table, before):
+                self._insert(table, before, change.kind)
+                self._must(table, change)
+                self._written += RowCounts(updates=1)
+                return
+            if not is_full(table, after):
                 raise _refused(
                     table,
-                    f"the row {self._key_of(table, before)} is missing and the log does not hold all of its columns "
+                    f"the row {key_of(table, before)} is missing and the log does not hold all of its columns "
                     "(binlog_row_image = FULL, no binlog_row_value_options)",
                 )
             self._insert(table, after, change.kind)
@@ -115,7 +132,7 @@ class OverwritingRows(SqlRows):
         """``cause``: the log's change, an update whose row is missing or an insert."""
         insert = Change(RowsKind.INSERT, None, image)
         if self._attempt(table, insert) is None:
-            full = _is_full(table, image)
+            full = is_full(table, image)
             if self._make_way(table, image, None, cause, in_place=full) and full:
                 self._must(table, Change(RowsKind.UPDATE, image, image))
                 self._written += RowCounts(updates=1)
@@ -163,10 +180,10 @@ class OverwritingRows(SqlRows):
                 continue
             elsewhere = "" if key.primary or not by_key else f" AND NOT ({same})"
             where = f"({taken}){elsewhere}{others}"
-            found = self._rows_where(table, where)
+            found = rows_where(self.session, table, builder.name, where)
             kind = ConflictKind.OVERWRITTEN if key.primary else ConflictKind.EXTRA
             for row in found:
-                self._note(table, cause, kind, self._key_in(table, row), row)
+                self._note(table, cause, kind, key_in(table, row), row)
             keep = key.primary and in_place
             if found:
                 primary = primary or key.primary
@@ -196,14 +213,6 @@ class OverwritingRows(SqlRows):
             conditions.append(f"{name} = {wanted}")
         return " AND ".join(conditions)
 
-    def _rows_where(self, table: KnownTable, condition: str) -> list[Values]:
-        columns = table.target.columns
-        values = ", ".join(_as_hex(column) for column in columns)
-        rows = self.session.rows(f"SELECT {values} FROM {self.builder(table).name} WHERE {condition} FOR UPDATE")
-        return [
-            {column.name: _from_hex(column, value) for column, value in zip(columns, row, strict=True)} for row in rows
-        ]
-
     def _check_references(self, table: KnownTable, *, removed: bool) -> None:
         """Foreign keys would carry the removal, or the change of a key that is not the primary one, to other rows."""
         key = table.bound.key
@@ -215,47 +224,8 @@ class OverwritingRows(SqlRows):
                 )
 
     def _note(self, table: KnownTable, change: RowsKind, kind: ConflictKind, key: Values, found: Values | None) -> None:
-        self.conflicts.append(Conflict(self._seqno, table.bound.key, change.value, kind, key, found))
-
-    def _key_of(self, table: KnownTable, image: Image) -> Values:
-        values: dict[str, str | None] = {}
-        for number in table.bound.primary_key:
-            column, value = table.bound.columns[number], image[number]
-            if isinstance(value, Absent):
-                continue
-            text = decode_text(value, column.charset) if isinstance(value, bytes) and column.is_text else None
-            if text is None:
-                text = f"0x{value.hex().upper()}" if isinstance(value, bytes) else spell(column, value)
-            values[column.label] = text
-        return values
-
-    def _key_in(self, table: KnownTable, row: Values) -> Values:
-        return {name: row[name] for number in table.bound.primary_key for name in [table.target.columns[number].name]}
-
-
-def _is_full(table: KnownTable, image: Image) -> bool:
-    return not any(isinstance(image[number], Absent | JsonDiffs) for number in table.bound.written)
-
-
-def _as_hex(column: TargetColumn) -> str:
-    """An expression that no character set of the connection can change."""
-    name = identifier(column.name)
-    if column.data_type in _WHOLE_BYTES:
-        return f"HEX({name})"
-    short = f"LEFT({name}, {_SHOWN + 1})"
-    return f"HEX({short})" if column.data_type in _BYTES else f"HEX(CONVERT({short} USING utf8mb4))"
-
-
-def _from_hex(column: TargetColumn, value: object) -> str | None:
-    if value is None:
-        return None
-    if column.data_type in _BYTES | _WHOLE_BYTES:
-        return _cut(f"0x{value}", 2 * _SHOWN + 2)
-    return _cut(bytes.fromhex(str(value)).decode("utf-8", "replace"), _SHOWN)
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]}... (cut)"
+        self.explained += kind is not ConflictKind.DIFFERENT
+        self.note(Conflict(self._seqno, table.bound.key, change.value, kind, key, found))
 
 
 def _refused(table: KnownTable, why: str) -> DriftError:

@@ -114,11 +114,13 @@ class StatementBuilder:
         pairs = [(column, value) for column, value in key if not isinstance(value, Absent)]
         if key and len(pairs) == len(key):
             return " AND ".join(f"{identifier(c.label)} = {self.literal(c, v)}" for c, v in pairs), True
-        return " AND ".join(self._same(column, value) for column, value in self._written(image)), False
+        return " AND ".join(self.same(column, value) for column, value in self._written(image)), False
 
-    def _same(self, column: Column, value: Value) -> str:
+    def same(self, column: Column, value: Value) -> str:
         """Exactly this value: collations find strings equal that are not."""
         name = identifier(column.label)
+        if value is None:
+            return f"{name} IS NULL"  # not every type has <=>
         if column.data_type == "json" and self.flavor is Flavor.MYSQL and isinstance(value, bytes):
             # MySQL keeps a value and not the text: both go through its own spelling
             spelled = f"CAST({self.literal(column, value)} AS JSON)"

@@ -91,8 +91,7 @@ class SqlRows:
         Raises DriftError for a row that is not there or a value that the target changes, TableMismatchError,
         ApplyError for values that no statement can write, and the driver's errors.
         """
-        on_mariadb = self.session.flavor is Flavor.MARIADB
-        self.session.execute(f"SET SESSION {_ENTER}{f'{_CONSTRAINTS}0' if on_mariadb else ''}")
+        self.enter()
         written = RowCounts()
         for item in items:
             check_self_contained(item.payload)
@@ -102,12 +101,36 @@ class SqlRows:
             if counted != item.rows:
                 raise DriftError(f"the rows of an item are {counted}, the block says {item.rows}")
             written += counted
-        own = f"{_CONSTRAINTS}@@global.check_constraint_checks" if on_mariadb else ""
-        self.session.execute(f"SET SESSION {_LEAVE}{own}")
+        self.leave()
         return written
+
+    def enter(self) -> None:
+        """Set the session up for statements that stand for rows."""
+        self.session.execute(f"SET SESSION {_ENTER}{f'{_CONSTRAINTS}0' if self._on_mariadb else ''}")
+
+    def leave(self) -> None:
+        """Undo ``enter``; not needed after an error, which ends the connection's transaction and the attempt."""
+        own = f"{_CONSTRAINTS}@@global.check_constraint_checks" if self._on_mariadb else ""
+        self.session.execute(f"SET SESSION {_LEAVE}{own}")
+
+    @property
+    def _on_mariadb(self) -> bool:
+        return self.session.flavor is Flavor.MARIADB
 
     def _item(self, payload: bytes, seqno: int) -> RowCounts:
         counted, flags = RowCounts(), -1
+        for table, event, timestamp in self.events(payload, seqno):
+            if event.flags & _POST_HEADER_FLAGS != flags:
+                flags = event.flags & _POST_HEADER_FLAGS
+                self._set_checks(flags)
+            counted += self.write_event(table, event, timestamp)
+        return counted
+
+    def events(self, payload: bytes, seqno: int) -> Iterator[tuple[KnownTable, RowsEvent, int]]:
+        """The rows events of a self-contained payload, each with its table and its time, seconds since the epoch.
+
+        Raises TableMismatchError for a table that the target has not.
+        """
         tables: dict[int, KnownTable] = {}
         at = 0
         while at < len(payload):
@@ -118,11 +141,7 @@ class SqlRows:
                 tables[int.from_bytes(body[:6], "little")] = self._table(bytes(body), seqno)
                 continue
             event = RowsEvent.parse(code, body)
-            if event.flags & _POST_HEADER_FLAGS != flags:
-                flags = event.flags & _POST_HEADER_FLAGS
-                self._set_checks(flags)
-            counted += self.write_event(tables[event.table_id], event, timestamp)
-        return counted
+            yield tables[event.table_id], event, timestamp
 
     def write_event(self, table: KnownTable, event: RowsEvent, timestamp: int) -> RowCounts:
         """Write one rows event of a table; its row changes. ``timestamp``: the event's, seconds since the epoch."""

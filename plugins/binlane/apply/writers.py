@@ -68,20 +68,20 @@ class BlockWriter:
     """Looks at the tables that the window alters; None where nothing of the window is known."""
     writer: str = "binlog"
     """Which of ``ROW_WRITERS``."""
-    _rows: RowWriter = field(init=False)
+    rows: RowWriter = field(init=False)
 
     def __post_init__(self) -> None:
-        self._rows = ROW_WRITERS[self.writer](self.session, self.guard)
+        self.rows = ROW_WRITERS[self.writer](self.session, self.guard)
 
     def with_rows(self, rows: RowWriter) -> BlockWriter:
         """The same session and context, rows written by ``rows``."""
         other = BlockWriter(self.session, self.context, self.guard, self.writer)
-        other._rows = rows
+        other.rows = rows
         return other
 
     def begin_block(self, format_event: bytes) -> None:
         """Get ready for a block; outside a transaction."""
-        self._rows.prepare(format_event)
+        self.rows.prepare(format_event)
 
     def write(self, items: Iterable[Item], seqno: int) -> RowCounts:
         """Send all items of a block, in order; the row changes of its ROWS items, as the target has counted them.
@@ -94,7 +94,7 @@ class BlockWriter:
         for kind, run in groupby(items, key=lambda item: _RUNS.get(item.kind, item.kind)):
             if kind is ItemKind.ROWS:
                 self.context.leave()
-                written += self._rows.write(run, seqno)
+                written += self.rows.write(run, seqno)
             elif kind is ItemKind.STATEMENT:
                 self._statements(run)
             elif kind is ItemKind.LOAD:
@@ -124,7 +124,7 @@ class BlockWriter:
 
     def forget_tables(self) -> None:
         """Look at tables anew: a DDL has been, here or in another lane."""
-        self._rows.forget_tables()
+        self.rows.forget_tables()
         self.context.forget_database()
 
     def _statements(self, items: Iterator[Item]) -> None:

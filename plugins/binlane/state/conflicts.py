@@ -34,6 +34,9 @@ class ConflictKind(StrEnum):
 
     OVERWRITTEN = "overwritten"
     """A row with the primary key that the change was to make: it was replaced."""
+    DIFFERENT = "different"
+    """A row with the primary key and other values than the log has before the change: an update wrote over it, a delete
+    removed it."""
     EXTRA = "extra"
     """A row with another primary key and the same values of a unique key: it was removed."""
     MISSING = "missing"

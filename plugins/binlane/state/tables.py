@@ -246,7 +246,7 @@ conflicts = Table(
     Column("table_name", _NAME, nullable=False),
     # the change: insert, update or delete
     Column("change_kind", String(10), nullable=False),
-    # overwritten, extra or missing
+    # overwritten, different, extra or missing
     Column("kind", String(12), nullable=False),
     # the row's primary key, and the row as it was found on the target (NULL: none was), as JSON: values as text
     Column("row_key", _LONG, nullable=False),

@@ -11,10 +11,10 @@ from typing import Any, Final
 from sqlalchemy import Engine, PoolProxiedConnection
 from sqlalchemy.exc import DBAPIError
 
+from binlane.binlog.documents import spelled_by_value
 from binlane.binlog.spelling import identifier
 from binlane.model import Flavor, TableKey
 from binlane.source.server import translated
-from binlane.verify.documents import spelled_by_value
 from binlane.verify.spelled import Compared, Key, Row, behind, one_of
 
 BATCH: Final = 500

@@ -50,6 +50,7 @@ EXPECTED = {
     ("insert", "extra", "900", "C11"),
     ("update", "missing", "2", None),
     ("delete", "missing", "3", None),
+    ("update", "different", "4", "c4"),
     ("update", "extra", "901", "moved"),
     ("update", "overwritten", "60", "sixty"),
     ("update", "extra", "902", "prefix"),
@@ -57,7 +58,7 @@ EXPECTED = {
 
 
 def drifted(channel: Channel) -> None:
-    """Ten changes on the source, to rows of which seven are not on the target as they should be."""
+    """Ten changes on the source, to rows of which eight are not on the target as they should be."""
     for server in (channel.source, channel.target):
         run_on(server, "CREATE DATABASE tenant_1", TABLE, ROWS, log=False)
     run_on(channel.source, *CHANGES)
@@ -83,8 +84,8 @@ def test_a_drifted_target_ends_as_the_source_and_each_row_is_listed_once(
     found = listed(channel)
     assert set(found) == EXPECTED
     assert len(found) == len(EXPECTED)
-    assert done["conflicts"] == {"extra": 3, "missing": 2, "overwritten": 2}
-    assert "set right: 3 extra, 2 missing, 2 overwritten" in done["note"]
+    assert done["conflicts"] == {"different": 1, "extra": 3, "missing": 2, "overwritten": 2}
+    assert "set right: 1 different, 3 extra, 2 missing, 2 overwritten" in done["note"]
     capsys.readouterr()
     assert channel.cli("status", CHANNEL, "--json") == 0
     assert json.loads(capsys.readouterr().out)["conflicts"] == done["conflicts"]

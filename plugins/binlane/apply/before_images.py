@@ -1,0 +1,140 @@
+"""Is the target's row what the log says that it was before a change? Compared by the target, value by value.
+
+Rows are found by their key and locked; every column that the before image holds is compared, generated ones left out.
+Strings are compared as bytes, FLOAT and DOUBLE as the number that is stored, ENUM and SET by
+their numbers, JSON as the server spells it and by its values' types; between MySQL's JSON and MariaDB's, whose texts of
+one value differ, by value.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from binlane.apply.row_statements import MAX_BYTES, MAX_ROWS, StatementBuilder
+from binlane.binlog.columns import Column, Value
+from binlane.binlog.documents import spelled_by_value
+from binlane.binlog.json_binary import JsonDocument, json_text
+from binlane.binlog.spelling import identifier
+from binlane.binlog.table_map import CHARACTER_TYPES, ColumnType
+from binlane.binlog.values import Absent, Image
+from binlane.errors import ApplyError
+from binlane.model import Flavor
+
+if TYPE_CHECKING:
+    from binlane.apply.session import LaneSession
+
+_HASHED: Final = 255
+"""Longer strings, in bytes, are compared by length and SHA-256: an image may be larger than a statement as text."""
+_TYPED: Final = 65_536
+"""Bytes of JSON text up to which its values' types are compared as well: a date and its text are spelled alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeImages:
+    """Compares rows of one table with before images, on the session that writes them. Images hold the row's key."""
+
+    session: LaneSession
+    builder: StatementBuilder
+
+    def unlike(self, images: Iterable[Image]) -> Iterator[Image]:
+        """Those whose row is there and has other values. Raises ApplyError for what the target would not take."""
+        group: list[tuple[Image, str]] = []
+        size, room = 0, min(MAX_BYTES, self.session.max_allowed_packet // 2)
+        for image in images:
+            condition = self._unlike(image, by_text=True)
+            if group and (len(group) == MAX_ROWS or size + len(condition) > room):
+                yield from self._of_group(group)
+                group, size = [], 0
+            group.append((image, condition))
+            size += len(condition) + 6
+        yield from self._of_group(group)
+
+    def has_twin(self, image: Image, key: Iterable[int]) -> bool:
+        """Whether there is a row with exactly the image's values. ``key``: columns of a unique key, to find it by."""
+        held, columns = dict(self._held(image)), self.builder.table.columns
+        found = [f"{identifier(columns[n].label)} = {self.builder.literal(columns[n], held[n])}" for n in key]
+        return self._count(" AND ".join((*found, *(self._same(number, value) for number, value in held.items())))) > 0
+
+    def _of_group(self, group: Sequence[tuple[Image, str]]) -> Iterator[Image]:
+        if not group or self._count(" OR ".join(condition for _, condition in group)) == 0:
+            return
+        for image, condition in group:
+            if self._count(condition) and (self._count(self._unlike(image, by_text=False)) or self._other_json(image)):
+                yield image
+
+    def _count(self, condition: str) -> int:
+        sql = f"SELECT COUNT(*) FROM {self.builder.name} WHERE {condition} FOR UPDATE"
+        if len(sql) + 1 > self.session.max_allowed_packet:
+            raise ApplyError(
+                f"{self.builder.table.key}: to compare a row takes a statement of {len(sql):,} bytes, the target takes "
+                f"max_allowed_packet = {self.session.max_allowed_packet:,}: raise it"
+            )
+        return int(self.session.value(sql))
+
+    def _unlike(self, image: Image, *, by_text: bool) -> str:
+        """What finds the image's row by its key, if it has other values. ``by_text``: documents of MySQL, too."""
+        held = [(number, value) for number, value in self._held(image) if by_text or not self._is_by_value(value)]
+        same = " AND ".join(self._same(number, value) for number, value in held) or "TRUE"
+        return f"({self.builder.condition(image)[0]} AND ({same}) IS NOT TRUE)"
+
+    def _held(self, image: Image) -> Iterator[tuple[int, Value]]:
+        for number, value in enumerate(image):
+            if number in self.builder.table.written and not isinstance(value, Absent):
+                yield number, value
+
+    def _is_by_value(self, value: Value) -> bool:
+        return isinstance(value, JsonDocument) and self.builder.flavor is Flavor.MARIADB
+
+    def _other_json(self, image: Image) -> bool:
+        """Whether MariaDB's text is another value than MySQL's document."""
+        wanted = {number: value for number, value in self._held(image) if self._is_by_value(value)}
+        if not wanted:
+            return False
+        names = (identifier(self.builder.table.columns[number].label) for number in wanted)
+        texts = ", ".join(f"CAST({name} AS CHAR CHARACTER SET utf8mb4)" for name in names)
+        [row] = self.session.rows(
+            f"SELECT {texts} FROM {self.builder.name} WHERE {self.builder.condition(image)[0]} FOR UPDATE"
+        )
+        return any(
+            text is None
+            or not isinstance(value, JsonDocument)
+            or spelled_by_value(text) != spelled_by_value(json_text(value.root))
+            for text, value in zip(row, wanted.values(), strict=True)
+        )
+
+    def _same(self, number: int, value: Value) -> str:
+        """A condition: the column has exactly this value. It may be NULL where it has not."""
+        builder, column = self.builder, self.builder.table.columns[number]
+        name = identifier(column.label)
+        if isinstance(value, JsonDocument):
+            return self._same_json(column, name, value)
+        is_text = column.data_type != "json" or builder.flavor is Flavor.MARIADB
+        if isinstance(value, bytes) and len(value) > _HASHED and column.type_code in CHARACTER_TYPES and is_text:
+            return _hashed(f"CAST({name} AS BINARY)", value)
+        if isinstance(value, bytes) and column.type_code in (ColumnType.GEOMETRY, ColumnType.VECTOR):
+            return _hashed(f"HEX({name})", value.hex().upper().encode())
+        if isinstance(value, float) and value == 0 and builder.flavor is Flavor.MYSQL:
+            # both zeros are equal; MySQL shows the sign of one, MariaDB shows and writes them alike
+            sign = "" if math.copysign(1, value) < 0 else "NOT "
+            return f"{builder.same(column, value)} AND {name} * 1e0 {sign}LIKE '-%'"
+        return builder.same(column, value)
+
+    def _same_json(self, column: Column, name: str, value: JsonDocument) -> str:
+        text = json_text(value.root).encode()
+        if self.builder.flavor is Flavor.MARIADB:
+            return _hashed(f"CAST({name} AS BINARY)", text)
+        same = _hashed(f"CAST({name} AS CHAR CHARACTER SET utf8mb4)", text)
+        if len(text) > _TYPED:
+            return same
+        with contextlib.suppress(ValueError):  # bits and the like inside of a document: no expression gives them
+            same += f" AND {name} = {self.builder.literal(column, value)}"
+        return same
+
+
+def _hashed(value: str, wanted: bytes) -> str:
+    return f"LENGTH({value}) = {len(wanted)} AND SHA2({value}, 256) = '{hashlib.sha256(wanted).hexdigest()}'"

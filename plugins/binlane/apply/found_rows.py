@@ -1,0 +1,84 @@
+"""Rows of the target as a person reads them: what ``binlane.conflicts`` keeps of a row that was set right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from binlane.apply.sql_rows import KnownTable
+from binlane.binlog.charsets import decode_text
+from binlane.binlog.json_binary import JsonDiffs
+from binlane.binlog.spelling import identifier, spell
+from binlane.binlog.values import Absent, Image
+from binlane.plan.schema import Column as TargetColumn
+from binlane.state.conflicts import Values
+
+if TYPE_CHECKING:
+    from binlane.apply.session import LaneSession
+
+_SHOWN: Final = 65_536
+"""Characters or bytes of a found value that are kept."""
+_BYTES: Final = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_WHOLE_BYTES: Final = frozenset(
+    {"bit", "vector", "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"}
+    | {"geometrycollection", "geomcollection"}
+)
+"""Types that LEFT() does not take everywhere."""
+
+
+def rows_where(session: LaneSession, table: KnownTable, name: str, condition: str) -> list[Values]:
+    """The rows that a condition finds, locked. ``name``: the table's, for a statement."""
+    columns = table.target.columns
+    values = ", ".join(_as_hex(column) for column in columns)
+    rows = session.rows(f"SELECT {values} FROM {name} WHERE {condition} FOR UPDATE")
+    return [{column.name: _from_hex(column, value) for column, value in zip(columns, row, strict=True)} for row in rows]
+
+
+def key_in(table: KnownTable, row: Values) -> Values:
+    """The primary key of a found row."""
+    return {name: row[name] for number in table.bound.primary_key for name in [table.target.columns[number].name]}
+
+
+def key_of(table: KnownTable, image: Image) -> Values:
+    """The primary key of a logged row."""
+    return spelled(table, image, table.bound.primary_key)
+
+
+def spelled(table: KnownTable, image: Image, columns: Iterable[int]) -> Values:
+    """The image's values of some columns, those that it holds."""
+    values: dict[str, str | None] = {}
+    for number in columns:
+        column, value = table.bound.columns[number], image[number]
+        if isinstance(value, Absent):
+            continue
+        text = decode_text(value, column.charset) if isinstance(value, bytes) and column.is_text else None
+        if text is None:
+            text = f"0x{value.hex().upper()}" if isinstance(value, bytes) else spell(column, value)
+        values[column.label] = text
+    return values
+
+
+def is_full(table: KnownTable, image: Image) -> bool:
+    """Whether the image has every column that a statement sets."""
+    return not any(isinstance(image[number], Absent | JsonDiffs) for number in table.bound.written)
+
+
+def _as_hex(column: TargetColumn) -> str:
+    """An expression that no character set of the connection can change."""
+    name = identifier(column.name)
+    if column.data_type in _WHOLE_BYTES:
+        return f"HEX({name})"
+    short = f"LEFT({name}, {_SHOWN + 1})"
+    return f"HEX({short})" if column.data_type in _BYTES else f"HEX(CONVERT({short} USING utf8mb4))"
+
+
+def _from_hex(column: TargetColumn, value: object) -> str | None:
+    if value is None:
+        return None
+    if column.data_type in _BYTES | _WHOLE_BYTES:
+        return _cut(f"0x{value}", 2 * _SHOWN + 2)
+    return _cut(bytes.fromhex(str(value)).decode("utf-8", "replace"), _SHOWN)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}... (cut)"

@@ -1,0 +1,172 @@
+"""Every row is looked at before it is written (``on_conflict = "overwrite"``): one that has other values is noted.
+
+The servers find a row by its key alone and write over whatever it holds. So the target's rows are compared with the
+before images first, locked, in the block's own transaction. Rows that are missing or in the way are errors of the
+writer behind this, and ``overwriting_rows`` writes the block then. Of the changes of one row in an item the first is
+looked at: what the later ones meet is what this item has written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from binlane.apply.before_images import BeforeImages
+from binlane.apply.binlog_rows import check_self_contained
+from binlane.apply.found_rows import is_full, key_in, rows_where, spelled
+from binlane.apply.sql_rows import KnownTable, SqlRows
+from binlane.binlog.values import Absent, Image
+from binlane.errors import DriftError
+from binlane.model import Item, ItemKind, RowCounts, TableKey
+from binlane.plan.schema import Generated
+from binlane.state.conflicts import Conflict, ConflictKind
+
+if TYPE_CHECKING:
+    from binlane.apply.writers import RowWriter
+
+RowName = tuple[TableKey, tuple[object, ...]]
+"""A row of the log: its table and the values of its key."""
+
+
+class NeedsRewriteError(DriftError):
+    """A row has other values, and what is logged of its change does not give the row after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """A change whose row is to be looked at."""
+
+    table: KnownTable
+    change: str
+    before: Image
+    needs_before: bool
+    """The after image is a part, JSON as differences or changed columns alone, and the image before it is whole."""
+
+
+@dataclass(slots=True)
+class WatchedRows:
+    """A row writer that looks at rows first."""
+
+    inner: RowWriter
+    sql: SqlRows
+    """Knows the tables; it writes nothing."""
+    note: Callable[[Conflict], None]
+    """Records a conflict, in the transaction that is open."""
+    transactions: Callable[[int], Iterator[tuple[int, Sequence[Item]]]]
+    """The transactions of the block that ends with a seqno, each with its items; none if it has only one."""
+
+    def prepare(self, format_event: bytes) -> None:
+        """Get ready for a block; outside a transaction."""
+        self.inner.prepare(format_event)
+
+    def forget_tables(self) -> None:
+        """Look at tables anew."""
+        self.sql.forget_tables()
+        self.inner.forget_tables()
+
+    def write(self, items: Iterator[Item], seqno: int) -> RowCounts:
+        """Look at the rows of each item, and let it be written. Raises what the writer raises, DriftError for rows that
+        nobody could list or set right, ApplyError for those that cannot be compared."""
+        written = RowCounts()
+        for item in items:
+            check_self_contained(item.payload)
+            self.sql.enter()
+            self._look(item, seqno)
+            self.sql.leave()
+            written += self.inner.write(iter((item,)), seqno)
+        return written
+
+    def _look(self, item: Item, seqno: int) -> None:
+        looked = self._looked(item, seqno)
+        by_table: dict[int, list[tuple[RowName, _Looked]]] = {}
+        for name, one in looked.items():
+            by_table.setdefault(id(one.table), []).append((name, one))
+        met: dict[RowName, _Looked] = {}
+        for group in by_table.values():
+            table = group[0][1].table
+            compared = BeforeImages(self.sql.session, self.sql.builder(table))
+            if not table.bound.primary_key:
+                self._check_twins(table, compared, [one for _, one in group])
+                continue
+            names = {id(one.before): name for name, one in group}
+            for image in compared.unlike(one.before for _, one in group):
+                met[names[id(image)]] = looked[names[id(image)]]
+        if met:
+            self._note(met, self._seqnos(frozenset(met), seqno), seqno)
+
+    def _looked(self, item: Item, seqno: int) -> dict[RowName, _Looked]:
+        """The item's changes of rows that it has not changed before."""
+        looked: dict[RowName, _Looked] = {}
+        touched: set[RowName] = set()
+        for table, event, _ in self.sql.events(item.payload, seqno):
+            key = _key(table)
+            if not key:
+                continue
+            for change in table.decoder.changes(event):
+                name = None if change.before is None else _name(table, key, change.before)
+                if change.before is not None and name is not None and name not in touched:
+                    part = change.after is not None and not is_full(table, change.after)
+                    looked[name] = _Looked(
+                        table, change.kind.value, change.before, part and is_full(table, change.before)
+                    )
+                for image in (change.before, change.after):
+                    touched |= {found for found in [image and _name(table, key, image)] if found}
+        return looked
+
+    def _check_twins(self, table: KnownTable, compared: BeforeImages, group: Sequence[_Looked]) -> None:
+        key = _key(table)
+        for one in group:
+            if not compared.has_twin(one.before, key):
+                found = spelled(table, one.before, key)
+                self.sql.leave()
+                raise DriftError(
+                    f"{table.bound.key}: no row is as the log has it before its {one.change} ({dict(found)}); the "
+                    "table has no primary key, so nothing is overwritten: set the row right by hand"
+                )
+
+    def _seqnos(self, wanted: Set[RowName], seqno: int) -> Mapping[RowName, int]:
+        """The first transaction of the block that changes each row."""
+        found: dict[RowName, int] = {}
+        for number, items in self.transactions(seqno):
+            for item in items:
+                if item.kind is not ItemKind.ROWS:
+                    continue
+                for name in wanted & self._looked(item, number).keys():
+                    found.setdefault(name, number)
+            if len(found) == len(wanted):
+                break
+        return found
+
+    def _note(self, met: Mapping[RowName, _Looked], seqnos: Mapping[RowName, int], seqno: int) -> None:
+        for name, one in met.items():
+            if one.needs_before:
+                self.sql.leave()
+                raise NeedsRewriteError(
+                    f"{one.table.bound.key}: the row {dict(spelled(one.table, one.before, _key(one.table)))} has other "
+                    "values than the log has before the change, of which it has only a part"
+                )
+            builder = self.sql.builder(one.table)
+            [row] = rows_where(self.sql.session, one.table, builder.name, builder.condition(one.before)[0])
+            place = seqnos.get(name, seqno)
+            key = key_in(one.table, row)
+            self.note(Conflict(place, one.table.bound.key, one.change, ConflictKind.DIFFERENT, key, row))
+
+
+def _key(table: KnownTable) -> tuple[int, ...]:
+    """Columns by which the servers find a row without comparing the others; empty if there are none."""
+    if table.bound.primary_key:
+        return table.bound.primary_key
+    places = {column.name: number for number, column in enumerate(table.target.columns)}
+    for key in table.target.keys:
+        numbers = tuple(places[part.name] for part in key.columns if part.name in places and part.prefix is None)
+        columns = [table.target.columns[number] for number in numbers]
+        whole = key.unique and len(numbers) == len(key.columns)
+        if whole and not any(one.nullable or one.generated not in (None, Generated.STORED) for one in columns):
+            return numbers
+    return ()
+
+
+def _name(table: KnownTable, key: tuple[int, ...], image: Image) -> RowName | None:
+    values = tuple(image[number] for number in key)
+    return None if any(isinstance(value, Absent) for value in values) else (table.bound.key, values)
