@@ -27,6 +27,7 @@ ASSIGNERS: Final = ("database",)
 REDUCE: Final = ("block", "window", "off")
 WRITERS: Final = ("binlog", "sql", "auto")
 ON_CONFLICT: Final = ("stop", "overwrite")
+VERIFY: Final = ("none", "window", "full")
 DDL: Final = "ddl"
 FILTER_DDL: Final = ("create", "alter", "rename", "drop", "drop_database", "truncate")
 FILTER_KINDS: Final = (*FILTER_DDL, "delete", "accounts")
@@ -165,6 +166,17 @@ class ApplyConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class VerifyConfig:
+    """``[verify]``: comparing source and target behind each window, as a task of the DAG."""
+
+    after_window: str
+    """"none" (default); "window": the rows that it touched; "full": every row of every table. A run's form can say
+    otherwise."""
+    rows_per_second: int
+    """The target's rows are read no faster; default 0: as fast as they come."""
+
+
+@dataclass(frozen=True, slots=True)
 class WorkConfig:
     """``[work]``: where a window's segments, plan and blocks are."""
 
@@ -211,6 +223,7 @@ class ChannelConfig:
     blocks: BlocksConfig
     segments: SegmentsConfig
     apply: ApplyConfig
+    verify: VerifyConfig
     work: WorkConfig
     spark: SparkConfig
 
@@ -247,7 +260,10 @@ def load_channel(file: Path, environment: Mapping[str, str] | None = None) -> Ch
 
 
 def _channel(node: Node, file: Path, environment: Mapping[str, str]) -> ChannelConfig:
-    tables = ("source", "target", "window", "lanes", "filter", "rename", "blocks", "segments", "apply", "work", "spark")
+    tables = (
+        *("source", "target", "window", "lanes", "filter", "rename", "blocks", "segments", "apply"),
+        *("verify", "work", "spark"),
+    )
     node.only("owner", "tags", "description", *tables)
     name, root = file.stem, file.parent.parent.parent
     return ChannelConfig(
@@ -266,6 +282,7 @@ def _channel(node: Node, file: Path, environment: Mapping[str, str]) -> ChannelC
         blocks=_blocks(node.table("blocks")),
         segments=_segments(node.table("segments")),
         apply=_apply(node.table("apply")),
+        verify=_verify(node.table("verify"), node.table("source")),
         work=_work(node.table("work"), root, environment),
         spark=_spark(node.table("spark")),
     )
@@ -393,6 +410,14 @@ def _apply(node: Node) -> ApplyConfig:
         allow_triggers=node.texts("allow_triggers"),
         on_conflict=node.choice("on_conflict", ON_CONFLICT, "stop"),
     )
+
+
+def _verify(node: Node, source: Node) -> VerifyConfig:
+    node.only("after_window", "rows_per_second")
+    after_window = node.choice("after_window", VERIFY, "none")
+    if after_window != "none" and "archive" in source.value:
+        node.wrong("after_window", '"none" for a channel that reads an archive: there is no server to compare with')
+    return VerifyConfig(after_window, node.integer("rows_per_second", 0, 1_000_000_000, 0))
 
 
 def _work(node: Node, root: Path, environment: Mapping[str, str]) -> WorkConfig:

@@ -1,5 +1,6 @@
 """The DAGs: their shape, what the project's folder gives, and what a run does with the answers of its steps."""
 
+import contextlib
 import datetime as dt
 import subprocess
 import sys
@@ -11,11 +12,11 @@ from typing import Any
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG, CronDataIntervalTimetable
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from binlane import orchestration
 from binlane.config import channel_files, load_channel
-from binlane.errors import BinlaneError, ConfigError, PlanError, WindowBusyError
+from binlane.errors import BinlaneError, ConfigError, DriftError, PlanError, StopRequestedError, WindowBusyError
 from binlane.orchestration import dag_factory
 from binlane.orchestration.dag_factory import build_dag
 from binlane.orchestration.dag_shape import Kind, describe
@@ -44,6 +45,7 @@ def test_the_shape_of_a_window_is_one_line(tmp_path: Path) -> None:
         (Kind.ADOPT, (Kind.FILTER,)),
         (Kind.APPLY, (Kind.ADOPT,)),
         (Kind.ADVANCE, (Kind.APPLY,)),
+        (Kind.VERIFY, (Kind.ADVANCE,)),
     ]
 
 
@@ -81,9 +83,12 @@ def test_the_form_explains_and_bounds_its_fields(tmp_path: Path) -> None:
         "stop_at": ["null", "string"],
         "resume": "boolean",
         "dry_run": "boolean",
+        "verify": "string",
         "lanes": ["null", "integer"],
         "block_size": ["null", "integer"],
     }
+    assert form["verify"]["enum"] == ["none", "window", "full"]
+    assert shop(tmp_path, CHANNEL + '[verify]\nafter_window = "window"\n').params["verify"] == "window"
     assert all("title" in schema for schema in form.values())
     assert (form["lanes"]["minimum"], form["lanes"]["maximum"]) == (1, 256)
 
@@ -193,13 +198,13 @@ Run = Callable[..., tuple[str, dict[str, str]]]
 
 @pytest.fixture
 def run_window(metadata_database: None, monkeypatch: pytest.MonkeyPatch) -> Run:
-    def run(steps: Steps, filter_runs: bool = False) -> tuple[str, dict[str, str]]:
+    def run(steps: Steps, filter_runs: bool = False, **conf: Any) -> tuple[str, dict[str, str]]:
         monkeypatch.setitem(sys.modules, steps.__name__, steps)
         monkeypatch.setattr(orchestration, "steps", steps, raising=False)
         dag = DagBag(ROOT / "dags").dags["replicate_demo"]
         # the Spark job has tests of its own
         result = dag.test(
-            run_conf={"until": "now"}, mark_success_pattern=None if filter_runs else "event_metadata_filter"
+            run_conf={"until": "now", **conf}, mark_success_pattern=None if filter_runs else "event_metadata_filter"
         )
         tasks = {
             f"{ti.task_id} {ti.rendered_map_index or ''}".strip(): str(ti.state) for ti in result.get_task_instances()
@@ -212,7 +217,7 @@ def run_window(metadata_database: None, monkeypatch: pytest.MonkeyPatch) -> Run:
 def test_a_window_goes_from_the_log_to_the_watermark(run_window: Run) -> None:
     steps = Steps({})
     state, tasks = run_window(steps)
-    assert (state, set(tasks.values())) == ("success", {"success"})
+    assert (state, tasks.pop("verify_target"), set(tasks.values())) == ("success", "skipped", {"success"})
     assert {"apply_lane lane 0: a0", "apply_lane lane 1: a1", "apply_lane lane 2: a2"} < set(tasks)
     assert steps.calls[:2] == [("extract", "source-pw", "disabled", WindowRequest("now")), ("adopt_plan", "/w/w1")]
     assert sorted(steps.calls[2:5]) == [("apply_lane", "/w/w1/plan.json", lane) for lane in range(3)]
@@ -233,6 +238,83 @@ def test_a_dry_run_ends_after_the_plan(run_window: Run) -> None:
     state, tasks = run_window(steps)
     assert (state, tasks["adopt_plan"], tasks["advance_watermark"]) == ("success", "success", "skipped")
     assert [call[0] for call in steps.calls] == ["extract", "adopt_plan"]
+
+
+class Verified(ModuleType):
+    """Stands for the verification, which has tests of its own."""
+
+    def __init__(self, drift: str = "") -> None:
+        super().__init__("binlane.orchestration.verification")
+        self.drift, self.asked = drift, list[str]()
+
+    def verify_after(self, channel: Any, endpoints: Any, kind: str) -> dict[str, Any]:
+        self.asked.append(kind)
+        if self.drift:
+            raise DriftError(self.drift)
+        return {"state": "clean"}
+
+
+@pytest.mark.parametrize(
+    ("window", "kind", "drift", "expected"),
+    [
+        pytest.param({}, "window", "2 drift", ("failed", "failed", ["window"]), id="drift"),
+        pytest.param({"empty": True}, "full", "", ("success", "success", ["full"]), id="nothing to apply"),
+        pytest.param(None, "full", "", ("success", "skipped", []), id="stopped"),
+    ],
+)
+def test_a_window_is_verified_as_the_form_says_and_drift_fails_the_run_behind_its_watermark(
+    run_window: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    window: dict[str, Any] | None,
+    kind: str,
+    drift: str,
+    expected: tuple[str, str, list[str]],
+) -> None:
+    verified, steps = stand_in(monkeypatch, drift), Steps(window or {})
+    if window is None:
+        monkeypatch.setattr(steps, "extract", stopped)
+    state, tasks = run_window(steps, verify=kind)
+    assert (state, tasks["verify_target"], verified.asked) == expected
+    assert tasks["advance_watermark"] == ("success" if drift else "skipped")
+
+
+@pytest.mark.parametrize(
+    ("params", "advanced", "asked"),
+    [
+        ({"verify": "window"}, {"note": "done"}, ["window"]),
+        ({"verify": "full"}, None, ["full"]),
+        ({"verify": "none"}, {"note": "done"}, []),
+        ({}, {"note": "done"}, []),
+        ({"verify": "full", "dry_run": True}, None, []),
+        ({"verify": "full"}, {"note": "stopped on request", "is_open": True}, []),
+    ],
+)
+def test_the_target_is_verified_only_when_asked_and_only_behind_a_whole_window(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    params: dict[str, Any],
+    advanced: dict[str, Any] | None,
+    asked: list[str],
+) -> None:
+    verified = stand_in(monkeypatch)
+    context = {"params": params, "ti": SimpleNamespace(xcom_pull=lambda **_: advanced)}
+    monkeypatch.setattr(dag_factory, "get_current_context", lambda: context)
+    monkeypatch.setattr(dag_factory, "_endpoints", lambda _: None)
+    task: Any = shop(tmp_path).get_task("verify_target")
+    with contextlib.nullcontext() if asked else pytest.raises(AirflowSkipException):
+        task.python_callable()
+    assert verified.asked == asked
+
+
+def stand_in(monkeypatch: pytest.MonkeyPatch, drift: str = "") -> Verified:
+    verified = Verified(drift)
+    monkeypatch.setitem(sys.modules, verified.__name__, verified)
+    monkeypatch.setattr(orchestration, "verification", verified, raising=False)
+    return verified
+
+
+def stopped(*_: Any) -> dict[str, Any]:
+    raise StopRequestedError("was asked to stop")
 
 
 def test_a_committed_watermark_is_an_asset_event_that_others_can_wait_for(

@@ -98,6 +98,9 @@ EVERY_KEY = """
     writer = "auto"
     allow_triggers = ["shop.orders"]
     on_conflict = "overwrite"
+    [verify]
+    after_window = "none"
+    rows_per_second = 5
     [work]
     uri = "s3://work/binlane"
     keep_windows = 1
@@ -130,6 +133,7 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
         allow_triggers=("shop.orders",),
         on_conflict="overwrite",
     )
+    assert read.verify == config.VerifyConfig("none", 5)
     assert read.work == config.WorkConfig("s3://work/binlane", 1)
     assert read.spark == config.SparkConfig("cluster", {"spark.driver.memory": "2g"})
 
@@ -204,6 +208,11 @@ WRONG = [
         id="two become one",
     ),
     pytest.param(MINIMAL + "[rename]\na = 1\n", "rename.a: expected text, got 1", id="no text"),
+    pytest.param(
+        MINIMAL.replace("connection", "archive", 1) + '[verify]\nafter_window = "full"\n',
+        'verify.after_window: expected "none" for a channel that reads an archive',
+        id="an archive cannot be verified",
+    ),
     pytest.param(MINIMAL + "[apply]\ntask_retries = 3\n", "apply.task_retries: expected an integer 4..100", id="tries"),
     pytest.param(
         MINIMAL + "[apply]\nallow_nontransactional = 1\n",

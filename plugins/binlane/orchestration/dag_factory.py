@@ -16,19 +16,21 @@ from airflow.providers.standard.operators.python import PythonOperator, ShortCir
 from airflow.sdk import DAG, BaseHook, CronDataIntervalTimetable, Param, XComArg, get_current_context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from binlane.config import MAX_BLOCK_TRANSACTIONS, MAX_LANES, channel_files, load_channel
+from binlane.config import MAX_BLOCK_TRANSACTIONS, MAX_LANES, VERIFY, channel_files, load_channel
 from binlane.connections import Endpoints, endpoint, resolve_endpoints
 from binlane.errors import BinlaneError, ConfigError, StopRequestedError
 from binlane.orchestration.dag_shape import Kind, Step, dag_id, describe
 from binlane.orchestration.signals import announce, asset_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from airflow.sdk import Context
     from airflow.sdk.bases.operator import BaseOperator
+    from airflow.sdk.definitions._internal.node import DAGNode
     from airflow.sdk.definitions.mappedoperator import MappedOperator
+    from airflow.sdk.types import RuntimeTaskInstanceProtocol
 
     from binlane.config import ChannelConfig
     from binlane.connections import Endpoint
@@ -43,6 +45,7 @@ WINDOW_KEY: Final = "window"
 """XCom key of extract_segments: its whole answer, for a skipped window too."""
 PLAN_KEY: Final = "plan"
 """XCom key of adopt_plan: the plan's URI."""
+WINDOW, FULL = VERIFY[1:]
 _BY_HAND: Final = "manual"
 _INTERRUPTED: Final = threading.Event()
 """Of this process, which runs one task."""
@@ -132,6 +135,14 @@ def _form(channel: ChannelConfig) -> dict[str, Param]:
         "dry_run": Param(
             False, type="boolean", title="Dry run", description="Stop after the plan and show it in adopt_plan's log."
         ),
+        "verify": Param(
+            channel.verify.after_window,
+            type="string",
+            enum=list(VERIFY),
+            title="Verify",
+            description="Compare source and target behind the window: its rows, or all tables, these also "
+            "where there is nothing to apply. The run fails if rows have drifted; the window stays applied.",
+        ),
         "lanes": Param(
             None,
             type=["null", "integer"],
@@ -220,7 +231,18 @@ def _extract(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         log.info("window: %s", window)
         return not (window["empty"] or window["finished"])
 
-    return ShortCircuitOperator(**_arguments(step), python_callable=extract_segments)
+    return ExtractOperator(**_arguments(step), python_callable=extract_segments)
+
+
+class ExtractOperator(ShortCircuitOperator):
+    """Skips all that follows if there is nothing to apply; but not a full verification, which needs no new window."""
+
+    def skip(self, ti: RuntimeTaskInstanceProtocol, tasks: Iterable[DAGNode]) -> None:
+        """See SkipMixin."""
+        window, kind = ti.xcom_pull(task_ids=self.task_id, key=WINDOW_KEY), _verification(get_current_context())
+        # a run that was stopped has no window
+        kept = {Kind.VERIFY.value} if window is not None and kind == FULL else set()
+        super().skip(ti, [task for task in tasks if task.node_id not in kept])
 
 
 def _filter(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
@@ -298,6 +320,30 @@ def _advance(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
     return PythonOperator(**_arguments(step), python_callable=advance_watermark, outlets=[asset_of(channel.name)])
 
 
+def _verify(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
+    def verify_target() -> dict[str, Any]:
+        context = get_current_context()
+        kind, advanced = _verification(context), context["ti"].xcom_pull(task_ids=Kind.ADVANCE.value)
+        if kind not in (FULL, WINDOW):
+            raise AirflowSkipException("verify is none: nobody asked for it")
+        if context["params"].get("dry_run"):
+            raise AirflowSkipException("a dry run has applied nothing")
+        if advanced is not None and advanced.get("is_open"):
+            raise AirflowSkipException(f"the window is unfinished: {advanced['note']}")
+        # none of it is loaded for nothing
+        from binlane.orchestration import verification
+
+        with _airflow_errors():
+            found: dict[str, Any] = verification.verify_after(channel, _endpoints(channel), kind)
+        return found
+
+    return PythonOperator(**_arguments(step), python_callable=verify_target)
+
+
+def _verification(context: Context) -> str:
+    return str(context["params"].get("verify"))
+
+
 def _window(context: Context) -> dict[str, Any]:
     """What extract_segments has answered."""
     window: dict[str, Any] = context["ti"].xcom_pull(task_ids=Kind.EXTRACT.value, key=WINDOW_KEY)
@@ -316,4 +362,5 @@ BUILDERS: Final[Mapping[Kind, Callable[[ChannelConfig, Step, Nodes], Node]]] = {
     Kind.ADOPT: _adopt,
     Kind.APPLY: _apply,
     Kind.ADVANCE: _advance,
+    Kind.VERIFY: _verify,
 }

@@ -23,6 +23,7 @@ class Kind(StrEnum):
     ADOPT = "adopt_plan"
     APPLY = "apply_lane"
     ADVANCE = "advance_watermark"
+    VERIFY = "verify_target"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,8 @@ _DOCS: Final = {
     "out the lanes. A dry run ends here, with the plan in this task's log.",
     Kind.APPLY: "Moves one lane forward, block by block; meets the others at barriers.",
     Kind.ADVANCE: "Moves the watermark to the window's end once every lane has reached it.",
+    Kind.VERIFY: "Compares source and target: the window's rows, or all tables, as the run's form or the channel file "
+    "says; skipped if neither does. Fails if rows have drifted; the window stays applied.",
 }
 
 
@@ -68,4 +71,5 @@ def describe(channel: ChannelConfig) -> tuple[Step, ...]:
         step(Kind.ADOPT, Kind.FILTER, runs_after_skip=True),
         step(Kind.APPLY, Kind.ADOPT, retries=channel.apply.task_retries),
         step(Kind.ADVANCE, Kind.APPLY),
+        step(Kind.VERIFY, Kind.ADVANCE, runs_after_skip=True),
     )

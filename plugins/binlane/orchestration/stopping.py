@@ -70,7 +70,7 @@ def settle(endpoints: Endpoints, window: Window) -> dict[str, Any]:
         f"seqno {stop_at + 1:,} to {bounds.last_seqno:,} of the window are left; `binlane resume {bounds.channel}`, "
         "then run it again"
     )
-    return {"window": bounds.window_id, "seqno": stop_at, "note": note}
+    return {"window": bounds.window_id, "seqno": stop_at, "note": note, "is_open": True}
 
 
 def seqno_of(window: Window, place: str) -> int:

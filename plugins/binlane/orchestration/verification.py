@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from binlane.apply.refusals import driver_errors, target_errors
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver
-from binlane.errors import ConfigError
+from binlane.errors import ConfigError, DriftError
 from binlane.orchestration.commands import load
 from binlane.orchestration.selecting import renaming_of, selection_of
 from binlane.orchestration.steps import source_of
 from binlane.source.server import translated
 from binlane.state.catalog import read_schema
 from binlane.state.engines import engine_of
-from binlane.state.verifications import DRIFT, PENDING, Suspect
+from binlane.state.verifications import DRIFT, FULL, PENDING, Suspect
 from binlane.verify.rows import Pair, source_side, target_side
 from binlane.verify.run import Options, Outcome, Verifier
+
+log = logging.getLogger(__name__)
 
 _SHOWN: Final = 50
 _WIDTH: Final = 80
@@ -46,6 +49,26 @@ def verify_channel(channel: ChannelConfig, endpoints: Endpoints, options: Option
         source = source_of(channel, endpoints)
         rules = selection_of(channel, theirs), renaming_of(channel, theirs)
         return Verifier(channel.name, engine, source, pair, (ours, theirs), options, *rules).run()
+
+
+def verify_after(channel: ChannelConfig, endpoints: Endpoints, kind: str) -> dict[str, Any]:
+    """The DAG's step: ``kind`` is ``window`` or ``full``. Raises DriftError where rows have drifted."""
+    options = Options(full=kind == FULL, rows_per_second=channel.verify.rows_per_second or None)
+    outcome = verify_channel(channel, endpoints, options)
+    if outcome.of_state(DRIFT):
+        raise DriftError(
+            f"{outcome_text(outcome)}\nThe window stays applied. `binlane verify {channel.name}"
+            f"{' --full' if kind == FULL else ''} --repair` shows what would set them right"
+        )
+    log.info("%s", outcome_text(outcome))
+    return {
+        "kind": outcome.kind,
+        "state": outcome.state,
+        "through_seqno": outcome.through_seqno,
+        "tables": outcome.tables,
+        "rows": outcome.rows,
+        "pending": len(outcome.of_state(PENDING)),
+    }
 
 
 def outcome_text(outcome: Outcome) -> str:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from binlane.errors import WindowBusyError
+from binlane.errors import DriftError, WindowBusyError
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
-from binlane.orchestration.verification import verify_channel
+from binlane.orchestration.verification import verify_after, verify_channel
 from binlane.state.engines import engine_of
 from binlane.state.verifications import save_progress, verified_through
 from binlane.verify import run as run_module
@@ -89,6 +89,10 @@ def test_a_changed_a_missing_and_an_extra_row_are_found_by_their_keys(filled: Ch
     assert found(outcome) == expected | ({("drift", "t", ("1000",))} if full else set())
     [changed] = [one for one in outcome.suspects if one.key == ("20",)]
     assert changed.columns == ("f",)
+    with pytest.raises(
+        DriftError, match=r"(?s)[45] drift: .*t key \(33\): missing on the target.*The window stays applied"
+    ):
+        verify_after(filled.config, filled.endpoints, "window")
 
 
 def test_a_row_that_the_source_has_changed_since_is_pending_until_the_next_window(
