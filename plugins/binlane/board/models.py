@@ -151,6 +151,27 @@ class SkippedTransaction(Answer):
     at: float
 
 
+class Verification(Answer):
+    """A comparison of source and target."""
+
+    id: int
+    kind: str
+    """full (every row of every table) or window (what the last window touched)."""
+    state: str
+    """running, clean, pending or drift."""
+    through_seqno: int
+    """The watermark when it began."""
+    started_at: float
+    ended_at: float | None
+    tables: int
+    chunks: int
+    rows: int
+    drift: int
+    """Rows that differ."""
+    pending: int
+    """Rows that the source has changed since: looked at again by the next one."""
+
+
 class Card(Answer):
     """A channel in the list."""
 
@@ -228,6 +249,10 @@ class Channel(Answer):
     skips: list[SkippedTransaction] = Field(default_factory=list)
     """Those with the highest seqnos, these first."""
     more_skips: bool = False
+    verifications: list[Verification] = Field(default_factory=list)
+    """The last ones, the newest first."""
+    verified_through: dict[str, int] = Field(default_factory=dict)
+    """By kind, the newest seqno through which both servers were found equal."""
     history: list[WindowRow] = Field(default_factory=list)
     heat: Heat | None = None
 
@@ -263,6 +288,14 @@ class TableRow(Answer):
     written: int
 
 
+class RuleRow(Answer):
+    """What one rule of the channel's filter leaves out of a window."""
+
+    rule: str
+    rows: int
+    statements: int
+
+
 class Window(Answer):
     """One window with its plan's summary."""
 
@@ -275,6 +308,8 @@ class Window(Answer):
     more_shards: int
     tables: list[TableRow]
     more_tables: int
+    rules: list[RuleRow]
+    """Of the filter, those that left something out."""
 
 
 class Block(Answer):

@@ -93,6 +93,8 @@ class Reading:
             undecided=views.undecided_of(snapshot, may_edit=place.may_edit),
             skips=views.skips_of(snapshot, may_edit=place.may_edit),
             more_skips=snapshot.more_skips,
+            verifications=views.verifications_of(snapshot),
+            verified_through=dict(snapshot.status.verified),
             history=[views.row_of(window) for window in snapshot.history],
             heat=views.heat_of(snapshot.history),
         )

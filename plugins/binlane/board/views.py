@@ -225,6 +225,26 @@ def skips_of(snapshot: Snapshot, *, may_edit: bool) -> list[models.SkippedTransa
     ]
 
 
+def verifications_of(snapshot: Snapshot) -> list[models.Verification]:
+    """The last comparisons of source and target."""
+    return [
+        models.Verification(
+            id=each.id,
+            kind=each.kind,
+            state=each.state,
+            through_seqno=each.through_seqno,
+            started_at=seconds_of(each.started_at),
+            ended_at=None if each.ended_at is None else seconds_of(each.ended_at),
+            tables=each.tables,
+            chunks=each.chunks,
+            rows=each.rows,
+            drift=each.drift,
+            pending=each.pending,
+        )
+        for each in snapshot.verifications
+    ]
+
+
 def row_of(window: PastWindow) -> models.WindowRow:
     """A window in the history."""
     facts, end = window.facts, window.finished_at
@@ -292,6 +312,9 @@ def window_of(window: PastWindow) -> models.Window:
             for table in facts.tables
         ],
         more_tables=0 if facts is None else facts.more_tables,
+        rules=[]
+        if facts is None
+        else [models.RuleRow(rule=each.rule, rows=each.rows, statements=each.statements) for each in facts.rules],
     )
 
 

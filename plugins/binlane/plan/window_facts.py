@@ -55,6 +55,15 @@ class TableFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class RuleFacts:
+    """What a rule of the channel's filter leaves out: row changes, and statements."""
+
+    rule: str
+    rows: int
+    statements: int
+
+
+@dataclass(frozen=True, slots=True)
 class WindowFacts:
     """A plan's summary."""
 
@@ -79,6 +88,7 @@ class WindowFacts:
     tables: tuple[TableFacts, ...]
     """The busiest first."""
     more_tables: int
+    rules: tuple[RuleFacts, ...]
 
     @property
     def reduction(self) -> float | None:
@@ -94,7 +104,12 @@ class WindowFacts:
         """Raises PlanError for anything that ``to_json`` does not write."""
         try:
             values = json.loads(text)
-            for name, kind in (("lanes", LaneFacts), ("shards", ShardFacts), ("tables", TableFacts)):
+            for name, kind in (
+                ("lanes", LaneFacts),
+                ("shards", ShardFacts),
+                ("tables", TableFacts),
+                ("rules", RuleFacts),
+            ):
                 values[name] = tuple(kind(**each) for each in values[name])
             return cls(**values)
         except (ValueError, TypeError, KeyError) as exc:
@@ -127,6 +142,7 @@ def facts_of(plan: WindowPlan) -> WindowFacts:
             for key, each in tables[:MAX_TABLES]
         ),
         more_tables=len(tables[MAX_TABLES:]),
+        rules=tuple(RuleFacts(rule, each.rows, each.statements) for rule, each in plan.filtered.items()),
     )
 
 

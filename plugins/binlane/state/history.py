@@ -14,10 +14,12 @@ from binlane.state.channels import read_channel
 from binlane.state.journal import ChannelStatus, read_status
 from binlane.state.skips import Skip, read_newest_skips
 from binlane.state.tables import NOW, windows
+from binlane.state.verifications import PastVerification, read_verifications
 from binlane.state.windows import totals_from_text
 
 DEFAULT_WINDOWS: Final = 24
 SKIPS: Final = 50
+VERIFICATIONS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,8 @@ class Snapshot:
     """Orders to leave transactions out, followed or not, the newest first."""
     more_skips: bool = False
     """Whether there are older ones."""
+    verifications: tuple[PastVerification, ...] = ()
+    """The last ones, the newest first."""
 
 
 def read_snapshot(engine: Engine, channel: str, *, last_windows: int = DEFAULT_WINDOWS) -> Snapshot:
@@ -72,6 +76,7 @@ def read_snapshot(engine: Engine, channel: str, *, last_windows: int = DEFAULT_W
             history=read_history(connection, channel, limit=last_windows),
             skips=skips[:SKIPS],
             more_skips=len(skips) > SKIPS,
+            verifications=read_verifications(connection, channel, VERIFICATIONS),
         )
 
 

@@ -43,6 +43,49 @@ class Suspect:
     note: str
 
 
+@dataclass(frozen=True, slots=True)
+class PastVerification:
+    """A verification as it ended, or as far as it has come; fields as in ``tables.verifications``."""
+
+    id: int
+    kind: str
+    window_id: str
+    through_seqno: int
+    state: str
+    started_at: str
+    """UTC, by the target's clock, as is ``ended_at``."""
+    ended_at: str | None
+    tables: int
+    chunks: int
+    rows: int
+    drift: int
+    pending: int
+
+
+def read_verifications(connection: Connection, channel: str, limit: int) -> tuple[PastVerification, ...]:
+    """The channel's last ones, the newest first."""
+    rows = connection.execute(
+        select(verifications).where(verifications.c.channel == channel).order_by(verifications.c.id.desc()).limit(limit)
+    )
+    return tuple(
+        PastVerification(
+            id=row.id,
+            kind=row.kind,
+            window_id=row.window_id,
+            through_seqno=row.through_seqno,
+            state=row.state,
+            started_at=str(row.started_at),
+            ended_at=None if row.ended_at is None else str(row.ended_at),
+            tables=row.tables,
+            chunks=row.chunks,
+            rows=row.compared_rows,
+            drift=row.drift,
+            pending=row.pending,
+        )
+        for row in rows
+    )
+
+
 def begin_verification(connection: Connection, channel: str, kind: str, window: str, seqno: int) -> Verification:
     """A new one; of kind ``full`` the unfinished one, if there is one."""
     if kind == FULL:

@@ -24,6 +24,8 @@ from binlane.connections import environment_resolver
 from binlane.errors import DriftError
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
+from binlane.orchestration.verification import verify_channel
+from binlane.verify.run import Options
 from binlane.work.files import WorkFolder
 from binlane.work.filter_job import InProcess, run_filter
 from lab.servers import HOST, PrivateServer
@@ -63,6 +65,7 @@ def scene_of(source: PrivateServer, target: PrivateServer, folder: Path) -> Iter
     """Make every state, then serve it."""
     channel = Channel(source, target, folder)
     channel.connect("far_away", target, port=1)
+    channel.write_channel('[filter]\nexclude_databases = ["audit*"]\n')
     for name in (FRESH, UNPLANNED, FAILED, UNREACHABLE):
         _copy(channel, name)
     channel.init()
@@ -70,9 +73,16 @@ def scene_of(source: PrivateServer, target: PrivateServer, folder: Path) -> Iter
     channel.traffic(60, mix=ROWS)
     done = channel.run()
     assert done is not None
+    verify_channel(channel.config, channel.endpoints, Options(full=False))
     for name in (UNPLANNED, FAILED):
         assert channel.cli("init", name) == 0
     run_on(source, "CREATE TABLE tenant_001.hostile (id INT PRIMARY KEY, note LONGTEXT CHARACTER SET utf8mb4)")
+    run_on(
+        source,
+        "CREATE DATABASE audit_1",
+        "CREATE TABLE audit_1.t (id INT PRIMARY KEY)",
+        "INSERT INTO audit_1.t VALUES (1)",
+    )
     with source.connect(autocommit=True) as connection, connection.cursor() as cursor:
         cursor.execute("INSERT INTO tenant_001.hostile VALUES (1, %s), (2, NULL)", (HOSTILE,))
     channel.traffic(60, seed=2, mix=ROWS)

@@ -14,9 +14,11 @@ from binlane.board.host import Host, LastRun
 from binlane.connections import environment_resolver
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
+from binlane.orchestration.verification import verify_channel
 from binlane.state.engines import engine_of
 from binlane.state.journal import record_error
 from binlane.state.positions import PlanKey
+from binlane.verify.run import Options
 from binlane.work.files import WorkFolder
 from binlane.work.filter_job import InProcess, run_filter
 from lab.traffic import Mix
@@ -240,6 +242,25 @@ def test_a_wrong_file_is_an_answer_and_harms_no_other(channel: Channel) -> None:
     (card,) = get(client_of(channel), "/api/channels")
     assert (card["state"], card["mark"]) == ("unreachable", None)
     assert client_of(channel).get(API).status_code == 409
+
+
+def test_verifications_are_shown_with_what_they_found(channel: Channel) -> None:
+    client = client_of(channel)
+    assert get(client, API)["verifications"] == []
+    channel.traffic(40, mix=Mix())
+    channel.run()
+    verify_channel(channel.config, channel.endpoints, Options(full=False))
+    channel.target.query("CREATE TABLE tenant_001.mine (id INT PRIMARY KEY)")
+    verify_channel(channel.config, channel.endpoints, Options(full=True))
+    found = get(client, API)
+    full, window = found["verifications"]
+    through = channel.status.channel.watermark.seqno
+    assert (full["kind"], full["state"], full["drift"], full["pending"]) == ("full", "drift", 1, 0)
+    assert (window["kind"], window["state"], window["through_seqno"]) == ("window", "clean", through)
+    assert window["ended_at"] >= window["started_at"]
+    assert full["rows"] >= window["rows"] > 0
+    assert full["tables"] > 0
+    assert found["verified_through"] == {"window": through}
 
 
 def test_files_that_were_removed_are_said_to_be(channel: Channel) -> None:

@@ -13,6 +13,7 @@ from binlane.errors import PlanError, PrecheckError
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.orchestration.verification import verify_channel
+from binlane.plan.window_facts import RuleFacts
 from binlane.state.engines import engine_of
 from binlane.state.history import read_snapshot
 from binlane.verify.run import Options
@@ -98,6 +99,10 @@ def test_the_plan_lists_what_each_rule_leaves_out(family: Channel, capsys: pytes
     assert facts is not None
     assert facts.read == facts.filtered + facts.folded + facts.written
     assert facts.filtered > 0
+    assert facts.rules == (
+        RuleFacts('exclude_databases "audit*"', 2, 2),
+        RuleFacts('exclude_tables "tenant_?.log"', 9, 1),
+    )
 
 
 def test_a_window_of_nothing_but_what_is_left_out_moves_the_watermark(family: Channel) -> None:

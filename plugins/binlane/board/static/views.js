@@ -52,6 +52,7 @@ export function channel(data, where, tools) {
     card.mark ? figures(data, finished) : null,
     data.lanes.length || card.progress ? running(data, tools) : null,
     data.history.length ? history(data, finished, where, tools) : card.mark ? h("section", { class: "panel" }, empty("No window yet", "The first run applies the log from the watermark on.")) : null,
+    card.mark ? verifications(data) : null,
     data.skips.length ? skips(data, tools) : null,
     data.errors.length ? errors(data, where, tools) : null,
   ].flat().filter(Boolean);
@@ -195,6 +196,25 @@ function windowTable(rows, where, tools) {
       cell("Up to", "nowrap", moment(row.end_time))))));
 }
 
+// ---- source against target
+
+const KINDS = { full: "all tables", window: "a window's rows" };
+
+function verifications(data) {
+  const through = Object.entries(data.verified_through).map(([kind, seqno]) => `${KINDS[kind] ?? kind} equal through seqno ${number(seqno)}`).join(", ");
+  if (data.verifications.length === 0) return panel("Verification", null, empty("Never verified", h("span", {}, h("code", {}, `binlane verify ${data.card.name}`), " compares the rows that the last window touched.")));
+  return panel("Verification", through || "never found equal", h("div", { class: "scroll" }, h("table", { class: "cards" },
+    head(["Began (UTC)"], ["What"], ["Result"], ["Through seqno", "num"], ["Drift", "num"], ["Pending", "num"], ["Tables", "num"], ["Rows", "num"], ["Took", "num"]),
+    h("tbody", {}, data.verifications.map((each) => h("tr", { "data-key": each.id },
+      h("th", { scope: "row", class: "nowrap" }, moment(each.started_at)),
+      cell("What", "", KINDS[each.kind] ?? each.kind),
+      cell("Result", "", pill(each.state)),
+      cell("Through seqno", "num", number(each.through_seqno)),
+      cell("Drift", "num", number(each.drift)), cell("Pending", "num", number(each.pending)),
+      cell("Tables", "num", number(each.tables)), cell("Rows", "num", number(each.rows)),
+      cell("Took", "num", each.ended_at === null ? "–" : span(each.ended_at - each.started_at))))))));
+}
+
 // ---- transactions that are left out
 
 function skip(data, tools, seqno = "") {
@@ -263,9 +283,13 @@ export function window(data, where, tools) {
         head(["Table"], ["Read", "num"], ["Folded away", "num"], ["Filtered", "num"], ["Written", "num"]),
         h("tbody", {}, data.tables.map((table) => h("tr", {}, h("th", { scope: "row", class: "mono" }, table.name),
           cell("Read", "num", number(table.read)), cell("Folded away", "num", number(table.folded)), cell("Filtered", "num", number(table.filtered)), cell("Written", "num", number(table.written))))))))],
+    data.rules.length === 0 ? null : panel("Left out by the filter", "by rule of the channel's file", h("div", { class: "scroll" }, h("table", { class: "cards" },
+      head(["Rule"], ["Row changes", "num"], ["Statements", "num"]),
+      h("tbody", {}, data.rules.map((each) => h("tr", {}, h("th", { scope: "row", class: "mono break" }, each.rule),
+        cell("Row changes", "num", number(each.rows)), cell("Statements", "num", number(each.statements)))))))),
     panel("Coordinates", null, h("div", { class: "body" }, h("dl", { class: "facts" },
       ...[["Window", row.window_id], ["Ends at", `${row.end_file}:${row.end_offset}`], ["GTID set", row.end_gtid_set || "–"], ["Plan", data.plan_digest ?? "none"]].flatMap(([name, value]) => [h("dt", {}, name), h("dd", { class: "mono" }, value)])))),
-  ].flat();
+  ].flat().filter(Boolean);
 }
 
 // ---- a lane's blocks, a block's transactions
