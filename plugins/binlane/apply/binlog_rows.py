@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 _POST_HEADER: Final = 8
 """TABLE_MAP and ROWS events begin with a 6-byte table id and 2 bytes of flags."""
 _STMT_END: Final = 0x0001
-_TYPE_AND_SIZE: Final = struct.Struct("<4xB4xI").unpack_from
-"""Of an event's header."""
+_TABLE_MAP: Final = int(EventType.TABLE_MAP)
+_FIELDS: Final = struct.Struct("<4xB4xI6x6sH").unpack_from
+"""Type and size of an event's header, then its table id and flags."""
+_LEAST: Final = HEADER.size + _POST_HEADER
 _ROWS_TYPES: Final = frozenset({23, 24, 25, 30, 31, 32, 39, 166, 167, 168, 169, 170, 171})
 """Rows events of version 1 and 2, PARTIAL_UPDATE_ROWS, and MariaDB's compressed ones."""
 _HANDLERS: Final = "SHOW SESSION STATUS WHERE variable_name IN ('Handler_write', 'Handler_update', 'Handler_delete')"
@@ -37,33 +39,34 @@ def check_self_contained(payload: bytes) -> frozenset[TableKey]:
     It must hold whole events without checksums, TABLE_MAP and ROWS only; each rows event's TABLE_MAP must stand before
     it, behind the last STMT_END_F; the last rows event must carry STMT_END_F.
     """
-    at, ended = 0, True
+    at, left, ended = 0, len(payload), True
     mapped: set[bytes] = set()
     tables: set[TableKey] = set()
-    while at < len(payload):
-        if len(payload) - at < HEADER.size + _POST_HEADER:
-            raise _broken(at, f"{len(payload) - at} bytes are left, less than an event")
-        type_code, size = _TYPE_AND_SIZE(payload, at)
-        if not HEADER.size + _POST_HEADER <= size <= len(payload) - at:
-            raise _broken(at, f"event_size {size} does not fit the {len(payload) - at} bytes left")
-        body = at + HEADER.size
-        table_id = payload[body : body + 6]
-        if type_code == EventType.TABLE_MAP:
+    # every event of a window passes here: the common kind first, and one look at its fields
+    while left:
+        if left < _LEAST:
+            raise _broken(at, f"{left} bytes are left, less than an event")
+        type_code, size, table_id, flags = _FIELDS(payload, at)
+        if not _LEAST <= size <= left:
+            raise _broken(at, f"event_size {size} does not fit the {left} bytes left")
+        if type_code in _ROWS_TYPES:
+            if ended or table_id not in mapped:
+                number = int.from_bytes(table_id, "little")
+                raise _broken(at, f"a rows event of table id {number} without its TABLE_MAP")
+            ended = flags & _STMT_END
+        elif type_code == _TABLE_MAP:
             if ended:
                 mapped.clear()
-            ended = False
+                ended = False
             mapped.add(table_id)
-            table = _table(payload[body : at + size])
+            table = _table(payload[at + HEADER.size : at + size])
             if table is None:
                 raise _broken(at, "a TABLE_MAP that ends inside its names")
             tables.add(table)
-        elif type_code not in _ROWS_TYPES:
-            raise _broken(at, f"event type {type_code} is neither TABLE_MAP nor a rows event")
-        elif ended or table_id not in mapped:
-            raise _broken(at, f"a rows event of table id {int.from_bytes(table_id, 'little')} without its TABLE_MAP")
         else:
-            ended = bool(payload[body + 6] & _STMT_END)
+            raise _broken(at, f"event type {type_code} is neither TABLE_MAP nor a rows event")
         at += size
+        left -= size
     if not ended:
         raise _broken(at, "the last rows event lacks STMT_END_F")
     return frozenset(tables)
