@@ -42,6 +42,21 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         f"{proofs.REAL_LOGS}::test_transactions_end_as_the_workload_ended_them",
         f"{proofs.DISSECT}::test_a_table_that_rows_fill_is_made_without_mysql_s_clause_for_it",
         f"{proofs.WRITERS}::test_a_ddl_and_the_rows_that_fill_its_table_share_a_block",
+        f"{proofs.DEFINITIONS}::test_all_that_can_be_defined_is_the_same_on_the_target",
+    ),
+    supported(
+        "Routines, triggers, events and views with definers, quotes, comments, other character sets and sql_modes",
+        "SHOW CREATE is the same on both servers, and so is what calls of them leave, in rows and as statements",
+        f"{proofs.DEFINITIONS}::test_all_that_can_be_defined_is_the_same_on_the_target",
+    ),
+    refused(
+        "Definitions that a server logs in two character sets at once, or with escapes that their sql_mode does not "
+        "have: names and comments of the dictionary in a statement of a client that is not UTF-8",
+        "the servers' own replicas read them wrongly; named, with what to do",
+        "UnsupportedEventError",
+        f"{proofs.SPELLING}::test_two_character_sets_in_one_statement_are_named",
+        f"{proofs.SPELLING}::test_escapes_that_the_sql_mode_does_not_have_are_named",
+        f"{proofs.DISSECT}::test_a_statement_in_two_character_sets_is_refused_before_anything_is_written",
     ),
     supported(
         "CREATE and ALTER EVENT",

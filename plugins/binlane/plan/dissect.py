@@ -37,6 +37,7 @@ from binlane.plan.invoker import as_invoked
 from binlane.plan.loads import LoadedFiles, local_statement
 from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
 from binlane.plan.renaming import Unsafe, renamed_parts
+from binlane.plan.server_spelling import is_composed_table, spelled_twice, without_transaction_clause
 from binlane.plan.statement_text import charset_is_read, decoded, dialect_of
 from binlane.shards.renaming import AS_THEY_ARE, Renaming
 from binlane.shards.selection import EVERYTHING, Selection, Undecided
@@ -130,8 +131,12 @@ class _Dissection:
     _maps: dict[int, MapPart] = field(default_factory=dict)
     _variables: list[Intvar | Rand | UserVar] = field(default_factory=list)
     _files: LoadedFiles = field(default_factory=LoadedFiles)
+    _in_group: bool = False
+    """MariaDB: more events of the transaction follow a DDL; only what a query fills is logged so."""
 
     def parts(self, transaction: Transaction) -> Iterator[Part]:
+        is_mariadb = self.log.format.flavor is Flavor.MARIADB
+        self._in_group = is_mariadb and transaction.ending is not Ending.STANDALONE
         for event in transaction.events:
             code = event.header.type_code
             if code in _WITHOUT_EFFECT:
@@ -210,11 +215,13 @@ class _Dissection:
         if (rule := self._left_out(event, query, facts, context)) is not None:
             return FilteredPart(rule, None, RowCounts())
         self._check(event, query, facts)
-        # MySQL fills such a table in the same transaction, in which a target would take nothing but its rows
-        sql = query.sql.removesuffix(_FILLED_BELOW) if facts.create_select else query.sql
         with self._naming(event):
+            sql = without_transaction_clause(query.sql) if _is_filled_below(facts) else query.sql
             sql = as_invoked(sql, query.invoker, self.log.format.flavor, self.log.target)
         sql, context = outcomes.as_applied(sql, _with_default_collation(context, self.log))
+        if _is_filled_below(facts):
+            # without the clause it commits by itself, before the rows that follow: exactly once by its GTID
+            facts = replace(facts, commits_implicitly=True)
         bound = facts.temporary or event.header.flags & EventFlag.THREAD_SPECIFIC
         session = (event.header.server_id, query.thread_id) if bound else None
         return StatementPart(sql, self._in_modes_of_the_target(event, context), facts, query, file, session)
@@ -245,6 +252,12 @@ class _Dissection:
             _refuse(event, self.log, "LOAD DATA without the events of its file")
         if (refusal := outcomes.refusal(query, facts, self.log.format.flavor, self.log.target)) is not None:
             _refuse(event, self.log, refusal)
+        composed = _is_filled_below(facts) or (
+            self._in_group and not facts.create_select and is_composed_table(query.sql)
+        )
+        spelled = spelled_twice(query.sql, query.context, self.log.format.flavor, composed=composed)
+        if spelled is not None:
+            _refuse(event, self.log, spelled)
         if query.unknown_status is not None:
             _refuse(event, self.log, f"a statement with the unknown status variable {query.unknown_status}")
 
@@ -277,7 +290,6 @@ _COUNTS: Final[Mapping[RowsKind, Callable[[int], RowCounts]]] = {
 _SECOND_HALVES: Final = frozenset({Ending.XA_COMMIT, Ending.XA_ROLLBACK})
 _SHOWN: Final = 200
 """Bytes of a refused statement in a message."""
-_FILLED_BELOW: Final = b" START TRANSACTION"
 _UTF8MB4_GENERAL_CI: Final = 45
 
 
@@ -299,6 +311,11 @@ def statement_facts(sql: bytes, context: SessionContext, flavor: Flavor) -> Stat
             StatementKind.UNKNOWN, commits_implicitly=commits, reason="a name in another character set"
         )
     return facts
+
+
+def _is_filled_below(facts: StatementFacts) -> bool:
+    """MySQL's CREATE TABLE ... START TRANSACTION, whose rows follow in its transaction."""
+    return facts.create_select and not facts.commits_implicitly
 
 
 def _with_default_collation(context: SessionContext, log: LogFormat) -> SessionContext:

@@ -160,7 +160,10 @@ def _create_table(cursor: Cursor, reading: Reading) -> None:
     if start < len(cursor.tokens):
         reading.create_select = True
         read_query(cursor.tokens[start:], reading)
-    elif [token.upper for token in cursor.tokens[-2:]] == ["START", "TRANSACTION"]:  # MySQL 8.0.21: its rows follow
+    elif any(
+        is_symbol(before, ")") and (one.upper, two.upper) == ("START", "TRANSACTION")
+        for before, one, two in zip(cursor.tokens, cursor.tokens[1:], cursor.tokens[2:], strict=False)
+    ):  # MySQL 8.0.21: behind the columns and before the options; its rows follow
         reading.create_select = True
         reading.commits_implicitly = False
 

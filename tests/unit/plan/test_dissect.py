@@ -14,6 +14,7 @@ from binlane.model import Flavor, RowCounts, TableKey
 from binlane.plan.classes import classify
 from binlane.plan.dissect import LogFormat, MapPart, RowsPart, StatementPart, dissect
 from binlane.plan.outcomes import tables_of_one_kind
+from binlane.plan.segment_map import commits_itself
 from tests.unit.binlog.cases import mariadb_gtid, query, wire
 from tests.unit.binlog.row_events import rows_body
 from tests.unit.plan.logs import (
@@ -163,10 +164,33 @@ def test_of_a_two_phase_alter_its_commit_alone_is_applied(status: bytes, is_appl
 
 def test_a_table_that_rows_fill_is_made_without_mysql_s_clause_for_it() -> None:
     """No MariaDB knows the clause, and on MySQL it begins a transaction that takes nothing but rows."""
-    events = (GTID, query(b"CREATE TABLE `t` (`a` int) START TRANSACTION"), table_map(1), insert(1, [1]), XID)
-    parts = dissect(*only(events))
-    assert texts(parts) == [b"CREATE TABLE `t` (`a` int)"]
+    made, options = b"CREATE TABLE `t` (\n  `a` int DEFAULT ') START TRANSACTION'\n)", b" ENGINE=InnoDB COMMENT='c'"
+    for behind in (b"", options):
+        events = (GTID, query(made + b" START TRANSACTION" + behind), table_map(1), insert(1, [1]), XID)
+        parts = dissect(*only(events))
+        assert texts(parts) == [made + behind]
+        # a block of its own: the target commits the CREATE before the rows, and with it whatever came before
+        assert commits_itself(parts)
     assert [type(part) for part in parts] == [StatementPart, MapPart, RowsPart]
+
+
+@pytest.mark.parametrize(
+    ("begun", "sql"),
+    [
+        (GTID, b"CREATE TABLE `t` (\n  `\xc3\xa4` int\n)"),
+        (GTID, b"CREATE TABLE `t` (\n  `\xc3\xa4` int\n) START TRANSACTION"),
+        (mariadb_gtid(1, STANDALONE), b"CREATE DEFINER=`a`@`%` PROCEDURE `p`()\n    COMMENT '\xc3\xa4'\nSELECT 1"),
+    ],
+)
+def test_a_statement_in_two_character_sets_is_refused_before_anything_is_written(begun: bytes, sql: bytes) -> None:
+    """What a client with SET NAMES latin1 makes the servers log; the same text by a client of UTF-8 passes."""
+    ending = (table_map(1), insert(1, [1]), XID) if begun is GTID else ()
+    with pytest.raises(UnsupportedEventError, match="in another character set than the rest") as refused:
+        dissect(*only((begun, query(sql, status=b"\4" + struct.pack("<HHH", 8, 8, 8)), *ending)))
+    assert str(refused.value).startswith(place((begun,), 1))
+    assert dissect(*only((begun, query(sql, status=b"\4" + struct.pack("<HHH", 45, 45, 45)), *ending)))
+    if begun is GTID:
+        assert dissect(*only((mariadb_gtid(1, STANDALONE), query(b"CREATE TABLE `t` (\n  `\xe4` int)"))))
 
 
 def test_group_replication_s_own_events_change_nothing() -> None:

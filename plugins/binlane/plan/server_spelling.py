@@ -1,0 +1,92 @@
+"""Statements that a server composes for its log, and where it spells them otherwise than its client did.
+
+Names, comments and whole tables come from the server's dictionary: they are UTF-8, with backslashes doubled, whatever
+the session's character set and sql_mode are; what is copied from the client's text is in those. The servers' own
+replicas read all of it by the session. Tried with MariaDB 10.11 and MySQL 9.7; sources: ``sp_head``/``sp.cc``
+(``create_string``), ``sql_view.cc`` (``mysql_create_view``), ``sql_show.cc`` (``store_create_info``).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from binlane.binlog.collations import charset_name, collation_name
+from binlane.model import Flavor, SessionContext
+
+_FILLED_BELOW: Final = re.compile(rb"(?<=\n\)) START TRANSACTION(?= |\Z)")
+"""Behind the columns, before the options. The server writes a line's end in a literal as ``\\n``."""
+_COMPOSED_TABLE: Final = re.compile(rb"CREATE (?:OR REPLACE )?TABLE (?:IF NOT EXISTS )?[`\"]")
+_NAME: Final = rb"(?:`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\")"
+_DEFINER: Final = re.compile(rb"(?:CREATE|ALTER)\b[^`'\"]*?DEFINER=(?P<spelled>" + _NAME + rb"@" + _NAME + rb")")
+_VIEW: Final = re.compile(
+    rb"(?:CREATE|ALTER) .*?\bVIEW (?P<spelled>" + _NAME + rb"(?:\." + _NAME + rb")?(?:\([^)]*\))?) AS ", re.S
+)
+_ROUTINE: Final = re.compile(
+    rb"CREATE .*?\b(?:PROCEDURE|FUNCTION) (?:IF NOT EXISTS )?(?P<spelled>" + _NAME + rb")\(", re.S
+)
+_COMMENT: Final = re.compile(rb"\n    COMMENT '(?P<spelled>(?:[^'\\]|\\.|'')*)'\n", re.S)
+_IS_ROUTINE: Final = re.compile(rb"CREATE [^\n(]*?\b(?:PROCEDURE|FUNCTION) ")
+_NO_BACKSLASH_ESCAPES: Final = 0x100000
+_UTF8: Final = frozenset({"utf8mb3", "utf8mb4", "binary"})
+_WHAT_TO_DO: Final = (
+    "(skip it, and make it on the target by hand or on the source from a client with SET NAMES utf8mb4 and without "
+    "NO_BACKSLASH_ESCAPES)"
+)
+
+
+def without_transaction_clause(sql: bytes) -> bytes:
+    """MySQL's CREATE TABLE ... START TRANSACTION, whose rows follow, without that clause.
+
+    In it a target would take nothing but the rows. Raises ValueError, with words for a message, if it is not found.
+    """
+    found = list(_FILLED_BELOW.finditer(sql))
+    if len(found) != 1:
+        raise ValueError(f"a table that rows fill, with {len(found)} places that could be its START TRANSACTION,")
+    return sql[: found[0].start()] + sql[found[0].end() :]
+
+
+def is_composed_table(sql: bytes) -> bool:
+    """Whether a CREATE TABLE may be the server's own text, for a table that the same transaction's rows fill."""
+    return _COMPOSED_TABLE.match(sql) is not None
+
+
+def spelled_twice(sql: bytes, context: SessionContext, flavor: Flavor, *, composed: bool) -> str | None:
+    """What of a statement would be read otherwise than it was meant; None for nothing. ``composed``: all is the
+    server's text."""
+    charset = charset_name(collation_name(context.charset_client, Flavor.MYSQL) or "") if context.charset_client else ""
+    other_charset = charset not in ("", *_UTF8)
+    plain_backslashes = bool((context.sql_mode or 0) & _NO_BACKSLASH_ESCAPES)
+    if not other_charset and not plain_backslashes:
+        return None
+    if composed:
+        return _named("the text of a table that a query filled", sql, other_charset, plain_backslashes)
+    for what, pattern, is_escaped, flavors in _PARTS:
+        if pattern is _COMMENT and _IS_ROUTINE.match(sql) is None:
+            continue
+        match = pattern.search(sql) if pattern is _COMMENT else pattern.match(sql)
+        if match is None or flavor not in flavors:
+            continue
+        said = _named(what, match["spelled"], other_charset, plain_backslashes and is_escaped)
+        if said is not None:
+            return said
+    return None
+
+
+def _named(what: str, text: bytes, other_charset: bool, plain_backslashes: bool) -> str | None:
+    if other_charset and not text.isascii():
+        return f"{what}, which the source logged in another character set than the rest {_WHAT_TO_DO}"
+    if plain_backslashes and b"\\" in text:
+        return f"{what}, which the source logged with escapes that its sql_mode does not have {_WHAT_TO_DO}"
+    return None
+
+
+_BOTH: Final = frozenset(Flavor)
+_MYSQL: Final = frozenset({Flavor.MYSQL})
+_PARTS: Final[tuple[tuple[str, re.Pattern[bytes], bool, frozenset[Flavor]], ...]] = (
+    ("a definer's name", _DEFINER, False, _BOTH),
+    ("a view's name and columns", _VIEW, False, _MYSQL),
+    ("a routine's name", _ROUTINE, False, _MYSQL),
+    ("a routine's comment", _COMMENT, True, _BOTH),
+)
+"""What, where it stands, whether backslashes are doubled in it, and who spells it so."""

@@ -1,0 +1,86 @@
+"""What the servers spell otherwise than their client in one statement is named, and nothing else is."""
+
+from __future__ import annotations
+
+import pytest
+
+from binlane.model import Flavor, SessionContext
+from binlane.plan.server_spelling import spelled_twice, without_transaction_clause
+
+MARIADB, MYSQL = Flavor.MARIADB, Flavor.MYSQL
+LATIN1, UTF8MB4 = 8, 45
+PLAIN = 0x100000
+UMLAUT = "ü".encode()
+CREATE = b"CREATE DEFINER=`a`@`%` "
+
+
+def context(collation: int | None, sql_mode: int = 0) -> SessionContext:
+    return SessionContext(charset_client=collation, sql_mode=sql_mode)
+
+
+NAMED = [
+    (b"CREATE DEFINER=`" + UMLAUT + b"`@`%` TRIGGER t BEFORE INSERT ON u FOR EACH ROW SET @a = 1", "definer", MARIADB),
+    (CREATE + b"PROCEDURE `p`()\n    COMMENT '" + UMLAUT + b"'\nSELECT 1", "routine's comment", MARIADB),
+    (
+        CREATE + b"FUNCTION `p`(a INT) RETURNS int\n    NO SQL\n    COMMENT 'a" + UMLAUT + b"'\nRETURN 1",
+        "comment",
+        MYSQL,
+    ),
+    (CREATE + b"PROCEDURE `" + UMLAUT + b"`()\nSELECT 1", "routine's name", MYSQL),
+    (b"CREATE ALGORITHM=UNDEFINED DEFINER=`a`@`%` VIEW `" + UMLAUT + b"` AS SELECT 1", "view's name", MYSQL),
+    (b"ALTER ALGORITHM=UNDEFINED DEFINER=`a`@`%` VIEW `d`.`v`(`" + UMLAUT + b"`) AS SELECT 1", "view's name", MYSQL),
+]
+
+
+@pytest.mark.parametrize(("sql", "what", "flavor"), NAMED)
+def test_two_character_sets_in_one_statement_are_named(sql: bytes, what: str, flavor: Flavor) -> None:
+    said = spelled_twice(sql, context(LATIN1), flavor, composed=False)
+    assert said is not None
+    assert what in said
+    assert "SET NAMES utf8mb4" in said
+    for utf8 in (UTF8MB4, None, 63):
+        assert spelled_twice(sql, context(utf8), flavor, composed=False) is None
+
+
+@pytest.mark.parametrize(
+    ("sql", "flavor"),
+    [
+        (CREATE + b"PROCEDURE `\xfc`(a INT)\nSELECT '\xfc'", MARIADB),
+        (CREATE + b"PROCEDURE `p`(`\xfc` INT)\n    COMMENT 'ascii'\nSELECT '\xfc'", MYSQL),
+        (CREATE + b"TRIGGER `\xfc` BEFORE INSERT ON u FOR EACH ROW SET @a = '\xfc'", MYSQL),
+        (CREATE + b"VIEW `v` AS SELECT '\xfc' AS `\xfc`", MYSQL),
+        (CREATE + b"VIEW `\xfc` AS SELECT 1", MARIADB),
+        (CREATE + b"EVENT e ON SCHEDULE EVERY 1 DAY COMMENT '\xfc' DO SELECT '\n    COMMENT ''\xfc''\n'", MYSQL),
+        (b"CREATE TABLE `\xfc` (a INT COMMENT '\xfc')", MYSQL),
+        (b"INSERT INTO t VALUES ('\xfc')", MARIADB),
+    ],
+)
+def test_what_is_spelled_in_the_client_s_character_set_alone_passes(sql: bytes, flavor: Flavor) -> None:
+    assert spelled_twice(sql, context(LATIN1), flavor, composed=False) is None
+
+
+@pytest.mark.parametrize("flavor", [MARIADB, MYSQL])
+def test_escapes_that_the_sql_mode_does_not_have_are_named(flavor: Flavor) -> None:
+    routine = CREATE + b"PROCEDURE `p`()\n    COMMENT 'a \\\\'\nSELECT '\\'"
+    said = spelled_twice(routine, context(UTF8MB4, PLAIN), flavor, composed=False)
+    assert said is not None
+    assert "escapes that its sql_mode does not have" in said
+    assert spelled_twice(routine, context(UTF8MB4), flavor, composed=False) is None
+    body = CREATE + b"PROCEDURE `p`()\nSELECT '\\'"
+    assert spelled_twice(body, context(UTF8MB4, PLAIN), flavor, composed=False) is None
+
+
+def test_all_of_a_table_that_a_query_filled_is_the_server_s_spelling() -> None:
+    sql = b"CREATE TABLE `t` (\n  `" + UMLAUT + b"` int\n)"
+    assert spelled_twice(sql, context(LATIN1), MYSQL, composed=True) is not None
+    assert spelled_twice(sql, context(LATIN1), MYSQL, composed=False) is None
+    assert spelled_twice(sql, context(UTF8MB4), MYSQL, composed=True) is None
+    escaped = b"CREATE TABLE `t` (\n  `a` int COMMENT '\\\\'\n)"
+    assert spelled_twice(escaped, context(UTF8MB4, PLAIN), MARIADB, composed=True) is not None
+
+
+def test_a_clause_that_cannot_be_told_from_a_name_is_not_guessed() -> None:
+    with pytest.raises(ValueError, match="2 places"):
+        without_transaction_clause(b"CREATE TABLE `\n) START TRANSACTION x` (\n  a int\n) START TRANSACTION")
+    with pytest.raises(ValueError, match="0 places"):
+        without_transaction_clause(b"CREATE TABLE t (a int)  START TRANSACTION")
