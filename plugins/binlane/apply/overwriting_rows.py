@@ -71,6 +71,8 @@ class OverwritingRows(SqlRows):
         if table.target.triggers and not self.fires_triggers:
             names = ", ".join(trigger.name for trigger in table.target.triggers)
             raise _refused(table, f"its triggers would fire ({names}): drop them on the target while it is rebuilt")
+        # the precheck has not seen those that the window itself has made
+        self._check_triggers(table.target)
         if not table.target.transactional:
             raise _refused(table, f"its engine is {table.target.engine}: what the rollback left would be met again")
         if table.target.system_versioned:
