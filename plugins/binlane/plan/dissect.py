@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final, NoReturn
 
 from binlane.binlog.events import (
@@ -110,7 +111,8 @@ def dissect(transaction: Transaction, log: LogFormat) -> tuple[Part, ...]:
     if any(isinstance(part, StatementPart) and part.facts.commits_implicitly for part in parts[1:]):
         _refuse(transaction.events[-1], log, "a statement that commits by itself in the middle of a transaction")
     try:
-        return renamed_parts((*parts, *filtered), log.renaming, log.selection, log.format.flavor)
+        read = partial(statement_facts, flavor=log.format.flavor)
+        return renamed_parts((*parts, *filtered), log.renaming, log.selection, log.format.flavor, read)
     except Unsafe as unsafe:
         raise not_renamed(log, transaction.events[0], str(unsafe)) from None
 

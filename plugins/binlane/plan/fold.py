@@ -278,6 +278,7 @@ def _renamed(tally: Tally, renaming: Renaming) -> dict[str, str]:
     """The databases of a window that have other names on the source: those names, each with the target's."""
     named = {name for shard in tally.shards for name in shard.split("+")}
     named |= {key.database for key in (*tally.tables, *tally.altered, *tally.loaded, *tally.undone)}
+    named = {name for name in named if not name.startswith("#") and name != EMPTY}
     sources = {name: renaming.source(name) for name in named} if renaming else {}
     return {source: name for name, source in sorted(sources.items()) if source is not None and source != name}
 

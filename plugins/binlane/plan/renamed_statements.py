@@ -1,31 +1,189 @@
-"""``[rename]`` over statements: their default database and the names inside them, or why that cannot be done."""
+"""``[rename]`` over statements: their default database and the names inside them, or why that cannot be done.
+
+A name is changed where it stands for a database beyond doubt: before the first dot of a name, or behind CREATE, ALTER
+and DROP DATABASE. Only its bytes change. A name that stands elsewhere in the statement as well may be a table's or an
+alias, so it is refused; and what was changed is read again: it must say the same of the new names (docs/renames.md).
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
-from binlane.model import Flavor
+from binlane.model import Flavor, SessionContext
 from binlane.plan.parts import StatementPart
-from binlane.shards.facts import StatementKind
+from binlane.plan.statement_text import dialect_of, placed
+from binlane.shards.facts import StatementFacts, StatementKind
+from binlane.shards.lexer import Token, TokenKind, Unreadable, lex
+from binlane.shards.reading import is_symbol
 from binlane.shards.renaming import Renaming
+
+Read = Callable[[bytes, SessionContext], StatementFacts]
+"""What a statement of a session says of itself."""
+
+_NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
+_DATABASE: Final = ("DATABASE", "SCHEMA")
+_BODIES: Final = {"TRIGGER": "FOR", "PROCEDURE": "(", "FUNCTION": "(", "EVENT": "DO", "PACKAGE": "AS"}
+"""What a stored program begins with, and what its body, or a part of it before, begins with."""
+_PREPARES: Final = ("PREPARE", "EXECUTE")
+_ROWS: Final = ("NEW", "OLD")
+"""In a trigger's body no database."""
 
 
 class Unsafe(Exception):  # noqa: N818 - not an error of binlane: whoever asks knows the place
     """What cannot be given the target's names exactly; the text says why."""
 
 
-def renamed_statement(part: StatementPart, renaming: Renaming, flavor: Flavor) -> StatementPart:
+def renamed_statement(part: StatementPart, renaming: Renaming, flavor: Flavor, read: Read) -> StatementPart:
     """A statement of a ``flavor`` server as the target is to run it. Raises Unsafe."""
-    facts, default = part.facts, part.context.database
-    named = sorted({*facts.databases, *(part.query.updated_databases or ()), *([default] if default else [])})
-    if facts.kind is not StatementKind.TRANSACTION:
-        if facts.kind in (StatementKind.UNKNOWN, StatementKind.GLOBAL):
-            raise Unsafe("a statement of which it cannot be told what it names")
-        for name in named:
-            if (why := renaming.refusal(name)) is not None:
-                raise Unsafe(why)
-            if renaming.changes(name):
-                raise Unsafe(f"a statement over {name}, which the channel renames")
-    if default is None or not renaming.changes(default):
-        return part
-    return replace(part, context=replace(part.context, database=renaming.target(default)))
+    facts, context = part.facts, part.context
+    default = context.database
+    new = context if default is None else replace(context, database=renaming.target(default))
+    if facts.kind is StatementKind.TRANSACTION:
+        return replace(part, context=new)
+    named = facts.databases | set(part.query.updated_databases or ()) - {""}
+    for name in sorted(named):
+        if (why := renaming.refusal(name)) is not None:
+            raise Unsafe(why)
+    changed = sorted(name for name in named | ({default} if default else set()) if renaming.changes(name))
+    if facts.kind is StatementKind.UNKNOWN:
+        raise Unsafe(f"a statement of which it cannot be told what it names ({facts.reason or 'it is not read'})")
+    if changed and facts.kind is StatementKind.LOAD_DATA:
+        raise Unsafe(f"LOAD DATA over {changed[0]}, which the channel renames")
+    if changed and facts.temporary:
+        raise Unsafe(f"a temporary table in {changed[0]}, which the channel renames")
+    sql = _Words.of(part.sql, context, flavor).renamed(facts, renaming, default)
+    if read(sql, new) != renaming.facts(read(part.sql, context)):
+        raise Unsafe(f"a statement whose names cannot all be changed to the target's ({', '.join(changed)})")
+    listed = part.query.updated_databases
+    query = part.query
+    if listed is not None:
+        query = replace(query, updated_databases=tuple(map(renaming.target, listed)))
+    return replace(part, sql=sql, context=new, facts=renaming.facts(facts), query=query)
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """A statement's tokens with the bytes that each stands in."""
+
+    sql: bytes
+    tokens: Sequence[Token]
+    places: Sequence[tuple[int, int]]
+    encode: Callable[[str], bytes | None]
+    """A name in the statement's character set; None if that cannot be told."""
+
+    @classmethod
+    def of(cls, sql: bytes, context: SessionContext, flavor: Flavor) -> _Words:
+        """Raises Unsafe for what cannot be cut into words."""
+        text, place, encode = placed(sql, context)
+        tokens: list[Token] = []
+        spans: list[tuple[int, int]] = []
+        try:
+            lex(text, dialect_of(context, flavor), tokens, spans)
+        except Unreadable as unreadable:
+            raise Unsafe(f"a statement that cannot be cut into words ({unreadable})") from None
+        return cls(sql, tokens, [(place(start), place(end)) for start, end in spans], encode)
+
+    def renamed(self, facts: StatementFacts, renaming: Renaming, default: str | None) -> bytes:
+        """The statement's bytes with the target's names. Raises Unsafe."""
+        if facts.kind is StatementKind.GLOBAL:
+            self._check_global(renaming)
+            return self.sql
+        over = facts.databases | ({default} if default else set())
+        self._check_dynamic(is_renamed=any(map(renaming.changes, over)))
+        body = self._body()
+        own = self._database_at()
+        found, at = bytearray(), 0
+        for number in self._qualifiers(own):
+            token = self.tokens[number]
+            if not renaming.changes(token.text) or (number > body and token.upper in _ROWS):
+                continue
+            if self._elsewhere(token, own):
+                if token.text in facts.databases:
+                    raise Unsafe(f"the name {token.text} stands for a database and, it may be, for something else")
+                continue
+            if number > body:
+                raise Unsafe(f"the body of a stored program that names {token.text}, which the channel renames")
+            if token.text not in facts.databases:
+                raise Unsafe(f"the name {token.text}, which the channel renames, may be a database's or not")
+            start, end = self.places[number]
+            found += self.sql[at:start] + self._spelled(number, renaming.target(token.text))
+            at = end
+        return bytes(found + self.sql[at:])
+
+    def _qualifiers(self, own: int | None) -> Iterator[int]:
+        """Names that a dot follows and none precedes, and the one of DROP DATABASE."""
+        for number, token in enumerate(self.tokens):
+            if token.kind in _NAMES and (number == own or self._is_first(number)):
+                yield number
+
+    def _is_first(self, number: int) -> bool:
+        behind = number + 1 < len(self.tokens) and is_symbol(self.tokens[number + 1], ".")
+        return behind and not (number > 0 and is_symbol(self.tokens[number - 1], "."))
+
+    def _elsewhere(self, name: Token, own: int | None) -> bool:
+        """Whether the name stands where it is no database's; that of an account does not count."""
+        for number, token in enumerate(self.tokens):
+            if token.kind not in _NAMES or token.text.lower() != name.text.lower():
+                continue
+            follower = self.tokens[number + 1] if number + 1 < len(self.tokens) else None
+            is_account = follower is not None and (follower.kind is TokenKind.VARIABLE or is_symbol(follower, "@"))
+            if number != own and not self._is_first(number) and not is_account:
+                return True
+        return False
+
+    def _database_at(self) -> int | None:
+        """Where CREATE, ALTER or DROP DATABASE has the database's name."""
+        head = [token.upper for token in self.tokens[:8]]
+        if not head or head[0] not in ("CREATE", "ALTER", "DROP"):
+            return None
+        number = 3 if head[1:3] == ["OR", "REPLACE"] else 1
+        if len(head) <= number or head[number] not in _DATABASE:
+            return None
+        number += 1
+        while number < len(head) and head[number] in ("IF", "NOT", "EXISTS"):
+            number += 1
+        return number if number < len(self.tokens) else None
+
+    def _body(self) -> int:
+        """The token behind which the body of a stored program stands; the number of all for other statements."""
+        everything = len(self.tokens)
+        if not self.tokens or self.tokens[0].upper not in ("CREATE", "ALTER"):
+            return everything
+        for number, token in enumerate(self.tokens[1:], 1):
+            if token.upper in ("TABLE", "VIEW", "INDEX", *_DATABASE):
+                return everything
+            if token.upper in _BODIES:
+                mark = _BODIES[token.upper]
+                found = (n for n in range(number, everything) if mark in (self.tokens[n].upper, self.tokens[n].text))
+                return next(found, everything)
+        return everything
+
+    def _check_dynamic(self, *, is_renamed: bool) -> None:
+        """Raises Unsafe for what may hold a database's name where no word shows it."""
+        body = self._body()
+        for number, token in enumerate(self.tokens):
+            calls = number + 1 < len(self.tokens) and is_symbol(self.tokens[number + 1], "(")
+            if token.upper in _DATABASE and calls and is_renamed:
+                raise Unsafe(f"{token.upper}(), whose value is the database's name, in one that the channel renames")
+            if number > body and token.upper in _PREPARES:
+                raise Unsafe("a stored program that prepares statements: which databases they name cannot be told")
+
+    def _check_global(self, renaming: Renaming) -> None:
+        """Raises Unsafe for privileges on renamed databases, which may be patterns, and other names of them."""
+        for number, token in enumerate(self.tokens):
+            if token.kind not in _NAMES or not self._is_first(number):
+                continue
+            name = token.text.replace("\\_", "_").replace("\\%", "%")
+            if "%" in name or renaming.changes(name) or renaming.refusal(name) is not None:
+                raise Unsafe(f"an account's or server-wide statement that names {token.text}")
+
+    def _spelled(self, number: int, name: str) -> bytes:
+        """The name as it is written there: quoted as the old one was, a bare one in backticks."""
+        token, start = self.tokens[number], self.places[number][0]
+        quote = self.sql[start : start + 1].decode() if token.kind is TokenKind.NAME else "`"
+        spelled = self.encode(f"{quote}{name.replace(quote, 2 * quote)}{quote}")
+        if spelled is None:
+            raise Unsafe(f"the name {name!r} in a statement of a character set that may not have it")
+        return spelled

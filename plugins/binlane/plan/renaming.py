@@ -15,7 +15,7 @@ from binlane.binlog.wire import HEADER
 from binlane.model import Flavor, TableKey
 from binlane.plan.alterations import Alterations
 from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
-from binlane.plan.renamed_statements import Unsafe, renamed_statement
+from binlane.plan.renamed_statements import Read, Unsafe, renamed_statement
 from binlane.plan.schema import Schema
 from binlane.shards.renaming import Names, Renaming
 from binlane.shards.selection import Selection
@@ -27,15 +27,19 @@ _NAME_AT = 8
 """Of the database's length in a TABLE_MAP's body, behind its table id and flags."""
 
 
-def renamed_parts(parts: Sequence[Part], renaming: Renaming, selection: Selection, flavor: Flavor) -> tuple[Part, ...]:
+def renamed_parts(
+    parts: Sequence[Part], renaming: Renaming, selection: Selection, flavor: Flavor, read: Read
+) -> tuple[Part, ...]:
     """The parts of a transaction with the target's names. Raises Unsafe for what cannot be renamed exactly.
 
     What is left out keeps its name, unless the channel takes the table and leaves out some of its rows.
     """
-    return tuple(_renamed(parts, renaming, selection, flavor)) if renaming else tuple(parts)
+    return tuple(_renamed(parts, renaming, selection, flavor, read)) if renaming else tuple(parts)
 
 
-def _renamed(parts: Sequence[Part], renaming: Renaming, selection: Selection, flavor: Flavor) -> Iterator[Part]:
+def _renamed(
+    parts: Sequence[Part], renaming: Renaming, selection: Selection, flavor: Flavor, read: Read
+) -> Iterator[Part]:
     maps: dict[int, MapPart] = {}
     for part in parts:
         match part:
@@ -51,7 +55,7 @@ def _renamed(parts: Sequence[Part], renaming: Renaming, selection: Selection, fl
                 taken = part.table is not None and selection.table(part.table) is None
                 yield replace(part, table=renaming.table(part.table)) if part.table and taken else part
             case StatementPart():
-                yield renamed_statement(part, renaming, flavor)
+                yield renamed_statement(part, renaming, flavor, read)
 
 
 def _map(part: MapPart, renaming: Renaming) -> MapPart:

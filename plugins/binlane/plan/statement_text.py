@@ -12,6 +12,7 @@ import codecs
 import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import accumulate
 from typing import Final
 
 from binlane.binlog.charsets import eight_bit_characters, wide_codec
@@ -80,6 +81,20 @@ def masked(sql: bytes, charset: str) -> str:
     if form is not None:
         sql = form.sub(lambda match: _LETTER * len(match.group()), sql)
     return sql.translate(_MASK).decode("latin-1")
+
+
+def placed(sql: bytes, context: SessionContext) -> tuple[str, Callable[[int], int], Callable[[str], bytes | None]]:
+    """A text that is cut into the words of the statement, the byte that each of its characters begins at, and what
+    spells a name in the statement's character set (None: that cannot be told)."""
+    name = _charset(context.charset_client)
+    if not sql.isascii() and name not in _UTF8:
+        return masked(sql, name), lambda at: at, lambda text: text.encode() if text.isascii() else None
+    text = sql.decode("utf-8", "surrogateescape")
+    starts = (
+        [0, *accumulate(len(one.encode("utf-8", "surrogateescape")) for one in text)] if len(text) < len(sql) else None
+    )
+    spell = (lambda text: text.encode()) if name in _UTF8 else (lambda text: text.encode() if text.isascii() else None)
+    return text, (lambda at: at) if starts is None else starts.__getitem__, spell
 
 
 def _charset(collation_id: int | None) -> str:

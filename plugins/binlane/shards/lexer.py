@@ -104,8 +104,10 @@ def _patterns(dialect: Dialect) -> _Patterns:
     )
 
 
-def lex(sql: str, dialect: Dialect, into: list[Token]) -> None:
+def lex(sql: str, dialect: Dialect, into: list[Token], places: list[tuple[int, int]] | None = None) -> None:
     """Append the tokens of ``sql`` to ``into``; on Unreadable, those before the fault are there.
+
+    ``places`` gets where each of them begins and ends in ``sql``.
 
     Raises Unreadable for text that is not SQL: an open string or comment, a control character, bytes that were no text.
     """
@@ -113,6 +115,8 @@ def lex(sql: str, dialect: Dialect, into: list[Token]) -> None:
     while at < len(sql):
         if not gap and (tail := _tail(sql, at, into, patterns)) is not None:
             into.append(_named(TokenKind.WORD, tail, gap=False))
+            if places is not None:
+                places.append((at, at + len(tail)))
             at += len(tail)
             continue
         match = patterns.token.match(sql, at)
@@ -128,6 +132,8 @@ def lex(sql: str, dialect: Dialect, into: list[Token]) -> None:
             in_version, gap = group == "version", True
         else:
             at = _append(match, group, gap, into, patterns)
+            if places is not None:
+                places.append(match.span())
             gap = False
     if in_version:
         raise Unreadable("a version comment without an end")

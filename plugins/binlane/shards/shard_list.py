@@ -246,7 +246,7 @@ class Partitioner:
 
     def _name(self, shard: str) -> str:
         """What the shard list calls it."""
-        name = self._renaming.source(shard)
+        name = None if shard.startswith("#") else self._renaming.source(shard)
         return shard if name is None else name
 
     def _entry(self, shard: str) -> Entry | None:

@@ -124,6 +124,10 @@ class ChangeReader:
 
     def _map(self, event: RawEvent, flavor: Flavor, name: str) -> None:
         logged = TableMap.parse(event.body, name, flavor)
+        if self.renaming.refusal(logged.database) is not None:
+            # the filter leaves it out: on the target that is another database's name
+            self._maps[logged.table_id] = TableKey("", logged.table)
+            return
         key = self.renaming.table(TableKey(logged.database, logged.table))
         table = self.target.table(key)
         if table is None:

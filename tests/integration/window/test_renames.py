@@ -62,6 +62,40 @@ def family(request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callab
     return channel
 
 
+MADE = (
+    "CREATE DATABASE tenant_3",
+    "CREATE DATABASE `tenant`",
+    "CREATE TABLE tenant_3.made (id INT PRIMARY KEY, n INT, note VARCHAR(60) DEFAULT 'tenant_3.x')",
+    "USE tenant_3",
+    "CREATE TABLE child (id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES tenant_1.parent (id))",
+    "CREATE TRIGGER noted BEFORE INSERT ON made FOR EACH ROW SET NEW.note = CONCAT(NEW.note, '!')",
+    "CREATE PROCEDURE tenant_3.fill(x INT) INSERT INTO made (id, n) VALUES (x, x)",
+    "CREATE VIEW tenant_3.seen AS SELECT made.id, t.n FROM tenant_3.made JOIN tenant_1.t ON t.id = made.id",
+    "SET SESSION binlog_format = STATEMENT",
+    "INSERT INTO made (id, n, note) VALUES (1, 1, 'tenant_3.made'), (2, 2, '`tenant_1`.t'), (3, 3, 'x')",
+    "BEGIN",
+    "INSERT INTO tenant_1.parent VALUES (7), (8) /* tenant_1.t */",
+    "INSERT INTO tenant_3.child SELECT parent.id FROM tenant_1.parent WHERE parent.id > 7",
+    "UPDATE tenantless.t SET n = 6 WHERE id IN (SELECT id FROM `tenant_3`.`made`)",
+    "COMMIT",
+    "CALL fill(9)",
+    "UPDATE tenant_3.made SET tenant_3.made.n = 30 WHERE id = 3",
+    "SET SESSION binlog_format = ROW",
+    "ALTER TABLE tenant_3.made ADD extra INT DEFAULT 4",
+    "INSERT INTO made (id, n) VALUES (10, 10)",
+    "CREATE TABLE moved LIKE tenant_1.t",
+    "INSERT INTO moved VALUES (1, 1)",
+    "RENAME TABLE moved TO `tenant`.here",
+    "INSERT INTO `tenant`.here VALUES (2, 2)",
+    "CREATE DATABASE tenant_4",
+    "CREATE TABLE tenant_4.gone (id INT)",
+    "DROP DATABASE tenant_4",
+    "CREATE TABLE tenant_1.empty_again (id INT PRIMARY KEY)",
+    "INSERT INTO tenant_1.empty_again VALUES (1)",
+    "TRUNCATE tenant_1.empty_again",
+)
+
+
 def same(channel: Channel) -> None:
     for ours, theirs in (
         ("tenant_1.t", "tenants_dr_1.t"),
@@ -86,6 +120,46 @@ def test_rows_arrive_under_the_new_names_and_verify_agrees(family: Channel, bloc
         assert [(str(one.table), one.key) for one in found.suspects] == [("tenants_dr_1.t", ("1",))]
         assert family.cli("verify", CHANNEL, "--repair", "--yes") == 0
         same(family)
+
+
+def test_statements_and_ddl_arrive_under_the_new_names(family: Channel) -> None:
+    run_on(family.source, *ROWS, *MADE)
+    assert family.run() is not None
+    same(family)
+    for ours, theirs in (
+        ("tenant_3.made", "tenants_dr_3.made"),
+        ("tenant_3.child", "tenants_dr_3.child"),
+        ("tenant_3.seen", "tenants_dr_3.seen"),
+        ("tenant.here", "tenants_main.here"),
+        ("tenant_1.empty_again", "tenants_dr_1.empty_again"),
+    ):
+        expected = family.source.query(f"SELECT * FROM {ours} ORDER BY id")
+        assert family.target.query(f"SELECT * FROM {theirs} ORDER BY id") == expected
+    [(note,)] = family.target.query("SELECT note FROM tenants_dr_3.made WHERE id = 1")
+    assert note == "tenant_3.made!"
+    found = {name for (name,) in family.target.query("SHOW DATABASES") if name.startswith("tenant")}
+    assert found == {"tenants_dr_1", "tenants_dr_2", "tenants_dr_3", "tenants_main", "tenantless"}
+    [key] = family.target.query(
+        "SELECT unique_constraint_schema FROM information_schema.referential_constraints "
+        "WHERE constraint_schema = 'tenants_dr_3'"
+    )
+    assert key == ("tenants_dr_1",)
+    assert verify_channel(family.config, family.endpoints, Options(full=False)).state == "clean"
+    assert verify_channel(family.config, family.endpoints, Options(full=True)).state == "clean"
+
+
+def test_what_cannot_be_renamed_stops_the_window_before_its_first_write(
+    family: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_on(
+        family.source,
+        *ROWS,
+        "CREATE PROCEDURE tenant_1.f() DELETE FROM tenant_2.child",
+    )
+    assert family.cli("run", CHANNEL) == 1
+    said = capsys.readouterr().err
+    assert re.search(r"UnsupportedEventError: .*\.0+\d+:\d+: the body of a stored program that names tenant_2", said)
+    assert family.target.query("SELECT COUNT(*) FROM tenants_dr_1.t") == [(0,)]
 
 
 def test_the_plan_shows_both_names(family: Channel, capsys: pytest.CaptureFixture[str]) -> None:
