@@ -36,6 +36,9 @@ class SparkEngine:
         spread = rows.repartitionByRange(max(1, len(names)), "ordinal")
         return [row.result for row in sorted(spread.mapInArrow(call, "ordinal long, result binary").collect())]
 
+    def close(self) -> None:
+        """See Engine: the executors are the session's."""
+
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Plan the window in the folder that ``--work`` names."""

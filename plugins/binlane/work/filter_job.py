@@ -49,6 +49,9 @@ class Engine(Protocol):
     def run(self, task: Task, names: Sequence[str]) -> list[bytes]:
         """Call ``task`` once or more for every name and return one result for each."""
 
+    def close(self) -> None:
+        """The job has ended: keep no workers. It can be run again."""
+
 
 class InProcess:
     """The plainest engine: one after another, here."""
@@ -57,23 +60,34 @@ class InProcess:
         """Call the task for each name in turn."""
         return [task(name) for name in names]
 
+    def close(self) -> None:
+        """See Engine."""
+
 
 class LocalProcesses:
     """A pool of processes on this machine: no JVM, for rolling a backup forward on one machine."""
 
     def __init__(self, processes: int) -> None:
         self._processes = processes
+        self._pool: ProcessPoolExecutor | None = None
 
     def run(self, task: Task, names: Sequence[str]) -> list[bytes]:
         """Spread the names over the pool; one process or one name needs no pool."""
         if self._processes == 1 or len(names) == 1:
             return InProcess().run(task, names)
-        context = get_context("forkserver")
-        # imported once, by the server that the workers are forked from
-        context.set_forkserver_preload([__name__])
-        processes = min(self._processes, len(names))
-        with ProcessPoolExecutor(processes, mp_context=context, initializer=end_with_parent) as pool:
-            return list(pool.map(task, names))
+        if self._pool is None:
+            context = get_context("forkserver")
+            # imported once, by the server that the workers are forked from
+            context.set_forkserver_preload([__name__])
+            # kept for the job's next run: a worker needs a second until its machine code is loaded
+            self._pool = ProcessPoolExecutor(self._processes, mp_context=context, initializer=end_with_parent)
+        return list(self._pool.map(task, names))
+
+    def close(self) -> None:
+        """See Engine."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
 
 
 def run_filter(folder: WorkFolder, engine: Engine) -> WindowPlan:
@@ -83,8 +97,11 @@ def run_filter(folder: WorkFolder, engine: Engine) -> WindowPlan:
     applied exactly, ConfigError for the shard list, PlanError if files of the window are missing or changed, WorkError
     if they find no room.
     """
-    with room_needed(folder.uri):
-        return _planned(folder, engine)
+    try:
+        with room_needed(folder.uri):
+            return _planned(folder, engine)
+    finally:
+        engine.close()
 
 
 def _planned(folder: WorkFolder, engine: Engine) -> WindowPlan:
