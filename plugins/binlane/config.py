@@ -28,6 +28,9 @@ REDUCE: Final = ("block", "window", "off")
 WRITERS: Final = ("binlog", "sql", "auto")
 ON_CONFLICT: Final = ("stop", "overwrite")
 VERIFY: Final = ("none", "window", "full")
+LAG_CALLBACK: Final = "binlane.orchestration.signals.lagging"
+_DOTTED: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", re.ASCII)
+_LINK: Final = re.compile(r"https?://[^\s/]+\S*|mailto:\S+")
 DDL: Final = "ddl"
 FILTER_DDL: Final = ("create", "alter", "rename", "drop", "drop_database", "truncate")
 FILTER_KINDS: Final = (*FILTER_DDL, "delete", "accounts")
@@ -177,6 +180,17 @@ class VerifyConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class AlertConfig:
+    """``[alert]``: who is told when the target falls behind."""
+
+    lag_seconds: int
+    """Seconds from when Airflow queues a run to when it must have succeeded; default 0: no alert."""
+    callback: str
+    """Dotted path of what is called then, with the keywords channel, lag_seconds and context; default: one that writes
+    an error to the callback's log and counts the metric binlane.lag_alerts."""
+
+
+@dataclass(frozen=True, slots=True)
 class WorkConfig:
     """``[work]``: where a window's segments, plan and blocks are."""
 
@@ -208,6 +222,8 @@ class ChannelConfig:
     """The project's folder: relative paths are relative to it."""
     owner: str
     """Owner of the DAG; default binlane."""
+    owner_link: str | None
+    """Where the owner's name leads to in the list of DAGs: https://... or mailto:...; default: nowhere."""
     tags: tuple[str, ...]
     """Tags of the DAG, besides "binlane"."""
     description: str
@@ -224,6 +240,7 @@ class ChannelConfig:
     segments: SegmentsConfig
     apply: ApplyConfig
     verify: VerifyConfig
+    alert: AlertConfig
     work: WorkConfig
     spark: SparkConfig
 
@@ -262,15 +279,16 @@ def load_channel(file: Path, environment: Mapping[str, str] | None = None) -> Ch
 def _channel(node: Node, file: Path, environment: Mapping[str, str]) -> ChannelConfig:
     tables = (
         *("source", "target", "window", "lanes", "filter", "rename", "blocks", "segments", "apply"),
-        *("verify", "work", "spark"),
+        *("verify", "alert", "work", "spark"),
     )
-    node.only("owner", "tags", "description", *tables)
+    node.only("owner", "owner_link", "tags", "description", *tables)
     name, root = file.stem, file.parent.parent.parent
     return ChannelConfig(
         name=name,
         file=node.file,
         root=root,
         owner=node.text("owner", "binlane"),
+        owner_link=_link(node, "owner_link"),
         tags=node.texts("tags"),
         description=node.text("description", f"Rolls the channel {name} forward"),
         source=_source(node.table("source"), name),
@@ -283,6 +301,7 @@ def _channel(node: Node, file: Path, environment: Mapping[str, str]) -> ChannelC
         segments=_segments(node.table("segments")),
         apply=_apply(node.table("apply")),
         verify=_verify(node.table("verify"), node.table("source")),
+        alert=_alert(node.table("alert")),
         work=_work(node.table("work"), root, environment),
         spark=_spark(node.table("spark")),
     )
@@ -418,6 +437,23 @@ def _verify(node: Node, source: Node) -> VerifyConfig:
     if after_window != "none" and "archive" in source.value:
         node.wrong("after_window", '"none" for a channel that reads an archive: there is no server to compare with')
     return VerifyConfig(after_window, node.integer("rows_per_second", 0, 1_000_000_000, 0))
+
+
+def _alert(node: Node) -> AlertConfig:
+    node.only("lag_seconds", "callback")
+    callback = node.text("callback", LAG_CALLBACK)
+    if _DOTTED.fullmatch(callback) is None:
+        node.wrong("callback", "the dotted path of a function, such as company.alerts.page")
+    if "callback" in node.value and not node.value.get("lag_seconds"):
+        node.wrong("lag_seconds", "a number of seconds with a callback")
+    return AlertConfig(node.integer("lag_seconds", 0, 30 * 86_400, 0), callback)
+
+
+def _link(node: Node, key: str) -> str | None:
+    link = node.optional_text(key)
+    if link is not None and _LINK.fullmatch(link) is None:
+        node.wrong(key, "a link: https://host/..., http://host/... or mailto:name@host")
+    return link
 
 
 def _work(node: Node, root: Path, environment: Mapping[str, str]) -> WorkConfig:

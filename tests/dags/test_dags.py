@@ -2,6 +2,8 @@
 
 import contextlib
 import datetime as dt
+import importlib
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,10 +14,12 @@ from typing import Any
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG, CronDataIntervalTimetable
+from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.serialization.serialized_objects import DagSerialization
 
 from binlane import orchestration
-from binlane.config import channel_files, load_channel
+from binlane.config import LAG_CALLBACK, channel_files, load_channel
 from binlane.errors import BinlaneError, ConfigError, DriftError, PlanError, StopRequestedError, WindowBusyError
 from binlane.orchestration import dag_factory
 from binlane.orchestration.dag_factory import build_dag
@@ -91,6 +95,34 @@ def test_the_form_explains_and_bounds_its_fields(tmp_path: Path) -> None:
     assert shop(tmp_path, CHANNEL + '[verify]\nafter_window = "window"\n').params["verify"] == "window"
     assert all("title" in schema for schema in form.values())
     assert (form["lanes"]["minimum"], form["lanes"]["maximum"]) == (1, 256)
+
+
+def test_owner_and_deadline_are_as_the_file_says_and_outlive_the_metadata_database(tmp_path: Path) -> None:
+    plain = shop(tmp_path)
+    assert (plain.deadline, plain.owner_links) == (None, {})
+    text = 'owner = "team"\nowner_link = "https://example.com/team"\n' + CHANNEL + "[alert]\nlag_seconds = 1800\n"
+    dag = shop(tmp_path, text)
+    assert dag.owner_links == {"team": "https://example.com/team"}
+    alerts: Any = dag.deadline
+    [deadline] = alerts
+    assert isinstance(deadline, DeadlineAlert)
+    assert deadline.interval == dt.timedelta(minutes=30)
+    assert deadline.reference == DeadlineReference.DAGRUN_QUEUED_AT
+    stored = DagSerialization.to_dict(dag)["dag"]
+    assert stored["owner_links"] == dag.owner_links
+    assert '"path": "binlane.orchestration.signals.lagging"' in json.dumps(stored["deadline"])
+
+
+def test_the_callback_that_comes_with_it_names_the_run_and_counts(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    counted: list[str] = []
+    monkeypatch.setattr("airflow.sdk.observability.stats.incr", lambda name, *_, **__: counted.append(name))
+    module, _, name = LAG_CALLBACK.rpartition(".")
+    lagging = getattr(importlib.import_module(module), name)
+    lagging(channel="shop", lag_seconds=60, context={"dag_run": {"dag_run_id": "r1", "queued_at": "12:00"}})
+    assert "channel shop: run r1 was queued at 12:00 and had not succeeded 60 seconds later" in caplog.text
+    assert counted == ["binlane.lag_alerts", "binlane.lag_alerts.shop"]
 
 
 def test_the_projects_dags_load_one_a_channel() -> None:
@@ -338,7 +370,10 @@ def test_a_committed_watermark_is_an_asset_event_that_others_can_wait_for(
         assert (event.source_dag_id, event.source_task_id) == ("replicate_demo", "advance_watermark")
     assert ("binlane.reduction_ratio.demo", 3.0) in sent
     assert ("binlane.transactions", 7) in sent
-    assert {name for name, _ in sent} >= {"binlane.lag_seconds", "binlane.lag_seconds.demo", "binlane.rows.demo"}
+    assert ("binlane.row_changes.demo", 12) in sent
+    assert {name for name, _ in sent} >= {
+        *("binlane.lag_seconds", "binlane.lag_seconds.demo", "binlane.rows.demo", "binlane.window_seconds.demo"),
+    }
 
 
 def test_a_window_that_has_a_plan_keeps_it(run_window: Run) -> None:

@@ -38,6 +38,8 @@ SETTINGS = {
     "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
 }
 CHANNEL_FILE = """lock_wait_timeout = 600
+[alert]
+lag_seconds = 1
 [spark]
 connection = "binlane_spark"
 """
@@ -71,6 +73,11 @@ class Site:
     def tries(self, run_id: str) -> int:
         """The most tries that a task of the run has had."""
         return max(int(task["try_number"]) for task in self.airflow.api.task_instances(DAG_ID, run_id))
+
+    def told(self) -> str:
+        """What the callbacks of late runs have written."""
+        logs = self.airflow.home.rglob(f"executor_callbacks/{DAG_ID}/**/*")
+        return "".join(file.read_text() for file in logs if file.is_file())
 
     @contextlib.contextmanager
     def held(self, seed: int) -> Iterator[str]:
@@ -152,6 +159,7 @@ def test_a_killed_scheduler_and_its_killed_tasks_leave_a_window_that_the_next_sc
         assert window.plan_digest is not None
     site.airflow.launch("scheduler")
     assert site.ended(run_id) == "success"
+    wait_until(lambda: f"run {run_id} was queued at" in site.told(), what=site.told)
     assert site.channel.status.window is None
     assert site.channel.status.channel.windows == 2
     site.channel.assert_equal()

@@ -49,6 +49,7 @@ def test_a_file_with_two_connections_is_a_channel_with_defaults(tmp_path: Path) 
 
 EVERY_KEY = """
     owner = "team"
+    owner_link = "mailto:team@example.com"
     tags = ["x", "y"]
     description = "words"
     [source]
@@ -98,6 +99,9 @@ EVERY_KEY = """
     writer = "auto"
     allow_triggers = ["shop.orders"]
     on_conflict = "overwrite"
+    [alert]
+    lag_seconds = 60
+    callback = "company.alerts.page"
     [verify]
     after_window = "none"
     rows_per_second = 5
@@ -133,6 +137,7 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
         allow_triggers=("shop.orders",),
         on_conflict="overwrite",
     )
+    assert (read.owner_link, read.alert) == ("mailto:team@example.com", config.AlertConfig(60, "company.alerts.page"))
     assert read.verify == config.VerifyConfig("none", 5)
     assert read.work == config.WorkConfig("s3://work/binlane", 1)
     assert read.spark == config.SparkConfig("cluster", {"spark.driver.memory": "2g"})
@@ -144,7 +149,7 @@ def test_a_window_s_block_has_room_for_two_blocks(tmp_path: Path) -> None:
 
 
 WRONG = [
-    pytest.param("x = 1\n" + MINIMAL, "x: unknown key; known: owner, tags", id="unknown top key"),
+    pytest.param("x = 1\n" + MINIMAL, "x: unknown key; known: owner, owner_link, tags", id="unknown top key"),
     pytest.param(MINIMAL + "[lanes]\ncuont = 4\n", "lanes.cuont: unknown key; known: count, shard_list", id="typo"),
     pytest.param(MINIMAL + "[lanes]\ncount = 0\n", "lanes.count: expected an integer 1..256, got 0", id="too small"),
     pytest.param(MINIMAL + "[lanes]\ncount = 257\n", "lanes.count: expected an integer 1..256, got 257", id="too big"),
@@ -221,6 +226,11 @@ WRONG = [
     ),
     pytest.param(MINIMAL + 'lanes = "x"\n', "target.lanes: unknown key", id="key in the wrong table"),
     pytest.param('lanes = "x"\n' + MINIMAL, "lanes: expected a table, got 'x'", id="no table"),
+    pytest.param('owner_link = "team"\n' + MINIMAL, "owner_link: expected a link: https://host/", id="link"),
+    pytest.param(MINIMAL + '[alert]\ncallback = "a.b"\n', "alert.lag_seconds: expected a number of", id="no seconds"),
+    pytest.param(
+        MINIMAL + '[alert]\nlag_seconds = 1\ncallback = "page"\n', "alert.callback: expected the dotted path", id="path"
+    ),
     pytest.param('tags = "x"\n' + MINIMAL, "tags: expected a list of texts, got 'x'", id="tags"),
     pytest.param('owner = " "\n' + MINIMAL, "owner: expected text, got ' '", id="blank"),
     pytest.param(MINIMAL + '[window]\nschedule = "hourly"\n', "window.schedule: expected a cron expression", id="cron"),

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.standard.operators.python import PythonOperator, ShortCircuitOperator
 from airflow.sdk import DAG, BaseHook, CronDataIntervalTimetable, Param, XComArg, get_current_context
+from airflow.sdk.definitions.callback import SyncCallback
+from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from binlane.config import MAX_BLOCK_TRANSACTIONS, MAX_LANES, VERIFY, channel_files, load_channel
@@ -83,6 +85,8 @@ def build_dag(channel: ChannelConfig) -> DAG:
         catchup=False,
         max_active_runs=1,
         default_args={"owner": channel.owner, "retry_delay": dt.timedelta(seconds=10)},
+        owner_links={} if channel.owner_link is None else {channel.owner: channel.owner_link},
+        deadline=_deadline(channel),
         tags=sorted({"binlane", *channel.tags}),
         description=channel.description,
         doc_md=_doc(channel),
@@ -94,6 +98,20 @@ def build_dag(channel: ChannelConfig) -> DAG:
             node = nodes[step.kind] = BUILDERS[step.kind](channel, step, nodes)
             node.set_upstream([nodes[kind] for kind in step.after if kind.value not in node.upstream_task_ids])
     return dag
+
+
+def _deadline(channel: ChannelConfig) -> DeadlineAlert | None:
+    """What the scheduler watches, so that a run whose tasks hang, wait for slots or fail is told of, too."""
+    seconds = channel.alert.lag_seconds
+    if not seconds:
+        return None
+    told = {"channel": channel.name, "lag_seconds": seconds}
+    return DeadlineAlert(
+        reference=DeadlineReference.DAGRUN_QUEUED_AT,
+        interval=dt.timedelta(seconds=seconds),
+        callback=SyncCallback(channel.alert.callback, told),
+        name="lag",
+    )
 
 
 def _timetable(channel: ChannelConfig) -> CronDataIntervalTimetable | None:

@@ -5,6 +5,7 @@ Names of metrics carry the channel at their end for StatsD, which has no tags by
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,8 +19,12 @@ if TYPE_CHECKING:
 
 EXTRA: Final = ("seqno", "gtid", "time", "window")
 """Keys of an asset event's ``extra``."""
-GAUGES: Final = ("lag_seconds", "reduction_ratio", "watermark_seqno")
-COUNTERS: Final = ("transactions", "rows")
+GAUGES: Final = ("lag_seconds", "reduction_ratio", "watermark_seqno", "window_seconds")
+COUNTERS: Final = {"transactions": "transactions", "rows": "rows", "row_changes": "read"}
+"""By metric, what it is called in the summary."""
+LAG_ALERTS: Final = "lag_alerts"
+
+log = logging.getLogger(__name__)
 
 
 def asset_of(channel: str) -> Asset:
@@ -31,22 +36,39 @@ def announce(channel: str, summary: Mapping[str, Any], context: Context) -> None
     """Tell Airflow of a watermark that has just moved; ``summary`` is what ``steps.advance`` answers."""
     extra = {name: summary.get(name) for name in EXTRA}
     context["outlet_events"][asset_of(channel)].extra = extra
-    measure(channel, summary, time.time())
+    start = context["dag_run"].start_date
+    measure(channel, summary, time.time(), None if start is None else start.timestamp())
 
 
-def measure(channel: str, summary: Mapping[str, Any], now: float) -> None:
-    """Send the window's metrics. ``now``: seconds since the epoch."""
+def measure(channel: str, summary: Mapping[str, Any], now: float, start: float | None = None) -> None:
+    """Send the window's metrics. ``now`` and ``start``, of the run: seconds since the epoch."""
     source_time = summary.get("time")
     values = {
         "lag_seconds": max(0.0, now - source_time) if source_time else None,
         "reduction_ratio": summary["read"] / summary["rows"] if summary.get("rows") else None,
         "watermark_seqno": summary.get("seqno"),
+        "window_seconds": None if start is None else max(0.0, now - start),
     }
     for name in GAUGES:
         if (value := values[name]) is not None:
             stats.gauge(f"binlane.{name}", value, tags={"channel": channel})
             stats.gauge(f"binlane.{name}.{stats.normalize_name_for_stats(channel, False)}", value)
-    for name in COUNTERS:
-        if (count := summary.get(name)) is not None:
-            stats.incr(f"binlane.{name}", count, tags={"channel": channel})
-            stats.incr(f"binlane.{name}.{stats.normalize_name_for_stats(channel, False)}", count)
+    for name, key in COUNTERS.items():
+        if (count := summary.get(key)) is not None:
+            _count(channel, name, count)
+
+
+def lagging(channel: str, lag_seconds: int, context: Mapping[str, Any]) -> None:
+    """The alert's callback where the channel file names no other; ``context`` has ``dag_run`` and ``deadline``."""
+    run = context["dag_run"]
+    log.error(
+        "channel %s: run %s was queued at %s and had not succeeded %s seconds later: the target falls behind; "
+        "`binlane status %s` shows where its lanes stand",
+        *(channel, run["dag_run_id"], run["queued_at"], lag_seconds, channel),
+    )
+    _count(channel, LAG_ALERTS, 1)
+
+
+def _count(channel: str, name: str, count: int) -> None:
+    stats.incr(f"binlane.{name}", count, tags={"channel": channel})
+    stats.incr(f"binlane.{name}.{stats.normalize_name_for_stats(channel, False)}", count)
