@@ -1,7 +1,7 @@
 """kill -9 of the steps around the lanes, at every statement they send and every change they make to a folder.
 
 Extraction, filter, precheck, adoption of the plan, the watermark's move, retention. Each fault is followed by one more
-run: the same data, one more window; and the next window leaves one folder. Invariants 4, 7 and 10.
+run: the same data, one more window, and one folder. Invariants 4, 7 and 10.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def test_kill_9_of_the_steps_around_the_lanes(
         channel.assert_equal()
         status = channel.status
         assert (status.window, status.channel.windows, list(status.errors)) == (None, before.windows + 1, []), where
-        # one that was killed while it removed the last window's folder leaves that to the next window
-        assert len(list(channel.work.iterdir())) <= 2, where
+        # one that was killed while it removed the last window's folder leaves that to the next run, window or none
+        assert len(list(channel.work.iterdir())) == 1, where
     channel.traffic(12, tenants=2, seed=2000, mix=MIX)
     channel.run()
     assert len(list(channel.work.iterdir())) == 1

@@ -10,7 +10,6 @@ import dataclasses
 import functools
 import hashlib
 import logging
-import re
 import threading
 import time
 import uuid
@@ -29,6 +28,7 @@ from binlane.orchestration import report
 from binlane.orchestration.checks import check_window
 from binlane.orchestration.inputs import write_inputs
 from binlane.orchestration.request import HIGHEST, WindowRequest
+from binlane.orchestration.retention import remove_old
 from binlane.orchestration.selecting import forget_if_filter_has_changed
 from binlane.orchestration.stopping import check_stopped, is_stopped_inside, seqno_of, settle, start_of
 from binlane.plan.manifest import Manifest
@@ -47,7 +47,6 @@ from binlane.state.channels import Channel, Watermark, read_channel
 from binlane.state.conflicts import count_conflicts
 from binlane.state.engines import engine_of
 from binlane.state.prepared import read_open_xa
-from binlane.state.retention import finished_work, forget_work, windows_with_work
 from binlane.state.stops import clear_stop, request_stop
 from binlane.state.windows import (
     Window,
@@ -69,7 +68,6 @@ Answer = dict[str, Any]
 """What a step hands to the next ones: small values that JSON can hold."""
 
 _LOG_SECONDS: Final = 5.0
-_WINDOW: Final = re.compile(r"(\d{12,})-[0-9a-f]{8}")
 """A window's folder: its first seqno and a random part."""
 
 
@@ -103,6 +101,9 @@ def extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest
     Raises SourceError, BinlogError, PositionError, WorkError. A dry run opens no window.
     """
     with room_needed(channel.work.uri):
+        if not request.dry_run:
+            # an earlier run may have been killed at it, and this one may have no window to end
+            remove_old(channel, endpoints)
         try:
             return _extract(channel, endpoints, request)
         except (WindowBusyError, PositionError) as exc:
@@ -235,13 +236,7 @@ def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answ
     note = report.summary_note(plan, met)
     closing = Settlement.of(plan, plan_uri)
     mark = finish_window(engine, channel.name, plan.window_id, plan.digest, note, closing)
-    with engine.connect() as connection:
-        old = finished_work(connection, channel.name, keep=channel.work.keep_windows)
-    for work in old:
-        WorkFolder(work).remove()
-        with engine.begin() as connection:
-            forget_work(connection, channel.name, work)
-    _sweep(channel, endpoints, mark.seqno)
+    remove_old(channel, endpoints)
     facts = facts_of(plan)
     return {
         "window": plan.window_id,
@@ -279,18 +274,6 @@ def _finished(channel: ChannelConfig, endpoints: Endpoints, plans: WorkFolder) -
     with engine_of(endpoints.target).connect() as connection:
         window = read_window(connection, channel.name, plans.parent_name)
     return window if window is not None and window.is_finished else None
-
-
-def _sweep(channel: ChannelConfig, endpoints: Endpoints, watermark: int) -> None:
-    """Remove what killed extractions and dry runs have left behind the watermark: no run can use it any more."""
-    folder = WorkFolder(channel.work.uri).child(channel.name)
-    with engine_of(endpoints.target).connect() as connection:
-        known = windows_with_work(connection, channel.name)
-    for name in folder.children():
-        first = _WINDOW.fullmatch(name)
-        if first is not None and int(first[1]) <= watermark and name not in known:
-            log.info("removing %s, which no window on the target names", folder.child(name).uri)
-            folder.child(name).remove()
 
 
 def read_plan(plan_uri: str) -> WindowPlan:

@@ -180,6 +180,43 @@ def test_work_folders_of_old_finished_windows_are_removed(channel: Channel) -> N
     channel.assert_equal()
 
 
+@pytest.mark.parametrize("killed_at", ["WorkFolder.remove", "forget_work"])
+@pytest.mark.parametrize("again", ["empty", "finished"])
+def test_retention_that_was_killed_is_ended_by_a_run_without_a_window(
+    channel: Channel, monkeypatch: pytest.MonkeyPatch, killed_at: str, again: str
+) -> None:
+    channel.write_channel("[work]\nkeep_windows = 1\n")
+    channel.source.query("CREATE DATABASE tenant_0")
+    channel.run()
+    channel.source.query("CREATE DATABASE tenant_1")
+    window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"binlane.orchestration.retention.{killed_at}", killed)
+        with pytest.raises(KeyboardInterrupt):
+            channel.go_on(window)
+    assert channel.status.window is None
+    dry = steps.extract(channel.config, channel.endpoints, WindowRequest("now", dry_run=True))
+    assert dry["empty"] is True
+    assert works(channel) == 2
+    reached = channel.status.channel.watermark.source_time
+    interval = dt.datetime.fromtimestamp(reached, dt.UTC)
+    request = WindowRequest("now") if again == "empty" else WindowRequest(interval_end=interval - dt.timedelta(hours=1))
+
+    assert steps.extract(channel.config, channel.endpoints, request)[again] is True
+
+    assert [path.name for path in channel.work.iterdir()] == [window["window"]]
+    assert works(channel) == 1
+
+
+def works(channel: Channel) -> int:
+    """Windows whose folder is not known to be gone."""
+    return int(channel.target.query("SELECT COUNT(*) FROM binlane.windows WHERE work <> ''")[0][0])
+
+
 def test_a_changed_plan_file_is_refused(channel: Channel) -> None:
     channel.traffic(40)
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))

@@ -1,0 +1,47 @@
+"""Old work folders go: behind each window, and at the start of each run, since one can be killed while it removes them.
+
+Nothing of an unfinished window is removed: the target's rows say which windows are finished and old.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import Final
+
+from binlane.config import ChannelConfig
+from binlane.connections import Endpoints
+from binlane.state.channels import read_channel
+from binlane.state.engines import engine_of
+from binlane.state.retention import finished_work, forget_work, windows_with_work
+from binlane.work.files import WorkFolder
+
+_log = logging.getLogger(__name__)
+_WINDOW: Final = re.compile(r"(\d{12,})-[0-9a-f]{8}")
+"""A window's folder: its first seqno, and what tells it from others."""
+
+
+def remove_old(channel: ChannelConfig, endpoints: Endpoints) -> None:
+    """Remove folders of finished windows beyond the newest ``work.keep_windows``, and those that nobody can use."""
+    engine = engine_of(endpoints.target)
+    with engine.connect() as connection:
+        old = finished_work(connection, channel.name, keep=channel.work.keep_windows)
+    for work in old:
+        WorkFolder(work).remove()
+        # only now: until it is gone, each run tries again
+        with engine.begin() as connection:
+            forget_work(connection, channel.name, work)
+    _sweep(channel, endpoints)
+
+
+def _sweep(channel: ChannelConfig, endpoints: Endpoints) -> None:
+    """Remove what killed extractions and dry runs have left behind the watermark: no run can use it any more."""
+    folder = WorkFolder(channel.work.uri).child(channel.name)
+    with engine_of(endpoints.target).connect() as connection:
+        watermark = read_channel(connection, channel.name).watermark.seqno
+        known = windows_with_work(connection, channel.name)
+    for name in folder.children():
+        first = _WINDOW.fullmatch(name)
+        if first is not None and int(first[1]) <= watermark and name not in known:
+            _log.info("removing %s, which no window on the target names", folder.child(name).uri)
+            folder.child(name).remove()
