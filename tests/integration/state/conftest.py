@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from pymysql.cursors import Cursor
 from sqlalchemy import Engine, NullPool, create_engine
 
 from binlane.state.tables import SCHEMA, create
@@ -24,3 +27,15 @@ def engine(target: PrivateServer) -> Iterator[Engine]:
     create(made)
     yield made
     made.dispose()
+
+
+@contextlib.contextmanager
+def cursor_of(engine: Engine) -> Iterator[Cursor]:
+    """A lane's cursor, autocommit on, as a session has it."""
+    pooled = engine.raw_connection()
+    connection: Any = pooled.driver_connection
+    connection.autocommit(True)
+    try:
+        yield connection.cursor()
+    finally:
+        pooled.close()

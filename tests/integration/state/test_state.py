@@ -1,20 +1,17 @@
-"""Channels, windows, positions and leases: compare-and-set, or nothing."""
+"""Channels, windows and positions: compare-and-set, or nothing."""
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import itertools
 import time
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from pymysql.cursors import Cursor
-from sqlalchemy import Connection, Engine, NullPool, Table, create_engine, event, insert, select, text
+from sqlalchemy import Engine, NullPool, Table, create_engine, event, insert, select, text
 
 from binlane.errors import (
     PlanError,
@@ -28,7 +25,6 @@ from binlane.model import BlockHeader, LogPosition, RowCounts
 from binlane.plan.window_plan import WindowPlan
 from binlane.state.channels import Watermark, create_channel
 from binlane.state.journal import last_error_id, read_errors, read_status, record_error
-from binlane.state.leases import beat, holder, kill, lease_name, read_heartbeats, release, take
 from binlane.state.orders import begin_ddl, end_ddl
 from binlane.state.positions import Counted, PlanKey, lane_positions, move_position, read_positions, settle
 from binlane.state.splits import add_piece, is_split
@@ -36,6 +32,7 @@ from binlane.state.stops import clear_stop, request_stop, settle_stop
 from binlane.state.tables import NOW, create, metadata
 from binlane.state.windows import Window, WindowBounds, finish_window, open_window, read_open_window, set_plan
 from lab.servers import PrivateServer
+from tests.integration.state.conftest import cursor_of
 
 START = Watermark(10, LogPosition("log.1", 4), "0-1-10", 5.0, "f10")
 BOUNDS = WindowBounds("c", "w1", "source", 11, 20, LogPosition("log.2", 900), "0-1-20", 9.5, "f20", "file:///work/w1")
@@ -62,18 +59,6 @@ def planned(engine: Engine) -> Window:
     create_channel(engine, "c", "source", START)
     open_window(engine, BOUNDS)
     return set_plan(engine, PLAN)
-
-
-@contextlib.contextmanager
-def cursor_of(engine: Engine) -> Iterator[Cursor]:
-    """A lane's cursor, autocommit on, as a session has it."""
-    pooled = engine.raw_connection()
-    connection: Any = pooled.driver_connection
-    connection.autocommit(True)
-    try:
-        yield connection.cursor()
-    finally:
-        pooled.close()
 
 
 def bring_to_the_end(engine: Engine, rows: RowCounts = ROWS) -> None:
@@ -453,56 +438,3 @@ def test_errors_are_read_newest_first_and_by_id(engine: Engine, planned: Window)
         record_error(connection, KEY, 1, None, 0, "second")
         assert [error.text for error in read_errors(connection, "c")] == ["second", "first"]
         assert [error.text for error in read_errors(connection, "c", after=first)] == ["second"]
-
-
-def test_a_lease_s_name_fits_mysql_and_differs_by_channel_and_lane() -> None:
-    names = {lease_name(channel, lane) for channel in ("a", "A", "b") for lane in range(3)}
-    assert len({name.lower() for name in names}) == 9
-    assert {len(name) for name in names} == {48}
-
-
-def test_a_lease_is_held_by_one_connection_and_goes_with_it(engine: Engine) -> None:
-    name = lease_name("u", 0)
-    with engine.connect() as poll:
-        poll = poll.execution_options(isolation_level="AUTOCOMMIT")
-        with cursor_of(engine) as first, cursor_of(engine) as second:
-            assert take(first, name)
-            assert not take(second, name)
-            assert holder(poll, name) == connection_id(first)
-            release(first, name)
-            assert holder(poll, name) is None
-            assert take(second, name)
-            kill(poll, connection_id(second))
-            end = time.monotonic() + 10
-            while not take(first, name):
-                assert time.monotonic() < end, "KILL did not free the lease"
-        assert wait_for_none(poll, name) is None
-
-
-def test_a_heartbeat_is_written_over(engine: Engine) -> None:
-    with engine.connect() as poll:
-        poll = poll.execution_options(isolation_level="AUTOCOMMIT")
-        beat(poll, "c", 0, "host pid 1", 7)
-        first = read_heartbeats(poll, "c")[0]
-        beat(poll, "c", 0, "host pid 2", 8)
-        second = read_heartbeats(poll, "c")[0]
-    assert (second.holder, second.connection_id) == ("host pid 2", 8)
-    assert second.beat_at > first.beat_at
-    with engine.connect() as connection:
-        age = connection.execute(text("SELECT TIMESTAMPDIFF(SECOND, beat_at, UTC_TIMESTAMP()) FROM binlane.heartbeats"))
-        assert abs(age.scalar_one()) < 30
-
-
-def connection_id(cursor: Cursor) -> int:
-    cursor.execute("SELECT CONNECTION_ID()")
-    row = cursor.fetchone()
-    assert row is not None
-    return int(row[0])
-
-
-def wait_for_none(poll: Connection, name: str) -> int | None:
-    """The server may notice a closed connection a moment later."""
-    end = time.monotonic() + 10
-    while (found := holder(poll, name)) is not None and time.monotonic() < end:
-        time.sleep(0.05)
-    return found
