@@ -211,7 +211,7 @@ def test_what_cannot_be_set_right_for_certain_stops_by_name(
 
 def test_triggers_that_the_window_has_made_stop_the_overwriting_block(channel: Channel) -> None:
     """The precheck has not seen them; the block is rolled back for drift before its rows of that table are met."""
-    channel.write_channel(f'{OVERWRITE}writer = "sql"\n')
+    channel.write_channel(f'{OVERWRITE}writer = "sql"\n', 'reduce = "off"\n')
     for server in (channel.source, channel.target):
         run_on(server, "CREATE DATABASE tenant_1", *PARENT, "CREATE TABLE tenant_1.q (id INT PRIMARY KEY)", log=False)
     run_on(
