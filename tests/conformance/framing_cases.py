@@ -14,6 +14,7 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
         "UnsupportedEventError",
         f"{proofs.EVENTS}::test_another_binlog_version_is_refused",
         f"{proofs.READER}::test_an_event_that_must_not_be_passed_stops_the_log",
+        f"{proofs.DAMAGE}::test_damage_stops_the_window_with_file_and_offset",
     ),
     refused(
         "A file encrypted as a whole (MySQL 8.0.14, magic fd62696e)",
@@ -318,6 +319,7 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
         "Tagged GTIDs (MySQL 8.3)",
         "the tag is part of the name",
         f"{proofs.TRANSACTIONS}::test_a_tagged_gtid_keeps_its_tag",
+        "tests/integration/window/test_tagged_gtids.py::test_windows_begin_and_end_at_tagged_gtids",
         f"{proofs.GTID_SET}::test_tags_are_kept_apart",
     ),
     supported(
