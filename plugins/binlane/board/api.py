@@ -137,8 +137,22 @@ def _add_reads(app: FastAPI, host: Host) -> None:
         limit: Limit = 50,
         user: Any = user_of,
     ) -> models.Transactions:
-        """A page of a block's transactions. Values and statements only for those who may edit the DAG."""
+        """A page of a block's transactions. Statements only for those who may edit the DAG."""
         return reading.transactions(user, name, window_id, lane, first_seqno, after, limit)
+
+    @app.get("/api/channels/{name}/windows/{window_id}/lanes/{lane}/blocks/{first_seqno}/transactions/{seqno}/rows")
+    def rows(
+        name: str,
+        window_id: str,
+        lane: int,
+        first_seqno: int,
+        seqno: int,
+        after: Seqno = 0,
+        limit: Limit = 50,
+        user: Any = user_of,
+    ) -> models.Rows:
+        """A page of a transaction's row changes with their values, for those who may edit the DAG."""
+        return reading.rows(user, name, window_id, lane, first_seqno, seqno, after, limit)
 
 
 def _add_actions(app: FastAPI, host: Host) -> None:

@@ -359,7 +359,7 @@ class ChangedTable(Answer):
 
 
 class RowChange(Answer):
-    """One row change with its values as text; NULL is None."""
+    """One row change, values as text: strings quoted, long ones cut, NULL as None, "" for what the log leaves out."""
 
     table: str
     kind: str
@@ -381,16 +381,26 @@ class Transaction(Answer):
     barrier: bool
     tables: list[ChangedTable]
     statements: list[Statement]
-    rows: list[RowChange] | None
-    """None for those who may not edit the DAG, and where values are not shown."""
-    more_rows: int
 
 
 class Transactions(Answer):
     """A page of a block's transactions."""
 
     transactions: list[Transaction]
+    rows_shown: bool
+    """Whether the user may see row values: those who may edit the DAG."""
     next_after: int | None
+
+
+class Rows(Answer):
+    """A page of a transaction's row changes."""
+
+    seqno: int
+    gtid: str
+    shard: str
+    rows: list[RowChange]
+    next_after: int | None
+    """Row changes to pass over for the next page."""
 
 
 class StopRequest(Answer):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import logging
 import posixpath
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from binlane.apply.refusals import target_errors
+from binlane.binlog.values import Change
 from binlane.board import models, views
 from binlane.board.host import EDIT, READ, Host
 from binlane.config import ChannelConfig, channel_files, load_channel
@@ -19,6 +22,7 @@ from binlane.connections import Endpoint, resolve_endpoints
 from binlane.errors import BinlaneError, ConfigError, PlanError, PositionError
 from binlane.model import BlockHeader, RowCounts
 from binlane.orchestration.dag_shape import dag_id
+from binlane.orchestration.row_lines import LoggedTable, cells, part_changes
 from binlane.orchestration.steps import read_plan
 from binlane.plan.block_view import Found, transactions_of
 from binlane.plan.manifest import Segment
@@ -37,8 +41,8 @@ TARGET_SECONDS: Final = 5
 """A target that does not answer must not hold a thread of the api-server for longer."""
 _STATEMENT_LENGTH: Final = 2_000
 _THREADS: Final = 8
-_MAX_ROWS: Final = 200
-"""Row changes of one transaction that are shown."""
+_VALUE_LENGTH: Final = 1_000
+"""Characters of a value that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,21 +147,31 @@ class Reading:
         window, _ = self._window(place, window_id)
         plan, folder = _plan(window)
         header = _header(plan, folder, lane, first_seqno)
-        inputs = read_inputs(WorkFolder(window.work))
-        routing = read_routing(window.work, inputs.key)
-        found: list[models.Transaction] = []
-        for segment in _segments(inputs, max(header.first_seqno, after + 1), header.last_seqno):
-            with segment_bytes(WorkFolder(window.work), segment) as data:
-                groups = inputs.groups(WorkFolder(window.work), routing, segment, data)
-                for each in transactions_of(data, segment, routing, inputs.settings, lane, header, groups):
-                    if each.seqno > after:
-                        found.append(_transaction(each, may_edit=place.may_edit))
-                    if len(found) > limit:
-                        break
-            if len(found) > limit:
-                break
+        with contextlib.closing(_found(window.work, lane, header, after + 1)) as read:
+            found = [_transaction(each, may_edit=place.may_edit) for each in itertools.islice(read, limit + 1)]
         more = found[limit - 1].seqno if len(found) > limit else None
-        return models.Transactions(transactions=found[:limit], next_after=more)
+        return models.Transactions(transactions=found[:limit], rows_shown=place.may_edit, next_after=more)
+
+    def rows(
+        self, user: Any, name: str, window_id: str, lane: int, first_seqno: int, seqno: int, after: int, limit: int
+    ) -> models.Rows:
+        """A page of a transaction's row changes, decoded from the source's events. For those who may edit the DAG."""
+        place = self.place(user, name, edit=True)
+        window, _ = self._window(place, window_id)
+        plan, folder = _plan(window)
+        header = _header(plan, folder, lane, first_seqno)
+        with contextlib.closing(_found(window.work, lane, header, seqno)) as read:
+            found = next(read, None)
+        if found is None or found.seqno != seqno:
+            raise NotFound(f"window {window_id}: the block at seqno {first_seqno} of lane {lane} has no seqno {seqno}")
+        page = list(itertools.islice(part_changes(found.parts, found.log), after, after + limit + 1))
+        return models.Rows(
+            seqno=seqno,
+            gtid=found.gtid,
+            shard=found.shard,
+            rows=[_row_change(table, change) for table, change in page[:limit]],
+            next_after=after + limit if len(page) > limit else None,
+        )
 
     def place(self, user: Any, name: str, *, edit: bool = False) -> Place:
         """Raises NotFound if there is no such channel or the user may not read its DAG; PermissionError if ``edit``."""
@@ -263,6 +277,37 @@ def _segments(inputs: Inputs, first: int, last: int) -> tuple[Segment, ...]:
     return found
 
 
+def _found(work: str, lane: int, header: BlockHeader, first: int) -> Generator[Found]:
+    """The block's transactions from seqno ``first`` on."""
+    folder = WorkFolder(work)
+    inputs = read_inputs(folder)
+    routing = read_routing(work, inputs.key)
+    for segment in _segments(inputs, max(header.first_seqno, first), header.last_seqno):
+        with segment_bytes(folder, segment) as data:
+            groups = inputs.groups(folder, routing, segment, data)
+            for each in transactions_of(data, segment, routing, inputs.settings, lane, header, groups):
+                if each.seqno >= first:
+                    yield each
+
+
+def _row_change(table: LoggedTable, change: Change) -> models.RowChange:
+    before, after = (
+        None if image is None else [None if text is None else _cut(text) for text in cells(table, image)]
+        for image in (change.before, change.after)
+    )
+    return models.RowChange(
+        table=table.name,
+        kind=change.kind.value,
+        columns=[column.label for column in table.columns],
+        before=before,
+        after=after,
+    )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _VALUE_LENGTH else f"{text[:_VALUE_LENGTH]} ... ({len(text):,} characters)"
+
+
 def _block(header: BlockHeader, outline: Any, window: PastWindow, position: LanePosition | None) -> models.Block:
     return models.Block(
         first_seqno=header.first_seqno,
@@ -295,8 +340,6 @@ def _transaction(found: Found, *, may_edit: bool) -> models.Transaction:
         statements=[
             models.Statement(kind=kind, text=_text(sql) if may_edit else None) for kind, sql in found.statements
         ],
-        rows=None,
-        more_rows=0,
     )
 
 

@@ -5,7 +5,8 @@ Everything comes from the log alone: names where it has them, ``@1`` otherwise. 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final
@@ -20,10 +21,13 @@ from binlane.binlog.spelling import identifier, literal, spell
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.transactions import Transaction
 from binlane.binlog.values import Absent, Change, Image, RowDecoder
-from binlane.binlog.wire import EventType, RawEvent
+from binlane.binlog.wire import HEADER, EventType, RawEvent
 from binlane.errors import BinlogError
 from binlane.plan.dissect import LogFormat
+from binlane.plan.parts import Part, RowsPart
 
+_TYPE_AT: Final = 4
+"""Where an event's type stands in its header."""
 _ENDS: Final = frozenset({"BEGIN", "COMMIT", "ROLLBACK"})
 
 
@@ -83,8 +87,7 @@ class Contents:
     def _map(self, event: RawEvent) -> None:
         where, flavor = self.log.where(event), self.log.format.flavor
         table = TableMap.parse(event.body, where, flavor)
-        columns = columns_of(table, flavor)
-        self._tables[table.table_id] = LoggedTable(table, columns, RowDecoder(table, columns, where=where))
+        self._tables[table.table_id] = _logged(table, self.log, where)
 
     def _rows(self, event: RawEvent) -> Iterator[Shown]:
         where = self.log.where(event)
@@ -94,6 +97,43 @@ class Contents:
             raise BinlogError(f"{where}rows of table id {rows.table_id}, which has no TABLE_MAP in this transaction")
         for change in table.decoder.changes(rows, where):
             yield table, change
+
+
+def part_changes(parts: Iterable[Part], log: LogFormat) -> Iterator[tuple[LoggedTable, Change]]:
+    """Row changes of a transaction that was taken apart, an XA COMMIT's among them; errors as ``Contents``."""
+    tables: dict[int, LoggedTable] = {}
+    for part in parts:
+        if isinstance(part, RowsPart):
+            table = tables.get(id(part.table))
+            if table is None:
+                table = tables[id(part.table)] = _logged(part.table.table, log, "")
+            rows = RowsEvent.parse(part.event[_TYPE_AT], memoryview(part.event)[HEADER.size :])
+            for change in table.decoder.changes(rows):
+                yield table, change
+
+
+def cells(table: LoggedTable, image: Image) -> list[str | None]:
+    """A row's values for reading: strings quoted, NULL as None, nothing ("") for a column that the log leaves out."""
+    return [
+        "" if isinstance(value, Absent) else None if value is None else spell(column, _read(value))
+        for column, value in zip(table.columns, image, strict=True)
+    ]
+
+
+def _read(value: Value) -> Value:
+    """Bytes that are plain UTF-8 as text: a log without binlog_row_metadata = FULL does not tell text from bytes."""
+    if not isinstance(value, bytes):
+        return value
+    try:
+        text = value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value
+    return value if any(unicodedata.category(one) == "Cc" and one not in "\t\n\r" for one in text) else text
+
+
+def _logged(table: TableMap, log: LogFormat, where: str) -> LoggedTable:
+    columns = columns_of(table, log.format.flavor)
+    return LoggedTable(table, columns, RowDecoder(table, columns, where=where))
 
 
 def row_line(shown: Shown) -> str:

@@ -84,7 +84,10 @@ def scene_of(source: PrivateServer, target: PrivateServer, folder: Path) -> Iter
         "INSERT INTO audit_1.t VALUES (1)",
     )
     with source.connect(autocommit=True) as connection, connection.cursor() as cursor:
+        # names, and which bytes are text
+        cursor.execute("SET GLOBAL binlog_row_metadata = FULL")
         cursor.execute("INSERT INTO tenant_001.hostile VALUES (1, %s), (2, NULL)", (HOSTILE,))
+        cursor.execute("SET GLOBAL binlog_row_metadata = DEFAULT")
     channel.traffic(60, seed=2, mix=ROWS)
     running = _planned(channel, channel.config)
     steps.apply_lane(channel.config, channel.endpoints, running["plan"], 0)
@@ -107,6 +110,7 @@ def _pages(unplanned: str, running: str, failed: str) -> dict[tuple[str, str], P
         ("window", "empty"): Page(f"#/c/{UNPLANNED}/w/{unplanned}", "Not planned yet"),
         ("lane", "empty"): Page(f"#/c/{UNPLANNED}/w/{unplanned}/l/0", "Not found"),
         ("block", "empty"): Page(f"#/c/{UNPLANNED}/w/{unplanned}/l/0/b/1", "Not found"),
+        ("rows", "empty"): Page(f"#/c/{UNPLANNED}/w/{unplanned}/l/0/b/1/t/1", "Not found"),
     }
     for state, name, window in (("running", RUNNING, running), ("failed", FAILED, failed)):
         at = f"#/c/{name}/w/{window}"

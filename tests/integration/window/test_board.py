@@ -22,7 +22,7 @@ from binlane.verify.run import Options
 from binlane.work.files import WorkFolder
 from binlane.work.filter_job import InProcess, run_filter
 from lab.traffic import Mix
-from tests.integration.window.conftest import CHANNEL, MIXED, Channel
+from tests.integration.window.conftest import CHANNEL, MIXED, Channel, run_on
 
 API = f"/api/channels/{CHANNEL}"
 READ, EDIT = {"Authorization": "Bearer reader"}, {"Authorization": "Bearer editor"}
@@ -242,6 +242,52 @@ def test_a_wrong_file_is_an_answer_and_harms_no_other(channel: Channel) -> None:
     (card,) = get(client_of(channel), "/api/channels")
     assert (card["state"], card["mark"]) == ("unreachable", None)
     assert client_of(channel).get(API).status_code == 409
+
+
+def test_rows_are_for_those_who_may_edit_whole_in_pages_and_as_they_were_logged(channel: Channel) -> None:
+    run_on(
+        channel.source,
+        "CREATE DATABASE tenant_x",
+        "CREATE TABLE tenant_x.t (a INT PRIMARY KEY, note LONGTEXT CHARACTER SET utf8mb4, raw VARBINARY(9))",
+    )
+    hostile = "<script>alert(1)</script> \u202egnp.exe 'quoted'"
+    with channel.source.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("INSERT INTO tenant_x.t VALUES (1, %s, x'00ff'), (2, NULL, x'07')", (hostile,))
+        cursor.execute("UPDATE tenant_x.t SET note = %s WHERE a = 2", ("x" * 5_000,))
+        cursor.execute("DELETE FROM tenant_x.t WHERE a = 1")
+        connection.commit()
+    done = channel.run()
+    assert done is not None
+    client = client_of(channel)
+    seqno = channel.status.channel.watermark.seqno
+    for lane in range(4):
+        page = f"{API}/windows/{done['window']}/lanes/{lane}/blocks"
+        for block in get(client, page)["blocks"]:
+            if block["first_seqno"] <= seqno <= block["last_seqno"]:
+                path = f"{page}/{block['first_seqno']}/transactions"
+    assert get(client, path)["rows_shown"] is False
+    assert get(client, path, EDIT)["rows_shown"] is True
+    assert client.get(f"{path}/{seqno}/rows").status_code == 403
+    assert client.get(f"{path}/{seqno + 1}/rows", headers=EDIT).status_code == 404
+    found: list[dict[str, Any]] = []
+    after: int | None = 0
+    while after is not None:
+        part = get(client, f"{path}/{seqno}/rows?after={after}&limit=3", EDIT)
+        found += part["rows"]
+        after = part["next_after"]
+    assert [row["kind"] for row in found] == ["insert", "insert", "update", "delete"]
+    assert {row["table"] for row in found} == {"tenant_x.t"}
+    first, second, third, last = found
+    assert (first["before"], last["after"]) == (None, None)
+    number, note, raw = first["after"]
+    assert (number, raw) == ("1", "X'00ff'")
+    for part_of_it in ("<script>alert(1)</script>", "\u202egnp.exe", "quoted"):
+        assert part_of_it in note
+    assert second["after"] == ["2", None, "X'07'"]
+    assert third["before"] == second["after"]
+    assert third["after"][1].endswith(" ... (5,002 characters)")
+    assert len(third["after"][1]) < 1_100
+    assert last["before"] == first["after"]
 
 
 def test_verifications_are_shown_with_what_they_found(channel: Channel) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from binlane.board.host import COOKIE
 from lab.servers import PrivateServer
-from tests.integration.window.board_scene import EDITOR, FAILED, READER, RUNNING, Page, Scene, scene_of
+from tests.integration.window.board_scene import EDITOR, FAILED, HOSTILE, READER, RUNNING, Page, Scene, scene_of
 from tests.integration.window.conftest import drop_accounts
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ CHROMIUM: Final = os.environ.get("BINLANE_CHROMIUM") or next(filter(None, map(sh
 WIDTHS: Final = {1280: 900, 390: 844}
 Theme = Literal["light", "dark"]
 THEMES: Final[tuple[Theme, ...]] = ("light", "dark")
-VIEWS: Final = ("channels", "channel", "window", "lane", "block")
+VIEWS: Final = ("channels", "channel", "window", "lane", "block", "rows")
 STATES: Final = ("empty", "running", "failed")
 HOSTILE_REASON: Final = "<img src=x onerror=alert(1)> \u202egnp.exe & \"'</td><script>alert(2)</script>"
 NOT_FOUND: Final = "Failed to load resource: the server responded with a status of 404 (Not Found)"
@@ -114,16 +114,23 @@ def look(scene: Scene) -> Iterator[Look]:
         browser.close()
 
 
+LINKS: Final = "[...document.querySelectorAll('main tbody th a')].map((each) => each.getAttribute('href'))"
+
+
 @pytest.fixture(scope="module")
 def pages(look: Look, scene: Scene) -> dict[tuple[str, str], Page]:
-    """With the blocks, which only the lane's page knows."""
+    """With a block and a transaction of it that holds hostile values, which only the lane's page knows."""
     found = dict(scene.pages)
     for state in ("running", "failed"):
         tab, _ = look.tab(EDITOR)
         look.open(tab, found["lane", state])
-        link = tab.locator("main tbody th a").first.get_attribute("href")
-        assert link is not None
-        found["block", state] = Page(link, "tenant_0")
+        for link in tab.evaluate(LINKS):
+            look.open(tab, Page(link, "Block at seqno"))
+            if "tenant_001.hostile 2 inserted" in tab.locator("main").inner_text():
+                found["block", state] = Page(link, "2 inserted")
+                row = tab.locator("tr:has-text('tenant_001.hostile 2 inserted') th a").get_attribute("href")
+                found["rows", state] = Page(row or "", "gnp.exe")
+                break
     return found
 
 
@@ -227,7 +234,7 @@ def press(tab: Tab, name: str, times: int = 60) -> None:
 
 
 def test_enter_follows_links_down_to_a_block(look: Look, pages: dict[tuple[str, str], Page]) -> None:
-    tab, _ = look.tab(EDITOR)
+    tab, watch = look.tab(EDITOR)
     look.open(tab, Page("#/", RUNNING))
     press(tab, RUNNING)
     tab.wait_for_selector("h2:has-text('Window #2')")
@@ -236,10 +243,21 @@ def test_enter_follows_links_down_to_a_block(look: Look, pages: dict[tuple[str, 
     lane = tab.locator("main tbody th a").first.inner_text()
     press(tab, lane)
     tab.wait_for_selector("p:has-text('commit together')")
-    block = tab.locator("main tbody th a").first.inner_text()
-    press(tab, block)
+    href = pages["block", "running"].path
+    press(tab, tab.locator(f"main tbody th a[href='{href}']").inner_text())
     tab.wait_for_selector("h1:has-text('Block at seqno')")
-    assert tab.evaluate("location.hash") == pages["block", "running"].path
+    assert tab.evaluate("location.hash") == href
+    href = pages["rows", "running"].path
+    press(tab, tab.locator(f"main tbody th a[href='{href}']").inner_text())
+    tab.wait_for_selector("h1:has-text('Transaction')")
+    values = tab.locator("td.value").all_inner_texts()
+    assert values[0] == "1"
+    assert HOSTILE[:28] in values[1]
+    assert "\\u202egnp.exe" in values[1]
+    assert "\u202e" not in tab.locator("main").inner_text()
+    assert values[2:] == ["2", "NULL"]
+    assert tab.evaluate("document.querySelectorAll('main img, main script').length") == 0
+    assert watch.found == []
 
 
 def test_a_channel_is_stopped_and_resumed_from_the_keyboard(look: Look) -> None:

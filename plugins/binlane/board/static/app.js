@@ -66,7 +66,7 @@ async function act(path, body, again = true) {
   }
 }
 
-// ---- routes: #/c/<channel>/w/<window>/l/<lane>/b/<seqno>
+// ---- routes: #/c/<channel>/w/<window>/l/<lane>/b/<block>/t/<transaction>
 
 function route() {
   const parts = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
@@ -76,7 +76,7 @@ function route() {
 }
 
 export function href(at) {
-  return "#/" + ["c", "w", "l", "b"].filter((key) => at[key] !== undefined).map((key) => `${key}/${encodeURIComponent(at[key])}`).join("/");
+  return "#/" + ["c", "w", "l", "b", "t"].filter((key) => at[key] !== undefined).map((key) => `${key}/${encodeURIComponent(at[key])}`).join("/");
 }
 
 const at = (...names) => names.map(encodeURIComponent).join("/");
@@ -88,9 +88,11 @@ async function load(where) {
   const page = `${channel}/windows/${at(where.w)}`;
   if (where.l === undefined) return [views.window, await call(page)];
   const blocks = `${page}/lanes/${at(where.l)}/blocks`;
-  return where.b === undefined
-    ? [views.lane, await paged(blocks, "blocks")]
-    : [views.block, await paged(`${blocks}/${at(where.b)}/transactions`, "transactions")];
+  if (where.b === undefined) return [views.lane, await paged(blocks, "blocks")];
+  const transactions = `${blocks}/${at(where.b)}/transactions`;
+  return where.t === undefined
+    ? [views.block, await paged(transactions, "transactions")]
+    : [views.rows, await paged(`${transactions}/${at(where.t)}/rows`, "rows")];
 }
 
 /** The pages of a list that have been asked for, as one. */
@@ -154,7 +156,8 @@ function show(name, where, nodes) {
   if (where.c !== undefined) steps.push([where.c, { c: where.c }]);
   if (where.w !== undefined) steps.push([`window ${where.w}`, { c: where.c, w: where.w }]);
   if (where.l !== undefined) steps.push([`lane ${where.l}`, { c: where.c, w: where.w, l: where.l }]);
-  if (where.b !== undefined) steps.push([`block ${where.b}`, where]);
+  if (where.b !== undefined) steps.push([`block ${where.b}`, { c: where.c, w: where.w, l: where.l, b: where.b }]);
+  if (where.t !== undefined) steps.push([`transaction ${where.t}`, where]);
   patch(trail, h("nav", {}, steps.map(([text, to], n) => [
     n ? h("span", { class: "sep", "aria-hidden": "true" }, "/") : null,
     n === steps.length - 1 ? h("span", { "aria-current": "page" }, text) : h("a", { href: href(to) }, text),

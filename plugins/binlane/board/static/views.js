@@ -314,18 +314,18 @@ export function lane(data, where, tools) {
 
 const more = (data) => (data.more ? h("div", { class: "more" }, h("button", { type: "button", onclick: data.more }, "More")) : null);
 
-export function block(data, where) {
+export function block(data, where, tools) {
   return [
     h("div", { class: "title" }, h("div", {}, h("h1", {}, `Block at seqno ${number(Number(where.b))}`), h("p", { class: "quiet" }, "The source's transactions, as they stand in its log."))),
     h("section", { class: "panel" }, data.transactions.length === 0 ? empty("No transaction", "") : h("div", { class: "scroll" }, h("table", { class: "cards" },
       head(["Seqno"], ["GTID"], ["Source"], ["Commit (UTC)"], ["Shard"], ["Changes"], ["Size", "num"]),
-      h("tbody", {}, data.transactions.map(transactionRow)))), more(data)),
+      h("tbody", {}, data.transactions.map((each) => transactionRow(each, data.rows_shown ? tools.href({ ...where, t: each.seqno }) : null))))), more(data)),
   ];
 }
 
-function transactionRow(each) {
+function transactionRow(each, rows) {
   return h("tr", { "data-key": each.seqno },
-    h("th", { scope: "row" }, number(each.seqno)),
+    h("th", { scope: "row" }, rows && each.tables.length ? h("a", { href: rows }, number(each.seqno)) : number(each.seqno)),
     cell("GTID", "mono break", each.gtid || "–"),
     cell("Source", "mono nowrap", `${each.file}:${each.offset}`),
     cell("Commit", "nowrap", moment(each.commit_time)),
@@ -334,20 +334,38 @@ function transactionRow(each) {
       each.tables.map((table) => h("div", {}, h("span", { class: "mono" }, table.name), h("span", { class: "quiet" }, ` ${changes(table)}`))),
       each.statements.map((statement) => (statement.text === null
         ? h("div", {}, statement.kind, h("span", { class: "faint" }, " (shown to those who may edit the DAG)"))
-        : h("details", {}, h("summary", {}, statement.kind, " ", h("span", { class: "mono" }, clipped(statement.text.replace(/\s+/g, " "), 80))), h("pre", {}, statement.text)))),
-      each.rows?.length ? h("details", {}, h("summary", {}, plural(each.rows.length + each.more_rows, "row")), rowTables(each)) : null),
+        : h("details", {}, h("summary", {}, statement.kind, " ", h("span", { class: "mono" }, clipped(visible(statement.text.replace(/\s+/g, " ")), 80))), h("pre", {}, visible(statement.text)))))),
     cell("Size", "num", bytes(each.bytes)));
 }
 
 const changes = (table) =>
   [["inserted", table.inserts], ["updated", table.updates], ["deleted", table.deletes]].filter(([, count]) => count).map(([word, count]) => `${number(count)} ${word}`).join(", ");
 
-function rowTables(each) {
-  return h("div", {}, each.rows.map((row) => h("div", { class: "scroll" }, h("p", { class: "quiet" }, `${row.kind} ${row.table}`), h("table", {},
-    head(...row.columns.map((name) => [name])),
-    h("tbody", {}, [row.before, row.after].filter(Boolean).map((values) => h("tr", {}, values.map((value) => h("td", { class: "mono clip", title: value }, value === null ? h("em", { class: "faint" }, "NULL") : value)))))))),
-  each.more_rows ? h("p", { class: "faint" }, `${number(each.more_rows)} more not shown`) : null);
+// ---- a transaction's rows
+
+export function rows(data) {
+  return [
+    h("div", { class: "title" }, h("div", {}, h("h1", {}, `Transaction ${number(data.seqno)}`), h("p", { class: "quiet" }, data.rows.some((row) => row.columns[0]?.startsWith("@")) ? "Its row changes, as they stand in the source's log, which names columns only with binlog_row_metadata = FULL." : "Its row changes with their values, as they stand in the source's log."),
+      h("p", { class: "faint break" }, [data.gtid ? `GTID ${data.gtid}` : null, `shard ${data.shard}`].filter(Boolean).join(" · ")))),
+    data.rows.length === 0 ? h("section", { class: "panel" }, empty("No row", "Nothing that the channel takes: its rows are left out by the filter, or it has none.")) : data.rows.map((row, n) => rowPanel(row, n)),
+    more(data),
+  ].flat();
 }
+
+function rowPanel(row, n) {
+  const both = row.before !== null && row.after !== null;
+  const shown = (values, at) => (values[at] === null ? h("em", { class: "faint" }, "NULL") : values[at] === "" ? h("span", { class: "faint" }, "not logged") : visible(values[at]));
+  const value = (label, values, at, changed) => (values === null ? null : cell(label, `mono text value${changed ? " changed" : ""}`, shown(values, at)));
+  return panel(h("span", {}, `${row.kind} `, h("span", { class: "mono" }, visible(row.table))), `row ${number(n + 1)}`, h("div", { class: "scroll" }, h("table", { class: "cards values" },
+    head(["Column"], ...[row.before && ["Before"], row.after && ["After"]].filter(Boolean)),
+    h("tbody", {}, row.columns.map((name, at) => {
+      const changed = both && row.after[at] !== "" && row.before[at] !== row.after[at];
+      return h("tr", {}, h("th", { scope: "row", class: "mono" }, visible(name)), value("Before", row.before, at, false), value("After", row.after, at, changed));
+    })))));
+}
+
+// a value cannot turn the line around or hide in it
+const visible = (text) => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
 // ---- what went wrong
 
