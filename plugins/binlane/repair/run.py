@@ -177,16 +177,17 @@ class Repairer:
         forget_suspects(connection, self.plan.channel, table.target, right)
 
     def _ours(self, table: Compared, batch: Sequence[RowRepair]) -> Mapping[Key, _Ours]:
-        """The source's rows, in one statement: what is compared is what will be written."""
+        """The source's rows; what is compared is what will be written, since one statement reads both."""
         columns = _stored(table)
         names, literals = zip(*(selected(table.source, column) for column in columns), strict=True)
-        condition = one_of(table, [row.key for row in batch], table.flavors[0])
         # the columns are the target's: MariaDB cannot be asked for MySQL's JSON
         asked = faithful(columns) if table.flavors[0] is Flavor.MYSQL else "1"
         parts = (*table.key_expressions, *table.row_expressions, asked, *names)
         width, compared = len(table.key), len(table.columns)
+        query = f"SELECT {', '.join(parts)} FROM {_name(table.source)} WHERE "
+        conditions = _conditions(table, batch, table.flavors[0])
         found = {}
-        for values in self.source.rows(f"SELECT {', '.join(parts)} FROM {_name(table.source)} WHERE {condition}"):
+        for values in itertools.chain.from_iterable(self.source.rows(query + where) for where in conditions):
             key, row = row_of(table, values[: width + compared])
             is_faithful, *stored = values[width + compared :]
             if is_faithful != b"1":
@@ -261,12 +262,15 @@ class _Writer:
 
 def _theirs(target: Session, table: Compared, batch: Sequence[RowRepair]) -> Mapping[Key, Row]:
     """The target's rows, locked."""
-    if not batch:
-        return {}
-    parts = (*table.key_expressions, *table.row_expressions)
-    condition = one_of(table, [row.key for row in batch], table.flavors[1])
-    query = f"SELECT {', '.join(parts)} FROM {_name(table.target)} WHERE {condition} FOR UPDATE"
-    return dict(row_of(table, values) for values in target.rows(query))
+    query = f"SELECT {', '.join((*table.key_expressions, *table.row_expressions))} FROM {_name(table.target)} WHERE "
+    conditions = _conditions(table, batch, table.flavors[1])
+    return dict(row_of(table, row) for where in conditions for row in target.rows(f"{query}({where}) FOR UPDATE"))
+
+
+def _conditions(table: Compared, batch: Sequence[RowRepair], flavor: Flavor) -> Iterator[str]:
+    """A statement's each: the servers' memory for ranges of keys is bounded."""
+    for at in range(0, len(batch), BATCH):
+        yield one_of(table, [row.key for row in batch[at : at + BATCH]], flavor)
 
 
 def _stored(table: Compared) -> tuple[Column, ...]:

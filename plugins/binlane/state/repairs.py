@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Final
 
 from sqlalchemy import Connection, delete, insert, update
 
@@ -11,6 +12,8 @@ from binlane.state.tables import NOW, repairs, suspects
 from binlane.state.verifications import row_key_text
 
 RUNNING, DONE = "running", "done"
+_BATCH: Final = 500
+"""Keys a statement."""
 
 
 def begin_repair(connection: Connection, channel: str, digest: str, plan: str, seqno: int, by: str) -> int:
@@ -43,11 +46,13 @@ def save_repair(connection: Connection, number: int, counts: Mapping[str, int], 
 
 def forget_suspects(connection: Connection, channel: str, table: TableKey, keys: Collection[tuple[str, ...]]) -> None:
     """Rows of a table that are equal now."""
-    connection.execute(
-        delete(suspects).where(
-            suspects.c.channel == channel,
-            suspects.c.table_schema == table.database,
-            suspects.c.table_name == table.table,
-            suspects.c.row_key.in_([row_key_text(key) for key in keys]),
+    texts = [row_key_text(key) for key in keys]
+    for at in range(0, len(texts), _BATCH):
+        connection.execute(
+            delete(suspects).where(
+                suspects.c.channel == channel,
+                suspects.c.table_schema == table.database,
+                suspects.c.table_name == table.table,
+                suspects.c.row_key.in_(texts[at : at + _BATCH]),
+            )
         )
-    )
