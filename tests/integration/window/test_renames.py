@@ -162,6 +162,18 @@ def test_what_cannot_be_renamed_stops_the_window_before_its_first_write(
     assert family.target.query("SELECT COUNT(*) FROM tenants_dr_1.t") == [(0,)]
 
 
+def test_a_database_that_is_left_out_does_not_stand_for_the_one_that_has_its_name(family: Channel) -> None:
+    family.write_channel('[filter]\nexclude_databases = ["tenants_dr_*"]\n' + RENAME)
+    mine = ("CREATE DATABASE tenants_dr_1", "CREATE TABLE tenants_dr_1.t (id INT PRIMARY KEY, n INT, UNIQUE (n))")
+    run_on(family.source, *ROWS, *mine, "INSERT INTO tenants_dr_1.t VALUES (1, 99)")
+    assert family.run() is not None
+    same(family)
+    run_on(family.target, "UPDATE tenants_dr_1.t SET n = 77 WHERE id = 1", log=False)
+    run_on(family.source, "UPDATE tenants_dr_1.t SET n = 98 WHERE id = 1")
+    found = verify_channel(family.config, family.endpoints, Options(full=True))
+    assert [(str(one.table), one.state) for one in found.suspects] == [("tenants_dr_1.t", "drift")]
+
+
 def test_the_plan_shows_both_names(family: Channel, capsys: pytest.CaptureFixture[str]) -> None:
     run_on(family.source, *ROWS)
     assert family.cli("plan", CHANNEL) == 0

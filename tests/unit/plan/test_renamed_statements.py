@@ -113,6 +113,7 @@ def test_only_the_bytes_of_databases_change(sql: str, database: str, expected: s
         ("REVOKE SELECT ON `%`.* FROM u", "", "an account's or server-wide statement that names %"),
         ("FLUSH TABLES p_1.t", "", "an account's or server-wide statement that names p_1"),
         ("CREATE TEMPORARY TABLE p_1.t (id INT)", "", "a temporary table in p_1"),
+        ("INSERT INTO x.t SELECT a FROM x.u WHERE p_9.t.b = 1", "", "the name p_9, .* may be a database's or not"),
         ("DO something unreadable (", "x", "cannot be told what it names"),
         ("INSERT INTO `d-1`.t VALUES (1)", "", 'the database d-1 keeps its name, and "p_\\*" = "d-\\*" gives'),
     ],
@@ -142,6 +143,15 @@ def test_names_in_another_character_set_are_refused_where_their_bytes_are_not_su
     right = replace(part, sql=fine, context=latin1, facts=read(fine, latin1))
     found = renamed_statement(right, RENAMING, Flavor.MARIADB, read)
     assert found.sql == "INSERT INTO `d-1`.t VALUES ('é')".encode("latin-1")
+
+
+def test_load_data_in_a_renamed_database_is_refused() -> None:
+    read = partial(statement_facts, flavor=Flavor.MARIADB)
+    part = part_of("INSERT INTO x.t VALUES (1)")
+    text = b"LOAD DATA LOCAL INFILE 'f' INTO TABLE p_1.t (a)"
+    load = replace(part, sql=text, facts=read(text, part.context))
+    with pytest.raises(Unsafe, match="LOAD DATA over p_1, which the channel renames"):
+        renamed_statement(load, RENAMING, Flavor.MARIADB, read)
 
 
 def test_without_rules_nothing_is_looked_at() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from binlane.errors import ConfigError, PlanError
 from binlane.model import GLOBAL_SHARD, UNKNOWN_SHARD
 from binlane.shards.properties import escape_key, parse_properties
+from binlane.shards.renaming import Renaming
 from binlane.shards.shard_list import HashMethod, Partitioner, ShardList, hash_lane, parse_shard_list, string_hash
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
@@ -250,3 +251,11 @@ def test_the_error_that_the_readme_shows_is_the_one_that_is_raised() -> None:
     with pytest.raises(ConfigError) as raised:
         parse_shard_list("\n" * 6 + "shop=9", "shard_list/demo.list", lanes=4)
     assert str(raised.value) in shown
+
+
+def test_a_renamed_database_has_the_lane_of_its_old_name_and_special_shards_have_no_other_name() -> None:
+    chosen = parse_shard_list("x*=1\n(critical)=xref\n", "a.list", lanes=3)
+    partitioner = Partitioner(chosen, 3, (), {}, Renaming((("x*", "*"),)))
+    assert partitioner.lane_of("shop") == 1
+    assert partitioner.is_critical("ref")
+    assert partitioner.lane_of("#UNKNOWN") == partitioner.lane_of("#GLOBAL") == 3
