@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from binlane.errors import PlanError, PrecheckError
+from binlane.errors import DriftError, PlanError, PrecheckError
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.orchestration.verification import verify_channel
@@ -19,6 +19,7 @@ from binlane.work.filter_job import InProcess, run_filter
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel, run_on
+from tests.integration.window.test_stop import apply_all, planned
 
 RENAME = '[rename]\n"tenant_*" = "tenants_dr_*"\ntenant = "tenants_main"\n'
 TABLES = (
@@ -172,6 +173,34 @@ def test_a_database_that_is_left_out_does_not_stand_for_the_one_that_has_its_nam
     run_on(family.source, "UPDATE tenants_dr_1.t SET n = 98 WHERE id = 1")
     found = verify_channel(family.config, family.endpoints, Options(full=True))
     assert [(str(one.table), one.state) for one in found.suspects] == [("tenants_dr_1.t", "drift")]
+
+
+def test_rows_that_have_drifted_are_met_skipped_replayed_and_overwritten_by_the_new_names(
+    family: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_on(family.source, *ROWS)
+    run_on(family.target, "INSERT INTO tenants_dr_1.t VALUES (3, 33)", log=False)
+    adopted = planned(family)
+    with pytest.raises(DriftError, match="1062"):
+        apply_all(family, adopted)
+    seqno = steps.read_plan(adopted["plan"]).first_seqno
+    assert family.cli("skip", CHANNEL, "--seqno", str(seqno), "--reason", "in the way") == 0
+    assert "tenants_dr_1.t: 4 inserts" in " ".join(capsys.readouterr().out.split())
+    run_on(family.target, "DELETE FROM tenants_dr_1.t", "INSERT INTO tenants_dr_1.t VALUES (1, 1), (2, 2)", log=False)
+    apply_all(family, adopted)
+    steps.advance(family.config, family.endpoints, adopted["plan"])
+    run_on(family.target, "DELETE FROM tenants_dr_1.t", log=False)
+    assert family.cli("replay-skipped", CHANNEL, str(seqno)) == 0
+    assert family.target.query("SELECT * FROM tenants_dr_1.t ORDER BY id") == [(1, 1), (2, 2), (3, 3), (4, 4)]
+
+    family.write_channel('on_conflict = "overwrite"\n' + RENAME)
+    run_on(family.source, "UPDATE tenant_1.t SET n = 44 WHERE id = 4", "INSERT INTO tenant_1.t VALUES (2, 22)")
+    run_on(family.target, "DELETE FROM tenants_dr_1.t WHERE id = 4", log=False)
+    assert family.run() is not None
+    capsys.readouterr()
+    assert family.cli("conflicts", CHANNEL, "--json") == 0
+    assert '"database": "tenants_dr_1"' in capsys.readouterr().out
+    assert family.target.query("SELECT * FROM tenants_dr_1.t WHERE id IN (2, 4) ORDER BY id") == [(2, 22), (4, 44)]
 
 
 def test_the_plan_shows_both_names(family: Channel, capsys: pytest.CaptureFixture[str]) -> None:
