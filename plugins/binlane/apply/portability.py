@@ -146,6 +146,8 @@ _TODO_TYPE: Final = (
     "MODIFY the column on the source to a type that both families keep as the same bytes (BINARY or CHAR), then load"
     " the table anew"
 )
+_TODO_DEFAULT: Final = "write the default as an expression on the source, DEFAULT ('{}'), which both families take"
+_TODO_JSON: Final = "write it with JSON_EXTRACT, JSON_UNQUOTE on the source, or make it on the target by hand"
 _TODO_NAMES: Final[Mapping[str, str]] = {
     ENGINE: "enable the engine on the target, or let the source create the table with another one",
     PLUGIN: "enable the plugin on the target, or give the account one that both servers have",
@@ -167,6 +169,9 @@ FEATURES: Final[Mapping[str, Feature]] = {
     "INET4 column": Feature(None, (10, 10, 0), _TODO_TYPE),
     "XMLTYPE column": Feature(None, (12, 3, 0), _TODO_TYPE),
     "compressed column": _MARIADB,
+    "default of a BLOB, TEXT or JSON column": Feature(None, (10, 2, 1), _TODO_DEFAULT),
+    "JSON operator": Feature((5, 7, 9), None, _TODO_JSON),
+    "CAST AS JSON": Feature((5, 7, 8), None, _TODO_JSON),
     "sequence": _MARIADB,
     "package": _MARIADB,
     "system versioning": _MARIADB,

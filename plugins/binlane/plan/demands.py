@@ -14,7 +14,7 @@ from itertools import accumulate, pairwise
 from typing import Final
 
 from binlane.binlog.collations import is_charset, is_collation
-from binlane.shards.facts import StatementFacts
+from binlane.shards.facts import StatementFacts, StatementKind
 from binlane.shards.lexer import Dialect, Token, TokenKind, Unreadable, lex
 from binlane.shards.reading import group_end, is_name, is_symbol
 
@@ -70,6 +70,7 @@ class _Words:
         if verb in ("CREATE", "ALTER", "DROP"):
             kind = next((word for word in head[1:] if word in _OBJECTS), "")
             yield from self._object(verb, kind, head)
+            yield from self._operators(verb, kind)
             if kind == "TABLE":
                 yield from self._definition()
             if kind in ("TABLE", "INDEX"):
@@ -85,6 +86,8 @@ class _Words:
         elif verb == "GRANT":
             yield from self._account()
             yield from self._privileges()
+        elif self.facts.kind in (StatementKind.DML, StatementKind.LOAD_DATA):
+            yield from self._operators(verb, "")
 
     def _object(self, verb: str, kind: str, head: Sequence[str]) -> Iterator[Demand]:
         subject = self._subject() or f"{verb} {kind}"
@@ -112,8 +115,30 @@ class _Words:
                 yield Demand("REF_SYSTEM_ID", self._subject())
             if token.upper in _CHANGED and (following[:2] == ["IF", "EXISTS"] or following == ["IF", "NOT", "EXISTS"]):
                 yield Demand("IF EXISTS", self._subject())
+            if token.upper == "DEFAULT" and self._is_default_of_long(at):
+                yield Demand("default of a BLOB, TEXT or JSON column", self._subject())
             if token.upper == "COMPRESSED" and (self._text(at - 1) == ")" or self._upper(at - 1) in _LONG_TYPES):
                 yield Demand("compressed column", self._subject())
+
+    def _operators(self, verb: str, kind: str) -> Iterator[Demand]:
+        """JSON operators and types, wherever an expression may stand: in columns, keys, views, bodies, and in DML."""
+        subject = self._subject() or f"{verb} {kind}".rstrip()
+        for at, token in enumerate(self.tokens):
+            if is_symbol(token, "->") or is_symbol(token, "->>"):
+                yield Demand("JSON operator", subject, token.text)
+            if token.upper == "JSON" and self._upper(at - 1) == "AS" and self._text(at + 1) == ")":
+                yield Demand("CAST AS JSON", subject)
+
+    def _is_default_of_long(self, at: int) -> bool:
+        """Whether DEFAULT gives a literal to a column without a length, for which MySQL takes expressions alone."""
+        behind = self._kind(at + 1)
+        literal = behind in (TokenKind.STRING, TokenKind.NUMBER) or self._upper(at + 1) in ("TRUE", "FALSE")
+        for before in range(at - 1, 0, -1):
+            if not literal or self.depths[before] < self.depths[at] or self._text(before) == ",":
+                return False
+            if self.depths[before] == self.depths[at] and self._upper(before) in (*_LONG_TYPES, "JSON"):
+                return is_name(self.tokens[before - 1]) and self._upper(before - 1) not in _NO_COLUMN
+        return False
 
     def _is_type(self, at: int) -> bool:
         """Whether the word is a column's type: behind a name that is no clause, before what follows a type."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from binlane.plan.statement_text import decoded, dialect_of
 from binlane.plan.window_plan import RuleCounts, ShardCounts
 from binlane.shards.facts import StatementKind
 
+_AS_JSON = re.compile(rb"\bAS\s+JSON\b", re.I)
 ROWS_ONLY = "rows"
 """Kind of a transaction that runs no statement."""
 
@@ -84,10 +86,12 @@ class Tally:
 
     def _add_statement(self, part: StatementPart, flavor: Flavor, seqno: int) -> None:
         facts = part.facts
-        if facts.commits_implicitly or facts.create_select:
+        defines = facts.commits_implicitly or facts.create_select
+        if defines or b"->" in part.sql or _AS_JSON.search(part.sql) is not None:
             text, dialect = decoded(part.sql, part.context), dialect_of(part.context, flavor)
             for demand in demands_of(text, facts, dialect):
                 self.demands[demand] = min(seqno, self.demands.get(demand, seqno))
+        if defines:
             for key in facts.tables:
                 self.altered.setdefault(key, set()).add(seqno)
             if facts.kind is StatementKind.UNKNOWN:

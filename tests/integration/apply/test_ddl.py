@@ -289,3 +289,19 @@ def test_an_error_is_judged_after_the_position_and_another_runner_s_work_is_succ
     result = run_lane(mariadb_pair.engine, window.plan, 2, window.source, QUICK)
     assert (result.retries, result.blocks) == (1, 0)
     assert read_status(mariadb_pair.engine, "orders").errors == ()
+
+
+@pytest.mark.parametrize("writer", ["binlog", "sql"])
+def test_a_ddl_under_modes_of_mysql_5_7_may_be_the_first_thing_of_a_session(
+    mysql_source: PrivateServer, mysql_target: PrivateServer, writer: str
+) -> None:
+    """NO_AUTO_CREATE_USER and its like are gone since 8.0: whoever does not act as a replica gets 3899 for them."""
+    context = SessionContext(database=DATABASE, sql_mode=0x10000000 | 0x4000 | 0x200000)
+    with fresh_pair(mysql_source, mysql_target) as pair:
+        window = Window(pair.recorder().format)
+        window.meet(2, (0, 1, 2), pair.recorder().ddl("CREATE TABLE of_5_7 (id INT PRIMARY KEY)", context))
+        start_window(pair.engine, window.plan)
+        for lane in window.plan.all_lanes:
+            run_lane(pair.engine, window.plan, lane, window.source, replace(QUICK, writer=writer))
+        pair.assert_equal("of_5_7")
+        assert positions(pair) == [1, 1, 1]

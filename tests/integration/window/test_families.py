@@ -30,6 +30,7 @@ REFUSED = {
         "CREATE TABLE tenant_1.f (id INT PRIMARY KEY, v VARCHAR(50) COMPRESSED)": "tenant_1.f: compressed column",
         "CREATE TABLE tenant_1.g (v CHAR(9) COLLATE utf8mb4_uca1400_ai_ci)":
             "tenant_1.g: collation utf8mb4_uca1400_ai_ci",
+        "CREATE TABLE tenant_1.h (id INT, j JSON DEFAULT '{}')": "tenant_1.h: default of a BLOB, TEXT or JSON column",
     },
     Flavor.MYSQL: {
         "CREATE TABLE tenant_1.b (id INT, KEY k ((id + 1)))": "tenant_1.b: functional key",
@@ -38,6 +39,8 @@ REFUSED = {
         "CREATE TABLE tenant_1.e (v CHAR(9) COLLATE utf8mb4_0900_ai_ci)": "tenant_1.e: collation utf8mb4_0900_ai_ci",
         "CREATE TABLE tenant_1.f (v CHAR(9) CHARACTER SET gb18030)": "tenant_1.f: character set gb18030",
         "CREATE TABLE tenant_1.g (v VECTOR(3))": "tenant_1.g.v: VECTOR column",
+        "CREATE TABLE tenant_1.h (j JSON, n INT AS (j->'$.n') STORED)": "tenant_1.h: JSON operator ->",
+        "CREATE VIEW tenant_1.i AS SELECT CAST('1' AS JSON) AS j": "tenant_1.i: CAST AS JSON",
         "CREATE USER test_1 IDENTIFIED BY 'Made-up-1'": "CREATE USER: authentication plugin caching_sha2_password",
     },
 }  # fmt: skip
