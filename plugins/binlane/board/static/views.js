@@ -202,7 +202,7 @@ const KINDS = { full: "all tables", window: "a window's rows" };
 
 function verifications(data) {
   const through = Object.entries(data.verified_through).map(([kind, seqno]) => `${KINDS[kind] ?? kind} equal through seqno ${number(seqno)}`).join(", ");
-  if (data.verifications.length === 0) return panel("Verification", null, empty("Never verified", h("span", {}, h("code", {}, `binlane verify ${data.card.name}`), " compares the rows that the last window touched.")));
+  if (data.verifications.length === 0) return panel("Verification", "never verified", h("p", { class: "body quiet" }, h("code", {}, `binlane verify ${data.card.name}`), " compares the rows that the last window touched; so does a run with Verify in the DAG's form."));
   return panel("Verification", through || "never found equal", h("div", { class: "scroll" }, h("table", { class: "cards" },
     head(["Began (UTC)"], ["What"], ["Result"], ["Through seqno", "num"], ["Drift", "num"], ["Pending", "num"], ["Tables", "num"], ["Rows", "num"], ["Took", "num"]),
     h("tbody", {}, data.verifications.map((each) => h("tr", { "data-key": each.id },
@@ -331,6 +331,7 @@ function transactionRow(each, rows) {
     cell("Commit", "nowrap", moment(each.commit_time)),
     cell("Shard", "mono break", each.shard, each.barrier ? h("div", { class: "faint" }, "at a barrier") : null),
     cell("Changes", "wide",
+      each.shard === "#FILTERED" ? h("span", { class: "faint" }, "left out by the filter") : null,
       each.tables.map((table) => h("div", {}, h("span", { class: "mono" }, table.name), h("span", { class: "quiet" }, ` ${changes(table)}`))),
       each.statements.map((statement) => (statement.text === null
         ? h("div", {}, statement.kind, h("span", { class: "faint" }, " (shown to those who may edit the DAG)"))
