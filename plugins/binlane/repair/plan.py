@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,6 +17,7 @@ from binlane.state.verifications import Suspect
 from binlane.verify.spelled import Key, Row
 
 _FORMAT: Final = 1
+_LARGE: Final = re.compile(r"(\d+):[0-9a-f]{64}")
 
 
 class Action(StrEnum):
@@ -42,6 +44,12 @@ class RowRepair:
     def action(self) -> Action:
         """By which side has the row."""
         return Action.DELETE if self.source is None else Action.INSERT if self.target is None else Action.UPDATE
+
+    @property
+    def bytes(self) -> int:
+        """About what its values take; of large ones the length stands before their SHA-256."""
+        large = (_LARGE.fullmatch(text) for text in self.source or () if text is not None)
+        return sum(int(found[1]) for found in large if found) + sum(len(text or "") for text in self.source or ())
 
 
 @dataclass(frozen=True, slots=True)

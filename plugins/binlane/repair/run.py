@@ -33,9 +33,12 @@ from binlane.verify.spelled import Compared, Key, Row, one_of
 
 BATCH: Final = 500
 """Rows a transaction."""
+BYTES: Final = 32 << 20
+"""Bytes of values a transaction, but for one larger row: they are held in memory."""
 _TOGETHER: Final = 20_000
 """The same, of a table's updates that may exchange the values of a unique key."""
 _COMPUTED: Final = frozenset({Generated.VIRTUAL, Generated.STORED})
+_EXCHANGE: Final = 1
 _DUPLICATE: Final = 1062
 _SET_UP: Final = (
     f"SET SESSION time_zone = '+00:00', sql_mode = '{MODE}', foreign_key_checks = 0",
@@ -133,17 +136,19 @@ class Repairer:
 
     def _batches(self) -> Iterator[Sequence[RowRepair]]:
         """First what makes room, then what may exchange values with each other, then the rest; one table a batch."""
-        order: list[tuple[int, int, list[RowRepair]]] = []
+        order: list[tuple[int, list[RowRepair]]] = []
         for table, rows in itertools.groupby(self.plan.rows, key=lambda row: row.table):
             found = self.target.table(table)
             assert found is not None
             phases: tuple[list[RowRepair], ...] = ([], [], [])
             for row in rows:
-                phases[0 if row.action is Action.DELETE else 1 if moves_unique(found, row) else 2].append(row)
-            order += [(phase, _TOGETHER if phase == 1 else BATCH, each) for phase, each in enumerate(phases)]
-        for _, size, rows_ in sorted(order, key=lambda each: each[0]):
-            for at in range(0, len(rows_), size):
-                yield rows_[at : at + size]
+                phases[0 if row.action is Action.DELETE else _EXCHANGE if moves_unique(found, row) else 2].append(row)
+            order += [(phase, each) for phase, each in enumerate(phases)]
+        for phase, left in sorted(order, key=lambda each: each[0]):
+            if phase == _EXCHANGE:
+                yield from (left[at : at + _TOGETHER] for at in range(0, len(left), _TOGETHER))
+            else:
+                yield from _cut(left)
 
     def _apply(self, connection: Connection, batch: Sequence[RowRepair], counts: dict[str, int]) -> None:
         table = self.tables.compared[batch[0].table]
@@ -258,6 +263,19 @@ class _Writer:
             ) from exc
         if changed != 1:
             raise DriftError(f"{named}: expected one row to be written, the target says {changed}; rolled back")
+
+
+def _cut(rows: Sequence[RowRepair]) -> Iterator[Sequence[RowRepair]]:
+    batch: list[RowRepair] = []
+    size = 0
+    for row in rows:
+        if batch and (len(batch) == BATCH or size + row.bytes > BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(row)
+        size += row.bytes
+    if batch:
+        yield batch
 
 
 def _theirs(target: Session, table: Compared, batch: Sequence[RowRepair]) -> Mapping[Key, Row]:
