@@ -76,6 +76,7 @@ def check_window(
     findings += severed(selection, renamed_schema(target, renaming.source) if logged is None else logged)
     findings += _met(selection, renaming, logged)
     findings += _engines(plan, source, target)
+    findings += _written_by_statements(channel, plan, target)
     findings += _letter_case(plan, source, target)
     if not channel.apply.allow_unsafe:
         findings += _unsafe(plan)
@@ -185,7 +186,7 @@ def _needs(channel: ChannelConfig, plan: WindowPlan, inputs: Inputs, writer: str
 
 def _databases(plan: WindowPlan) -> frozenset[str]:
     """The databases that the window names; a server with thousands of others is not asked for their tables."""
-    names = {key.database for key in (*plan.tables, *plan.loaded, *plan.undone, *plan.altered.tables)}
+    names = {key.database for key in (*plan.tables, *plan.loaded, *plan.undone, *plan.written, *plan.altered.tables)}
     return frozenset(names | {name.lower() for name in names})
 
 
@@ -227,6 +228,16 @@ def _unsafe(plan: WindowPlan) -> Iterator[Finding]:
         yield Finding(Severity.FATAL, f"statement of seqno {seqno}", "what every server answers alike", name, todo)
 
 
+def _written_by_statements(channel: ChannelConfig, plan: WindowPlan, target: Schema) -> Iterator[Finding]:
+    """Tables without transactions that only statements write: their changes cannot commit with the position either."""
+    judged = {*plan.applied_tables, *plan.undone, *plan.loaded}
+    for key in sorted(plan.written - judged, key=str):
+        table = target.table(key)
+        if table is not None and not table.transactional and not channel.apply.allow_nontransactional:
+            todo = "ALTER TABLE .. ENGINE=InnoDB on the target, or let the channel allow non-transactional tables"
+            yield Finding(Severity.FATAL, f"{key}: engine", "a transactional one", table.engine, todo)
+
+
 def _engines(plan: WindowPlan, source: Schema | None, target: Schema) -> Iterator[Finding]:
     """What an error or a rollback leaves is what tables without transactions keep: they must be the same ones."""
     for key in sorted(plan.undone, key=str):
@@ -242,7 +253,7 @@ def _engines(plan: WindowPlan, source: Schema | None, target: Schema) -> Iterato
         yield Finding(Severity.FATAL, f"{key}: engine", f"a kind as on the source ({found})", theirs.engine, todo)
     if target.settings.get("enforce_gtid_consistency", "OFF") != "ON":
         return
-    for key in sorted({*plan.applied_tables, *plan.undone}, key=str):
+    for key in sorted({*plan.applied_tables, *plan.undone, *plan.written}, key=str):
         table = target.table(key)
         if table is not None and not table.transactional:
             todo = "such a target takes no change of it beside the lane's position (1785): ALTER TABLE .. ENGINE=InnoDB"

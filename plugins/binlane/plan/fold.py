@@ -341,6 +341,7 @@ def make_plan(
             {key: tuple(sorted(seqnos)) for key, seqnos in tally.altered.items()}, tuple(sorted(tally.unread))
         ),
         loaded=frozenset(tally.loaded),
+        written=frozenset(tally.written - tally.temporary),
         unsafe=dict(sorted(tally.unsafe.items())),
         undone=frozenset(tally.undone),
         time_zones=frozenset(tally.time_zones),

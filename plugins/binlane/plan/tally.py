@@ -49,6 +49,10 @@ class Tally:
     """Parts of statements that another server answers differently, with the first seqno of each."""
     loaded: set[TableKey] = field(default_factory=set)
     """Tables that a LOAD DATA names."""
+    written: set[TableKey] = field(default_factory=set)
+    """Tables whose rows statements change."""
+    temporary: set[TableKey] = field(default_factory=set)
+    """Names of temporary tables: a statement that writes one of them may not mean the table of that name."""
     undone: set[TableKey] = field(default_factory=set)
     """Tables of statements that ended with an error and of what was rolled back: their engine decides what is left."""
     demands: dict[Demand, int] = field(default_factory=dict)
@@ -86,6 +90,9 @@ class Tally:
 
     def _add_statement(self, part: StatementPart, flavor: Flavor, seqno: int) -> None:
         facts = part.facts
+        self.written |= facts.written
+        if facts.created_temporary is not None:
+            self.temporary.add(facts.created_temporary)
         defines = facts.commits_implicitly or facts.create_select
         if defines or b"->" in part.sql or _AS_JSON.search(part.sql) is not None:
             text, dialect = decoded(part.sql, part.context), dialect_of(part.context, flavor)
@@ -160,6 +167,8 @@ def total(tallies: Iterable[Tally]) -> Tally:
         whole.unread |= tally.unread
         whole.time_zones |= tally.time_zones
         whole.loaded |= tally.loaded
+        whole.written |= tally.written
+        whole.temporary |= tally.temporary
         for name, seqno in tally.unsafe.items():
             whole.add_unsafe(name, seqno)
         whole.undone |= tally.undone

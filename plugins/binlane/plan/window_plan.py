@@ -145,6 +145,8 @@ class WindowPlan:
     """Parts of statements that another server answers differently, with the first seqno of each."""
     loaded: frozenset[TableKey] = frozenset()
     """Tables that a LOAD DATA names."""
+    written: frozenset[TableKey] = frozenset()
+    """Tables whose rows its statements change, but for names of temporary tables."""
     undone: frozenset[TableKey] = frozenset()
     """Tables of statements that ended with an error and of what was rolled back: their engine decides what is left."""
     demands: Mapping[Demand, int] = field(default_factory=dict)
@@ -247,6 +249,7 @@ class WindowPlan:
             "carried_out": [group.to_values() for group in self.carried_out],
             "unsafe": dict(self.unsafe),
             "loaded": sorted([key.database, key.table] for key in self.loaded),
+            "written": sorted([key.database, key.table] for key in self.written),
             "undone": sorted([key.database, key.table] for key in self.undone),
             "demands": [[*dataclasses.astuple(demand), seqno] for demand, seqno in sorted(self.demands.items())],
             "filtered": {rule: [each.rows, each.statements] for rule, each in self.filtered.items()},
@@ -289,6 +292,7 @@ class WindowPlan:
                 time_zones=frozenset(values["time_zones"]),
                 unsafe=values["unsafe"],
                 loaded=frozenset(TableKey(database, table) for database, table in values["loaded"]),
+                written=frozenset(TableKey(database, table) for database, table in values["written"]),
                 undone=frozenset(TableKey(database, table) for database, table in values["undone"]),
                 demands={
                     Demand(feature, subject, detail, unless): seqno
@@ -329,6 +333,7 @@ _FIELDS: Mapping[str, type | tuple[type, ...]] = {
     "carried_out": list,
     "unsafe": dict,
     "loaded": list,
+    "written": list,
     "undone": list,
     "demands": list,
     "filtered": dict,

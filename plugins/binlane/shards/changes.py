@@ -14,6 +14,7 @@ from binlane.shards.facts import StatementKind
 from binlane.shards.lexer import Token, TokenKind, Unreadable
 from binlane.shards.queries import COMMA, read_expressions, read_query, word
 from binlane.shards.reading import Cursor, Reading, find_word, group_end, is_name, is_symbol
+from binlane.shards.written import assigned, deleted
 
 _MODIFIERS: Final = ("LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "QUICK", "IGNORE")
 _QUERY: Final = ("SELECT", "WITH", "TABLE", "VALUES")
@@ -42,7 +43,7 @@ def insert(cursor: Cursor, reading: Reading) -> None:
     """INSERT or REPLACE, from values, assignments or a query."""
     cursor.skip_words(*_MODIFIERS)
     cursor.words("INTO")
-    reading.table(cursor.qualified())
+    reading.written.add(reading.table(cursor.qualified()))
     if cursor.words("PARTITION"):
         cursor.at = group_end(cursor.tokens, cursor.at)
     _columns(cursor)
@@ -83,7 +84,7 @@ def load(cursor: Cursor, reading: Reading) -> None:
     while not cursor.words("INTO", "TABLE"):
         cursor.expect("INTO TABLE", found=not cursor.done)
         cursor.next()
-    reading.table(cursor.qualified())
+    reading.written.add(reading.table(cursor.qualified()))
     assignments = find_word(cursor.tokens, "SET", start=cursor.at)
     while assignments > 0 and cursor.tokens[assignments - 1].upper in ("CHARACTER", "CHAR"):
         assignments = find_word(cursor.tokens, "SET", start=assignments + 1)
@@ -141,7 +142,12 @@ def _update(cursor: Cursor, reading: Reading, prefix: Sequence[Token]) -> None:
     end = _returning(tokens, reading, assignments)
     tail = min(find_word(tokens, "WHERE", "ORDER", "LIMIT", start=assignments), end)
     selected = [*tokens[assignments + 1 : tail], *([COMMA, *tokens[end + 1 :]] if end < len(tokens) else ())]
-    _as_query(prefix, selected, tokens[cursor.at : assignments], tokens[tail:end], reading)
+    tables = tokens[cursor.at : assignments]
+    _as_query(prefix, selected, tables, tokens[tail:end], reading)
+    try:
+        reading.written |= assigned(tables, tokens[assignments + 1 : tail], reading) & reading.tables
+    except Unreadable:
+        reading.written |= reading.tables  # at worst a table too many
 
 
 def _delete(cursor: Cursor, reading: Reading, prefix: Sequence[Token]) -> None:
@@ -150,10 +156,11 @@ def _delete(cursor: Cursor, reading: Reading, prefix: Sequence[Token]) -> None:
     start = find_word(tokens, "FROM", start=cursor.at)
     cursor.expect("FROM", found=start < len(tokens))
     end = _returning(tokens, reading, start)
-    using = find_word(tokens, "USING", start=start)
+    using, listed = find_word(tokens, "USING", start=start), tokens[cursor.at : start]
     if start == cursor.at and using < len(tokens):  # DELETE FROM targets USING tables; else a join's USING
         targets = all(is_name(token) or is_symbol(token, ",", ".", "*") for token in tokens[start + 1 : using])
         cursor.expect("a list of tables", found=targets)
+        listed = tokens[start + 1 : using]
         start = using
     tail = min(find_word(tokens, "WHERE", "ORDER", "LIMIT", start=start), end)
     history = find_word(tokens[:tail], "BEFORE", start=start)
@@ -162,6 +169,10 @@ def _delete(cursor: Cursor, reading: Reading, prefix: Sequence[Token]) -> None:
         read_expressions([token for token in tokens[history + 2 : tail] if token.upper != "TRANSACTION"], reading)
         tail = history
     _as_query(prefix, selected, tokens[start + 1 : tail], tokens[tail:end], reading)
+    try:
+        reading.written |= deleted(listed, tokens[start + 1 : tail], reading) & reading.tables
+    except Unreadable:
+        reading.written |= reading.tables
 
 
 def _as_query(

@@ -31,6 +31,8 @@ class StatementFacts:
     """Every database read or written, the default database for unqualified names. Empty if the kind is UNKNOWN."""
     tables: frozenset[TableKey] = frozenset()
     """Every table, view and sequence named, read or written."""
+    written: frozenset[TableKey] = frozenset()
+    """Those of ``tables`` whose rows an INSERT, REPLACE, UPDATE, DELETE or LOAD changes."""
     references: frozenset[str] = frozenset()
     """Databases named in REFERENCES clauses (they are in ``databases``, too)."""
     routines_used: bool = False

@@ -65,6 +65,7 @@ class Reading:
     kind: StatementKind = StatementKind.DDL
     databases: set[str] = field(default_factory=set)
     tables: set[TableKey] = field(default_factory=set)
+    written: set[TableKey] = field(default_factory=set)
     references: set[str] = field(default_factory=set)
     views: set[TableKey] = field(default_factory=set)
     triggered: set[TableKey] = field(default_factory=set)
@@ -107,6 +108,7 @@ class Reading:
             kind=self.kind,
             databases=frozenset(self.databases),
             tables=frozenset(self.tables),
+            written=frozenset(self.written),
             references=frozenset(self.references),
             routines_used=self.routines_used,
             temporary=self.temporary,

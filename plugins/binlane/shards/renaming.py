@@ -73,6 +73,7 @@ class Renaming:
             facts,
             databases=frozenset(map(self.target, facts.databases)),
             tables=frozenset(map(self.table, facts.tables)),
+            written=frozenset(map(self.table, facts.written)),
             references=frozenset(map(self.target, facts.references)),
             created_temporary=None if made is None else self.table(made),
             views=frozenset(map(self.table, facts.views)),

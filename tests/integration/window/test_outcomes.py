@@ -12,7 +12,7 @@ import pytest
 from binlane.model import Flavor
 from lab.servers import PrivateServer, private_server
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel
+from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel, run_on
 
 ANONYMOUS = ("--gtid-mode=OFF", "--enforce-gtid-consistency=OFF")
 """With GTIDs MySQL lets nobody mix engines in a transaction."""
@@ -150,3 +150,38 @@ def test_an_unsafe_statement_stops_the_window_unless_the_channel_allows_it(
     channel.write_channel("allow_unsafe = true\n")
     assert channel.run() is not None
     assert channel.target.query("SELECT id FROM tenant_1.t") == [(1,)]
+
+
+@pytest.mark.parametrize("flavor", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_tables_without_transactions_that_only_statements_write_are_named(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+    capsys: pytest.CaptureFixture[str],
+    flavor: str,
+) -> None:
+    servers = request.getfixturevalue(f"{flavor}_source"), request.getfixturevalue(f"{flavor}_target")
+    channel = fresh_channel(*servers, tmp_path, clean_servers)
+    for server, engine in ((channel.source, "InnoDB"), (channel.target, "MyISAM")):
+        tables = (f"CREATE TABLE tenant_1.{name} (id INT PRIMARY KEY, n INT) ENGINE={engine}" for name in "wra")
+        rows = (f"INSERT INTO tenant_1.{name} VALUES (1, 1), (2, 2)" for name in "wra")
+        run_on(server, "CREATE DATABASE tenant_1", *tables, *rows, log=False)
+    run_on(
+        channel.source,
+        "SET SESSION binlog_format = STATEMENT",
+        "UPDATE tenant_1.w JOIN tenant_1.r USING (id) SET w.n = r.n + 1",
+        "CREATE TEMPORARY TABLE tenant_1.a (id INT)",  # hides the other one
+        "INSERT INTO tenant_1.a VALUES (3)",
+        "DROP TEMPORARY TABLE tenant_1.a",
+    )
+
+    assert channel.cli("run", CHANNEL) == 1
+    said = capsys.readouterr().err
+    assert "tenant_1.w: engine: expected a transactional one, found MyISAM" in said
+    assert "tenant_1.r: engine" not in said
+    assert "tenant_1.a: engine" not in said
+
+    if flavor == "mariadb":
+        channel.write_channel(ALLOWED)
+        assert channel.run() is not None
+        assert channel.target.query("SELECT n FROM tenant_1.w ORDER BY id") == [(2,), (3,)]

@@ -1,0 +1,98 @@
+"""Which of its tables an UPDATE or DELETE changes: the others are only read.
+
+Names and aliases in the list of tables, held against the qualifiers of what is assigned or deleted. A column without a
+qualifier in a join may be any table's: all of the list count then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from binlane.model import TableKey
+from binlane.shards.lexer import Token
+from binlane.shards.reading import Cursor, Reading, group_end, is_name, is_symbol
+
+_BEHIND_TABLE = frozenset(
+    {"PARTITION", "USE", "FORCE", "IGNORE", "JOIN", "INNER", "LEFT", "RIGHT", "CROSS", "NATURAL", "STRAIGHT_JOIN"}
+    | {"ON", "USING", "SET", "FOR", "AS"}
+)
+"""Words that stand behind a table's name and are no alias."""
+_QUERY = ("SELECT", "WITH", "VALUES", "TABLE")
+
+
+def assigned(tables: Sequence[Token], assignments: Sequence[Token], reading: Reading) -> frozenset[TableKey]:
+    """The tables of ``UPDATE tables SET assignments`` that get new values."""
+    named = dict(_named(tables, reading))
+    if len(set(named.values())) <= 1:
+        return frozenset(named.values())
+    found: set[TableKey] = set()
+    at = 0
+    while at < len(assignments):
+        cursor = Cursor(assignments, at)
+        parts = [cursor.next().text]
+        while cursor.symbol("."):
+            parts.append(cursor.next().text)
+        found |= _of(parts[:-1], named, reading)
+        at = _comma(assignments, at) + 1
+    return frozenset(found)
+
+
+def deleted(targets: Sequence[Token], tables: Sequence[Token], reading: Reading) -> frozenset[TableKey]:
+    """The tables of ``DELETE targets FROM tables`` that lose rows; no targets: all."""
+    named = dict(_named(tables, reading))
+    if not targets:
+        return frozenset(named.values())
+    found: set[TableKey] = set()
+    at = 0
+    while at < len(targets):
+        end = _comma(targets, at)
+        found |= _of([token.text for token in targets[at:end] if is_name(token)], named, reading)
+        at = end + 1
+    return frozenset(found)
+
+
+def _of(qualifier: Sequence[str], named: dict[str, TableKey], reading: Reading) -> set[TableKey]:
+    """The table of a qualifier; all of them where there is none, or where none has the name."""
+    if len(qualifier) == 2:
+        return {TableKey(qualifier[0], qualifier[1])}
+    found = named.get(qualifier[0].lower()) if qualifier else None
+    return {found} if found is not None else set(named.values())
+
+
+def _named(tables: Sequence[Token], reading: Reading) -> Iterator[tuple[str, TableKey]]:
+    """Each table of a list with joins, by its alias or name in lower case; tables of subqueries are only read."""
+    cursor, expected = Cursor(tables), True
+    while not cursor.done:
+        token = cursor.peek()
+        if is_symbol(token, "(", "{"):
+            if expected and cursor.peek(1).upper not in _QUERY:
+                cursor.next()
+                if token.text == "{":
+                    cursor.next()
+                continue
+            cursor.at = group_end(tables, cursor.at) if token.text == "(" else cursor.at + 1
+            expected = False
+        elif expected and is_name(token):
+            database, name = cursor.qualified()
+            if not is_symbol(cursor.peek(), "("):  # JSON_TABLE
+                yield _alias(cursor) or name.lower(), TableKey(reading.database(database), name)
+            expected = False
+        else:
+            cursor.next()
+            expected = is_symbol(token, ",") or token.upper in ("JOIN", "STRAIGHT_JOIN")
+
+
+def _alias(cursor: Cursor) -> str | None:
+    if cursor.peek().upper == "PARTITION" and is_symbol(cursor.peek(1), "("):
+        cursor.next()
+        cursor.at = group_end(cursor.tokens, cursor.at)
+    if cursor.words("AS") or (is_name(cursor.peek()) and cursor.peek().upper not in _BEHIND_TABLE):
+        return cursor.name().lower()
+    return None
+
+
+def _comma(tokens: Sequence[Token], at: int) -> int:
+    """The index of the next comma outside parentheses; the number of tokens if there is none."""
+    while at < len(tokens) and not is_symbol(tokens[at], ","):
+        at = group_end(tokens, at) if is_symbol(tokens[at], "(") else at + 1
+    return at
