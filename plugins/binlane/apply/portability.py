@@ -15,7 +15,7 @@ from sqlalchemy import Connection, text
 from binlane.apply.finding import Finding
 from binlane.binlog.table_map import ColumnType, TableMap
 from binlane.model import Flavor, TableKey
-from binlane.plan.demands import CHARSET, COLLATION, ENGINE, PLUGIN, Demand
+from binlane.plan.demands import CHARSET, COLLATION, ENGINE, PLUGIN, TRUSTED_FUNCTION, Demand
 from binlane.plan.schema import TRANSACTIONAL_ENGINES, Schema
 from binlane.plan.schema_compare import Severity
 from binlane.plan.schema_names import charset_name, collation_name
@@ -45,6 +45,8 @@ class Target:
     collations: frozenset[str]
     engines: frozenset[str]
     plugins: frozenset[str]
+    trusts_functions: bool = True
+    """It makes functions that say neither DETERMINISTIC nor what they read, which a server with a binlog need not."""
 
 
 def read_target(connection: Connection, schema: Schema, number: _Version) -> Target:
@@ -55,9 +57,13 @@ def read_target(connection: Connection, schema: Schema, number: _Version) -> Tar
     plugins = connection.execute(
         text("SELECT plugin_name FROM information_schema.plugins WHERE plugin_type = 'AUTHENTICATION'")
     )
+    trusts = connection.execute(
+        text("SELECT @@GLOBAL.log_bin = 0 OR @@GLOBAL.log_bin_trust_function_creators")
+    ).scalar()
     return Target(
         schema.flavor, number, schema.version, schema.collations,
         frozenset(str(row[0]).lower() for row in engines), frozenset(str(row[0]).lower() for row in plugins),
+        trusts_functions=bool(trusts),
     )  # fmt: skip
 
 
@@ -109,6 +115,8 @@ def _missing(demand: Demand, source: Flavor, target: Target) -> tuple[str, str] 
     known = _named(demand, target)
     if known is not None:
         return None if known else (f"{target.version}, which does not know it", _TODO_NAMES[demand.feature])
+    if demand.feature == TRUSTED_FUNCTION:
+        return None if target.trusts_functions else _UNTRUSTED
     feature = FEATURES[demand.feature]
     since = feature.mysql if target.flavor is Flavor.MYSQL else feature.mariadb
     todo = feature.todo or _TODO
@@ -157,6 +165,10 @@ _TODO_NAMES: Final[Mapping[str, str]] = {
 _NOT_TRANSACTIONAL: Final = (
     "an engine without transactions, whose rows cannot commit with their position",
     "let the source create it with InnoDB, or set apply.allow_nontransactional (docs/operations.md says what it costs)",
+)
+_UNTRUSTED: Final = (
+    "log_bin_trust_function_creators = OFF with a binlog (1418)",
+    "SET GLOBAL log_bin_trust_function_creators = ON on the target, as the source has it",
 )
 _ENGINE_ALIASES: Final = {"heap": "memory", "merge": "mrg_myisam", "ndb": "ndbcluster"}
 _MARIADB: Final = Feature(None, (10, 3, 0))

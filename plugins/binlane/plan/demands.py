@@ -22,6 +22,7 @@ ENGINE: Final = "storage engine"
 COLLATION: Final = "collation"
 CHARSET: Final = "character set"
 PLUGIN: Final = "authentication plugin"
+TRUSTED_FUNCTION: Final = "function that is not DETERMINISTIC"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -75,6 +76,8 @@ class _Words:
                 yield from self._definition()
             if kind in ("TABLE", "INDEX"):
                 yield from self._keys()
+            if (verb, kind) == ("CREATE", "FUNCTION") and self._is_trusted():
+                yield Demand(TRUSTED_FUNCTION, self._subject())
             if kind in ("TABLE", "DATABASE", "SCHEMA"):
                 yield from self._options()
             if kind in ("USER", "ROLE"):
@@ -128,6 +131,12 @@ class _Words:
                 yield Demand("JSON operator", subject, token.text)
             if token.upper == "JSON" and self._upper(at - 1) == "AS" and self._text(at + 1) == ")":
                 yield Demand("CAST AS JSON", subject)
+
+    def _is_trusted(self) -> bool:
+        """Whether nothing says that a stored function gives the same everywhere: the source had to trust its maker."""
+        words = [token.upper for token in self.tokens]
+        said = {"DETERMINISTIC", "SONAME"} & set(words) or ("NO", "SQL") in pairwise(words)
+        return not said and ("READS", "SQL") not in pairwise(words)
 
     def _is_default_of_long(self, at: int) -> bool:
         """Whether DEFAULT gives a literal to a column without a length, for which MySQL takes expressions alone."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 
+from binlane.errors import PrecheckError
 from binlane.model import Flavor
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
@@ -191,3 +192,29 @@ def test_all_that_can_be_defined_is_the_same_on_the_target(
     channel.assert_equal()
     assert definitions(target) == definitions(source)
     assert len(definitions(source)) > 10
+
+
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_a_function_that_the_target_would_not_make_is_named_before_anything_is_written(
+    family: str,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+) -> None:
+    source, target = (request.getfixturevalue(f"{family}_{role}") for role in ("source", "target"))
+    channel = fresh_channel(source, target, tmp_path, clean_servers)
+    source.query("SET GLOBAL log_bin_trust_function_creators = ON")
+    try:
+        source.query("CREATE DATABASE tenant_1")
+        source.query("CREATE FUNCTION tenant_1.f() RETURNS INT RETURN 5")
+    finally:
+        source.query("SET GLOBAL log_bin_trust_function_creators = OFF")
+    with pytest.raises(PrecheckError, match=r"tenant_1: function that is not DETERMINISTIC.*log_bin_trust_function"):
+        channel.run()
+    assert target.query("SHOW DATABASES LIKE 'tenant%%'") in ([], ())
+    target.query("SET GLOBAL log_bin_trust_function_creators = ON")
+    try:
+        assert channel.run() is not None
+        channel.assert_equal()
+    finally:
+        target.query("SET GLOBAL log_bin_trust_function_creators = OFF")
