@@ -316,8 +316,8 @@ def statement_facts(sql: bytes, context: SessionContext, flavor: Flavor) -> Stat
 
 
 def _is_filled_below(facts: StatementFacts) -> bool:
-    """MySQL's CREATE TABLE ... START TRANSACTION, whose rows follow in its transaction."""
-    return facts.create_select and not facts.commits_implicitly
+    """MySQL's CREATE TABLE ... START TRANSACTION, whose rows follow in its transaction; none of them is temporary."""
+    return facts.create_select and not facts.commits_implicitly and not facts.temporary
 
 
 def _with_default_collation(context: SessionContext, log: LogFormat) -> SessionContext:
