@@ -7,7 +7,7 @@ alias, so it is refused; and what was changed is read again: it must say the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -24,7 +24,13 @@ Read = Callable[[bytes, SessionContext], StatementFacts]
 
 _NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
 _DATABASE: Final = ("DATABASE", "SCHEMA")
-_BODIES: Final = {"TRIGGER": "FOR", "PROCEDURE": "(", "FUNCTION": "(", "EVENT": "DO", "PACKAGE": "AS"}
+_ROUTINE: Final = frozenset({"(", "AS", "IS", "BEGIN", "RETURN", "RETURNS"})
+"""Routines of sql_mode ORACLE need no parentheses."""
+_BODIES: Final[Mapping[str, frozenset[str]]] = {
+    "TRIGGER": frozenset({"FOR"}),
+    "EVENT": frozenset({"DO"}),
+    **dict.fromkeys(("PROCEDURE", "FUNCTION", "PACKAGE"), _ROUTINE),
+}
 """What a stored program begins with, and what its body, or a part of it before, begins with."""
 _PREPARES: Final = ("PREPARE", "EXECUTE")
 _ROWS: Final = ("NEW", "OLD")
@@ -99,12 +105,12 @@ class _Words:
             token = self.tokens[number]
             if not renaming.changes(token.text) or (number > body and token.upper in _ROWS):
                 continue
+            if number > body:  # whose names nobody reads: a variable's may be meant, or the database
+                raise Unsafe(f"the body of a stored program that names {token.text}, which the channel renames")
             if self._elsewhere(token, own):
                 if token.text in facts.databases:
                     raise Unsafe(f"the name {token.text} stands for a database and, it may be, for something else")
                 continue
-            if number > body:
-                raise Unsafe(f"the body of a stored program that names {token.text}, which the channel renames")
             if token.text not in facts.databases:
                 raise Unsafe(f"the name {token.text}, which the channel renames, may be a database's or not")
             start, end = self.places[number]
@@ -155,8 +161,8 @@ class _Words:
             if token.upper in ("TABLE", "VIEW", "INDEX", *_DATABASE):
                 return everything
             if token.upper in _BODIES:
-                mark = _BODIES[token.upper]
-                found = (n for n in range(number, everything) if mark in (self.tokens[n].upper, self.tokens[n].text))
+                marks = _BODIES[token.upper]
+                found = (n for n in range(number, everything) if marks & {self.tokens[n].upper, self.tokens[n].text})
                 return next(found, everything)
         return everything
 

@@ -105,6 +105,11 @@ def test_only_the_bytes_of_databases_change(sql: str, database: str, expected: s
         ("INSERT INTO p_1.t SELECT p_1.id FROM p_2.t AS p_1", "", "the name p_1 stands for a database and"),
         ("INSERT INTO t VALUES (DATABASE())", "p_1", r"DATABASE\(\), whose value is the database's name"),
         ("CREATE PROCEDURE f() DELETE FROM p_2.t", "p_1", "the body of a stored program that names p_2"),
+        (
+            "CREATE PROCEDURE f() BEGIN SELECT p_2 FROM u; DELETE FROM p_2.t; END",
+            "p_1",
+            "stored program that names p_2",
+        ),
         ("CREATE PROCEDURE f() BEGIN PREPARE s FROM 'DROP TABLE p_1.t'; EXECUTE s; END", "x", "prepares statements"),
         ("CREATE TRIGGER g AFTER INSERT ON t FOR EACH ROW DELETE FROM p_2.u", "p_1", "the body of a stored program"),
         ("CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO DELETE FROM p_1.t", "p_1", "the body of a stored program"),
@@ -143,6 +148,14 @@ def test_names_in_another_character_set_are_refused_where_their_bytes_are_not_su
     right = replace(part, sql=fine, context=latin1, facts=read(fine, latin1))
     found = renamed_statement(right, RENAMING, Flavor.MARIADB, read)
     assert found.sql == "INSERT INTO `d-1`.t VALUES ('é')".encode("latin-1")
+
+
+def test_a_routine_of_sql_mode_oracle_has_a_body_without_parentheses() -> None:
+    read = partial(statement_facts, flavor=Flavor.MARIADB)
+    part = part_of("CREATE PROCEDURE p_1.f() DELETE FROM t", renaming=Renaming())
+    text = b"CREATE PROCEDURE p_1.f AS BEGIN SELECT p_2 INTO x FROM u; DELETE FROM p_2.t; END"
+    with pytest.raises(Unsafe, match="the body of a stored program that names p_2"):
+        renamed_statement(replace(part, sql=text), RENAMING, Flavor.MARIADB, read)
 
 
 def test_load_data_in_a_renamed_database_is_refused() -> None:
