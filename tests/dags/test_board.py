@@ -80,7 +80,7 @@ def test_anonymous_gets_401(site: Site, path: str) -> None:
     assert site.call("GET", path, {"Authorization": "Bearer made.up.token"})[0] in (401, 403)
 
 
-@pytest.mark.parametrize("action", ["stop", "resume", "decide"])
+@pytest.mark.parametrize("action", ["stop", "resume", "decide", "skip", "cancel-skip"])
 def test_anonymous_cannot_act(site: Site, action: str) -> None:
     assert site.call("POST", f"{API}/{action}", body={"seqno": 1, "ran": True})[0] == 401
 
