@@ -73,7 +73,8 @@ def test_rows_with_other_values_are_listed_with_their_transaction(channel: Chann
     done = channel.run()
 
     assert done is not None
-    channel.assert_equal()
+    # CHECKSUM TABLE of MariaDB has two answers for a table with a stored column
+    assert channel.rows_of(channel.source) == channel.rows_of(channel.target)
     assert done["conflicts"] == {"different": 5}
     # the seqno is that of the first change of the row, in whatever block it was applied
     found = [
