@@ -8,9 +8,14 @@ import os
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import settings
 
 from binlane.model import Flavor
 from lab.servers import PrivateServer, private_server
+
+# how long a case takes says nothing about whether it is right: machine code may have to be compiled in it
+settings.register_profile("binlane", deadline=None)
+settings.load_profile("binlane")
 
 SYSTEM_DATABASES = frozenset({"mysql", "sys", "information_schema", "performance_schema"})
 

@@ -158,13 +158,13 @@ def check(log_format: FormatDescription, events: list[bytes], cuts: set[int], un
     assert at_once == one_by_one
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(logs(mariadb_gtids(), []), CUTS, st.one_of(UNTILS, st.just(UntilGtid("0-1-5"))), SIZES)
 def test_a_mariadb_log(events: list[bytes], cuts: set[int], until: Until, size: int) -> None:
     check(MARIADB, events, cuts, until, size)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(logs(mysql_gtids(), [BEGIN]), CUTS, st.one_of(UNTILS, st.just(UntilGtid(f"{UUID[:-2]}01:5"))), SIZES)
 def test_a_mysql_log(events: list[bytes], cuts: set[int], until: Until, size: int) -> None:
     check(MYSQL, events, cuts, until, size)
