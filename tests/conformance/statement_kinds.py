@@ -56,6 +56,13 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         f"{proofs.DEFINITIONS}::test_a_function_that_the_target_would_not_make_is_named_before_anything_is_written",
     ),
     refused(
+        "A trigger or function, for an account without SUPER of a target with log_bin_trust_function_creators = OFF",
+        "before the window, instead of 1419 in it",
+        "PrecheckError",
+        f"{proofs.DEFINITIONS}"
+        "::test_a_trigger_that_the_target_would_not_let_the_account_make_is_named_before_anything_is_written",
+    ),
+    refused(
         "Definitions that a server logs in two character sets at once, or with escapes that their sql_mode does not "
         "have: names and comments of the dictionary in a statement of a client that is not UTF-8",
         "the servers' own replicas read them wrongly; named, with what to do",

@@ -13,9 +13,10 @@ from typing import Final, NamedTuple
 from sqlalchemy import Connection, text
 
 from binlane.apply.finding import Finding
+from binlane.apply.privileges import read_grants
 from binlane.binlog.table_map import ColumnType, TableMap
 from binlane.model import Flavor, TableKey
-from binlane.plan.demands import CHARSET, COLLATION, ENGINE, PLUGIN, TRUSTED_FUNCTION, Demand
+from binlane.plan.demands import CHARSET, COLLATION, ENGINE, PLUGIN, TRUSTED_FUNCTION, TRUSTED_MAKER, Demand
 from binlane.plan.schema import TRANSACTIONAL_ENGINES, Schema
 from binlane.plan.schema_compare import Severity
 from binlane.plan.schema_names import charset_name, collation_name
@@ -47,6 +48,8 @@ class Target:
     plugins: frozenset[str]
     trusts_functions: bool = True
     """It makes functions that say neither DETERMINISTIC nor what they read, which a server with a binlog need not."""
+    trusts_account: bool = True
+    """It lets this account make triggers and functions, which a server with a binlog need not."""
 
 
 def read_target(connection: Connection, schema: Schema, number: _Version) -> Target:
@@ -64,6 +67,7 @@ def read_target(connection: Connection, schema: Schema, number: _Version) -> Tar
         schema.flavor, number, schema.version, schema.collations,
         frozenset(str(row[0]).lower() for row in engines), frozenset(str(row[0]).lower() for row in plugins),
         trusts_functions=bool(trusts),
+        trusts_account=bool(trusts) or not read_grants(connection).missing(("SUPER",)),
     )  # fmt: skip
 
 
@@ -117,6 +121,8 @@ def _missing(demand: Demand, source: Flavor, target: Target) -> tuple[str, str] 
         return None if known else (f"{target.version}, which does not know it", _TODO_NAMES[demand.feature])
     if demand.feature == TRUSTED_FUNCTION:
         return None if target.trusts_functions else _UNTRUSTED
+    if demand.feature == TRUSTED_MAKER:
+        return None if target.trusts_account else _UNTRUSTED_ACCOUNT
     feature = FEATURES[demand.feature]
     since = feature.mysql if target.flavor is Flavor.MYSQL else feature.mariadb
     todo = feature.todo or _TODO
@@ -169,6 +175,10 @@ _NOT_TRANSACTIONAL: Final = (
 _UNTRUSTED: Final = (
     "log_bin_trust_function_creators = OFF with a binlog (1418)",
     "SET GLOBAL log_bin_trust_function_creators = ON on the target, as the source has it",
+)
+_UNTRUSTED_ACCOUNT: Final = (
+    "an account without SUPER, and log_bin_trust_function_creators = OFF with a binlog (1419)",
+    "SET GLOBAL log_bin_trust_function_creators = ON on the target, or GRANT SUPER ON *.* TO the account",
 )
 _ENGINE_ALIASES: Final = {"heap": "memory", "merge": "mrg_myisam", "ndb": "ndbcluster"}
 _MARIADB: Final = Feature(None, (10, 3, 0))

@@ -23,6 +23,7 @@ COLLATION: Final = "collation"
 CHARSET: Final = "character set"
 PLUGIN: Final = "authentication plugin"
 TRUSTED_FUNCTION: Final = "function that is not DETERMINISTIC"
+TRUSTED_MAKER: Final = "trigger or function"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -30,7 +31,7 @@ class Demand:
     """One thing that a server must know to run a statement."""
 
     feature: str
-    """A key of ``portability.FEATURES``, or one of the four above, whose ``detail`` the target is asked for."""
+    """A key of ``portability.FEATURES``, or one of those above, which the target itself is asked about."""
     subject: str
     """The table, and the column where there is one; the verb of a statement that is about neither."""
     detail: str = ""
@@ -78,6 +79,12 @@ class _Words:
                 yield from self._keys()
             if (verb, kind) == ("CREATE", "FUNCTION") and self._is_trusted():
                 yield Demand(TRUSTED_FUNCTION, self._subject())
+            if (
+                verb == "CREATE"
+                and kind in ("TRIGGER", "FUNCTION")
+                and not any(t.upper == "SONAME" for t in self.tokens)
+            ):
+                yield Demand(TRUSTED_MAKER, self._subject(), kind)
             if kind in ("TABLE", "DATABASE", "SCHEMA"):
                 yield from self._options()
             if kind in ("USER", "ROLE"):

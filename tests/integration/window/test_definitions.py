@@ -10,11 +10,13 @@ from typing import Any, Final
 
 import pytest
 
+from binlane.apply.privileges import DDL, STATE, VISIBILITY, global_needs
 from binlane.errors import PrecheckError
 from binlane.model import Flavor
+from binlane.state.catalog import version_number
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import fresh_channel
+from tests.integration.window.conftest import fresh_channel, run_on
 
 DEFINED: Final = b"DEFINER=`test_ann`@`127.0.0.1`"
 BEGUN: Final = (
@@ -218,3 +220,47 @@ def test_a_function_that_the_target_would_not_make_is_named_before_anything_is_w
         channel.assert_equal()
     finally:
         target.query("SET GLOBAL log_bin_trust_function_creators = OFF")
+
+
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_a_trigger_that_the_target_would_not_let_the_account_make_is_named_before_anything_is_written(
+    family: str,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+) -> None:
+    source, target = (request.getfixturevalue(f"{family}_{role}") for role in ("source", "target"))
+    channel = fresh_channel(source, target, tmp_path, clean_servers)
+    limited_account(target)
+    channel.connect("target_server", target, user="test_limited")
+    source.query("CREATE DATABASE tenant_1")
+    source.query("CREATE TABLE tenant_1.t (id INT PRIMARY KEY, s INT)")
+    source.query("CREATE TRIGGER tenant_1.g BEFORE INSERT ON tenant_1.t FOR EACH ROW SET NEW.s = 1")
+    source.query("CREATE FUNCTION tenant_1.f() RETURNS INT DETERMINISTIC RETURN 5")
+    source.query("INSERT INTO tenant_1.t (id) VALUES (1)")
+    try:
+        with pytest.raises(PrecheckError, match=r"tenant_1.*: trigger or function (TRIGGER|FUNCTION).*GRANT SUPER"):
+            channel.run()
+        assert target.query("SHOW DATABASES LIKE 'tenant%%'") in ([], ())
+        target.query("SET GLOBAL log_bin_trust_function_creators = ON")
+        assert channel.run() is not None
+    finally:
+        target.query("SET GLOBAL log_bin_trust_function_creators = OFF")
+        run_on(target, "DROP USER test_limited@'%'", log=False)
+    channel.assert_equal()
+    assert definitions(target) == definitions(source)
+
+
+def limited_account(server: PrivateServer) -> None:
+    """``test_limited``: everything that a channel's account needs, and no SUPER."""
+    version = version_number(str(server.query("SELECT VERSION()")[0][0]))
+    names = [need.name for need in global_needs(server.flavor, version)]
+    with server.connect(autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION sql_log_bin = 0")
+        cursor.execute("CREATE USER test_limited@'%%' IDENTIFIED BY %s", (server.password,))
+        cursor.execute(f"GRANT {', '.join((*names, 'PROCESS', *VISIBILITY, *DDL, *STATE))} ON *.* TO test_limited@'%'")
+        if server.flavor is Flavor.MYSQL:
+            # the definer of the source's trigger is an account of the system
+            cursor.execute("GRANT SET_ANY_DEFINER, SYSTEM_USER ON *.* TO test_limited@'%'")
+        else:
+            cursor.execute("GRANT SET USER ON *.* TO test_limited@'%'")

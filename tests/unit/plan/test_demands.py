@@ -6,7 +6,7 @@ import pytest
 
 from binlane.apply.portability import FEATURES
 from binlane.model import Flavor
-from binlane.plan.demands import CHARSET, COLLATION, ENGINE, PLUGIN, TRUSTED_FUNCTION, Demand, demands_of
+from binlane.plan.demands import CHARSET, COLLATION, ENGINE, PLUGIN, TRUSTED_FUNCTION, TRUSTED_MAKER, Demand, demands_of
 from binlane.shards.lexer import Dialect
 from binlane.shards.statements import analyze
 
@@ -27,12 +27,19 @@ CASES = [
     ("UPDATE t SET a = CAST(b AS JSON), c = d->'$.e' WHERE id = 1",
      {("CAST AS JSON", "d.t", ""), ("JSON operator", "d.t", "->")}),
     ("CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SET NEW.a = NEW.j->>'$.x'",
-     {("JSON operator", "d.t", "->>")}),
+     {("JSON operator", "d.t", "->>"), (TRUSTED_MAKER, "d.t", "TRIGGER")}),
     ("CREATE TABLE t (e VECTOR(3) NOT NULL)", {("VECTOR column", "d.t.e", "")}),
     ("CREATE TABLE t (u UUID PRIMARY KEY, i INET6, k INET4 DEFAULT NULL)",
      {("UUID column", "d.t.u", ""), ("INET6 column", "d.t.i", ""), ("INET4 column", "d.t.k", "")}),
-    ("CREATE FUNCTION f() RETURNS INT RETURN 5", {(TRUSTED_FUNCTION, "d", "")}),
-    ("CREATE DEFINER=`a`@`%` FUNCTION x.f() RETURNS INT MODIFIES SQL DATA RETURN 5", {(TRUSTED_FUNCTION, "x", "")}),
+    ("CREATE FUNCTION f() RETURNS INT RETURN 5",
+     {(TRUSTED_FUNCTION, "d", ""), (TRUSTED_MAKER, "d", "FUNCTION")}),
+    ("CREATE DEFINER=`a`@`%` FUNCTION x.f() RETURNS INT MODIFIES SQL DATA RETURN 5",
+     {(TRUSTED_FUNCTION, "x", ""), (TRUSTED_MAKER, "x", "FUNCTION")}),
+    ("CREATE FUNCTION f() RETURNS INT DETERMINISTIC RETURN 5", {(TRUSTED_MAKER, "d", "FUNCTION")}),
+    ("CREATE FUNCTION f() RETURNS INT NO SQL RETURN 5", {(TRUSTED_MAKER, "d", "FUNCTION")}),
+    ("CREATE FUNCTION f() RETURNS INT READS SQL DATA RETURN 5", {(TRUSTED_MAKER, "d", "FUNCTION")}),
+    ("CREATE DEFINER=`a`@`%` TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET NEW.a = 1",
+     {(TRUSTED_MAKER, "d.t", "TRIGGER")}),
     ("CREATE SEQUENCE s", {("sequence", "d.s", "")}),
     ("CREATE TABLE t (a INT) WITH SYSTEM VERSIONING", {("system versioning", "d.t", "")}),
     ("ALTER TABLE t ADD SYSTEM VERSIONING", {("system versioning", "d.t", "")}),
@@ -70,11 +77,10 @@ CASES = [
      {("spatial reference system", "CREATE SPATIAL REFERENCE SYSTEM", "")}),
 ]  # fmt: skip
 LOOKS_LIKE_IT = [
-    "CREATE FUNCTION f() RETURNS INT NO SQL RETURN 5",
-    "CREATE FUNCTION f() RETURNS INT READS SQL DATA RETURN 5",
-    "CREATE FUNCTION f() RETURNS INT DETERMINISTIC RETURN 5",
     "CREATE FUNCTION f RETURNS STRING SONAME 'f.so'",
     "CREATE PROCEDURE p() SELECT 5",
+    "DROP TRIGGER g",
+    "DROP FUNCTION f",
     "CREATE TABLE t (j VARCHAR(9) DEFAULT '->', b TEXT DEFAULT ('x'), c BLOB DEFAULT NULL, d INT DEFAULT 5, text INT)",
     "CREATE TABLE t (a TEXT, b INT DEFAULT 1, text INT DEFAULT 1, blob_ INT DEFAULT 2 COMMENT 'TEXT DEFAULT 1')",
     "INSERT INTO t VALUES ('a->b', 'CAST(x AS JSON)')",
@@ -116,7 +122,7 @@ def test_names_and_comments_ask_for_nothing(sql: str) -> None:
 
 def test_every_feature_is_one_that_the_precheck_knows() -> None:
     names = {feature for _, expected in CASES for feature, _, _ in expected}
-    assert names <= FEATURES.keys() | {ENGINE, COLLATION, CHARSET, PLUGIN, TRUSTED_FUNCTION}
+    assert names <= FEATURES.keys() | {ENGINE, COLLATION, CHARSET, PLUGIN, TRUSTED_FUNCTION, TRUSTED_MAKER}
 
 
 def test_what_does_nothing_where_the_table_is_there_says_so() -> None:
