@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from binlane.apply.binlog_rows import BinlogRows
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import SourceUnavailableError
@@ -27,8 +28,9 @@ from binlane.work.lane_files import LaneFileWriter
 from lab.servers import PrivateServer, private_server
 from tests.chaos.rounds import survived
 from tests.chaos.worker import was_killed
+from tests.conftest import requires_mysql
 from tests.integration.apply.test_lane import wait_until
-from tests.integration.window.conftest import CHANNEL, Channel, run_on
+from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel, run_on
 from tests.integration.window.test_runs import wait_for_a_lane_to_move
 
 NOW = WindowRequest("now")
@@ -287,3 +289,45 @@ def test_retention_removes_finished_windows_only(channel: Channel) -> None:
         # the unfinished one stood beside the last finished one
         assert before == sorted(kept[-2:])
     channel.assert_equal()
+
+
+def lanes_until(owner: Any, name: str, config: ChannelConfig, endpoints: Endpoints, adopted: dict[str, Any]) -> None:
+    """The lanes, one after another, in a process that is killed when one comes to a function."""
+    assert hasattr(owner, name)
+    setattr(owner, name, kill_self)
+    for each in adopted["lanes"]:
+        steps.apply_lane(config, endpoints, adopted["plan"], each["lane"])
+
+
+def lanes_until_rows(*arguments: Any) -> None:
+    lanes_until(BinlogRows, "write", *arguments)
+
+
+def lanes_until_rows_are_counted(*arguments: Any) -> None:
+    lanes_until(BinlogRows, "_is_accounted_for", *arguments)
+
+
+@requires_mysql
+@pytest.mark.parametrize("server", ["mysql_target", "mysql_without_gtids"])
+def test_a_table_made_by_a_query_is_filled_once_if_its_lane_is_killed_between_the_two(
+    server: str,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+) -> None:
+    """MySQL logs CREATE TABLE ... SELECT as one transaction: a DDL, and the rows that share its position."""
+    source, target = request.getfixturevalue("mysql_source"), request.getfixturevalue(server)
+    channel = fresh_channel(source, target, tmp_path, clean_servers)
+    source.query("CREATE DATABASE tenant_1")
+    # no key: a row that comes twice would show
+    source.query("CREATE TABLE tenant_1.made ENGINE=InnoDB COMMENT='x' SELECT 1 AS a, 'x' AS b")
+    window = steps.extract(channel.config, channel.endpoints, NOW)
+    run_filter(WorkFolder(window["work"]), InProcess())
+    adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
+    for crash in (lanes_until_rows, lanes_until_rows_are_counted):
+        assert was_killed(crash, channel.config, channel.endpoints, adopted)
+        assert target.query("SELECT COUNT(*) FROM tenant_1.made") == [(0,)]
+    channel.go_on(steps.extract(channel.config, channel.endpoints, NOW))
+    channel.assert_equal()
+    assert target.query("SELECT COUNT(*) FROM tenant_1.made") == [(1,)]
+    survived["lane killed between a CREATE TABLE ... SELECT and its rows"] += 2
