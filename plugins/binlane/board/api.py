@@ -40,7 +40,7 @@ _POLICY: Final = (
 _LIMIT: Final = 200
 
 Limit = Annotated[int, Query(ge=1, le=_LIMIT)]
-Seqno = Annotated[int, Query(ge=0)]
+Seqno = Annotated[int, Query(ge=0, lt=1 << 62)]
 
 
 def build_app(host: Host) -> FastAPI:

@@ -16,7 +16,7 @@ from binlane.errors import ConfigError, PlanError, PositionError
 from binlane.orchestration.commands import load
 from binlane.orchestration.operating import whoami
 from binlane.orchestration.report import moment
-from binlane.orchestration.selecting import renaming_of
+from binlane.orchestration.selecting import renaming_of, selection_of
 from binlane.orchestration.steps import read_plan
 from binlane.plan.pieces import NOTHING
 from binlane.state.catalog import read_schema
@@ -150,8 +150,9 @@ def replay(name: str, folder: Path, seqno: int) -> str:
     with target_errors(str(endpoints.target)), driver_errors():
         with engine.connect() as connection:
             # nothing of it but whether letters' case counts
-            renaming = renaming_of(channel, read_schema(connection, ()))
-        rows = replay_skipped(engine, name, seqno, renaming)
+            schema = read_schema(connection, ())
+        rules = selection_of(channel, schema), renaming_of(channel, schema)
+        rows = replay_skipped(engine, name, seqno, *rules)
     return (
         f"channel {name}: seqno {seqno:,} was replayed: {rows.inserts:,} inserts, {rows.updates:,} updates, "
         f"{rows.deletes:,} deletes by row events, and its statements"

@@ -27,6 +27,7 @@ from binlane.plan.settings import FilterSettings
 from binlane.plan.translate import format_for, translation
 from binlane.plan.window_plan import Block, LaneFile
 from binlane.shards.renaming import AS_THEY_ARE, Renaming
+from binlane.shards.selection import EVERYTHING, Selection
 
 NOTHING = "nothing"
 """The summary of a transaction that changes nothing, as an XA PREPARE."""
@@ -138,14 +139,23 @@ def lane_of(seqno: int, home: int, barriers: BarrierMap) -> int:
 
 
 def alone(
-    data: Buffer, name: str, target: Flavor, version: str, limits: BlockLimits, renaming: Renaming = AS_THEY_ARE
+    data: Buffer,
+    name: str,
+    target: Flavor,
+    version: str,
+    limits: BlockLimits,
+    selection: Selection = EVERYTHING,
+    renaming: Renaming = AS_THEY_ARE,
 ) -> Block:
-    """The one transaction of a small binlog file, as a block. Raises PlanError if it holds another number of them."""
+    """What ``selection`` takes of the one transaction of a small binlog file, as a block.
+
+    Raises PlanError if the file holds another number of transactions.
+    """
     reader = LogReader(data, name)
     found = list(transactions(reader))
     if len(found) != 1:
         raise PlanError(f"{name}: expected one transaction, found {len(found)}")
-    log = LogFormat(reader.format, name, 0, target, renaming=renaming)
+    log = LogFormat(reader.format, name, 0, target, selection, renaming)
     sink = _Kept()
     writer = LaneWriter(
         sink, BlockBuilder(replace(limits, transactions=1)), LaneCursor(()), translation(log.format.flavor, target)

@@ -14,8 +14,8 @@ from typing import Final
 from binlane.binlog.collations import charset_name, collation_name
 from binlane.model import Flavor, SessionContext
 
-_FILLED_BELOW: Final = re.compile(rb"(?<=\n\)) START TRANSACTION(?= |\Z)")
-"""Behind the columns, before the options. The server writes a line's end in a literal as ``\\n``."""
+_FILLED_BELOW: Final = re.compile(rb"(?<=\n\)) START TRANSACTION(?=[ \n]|\Z)")
+"""Behind the columns, before the options and partitions. The server writes a line's end in a literal as ``\\n``."""
 _COMPOSED_TABLE: Final = re.compile(rb"CREATE (?:OR REPLACE )?TABLE (?:IF NOT EXISTS )?[`\"]")
 _NAME: Final = rb"(?:`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\")"
 _DEFINER: Final = re.compile(rb"(?:CREATE|ALTER)\b[^`'\"]*?DEFINER=(?P<spelled>" + _NAME + rb"@" + _NAME + rb")")

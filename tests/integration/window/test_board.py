@@ -269,6 +269,7 @@ def test_rows_are_for_those_who_may_edit_whole_in_pages_and_as_they_were_logged(
     assert get(client, path, EDIT)["rows_shown"] is True
     assert client.get(f"{path}/{seqno}/rows").status_code == 403
     assert client.get(f"{path}/{seqno + 1}/rows", headers=EDIT).status_code == 404
+    assert client.get(f"{path}/{seqno}/rows?after={10**19}", headers=EDIT).status_code == 422
     found: list[dict[str, Any]] = []
     after: int | None = 0
     while after is not None:

@@ -42,6 +42,7 @@ SELECTED: Final = (
     b"CREATE TABLE one_of_%b (n INT PRIMARY KEY) REPLACE SELECT 1 AS n, s FROM base ORDER BY id",
     b"CREATE TABLE of_options_%b (KEY (id)) ENGINE=InnoDB CHARSET=latin1 STATS_PERSISTENT=1 COMMENT='it''s \\\\ ; )' "
     b"PARTITION BY HASH (id) PARTITIONS 3 SELECT id, s FROM base",
+    b"CREATE TABLE parted_%b PARTITION BY HASH (id) PARTITIONS 2 SELECT id FROM base",
     b"CREATE TABLE tenant_2.from_%b SELECT b.id, a.said FROM base b LEFT JOIN tenant_2.audit a ON a.id = b.id",
     b"UPDATE keyed_%b SET extra = extra + 1",
     b"DELETE FROM made_%b WHERE id = 1",

@@ -13,7 +13,7 @@ from binlane.errors import DriftError
 from binlane.orchestration import steps
 from binlane.state.engines import engine_of
 from binlane.state.skips import read_skip
-from tests.integration.window.conftest import CHANNEL, Channel
+from tests.integration.window.conftest import CHANNEL, Channel, run_on
 from tests.integration.window.test_stop import apply_all, channel, planned
 
 __all__ = ["channel"]
@@ -103,6 +103,23 @@ def test_what_is_applied_is_never_skipped_and_an_order_can_be_taken_back(
     assert channel.cli("skip", CHANNEL, "--seqno", str(first + 6), "--cancel") == 1
     steps.advance(channel.config, channel.endpoints, adopted["plan"])
     assert channel.target.query("SELECT COUNT(*), SUM(id = 7) FROM tenant_1.t") == [(11, 0)]
+
+
+def test_a_replay_takes_of_a_transaction_what_the_filter_takes(channel: Channel) -> None:
+    channel.write_channel('[filter]\nexclude_tables = ["tenant_1.secret"]\n')
+    for server in (channel.source, channel.target):
+        tables = (f"CREATE TABLE tenant_1.{name} (id INT PRIMARY KEY)" for name in ("t", "secret"))
+        run_on(server, "CREATE DATABASE tenant_1", *tables, log=False)
+    inserts = (f"INSERT INTO tenant_1.{name} VALUES (1)" for name in ("t", "secret"))
+    run_on(channel.source, "BEGIN", *inserts, "COMMIT")
+    adopted = planned(channel)
+    seqno = steps.read_plan(adopted["plan"]).last_seqno
+    assert channel.cli("skip", CHANNEL, "--seqno", str(seqno), "--reason", "later") == 0
+    apply_all(channel, adopted)
+    steps.advance(channel.config, channel.endpoints, adopted["plan"])
+    assert channel.cli("replay-skipped", CHANNEL, str(seqno)) == 0
+    taken = "SELECT (SELECT COUNT(*) FROM tenant_1.t), (SELECT COUNT(*) FROM tenant_1.secret)"
+    assert channel.target.query(taken) == [(1, 0)]
 
 
 def test_a_skipped_ddl_does_not_run(channel: Channel) -> None:

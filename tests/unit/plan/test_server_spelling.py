@@ -79,6 +79,12 @@ def test_all_of_a_table_that_a_query_filled_is_the_server_s_spelling() -> None:
     assert spelled_twice(escaped, context(UTF8MB4, PLAIN), MARIADB, composed=True) is not None
 
 
+@pytest.mark.parametrize("behind", [b"", b" ENGINE=InnoDB", b"\n/*!50100 PARTITION BY HASH (`id`)\nPARTITIONS 2 */"])
+def test_the_clause_goes_and_what_stands_behind_it_stays(behind: bytes) -> None:
+    table = b"CREATE TABLE `t` (\n  `id` int NOT NULL\n)"
+    assert without_transaction_clause(table + b" START TRANSACTION" + behind) == table + behind
+
+
 def test_a_clause_that_cannot_be_told_from_a_name_is_not_guessed() -> None:
     with pytest.raises(ValueError, match="2 places"):
         without_transaction_clause(b"CREATE TABLE `\n) START TRANSACTION x` (\n  a int\n) START TRANSACTION")
