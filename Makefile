@@ -18,7 +18,7 @@ demo: setup ## one window, end to end, through Airflow and Spark; KEEP=1 leaves 
 	@$(PYTHON) -m lab.demo
 
 # files in turn to three processes (they wait for servers), in the order of the folders: the long ones (dags, integration) first
-SPREAD := -n 3 --dist loadfile --no-loadscope-reorder
+SPREAD := -n 4 --dist loadfile --no-loadscope-reorder
 
 test: setup lint ## lint, types and every test, on private servers
 	$(PYTHON) -m pytest --ignore=tests/chaos $(SPREAD)
