@@ -12,6 +12,7 @@ from typing import Final
 from sqlalchemy import Connection, bindparam, text
 
 from binlane.apply.finding import Finding
+from binlane.apply.packets import PACKET_LIMIT
 from binlane.apply.privileges import (
     ACCOUNTS,
     DDL,
@@ -34,8 +35,6 @@ from binlane.state.catalog import global_variables, server_version, version_numb
 from binlane.state.tables import SCHEMA
 
 _OLDEST: Final = {Flavor.MARIADB: (10, 3, 0), Flavor.MYSQL: (5, 7, 0)}
-_PACKET_LIMIT: Final = 1 << 30
-"""The highest ``max_allowed_packet`` that either family takes."""
 _STATEMENT_OVERHEAD: Final = 1024
 """``BINLOG ''``, the TABLE_MAPs that a writer adds when it splits, the packet's own header."""
 _SHOWN: Final = 3
@@ -81,7 +80,7 @@ class Needs:
     time_zones: frozenset[str] = frozenset()
     """The session time zones of its statements, as logged."""
     biggest_item: int = 0
-    """Bytes of its longest item, before base64."""
+    """Bytes of its longest usual BINLOG statement, before base64; longer ones the filter has refused already."""
     connections: int = 0
     """How many the apply tasks open at most."""
     writer: str = "binlog"
@@ -210,14 +209,13 @@ def _privilege(severity: Severity, name: str, scope: str, why: str) -> Finding:
 
 
 def _check_packet(target: _Target, needs: Needs) -> Iterator[Finding]:
-    # base64, or two digits a byte
-    by_sql = needs.writer == "sql" or needs.row_statements
-    as_text = needs.biggest_item * 2 if by_sql else (needs.biggest_item + 2) // 3 * 4
-    wanted = as_text + _STATEMENT_OVERHEAD
+    if needs.writer == "sql":
+        return  # statements are cut to what the target takes; single rows are looked at one by one (``packets``)
+    wanted = (needs.biggest_item + 2) // 3 * 4 + _STATEMENT_OVERHEAD
     have = int(target.variables["max_allowed_packet"])
     if have < wanted:
         todo = f"SET GLOBAL max_allowed_packet = {-(-wanted // 1024) * 1024} on the target and reconnect"
-        if wanted > _PACKET_LIMIT:
+        if wanted > PACKET_LIMIT:
             todo = "no server takes so long a statement: filter the table out and copy it another way"
         where = "target: max_allowed_packet"
         yield Finding(Severity.FATAL, where, f"{wanted} bytes for the biggest item", str(have), todo)

@@ -196,6 +196,17 @@ def decompressed(type_code: int, body: memoryview, where: str = "") -> tuple[int
     return _PLAIN_TYPES[type_code], bytes(body[: event.images_at]) + bytes(event.rows)
 
 
+def rows_length(type_code: int, body: memoryview) -> int:
+    """Bytes of an event's body with its rows decompressed, by the length that they declare; no row is read."""
+    if type_code not in COMPRESSED_ROWS:
+        return len(body)
+    _, at = _extra(body, "") if type_code in WITH_EXTRA else (b"", TABLE_ID_AND_FLAGS)
+    width, at = _length_encoded(body, at, "")
+    at += (width + 7) // 8 * (2 if ROWS_KINDS[type_code] is RowsKind.UPDATE else 1)
+    _within(body, at + 1, "")
+    return at + int.from_bytes(body[at + 1 : at + 1 + (body[at] & 0x07)], "big")
+
+
 def row_images(event: RowsEvent, table: TableMap, where: str = "") -> Iterator[tuple[Range | None, Range | None]]:
     """The (before, after) images of each row, as ranges in ``event.rows``.
 

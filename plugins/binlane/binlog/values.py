@@ -88,10 +88,10 @@ class RowDecoder:
         if partial:
             json_diffs, at = partial_head(rows, at, self._table.json_columns, f"{name}: ")
         present = [number for number in range(event.width) if bitmap[number >> 3] >> (number & 7) & 1]
-        nulls, at = rows[at:], at + (len(present) + 7) // 8
+        nulls_at, at = at, at + (len(present) + 7) // 8
         values: list[Value | Absent] = [ABSENT] * event.width
         for position, number in enumerate(present):
-            if nulls[position >> 3] >> (position & 7) & 1:
+            if rows[nulls_at + (position >> 3)] >> (position & 7) & 1:
                 values[number] = None
                 continue
             start, at = _value_range(rows, at, self._rules[number])

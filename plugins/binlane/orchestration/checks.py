@@ -10,6 +10,7 @@ from typing import Final
 
 from binlane.apply.choice import chosen_writer, sql_findings, written_by_sql
 from binlane.apply.finding import Finding
+from binlane.apply.packets import check_packets
 from binlane.apply.portability import check_demands, check_logged_types, read_target
 from binlane.apply.precheck import Needs, check_tables, check_target, findings_of, raise_if_fatal
 from binlane.apply.refusals import driver_errors
@@ -72,6 +73,7 @@ def check_window(
     compared = _compared_tables(channel, endpoints, plan, (source, target), plans, renaming)
     findings += compared
     findings += sql_findings(target, by_sql, channel.apply.allow_triggers)
+    findings += check_packets(plan, by_sql, target, inputs.settings.packet)
     selection = selection_of(channel, target)
     findings += severed(selection, renamed_schema(target, renaming.source) if logged is None else logged)
     findings += _met(selection, renaming, logged)

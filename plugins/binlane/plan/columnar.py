@@ -19,7 +19,7 @@ from binlane.binlog.frames import count_rows, frame, index_rows, strip_events, t
 from binlane.binlog.grouping import PlainGrouping, PlainRun
 from binlane.binlog.reader import LogReader
 from binlane.binlog.renaming import NewNames
-from binlane.binlog.rows import ROWS_KINDS, RowsKind
+from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsKind
 from binlane.binlog.transactions import Transaction, identify, transactions
 from binlane.binlog.wire import HEADER, MAGIC, Buffer, EventHeader, EventType, RawEvent
 from binlane.model import FILTERED_SHARD, BlockHeader, Flavor, LogPosition, RowCounts, TableKey
@@ -37,6 +37,7 @@ from binlane.plan.segment_map import LaneSink, LaneWriter, MapSummary, ScanSumma
 from binlane.plan.settings import FilterSettings
 from binlane.plan.tally import ROWS_ONLY, Tally
 from binlane.plan.translate import format_for, translation
+from binlane.plan.widest import RowMeter
 
 Ints = NDArray[np.int64]
 
@@ -276,7 +277,10 @@ class _Map:
         self._settings = settings
         self._open_sink = open_sink
         self._reducer = reducer
-        self._tally = Tally()
+        log = columns.log
+        self._meter = RowMeter(log.format.flavor, log.target, settings.packet)
+        self._tally = Tally(meter=self._meter)
+        self._measured_from = np.array([self._meter.limit(table) for table in columns.tables] or [0], np.int64)
         self._writers: dict[int, RunWriter] = {}
         self._barriers = BarrierArrays(routing)
         self._routes: dict[int, Route] = {}
@@ -349,6 +353,7 @@ class _Map:
         for at, counts in _sums(number * 3 + kind, rows):
             table = columns.tables[at]
             tally.add_table(TableKey(table.database, table.table), counts)
+        self._measure(run, events, number)
         changed = np.bincount(columns.database_of_table[number], rows, minlength=len(columns.databases))
         for database, count in enumerate(np.bincount(plain.database, minlength=len(columns.databases)).tolist()):
             if count:
@@ -357,6 +362,16 @@ class _Map:
         filtered = 0 if columns.filter is None else int((plain.database == len(columns.databases) - 1).sum())
         if run.size > filtered:
             tally.kinds[ROWS_ONLY] += run.size - filtered
+
+    def _measure(self, run: Run, events: Ints, number: Ints) -> None:
+        """Rows events of the tables ``number`` that may be too long for the target."""
+        frames = self._columns.frames
+        long = frames.size[events] > self._measured_from[number]
+        chosen = events[long | np.isin(frames.type_code[events], list(COMPRESSED_ROWS))]
+        seqnos = run.seqno + np.searchsorted(run.plain.first, chosen, "right") - 1
+        for event, seqno in zip(chosen.tolist(), seqnos.tolist(), strict=True):
+            table = self._columns.tables[self._columns.number[event]]
+            self._tally.add_rows(table, int(frames.type_code[event]), frames.body(event), seqno)
 
     def _count_filtered(self, events: Ints) -> None:
         columns = self._columns

@@ -349,6 +349,8 @@ def make_plan(
         carried_out=routing.carried_out,
         demands=dict(sorted(tally.demands.items())),
         filtered=dict(sorted(tally.rules.items())),
+        widest=tally.widest,
+        longest_statement=tally.longest_statement,
         renamed=_renamed(tally, renaming),
     )
     return dataclasses.replace(plan, digest=hashlib.sha256(plan.to_json()).hexdigest())

@@ -27,6 +27,7 @@ from binlane.plan.settings import FilterSettings
 from binlane.plan.tally import Tally
 from binlane.plan.temporary import TemporaryStep
 from binlane.plan.translate import Translation, format_for, translation
+from binlane.plan.widest import RowMeter
 from binlane.plan.window_plan import LaneFile
 
 _FILE_PIECE = 1 << 20
@@ -112,7 +113,7 @@ def map_segment(
     ``groups`` gives what the segment's XA COMMITs commit.
     """
     log, numbered = read_segment(data, segment, settings)
-    tally = Tally()
+    tally = Tally(meter=RowMeter(log.format.flavor, log.target, settings.packet))
     writers: dict[int, LaneWriter] = {}
     barriers = BarrierMap(routing.barriers)
     for seqno, transaction in numbered:

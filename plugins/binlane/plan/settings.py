@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from binlane.errors import PlanError
-from binlane.plan.blocks import BlockLimits
+from binlane.plan.blocks import PACKET_SHARE, BlockLimits
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import EVERYTHING, Selection
 
@@ -79,6 +79,11 @@ class FilterSettings:
         return BlockLimits(
             self.block_transactions, self.block_bytes, self.payload_bytes, self.largest_bytes, self.block_seconds
         )
+
+    @property
+    def packet(self) -> int:
+        """The target's max_allowed_packet that the window was planned for, about."""
+        return int(self.largest_bytes / PACKET_SHARE)
 
     def to_json(self) -> bytes:
         """Canonical bytes of channel.json."""

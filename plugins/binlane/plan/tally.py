@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from binlane.binlog.table_map import TableMap
+from binlane.binlog.wire import HEADER
 from binlane.model import Flavor, RowCounts, TableKey
 from binlane.plan.demands import Demand, demands_of
 from binlane.plan.outcomes import tables_of_one_kind
 from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
 from binlane.plan.statement_text import decoded, dialect_of
+from binlane.plan.widest import RowMeter, Widest
 from binlane.plan.window_plan import RuleCounts, ShardCounts
 from binlane.shards.facts import StatementKind
 
@@ -57,6 +60,12 @@ class Tally:
     """Tables of statements that ended with an error and of what was rolled back: their engine decides what is left."""
     demands: dict[Demand, int] = field(default_factory=dict)
     """What DDL and account statements ask of the target, with the first seqno of each."""
+    widest: dict[TableKey, Widest] = field(default_factory=dict)
+    """What a row takes as a statement, of tables with rows that come near what the target takes."""
+    longest_statement: tuple[int, int] = (0, 0)
+    """Bytes of the longest logged statement, and the first seqno of one."""
+    meter: RowMeter | None = field(default=None, compare=False)
+    """What measures rows; None in a sum."""
 
     def add(self, shard: str, home: int, parts: Sequence[Part], seqno: int, flavor: Flavor) -> None:
         """Count one transaction of ``shard``, whose own lane is ``home``; ``flavor`` is the source's."""
@@ -69,6 +78,7 @@ class Tally:
                 case RowsPart():
                     rows += part.counts
                     self.add_table(part.table.key, part.counts)
+                    self.add_rows(part.table.table, part.event[4], memoryview(part.event)[HEADER.size :], seqno)
                 case FilteredPart():
                     filtered += 1
                     self.add_filtered(part.rule, part.table, part.counts)
@@ -90,6 +100,7 @@ class Tally:
 
     def _add_statement(self, part: StatementPart, flavor: Flavor, seqno: int) -> None:
         facts = part.facts
+        self._add_length(len(part.sql), seqno)
         self.written |= facts.written
         if facts.created_temporary is not None:
             self.temporary.add(facts.created_temporary)
@@ -114,6 +125,21 @@ class Tally:
         """Note a TABLE_MAP, without its table id, of a transaction."""
         maps, text = self.table_maps.setdefault(key, {}), definition.hex()
         maps[text] = min(seqno, maps.get(text, seqno))
+
+    def add_rows(self, table: TableMap, type_code: int, body: memoryview, seqno: int) -> None:
+        """Measure the rows of an event's body, if they could be too long for the target."""
+        widest = None if self.meter is None else self.meter.measure(table, type_code, body, seqno)
+        if widest is not None:
+            self.add_widest(TableKey(table.database, table.table), widest)
+
+    def add_widest(self, key: TableKey, widest: Widest) -> None:
+        """Note what rows of a table take as statements."""
+        known = self.widest.get(key)
+        self.widest[key] = widest if known is None else known | widest
+
+    def _add_length(self, length: int, seqno: int) -> None:
+        size, negative = max((self.longest_statement[0], -self.longest_statement[1]), (length, -seqno))
+        self.longest_statement = size, -negative
 
     def add_shard(self, shard: str, lane: int, transactions: int, rows: int) -> None:
         """Count transactions and row changes of a shard."""
@@ -172,6 +198,9 @@ def total(tallies: Iterable[Tally]) -> Tally:
         for name, seqno in tally.unsafe.items():
             whole.add_unsafe(name, seqno)
         whole.undone |= tally.undone
+        for key, widest in tally.widest.items():
+            whole.add_widest(key, widest)
+        whole._add_length(*tally.longest_statement)
         for demand, seqno in tally.demands.items():
             whole.demands[demand] = min(seqno, whole.demands.get(demand, seqno))
     return whole

@@ -18,6 +18,7 @@ from binlane.model import Barrier, BlockHeader, Flavor, Item, LogPosition, RowCo
 from binlane.plan.alterations import Alterations
 from binlane.plan.demands import Demand
 from binlane.plan.prepared import PreparedGroup
+from binlane.plan.widest import Widest
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +154,10 @@ class WindowPlan:
     """What its DDL and account statements ask of the target, with the first seqno of each."""
     filtered: Mapping[str, RuleCounts] = field(default_factory=dict)
     """What the channel's filter leaves out, by rule."""
+    widest: Mapping[TableKey, Widest] = field(default_factory=dict)
+    """What a row takes as a statement, of tables with rows that come near what the target takes."""
+    longest_statement: tuple[int, int] = (0, 0)
+    """Bytes of the longest logged statement, and the first seqno of one."""
     renamed: Mapping[str, str] = field(default_factory=dict)
     """The source's names of databases that the channel renames, each with the target's. All other names in the plan are
     the target's."""
@@ -254,6 +259,10 @@ class WindowPlan:
             "demands": [[*dataclasses.astuple(demand), seqno] for demand, seqno in sorted(self.demands.items())],
             "filtered": {rule: [each.rows, each.statements] for rule, each in self.filtered.items()},
             "renamed": dict(self.renamed),
+            "widest": sorted(
+                [key.database, key.table, *dataclasses.astuple(each)] for key, each in self.widest.items()
+            ),
+            "longest_statement": list(self.longest_statement),
             "table_maps": [
                 [key.database, key.table, dict(maps)]
                 for key, maps in sorted(self.table_maps.items(), key=lambda entry: str(entry[0]))
@@ -301,6 +310,8 @@ class WindowPlan:
                 table_maps={TableKey(database, table): maps for database, table, maps in values["table_maps"]},
                 filtered={rule: RuleCounts(*each) for rule, each in values["filtered"].items()},
                 renamed=values["renamed"],
+                widest={TableKey(database, table): Widest(*each) for database, table, *each in values["widest"]},
+                longest_statement=(values["longest_statement"][0], values["longest_statement"][1]),
                 carried_in=tuple(PreparedGroup.from_values(group) for group in values["carried_in"]),
                 carried_out=tuple(PreparedGroup.from_values(group) for group in values["carried_out"]),
             )
@@ -338,6 +349,8 @@ _FIELDS: Mapping[str, type | tuple[type, ...]] = {
     "demands": list,
     "filtered": dict,
     "renamed": dict,
+    "widest": list,
+    "longest_statement": list,
     "table_maps": list,
 }
 _BARRIER_FIELDS: Mapping[str, type | tuple[type, ...]] = {

@@ -17,6 +17,7 @@ from binlane.model import ItemKind, RowCounts, TableKey
 from binlane.plan.alterations import Alterations
 from binlane.plan.reduce import Reducer
 from binlane.plan.table_rules import TableRule
+from binlane.plan.widest import Widest
 from tests.unit.plan.logs import Filtered, alone, bound, ends, filtered, prepare, rows, settings, statements
 
 Log = list[tuple[bytes, ...]]
@@ -57,6 +58,9 @@ def windows(draw: st.DrawFn) -> Log:
 
 REDUCER = Reducer({TableKey(name, "t"): TableRule(1, (0,), (0,)) for name in "ab"}, 400, 1 << 16)
 CHOSEN = settings(shard_list="(critical)=r\na=0\nb=1\nc=2\nd=2\n", fold_gap=1, block_transactions=3, payload_bytes=400)
+
+EVERY_ROW = 740
+"""Bytes of the largest BINLOG statement, of which every row is measured."""
 
 
 def flat(found: Filtered, lane: int) -> list[object]:
@@ -117,7 +121,8 @@ def test_the_columnar_version_and_a_second_run_give_the_same_bytes(
     cuts = sorted(data.draw(st.sets(st.integers(1, len(log)))))
     reducer = REDUCER if is_reduced else None
     # of a few bytes: most transactions are large ones, a block each
-    chosen = replace(CHOSEN, block_bytes=data.draw(st.sampled_from([1, 100, 160, 1 << 20])))
+    sizes = data.draw(st.sampled_from([1, 100, 160, 1 << 20])), data.draw(st.sampled_from([EVERY_ROW, 1 << 16]))
+    chosen = replace(CHOSEN, block_bytes=sizes[0], largest_bytes=sizes[1])
     plain, again, columnar = (
         filtered(log, chosen, cuts=cuts, columnar=version, reducer=reducer) for version in (False, False, True)
     )
@@ -213,3 +218,16 @@ def test_other_settings_give_another_digest(changes: dict[str, object]) -> None:
     base = filtered(log, settings(shard_list="(critical)=r\n"))
     assert filtered(log, settings(shard_list="(critical)=r\n", **changes)).plan.digest != base.plan.digest
     assert filtered(log, settings(shard_list="(critical)=r\n")).plan.digest == base.plan.digest
+
+
+@pytest.mark.parametrize("columnar", [False, True], ids=["plain", "columnar"])
+def test_rows_that_come_near_what_the_target_takes_are_measured_and_statements_are(columnar: bool) -> None:
+    log = [rows(1, "a"), rows(2, "b", "c"), rows(3, "a", count=3), statements(4, "UPDATE t SET a = 1", database="b")]
+    measured = filtered(log, replace(CHOSEN, largest_bytes=EVERY_ROW), columnar=columnar, cuts=(2,)).plan
+    assert measured.widest == {
+        TableKey("a", "t"): Widest(1, 1, 1, 1),
+        TableKey("b", "t"): Widest(1, 2, 1, 2),
+        TableKey("c", "t"): Widest(1, 2, 1, 2),
+    }
+    assert measured.longest_statement == (18, 4)
+    assert filtered(log, CHOSEN, columnar=columnar).plan.widest == {}

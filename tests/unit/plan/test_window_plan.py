@@ -12,6 +12,7 @@ from binlane.errors import PlanError
 from binlane.model import Barrier, Flavor, LogPosition, RowCounts, TableKey
 from binlane.plan.alterations import Alterations
 from binlane.plan.demands import Demand
+from binlane.plan.widest import Widest
 from binlane.plan.window_plan import TableCounts, WindowPlan
 
 BARRIERS = (
@@ -36,6 +37,8 @@ PLAN = WindowPlan(
     table_maps={TableKey("a.b", "c"): {"00ff": 12, "00fe": 11}},
     altered=Alterations({TableKey("a.b", "c"): (12, 14)}, (13,)),
     demands={Demand("collation", "a.b.c", "utf8mb4_bin"): 12},
+    widest={TableKey("a.b", "c"): Widest(100, 12, 200, 13), TableKey("a", "b"): Widest(1, 11, 2, 11)},
+    longest_statement=(50, 14),
 )
 
 

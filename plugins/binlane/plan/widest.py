@@ -1,0 +1,88 @@
+"""The widest rows of a window, as statements: what the precheck compares with the target's ``max_allowed_packet``.
+
+A rows event goes into a BINLOG statement as 4/3 of its bytes, which the filter knows (``blocks.check_fits``). Where
+statements stand for rows, a value is longer there than in the log: two digits a byte, and MySQL's binary JSON becomes
+text of up to sixteen times its length. So rows events that could come near the limit are measured value by value, and
+no other: those take well under half of it, however they are spelled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from binlane.binlog.columns import columns_of
+from binlane.binlog.rows import RowsEvent, rows_length
+from binlane.binlog.spelling import literal
+from binlane.binlog.table_map import ColumnType, TableMap
+from binlane.binlog.values import Absent, Image, RowDecoder
+from binlane.errors import BinlogError
+from binlane.model import Flavor
+
+_SHARE: Final = 8
+"""Of max_allowed_packet, one in so many bytes: a smaller event takes a quarter of it, as two digits a byte."""
+_JSON_SHARE: Final = 32
+"""With JSON: ``CAST(_utf8mb4 X'6e756c6c' AS JSON), `` stands for the 3 bytes of a null beside a date, 13 for each."""
+_COLUMN: Final = 320
+"""More than a column takes besides its value's bytes: its name twice, a comparison of bytes."""
+_VALUE: Final = 40
+"""More than stands around the digits of a string: its character set, ``X''`` and a comma."""
+_COMPRESSED: Final = (ColumnType.BLOB_COMPRESSED, ColumnType.VARCHAR_COMPRESSED)
+
+
+@dataclass(frozen=True, slots=True)
+class Widest:
+    """Bytes of SQL that values of a table's widest rows take, each with the first seqno of such a row."""
+
+    stored: int
+    """Of an after-image: what a statement holds that finds its row by a key."""
+    stored_seqno: int
+    found: int
+    """Of all images of a row: what it holds if the row is found by all its columns."""
+    found_seqno: int
+
+    def __or__(self, other: Widest) -> Widest:
+        """The wider of each."""
+        stored = max((self.stored, -self.stored_seqno), (other.stored, -other.stored_seqno))
+        found = max((self.found, -self.found_seqno), (other.found, -other.found_seqno))
+        return Widest(stored[0], -stored[1], found[0], -found[1])
+
+
+@dataclass(frozen=True, slots=True)
+class RowMeter:
+    """Measures the rows of a ``source`` server for statements to a ``target`` of one ``packet``, its longest one."""
+
+    source: Flavor
+    target: Flavor
+    packet: int
+
+    def limit(self, table: TableMap) -> int:
+        """Bytes of a rows event of the table from which it is measured."""
+        if table.width * _COLUMN > self.packet // _SHARE or any(code in table.column_types for code in _COMPRESSED):
+            return 0
+        return self.packet // (_JSON_SHARE if table.json_columns else _SHARE)
+
+    def measure(self, table: TableMap, type_code: int, body: memoryview, seqno: int) -> Widest | None:
+        """The widest rows of an event's body; None if it is too short for any that counts."""
+        length = rows_length(type_code, body)
+        if length <= self.limit(table):
+            return None
+        columns = columns_of(table, self.source)
+        stored = found = 0
+
+        def size(image: Image | None) -> int:
+            given = zip(columns, image or (), strict=False)
+            return sum(
+                2 * len(value) + _VALUE if isinstance(value, bytes) else len(literal(column, value, self.target))
+                for column, value in given
+                if not isinstance(value, Absent)
+            )
+
+        try:
+            decoder = RowDecoder(table, columns, text=False)
+            for change in decoder.changes(RowsEvent.parse(type_code, body)):
+                after = size(change.after)
+                stored, found = max(stored, after), max(found, after + size(change.before))
+        except (BinlogError, ValueError):  # a value that has no spelling: its writer names it, and BINLOG needs none
+            stored = found = 2 * length
+        return Widest(stored, seqno, found, seqno)
