@@ -22,7 +22,14 @@ from binlane.model import TableKey
 from binlane.orchestration.selecting import renaming_of, selection_of, severed
 from binlane.plan.alterations import Alterations
 from binlane.plan.fold import EMPTY
-from binlane.plan.renaming import name_of, renamed_alterations, renamed_schema, sources_of
+from binlane.plan.renaming import (
+    name_of,
+    namesakes,
+    renamed_alterations,
+    renamed_schema,
+    sources_of,
+    without_own_name,
+)
 from binlane.plan.schema import Schema
 from binlane.plan.schema_compare import Severity, compare_schemas, letter_case, not_reduced, rules_for
 from binlane.plan.schema_json import schema_to_json
@@ -35,7 +42,7 @@ from binlane.shards.selection import Extent, Selection
 from binlane.source.later import altered_behind
 from binlane.source.server import translated
 from binlane.source.stream import ServerSource
-from binlane.state.catalog import read_schema, version_number
+from binlane.state.catalog import read_databases, read_schema, version_number
 from binlane.state.engines import engine_of
 from binlane.state.windows import read_window
 from binlane.work import files
@@ -192,22 +199,23 @@ def _databases(plan: WindowPlan) -> frozenset[str]:
     return frozenset(names | {name.lower() for name in names})
 
 
-def _source_schema(endpoints: Endpoints, databases: Collection[str], renaming: Renaming) -> Schema | None:
+def _source_schema(endpoints: Endpoints, databases: frozenset[str], renaming: Renaming) -> Schema | None:
     """The source's schema as it is now, in its own names; None for an archive. ``databases``: the target's names."""
     if endpoints.source is None:
         return None
     with translated(str(endpoints.source)), driver_errors(), engine_of(endpoints.source).connect() as connection:
         # with those that stand under the new names: they would be one with the renamed
-        return read_schema(connection, frozenset(databases) | sources_of(renaming, databases))
+        named = namesakes(renaming, read_databases(connection), databases) if renaming else frozenset()
+        return read_schema(connection, databases | named)
 
 
 def _met(selection: Selection, renaming: Renaming, source: Schema | None) -> Iterator[Finding]:
-    """Databases that keep their name, on which others are renamed."""
-    for name in sorted(source.databases if source is not None else ()):
-        why = renaming.refusal(name)
-        if why is not None and selection.database(name)[0] is not Extent.NONE:
-            todo = "rename it, too, or leave it out (filter.exclude_databases): docs/renames.md"
-            yield Finding(Severity.FATAL, f"{name}: database", "a name of its own on the target", why, todo)
+    """Databases that keep their name, on which others are renamed, and those whose new names are one."""
+    present = source.databases if source is not None else frozenset()
+    taken = [name for name in present if selection.database(name)[0] is not Extent.NONE]
+    for name, why in without_own_name(renaming, taken):
+        todo = "rename it, too, or leave it out (filter.exclude_databases): docs/renames.md"
+        yield Finding(Severity.FATAL, f"{name}: database", "a name of its own on the target", why, todo)
 
 
 def _letter_case(plan: WindowPlan, source: Schema | None, target: Schema) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ The filter has decided by the source's names before. Row events get another TABL
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 from binlane.binlog.table_map import TableMap
@@ -115,6 +115,30 @@ def name_of(renaming: Renaming, database: str) -> str | None:
 def sources_of(renaming: Renaming, databases: Iterable[str]) -> frozenset[str]:
     """The source's names of databases of the target."""
     return frozenset(name for each in databases if (name := renaming.source(each)) is not None)
+
+
+def namesakes(renaming: Renaming, present: Iterable[str], databases: Set[str]) -> frozenset[str]:
+    """Those of a source's databases that would get one of ``databases``' names on the target, which may be in lower
+    case where it does not tell letters' case."""
+    return frozenset(name for name in present if any(new in databases for new in _names_of(renaming, name)))
+
+
+def without_own_name(renaming: Renaming, databases: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Databases of the source that have no name of their own on the target, each with the reason."""
+    taken: dict[str, str] = {}
+    for name in sorted(databases) if renaming else ():
+        if (why := renaming.refusal(name)) is not None:
+            yield name, why
+            continue
+        new = _names_of(renaming, name)[-1]
+        other = taken.setdefault(new, name)
+        if other != name:
+            yield name, f"the databases {other} and {name} would become one, {new}: the target takes it in any case"
+
+
+def _names_of(renaming: Renaming, name: str) -> tuple[str, ...]:
+    new = renaming.target(name)
+    return (new, new.lower()) if renaming.folds_names else (new,)
 
 
 def renamed_alterations(altered: Alterations, renaming: Renaming) -> Alterations:

@@ -73,6 +73,11 @@ def read_schema(connection: Connection, databases: Collection[str] | None = None
     )
 
 
+def read_databases(connection: Connection) -> frozenset[str]:
+    """The names of all databases but the system's and binlane's own."""
+    return _databases(connection, None)
+
+
 class TableReader:
     """Reads single tables, one a call, as ``read_schema`` reads all of them."""
 

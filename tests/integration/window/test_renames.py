@@ -16,7 +16,7 @@ from binlane.orchestration.verification import verify_channel
 from binlane.verify.run import Options
 from binlane.work.files import WorkFolder
 from binlane.work.filter_job import InProcess, run_filter
-from lab.servers import PrivateServer
+from lab.servers import PrivateServer, private_server
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel, run_on
 from tests.integration.window.test_stop import apply_all, planned
@@ -222,6 +222,22 @@ def test_databases_that_would_become_one_and_tables_that_differ_are_named_by_the
     assert 'the database tenants_dr_1 keeps its name, and "tenant_*" = "tenants_dr_*" gives other databases' in said
     assert re.search(r"tenants_dr_1\.t\.n: ", said)
     assert family.target.query("SELECT COUNT(*) FROM tenants_dr_1.t") == [(0,)]
+
+
+def test_databases_that_the_target_takes_for_one_are_named_by_the_precheck(
+    mariadb_source: PrivateServer, clean_servers: Callable[[PrivateServer], None], tmp_path: Path
+) -> None:
+    clean_servers(mariadb_source)
+    with private_server(tmp_path / "folding", options=["--lower-case-table-names=1"], durable=False) as target:
+        channel = Channel(mariadb_source, target, tmp_path / "channel")
+        channel.init()
+        channel.write_channel(RENAME)
+        for server, name in ((target, "tenants_dr_1"), (mariadb_source, "tenant_1"), (mariadb_source, "Tenant_1")):
+            run_on(server, f"CREATE DATABASE {name}", f"CREATE TABLE {name}.t (id INT PRIMARY KEY)", log=False)
+        run_on(mariadb_source, "INSERT INTO Tenant_1.t VALUES (1)", "INSERT INTO tenant_1.t VALUES (2)")
+        with pytest.raises(PrecheckError, match="the databases Tenant_1 and tenant_1 would become one, tenants_dr_1"):
+            channel.run()
+        assert target.query("SELECT COUNT(*) FROM tenants_dr_1.t") == [(0,)]
 
 
 def test_changed_names_are_refused_while_a_window_is_unfinished(family: Channel) -> None:

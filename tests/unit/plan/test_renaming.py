@@ -14,7 +14,7 @@ from binlane.errors import UnsupportedEventError
 from binlane.model import TableKey
 from binlane.plan.alterations import Alterations
 from binlane.plan.reduce import Reducer
-from binlane.plan.renaming import name_of, renamed_alterations, renamed_schema
+from binlane.plan.renaming import name_of, namesakes, renamed_alterations, renamed_schema, without_own_name
 from binlane.plan.schema import ForeignKey, Schema, Table
 from binlane.plan.table_rules import TableRule
 from binlane.shards.renaming import Renaming
@@ -100,6 +100,19 @@ def test_rows_of_a_database_whose_name_others_get_are_refused_unless_they_are_le
     found = filtered(log, left_out, columnar=columnar)
     assert found.plan.tables[TableKey("longer_1", "t")].written.total == 1
     assert found.plan.tables[TableKey("longer_1", "t")].filtered.total == 1
+
+
+def test_databases_whose_new_names_differ_in_letters_case_alone_are_told_where_the_target_takes_them_for_one() -> None:
+    rules = (("Prod_*", "dr_*"),)
+    folding, exact = (Renaming(rules, folds_names=folds) for folds in (True, False))
+    present = {"Prod_1", "prod_1", "prod_2", "Prod_A", "pROD_a", "other"}
+    found = dict(without_own_name(folding, present))
+    assert set(found) == {"prod_1", "pROD_a"}
+    assert "the databases Prod_1 and prod_1 would become one, dr_1" in found["prod_1"]
+    assert dict(without_own_name(exact, present)) == {}
+    assert set(dict(without_own_name(exact, {*present, "dr_1"}))) == {"dr_1"}
+    assert namesakes(folding, present, frozenset({"dr_1", "dr_a"})) == {"Prod_1", "prod_1", "Prod_A", "pROD_a"}
+    assert namesakes(exact, present, frozenset({"dr_1", "other"})) == {"Prod_1", "other"}
 
 
 def test_other_rules_make_another_plan() -> None:
