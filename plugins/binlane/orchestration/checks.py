@@ -81,6 +81,11 @@ def check_window(
     findings += compared
     findings += sql_findings(target, by_sql, channel.apply.allow_triggers)
     findings += check_packets(plan, by_sql, target, inputs.settings.packet)
+    if by_sql and not inputs.settings.measures_rows:
+        log.warning(
+            "precheck: the account could send BINLOG statements when the window was extracted: its rows were "
+            "not measured for max_allowed_packet"
+        )
     selection = selection_of(channel, target)
     findings += severed(selection, renamed_schema(target, renaming.source) if logged is None else logged)
     findings += _met(selection, renaming, logged)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from binlane.apply.choice import chosen_writer
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.orchestration.checks import tables_with_other_keys
@@ -30,14 +31,20 @@ def write_inputs(
     """Everything that the filter job reads besides the segments. With the manifest, the last, the folder is whole."""
     with engine_of(endpoints.target).connect() as connection:
         schema = read_schema(connection)
+        by_sql = chosen_writer(connection, channel.apply.writer) == "sql"
     differing = tables_with_other_keys(channel, endpoints, schema) if channel.blocks.reduce != REDUCE_OFF else []
     folder.write_once(files.SCHEMA, schema_to_json(schema))
-    folder.write_once(files.CHANNEL, _settings(channel, request, manifest, schema, differing).to_json())
+    folder.write_once(files.CHANNEL, _settings(channel, request, manifest, schema, differing, by_sql).to_json())
     folder.write_once(files.MANIFEST, manifest.to_json())
 
 
 def _settings(
-    channel: ChannelConfig, request: WindowRequest, manifest: Manifest, schema: Schema, differing: list[list[str]]
+    channel: ChannelConfig,
+    request: WindowRequest,
+    manifest: Manifest,
+    schema: Schema,
+    differing: list[list[str]],
+    by_sql: bool,
 ) -> FilterSettings:
     file = channel.shard_list_file
     packet = schema.max_allowed_packet or _DEFAULT_PACKET
@@ -66,4 +73,6 @@ def _settings(
         filters=selection_of(channel, schema).to_values(),
         renames=[list(rule) for rule in channel.rename],
         folds_names=schema.folds_names,
+        # between the families statements write the tables with JSON
+        measures_rows=by_sql or any(segment.flavor is not schema.flavor for segment in manifest.segments),
     )

@@ -33,11 +33,10 @@ from binlane.plan.prepared import Groups, Halves, NoGroups, parts_at
 from binlane.plan.reduce import Reducer
 from binlane.plan.renamed_columns import definition, renamed_tables
 from binlane.plan.routing import LaneCursor, Route, Routing
-from binlane.plan.segment_map import LaneSink, LaneWriter, MapSummary, ScanSummary, commits_itself
+from binlane.plan.segment_map import LaneSink, LaneWriter, MapSummary, ScanSummary, commits_itself, meter_of
 from binlane.plan.settings import FilterSettings
 from binlane.plan.tally import ROWS_ONLY, Tally
 from binlane.plan.translate import format_for, translation
-from binlane.plan.widest import RowMeter
 
 Ints = NDArray[np.int64]
 
@@ -277,10 +276,11 @@ class _Map:
         self._settings = settings
         self._open_sink = open_sink
         self._reducer = reducer
-        log = columns.log
-        self._meter = RowMeter(log.format.flavor, log.target, settings.packet)
-        self._tally = Tally(meter=self._meter)
-        self._measured_from = np.array([self._meter.limit(table) for table in columns.tables] or [0], np.int64)
+        meter = meter_of(settings, columns.log)
+        self._tally = Tally(meter=meter)
+        self._measured_from = (
+            None if meter is None else np.array([meter.limit(table) for table in columns.tables] or [0], np.int64)
+        )
         self._writers: dict[int, RunWriter] = {}
         self._barriers = BarrierArrays(routing)
         self._routes: dict[int, Route] = {}
@@ -365,6 +365,8 @@ class _Map:
 
     def _measure(self, run: Run, events: Ints, number: Ints) -> None:
         """Rows events of the tables ``number`` that may be too long for the target."""
+        if self._measured_from is None:
+            return
         frames = self._columns.frames
         long = frames.size[events] > self._measured_from[number]
         chosen = events[long | np.isin(frames.type_code[events], list(COMPRESSED_ROWS))]

@@ -113,7 +113,7 @@ def map_segment(
     ``groups`` gives what the segment's XA COMMITs commit.
     """
     log, numbered = read_segment(data, segment, settings)
-    tally = Tally(meter=RowMeter(log.format.flavor, log.target, settings.packet))
+    tally = Tally(meter=meter_of(settings, log))
     writers: dict[int, LaneWriter] = {}
     barriers = BarrierMap(routing.barriers)
     for seqno, transaction in numbered:
@@ -230,6 +230,11 @@ def read_segment(
     target = Flavor(settings.target)
     log = LogFormat(reader.format, segment.source_file, offset, target, settings.selection, settings.renaming)
     return log, enumerate(transactions(reader), segment.first_seqno)
+
+
+def meter_of(settings: FilterSettings, log: LogFormat) -> RowMeter | None:
+    """What measures the rows of a log for the target; None if no statement will stand for any."""
+    return RowMeter(log.format.flavor, log.target, settings.packet) if settings.measures_rows else None
 
 
 def commits_itself(parts: Sequence[Part]) -> bool:

@@ -62,6 +62,8 @@ class FilterSettings:
     """The channel's ``[rename]``: the source's side and the target's of each rule, in order."""
     folds_names: bool = False
     """The target takes names in any case."""
+    measures_rows: bool = True
+    """Statements will write rows, of some tables at least: how long they are is worth knowing (``plan.widest``)."""
 
     @property
     def renaming(self) -> Renaming:

@@ -231,3 +231,5 @@ def test_rows_that_come_near_what_the_target_takes_are_measured_and_statements_a
     }
     assert measured.longest_statement == (18, 4)
     assert filtered(log, CHOSEN, columnar=columnar).plan.widest == {}
+    unasked = replace(CHOSEN, largest_bytes=EVERY_ROW, measures_rows=False)
+    assert filtered(log, unasked, columnar=columnar).plan.widest == {}
