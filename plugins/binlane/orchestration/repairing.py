@@ -19,6 +19,8 @@ from binlane.orchestration.selecting import renaming_of, selection_of
 from binlane.orchestration.verification import shown_values, verify_channel
 from binlane.repair.plan import Action, RepairPlan, RowRepair, plan_repair
 from binlane.repair.run import Repaired, Repairer
+from binlane.shards.selection import IGNORE
+from binlane.shards.statement_kinds import DELETE, TRUNCATE
 from binlane.source.server import translated
 from binlane.state.catalog import read_schema
 from binlane.state.channels import read_channel
@@ -55,7 +57,10 @@ def make_plan(
     drift = outcome.of_state(DRIFT)
     # every row of an outcome was looked at while the target stood at one watermark
     seqno = drift[0].seqno if drift else found.watermark.seqno
-    plan = plan_repair(channel.name, found.uuid, seqno, drift, target, channel.apply.allow_triggers)
+    keeps_rows = any(selection_of(channel, target).policy(kind) == IGNORE for kind in (DELETE, TRUNCATE))
+    plan = plan_repair(
+        channel.name, found.uuid, seqno, drift, target, channel.apply.allow_triggers, keeps_rows=keeps_rows
+    )
     place = WorkFolder(channel.work.uri).child(channel.name).child(FOLDER)
     file = f"{plan.seqno:012d}-{plan.digest[:8]}.json"
     with room_needed(channel.work.uri):

@@ -125,15 +125,30 @@ def _row(raw: dict[str, Any]) -> RowRepair:
 
 
 def plan_repair(
-    channel: str, uuid: str, seqno: int, drift: Iterable[Suspect], target: Schema, with_triggers: Collection[str]
+    channel: str,
+    uuid: str,
+    seqno: int,
+    drift: Iterable[Suspect],
+    target: Schema,
+    with_triggers: Collection[str],
+    *,
+    keeps_rows: bool = False,
 ) -> RepairPlan:
-    """The plan for rows that have drifted. ``with_triggers``: tables, as database.table, whose triggers may fire."""
+    """The plan for rows that have drifted. ``with_triggers``: tables, as database.table, whose triggers may fire.
+
+    ``keeps_rows``: the channel's filter leaves out deletions, so rows that only the target has may be meant to stay.
+    """
     rows: list[RowRepair] = []
     left: dict[TableKey, str] = {}
     for one in drift:
         why = one.note or obstacle(target.table(one.table), with_triggers)
         if not why and not one.key:
             why = "its rows have no primary key that both servers order alike, so none of them can be named"
+        if not why and keeps_rows and one.source is None:
+            why = (
+                "rows that only the target has stay: the channel's filter leaves out deletions (filter.kinds), and "
+                "nothing tells those that it has kept from others"
+            )
         if why:
             left[one.table] = why
         else:

@@ -14,7 +14,7 @@ from binlane.orchestration import repairing, steps
 from binlane.orchestration.repairing import StoredPlan, apply_plan, make_plan, read_stored
 from binlane.orchestration.request import WindowRequest
 from binlane.repair import run as run_module
-from binlane.repair.plan import RepairPlan
+from binlane.repair.plan import Action, RepairPlan
 from binlane.repair.run import Repaired
 from binlane.state.repairs import save_repair
 from binlane.verify.run import Options
@@ -192,6 +192,14 @@ def test_a_plan_that_no_longer_fits_is_refused_and_nothing_is_written(drifted: C
     refused(WindowBusyError, "must not write beside its lanes")
     drifted.go_on(window)
     refused(PlanError, "at seqno 0, where the plan was made, found .* at seqno 1: ")
+
+
+def test_rows_that_the_filter_has_kept_are_not_deleted(drifted: Channel) -> None:
+    drifted.write_channel('[filter.kinds]\ndelete = "ignore"\n')
+    made = plan(drifted).plan
+    assert {row.action for row in made.rows} == {Action.INSERT, Action.UPDATE}
+    kept = {str(table) for table, why in made.left if "rows that only the target has stay" in why}
+    assert kept == {"tenant_1.p", "tenant_1.t"}
 
 
 def test_a_trigger_that_changes_what_is_written_rolls_its_transaction_back(drifted: Channel) -> None:

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 import pytest
 
 from binlane.errors import PlanError
-from binlane.model import TableKey
+from binlane.model import Flavor, TableKey
+from binlane.plan.schema import Schema, Table
 from binlane.repair import run
-from binlane.repair.plan import RepairPlan, RowRepair
+from binlane.repair.plan import Action, RepairPlan, RowRepair, plan_repair
+from binlane.state.verifications import DRIFT, Suspect
 
 TABLE = TableKey("shop", "orders")
 LARGE = 64 * "a"
@@ -52,3 +54,17 @@ def test_a_plan_comes_back_as_it_was_and_no_value_of_it_can_be_changed() -> None
             RepairPlan.from_json(data, "x")
     with pytest.raises(PlanError, match=r"^x: expected format 1 of a repair's plan, got 2"):
         RepairPlan.from_json(json.dumps({**stored, "format": 2}).encode(), "x")
+
+
+def test_rows_that_only_the_target_has_stay_where_the_filter_leaves_out_deletions() -> None:
+    schema = Schema(Flavor.MARIADB, "", tables={TABLE: Table(TABLE, "InnoDB", ())})
+    drift = [
+        Suspect(TABLE, ("1",), DRIFT, 7, (), None, ("1",), ""),
+        Suspect(TABLE, ("2",), DRIFT, 7, (), ("2",), None, ""),
+    ]
+    plan = plan_repair("shop", "u", 7, drift, schema, ())
+    assert [one.action for one in plan.rows] == [Action.DELETE, Action.INSERT]
+    kept = plan_repair("shop", "u", 7, drift, schema, (), keeps_rows=True)
+    assert [one.action for one in kept.rows] == [Action.INSERT]
+    [(table, why)] = kept.left
+    assert (table, why.split(":")[0]) == (TABLE, "rows that only the target has stay")
