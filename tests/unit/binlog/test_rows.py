@@ -9,7 +9,16 @@ import zlib
 import pytest
 from hypothesis import given, settings
 
-from binlane.binlog.rows import RowsEvent, RowsKind, TableNumbers, count_rows, decompress, decompressed, row_images
+from binlane.binlog.rows import (
+    RowsEvent,
+    RowsKind,
+    TableNumbers,
+    count_rows,
+    decompress,
+    decompressed,
+    row_images,
+    rows_length,
+)
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.wire import HEADER, EventType
 from binlane.errors import BinlogError, TruncatedEventError, UnsupportedEventError
@@ -203,6 +212,9 @@ def test_a_compressed_event_becomes_the_plain_one(plain: int, shift: int) -> Non
     head = rows_body(plain_code, 1, 1, bits, b"")
     body = head + b"\x82" + len(images).to_bytes(2, "big") + zlib.compress(images)
     assert decompressed(code, memoryview(body)) == (plain_code, head + images)
+    assert (
+        rows_length(code, memoryview(body)) == rows_length(plain_code, memoryview(head + images)) == len(head + images)
+    )
 
 
 def test_a_plain_event_is_not_decompressed() -> None:
