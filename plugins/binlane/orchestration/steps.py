@@ -68,8 +68,6 @@ Answer = dict[str, Any]
 """What a step hands to the next ones: small values that JSON can hold."""
 
 _LOG_SECONDS: Final = 5.0
-"""A window's folder: its first seqno and a random part."""
-
 
 Step = TypeVar("Step", bound=Callable[..., Any])
 

@@ -45,8 +45,8 @@ _AT_TYPE: Final = 4
 _AT_SIZE: Final = 9
 _AT_LOG_POS: Final = 13
 _WRAP: Final = 0xFFFF_FFFF
-_ERROR_PACKET: Final = 0xFF
-_EOF_PACKET: Final = 0xFE
+_ERROR_PACKET: Final = b"\xff"
+_EOF_PACKET: Final = b"\xfe"
 _SPECIAL: Final = frozenset(
     {
         EventType.ROTATE,
@@ -217,7 +217,7 @@ class Dump:
                 event, end = self._long_packet(at)
                 if end == at:
                     return True
-            elif view[at + 4] != 0:
+            elif length == 0 or view[at + 4] != 0:
                 self._end_of_log(bytes(view[at + 4 : end]))
                 return False
             self._at = end
@@ -309,10 +309,11 @@ class Dump:
             self._file, self._position = file, offset
 
     def _end_of_log(self, packet: bytes) -> None:
-        if packet[0] == _ERROR_PACKET:
+        if packet[:1] == _ERROR_PACKET:
             raise_mysql_exception(packet)
-        if packet[0] != _EOF_PACKET:
-            raise SourceError(f"{self._where()}expected an event, an error or EOF, got packet type {packet[0]}")
+        if packet[:1] != _EOF_PACKET:
+            found = f"a packet of type {packet[0]}" if packet else "an empty packet"
+            raise SourceError(f"{self._where()}expected an event, an error or EOF, got {found}")
 
     def _where(self) -> str:
         return f"{self._name}: {self._file}:{self._position}: "
