@@ -96,7 +96,8 @@ def test_windows_go_on_exactly_at_the_next_transaction(server: PrivateServer, tm
         assert part.first_seqno == at.seqno + 1
         parts.append(log_bytes(tmp_path / f"part{number}", part.segments))
         at = behind(part)
-    whole = window(live(server), start, tmp_path / "whole")
+    # not up to the log's end: MariaDB writes the checkpoint of a new file when it has the time for it
+    whole = window(live(server), start, tmp_path / "whole", UntilPosition(at.position))
     assert (whole.last_seqno, whole.end, whole.gtid_set, whole.fingerprint) == (
         at.seqno,
         at.position,
@@ -172,7 +173,7 @@ def test_a_time_from_the_future_ends_no_window_and_one_from_the_past_neither(
             cursor.execute(insert)
     time.sleep(1.1)
     manifest = window(live(mariadb_source), start, tmp_path, UntilTime(time.time()))
-    assert manifest.end == live(mariadb_source).state().end
+    assert window(live(mariadb_source), behind(manifest), tmp_path / "rest").transactions == 0
     assert max(segment.last_time for segment in manifest.segments) <= time.time()
 
 

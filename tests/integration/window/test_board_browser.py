@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Final, Literal
 import pytest
 
 from binlane.board.host import COOKIE
-from lab.servers import PrivateServer
+from lab.servers import private_server
 from tests.integration.window.board_scene import EDITOR, FAILED, HOSTILE, READER, RUNNING, Page, Scene, scene_of
-from tests.integration.window.conftest import drop_accounts
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -65,13 +64,15 @@ class Watch:
 
 
 @pytest.fixture(scope="module")
-def scene(
-    mariadb_source: PrivateServer, mariadb_target: PrivateServer, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Scene]:
-    with scene_of(mariadb_source, mariadb_target, tmp_path_factory.mktemp("board")) as scene:
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    folder = tmp_path_factory.mktemp("board")
+    # servers of its own: some of its channels begin with the oldest log
+    with (
+        private_server(folder / "source", name="board_source", durable=False) as source,
+        private_server(folder / "target", name="board_target", durable=False) as target,
+        scene_of(source, target, folder) as scene,
+    ):
         yield scene
-    for server in (mariadb_source, mariadb_target):
-        drop_accounts(server)
 
 
 @dataclass(slots=True)
