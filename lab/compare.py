@@ -112,8 +112,14 @@ def _checksum(cursor: Cursor, name: str) -> str:
 
 
 def _digest(cursor: Cursor, name: str) -> str:
-    """Of the rows, in any order: they are all read."""
-    rows = sorted(map(repr, _rows(cursor, f"SELECT * FROM {name}")))
+    """Of the rows, in any order: they are all read, as the bytes that the server sends."""
+    connection: Any = cursor.connection
+    plain = connection.use_unicode, connection.decoders
+    connection.use_unicode, connection.decoders = False, {}
+    try:
+        rows = sorted(map(repr, _rows(cursor, f"SELECT * FROM {name}")))
+    finally:
+        connection.use_unicode, connection.decoders = plain
     return f"SHA-256 {hashlib.sha256(chr(10).join(rows).encode()).hexdigest()[:16]}"
 
 
