@@ -402,14 +402,16 @@ class RunWriter(LaneWriter):
     def __init__(self, sink: LaneSink, builder: BlockBuilder, cursor: LaneCursor, columns: SegmentColumns) -> None:
         super().__init__(sink, builder, cursor, translation(columns.log.format.flavor, columns.log.target))
         self._columns = columns
+        # a window with many barriers has many short runs: the whole segment must not be summed up for each
+        self._before: Ints = np.concatenate(([0], np.cumsum(columns.stripped)))
+        """Bytes that the events before each one take, stripped."""
 
     def add_run(self, run: Run, chosen: Ints, stretch: int) -> None:
         """Take the ``chosen`` transactions of a run, between two edges of barriers."""
         self._enter(stretch)
         columns, builder = self._columns, self._builder
         first, end = run.plain.first[chosen], run.plain.end[chosen]
-        before = np.concatenate(([0], np.cumsum(columns.stripped)))
-        size = np.concatenate(([0], np.cumsum(before[end] - before[first])))
+        size = np.concatenate(([0], np.cumsum(self._before[end] - self._before[first])))
         large = np.flatnonzero([builder.is_large(each) for each in np.diff(size).tolist()])
         times = columns.commit_times(first) if builder.limits.seconds else None
         at = 0
