@@ -13,6 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from binlane.orchestration.dag_shape import Kind
 from binlane.orchestration.steps import read_plan
 from binlane.plan.window_facts import barrier_causes
 from lab.airflow_api import AirflowApi
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from lab.compare import Comparison
     from lab.servers import PrivateServer
 
-_STEPS: Final = ("extract_segments", "event_metadata_filter", "adopt_plan", "apply_lane", "advance_watermark")
+_STEPS: Final = tuple(kind.value for kind in Kind)
 _COLORS: Final = {"success": "green", "running": "cyan", "failed": "red", "up_for_retry": "yellow", "skipped": "dim"}
 _LOG_LINES: Final = 40
 
@@ -116,7 +117,8 @@ def _window_facts(api: AirflowApi, run: tuple[str, str], target: PrivateServer) 
     causes = ", ".join(f"{cause} {count:,}" for cause, count in barrier_causes(plan).most_common()) or "none"
     transactions = plan.last_seqno - plan.first_seqno + 1
     tasks = api.task_instances(*run)
-    applied = _span([task for task in tasks if task["task_id"] == "apply_lane"])
+    spans = {step: _span([task for task in tasks if task["task_id"] == step]) for step in _STEPS}
+    applied = spans[Kind.APPLY]
     rows = plan.rows
     lanes = ", ".join(f"{counts.total:,}" for counts in plan.lane_rows)
     return [
@@ -129,7 +131,7 @@ def _window_facts(api: AirflowApi, run: tuple[str, str], target: PrivateServer) 
         ("shards", f"{len(plan.shards):,}, {len(plan.tables):,} tables"),
         ("lanes", f"{plan.lanes} and the serialized lane; row changes {lanes}"),
         ("barriers", f"{len(plan.barriers)}; transactions by cause: {causes}"),
-        ("steps", ", ".join(f"{step} {_span([t for t in tasks if t['task_id'] == step]):.1f} s" for step in _STEPS)),
+        ("steps", ", ".join(f"{step} {seconds:.1f} s" for step, seconds in spans.items() if seconds > 0)),
         ("apply", f"{transactions / applied:,.0f} transactions/s" if applied > 0 else "nothing"),
         ("watermark", _watermark(target)),
     ]
