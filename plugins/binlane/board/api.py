@@ -60,6 +60,7 @@ def build_app(host: Host) -> FastAPI:
     app.add_exception_handler(BinlaneError, _failed)
     _add_files(app)
     _add_reads(app, host)
+    _add_window_reads(app, host)
     _add_actions(app, host)
     return app
 
@@ -109,6 +110,12 @@ def _add_reads(app: FastAPI, host: Host) -> None:
         headers = {"Content-Disposition": f'attachment; filename="skipped-{seqno}.binlog"'}
         events = reading.skipped_events(user, name, seqno)
         return Response(events, media_type="application/octet-stream", headers=headers)
+
+
+def _add_window_reads(app: FastAPI, host: Host) -> None:
+    """From a channel's windows down to the rows of a transaction."""
+    reading = Reading(host)
+    user_of = Depends(host.get_user)
 
     @app.get("/api/channels/{name}/windows")
     def windows(name: str, before: int | None = None, limit: Limit = 50, user: Any = user_of) -> list[models.WindowRow]:

@@ -187,8 +187,7 @@ def filtered(
 
     ``carried``: XA transactions that earlier windows have prepared; they have seqnos from 1001 on.
     """
-    chosen = settings() if chosen is None else chosen
-    parts = _cut(transactions, cuts)
+    chosen, parts = settings() if chosen is None else chosen, _cut(transactions, cuts)
     before = [segment_of([each], 1001 + number) for number, each in enumerate(carried)]
     manifest = replace(
         manifest_of([segment for _, segment in parts]),
