@@ -36,6 +36,8 @@ class Channel:
     """Transactions a block."""
     reduce: str = "block"
     shard_list: str = ""
+    fold_gap: int | None = None
+    """None: the product's default."""
 
 
 def open_channel(
@@ -45,9 +47,11 @@ def open_channel(
     file = folder / "dags" / "channels" / f"{choice.name}.toml"
     file.parent.mkdir(parents=True)
     consistency = "any_time" if choice.lanes == 1 else "eventual"
+    gap = "" if choice.fold_gap is None else f"fold_gap = {choice.fold_gap}\n"
     file.write_text(
         f'[source]\nconnection = "source"\n[target]\nconnection = "target"\n[window]\nschedule = "none"\n'
-        f'[lanes]\ncount = {choice.lanes}\nconsistency = "{consistency}"\n[blocks]\ntransactions = {choice.block}\n'
+        f'[lanes]\ncount = {choice.lanes}\nconsistency = "{consistency}"\n{gap}'
+        f"[blocks]\ntransactions = {choice.block}\n"
         f'reduce = "{choice.reduce}"\n'
         f'[work]\nuri = "{folder / "work"}"\n',
         "utf-8",

@@ -10,6 +10,7 @@ import shutil
 import statistics
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -32,18 +33,29 @@ console = Console(highlight=False, width=None if sys.stdout.isatty() else 132)
 NOT_EQUAL: Final = "NOT EQUAL"
 
 
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """What the command line sets of every channel."""
+
+    block: int
+    fold_gap: int | None
+
+
 class Run:
     """One source, and as many measurements against it as are asked for."""
 
-    def __init__(self, lab: Lab, source: PrivateServer, workload: Workload, traffic: Traffic, block: int) -> None:
-        self._lab, self._source, self._workload, self._traffic, self._block = lab, source, workload, traffic, block
+    def __init__(self, lab: Lab, source: PrivateServer, workload: Workload, traffic: Traffic, tuned: Tuned) -> None:
+        self._lab, self._source, self._workload, self._traffic, self._tuned = lab, source, workload, traffic, tuned
         self._expected = contents(source)
 
     def measure(self, name: str, way: Way) -> dict[str, Any]:
         """Apply the log to a fresh target by one way; its timing, and whether both servers hold the same then."""
         load = machine.load()
         folder = Path(tempfile.mkdtemp(dir=self._lab.folder))
-        channel = Channel("benchmark", way.lanes or 1, self._block, way.reduce, self._workload.shard_list)
+        tuned = self._tuned
+        channel = Channel(
+            "benchmark", way.lanes or 1, tuned.block, way.reduce, self._workload.shard_list, tuned.fold_gap
+        )
         with self._lab.target("target", way.options.get(self._lab.flavor, ())) as target:
             settings = machine.server_facts(target, MEASURED_SETTINGS)
             try:
@@ -83,6 +95,7 @@ def main(
     lanes: Annotated[str, typer.Option(help="binlane's lanes, each measured; 1 keeps the source's order.")] = "1,4",
     reduce: Annotated[str, typer.Option(help="Values of blocks.reduce, each measured: off replays.")] = "off,block",
     block: Annotated[int, typer.Option(min=1, help="Source transactions a block.")] = 1000,
+    fold_gap: Annotated[int | None, typer.Option(min=0, help="lanes.fold_gap; without: the product's default.")] = None,
     runs: Annotated[int, typer.Option(min=1, help="Measurements of each way; their median is shown.")] = 1,
     only: Annotated[str, typer.Option(help="Only ways whose names contain one of these, by comma.")] = "",
     buffer_pool: Annotated[int, typer.Option(min=64, help="InnoDB buffer pool of every server, MiB.")] = 1024,
@@ -102,7 +115,7 @@ def main(
     arguments = {
         "flavor": flavor.value, "workload": workload, "transactions": transactions, "durable": durable,
         "target_log": target_log, "lanes": lanes, "reduce": reduce, "block": block,
-        "runs": runs, "buffer_pool_mib": buffer_pool,
+        "fold_gap": fold_gap, "runs": runs, "buffer_pool_mib": buffer_pool,
     }  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="binlane-native-", dir=data) as folder:
         lab = Lab(Path(folder), flavor, durable, target_log, buffer_pool)
@@ -112,7 +125,7 @@ def main(
                 "arguments": arguments,
                 "machine": machine.machine(lab.folder),
             }
-            result |= _measure_all(lab, WORKLOADS[workload], transactions, block, runs, chosen)
+            result |= _measure_all(lab, WORKLOADS[workload], transactions, Tuned(block, fold_gap), runs, chosen)
         except LabError as exc:
             console.print(f"[red]✗[/] {exc}", markup=True)
             raise typer.Exit(1) from exc
@@ -127,7 +140,7 @@ def main(
 
 
 def _measure_all(
-    lab: Lab, workload: Workload, transactions: int, block: int, runs: int, chosen: Ways
+    lab: Lab, workload: Workload, transactions: int, tuned: Tuned, runs: int, chosen: Ways
 ) -> dict[str, Any]:
     make_base(lab, workload)
     source = start_source(lab)
@@ -137,7 +150,7 @@ def _measure_all(
             f"{traffic.transactions:,} transactions, {traffic.log_bytes / 1e6:.1f} MB of log, "
             f"written in {traffic.seconds:.1f} s"
         )
-        run = Run(lab, source, workload, traffic, block)
+        run = Run(lab, source, workload, traffic, tuned)
         found: dict[str, list[dict[str, Any]]] = {name: [] for name in chosen}
         # ways in turn, so that a slow minute of the machine is everybody's
         for _ in range(runs):

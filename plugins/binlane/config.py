@@ -94,7 +94,8 @@ class LanesConfig:
     epoch_seconds: int
     """Seconds of source time between the meetings of "epoch"; default 60."""
     fold_gap: int
-    """Barriers with at most this many transactions between them are applied as one serial stretch; default 16."""
+    """Barriers with at most this many transactions between them, and about ``blocks.bytes`` of log, are applied as one
+    serial stretch; default 500."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,7 +356,7 @@ def _lanes(node: Node, channel: str) -> LanesConfig:
         assigner=node.choice("assigner", ASSIGNERS, "database"),
         consistency=consistency,
         epoch_seconds=node.integer("epoch_seconds", 1, 86_400, 60),
-        fold_gap=node.integer("fold_gap", 0, 1_000_000, 16),
+        fold_gap=node.integer("fold_gap", 0, 1_000_000, 500),
     )
 
 

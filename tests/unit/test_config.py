@@ -31,7 +31,7 @@ def test_a_file_with_two_connections_is_a_channel_with_defaults(tmp_path: Path) 
     assert (read.name, read.root, read.owner) == ("shop", tmp_path, "binlane")
     assert (read.source.connection, read.source.archive, read.target.connection) == ("a", None, "b")
     assert read.window == config.WindowConfig("0 * * * *", "UTC", dt.date(2026, 1, 1))
-    assert read.lanes == config.LanesConfig(4, "shard_list/shop.list", "database", "eventual", 60, 16)
+    assert read.lanes == config.LanesConfig(4, "shard_list/shop.list", "database", "eventual", 60, 500)
     assert read.shard_list_file == tmp_path / "shard_list" / "shop.list"
     assert read.blocks == config.BlocksConfig(1000, 8 << 20, 0, "block", 64 << 20)
     assert read.filter == config.FilterConfig((), (), (), (), {})

@@ -6,8 +6,8 @@ Rules (docs/invariants.md, 3):
 - over several lanes it makes a barrier of just those lanes, applied by the lowest of them;
 - a critical shard, ``#GLOBAL`` and ``#UNKNOWN`` make a barrier of all lanes, applied by the serialized lane or by the
   lane that the shard list names;
-- barriers with at most ``fold_gap`` transactions between them become one stretch: stop-and-go costs more than applying
-  what lies between in the source's order.
+- barriers with at most ``fold_gap`` transactions between them, and about one block's bytes, become one stretch: that
+  all lanes commit and wait costs more than to apply what lies between in the source's order.
 """
 
 from __future__ import annotations

@@ -84,6 +84,7 @@ class _Fold:
         self._scans = scans
         self._window = (manifest.first_seqno, manifest.last_seqno)
         self._restarts = manifest.restarts
+        self._fold_gap = min(settings.fold_gap, _transactions_of(settings.block_bytes, manifest))
         self._schema = schema
         self._serialized = settings.lanes
         facts = self._schema_facts(schema)
@@ -161,7 +162,7 @@ class _Fold:
                 yield self._serial(first, end, serial)
             elif serial is None:
                 between = (meeting for meeting in meetings if first <= meeting.seqno <= end)
-                yield from fold(between, serialized=self._serialized, fold_gap=self._settings.fold_gap)
+                yield from fold(between, serialized=self._serialized, fold_gap=self._fold_gap)
             if life is not None:
                 leftovers = tuple((each.thread_id, each.table.database, each.table.table) for each in life.leftovers)
                 barrier = self._serial(life.first, life.last, TEMPORARY)
@@ -266,6 +267,11 @@ class _Fold:
             for seqno in first.values()
             if seqno != self._window[0]
         }
+
+
+def _transactions_of(size: int, manifest: Manifest) -> int:
+    """How many transactions of this window have ``size`` bytes of log, on the average."""
+    return size * manifest.transactions // max(sum(segment.bytes for segment in manifest.segments), 1)
 
 
 def _table_counts(tally: Tally, key: TableKey) -> TableCounts:

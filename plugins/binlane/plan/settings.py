@@ -36,7 +36,8 @@ class FilterSettings:
     consistency: str
     epoch_seconds: int
     fold_gap: int
-    """Barriers with at most this many transactions between them become one stretch."""
+    """Barriers with at most this many transactions between them, and no more of them than a block has bytes for, become
+    one stretch."""
     block_transactions: int
     block_bytes: int
     block_seconds: int

@@ -178,6 +178,15 @@ def test_close_barriers_become_one_stretch_and_lanes_outside_it_keep_their_trans
     assert [found.seqnos(lane) for lane in ALL] == [[(1, 4)], [(5, 5)], [(3, 6)], []]
 
 
+@pytest.mark.parametrize(("block_bytes", "barriers"), [(1 << 20, [(1, 4)]), (1, [(1, 1), (4, 4)])])
+def test_barriers_with_more_than_a_block_s_bytes_between_them_stand_alone(
+    block_bytes: int, barriers: list[tuple[int, int]]
+) -> None:
+    log = [rows(1, "a", "b"), rows(2, "a"), rows(3, "c"), rows(4, "a", "b")]
+    found = filtered(log, settings(shard_list="a=0\nb=1\nc=2\n", fold_gap=2, block_bytes=block_bytes))
+    assert [(first, last) for first, last, *_ in found.barriers()] == barriers
+
+
 def test_blocks_end_at_the_edges_of_their_lane_s_barriers() -> None:
     log = [rows(number, "ref" if number == 4 else "a") for number in range(1, 8)]
     found = filtered(log, settings(shard_list="(critical)=ref\n(*)=0\n", block_transactions=100))
