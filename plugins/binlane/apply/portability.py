@@ -6,7 +6,7 @@ table below is found by the target itself, when the statement's turn has come.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -16,7 +16,17 @@ from binlane.apply.finding import Finding
 from binlane.apply.privileges import read_grants
 from binlane.binlog.table_map import ColumnType, TableMap
 from binlane.model import Flavor, TableKey
-from binlane.plan.demands import CHARSET, COLLATION, ENGINE, PLUGIN, TRUSTED_FUNCTION, TRUSTED_MAKER, Demand
+from binlane.plan.demands import (
+    CHARSET,
+    COLLATION,
+    ENGINE,
+    JSON_TABLE,
+    PLUGIN,
+    TRUSTED_FUNCTION,
+    TRUSTED_MAKER,
+    UNSPELLED,
+    Demand,
+)
 from binlane.plan.schema import TRANSACTIONAL_ENGINES, Schema
 from binlane.plan.schema_compare import Severity
 from binlane.plan.schema_names import charset_name, collation_name
@@ -72,9 +82,15 @@ def read_target(connection: Connection, schema: Schema, number: _Version) -> Tar
 
 
 def check_demands(
-    plan: WindowPlan, target: Target, tables: Schema, *, allow_nontransactional: bool = False
+    plan: WindowPlan,
+    target: Target,
+    tables: Schema,
+    *,
+    allow_nontransactional: bool = False,
+    by_sql: Collection[TableKey] = (),
 ) -> Iterator[Finding]:
-    """What the window's DDL and account statements ask for and the target does not know.
+    """What the window's DDL and account statements ask for and the target does not know, and what rows of the tables
+    ``by_sql`` ask for, which statements write.
 
     ``tables``: what is there before the window; CREATE TABLE IF NOT EXISTS of one of them asks for nothing, nor of one
     that an earlier statement of the window names.
@@ -82,7 +98,10 @@ def check_demands(
     there = {str(key).lower(): 0 for key in tables.tables}
     for key, seqnos in plan.altered.tables.items():
         there.setdefault(str(key).lower(), seqnos[0])
+    written = tuple(f"{key}." for key in by_sql)
     for demand, seqno in plan.demands.items():
+        if demand.feature in _OF_ROWS and not demand.subject.startswith(written):
+            continue
         if there.get(demand.unless.lower(), seqno) < seqno:
             continue
         missing = _missing(demand, plan.flavor, target)
@@ -91,7 +110,8 @@ def check_demands(
         if missing is not None:
             found, todo = missing
             what = f"{demand.feature} {demand.detail}".rstrip()
-            where = f"{demand.subject}: {what}, in the statement of seqno {seqno}"
+            kind = "rows" if demand.feature in _OF_ROWS else "statement"
+            where = f"{demand.subject.rstrip('.')}: {what}, in the {kind} of seqno {seqno}"
             yield Finding(Severity.FATAL, where, "a target that takes it", found, todo)
 
 
@@ -180,10 +200,14 @@ _UNTRUSTED_ACCOUNT: Final = (
     "an account without SUPER, and log_bin_trust_function_creators = OFF with a binlog (1419)",
     "SET GLOBAL log_bin_trust_function_creators = ON on the target, or GRANT SUPER ON *.* TO the account",
 )
+_OF_ROWS: Final = frozenset({JSON_TABLE, UNSPELLED})
+_TODO_ROWS: Final = 'write the rows with BINLOG statements: apply.writer = "binlog"'
 _ENGINE_ALIASES: Final = {"heap": "memory", "merge": "mrg_myisam", "ndb": "ndbcluster"}
 _MARIADB: Final = Feature(None, (10, 3, 0))
 _MYSQL: Final = Feature((8, 0, 0), None)
 FEATURES: Final[Mapping[str, Feature]] = {
+    JSON_TABLE: Feature((8, 0, 4), None, _TODO_ROWS),
+    UNSPELLED: Feature(None, None, _TODO_ROWS),
     "JSON column": Feature((5, 7, 8), (10, 2, 7), _TODO_TYPE),
     "VECTOR column": Feature((9, 0, 0), (11, 7, 0), _TODO_TYPE, one_family=True),
     "UUID column": Feature(None, (10, 7, 0), _TODO_TYPE),

@@ -51,6 +51,10 @@ class Opaque:
         return _TEMPORAL[self.type_code](int.from_bytes(self.data, "little", signed=True))
 
 
+class Unsigned(int):
+    """An integer that the document keeps as an unsigned one, which its text does not tell."""
+
+
 Json = JsonObject | list["Json"] | Opaque | str | int | float | bool | None
 
 
@@ -75,8 +79,8 @@ class JsonDiff:
 
     kind: DiffKind
     path: str
-    value: str | None
-    """The new value as JSON text; None for REMOVE."""
+    value: str | JsonDocument | None
+    """The new value, as JSON text or as a document; None for REMOVE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,7 @@ _NUMBERS: Final = {
     10: struct.Struct("<Q"),
     11: struct.Struct("<d"),
 }
+_UNSIGNED: Final = frozenset({_UINT16, 8, 10})
 _INLINED: Final = {2: frozenset({_LITERAL, _INT16, _UINT16}), 4: frozenset({_LITERAL, _INT16, _UINT16, 7, 8})}
 """Types whose value stands where others have their offset, by the width of an offset."""
 _MAX_DEPTH: Final = 100
@@ -144,16 +149,17 @@ def json_text(document: Json) -> str:
             return f"{{{', '.join(f'{_quoted(key)}: {json_text(value)}' for key, value in document.members)}}}"
 
 
-def parse_diffs(data: bytes) -> JsonDiffs:
-    """The diffs that stand for one JSON column. Raises ValueError."""
+def parse_diffs(data: bytes, *, text: bool = True) -> JsonDiffs:
+    """The diffs that stand for one JSON column, their values as text or as documents. Raises ValueError."""
     at, found = 0, []
     while at < len(data):
         kind = DiffKind(data[at])
         path, at = _string(data, at + 1)
-        value = None
+        value: str | JsonDocument | None = None
         if kind is not DiffKind.REMOVE:
             binary, at = _string(data, at)
-            value = json_text(parse_json(binary))
+            document = parse_json(binary)
+            value = json_text(document) if text else JsonDocument(document)
         found.append(JsonDiff(kind, path.decode(), value))
     return JsonDiffs(tuple(found))
 
@@ -206,7 +212,7 @@ class _Reader:
             return _LITERALS[literal]
         if type_code in self._numbers:
             number: float = self._numbers[type_code].unpack(self._take(at, self._numbers[type_code].size))[0]
-            return number
+            return Unsigned(number) if type_code in _UNSIGNED else number
         if type_code == _STRING:
             return self._variable(at).decode()
         if type_code == _OPAQUE:

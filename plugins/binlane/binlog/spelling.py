@@ -12,7 +12,8 @@ from typing import Final
 
 from binlane.binlog.columns import Column, Value
 from binlane.binlog.decimals import spell_decimal, spell_double
-from binlane.binlog.json_binary import DiffKind, Json, JsonDiff, JsonDiffs, JsonDocument, JsonObject, Opaque, json_text
+from binlane.binlog.json_binary import DiffKind, JsonDiff, JsonDiffs, JsonDocument, json_text
+from binlane.binlog.json_sql import expression
 from binlane.binlog.table_map import ColumnType
 from binlane.model import Flavor
 
@@ -44,14 +45,17 @@ def spell(column: Column, value: Value) -> str:
 
 
 def literal(column: Column, value: Value, server: Flavor = Flavor.MYSQL) -> str:
-    """An SQL expression that gives the value on a server of that family, in a session with ``time_zone = '+00:00'``."""
+    """An SQL expression that gives the value on a server of that family, in a session with ``time_zone = '+00:00'``.
+
+    Raises ValueError for a JSON document that none gives.
+    """
     if isinstance(value, float):
         return f"{spell_double(value)}e0" if "e" not in spell_double(value) else spell_double(value)
     if isinstance(value, bytes) and column.is_text:
         return f"_{_introducer(column.charset, server)} X'{value.hex()}'"
     if isinstance(value, JsonDocument):
         return (
-            _document(value.root) if server is Flavor.MYSQL else f"_utf8mb4 X'{json_text(value.root).encode().hex()}'"
+            expression(value.root) if server is Flavor.MYSQL else f"_utf8mb4 X'{json_text(value.root).encode().hex()}'"
         )
     if column.type_code == _C.JSON and isinstance(value, str):
         return f"CAST({quoted(value)} AS JSON)"
@@ -91,46 +95,6 @@ def _plain(column: Column, value: Value) -> str:
     return str(value)
 
 
-def _document(document: Json) -> str:
-    """An expression that gives the document with its SQL values: JSON text has no dates, decimals and bytes."""
-    if isinstance(document, Opaque):
-        return f"JSON_EXTRACT(JSON_ARRAY({_opaque(document)}), '$[0]')"
-    if isinstance(document, list) and _has_opaque(document):
-        return f"JSON_ARRAY({', '.join(map(_document, document))})"
-    if isinstance(document, JsonObject) and _has_opaque(document):
-        members = (f"_utf8mb4 X'{key.encode().hex()}', {_document(value)}" for key, value in document.members)
-        return f"JSON_OBJECT({', '.join(members)})"
-    return f"CAST(_utf8mb4 X'{json_text(document).encode().hex()}' AS JSON)"
-
-
-def _has_opaque(document: Json) -> bool:
-    match document:
-        case list():
-            return any(map(_has_opaque, document))
-        case JsonObject():
-            return any(_has_opaque(value) for _, value in document.members)
-    return isinstance(document, Opaque)
-
-
-def _opaque(value: Opaque) -> str:
-    """Raises ValueError for a value of a type that no expression gives."""
-    if value.type_code == _C.NEWDECIMAL:
-        return f"CAST('{spell_decimal(value.decimal())}' AS DECIMAL({value.data[0]},{value.data[1]}))"
-    if value.is_temporal:
-        return f"CAST('{value.temporal()}' AS {_TEMPORAL_CASTS[value.type_code]})"
-    if value.type_code == _C.VARCHAR:
-        return f"CAST(X'{value.data.hex()}' AS BINARY)"
-    raise ValueError(f"a JSON document holds a value of type {value.type_code}, which no SQL expression makes again")
-
-
-_TEMPORAL_CASTS: Final[Mapping[int, str]] = {
-    _C.DATE: "DATE",
-    _C.TIME: "TIME(6)",
-    _C.DATETIME: "DATETIME(6)",
-    _C.TIMESTAMP: "DATETIME(6)",
-}
-
-
 def _if_unsigned(column: Column, value: Value) -> int | None:
     bits = _INTEGER_BITS.get(column.type_code)
     if bits is None or column.unsigned is not None or not isinstance(value, int) or value >= 0:
@@ -145,9 +109,17 @@ def _introducer(charset: str | None, server: Flavor) -> str:
 
 def _applied(document: str, diffs: JsonDiffs) -> str:
     for diff in diffs.diffs:
-        value = "" if diff.value is None else f", CAST({quoted(diff.value)} AS JSON)"
-        document = f"{_FUNCTIONS[diff.kind](diff)}({document}, {quoted(diff.path)}{value})"
+        document = f"{_FUNCTIONS[diff.kind](diff)}({document}, {quoted(diff.path)}{_changed_to(diff.value)})"
     return document
+
+
+def _changed_to(value: str | JsonDocument | None) -> str:
+    match value:
+        case str():
+            return f", CAST({quoted(value)} AS JSON)"
+        case JsonDocument():
+            return f", {expression(value.root)}"
+    return ""
 
 
 _FUNCTIONS: Final[Mapping[DiffKind, Callable[[JsonDiff], str]]] = {

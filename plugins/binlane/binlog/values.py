@@ -54,6 +54,7 @@ class RowDecoder:
         self._table = table
         self._columns = columns
         self._readers = [self._reader(column, text, where) for column in columns]
+        self._text = text
         logged = table.column_length_spec(where)
         self._rules = [column.length_rule(rule) for column, rule in zip(columns, logged, strict=True)]
         self._json = [column.type_code == ColumnType.JSON for column in columns]
@@ -95,9 +96,12 @@ class RowDecoder:
                 values[number] = None
                 continue
             start, at = _value_range(rows, at, self._rules[number])
-            read = parse_diffs if self._is_diff(number, json_diffs) else self._readers[number]
             try:
-                values[number] = read(rows[start:at])
+                values[number] = (
+                    parse_diffs(rows[start:at], text=self._text)
+                    if self._is_diff(number, json_diffs)
+                    else self._readers[number](rows[start:at])
+                )
             except (ValueError, struct.error) as exc:
                 column = self._columns[number].label
                 raise BinlogError(f"{name}, column {column}: {exc}; the event is damaged") from exc

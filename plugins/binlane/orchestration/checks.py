@@ -94,7 +94,8 @@ def check_window(
     findings += _letter_case(plan, source, target)
     if not channel.apply.allow_unsafe:
         findings += _unsafe(plan)
-    findings += check_demands(plan, knows, target, allow_nontransactional=channel.apply.allow_nontransactional)
+    lenient = channel.apply.allow_nontransactional
+    findings += check_demands(plan, knows, target, allow_nontransactional=lenient, by_sql=by_sql)
     findings += check_logged_types(plan, target.flavor)
     # an archive tells of no key but this one, and rows were folded by the target's
     other_key = Severity.FATAL if source is None or not plan.complete_images else Severity.NOT_REDUCED

@@ -24,6 +24,10 @@ CHARSET: Final = "character set"
 PLUGIN: Final = "authentication plugin"
 TRUSTED_FUNCTION: Final = "function that is not DETERMINISTIC"
 TRUSTED_MAKER: Final = "trigger or function"
+JSON_TABLE: Final = "JSON_TABLE for a document that holds bytes, bits or a TIMESTAMP"
+"""Asked for by rows, where statements write them."""
+UNSPELLED: Final = "JSON document without an SQL expression"
+"""The same; ``detail`` says why."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

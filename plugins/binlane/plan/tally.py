@@ -59,7 +59,7 @@ class Tally:
     undone: set[TableKey] = field(default_factory=set)
     """Tables of statements that ended with an error and of what was rolled back: their engine decides what is left."""
     demands: dict[Demand, int] = field(default_factory=dict)
-    """What DDL and account statements ask of the target, with the first seqno of each."""
+    """What statements, and rows that are written by some, ask of the target, with the first seqno of each."""
     widest: dict[TableKey, Widest] = field(default_factory=dict)
     """What a row takes as a statement, of tables with rows that come near what the target takes."""
     longest_statement: tuple[int, int] = (0, 0)
@@ -108,7 +108,7 @@ class Tally:
         if defines or b"->" in part.sql or _AS_JSON.search(part.sql) is not None:
             text, dialect = decoded(part.sql, part.context), dialect_of(part.context, flavor)
             for demand in demands_of(text, facts, dialect):
-                self.demands[demand] = min(seqno, self.demands.get(demand, seqno))
+                self.add_demand(demand, seqno)
         if defines:
             for key in facts.tables:
                 self.altered.setdefault(key, set()).add(seqno)
@@ -127,10 +127,18 @@ class Tally:
         maps[text] = min(seqno, maps.get(text, seqno))
 
     def add_rows(self, table: TableMap, type_code: int, body: memoryview, seqno: int) -> None:
-        """Measure the rows of an event's body, if they could be too long for the target."""
-        widest = None if self.meter is None else self.meter.measure(table, type_code, body, seqno)
+        """Look at the rows of an event's body as the statements that would write them."""
+        if self.meter is None:
+            return
+        widest = self.meter.measure(table, type_code, body, seqno)
         if widest is not None:
             self.add_widest(TableKey(table.database, table.table), widest)
+        for demand in self.meter.asked(table, type_code, body):
+            self.add_demand(demand, seqno)
+
+    def add_demand(self, demand: Demand, seqno: int) -> None:
+        """Note what the window asks of the target."""
+        self.demands[demand] = min(seqno, self.demands.get(demand, seqno))
 
     def add_widest(self, key: TableKey, widest: Widest) -> None:
         """Note what rows of a table take as statements."""
@@ -202,5 +210,5 @@ def total(tallies: Iterable[Tally]) -> Tally:
             whole.add_widest(key, widest)
         whole._add_length(*tally.longest_statement)
         for demand, seqno in tally.demands.items():
-            whole.demands[demand] = min(seqno, whole.demands.get(demand, seqno))
+            whole.add_demand(demand, seqno)
     return whole

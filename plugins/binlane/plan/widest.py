@@ -1,32 +1,40 @@
-"""The widest rows of a window, as statements: what the precheck compares with the target's ``max_allowed_packet``.
+"""Rows of a window as statements: the widest ones, which the precheck compares with the target's
+``max_allowed_packet``, and JSON documents that need more than JSON text, or that no statement gives.
 
 A rows event goes into a BINLOG statement as 4/3 of its bytes, which the filter knows (``blocks.check_fits``). Where
 statements stand for rows, a value is longer there than in the log: two digits a byte, and MySQL's binary JSON becomes
 text of up to sixteen times its length. So rows events that could come near the limit are measured value by value, and
-no other: those take well under half of it, however they are spelled.
+no other: those take well under half of it, however they are spelled. Documents are looked into only where an event has
+the byte that stands for a value without a JSON type.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from binlane.binlog.columns import columns_of
+from binlane.binlog.columns import Value, columns_of
+from binlane.binlog.json_binary import Json, JsonDiffs, JsonDocument
+from binlane.binlog.json_sql import needs_json_table
 from binlane.binlog.rows import RowsEvent, rows_length
 from binlane.binlog.spelling import literal
 from binlane.binlog.table_map import ColumnType, TableMap
 from binlane.binlog.values import Absent, Image, RowDecoder
 from binlane.errors import BinlogError
 from binlane.model import Flavor
+from binlane.plan.demands import JSON_TABLE, UNSPELLED, Demand
 
 _SHARE: Final = 8
 """Of max_allowed_packet, one in so many bytes: a smaller event takes a quarter of it, as two digits a byte."""
-_JSON_SHARE: Final = 32
-"""With JSON: ``CAST(_utf8mb4 X'6e756c6c' AS JSON), `` stands for the 3 bytes of a null beside a date, 13 for each."""
+_JSON_SHARE: Final = 48
+"""With JSON: the 125 bytes of a subquery (``json_sql``) stand for the 5 bytes of an empty BLOB, 25 for each."""
 _COLUMN: Final = 320
 """More than a column takes besides its value's bytes: its name twice, a comparison of bytes."""
 _VALUE: Final = 40
 """More than stands around the digits of a string: its character set, ``X''`` and a comma."""
+_OPAQUE: Final = b"\x0f"
+"""``JSONB_TYPE_OPAQUE``, which stands in the document of every such value."""
 _COMPRESSED: Final = (ColumnType.BLOB_COMPRESSED, ColumnType.VARCHAR_COMPRESSED)
 
 
@@ -86,3 +94,36 @@ class RowMeter:
         except (BinlogError, ValueError):  # a value that has no spelling: its writer names it, and BINLOG needs none
             stored = found = 2 * length
         return Widest(stored, seqno, found, seqno)
+
+    def asked(self, table: TableMap, type_code: int, body: memoryview) -> frozenset[Demand]:
+        """What the JSON documents of an event's body ask of a MySQL target beyond JSON text."""
+        if not table.json_columns or self.target is not Flavor.MYSQL or _OPAQUE not in bytes(body):
+            return frozenset()
+        columns = columns_of(table, self.source)
+        name = f"{table.database}.{table.table}"
+        found: set[Demand] = set()
+        try:
+            for change in RowDecoder(table, columns, text=False).changes(RowsEvent.parse(type_code, body)):
+                for image in (change.before, change.after):
+                    for column, value in zip(columns, image or (), strict=False):
+                        found.update(_asked(f"{name}.{column.label}", value))
+        except BinlogError as exc:
+            found.add(Demand(UNSPELLED, f"{name}.", str(exc)))
+        return frozenset(found)
+
+
+def _asked(subject: str, value: Value | Absent) -> Iterator[Demand]:
+    for document in _documents(value):
+        try:
+            if needs_json_table(document):
+                yield Demand(JSON_TABLE, subject)
+        except ValueError as exc:
+            yield Demand(UNSPELLED, subject, str(exc))
+
+
+def _documents(value: Value | Absent) -> Iterator[Json]:
+    match value:
+        case JsonDocument():
+            yield value.root
+        case JsonDiffs():
+            yield from (diff.value.root for diff in value.diffs if isinstance(diff.value, JsonDocument))

@@ -69,6 +69,22 @@ OPAQUE: Final = (
     "JSON_ARRAY(CAST('2024-02-29 1:2:3.5' AS DATETIME(6)), b'101', CAST(REPEAT('x', 100) AS BINARY), X'ff')",
     "JSON_OBJECT('large', REPEAT('y', 70000), 'list', JSON_ARRAY(1, 2, 100000, 1e300))",
     "JSON_ARRAY(CAST('-0:0:0.000001' AS TIME(6)), TIMESTAMP('2024-01-01'), CAST(2024 AS YEAR))",
+    "JSON_ARRAY(CAST(5 AS UNSIGNED), CAST(4294967296 AS SIGNED), CAST(4294967296 AS UNSIGNED), 5, true, NULL)",
+    *(
+        "(SELECT JSON_OBJECT('a', v, 'b', JSON_ARRAY(v)) FROM"
+        f" JSON_TABLE({document}, '$[*]' COLUMNS (v {kind} PATH '$')) t)"
+        for kind, document in (
+            *((f"{size}BLOB", "JSON_ARRAY(X'00ff27')") for size in ("TINY", "", "MEDIUM", "LONG")),
+            ("BINARY(4)", "JSON_ARRAY(X'00ff2700')"),
+            ("BINARY(255)", "JSON_ARRAY('')"),
+            ("BIT(3)", "'[5]'"),
+            ("BIT(13)", "'[4097]'"),
+            ("BIT(64)", "'[18446744073709551615]'"),
+            ("TIMESTAMP(6)", "'[\"2038-01-19 03:14:07.999999\"]'"),
+            ("TIMESTAMP", "'[\"1970-01-01 00:00:01\"]'"),
+            ("TIMESTAMP", "'[\"0000-00-00 00:00:00\"]'"),
+        )
+    ),
 )
 
 TYPES: Final = (

@@ -11,10 +11,16 @@ import pytest
 
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.values.types import SCHEMA_TYPES, TYPES, Type
+from tests.integration.values.types import OPAQUE, SCHEMA_TYPES, TYPES, Type
 from tests.integration.window.conftest import fresh_channel, run_on
 
 SESSION: Final = "SET SESSION sql_mode = 'ALLOW_INVALID_DATES', time_zone = '+00:00'"
+
+MEMBERS: Final = (
+    "(SELECT GROUP_CONCAT(JSON_TYPE(v)) FROM"
+    " JSON_TABLE(JSON_EXTRACT({0}, '$[*]', '$.*', '$.*[*]'), '$[*]' COLUMNS (v JSON PATH '$')) AS members)"
+)
+"""The types of the values in a MySQL document, which texts do not tell: a TIMESTAMP, a DATETIME; 5, an unsigned 5."""
 
 
 def is_nullable(one: Type) -> bool:
@@ -42,10 +48,14 @@ def contents(server: PrivateServer, number: int, one: Type) -> list[tuple[Any, .
     """The rows, each value as its bytes."""
     with contextlib.closing(server.connect(autocommit=True)) as connection, connection.cursor() as cursor:
         cursor.execute(SESSION)
+        members: list[tuple[Any, ...]] = []
+        if one.values == OPAQUE:
+            cursor.execute(f"SELECT id, {', '.join(map(MEMBERS.format, 'cd'))} FROM tenant_1.t{number} ORDER BY id")
+            members = list(cursor.fetchall())
         shown = [f"HEX({column})" if "CHAR" in one.select or "HEX" in one.select else one.select.format(column)
                  for column in ("c", "d")]  # fmt: skip
         cursor.execute(f"SELECT id, n, {', '.join(shown)} FROM tenant_1.t{number} ORDER BY id")
-        return list(cursor.fetchall())
+        return [*cursor.fetchall(), *members]
 
 
 @pytest.mark.parametrize(("writer", "reduce"), [("binlog", "off"), ("sql", "block")])

@@ -55,11 +55,19 @@ def null_and_date(count: int) -> bytes:
     return array([b"\x04\0\0\0\0"] * count + [b"\x0f" + struct.pack("<I", at)], date)
 
 
+def empty_blobs(count: int) -> bytes:
+    """Opaque values of type TINYBLOB, all of them at one place."""
+    entries = b"".join(b"\x0f" + struct.pack("<H", 4 + 3 * count + 2 * number) for number in range(count))
+    return b"\x02" + struct.pack("<HH", count, 4 + 5 * count) + entries + b"\xf9\0" * count
+
+
 BLOB: Final = EVERY_COLUMN["longblob"], b"\x80" * 300_000
 DOCUMENTS: Final = {
     "control characters": text_of(60_000),
     "small numbers": array([b"\x07" + struct.pack("<i", number % 10) for number in range(30_000)]),
     "nulls beside a date": null_and_date(9_000),
+    "unsigned numbers": array([b"\x08" + struct.pack("<I", number % 10) for number in range(9_000)]),
+    "empty blobs": empty_blobs(12_000),
 }
 VALUES: Final = {"bytes": BLOB, **{name: (EVERY_COLUMN["json"], data) for name, data in DOCUMENTS.items()}}
 

@@ -1,0 +1,109 @@
+"""A MySQL JSON document as an SQL expression that gives the same document, whose values keep their types.
+
+JSON text has no dates, decimals, bytes and bits, and does not tell signed integers from unsigned ones. ``JSON_ARRAY``
+takes the type of an SQL value over, and only a column has some of the types: those of ``JSON_TABLE`` (MySQL 8.0.4).
+Tried on MySQL 9.7; which value makes which type: ``sql/item_json_func.cc``, ``sql_scalar_to_json``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from binlane.binlog.decimals import spell_decimal
+from binlane.binlog.json_binary import Json, JsonObject, Opaque, Unsigned, json_text
+from binlane.binlog.table_map import ColumnType
+
+_C = ColumnType
+_TEMPORAL: Final = {_C.DATE: "DATE", _C.TIME: "TIME(6)", _C.DATETIME: "DATETIME(6)"}
+_BLOBS: Final = {
+    _C.TINY_BLOB: "TINYBLOB",
+    _C.BLOB: "BLOB",
+    _C.MEDIUM_BLOB: "MEDIUMBLOB",
+    _C.LONG_BLOB: "LONGBLOB",
+}
+_TIMESTAMPS: Final = ("1970-01-01 00:00:01", "2038-01-19 03:14:07.999999")
+"""The first and the last one in a session at +00:00; elsewhere there are some hours more."""
+_ZERO_TIMESTAMP: Final = "0000-00-00 00:00:00.000000"
+_PARSED_UNSIGNED: Final = 1 << 32
+"""The server takes integers of a text for signed ones below this, for unsigned ones from here on."""
+_LONGEST_BINARY: Final = 65_535
+"""Bytes up to which CAST .. AS BINARY gives a VARBINARY, and more than a BINARY column holds is longer than 255."""
+
+
+def expression(document: Json) -> str:
+    """An expression of type JSON. Raises ValueError for a value that no expression gives."""
+    made = _made(document)
+    if made is not None:
+        return made if made.startswith("(") else f"JSON_EXTRACT(JSON_ARRAY({made}), '$[0]')"
+    if isinstance(document, list) and _is_more_than_text(document):
+        return f"JSON_ARRAY({', '.join(map(_argument, document))})"
+    if isinstance(document, JsonObject) and _is_more_than_text(document):
+        members = (f"_utf8mb4 X'{key.encode().hex()}', {_argument(value)}" for key, value in document.members)
+        return f"JSON_OBJECT({', '.join(members)})"
+    return f"CAST(_utf8mb4 X'{json_text(document).encode().hex()}' AS JSON)"
+
+
+def needs_json_table(document: Json) -> bool:
+    """Whether its expression is none for servers before MySQL 8.0.4. Raises ValueError as ``expression`` does."""
+    match document:
+        case list():
+            return any(map(needs_json_table, document))
+        case JsonObject():
+            return any(needs_json_table(value) for _, value in document.members)
+    return (_made(document) or "").startswith("(")
+
+
+def _argument(document: Json) -> str:
+    """The value as an argument of JSON_ARRAY."""
+    return _made(document) or expression(document)
+
+
+def _is_more_than_text(document: Json) -> bool:
+    match document:
+        case list():
+            return any(map(_is_more_than_text, document))
+        case JsonObject():
+            return any(_is_more_than_text(value) for _, value in document.members)
+    return _made(document) is not None
+
+
+def _made(value: Json) -> str | None:
+    """An SQL value that JSON_ARRAY takes over with its type, or a subquery of type JSON; None if text tells it all."""
+    match value:
+        case Opaque():
+            return _opaque(value)
+        case bool():
+            return None
+        case Unsigned():
+            return f"CAST({int(value)} AS UNSIGNED)" if value < _PARSED_UNSIGNED else None
+        case int():
+            return f"CAST({value} AS SIGNED)" if value >= _PARSED_UNSIGNED else None
+    return None
+
+
+def _opaque(value: Opaque) -> str:
+    code, digits = value.type_code, value.data.hex()
+    if code == _C.NEWDECIMAL:
+        return f"CAST('{spell_decimal(value.decimal())}' AS DECIMAL({value.data[0]},{value.data[1]}))"
+    if code in _TEMPORAL:
+        return f"CAST('{value.temporal()}' AS {_TEMPORAL[_C(code)]})"
+    if code == _C.TIMESTAMP:
+        text = value.temporal()
+        if text == _ZERO_TIMESTAMP or _TIMESTAMPS[0] <= text <= _TIMESTAMPS[1]:
+            return _of_column("TIMESTAMP(6)", f"'{text}'")
+        raise ValueError(f"a JSON document holds a TIMESTAMP that is none between {' and '.join(_TIMESTAMPS)}")
+    if code == _C.VARCHAR and len(value.data) <= _LONGEST_BINARY:
+        return f"CAST(X'{digits}' AS BINARY)"
+    if code in _BLOBS:
+        return _of_column(_BLOBS[_C(code)], f"X'{digits}'")
+    if code == _C.STRING and len(value.data) <= 255:
+        return _of_column(f"BINARY({len(value.data)})", f"X'{digits}'")
+    if code == _C.BIT and 0 < len(value.data) <= 8:
+        return _of_column(f"BIT({8 * len(value.data)})", str(int.from_bytes(value.data, "big")))
+    raise ValueError(f"a JSON document holds a value of type {code}, which no SQL expression makes again")
+
+
+def _of_column(kind: str, value: str) -> str:
+    """A value of a type that only columns have. As a column of a subquery it would lose that: it leaves it as JSON."""
+    column = f"JSON_TABLE(JSON_ARRAY({value}),'$[*]' COLUMNS(v {kind} PATH '$' ERROR ON ERROR))"
+    return f"(SELECT JSON_EXTRACT(JSON_ARRAY(v),'$[0]') FROM {column}t)"
