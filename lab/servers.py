@@ -61,8 +61,9 @@ class PrivateServer:
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def url(self, database: str = "") -> str:
-        """The SQLAlchemy URL of the server's all-powerful user over TCP."""
-        return f"mysql+pymysql://{self.user}:{self.password}@{self.host}:{self.port}/{database}?charset=utf8mb4"
+        """The SQLAlchemy URL of the server's all-powerful user over TCP, without TLS: see ``connect``."""
+        place = f"{self.user}:{self.password}@{self.host}:{self.port}/{database}"
+        return f"mysql+pymysql://{place}?charset=utf8mb4&ssl_disabled=1"
 
     def connect(self, **changes: Any) -> pymysql.connections.Connection[pymysql.cursors.Cursor]:
         """A new PyMySQL connection; ``changes`` override its arguments."""

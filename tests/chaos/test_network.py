@@ -17,7 +17,8 @@ from tests.chaos.proxy import Act, flaky, proxy
 from tests.chaos.rounds import dice, some, survived
 from tests.chaos.scene import CHANNEL, PATIENT, Scene, contents, lay, run_all, run_together, state
 from tests.chaos.test_every_statement import scene_of, undisturbed
-from tests.chaos.worker import apply_window, process
+from tests.chaos.worker import apply_window
+from tests.forked import process
 from tests.integration.apply.test_lane import wait_until
 
 CUTS = [

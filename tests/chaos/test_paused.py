@@ -18,7 +18,8 @@ from tests.chaos.faults import Act, Fault, When, plain_engine
 from tests.chaos.rounds import some, survived
 from tests.chaos.scene import PATIENT, STEADY, Scene, contents, lay, run_all, state
 from tests.chaos.test_every_statement import scene_of, undisturbed
-from tests.chaos.worker import apply_window, process
+from tests.chaos.worker import apply_window
+from tests.forked import process
 from tests.integration.apply.test_lane import wait_until
 
 

@@ -1,12 +1,10 @@
-"""A process that runs a window with a fault in it, forked from a server that has imported everything."""
+"""What a process runs: a window with a fault in it."""
 
 from __future__ import annotations
 
 import contextlib
 import signal
-from collections.abc import Callable, Iterator
-from multiprocessing import get_context
-from multiprocessing.context import ForkServerProcess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +19,7 @@ from binlane.work.files import WorkFolder
 from binlane.work.filter_job import InProcess, run_filter
 from tests.chaos.faults import Fault, Faults, killer
 from tests.chaos.scene import Scene, run_all
-
-_context = get_context("forkserver")
-_context.set_forkserver_preload([__name__])
-
-
-@contextlib.contextmanager
-def process(target: Callable[..., None], *arguments: Any) -> Iterator[ForkServerProcess]:
-    """A running process; killed at the end if it is still there."""
-    running = _context.Process(target=target, args=arguments, daemon=True)
-    running.start()
-    try:
-        yield running
-    finally:
-        if running.is_alive():
-            running.kill()
-        running.join()
+from tests.forked import process
 
 
 def was_killed(target: Callable[..., None], *arguments: Any) -> bool:

@@ -207,7 +207,7 @@ def test_auto_takes_binlog_where_the_account_may(pair: Pair) -> None:
         pair.target.query(f"GRANT INSERT, UPDATE, DELETE, SELECT ON {DATABASE}.* TO test_rows")
         from sqlalchemy import create_engine
 
-        engine = create_engine(f"mysql+pymysql://test_rows:x@{pair.target.host}:{pair.target.port}/")
+        engine = create_engine(f"mysql+pymysql://test_rows:x@{pair.target.host}:{pair.target.port}/?ssl_disabled=1")
         with engine.connect() as connection:
             assert chosen_writer(connection, "auto") == "sql"
         engine.dispose()

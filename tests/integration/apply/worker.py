@@ -1,11 +1,9 @@
-"""Runs one lane in a process of its own, to be killed or stopped from outside. The lane's work comes pickled on
-stdin."""
+"""Runs one lane in a process of its own, to be killed or stopped from outside."""
 
 from __future__ import annotations
 
-import pickle
-import sys
 import time
+from multiprocessing.connection import Connection
 
 from sqlalchemy import NullPool, create_engine
 
@@ -15,22 +13,13 @@ from binlane.plan.window_plan import WindowPlan
 from tests.integration.apply.capture import MemorySource
 
 
-def main() -> None:
-    url: str
-    plan: WindowPlan
-    lane: int
-    source: MemorySource
-    options: ApplyOptions
-    pause: float
-    url, plan, lane, source, options, pause = pickle.load(sys.stdin.buffer)
+def run(
+    url: str, plan: WindowPlan, lane: int, source: MemorySource, options: ApplyOptions, pause: float, told: Connection
+) -> None:
+    """Tell the seqno of each block that is applied, and pause behind it."""
 
     def tell(done: Progress) -> None:
-        sys.stdout.write(f"{done.lane} {done.seqno}\n")
-        sys.stdout.flush()
+        told.send(done.seqno)
         time.sleep(pause)
 
     run_lane(create_engine(url, poolclass=NullPool), plan, lane, source, options, tell)
-
-
-if __name__ == "__main__":
-    main()

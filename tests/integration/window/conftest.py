@@ -26,6 +26,7 @@ from binlane.work.filter_job import InProcess, run_filter
 from lab.compare import compare
 from lab.servers import PrivateServer
 from lab.traffic import Mix, TrafficSummary, run_traffic
+from tests.forked import process
 
 CHANNEL = "orders"
 MIXED = Mix(cross_database=0.04, reference=0.03, ddl=0.02, accounts=0.006, statements=0.04)
@@ -99,22 +100,16 @@ class Channel:
 
     def run(self, request: WindowRequest | None = None) -> dict[str, Any] | None:
         """A whole window by its steps, lanes as threads; what ``advance`` answers, None for an empty one."""
-        window = steps.extract(self.config, self.endpoints, WindowRequest("now") if request is None else request)
-        return None if window["work"] is None else self.go_on(window)
+        return run_window(self.config, self.endpoints, WindowRequest("now") if request is None else request)
 
     def go_on(self, window: dict[str, Any]) -> dict[str, Any]:
         """The steps behind extraction."""
-        if window["plan"] is None:
-            run_filter(WorkFolder(window["work"]), InProcess())
-        adopted = steps.adopt_plan(self.config, self.endpoints, window["work"])
-        lanes = [each["lane"] for each in adopted["lanes"]]
+        return finish_window(self.config, self.endpoints, window)
 
-        def apply(lane: int) -> None:
-            steps.apply_lane(self.config, self.endpoints, adopted["plan"], lane)
-
-        with ThreadPoolExecutor(len(lanes)) as pool:
-            list(pool.map(apply, lanes))
-        return steps.advance(self.config, self.endpoints, adopted["plan"])
+    def run_and_kill(self, seconds: float) -> None:
+        """The same as ``run`` in a process of its own, which is killed if it is still there after so many seconds."""
+        with process(run_window, self.config, self.endpoints, WindowRequest("now")) as running:
+            running.join(seconds)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """``binlane`` in a process group of its own."""
@@ -151,6 +146,27 @@ class Channel:
         comparison = compare(self.source, self.target)
         assert comparison.differences == ()
         assert comparison.tables + comparison.others > 0
+
+
+def run_window(config: ChannelConfig, endpoints: Endpoints, request: WindowRequest) -> dict[str, Any] | None:
+    """See ``Channel.run``."""
+    window = steps.extract(config, endpoints, request)
+    return None if window["work"] is None else finish_window(config, endpoints, window)
+
+
+def finish_window(config: ChannelConfig, endpoints: Endpoints, window: dict[str, Any]) -> dict[str, Any]:
+    """See ``Channel.go_on``."""
+    if window["plan"] is None:
+        run_filter(WorkFolder(window["work"]), InProcess())
+    adopted = steps.adopt_plan(config, endpoints, window["work"])
+    lanes = [each["lane"] for each in adopted["lanes"]]
+
+    def apply(lane: int) -> None:
+        steps.apply_lane(config, endpoints, adopted["plan"], lane)
+
+    with ThreadPoolExecutor(len(lanes)) as pool:
+        list(pool.map(apply, lanes))
+    return steps.advance(config, endpoints, adopted["plan"])
 
 
 def _canonical(value: Any) -> Any:

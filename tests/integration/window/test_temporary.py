@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
-import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -130,20 +128,25 @@ def test_a_statement_that_commits_by_itself_inside_a_life_is_refused_before_the_
 
 def test_runs_that_are_killed_inside_a_life_lose_and_double_nothing(temporary: Channel) -> None:
     chance = random.Random(7)
+    a_life_among_rows(temporary, "undisturbed")
+    began = time.monotonic()
+    temporary.run()
+    seconds = time.monotonic() - began
     for round_ in range(3):
-        with session(temporary) as run:
-            life(run, f"round {round_}")
-            for number in range(150):
-                temporary.source.query(f"INSERT INTO tenant_{number % 2 + 1}.t (v) VALUES ('{number}')")
-            run("INSERT INTO t (v) SELECT CONCAT(v, ' last') FROM tmp ORDER BY id", "DROP TEMPORARY TABLE tmp")
+        a_life_among_rows(temporary, f"round {round_}")
         for _ in range(2):
-            killed = temporary.start("run", CHANNEL)
-            time.sleep(chance.uniform(1, 6))
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(killed.pid, signal.SIGKILL)
-            killed.communicate()
+            temporary.run_and_kill(chance.uniform(0.0, seconds))
         temporary.run()
         temporary.assert_equal()
+
+
+def a_life_among_rows(channel: Channel, word: str) -> None:
+    with session(channel) as run:
+        life(run, word)
+        with contextlib.closing(channel.source.connect(autocommit=True)) as connection, connection.cursor() as cursor:
+            for number in range(150):
+                cursor.execute(f"INSERT INTO tenant_{number % 2 + 1}.t (v) VALUES ('{number}')")
+        run("INSERT INTO t (v) SELECT CONCAT(v, ' last') FROM tmp ORDER BY id", "DROP TEMPORARY TABLE tmp")
 
 
 @pytest.mark.parametrize("flavor", list(Flavor))

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import shutil
-import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -203,26 +201,21 @@ def test_a_copy_on_the_target_that_was_changed_is_found_before_anything_is_writt
 
 def test_runs_that_are_killed_between_the_halves_lose_and_double_nothing(xa: Channel) -> None:
     chance = random.Random(20261121)
+    xa.source.query(insert(1, "undisturbed"))
+    began = time.monotonic()
+    xa.run()
+    seconds = time.monotonic() - began
     for round_ in range(4):
         xid = f"'r{round_}'"
         prepare(xa, xid, insert(1, f"{round_}"), insert(2, f"{round_}"), insert(2, f"{round_} more"))
         xa.source.query(insert(1, f"{round_} between"))
-        kill_a_run(xa, chance)
+        xa.run_and_kill(chance.uniform(0.0, 2 * seconds))
         if round_ % 2:
             xa.run()
         end(xa, f"XA {'ROLLBACK' if round_ == 2 else 'COMMIT'} {xid}")
         xa.source.query(insert(2, f"{round_} behind"))
-        kill_a_run(xa, chance)
+        xa.run_and_kill(chance.uniform(0.0, 2 * seconds))
         xa.run()
         xa.run()
         xa.assert_equal()
         assert xa.status.prepared == ()
-
-
-def kill_a_run(channel: Channel, chance: random.Random) -> None:
-    run = channel.start("run", CHANNEL)
-    # anywhere from its start to behind its end
-    time.sleep(chance.uniform(0.5, 6))
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(run.pid, signal.SIGKILL)
-    run.communicate()
