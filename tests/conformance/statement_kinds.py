@@ -64,7 +64,8 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     ),
     refused(
         "Definitions that a server logs in two character sets at once, or with escapes that their sql_mode does not "
-        "have: names and comments of the dictionary in a statement of a client that is not UTF-8",
+        "have: names and comments of the dictionary in a statement of a client that is not UTF-8; tables LIKE a "
+        "temporary one and MySQL's account statements are whole such texts",
         "the servers' own replicas read them wrongly; named, with what to do",
         "UnsupportedEventError",
         f"{proofs.SPELLING}::test_two_character_sets_in_one_statement_are_named",

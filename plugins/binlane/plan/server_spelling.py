@@ -17,6 +17,10 @@ from binlane.model import Flavor, SessionContext
 _FILLED_BELOW: Final = re.compile(rb"(?<=\n\)) START TRANSACTION(?=[ \n]|\Z)")
 """Behind the columns, before the options and partitions. The server writes a line's end in a literal as ``\\n``."""
 _COMPOSED_TABLE: Final = re.compile(rb"CREATE (?:OR REPLACE )?TABLE (?:IF NOT EXISTS )?[`\"]")
+_LIKE_COMPOSED: Final = re.compile(
+    rb"CREATE (?:OR REPLACE )?TABLE (?:IF NOT EXISTS )?(?:`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\") \(\n  [`\"]"
+)
+"""``store_create_info``'s spelling: CREATE TABLE ... LIKE a temporary table is logged in it; a client may copy it."""
 _NAME: Final = rb"(?:`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\")"
 _DEFINER: Final = re.compile(rb"(?:CREATE|ALTER)\b[^`'\"]*?DEFINER=(?P<spelled>" + _NAME + rb"@" + _NAME + rb")")
 _VIEW: Final = re.compile(
@@ -25,6 +29,10 @@ _VIEW: Final = re.compile(
 _ROUTINE: Final = re.compile(
     rb"CREATE .*?\b(?:PROCEDURE|FUNCTION) (?:IF NOT EXISTS )?(?P<spelled>" + _NAME + rb")\(", re.S
 )
+_ACCOUNT: Final = re.compile(
+    rb"\s*(?P<spelled>(?:CREATE\s+USER|ALTER\s+USER|SET\s+PASSWORD|GRANT\b.*?\bON)\b.*)", re.S | re.I
+)
+"""Which MySQL writes anew, as ``rewrite_query``; it leaves GRANT role, REVOKE, RENAME and DROP as they were written."""
 _COMMENT: Final = re.compile(rb"\n    COMMENT '(?P<spelled>(?:[^'\\]|\\.|'')*)'\n", re.S)
 _IS_ROUTINE: Final = re.compile(rb"CREATE [^\n(]*?\b(?:PROCEDURE|FUNCTION) ")
 _NO_BACKSLASH_ESCAPES: Final = 0x100000
@@ -61,6 +69,9 @@ def spelled_twice(sql: bytes, context: SessionContext, flavor: Flavor, *, compos
         return None
     if composed:
         return _named("the text of a table that a query filled", sql, other_charset, plain_backslashes)
+    if _LIKE_COMPOSED.match(sql) is not None and _is_utf8(sql):
+        what = "a table's text, which the server writes for CREATE TABLE .. LIKE a temporary table"
+        return _named(what, sql, other_charset, plain_backslashes)
     for what, pattern, is_escaped, flavors in _PARTS:
         if pattern is _COMMENT and _IS_ROUTINE.match(sql) is None:
             continue
@@ -71,6 +82,15 @@ def spelled_twice(sql: bytes, context: SessionContext, flavor: Flavor, *, compos
         if said is not None:
             return said
     return None
+
+
+def _is_utf8(text: bytes) -> bool:
+    """Whether it could be the dictionary's; text of another character set is hardly ever valid by chance."""
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _named(what: str, text: bytes, other_charset: bool, plain_backslashes: bool) -> str | None:
@@ -88,5 +108,6 @@ _PARTS: Final[tuple[tuple[str, re.Pattern[bytes], bool, frozenset[Flavor]], ...]
     ("a view's name and columns", _VIEW, False, _MYSQL),
     ("a routine's name", _ROUTINE, False, _MYSQL),
     ("a routine's comment", _COMMENT, True, _BOTH),
+    ("an account statement", _ACCOUNT, False, _MYSQL),
 )
 """What, where it stands, whether backslashes are doubled in it, and who spells it so."""
