@@ -17,8 +17,10 @@ from binlane.apply.privileges import read_grants
 from binlane.binlog.table_map import ColumnType, TableMap
 from binlane.model import Flavor, TableKey
 from binlane.plan.demands import (
+    CHANGED,
     CHARSET,
     COLLATION,
+    DEFINER,
     ENGINE,
     JSON_TABLE,
     PLUGIN,
@@ -100,7 +102,7 @@ def check_demands(
         there.setdefault(str(key).lower(), seqnos[0])
     written = tuple(f"{key}." for key in by_sql)
     for demand, seqno in plan.demands.items():
-        if demand.feature in _OF_ROWS and not demand.subject.startswith(written):
+        if demand.feature in _OF_ACCOUNTS or (demand.feature in _OF_ROWS and not demand.subject.startswith(written)):
             continue
         if there.get(demand.unless.lower(), seqno) < seqno:
             continue
@@ -201,6 +203,8 @@ _UNTRUSTED_ACCOUNT: Final = (
     "SET GLOBAL log_bin_trust_function_creators = ON on the target, or GRANT SUPER ON *.* TO the account",
 )
 _OF_ROWS: Final = frozenset({JSON_TABLE, UNSPELLED})
+_OF_ACCOUNTS: Final = frozenset({DEFINER, CHANGED})
+"""Those are ``apply.definers``'."""
 _TODO_ROWS: Final = 'write the rows with BINLOG statements: apply.writer = "binlog"'
 _ENGINE_ALIASES: Final = {"heap": "memory", "merge": "mrg_myisam", "ndb": "ndbcluster"}
 _MARIADB: Final = Feature(None, (10, 3, 0))

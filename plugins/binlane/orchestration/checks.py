@@ -9,6 +9,7 @@ from functools import partial
 from typing import Final
 
 from binlane.apply.choice import chosen_writer, sql_findings, written_by_sql
+from binlane.apply.definers import check_definers
 from binlane.apply.finding import Finding
 from binlane.apply.packets import check_packets
 from binlane.apply.portability import check_demands, check_logged_types, read_target
@@ -71,7 +72,9 @@ def check_window(
         by_sql = written_by_sql(plan, target, writer)
         needs = replace(_needs(channel, plan, inputs, writer), row_statements=bool(by_sql))
         findings = [*check_target(connection, needs=needs)]
-        knows = read_target(connection, target, version_number(target.version))
+        number = version_number(target.version)
+        findings += check_definers(connection, plan, target.flavor, number)
+        knows = read_target(connection, target, number)
         window = read_window(connection, plan.channel, plan.window_id)
     begun = window is not None and window.plan_digest is not None
     renaming = inputs.settings.renaming
@@ -186,7 +189,9 @@ def tables_with_other_keys(channel: ChannelConfig, endpoints: Endpoints, target:
 def _needs(channel: ChannelConfig, plan: WindowPlan, inputs: Inputs, writer: str) -> Needs:
     statements = {StatementKind(kind) for kind in plan.kinds if kind != ROWS_ONLY}
     return Needs(
-        databases=frozenset(key.database for key in plan.applied_tables),
+        databases=frozenset(
+            key.database for key in (*plan.applied_tables, *plan.written, *plan.loaded, *plan.altered.tables)
+        ),
         statements=bool(statements - {StatementKind.DDL, StatementKind.GLOBAL}),
         loads=StatementKind.LOAD_DATA in statements,
         ddl=StatementKind.DDL in statements,

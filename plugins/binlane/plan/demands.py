@@ -14,6 +14,7 @@ from itertools import accumulate, pairwise
 from typing import Final
 
 from binlane.binlog.collations import is_charset, is_collation
+from binlane.plan.accounts_named import accounts, defined, definer, is_owned
 from binlane.shards.facts import StatementFacts, StatementKind
 from binlane.shards.lexer import Dialect, Token, TokenKind, Unreadable, lex
 from binlane.shards.reading import group_end, is_name, is_symbol
@@ -24,6 +25,10 @@ CHARSET: Final = "character set"
 PLUGIN: Final = "authentication plugin"
 TRUSTED_FUNCTION: Final = "function that is not DETERMINISTIC"
 TRUSTED_MAKER: Final = "trigger or function"
+DEFINER: Final = "definer"
+"""``subject``: kind and name of the object, ``detail``: ``user@host`` (``apply.definers``)."""
+CHANGED: Final = "object or account of somebody"
+"""Altered, replaced or dropped; ``subject``: the same, or ``account user@host``."""
 JSON_TABLE: Final = "JSON_TABLE for a document that holds bytes, bits or a TIMESTAMP"
 """Asked for by rows, where statements write them."""
 UNSPELLED: Final = "JSON document without an SQL expression"
@@ -74,7 +79,9 @@ class _Words:
     def demands(self) -> Iterator[Demand]:
         verb, head = self._upper(0), [token.upper for token in self.tokens[:8]]
         if verb in ("CREATE", "ALTER", "DROP"):
-            kind = next((word for word in head[1:] if word in _OBJECTS), "")
+            # a view's algorithm, definer and security stand before the word
+            words = [token.upper for token in self.tokens[1 : 16 if self.facts.views else 8]]
+            kind = next((word for word in words if word in _OBJECTS), "")
             yield from self._object(verb, kind, head)
             yield from self._operators(verb, kind)
             if kind == "TABLE":
@@ -89,6 +96,7 @@ class _Words:
                 and not any(t.upper == "SONAME" for t in self.tokens)
             ):
                 yield Demand(TRUSTED_MAKER, self._subject(), kind)
+            yield from self._owners(verb, kind, head)
             if kind in ("TABLE", "DATABASE", "SCHEMA"):
                 yield from self._options()
             if kind in ("USER", "ROLE"):
@@ -97,9 +105,8 @@ class _Words:
             yield Demand("histogram", self._subject())
         elif verb == "SET" and self._upper(1) in ("PERSIST", "PERSIST_ONLY"):
             yield Demand("persisted variable", "SET PERSIST")
-        elif verb == "GRANT":
-            yield from self._account()
-            yield from self._privileges()
+        elif verb in ("GRANT", "REVOKE", "RENAME", "SET") and self.facts.kind is StatementKind.GLOBAL:
+            yield from self._granted(verb)
         elif self.facts.kind in (StatementKind.DML, StatementKind.LOAD_DATA):
             yield from self._operators(verb, "")
 
@@ -113,6 +120,24 @@ class _Words:
             yield Demand("OR REPLACE", subject)
         if (kind, "IF") in pairwise(head) and (kind == "INDEX" or (verb, kind) == ("ALTER", "TABLE")):
             yield Demand("IF EXISTS", subject)
+
+    def _owners(self, verb: str, kind: str, head: Sequence[str]) -> Iterator[Demand]:
+        """Whose rights the statement takes: its definer's, and those of who has what it changes."""
+        if kind == "USER":
+            yield from (Demand(CHANGED, f"account {each}") for each in accounts(self.sql))
+            return
+        who = definer(self.sql)
+        for name in defined(verb, kind, self.tokens, self.facts) if who is not None or verb != "CREATE" else ():
+            if who is not None:
+                yield Demand(DEFINER, name, who)
+            if is_owned(verb, kind, head):
+                yield Demand(CHANGED, name)
+
+    def _granted(self, verb: str) -> Iterator[Demand]:
+        yield from (Demand(CHANGED, f"account {each}") for each in accounts(self.sql))
+        if verb == "GRANT":
+            yield from self._account()
+            yield from self._privileges()
 
     def _definition(self) -> Iterator[Demand]:
         """The columns and clauses of CREATE TABLE and ALTER TABLE."""

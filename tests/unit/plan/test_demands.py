@@ -6,7 +6,18 @@ import pytest
 
 from binlane.apply.portability import FEATURES
 from binlane.model import Flavor
-from binlane.plan.demands import CHARSET, COLLATION, ENGINE, PLUGIN, TRUSTED_FUNCTION, TRUSTED_MAKER, Demand, demands_of
+from binlane.plan.demands import (
+    CHANGED,
+    CHARSET,
+    COLLATION,
+    DEFINER,
+    ENGINE,
+    PLUGIN,
+    TRUSTED_FUNCTION,
+    TRUSTED_MAKER,
+    Demand,
+    demands_of,
+)
 from binlane.shards.lexer import Dialect
 from binlane.shards.statements import analyze
 
@@ -34,12 +45,27 @@ CASES = [
     ("CREATE FUNCTION f() RETURNS INT RETURN 5",
      {(TRUSTED_FUNCTION, "d", ""), (TRUSTED_MAKER, "d", "FUNCTION")}),
     ("CREATE DEFINER=`a`@`%` FUNCTION x.f() RETURNS INT MODIFIES SQL DATA RETURN 5",
-     {(TRUSTED_FUNCTION, "x", ""), (TRUSTED_MAKER, "x", "FUNCTION")}),
+     {(TRUSTED_FUNCTION, "x", ""), (TRUSTED_MAKER, "x", "FUNCTION"), (DEFINER, "function x.f", "a@%")}),
     ("CREATE FUNCTION f() RETURNS INT DETERMINISTIC RETURN 5", {(TRUSTED_MAKER, "d", "FUNCTION")}),
     ("CREATE FUNCTION f() RETURNS INT NO SQL RETURN 5", {(TRUSTED_MAKER, "d", "FUNCTION")}),
     ("CREATE FUNCTION f() RETURNS INT READS SQL DATA RETURN 5", {(TRUSTED_MAKER, "d", "FUNCTION")}),
     ("CREATE DEFINER=`a`@`%` TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET NEW.a = 1",
-     {(TRUSTED_MAKER, "d.t", "TRIGGER")}),
+     {(TRUSTED_MAKER, "d.t", "TRIGGER"), (DEFINER, "trigger d.g", "a@%")}),
+    ("CREATE ALGORITHM=UNDEFINED DEFINER=`a b`@`10.%` SQL SECURITY DEFINER VIEW `v` AS select 1",
+     {(DEFINER, "view d.v", "a b@10.%")}),
+    ("CREATE OR REPLACE ALGORITHM=MERGE DEFINER='a'@'%' SQL SECURITY INVOKER VIEW x.v AS select 1",
+     {(DEFINER, "view x.v", "a@%"), (CHANGED, "view x.v", "")}),
+    ("ALTER DEFINER=`a`@`%` EVENT e COMMENT 'x'", {(DEFINER, "event d.e", "a@%"), (CHANGED, "event d.e", "")}),
+    ("CREATE DEFINER=`a`@`%` PROCEDURE IF NOT EXISTS p() SELECT 'x@y', z@w", {(DEFINER, "procedure d.p", "a@%")}),
+    ("CREATE VIEW v AS SELECT 'DEFINER=a@b'", set()),
+    ("DROP PROCEDURE IF EXISTS x.p", {(CHANGED, "procedure x.p", "")}),
+    ("ALTER FUNCTION p COMMENT 'x'", {(CHANGED, "function d.p", "")}),
+    ("DROP VIEW v, x.w", {(CHANGED, "view d.v", ""), (CHANGED, "view x.w", "")}),
+    ("DROP EVENT e", {(CHANGED, "event d.e", "")}),
+    ("DROP TRIGGER g", set()),
+    ("DROP USER a@`%`, 'it''s'@localhost", {(CHANGED, "account a@%", ""), (CHANGED, "account it's@localhost", "")}),
+    ("RENAME USER a@h TO b@h", {(CHANGED, "account a@h", ""), (CHANGED, "account b@h", "")}),
+    ("REVOKE SELECT ON d.* FROM 'a'@'h'", {(CHANGED, "account a@h", "")}),
     ("CREATE SEQUENCE s", {("sequence", "d.s", "")}),
     ("CREATE TABLE t (a INT) WITH SYSTEM VERSIONING", {("system versioning", "d.t", "")}),
     ("ALTER TABLE t ADD SYSTEM VERSIONING", {("system versioning", "d.t", "")}),
@@ -122,7 +148,8 @@ def test_names_and_comments_ask_for_nothing(sql: str) -> None:
 
 def test_every_feature_is_one_that_the_precheck_knows() -> None:
     names = {feature for _, expected in CASES for feature, _, _ in expected}
-    assert names <= FEATURES.keys() | {ENGINE, COLLATION, CHARSET, PLUGIN, TRUSTED_FUNCTION, TRUSTED_MAKER}
+    asked_otherwise = {ENGINE, COLLATION, CHARSET, PLUGIN, TRUSTED_FUNCTION, TRUSTED_MAKER, DEFINER, CHANGED}
+    assert names <= FEATURES.keys() | asked_otherwise
 
 
 def test_what_does_nothing_where_the_table_is_there_says_so() -> None:

@@ -1,0 +1,68 @@
+"""Accounts in definitions and account statements: whose rights a target asks for before it takes the statement.
+
+A server writes ``DEFINER=`user`@`host` `` into every definition that it logs, in front of the object's kind.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from binlane.shards.facts import StatementFacts
+from binlane.shards.lexer import Token
+from binlane.shards.reading import is_symbol
+
+_PART: Final = r"(?:'(?:[^'\\]|''|\\.)*'|`(?:[^`]|``)*`|\"(?:[^\"\\]|\"\"|\\.)*\"|[\w$.%-]+)"
+_ACCOUNT: Final = rf"(?P<user>{_PART})@(?P<host>{_PART})"
+_DEFINER: Final = re.compile(rf"\s*(?:CREATE|ALTER)\b[^`'\"(]*?\bDEFINER\s*=\s*{_ACCOUNT}", re.I)
+_NAMED: Final = re.compile(_ACCOUNT)
+_OWNED: Final = frozenset({"PROCEDURE", "FUNCTION", "EVENT", "VIEW"})
+"""What MySQL lets nobody alter or drop but its definer's equals. Triggers are not among them."""
+_SKIPPED: Final = frozenset({"IF", "NOT", "EXISTS"})
+
+
+def definer(sql: str) -> str | None:
+    """``user@host`` of a definition; None if it names none."""
+    match = _DEFINER.match(sql)
+    return None if match is None else _spelled(match)
+
+
+def accounts(sql: str) -> Iterator[str]:
+    """Each ``user@host`` that an account statement names."""
+    return map(_spelled, _NAMED.finditer(sql))
+
+
+def defined(verb: str, kind: str, tokens: Sequence[Token], facts: StatementFacts) -> Iterator[str]:
+    """What a definition is about: kind and name of its views, trigger, routine or event."""
+    if kind == "VIEW":
+        keys = facts.tables if verb == "DROP" else facts.views
+        yield from sorted(f"view {key}" for key in keys)
+        return
+    at = next((place for place, token in enumerate(tokens) if token.upper == kind), None)
+    rest = [] if at is None else [token for token in tokens[at + 1 : at + 7] if token.upper not in _SKIPPED]
+    if not rest:
+        return
+    if len(rest) > 2 and is_symbol(rest[1], "."):
+        database, name = rest[0].text, rest[2].text
+    else:
+        database, name = ", ".join(sorted(facts.databases)), rest[0].text
+    if database:  # DROP FUNCTION may mean one of the server's, too
+        yield f"{kind.lower()} {database}.{name}"
+
+
+def is_owned(verb: str, kind: str, head: Sequence[str]) -> bool:
+    """Whether a statement changes what is there: only some may do that, whoever its new definer is."""
+    return kind in _OWNED and (verb in ("ALTER", "DROP") or "REPLACE" in head)
+
+
+def _spelled(match: re.Match[str]) -> str:
+    return f"{_plain(match['user'])}@{_plain(match['host'])}"
+
+
+def _plain(part: str) -> str:
+    quote = part[0]
+    if quote not in "'`\"":
+        return part
+    inner = part[1:-1].replace(quote * 2, quote)
+    return inner if quote == "`" else re.sub(r"\\(.)", r"\1", inner)
