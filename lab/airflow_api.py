@@ -84,6 +84,10 @@ class AirflowApi:
         answer = self._call("GET", f"{path}?map_index={map_index}&full_content=true")
         return "\n".join(_log_line(entry) for entry in answer["content"])
 
+    def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        """Any other path of this Airflow, with the login's token: its answer as JSON."""
+        return self._call(method, path, body)
+
     def _run_path(self, dag_id: str, run_id: str) -> str:
         return f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id, safe='')}"
 

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from airflow.plugins_manager import AirflowPlugin
 
 if TYPE_CHECKING:
-    from binlane.board.host import Host, LastRun
+    from collections.abc import Mapping
+
+    from binlane.board.host import Host, LastRun, Triggered
     from binlane.connections import Endpoint
 
 PREFIX: Final = "/binlane"
@@ -62,6 +64,7 @@ def _host() -> Host:
         resolve=_resolve,
         channels=_channels,
         last_run=_last_run,
+        trigger=_trigger,
     )
 
 
@@ -78,6 +81,34 @@ def _may(user: Any, method: str, dag_id: str) -> bool:
 
     details = DagDetails(id=dag_id, team_name=DagModel.get_team_name(dag_id))
     return bool(get_auth_manager().is_authorized_dag(method=method, details=details, user=user))  # type: ignore[arg-type]
+
+
+def _trigger(user: Any, dag_id: str, conf: Mapping[str, Any]) -> Triggered:
+    """A run by hand, as the trigger button makes one, if Airflow lets the user press that."""
+    from airflow.api.common.trigger_dag import trigger_dag
+    from airflow.api_fastapi.app import get_auth_manager
+    from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
+    from airflow.models.dag import DagModel
+    from airflow.utils.types import DagRunTriggeredByType
+
+    from binlane.board.host import Triggered
+    from binlane.errors import ConfigError
+
+    details = DagDetails(id=dag_id, team_name=DagModel.get_team_name(dag_id))
+    if not get_auth_manager().is_authorized_dag(
+        method="POST", access_entity=DagAccessEntity.RUN, details=details, user=user
+    ):
+        raise PermissionError(f"Airflow does not let you start runs of the DAG {dag_id}")
+    known = DagModel.get_dagmodel(dag_id)
+    if known is None or known.is_stale or known.has_import_errors:
+        raise ConfigError(f"{dag_id}: Airflow has no such DAG, or its file has an import error")
+    run = trigger_dag(
+        dag_id=dag_id,
+        conf=dict(conf),
+        triggered_by=DagRunTriggeredByType.UI,
+        triggering_user_name=str(user.get_name()),
+    )
+    return Triggered(run_id="" if run is None else str(run.run_id), is_paused=bool(known.is_paused))
 
 
 def _resolve(connection_id: str) -> Endpoint:

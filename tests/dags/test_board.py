@@ -80,7 +80,7 @@ def test_anonymous_gets_401(site: Site, path: str) -> None:
     assert site.call("GET", path, {"Authorization": "Bearer made.up.token"})[0] in (401, 403)
 
 
-@pytest.mark.parametrize("action", ["stop", "resume", "decide", "skip", "cancel-skip"])
+@pytest.mark.parametrize("action", ["stop", "resume", "verify", "decide", "skip", "cancel-skip"])
 def test_anonymous_cannot_act(site: Site, action: str) -> None:
     assert site.call("POST", f"{API}/{action}", body={"seqno": 1, "ran": True})[0] == 401
 
@@ -106,6 +106,13 @@ def test_a_viewer_cannot_act(site: Site) -> None:
     status, answer = site.call("POST", f"{API}/stop", site.bearer(USER), {})
     assert "stands at seqno 0" in answer["message"]
     assert site.call("POST", f"{API}/resume", site.bearer(USER))[0] == 200
+
+
+def test_a_viewer_cannot_start_a_verification_and_nobody_can_of_a_dag_that_airflow_has_not(site: Site) -> None:
+    """That it runs is tested in test_live_airflow.py."""
+    assert site.call("POST", f"{API}/verify", site.bearer(VIEWER), {})[0] == 403
+    status, answer = site.call("POST", f"{API}/verify", site.bearer(USER), {})
+    assert (status, "Airflow has no such DAG" in answer["detail"]) == (409, True)
 
 
 def test_a_cookie_alone_cannot_act(site: Site) -> None:

@@ -88,6 +88,7 @@ def test_the_form_explains_and_bounds_its_fields(tmp_path: Path) -> None:
         "resume": "boolean",
         "dry_run": "boolean",
         "verify": "string",
+        "verify_only": "boolean",
         "lanes": ["null", "integer"],
         "block_size": ["null", "integer"],
     }
@@ -308,6 +309,20 @@ def test_a_window_is_verified_as_the_form_says_and_drift_fails_the_run_behind_it
     state, tasks = run_window(steps, verify=kind)
     assert (state, tasks["verify_target"], verified.asked) == expected
     assert tasks["advance_watermark"] == ("success" if drift else "skipped")
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("window", ("success", "success", ["window"])), ("none", ("failed", "upstream_failed", []))],
+)
+def test_a_run_can_verify_alone_a_stopped_channel_too(
+    run_window: Run, monkeypatch: pytest.MonkeyPatch, kind: str, expected: tuple[str, str, list[str]]
+) -> None:
+    verified, steps = stand_in(monkeypatch), Steps({})
+    monkeypatch.setattr(steps, "extract", stopped)
+    state, tasks = run_window(steps, verify=kind, verify_only=True, dry_run=True)
+    assert (state, tasks["verify_target"], verified.asked) == expected
+    assert steps.calls == []
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import sys
 import time
@@ -192,3 +193,16 @@ def test_a_run_that_is_marked_failed_stops_all_its_tasks_and_the_form_stops_at_o
     assert site.channel.status.window is None
     assert site.channel.status.channel.stopped is None
     site.channel.assert_equal()
+
+
+def test_the_boards_verification_is_a_run_that_applies_nothing(site: Site) -> None:
+    site.channel.traffic(20, seed=4, mix=MIX)
+    before = site.channel.status.channel
+    asked = site.airflow.api.call("POST", f"/binlane/api/channels/{CHANNEL}/verify", {"full": True})
+    (run_id,) = re.findall(r"run (\S+) of", asked["message"])
+    assert site.ended(run_id) == "success"
+    assert site.airflow.api.xcom(DAG_ID, run_id, "verify_target")["kind"] == "full"
+    after = site.channel.status
+    assert (after.channel.watermark, after.channel.windows) == (before.watermark, before.windows)
+    assert after.window is None
+    assert after.verified["full"] == before.watermark.seqno

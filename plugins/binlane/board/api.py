@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -18,8 +19,10 @@ from fastapi.responses import JSONResponse
 from binlane.board import models
 from binlane.board.host import Host, guard_action, session_token
 from binlane.board.reading import NotFound, Reading
+from binlane.board.verifying import start_verification
 from binlane.errors import BinlaneError
 from binlane.orchestration import operating, skipping
+from binlane.state.verifications import FULL, WINDOW
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +65,7 @@ def build_app(host: Host) -> FastAPI:
     _add_reads(app, host)
     _add_window_reads(app, host)
     _add_actions(app, host)
+    _add_skips(app, host)
     return app
 
 
@@ -162,17 +166,19 @@ def _add_window_reads(app: FastAPI, host: Host) -> None:
         return reading.rows(user, name, window_id, lane, first_seqno, seqno, after, limit)
 
 
+def _act(host: Host, user: Any, name: str, what: str, do: Callable[[], str]) -> models.Done:
+    """What every action is: for those who may edit the channel's DAG, and a line in the log."""
+    Reading(host).place(user, name, edit=True)
+    message = do()
+    log.info("board: %s: %s of channel %s: %s", host.user_name(user), what, name, message)
+    return models.Done(message=message)
+
+
 def _add_actions(app: FastAPI, host: Host) -> None:
     """The same functions as the command line's."""
-    reading = Reading(host)
+    act = partial(_act, host)
     user_of = Depends(host.get_user)
     guarded = [Depends(guard_action)]
-
-    def act(user: Any, name: str, what: str, do: Callable[[], str]) -> models.Done:
-        reading.place(user, name, edit=True)
-        message = do()
-        log.info("board: %s: %s of channel %s: %s", host.user_name(user), what, name, message)
-        return models.Done(message=message)
 
     @app.post("/api/channels/{name}/stop", dependencies=guarded)
     def stop(name: str, body: models.StopRequest, user: Any = user_of) -> models.Done:
@@ -189,6 +195,16 @@ def _add_actions(app: FastAPI, host: Host) -> None:
         """Take a stop request back; `binlane resume`."""
         return act(user, name, "resume", lambda: operating.resume(name, host.channels(), resolve=host.resolve))
 
+    @app.post("/api/channels/{name}/verify", dependencies=guarded)
+    def verify(name: str, body: models.VerifyRequest, user: Any = user_of) -> models.Done:
+        """Start a run of the channel's DAG that compares source and target and applies nothing; `binlane verify`."""
+        kind = FULL if body.full else WINDOW
+
+        def do() -> str:
+            return start_verification(host, Reading(host), user, name, kind)
+
+        return act(user, name, f"verify {kind}", do)
+
     @app.post("/api/channels/{name}/decide", dependencies=guarded)
     def decide(name: str, body: models.DecideRequest, user: Any = user_of) -> models.Done:
         """Say whether a DDL has run that nobody can tell of; `binlane decide`."""
@@ -198,6 +214,13 @@ def _add_actions(app: FastAPI, host: Host) -> None:
             return operating.decide(name, folder, body.seqno, ran=body.ran, resolve=host.resolve)
 
         return act(user, name, f"decide {body.seqno} ran={body.ran}", do)
+
+
+def _add_skips(app: FastAPI, host: Host) -> None:
+    """Orders to leave a transaction out."""
+    act = partial(_act, host)
+    user_of = Depends(host.get_user)
+    guarded = [Depends(guard_action)]
 
     @app.post("/api/channels/{name}/skip", dependencies=guarded)
     def skip(name: str, body: models.SkipRequest, user: Any = user_of) -> models.Done:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -32,6 +32,23 @@ class LastRun:
     is_paused: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Triggered:
+    """A run of a DAG that was asked for."""
+
+    run_id: str
+    is_paused: bool
+    """It waits until somebody unpauses the DAG."""
+
+
+class Trigger(Protocol):
+    """Asks Airflow for a run of a DAG, in a user's name."""
+
+    def __call__(self, user: Any, dag_id: str, conf: Mapping[str, Any]) -> Triggered:
+        """Raises PermissionError if Airflow does not let the user, ConfigError if it has no such DAG."""
+        ...
+
+
 class MayDo(Protocol):
     """Whether Airflow lets a user do something to a DAG; methods are those of HTTP: GET reads, PUT edits."""
 
@@ -53,6 +70,7 @@ class Host:
     """The folder of the channel files."""
     last_run: Callable[[str], LastRun | None]
     """By DAG id."""
+    trigger: Trigger
 
 
 def session_token(request: Request) -> str:

@@ -410,6 +410,13 @@ class StopRequest(Answer):
     """At each lane's next block, wherever the others are."""
 
 
+class VerifyRequest(Answer):
+    """Body of verify."""
+
+    full: bool = False
+    """Every row of every table, instead of those that the last window touched."""
+
+
 class DecideRequest(Answer):
     """Body of decide."""
 

@@ -31,6 +31,7 @@ from binlane.state.engines import engine_of
 from binlane.state.history import DEFAULT_WINDOWS, PastWindow, Snapshot, read_history, read_past_window, read_snapshot
 from binlane.state.positions import LanePosition, lane_positions
 from binlane.state.skips import read_skip
+from binlane.state.windows import read_open_window
 from binlane.work.files import WorkFolder
 from binlane.work.filter_job import Inputs, read_inputs, read_routing, segment_bytes
 from binlane.work.lane_files import block_outlines
@@ -119,6 +120,11 @@ class Reading:
     def window(self, user: Any, name: str, window_id: str) -> models.Window:
         """One window."""
         return views.window_of(self._window(self.place(user, name), window_id)[0])
+
+    def open_window(self, place: Place) -> str | None:
+        """The id of the channel's unfinished window. Raises PositionError if the channel is not on the target."""
+        window = self._on_target(place, lambda connection: read_open_window(connection, place.channel.name))
+        return None if window is None else str(window.bounds.window_id)
 
     def blocks(self, user: Any, name: str, window_id: str, lane: int, after: int, limit: int) -> models.Blocks:
         """A page of a lane's blocks, from the window's files."""

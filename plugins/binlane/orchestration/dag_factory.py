@@ -161,6 +161,12 @@ def _form(channel: ChannelConfig) -> dict[str, Param]:
             description="Compare source and target behind the window: its rows, or all tables, these also "
             "where there is nothing to apply. The run fails if rows have drifted; the window stays applied.",
         ),
+        "verify_only": Param(
+            False,
+            type="boolean",
+            title="Verify only",
+            description="Read no log and apply nothing: the verification above alone.",
+        ),
         "lanes": Param(
             None,
             type=["null", "integer"],
@@ -239,6 +245,9 @@ def _extract(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         from binlane.orchestration import steps
 
         context = get_current_context()
+        if _verifies_only(context):
+            log.info("no log is read and nothing is applied: this run verifies alone")
+            return False
         with _airflow_errors():
             try:
                 window = steps.extract(channel, _endpoints(channel), _request(context))
@@ -253,13 +262,16 @@ def _extract(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
 
 
 class ExtractOperator(ShortCircuitOperator):
-    """Skips all that follows if there is nothing to apply; but not a full verification, which needs no new window."""
+    """Skips all that follows if there is nothing to apply; but not a full verification, which needs no new window, nor
+    one that was asked for alone."""
 
     def skip(self, ti: RuntimeTaskInstanceProtocol, tasks: Iterable[DAGNode]) -> None:
         """See SkipMixin."""
-        window, kind = ti.xcom_pull(task_ids=self.task_id, key=WINDOW_KEY), _verification(get_current_context())
+        context = get_current_context()
+        window, kind = ti.xcom_pull(task_ids=self.task_id, key=WINDOW_KEY), _verification(context)
         # a run that was stopped has no window
-        kept = {Kind.VERIFY.value} if window is not None and kind == FULL else set()
+        verified = _verifies_only(context) or (window is not None and kind == FULL)
+        kept = {Kind.VERIFY.value} if verified else set()
         super().skip(ti, [task for task in tasks if task.node_id not in kept])
 
 
@@ -344,7 +356,7 @@ def _verify(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         kind, advanced = _verification(context), context["ti"].xcom_pull(task_ids=Kind.ADVANCE.value)
         if kind not in (FULL, WINDOW):
             raise AirflowSkipException("verify is none: nobody asked for it")
-        if context["params"].get("dry_run"):
+        if context["params"].get("dry_run") and not _verifies_only(context):
             raise AirflowSkipException("a dry run has applied nothing")
         if advanced is not None and advanced.get("is_open"):
             raise AirflowSkipException(f"the window is unfinished: {advanced['note']}")
@@ -360,6 +372,17 @@ def _verify(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
 
 def _verification(context: Context) -> str:
     return str(context["params"].get("verify"))
+
+
+def _verifies_only(context: Context) -> bool:
+    """Whether the run is to apply nothing. Raises AirflowFailException if it is to verify nothing, too."""
+    only = bool(context["params"].get("verify_only"))
+    if only and _verification(context) not in (FULL, WINDOW):
+        raise AirflowFailException(
+            f"verify_only: expected verify to be {WINDOW!r} or {FULL!r}, found {_verification(context)!r}: there is "
+            "nothing to do"
+        )
+    return only
 
 
 def _window(context: Context) -> dict[str, Any]:

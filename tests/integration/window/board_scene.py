@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +18,7 @@ import uvicorn
 from fastapi import FastAPI, HTTPException, Request
 
 from binlane.board.api import build_app
-from binlane.board.host import COOKIE, EDIT, Host, LastRun
+from binlane.board.host import COOKIE, EDIT, Host, LastRun, Triggered
 from binlane.config import ChannelConfig, load_channel
 from binlane.connections import environment_resolver
 from binlane.errors import DriftError
@@ -58,6 +58,8 @@ class Scene:
     channel: Channel
     pages: dict[tuple[str, str], Page]
     """By view and state."""
+    asked: list[tuple[str, dict[str, Any]]]
+    """Runs that Airflow was asked for: DAG and what its form was to hold."""
 
 
 @contextlib.contextmanager
@@ -97,8 +99,9 @@ def scene_of(source: PrivateServer, target: PrivateServer, folder: Path) -> Iter
     # its lanes are silent at once, not after their heartbeats' time
     run_on(target, f"DELETE FROM binlane.heartbeats WHERE channel = '{FAILED}'")
     opened = steps.extract(_config(channel, UNPLANNED), channel.endpoints, WindowRequest("now"))
-    with _served(channel) as url:
-        yield Scene(url, channel, _pages(opened["window"], running["window"], failed["window"]))
+    asked: list[tuple[str, dict[str, Any]]] = []
+    with _served(channel, asked) as url:
+        yield Scene(url, channel, _pages(opened["window"], running["window"], failed["window"]), asked)
 
 
 def _pages(unplanned: str, running: str, failed: str) -> dict[tuple[str, str], Page]:
@@ -157,7 +160,11 @@ def _last_run(dag_id: str) -> LastRun | None:
 
 
 @contextlib.contextmanager
-def _served(channel: Channel) -> Iterator[str]:
+def _served(channel: Channel, asked: list[tuple[str, dict[str, Any]]]) -> Iterator[str]:
+    def trigger(user: Any, dag_id: str, conf: Mapping[str, Any]) -> Triggered:
+        asked.append((dag_id, dict(conf)))
+        return Triggered("manual__2", is_paused=False)
+
     host = Host(
         get_user=_user_of,
         user_name=str,
@@ -165,6 +172,7 @@ def _served(channel: Channel) -> Iterator[str]:
         resolve=environment_resolver(channel.environment),
         channels=lambda: channel.channels,
         last_run=_last_run,
+        trigger=trigger,
     )
     outer = FastAPI()
     outer.mount("/binlane", build_app(host))

@@ -1,6 +1,7 @@
 """The board's API on a channel between real servers. That Airflow guards it is tested in tests/dags/test_board.py."""
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 
 from binlane.board.api import FILES, STATIC, build_app
-from binlane.board.host import Host, LastRun
+from binlane.board.host import Host, LastRun, Triggered
 from binlane.connections import environment_resolver
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
@@ -35,10 +36,21 @@ def user_of(authorization: str = Header("")) -> str:
     return user
 
 
-def client_of(channel: Channel, run: LastRun | None = None) -> TestClient:
+Asked = list[tuple[str, str, dict[str, Any]]]
+"""Runs that Airflow was asked for: by whom, of which DAG, with what."""
+
+
+def client_of(
+    channel: Channel, run: LastRun | None = None, asked: Asked | None = None, *, is_paused: bool = False
+) -> TestClient:
     def may(user: Any, method: str, dag_id: str) -> bool:
         assert dag_id == f"replicate_{CHANNEL}"
         return user == "editor" or (user == "reader" and method == "GET")
+
+    def trigger(user: Any, dag_id: str, conf: Mapping[str, Any]) -> Triggered:
+        assert asked is not None, "nobody was to start a run"
+        asked.append((user, dag_id, dict(conf)))
+        return Triggered("manual__7", is_paused)
 
     host = Host(
         get_user=user_of,
@@ -47,6 +59,7 @@ def client_of(channel: Channel, run: LastRun | None = None) -> TestClient:
         resolve=environment_resolver(channel.environment),
         channels=lambda: channel.channels,
         last_run=lambda dag_id: run,
+        trigger=trigger,
     )
     return TestClient(build_app(host), headers=READ)
 
@@ -309,6 +322,33 @@ def test_verifications_are_shown_with_what_they_found(channel: Channel) -> None:
     assert full["rows"] >= window["rows"] > 0
     assert full["tables"] > 0
     assert found["verified_through"] == {"window": through}
+
+
+def test_a_verification_is_a_run_that_applies_nothing_and_no_window_may_be_left_open(channel: Channel) -> None:
+    asked: Asked = []
+
+    def verify(run: LastRun | None, headers: dict[str, str] = EDIT, **body: Any) -> tuple[int, str]:
+        client = client_of(channel, run, asked, is_paused=run is None)
+        answer = client.post(f"{API}/verify", json=body, headers=headers)
+        return answer.status_code, answer.text
+
+    assert verify(None, READ)[0] == 403
+    assert asked == []
+    code, said = verify(None, full=True)
+    assert (code, "run manual__7 of" in said, "begins when the DAG is unpaused" in said) == (200, True, True)
+    assert asked == [("editor", f"replicate_{CHANNEL}", {"verify": "full", "verify_only": True})]
+    channel.traffic(30)
+    window = half_way(channel)
+    ended, running = (LastRun("r1", state, 1.0, None, (), False) for state in ("failed", "running"))
+    code, said = verify(ended)
+    assert (code, f"window {window['window']} is unfinished" in said, len(asked)) == (503, True, 1)
+    code, said = verify(running)
+    assert (code, "as soon as no other run of it is active" in said) == (200, True)
+    assert asked[1][2] == {"verify": "window", "verify_only": True}
+    file = channel.channels / f"{CHANNEL}.toml"
+    file.write_text(file.read_text().replace('connection = "source_server"', f'archive = "{channel.work}"'))
+    code, said = verify(running)
+    assert (code, "the channel has an archive" in said, len(asked)) == (409, True, 2)
 
 
 def test_files_that_were_removed_are_said_to_be(channel: Channel) -> None:

@@ -280,6 +280,19 @@ def test_a_channel_is_stopped_and_resumed_from_the_keyboard(look: Look) -> None:
     assert watch.found == []
 
 
+def test_a_verification_is_started_from_the_keyboard(look: Look, scene: Scene) -> None:
+    tab, watch = look.tab(EDITOR)
+    look.open(tab, Page(f"#/c/{RUNNING}", "Busiest shards"))
+    press(tab, "Verify")
+    tab.wait_for_selector("dialog[open]")
+    tab.keyboard.press("Space")  # the field has the focus
+    press(tab, "Verify")
+    tab.wait_for_selector("#said:has-text('run manual__2')")
+    tab.wait_for_selector("dialog", state="hidden")
+    assert scene.asked == [(f"replicate_{RUNNING}", {"verify": "full", "verify_only": True})]
+    assert watch.found == []
+
+
 def test_a_transaction_is_skipped_from_the_keyboard_and_a_refusal_is_read_where_it_was_asked(look: Look) -> None:
     tab, watch = look.tab(EDITOR)
     look.open(tab, Page(f"#/c/{FAILED}", "Way out"))

@@ -64,6 +64,13 @@ function channelTitle(data, tools) {
   const actions = [h("button", { type: "button", onclick: () => tools.leave(`dags/${encodeURIComponent(card.dag_id)}`) }, "DAG in Airflow")];
   const halted = card.stopped !== null;
   if (card.may_act && card.progress?.planned) actions.push(h("button", { type: "button", onclick: () => skip(data, tools) }, "Skip …"));
+  if (card.may_act && card.mark) {
+    actions.push(h("button", { type: "button", onclick: () => tools.confirm({
+      title: `Verify ${card.name}`, button: "Verify", path: `${api}/verify`,
+      text: "Starts a run of the DAG that compares source and target and applies nothing. It waits for the run that is active; what it finds is shown below, and drift fails it.",
+      fields: [h("label", {}, h("input", { type: "checkbox", name: "full" }), " All tables, not only the rows that the last window touched")],
+      body: (values) => ({ full: values.full === "on" }) }) }, "Verify"));
+  }
   if (card.may_act && card.mark && !halted) {
     actions.push(h("button", { type: "button", class: "danger", onclick: () => tools.confirm({
       title: `Stop ${card.name}`, button: "Stop", danger: true, path: `${api}/stop`,
@@ -202,7 +209,7 @@ const KINDS = { full: "all tables", window: "a window's rows" };
 
 function verifications(data) {
   const through = Object.entries(data.verified_through).map(([kind, seqno]) => `${KINDS[kind] ?? kind} equal through seqno ${number(seqno)}`).join(", ");
-  if (data.verifications.length === 0) return panel("Verification", "never verified", h("p", { class: "body quiet" }, h("code", {}, `binlane verify ${data.card.name}`), " compares the rows that the last window touched; so does a run with Verify in the DAG's form."));
+  if (data.verifications.length === 0) return panel("Verification", "never verified", h("p", { class: "body quiet" }, h("code", {}, `binlane verify ${data.card.name}`), " compares the rows that the last window touched; so do the button above and a run with Verify in the DAG's form."));
   return panel("Verification", through || "never found equal", h("div", { class: "scroll" }, h("table", { class: "cards" },
     head(["Began (UTC)"], ["What"], ["Result"], ["Through seqno", "num"], ["Drift", "num"], ["Pending", "num"], ["Tables", "num"], ["Rows", "num"], ["Took", "num"]),
     h("tbody", {}, data.verifications.map((each) => h("tr", { "data-key": each.id },

@@ -1,0 +1,36 @@
+"""A verification that is asked for on the board: a run of the channel's DAG, since it can take hours."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from binlane.board.host import Host
+from binlane.board.reading import Reading
+from binlane.errors import ConfigError, WindowBusyError
+from binlane.state.verifications import FULL
+
+ACTIVE: Final = ("queued", "running")
+"""States of a run of Airflow's that has not ended."""
+
+
+def start_verification(host: Host, reading: Reading, user: Any, name: str, kind: str) -> str:
+    """Trigger the run, and say when it begins.
+
+    Raises ConfigError for a channel that reads an archive, WindowBusyError while a window is open that no run works on:
+    the verification would find it so, and fail; PermissionError if the user may not start runs.
+    """
+    place = reading.place(user, name, edit=True)
+    if place.channel.source.connection is None:
+        raise ConfigError(
+            f"{place.channel.file}: source: expected a live server to compare with, the channel has an archive"
+        )
+    window, run = reading.open_window(place), host.last_run(place.dag_id)
+    if window is not None and (run is None or run.state not in ACTIVE):
+        raise WindowBusyError(
+            f"channel {name}: window {window} is unfinished, and rows can be compared only while the target stands at "
+            f"its watermark; run {place.dag_id} to the window's end first"
+        )
+    asked = host.trigger(user, place.dag_id, {"verify": kind, "verify_only": True})
+    what = "every row of every table" if kind == FULL else "the rows of the last window"
+    begins = "when the DAG is unpaused in Airflow" if asked.is_paused else "as soon as no other run of it is active"
+    return f"channel {name}: run {asked.run_id} of {place.dag_id} compares {what}; it begins {begins}"
