@@ -115,7 +115,7 @@ def _resolve(connection_id: str) -> Endpoint:
     from airflow.sdk.exceptions import AirflowNotFoundException
 
     from binlane.errors import ConfigError
-    from binlane.orchestration.dag_factory import resolve_connection
+    from binlane.orchestration.airflow_side import resolve_connection
 
     try:
         return resolve_connection(connection_id)

@@ -308,8 +308,7 @@ def bootstrap(
     from binlane.bootstrap.run import Options
     from binlane.orchestration import bootstrapping
 
-    patterns = tuple(part.strip() for part in databases.split(",") if part.strip())
-    options = Options(patterns, users, replace, jobs, chunk_rows, lock_seconds)
+    options = Options(bootstrapping.patterns_of(databases), users, replace, jobs, chunk_rows, lock_seconds)
     outcome = bootstrapping.bootstrap(channel, channels, options, out)
     out.print(bootstrapping.outcome_text(outcome), markup=False, highlight=False, soft_wrap=True)
 

@@ -12,6 +12,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+import typer
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG, CronDataIntervalTimetable
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
@@ -19,12 +20,26 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow.serialization.serialized_objects import DagSerialization
 
 from binlane import orchestration
+from binlane.bootstrap.run import Options, Outcome
+from binlane.cli import app
 from binlane.config import LAG_CALLBACK, channel_files, load_channel
-from binlane.errors import BinlaneError, ConfigError, DriftError, PlanError, StopRequestedError, WindowBusyError
-from binlane.orchestration import dag_factory
-from binlane.orchestration.dag_factory import build_dag
+from binlane.errors import (
+    BinlaneError,
+    ConfigError,
+    DriftError,
+    PlanError,
+    PrecheckError,
+    StopRequestedError,
+    TargetUnavailableError,
+    WindowBusyError,
+)
+from binlane.model import LogPosition
+from binlane.orchestration import bootstrapping, dag_factory
+from binlane.orchestration.airflow_side import airflow_errors
+from binlane.orchestration.dag_factory import build_dag, build_dags
 from binlane.orchestration.dag_shape import Kind, describe
 from binlane.orchestration.request import WindowRequest
+from binlane.state.channels import Watermark
 
 ROOT = Path(__file__).parents[2]
 CHANNEL = '[source]\nconnection = "source"\n[target]\nconnection = "target"\n'
@@ -126,10 +141,32 @@ def test_the_callback_that_comes_with_it_names_the_run_and_counts(
     assert counted == ["binlane.lag_alerts", "binlane.lag_alerts.shop"]
 
 
-def test_the_projects_dags_load_one_a_channel() -> None:
+def test_the_projects_dags_load_two_a_channel() -> None:
     bag = DagBag(ROOT / "dags")
     assert bag.import_errors == {}
-    assert set(bag.dags) == {f"replicate_{file.stem}" for file in channel_files(ROOT / "dags" / "channels")}
+    channels = [file.stem for file in channel_files(ROOT / "dags" / "channels")]
+    assert set(bag.dags) == {f"{kind}_{name}" for kind in ("replicate", "bootstrap") for name in channels}
+
+
+def test_a_first_copy_is_from_a_live_source_by_hand_and_its_form_has_the_command_lines_options(tmp_path: Path) -> None:
+    archive = write_channel(tmp_path, "old", CHANNEL.replace('connection = "source"', 'archive = "/logs"'))
+    text = 'owner = "team"\nowner_link = "https://example.com/team"\ntags = ["eu"]\n' + CHANNEL
+    write_channel(tmp_path, text=text)
+    dags = build_dags(archive.parent)
+    assert set(dags) == {"replicate_old", "replicate_shop", "bootstrap_shop"}
+    dag = dags["bootstrap_shop"]
+    assert not dag.timetable.can_be_scheduled
+    assert (dag.max_active_runs, dag.is_paused_upon_creation) == (1, False)
+    assert (dag.tags, dag.owner_links) == ({"binlane", "bootstrap", "eu"}, {"team": "https://example.com/team"})
+    assert "`source` to `target`" in str(dag.doc_md)
+    assert dag.get_task("copy_databases").retries == 3
+    command: Any = typer.main.get_command(app)
+    options = {one.name: one for one in command.commands["bootstrap"].params if one.name not in ("channel", "channels")}
+    form = {name: dag.params.get_param(name) for name in dag.params}
+    assert {name: param.value for name, param in form.items()} == {name: one.default for name, one in options.items()}
+    for name, one in options.items():
+        bounds = (getattr(one.type, "min", None), getattr(one.type, "max", None))
+        assert (form[name].schema.get("minimum"), form[name].schema.get("maximum")) == bounds, name
 
 
 def test_a_wrong_channel_is_an_import_error_and_harms_no_other(tmp_path: Path) -> None:
@@ -137,7 +174,7 @@ def test_a_wrong_channel_is_an_import_error_and_harms_no_other(tmp_path: Path) -
     write_channel(tmp_path, "bad", CHANNEL + "[lanes]\ncount = 0\n")
     (tmp_path / "dags" / "replicate.py").write_text((ROOT / "dags" / "replicate.py").read_text())
     bag = DagBag(tmp_path / "dags")
-    assert set(bag.dags) == {"replicate_shop"}
+    assert set(bag.dags) == {"replicate_shop", "bootstrap_shop"}
     (error,) = bag.import_errors.values()
     assert "bad.toml: lanes.count: expected an integer 1..256, got 0" in error
 
@@ -169,7 +206,7 @@ def test_airflow_leaves_the_package_under_plugins_alone() -> None:
     ("error", "becomes"), [(WindowBusyError("w"), WindowBusyError), (PlanError("p"), AirflowFailException)]
 )
 def test_only_an_error_that_can_pass_is_tried_again(error: BinlaneError, becomes: type[Exception]) -> None:
-    with pytest.raises(becomes, match=str(error)), dag_factory._airflow_errors():
+    with pytest.raises(becomes, match=str(error)), airflow_errors():
         raise error
 
 
@@ -346,7 +383,7 @@ def test_the_target_is_verified_only_when_asked_and_only_behind_a_whole_window(
     verified = stand_in(monkeypatch)
     context = {"params": params, "ti": SimpleNamespace(xcom_pull=lambda **_: advanced)}
     monkeypatch.setattr(dag_factory, "get_current_context", lambda: context)
-    monkeypatch.setattr(dag_factory, "_endpoints", lambda _: None)
+    monkeypatch.setattr(dag_factory, "endpoints_of", lambda _: None)
     task: Any = shop(tmp_path).get_task("verify_target")
     with contextlib.nullcontext() if asked else pytest.raises(AirflowSkipException):
         task.python_callable()
@@ -364,13 +401,53 @@ def stopped(*_: Any) -> dict[str, Any]:
     raise StopRequestedError("was asked to stop")
 
 
-def test_a_committed_watermark_is_an_asset_event_that_others_can_wait_for(
-    run_window: Run, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("error", "tries", "state"), [(None, 1, "success"), (TargetUnavailableError("gone"), 2, "success"),
+                                  (PrecheckError("not empty"), 1, "failed")],
+)  # fmt: skip
+def test_a_first_copy_is_one_order_that_is_tried_again_where_that_can_help(
+    metadata_database: None,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BinlaneError | None,
+    tries: int,
+    state: str,
 ) -> None:
+    asked: list[Options] = []
+    mark = Watermark(0, LogPosition("b.000001", 4), "0-1-7", 1.5, "f")
+
+    def first_copy(channel: Any, endpoints: Any, options: Options, told: bootstrapping.LogLines) -> Outcome:
+        asked.append(options)
+        told.begins(2, 10)
+        if error is not None and len(asked) == 1:
+            raise error
+        return Outcome("demo", 1, 2, 0, 10, 0, 0, (), len(asked), mark)
+
+    monkeypatch.setattr(bootstrapping, "first_copy", first_copy)
+    dag = DagBag(ROOT / "dags").dags["bootstrap_demo"]
+    for task in dag.tasks:
+        task.retry_delay = dt.timedelta(0)
+    conf = {"databases": "tenant_*, shop", "users": True, "replace": True, "jobs": 2}
+    run = dag.test(run_conf=conf)
+    assert (str(run.state), len(asked)) == (state, tries)
+    order = f"bootstrap_demo {run.run_id}"
+    expected = Options(("tenant_*", "shop"), users=True, replace=True, jobs=2, order=order)
+    assert asked == [expected] * tries
+    if state == "success":
+        assert last_event().extra == {"seqno": 0, "gtid": "0-1-7", "time": 1.5, "window": None}
+
+
+def last_event() -> Any:
     from airflow.models.asset import AssetEvent
     from airflow.utils.session import create_session
     from sqlalchemy import select
 
+    with create_session() as session:
+        return session.scalars(select(AssetEvent).order_by(AssetEvent.id.desc()).limit(1)).one()
+
+
+def test_a_committed_watermark_is_an_asset_event_that_others_can_wait_for(
+    run_window: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sent: list[tuple[str, float]] = []
     monkeypatch.setattr("airflow.sdk.observability.stats.gauge", lambda name, value, **_: sent.append((name, value)))
     monkeypatch.setattr("airflow.sdk.observability.stats.incr", lambda name, count, **_: sent.append((name, count)))
@@ -379,10 +456,9 @@ def test_a_committed_watermark_is_an_asset_event_that_others_can_wait_for(
     monkeypatch.setattr(steps, "advance", lambda *_: {**mark, "window": "w1"})
     state, _ = run_window(steps)
     assert state == "success"
-    with create_session() as session:
-        event = session.scalars(select(AssetEvent).order_by(AssetEvent.id.desc()).limit(1)).one()
-        assert event.extra == {"seqno": 7, "gtid": "0-1-7", "time": 1.5, "window": "w1"}
-        assert (event.source_dag_id, event.source_task_id) == ("replicate_demo", "advance_watermark")
+    event = last_event()
+    assert event.extra == {"seqno": 7, "gtid": "0-1-7", "time": 1.5, "window": "w1"}
+    assert (event.source_dag_id, event.source_task_id) == ("replicate_demo", "advance_watermark")
     assert ("binlane.reduction_ratio.demo", 3.0) in sent
     assert ("binlane.transactions", 7) in sent
     assert ("binlane.row_changes.demo", 12) in sent

@@ -1,4 +1,4 @@
-"""`airflow dags test` of the demo's channel: real servers, a real spark-submit, and tasks that run one after another.
+"""`airflow dags test` of the demo's DAGs, the first copy's and then the windows': real servers, a real spark-submit.
 
 With one process there are fewer runners than lanes, so a lane that meets a barrier has to carry the others on.
 """
@@ -23,7 +23,7 @@ def uri(server: PrivateServer) -> str:
     return f"mysql://{server.user}:{server.password}@{server.host}:{server.port}/"
 
 
-def test_airflow_dags_test_applies_a_whole_window(tmp_path: Path) -> None:
+def test_airflow_dags_test_makes_the_first_copy_and_applies_a_whole_window(tmp_path: Path) -> None:
     """Invariants 3 and 10: barriers with one runner at a time, and a second run that has nothing to do."""
     with (
         private_server(tmp_path / "source", name="dags_test_source", durable=False) as source,
@@ -41,16 +41,21 @@ def apply_twice(source: PrivateServer, target: PrivateServer, tmp_path: Path) ->
     (tmp_path / "airflow").mkdir()
     place = new_airflow(tmp_path / "airflow", connections, {"BINLANE_WORK": str(tmp_path / "work")})
     environment = {**os.environ, **place.environment()}
-    binlane = [sys.executable, "-c", "from binlane.cli import main; main()"]
-    subprocess.run([*binlane, "init", "demo", "--start", "now"], env=environment, cwd=ROOT, check=True)
-    run_traffic(source.connect, tenants=6, transactions=300, seed=3, threads=2)
+    run_traffic(source.connect, tenants=6, transactions=60, seed=2, threads=2)
     place.run("db", "migrate")
-    for _ in range(2):
+
+    def airflow_runs(dag_id: str, *arguments: str) -> None:
         done = subprocess.run(
-            [sys.executable, "-m", "airflow", "dags", "test", "replicate_demo"],
+            [sys.executable, "-m", "airflow", "dags", "test", dag_id, *arguments],
             env=environment, cwd=ROOT, capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+    airflow_runs("bootstrap_demo", "--conf", '{"users": true}')
+    assert read_status(engine_of(environment_resolver(environment)("binlane_demo_target")), "demo").channel.windows == 0
+    run_traffic(source.connect, tenants=6, transactions=300, seed=3, threads=2)
+    for _ in range(2):
+        airflow_runs("replicate_demo")
     comparison = compare(source, target)
     assert comparison.differences == ()
     assert comparison.tables > 6

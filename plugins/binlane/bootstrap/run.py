@@ -37,7 +37,7 @@ from binlane.bootstrap.snapshot import Snapshot, shared_snapshot
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
 from binlane.errors import MissingLogError, PrecheckError, SourceIdentityError, WindowBusyError
-from binlane.model import LogPosition, TableKey
+from binlane.model import TableKey
 from binlane.plan.schema import Schema, Table
 from binlane.shards.selection import EVERYTHING, Extent, Selection
 from binlane.source.begin import begin
@@ -79,6 +79,9 @@ class Options:
     jobs: int = 4
     chunk_rows: int = 20_000
     lock_seconds: int = 30
+    order: str = ""
+    """Who asks. With ``replace``, a later attempt of the same order goes on and drops nothing again; an empty one never
+    is the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,7 @@ class Outcome:
     accounts: int
     notes: tuple[str, ...]
     attempts: int
-    position: LogPosition
+    mark: Watermark
 
 
 @dataclass(slots=True)
@@ -167,10 +170,11 @@ class FirstCopy:
 
     def _before(self, writer: Session, databases: Sequence[str]) -> Bootstrap | None:
         """The unfinished attempt; what it has not made must not be there."""
-        if self.options.replace:
-            return None
         with self.engines[1].connect() as connection:
             before = bootstraps.read_bootstrap(connection, self.channel.name)
+        order = self.options.order
+        if self.options.replace and (before is None or order == "" or before.replaced_for != order):
+            return None
         if before is not None and before.databases != tuple(databases):
             raise PrecheckError(
                 f"channel {self.channel.name}: an unfinished first copy is of {', '.join(before.databases)}, this one "
@@ -204,11 +208,15 @@ class FirstCopy:
         kept = self._kept(before, schema)
         gone = set() if before is None else set(before.made) - kept
         with self.engines[1].begin() as connection:
-            if self.options.replace:
+            replaces = self.options.replace and before is None
+            if replaces:
                 for database in databases:
                     drop_database(writer, database)
                 bootstraps.forget_bootstrap(connection, self.channel.name)
-            attempts = bootstraps.save_snapshot(connection, self.channel.name, databases, start.identity, mark, kept)
+            attempts = bootstraps.save_snapshot(
+                connection, self.channel.name, databases, start.identity, mark, kept,
+                replaced_for=self.options.order if replaces else "",
+            )  # fmt: skip
         for thing in sorted(gone, key=lambda one: one.kind == TABLE):
             drop(writer, thing)
         with self.engines[1].begin() as connection:
@@ -235,7 +243,7 @@ class FirstCopy:
             accounts=len(accounts.made),
             notes=tuple(self._notes),
             attempts=attempts,
-            position=mark.source,
+            mark=mark,
         )
 
     def _make_tables(self, writer: Session, definitions: Definitions, kept: set[Thing]) -> None:

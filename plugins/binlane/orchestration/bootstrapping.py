@@ -1,16 +1,21 @@
-"""``binlane bootstrap``: the first copy of a channel, for a person."""
+"""``binlane bootstrap``: the first copy of a channel, for a person and for its DAG."""
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 from pathlib import Path
+from typing import Any, Final
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from binlane.apply.refusals import target_errors
 from binlane.bootstrap.run import FirstCopy, Options, Outcome
-from binlane.connections import Resolver
+from binlane.bootstrap.run import Progress as Told
+from binlane.config import ChannelConfig
+from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError
 from binlane.model import TableKey
 from binlane.orchestration.commands import load
@@ -19,12 +24,22 @@ from binlane.orchestration.steps import source_of
 from binlane.state.catalog import read_schema
 from binlane.state.engines import engine_of
 
+log = logging.getLogger(__name__)
+
+_LOG_SECONDS: Final = 5.0
+
 
 def bootstrap(
     name: str, folder: Path, options: Options, console: Console, *, resolve: Resolver | None = None
 ) -> Outcome:
-    """Copy a channel's databases and create the channel. Raises ConfigError for a channel that reads an archive."""
+    """Copy a channel's databases and create the channel, with a bar. Raises what ``first_copy`` does."""
     channel, endpoints = load(name, folder, resolve)
+    with Bar(console) as bar:
+        return first_copy(channel, endpoints, options, bar)
+
+
+def first_copy(channel: ChannelConfig, endpoints: Endpoints, options: Options, told: Told) -> Outcome:
+    """The same as a task. Raises ConfigError for a channel that reads an archive, and for one with ``[rename]``."""
     if endpoints.source is None:
         raise ConfigError(f"{channel.file}: source: expected a live server to copy from, the channel has an archive")
     if channel.rename:
@@ -33,12 +48,33 @@ def bootstrap(
             "databases under their new names by other means and begin the channel there: docs/renames.md#the-first-copy"
         )
     engines = engine_of(endpoints.source), engine_of(endpoints.target)
-    with target_errors(str(endpoints.target)), Bar(console) as bar:
+    with target_errors(str(endpoints.target)):
         source = source_of(channel, endpoints)
         with engines[1].connect() as connection:
             # nothing of it but whether letters' case counts
             selection = selection_of(channel, read_schema(connection, ()))
-        return FirstCopy(channel, endpoints.source, endpoints.target, source, engines, options, bar, selection).run()
+        return FirstCopy(channel, endpoints.source, endpoints.target, source, engines, options, told, selection).run()
+
+
+def patterns_of(databases: str) -> tuple[str, ...]:
+    """Names or patterns of databases, as they are typed: separated by commas."""
+    return tuple(part.strip() for part in databases.split(",") if part.strip())
+
+
+def summary_of(outcome: Outcome) -> dict[str, Any]:
+    """What the task hands on: small values that JSON can hold; the watermark's by the names of a window's."""
+    return {
+        "seqno": 0,
+        "gtid": outcome.mark.gtid_set,
+        "time": outcome.mark.source_time,
+        "source": str(outcome.mark.source),
+        "databases": outcome.databases,
+        "tables": outcome.tables,
+        "kept": outcome.kept,
+        "rows": outcome.rows,
+        "accounts": outcome.accounts,
+        "attempts": outcome.attempts,
+    }
 
 
 def outcome_text(outcome: Outcome) -> str:
@@ -48,9 +84,43 @@ def outcome_text(outcome: Outcome) -> str:
     lines = [
         f"channel {outcome.channel}: {outcome.databases:,} databases, {outcome.tables:,} tables{kept}, "
         f"{outcome.rows:,} rows, {outcome.others:,} views, routines, triggers, events and sequences{accounts}; "
-        f"watermark at seqno 0, {outcome.position}"
+        f"watermark at seqno 0, {outcome.mark.source}"
     ]
     return "\n".join((*lines, *outcome.notes))
+
+
+class LogLines:
+    """The progress for a task's log: a line every few seconds, not one a range."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._next = time.monotonic()
+        self._tables = self._finished = self._rows = self._all_rows = 0
+
+    def begins(self, tables: int, rows: int) -> None:
+        """See ``bootstrap.run.Progress``."""
+        self._tables, self._all_rows = tables, rows
+        log.info("copying %s tables, about %s rows", f"{tables:,}", f"{rows:,}")
+
+    def copied(self, rows: int) -> None:
+        """See ``bootstrap.run.Progress``."""
+        with self._lock:
+            self._rows += rows
+            self._tell()
+
+    def finished(self, table: TableKey) -> None:
+        """See ``bootstrap.run.Progress``."""
+        with self._lock:
+            self._finished += 1
+            self._tell()
+
+    def _tell(self) -> None:
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + _LOG_SECONDS
+            log.info(
+                "%s of %s tables finished, %s of about %s rows copied",
+                f"{self._finished:,}", f"{self._tables:,}", f"{self._rows:,}", f"{self._all_rows:,}",
+            )  # fmt: skip
 
 
 class Bar:

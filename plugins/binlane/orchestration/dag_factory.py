@@ -1,4 +1,4 @@
-"""One DAG a channel. All that knows Airflow is here; what the tasks do is in ``steps``, which knows nothing of it.
+"""The DAG of a channel's windows. What its tasks do is in ``steps``, which knows nothing of Airflow.
 
 Whatever loads drivers, Parquet or parsers is imported inside the tasks: a DAG file is parsed for every task process.
 """
@@ -8,24 +8,24 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import threading
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.standard.operators.python import PythonOperator, ShortCircuitOperator
-from airflow.sdk import DAG, BaseHook, CronDataIntervalTimetable, Param, XComArg, get_current_context
+from airflow.sdk import DAG, CronDataIntervalTimetable, Param, XComArg, get_current_context
 from airflow.sdk.definitions.callback import SyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from binlane.config import MAX_BLOCK_TRANSACTIONS, MAX_LANES, VERIFY, channel_files, load_channel
-from binlane.connections import Endpoints, endpoint, resolve_endpoints
-from binlane.errors import BinlaneError, ConfigError, StopRequestedError
-from binlane.orchestration.dag_shape import Kind, Step, dag_id, describe
+from binlane.errors import ConfigError, StopRequestedError
+from binlane.orchestration.airflow_side import airflow_errors, endpoints_of
+from binlane.orchestration.bootstrap_dag import build_bootstrap_dag
+from binlane.orchestration.dag_shape import Kind, Step, bootstrap_dag_id, dag_id, describe
 from binlane.orchestration.signals import announce, asset_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from airflow.sdk import Context
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from airflow.sdk.types import RuntimeTaskInstanceProtocol
 
     from binlane.config import ChannelConfig
-    from binlane.connections import Endpoint
     from binlane.orchestration.request import WindowRequest
 
     Node = BaseOperator | MappedOperator
@@ -54,11 +53,17 @@ _INTERRUPTED: Final = threading.Event()
 
 
 def build_dags(folder: Path) -> dict[str, DAG]:
-    """A DAG for every channel file of ``folder``, by id. A wrong file becomes an import error and harms no other."""
-    dags = {}
+    """The DAGs of every channel file of ``folder``, by id: its windows and, from a live source, its first copy.
+
+    A wrong file becomes an import error and harms no other.
+    """
+    dags: dict[str, DAG] = {}
     for file in channel_files(folder):
         try:
-            dags[dag_id(file.stem)] = build_dag(load_channel(file))
+            channel = load_channel(file)
+            dags[dag_id(file.stem)] = build_dag(channel)
+            if channel.source.connection is not None:
+                dags[bootstrap_dag_id(file.stem)] = build_bootstrap_dag(channel)
         except ConfigError as exc:
             dags[dag_id(file.stem)] = BrokenChannel(file.stem, exc)
     return dags
@@ -202,35 +207,6 @@ Channel file: `{channel.file}`. Shard list: `{channel.lanes.shard_list}`.
 """
 
 
-def resolve_connection(connection_id: str) -> Endpoint:
-    """An endpoint from Airflow's own connections, wherever Airflow keeps them."""
-    found = BaseHook.get_connection(connection_id)
-    return endpoint(
-        connection_id,
-        conn_type=found.conn_type or "",
-        host=found.host or "",
-        port=found.port,
-        user=found.login or "",
-        password=found.password or "",
-        extra=found.extra_dejson,
-    )
-
-
-def _endpoints(channel: ChannelConfig) -> Endpoints:
-    return resolve_endpoints(channel, resolve_connection)
-
-
-@contextmanager
-def _airflow_errors() -> Iterator[None]:
-    """Only here do our errors become Airflow's retry or no retry."""
-    try:
-        yield
-    except BinlaneError as exc:
-        if exc.retryable:
-            raise
-        raise AirflowFailException(f"{type(exc).__name__}: {exc}") from exc
-
-
 def _request(context: Context) -> WindowRequest:
     from binlane.orchestration.request import request_from_params
 
@@ -248,9 +224,9 @@ def _extract(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         if _verifies_only(context):
             log.info("no log is read and nothing is applied: this run verifies alone")
             return False
-        with _airflow_errors():
+        with airflow_errors():
             try:
-                window = steps.extract(channel, _endpoints(channel), _request(context))
+                window = steps.extract(channel, endpoints_of(channel), _request(context))
             except StopRequestedError as exc:
                 log.warning("%s", exc)
                 return False
@@ -300,9 +276,9 @@ def _adopt(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         from binlane.orchestration import steps
 
         context = get_current_context()
-        with _airflow_errors():
+        with airflow_errors():
             stop_at = context["params"].get("stop_at")
-            adopted = steps.adopt_plan(channel, _endpoints(channel), _window(context)["work"], stop_at or None)
+            adopted = steps.adopt_plan(channel, endpoints_of(channel), _window(context)["work"], stop_at or None)
         context["ti"].xcom_push(PLAN_KEY, adopted["plan"])
         return [{"lane": lane["lane"], "name": lane["name"], "plan": adopted["plan"]} for lane in adopted["lanes"]]
 
@@ -314,8 +290,8 @@ def _apply(channel: ChannelConfig, step: Step, nodes: Nodes) -> MappedOperator:
         from binlane.orchestration import steps
 
         log.info("%s", name)
-        with _airflow_errors():
-            applied: dict[str, Any] = steps.apply_lane(channel, _endpoints(channel), plan, lane, _INTERRUPTED)
+        with airflow_errors():
+            applied: dict[str, Any] = steps.apply_lane(channel, endpoints_of(channel), plan, lane, _INTERRUPTED)
         return applied
 
     return LaneOperator.partial(
@@ -341,8 +317,8 @@ def _advance(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
 
         context = get_current_context()
         plan = context["ti"].xcom_pull(task_ids=Kind.ADOPT.value, key=PLAN_KEY)
-        with _airflow_errors():
-            summary: dict[str, Any] = steps.advance(channel, _endpoints(channel), plan)
+        with airflow_errors():
+            summary: dict[str, Any] = steps.advance(channel, endpoints_of(channel), plan)
         log.info("%s", summary["note"])
         announce(channel.name, summary, context)
         return summary
@@ -363,8 +339,8 @@ def _verify(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         # none of it is loaded for nothing
         from binlane.orchestration import verification
 
-        with _airflow_errors():
-            found: dict[str, Any] = verification.verify_after(channel, _endpoints(channel), kind)
+        with airflow_errors():
+            found: dict[str, Any] = verification.verify_after(channel, endpoints_of(channel), kind)
         return found
 
     return PythonOperator(**_arguments(step), python_callable=verify_target)

@@ -15,6 +15,11 @@ def dag_id(channel: str) -> str:
     return f"replicate_{channel}"
 
 
+def bootstrap_dag_id(channel: str) -> str:
+    """The id of the DAG of its first copy."""
+    return f"bootstrap_{channel}"
+
+
 class Kind(StrEnum):
     """What a step does; dag_factory has a builder for each."""
 
@@ -43,7 +48,8 @@ class Step:
         return self.kind.value
 
 
-_RETRIES: Final = 3
+RETRIES: Final = 3
+"""Of every task but the lanes'."""
 
 _DOCS: Final = {
     Kind.EXTRACT: "Reads the source's log from the watermark to the window's end into segments, and numbers its "
@@ -62,7 +68,7 @@ _DOCS: Final = {
 def describe(channel: ChannelConfig) -> tuple[Step, ...]:
     """The steps of a window, each after those it needs."""
 
-    def step(kind: Kind, *after: Kind, retries: int = _RETRIES, runs_after_skip: bool = False) -> Step:
+    def step(kind: Kind, *after: Kind, retries: int = RETRIES, runs_after_skip: bool = False) -> Step:
         return Step(kind, retries, after, runs_after_skip, _DOCS[kind])
 
     return (

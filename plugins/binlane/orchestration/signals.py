@@ -34,10 +34,14 @@ def asset_of(channel: str) -> Asset:
 
 def announce(channel: str, summary: Mapping[str, Any], context: Context) -> None:
     """Tell Airflow of a watermark that has just moved; ``summary`` is what ``steps.advance`` answers."""
-    extra = {name: summary.get(name) for name in EXTRA}
-    context["outlet_events"][asset_of(channel)].extra = extra
+    tell_asset(channel, summary, context)
     start = context["dag_run"].start_date
     measure(channel, summary, time.time(), None if start is None else start.timestamp())
+
+
+def tell_asset(channel: str, summary: Mapping[str, Any], context: Context) -> None:
+    """The asset's event of a watermark, of a window or of the first copy, whose event has no window."""
+    context["outlet_events"][asset_of(channel)].extra = {name: summary.get(name) for name in EXTRA}
 
 
 def measure(channel: str, summary: Mapping[str, Any], now: float, start: float | None = None) -> None:

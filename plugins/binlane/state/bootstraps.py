@@ -38,6 +38,8 @@ class Bootstrap:
     attempts: int
     made: dict[Thing, str]
     """What it may have made, with its state."""
+    replaced_for: str
+    """The order that has dropped what was there before; empty if nothing was."""
 
     @property
     def done(self) -> frozenset[Thing]:
@@ -57,6 +59,7 @@ def read_bootstrap(connection: Connection, channel: str) -> Bootstrap | None:
         Watermark(0, LogPosition(row.source_file, row.source_offset), row.gtid_set, row.source_time, row.fingerprint),
         row.attempts,
         {Thing(one.kind, one.object_schema, one.object_name): one.state for one in things},
+        row.replaced_for,
     )
 
 
@@ -67,8 +70,10 @@ def save_snapshot(
     identity: str,
     snapshot: Watermark,
     kept: Collection[Thing],
+    replaced_for: str = "",
 ) -> int:
-    """The copy goes on at this snapshot, at which only ``kept`` are done; the attempt's number."""
+    """The copy goes on at this snapshot, at which only ``kept`` are done; the attempt's number. ``replaced_for``: of a
+    first attempt; a later one keeps it."""
     before = read_bootstrap(connection, channel)
     values = {
         "database_names": json.dumps(sorted(databases)),
@@ -82,7 +87,7 @@ def save_snapshot(
         "updated_at": NOW,
     }
     if before is None:
-        connection.execute(insert(bootstraps).values(channel=channel, **values))
+        connection.execute(insert(bootstraps).values(channel=channel, replaced_for=replaced_for, **values))
         return 1
     connection.execute(update(bootstraps).where(bootstraps.c.channel == channel).values(**values))
     for thing in before.done - set(kept):

@@ -359,6 +359,8 @@ bootstraps = Table(
     Column("gtid_set", _LONG, nullable=False),
     Column("source_time", Double, nullable=False),
     Column("fingerprint", String(128), nullable=False),
+    # the order (a run of Airflow's) that has dropped these databases first; empty: nobody has
+    Column("replaced_for", _LONG, nullable=False),
     # how often it was begun
     Column("attempts", Integer, nullable=False),
     Column("updated_at", _TIME, nullable=False),

@@ -12,6 +12,9 @@ from typing import Final
 import pytest
 
 from binlane.bootstrap.definitions import make_behind_rows
+from binlane.bootstrap.run import Options, Outcome
+from binlane.errors import TargetUnavailableError
+from binlane.orchestration.bootstrapping import LogLines, first_copy
 from binlane.state.bootstraps import read_bootstrap
 from binlane.state.engines import engine_of
 from tests.integration.bootstrap.test_bootstrap import bootstrap, make_objects
@@ -129,3 +132,29 @@ def test_one_first_copy_of_a_channel_runs_at_a_time(
 
     monkeypatch.setattr("binlane.bootstrap.run.make_behind_rows", again)
     assert bootstrap(mariadb) == 0
+
+
+def test_a_replacing_order_drops_once_and_its_next_attempt_goes_on(mariadb: Channel) -> None:
+    """As the tries of a DAG's task."""
+
+    def attempt(order: str) -> Outcome:
+        options = Options(replace=True, order=order)
+        return first_copy(mariadb.config, mariadb.endpoints, options, LogLines())
+
+    def broken_off(*_: object) -> None:
+        raise TargetUnavailableError("gone")
+
+    make_objects(mariadb)
+    run_on(mariadb.target, "CREATE DATABASE shop", "CREATE TABLE shop.mine (id INT)")
+    for order in ("first", "second"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("binlane.bootstrap.run.create_channel", broken_off)
+            with pytest.raises(TargetUnavailableError):
+                attempt(order)
+        with engine_of(mariadb.endpoints.target).connect() as connection:
+            unfinished = read_bootstrap(connection, CHANNEL)
+        assert unfinished is not None
+        assert (unfinished.replaced_for, unfinished.attempts) == (order, 1)
+    done = attempt("second")
+    assert (done.kept, done.rows, done.attempts) == (7, 0, 2)
+    mariadb.assert_equal()

@@ -1,0 +1,48 @@
+"""What every task needs of Airflow: the channel's connections, and its own errors as Airflow's retry or no retry."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowFailException
+
+from binlane.connections import Endpoints, endpoint, resolve_endpoints
+from binlane.errors import BinlaneError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from binlane.config import ChannelConfig
+    from binlane.connections import Endpoint
+
+
+def resolve_connection(connection_id: str) -> Endpoint:
+    """An endpoint from Airflow's own connections, wherever Airflow keeps them."""
+    found = BaseHook.get_connection(connection_id)
+    return endpoint(
+        connection_id,
+        conn_type=found.conn_type or "",
+        host=found.host or "",
+        port=found.port,
+        user=found.login or "",
+        password=found.password or "",
+        extra=found.extra_dejson,
+    )
+
+
+def endpoints_of(channel: ChannelConfig) -> Endpoints:
+    """The channel's servers."""
+    return resolve_endpoints(channel, resolve_connection)
+
+
+@contextmanager
+def airflow_errors() -> Iterator[None]:
+    """Only here do our errors become Airflow's retry or no retry."""
+    try:
+        yield
+    except BinlaneError as exc:
+        if exc.retryable:
+            raise
+        raise AirflowFailException(f"{type(exc).__name__}: {exc}") from exc

@@ -1,0 +1,148 @@
+"""The DAG of a channel's first copy: one task, by hand alone; its form is what ``binlane bootstrap`` is called with."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from airflow.providers.standard.operators.python import PythonOperator
+from airflow.sdk import DAG, Param, get_current_context
+
+from binlane.orchestration.airflow_side import airflow_errors, endpoints_of
+from binlane.orchestration.dag_shape import RETRIES, bootstrap_dag_id, dag_id
+from binlane.orchestration.signals import asset_of, tell_asset
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from binlane.bootstrap.run import Options
+    from binlane.config import ChannelConfig
+
+TASK: Final = "copy_databases"
+_DOC: Final = (
+    "Copies the databases in one snapshot of the source and creates the channel at exactly its place in the log. Tried "
+    "again, or cleared, it keeps the finished tables that the source's log has not touched since."
+)
+
+log = logging.getLogger(__name__)
+
+
+def build_bootstrap_dag(channel: ChannelConfig) -> DAG:
+    """The DAG of the first copy of a channel that reads a live source."""
+    with DAG(
+        bootstrap_dag_id(channel.name),
+        schedule=None,
+        catchup=False,
+        max_active_runs=1,
+        # nothing starts it but a person, who should not find it waiting
+        is_paused_upon_creation=False,
+        default_args={"owner": channel.owner, "retry_delay": dt.timedelta(seconds=10)},
+        owner_links={} if channel.owner_link is None else {channel.owner: channel.owner_link},
+        tags=sorted({"binlane", "bootstrap", *channel.tags}),
+        description=f"The first copy of channel {channel.name}, by hand, once",
+        doc_md=_doc(channel),
+        params=_form(),
+    ) as dag:
+        _task(channel)
+    return dag
+
+
+def _form() -> dict[str, Param]:
+    """The form of the trigger button; the options of ``binlane bootstrap``."""
+    return {
+        "databases": Param(
+            "*",
+            type="string",
+            minLength=1,
+            title="Databases",
+            description="Names or patterns such as tenant_*, separated by commas; * is all that the channel takes.",
+        ),
+        "users": Param(
+            False, type="boolean", title="Users", description="Accounts and roles with their privileges, too."
+        ),
+        "replace": Param(
+            False,
+            type="boolean",
+            title="Replace",
+            description="DROP these databases on the target first, whatever they hold. Once a run: a task that is "
+            "tried again goes on with what it has copied.",
+        ),
+        "jobs": Param(
+            4,
+            type="integer",
+            minimum=1,
+            maximum=64,
+            title="Jobs",
+            description="Ranges of rows that are copied side by side.",
+        ),
+        "chunk_rows": Param(
+            20_000,
+            type="integer",
+            minimum=1,
+            maximum=1_000_000,
+            title="Chunk rows",
+            description="Rows a range; one transaction on the target each.",
+        ),
+        "lock_seconds": Param(
+            30,
+            type="integer",
+            minimum=1,
+            title="Lock seconds",
+            description="How long to wait for each of the two locks on the source.",
+        ),
+    }
+
+
+def _doc(channel: ChannelConfig) -> str:
+    return f"""### The first copy of {channel.name}
+Copies databases from `{channel.source.connection}` to `{channel.target.connection}` in one snapshot, and creates the
+channel at exactly that place of the log: `{dag_id(channel.name)}` goes on from there. It is run by hand, once; a
+channel that has a watermark already, and databases of the target that are not empty, are refused before anything is
+written.
+
+Running it again after a failure is safe: finished tables that the source has not changed since are kept.
+`docs/bootstrap.md` says what it does to the source and what it copies.
+
+Channel file: `{channel.file}`.
+"""
+
+
+def _task(channel: ChannelConfig) -> PythonOperator:
+    def copy_databases() -> dict[str, Any]:
+        from binlane.orchestration import bootstrapping
+
+        context = get_current_context()
+        with airflow_errors():
+            outcome = bootstrapping.first_copy(
+                channel, endpoints_of(channel), options_of(context), bootstrapping.LogLines()
+            )
+        log.info("%s", bootstrapping.outcome_text(outcome))
+        summary = bootstrapping.summary_of(outcome)
+        tell_asset(channel.name, summary, context)
+        return summary
+
+    return PythonOperator(
+        task_id=TASK,
+        python_callable=copy_databases,
+        retries=RETRIES,
+        doc_md=_DOC,
+        outlets=[asset_of(channel.name)],
+    )
+
+
+def options_of(context: Context) -> Options:
+    """What the run's form says. All tries of a task are one order: what it has dropped is dropped once."""
+    from binlane.bootstrap.run import Options
+    from binlane.orchestration.bootstrapping import patterns_of
+
+    params, run = context["params"], context["dag_run"]
+    return Options(
+        databases=patterns_of(params["databases"]),
+        users=params["users"],
+        replace=params["replace"],
+        jobs=params["jobs"],
+        chunk_rows=params["chunk_rows"],
+        lock_seconds=params["lock_seconds"],
+        order=f"{run.dag_id} {run.run_id}",
+    )
