@@ -9,10 +9,14 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from airflow.listeners import hookimpl
 from airflow.plugins_manager import AirflowPlugin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from airflow.models.dagrun import DagRun
+    from sqlalchemy.orm import Session
 
     from binlane.board.host import Host, LastRun, Triggered
     from binlane.connections import Endpoint
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
 PREFIX: Final = "/binlane"
 CHANNELS_VARIABLE: Final = "BINLANE_CHANNELS"
 """Where the channel files are for the api-server, if not in ``channels`` of the DAGs folder."""
+NOTE_LENGTH: Final = 1_000
+"""Characters that Airflow keeps of a run's note."""
 
 
 class Board:
@@ -37,10 +43,25 @@ class Board:
         await self._app(scope, receive, send)
 
 
+class RunNotes:
+    """Writes what the tasks of a run have to say into its note: tasks themselves have no call for that."""
+
+    @hookimpl
+    def on_dag_run_success(self, dag_run: DagRun) -> None:
+        """Called in the scheduler's session, or in the api-server's where a person marks the run."""
+        _write_note(dag_run)
+
+    @hookimpl
+    def on_dag_run_failed(self, dag_run: DagRun) -> None:
+        """The same: a window may have been applied before the verification found drift."""
+        _write_note(dag_run)
+
+
 class BinlanePlugin(AirflowPlugin):
-    """One page in the navigation, and the app behind it."""
+    """One page in the navigation, the app behind it, and the notes of runs."""
 
     name = "binlane"
+    listeners = [RunNotes()]  # noqa: RUF012
     fastapi_apps = [{"app": Board(), "url_prefix": PREFIX, "name": "binlane board"}]  # noqa: RUF012 -- Airflow's shape
     external_views = [  # noqa: RUF012
         {
@@ -152,3 +173,39 @@ def _last_run(dag_id: str) -> LastRun | None:
             failed_tasks=tuple(sorted(failed)),
             is_paused=bool(paused),
         )
+
+
+def _write_note(dag_run: DagRun) -> None:
+    """In the session that holds the run, if one does (`airflow dags test` has none): it commits the note with the run's
+    state."""
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.session import create_session
+    from sqlalchemy.orm import object_session
+
+    session = object_session(dag_run)
+    if session is not None:
+        with session.no_autoflush:
+            _add_note(session, dag_run)
+        return
+    with create_session() as own:
+        stored = own.get(DagRun, dag_run.id)
+        if stored is not None:
+            _add_note(own, stored)
+
+
+def _add_note(session: Session, dag_run: DagRun) -> None:
+    """What a person has written stays."""
+    from airflow.models.xcom import XComModel
+    from sqlalchemy import select
+
+    from binlane.orchestration.dag_shape import NOTE_KEY
+
+    said = session.scalars(
+        select(XComModel.value)
+        .where(XComModel.dag_run_id == dag_run.id, XComModel.key == NOTE_KEY)
+        .order_by(XComModel.timestamp)
+    ).all()
+    before = dag_run.note or ""
+    lines = [line for line in said if isinstance(line, str) and line not in before]
+    if lines:
+        dag_run.note = "\n\n".join([*filter(None, [before]), *lines])[:NOTE_LENGTH]

@@ -3,16 +3,16 @@
 import contextlib
 import datetime as dt
 import importlib
+import inspect
 import json
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
-import typer
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG, CronDataIntervalTimetable
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
@@ -21,7 +21,7 @@ from airflow.serialization.serialized_objects import DagSerialization
 
 from binlane import orchestration
 from binlane.bootstrap.run import Options, Outcome
-from binlane.cli import app
+from binlane.cli import bootstrap
 from binlane.config import LAG_CALLBACK, channel_files, load_channel
 from binlane.errors import (
     BinlaneError,
@@ -160,13 +160,14 @@ def test_a_first_copy_is_from_a_live_source_by_hand_and_its_form_has_the_command
     assert (dag.tags, dag.owner_links) == ({"binlane", "bootstrap", "eu"}, {"team": "https://example.com/team"})
     assert "`source` to `target`" in str(dag.doc_md)
     assert dag.get_task("copy_databases").retries == 3
-    command: Any = typer.main.get_command(app)
-    options = {one.name: one for one in command.commands["bootstrap"].params if one.name not in ("channel", "channels")}
+    hints = get_type_hints(bootstrap, include_extras=True)
+    defaults = {name: one.default for name, one in inspect.signature(bootstrap).parameters.items()}
     form = {name: dag.params.get_param(name) for name in dag.params}
-    assert {name: param.value for name, param in form.items()} == {name: one.default for name, one in options.items()}
-    for name, one in options.items():
-        bounds = (getattr(one.type, "min", None), getattr(one.type, "max", None))
-        assert (form[name].schema.get("minimum"), form[name].schema.get("maximum")) == bounds, name
+    assert set(form) == set(defaults) - {"channel", "channels"}
+    for name, param in form.items():
+        (option,) = get_args(hints[name])[1:]
+        assert param.value == defaults[name]
+        assert (param.schema.get("minimum"), param.schema.get("maximum")) == (option.min, option.max), name
 
 
 def test_a_wrong_channel_is_an_import_error_and_harms_no_other(tmp_path: Path) -> None:
@@ -238,7 +239,15 @@ class Steps(ModuleType):
         super().__init__("binlane.orchestration.steps")
         self.calls: list[tuple[Any, ...]] = []
         self.window, self.lanes = (
-            {"window": "w1", "work": "/w/w1", "empty": False, "finished": False, "plan": None, **window},
+            {
+                "window": "w1",
+                "work": "/w/w1",
+                "watermark": 1234,
+                "empty": False,
+                "finished": False,
+                "plan": None,
+                **window,
+            },
             lanes,
         )
 
@@ -321,7 +330,7 @@ class Verified(ModuleType):
         self.asked.append(kind)
         if self.drift:
             raise DriftError(self.drift)
-        return {"state": "clean"}
+        return {"state": "clean", "note": "all clean"}
 
 
 @pytest.mark.parametrize(
@@ -381,7 +390,7 @@ def test_the_target_is_verified_only_when_asked_and_only_behind_a_whole_window(
     asked: list[str],
 ) -> None:
     verified = stand_in(monkeypatch)
-    context = {"params": params, "ti": SimpleNamespace(xcom_pull=lambda **_: advanced)}
+    context = {"params": params, "ti": SimpleNamespace(xcom_pull=lambda **_: advanced, xcom_push=lambda *_: None)}
     monkeypatch.setattr(dag_factory, "get_current_context", lambda: context)
     monkeypatch.setattr(dag_factory, "endpoints_of", lambda _: None)
     task: Any = shop(tmp_path).get_task("verify_target")
@@ -472,3 +481,57 @@ def test_a_window_that_has_a_plan_keeps_it(run_window: Run) -> None:
     state, tasks = run_window(steps, filter_runs=True)
     assert (state, tasks["event_metadata_filter"], tasks["adopt_plan"]) == ("success", "skipped", "success")
     assert steps.calls[-1] == ("advance", "/w/w1/plan.json")
+
+
+@pytest.mark.parametrize(
+    ("answer", "conf", "drift", "expected"),
+    [
+        pytest.param({}, {"verify": "window"}, "", "all that was done\n\nall clean", id="applied and verified"),
+        pytest.param({}, {"verify": "full"}, "2 drift\nt.a\nt.b", "all that was done\n\n2 drift\nt.a", id="drift"),
+        pytest.param({"empty": True}, {}, "", "nothing to apply: the watermark is at seqno 1,234", id="nothing"),
+        pytest.param({}, {"verify": "full", "verify_only": True}, "", "all clean", id="verified alone"),
+    ],
+)
+def test_what_came_of_a_run_is_its_note(
+    run_window: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: dict[str, Any],
+    conf: dict[str, Any],
+    drift: str,
+    expected: str,
+) -> None:
+    stand_in(monkeypatch, drift)
+    steps = Steps(answer)
+    monkeypatch.setattr(steps, "advance", lambda *_: {"note": "all that was done"})
+    run_window(steps, **conf)
+    assert last_note() == expected
+
+
+def test_a_note_keeps_what_a_person_has_written_and_airflows_length(
+    run_window: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    steps = Steps({})
+
+    def advance(*_: Any) -> dict[str, Any]:
+        with create_session() as session:
+            session.scalars(select(DagRun).order_by(DagRun.id.desc()).limit(1)).one().note = "mine"
+        return {"note": "x" * 2_000}
+
+    monkeypatch.setattr(steps, "advance", advance)
+    run_window(steps)
+    note = last_note()
+    assert note is not None
+    assert (note[:7], len(note)) == ("mine\n\nx", 1_000)
+
+
+def last_note() -> str | None:
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    with create_session() as session:
+        return session.scalars(select(DagRun).order_by(DagRun.id.desc()).limit(1)).one().note

@@ -10,9 +10,12 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from binlane.connections import Endpoints, endpoint, resolve_endpoints
 from binlane.errors import BinlaneError
+from binlane.orchestration.dag_shape import NOTE_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from airflow.sdk import Context
 
     from binlane.config import ChannelConfig
     from binlane.connections import Endpoint
@@ -35,6 +38,11 @@ def resolve_connection(connection_id: str) -> Endpoint:
 def endpoints_of(channel: ChannelConfig) -> Endpoints:
     """The channel's servers."""
     return resolve_endpoints(channel, resolve_connection)
+
+
+def note(context: Context, text: str) -> None:
+    """Have the plugin write this into the run's note, behind what the run's other tasks say."""
+    context["ti"].xcom_push(NOTE_KEY, text)
 
 
 @contextmanager

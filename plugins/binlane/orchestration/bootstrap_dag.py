@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from airflow.providers.standard.operators.python import PythonOperator
 from airflow.sdk import DAG, Param, get_current_context
 
-from binlane.orchestration.airflow_side import airflow_errors, endpoints_of
+from binlane.orchestration.airflow_side import airflow_errors, endpoints_of, note
 from binlane.orchestration.dag_shape import RETRIES, bootstrap_dag_id, dag_id
 from binlane.orchestration.signals import asset_of, tell_asset
 
@@ -117,7 +117,9 @@ def _task(channel: ChannelConfig) -> PythonOperator:
             outcome = bootstrapping.first_copy(
                 channel, endpoints_of(channel), options_of(context), bootstrapping.LogLines()
             )
-        log.info("%s", bootstrapping.outcome_text(outcome))
+        text = bootstrapping.outcome_text(outcome)
+        log.info("%s", text)
+        note(context, text)
         summary = bootstrapping.summary_of(outcome)
         tell_asset(channel.name, summary, context)
         return summary

@@ -18,8 +18,8 @@ from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from binlane.config import MAX_BLOCK_TRANSACTIONS, MAX_LANES, VERIFY, channel_files, load_channel
-from binlane.errors import ConfigError, StopRequestedError
-from binlane.orchestration.airflow_side import airflow_errors, endpoints_of
+from binlane.errors import ConfigError, DriftError, StopRequestedError
+from binlane.orchestration.airflow_side import airflow_errors, endpoints_of, note
 from binlane.orchestration.bootstrap_dag import build_bootstrap_dag
 from binlane.orchestration.dag_shape import Kind, Step, bootstrap_dag_id, dag_id, describe
 from binlane.orchestration.signals import announce, asset_of
@@ -229,10 +229,13 @@ def _extract(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
                 window = steps.extract(channel, endpoints_of(channel), _request(context))
             except StopRequestedError as exc:
                 log.warning("%s", exc)
+                note(context, str(exc))
                 return False
         context["ti"].xcom_push(WINDOW_KEY, window)
         log.info("window: %s", window)
-        return not (window["empty"] or window["finished"])
+        if nothing := window["empty"] or window["finished"]:
+            note(context, f"nothing to apply: the watermark is at seqno {window['watermark']:,}")
+        return not nothing
 
     return ExtractOperator(**_arguments(step), python_callable=extract_segments)
 
@@ -280,6 +283,8 @@ def _adopt(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
             stop_at = context["params"].get("stop_at")
             adopted = steps.adopt_plan(channel, endpoints_of(channel), _window(context)["work"], stop_at or None)
         context["ti"].xcom_push(PLAN_KEY, adopted["plan"])
+        if adopted["plan"] is None:
+            note(context, f"a dry run: the plan is in the log of {step.task_id}")
         return [{"lane": lane["lane"], "name": lane["name"], "plan": adopted["plan"]} for lane in adopted["lanes"]]
 
     return PythonOperator(**_arguments(step), python_callable=adopt_plan)
@@ -320,6 +325,7 @@ def _advance(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         with airflow_errors():
             summary: dict[str, Any] = steps.advance(channel, endpoints_of(channel), plan)
         log.info("%s", summary["note"])
+        note(context, summary["note"])
         announce(channel.name, summary, context)
         return summary
 
@@ -340,7 +346,12 @@ def _verify(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         from binlane.orchestration import verification
 
         with airflow_errors():
-            found: dict[str, Any] = verification.verify_after(channel, endpoints_of(channel), kind)
+            try:
+                found: dict[str, Any] = verification.verify_after(channel, endpoints_of(channel), kind)
+            except DriftError as exc:
+                note(context, "\n".join(str(exc).splitlines()[:2]))
+                raise
+        note(context, found["note"])
         return found
 
     return PythonOperator(**_arguments(step), python_callable=verify_target)

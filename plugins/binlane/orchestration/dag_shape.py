@@ -20,6 +20,10 @@ def bootstrap_dag_id(channel: str) -> str:
     return f"bootstrap_{channel}"
 
 
+NOTE_KEY: Final = "binlane_note"
+"""XCom key of what a task has to say in the run's note; the plugin writes them there when the run has ended."""
+
+
 class Kind(StrEnum):
     """What a step does; dag_factory has a builder for each."""
 

@@ -60,8 +60,10 @@ def verify_after(channel: ChannelConfig, endpoints: Endpoints, kind: str) -> dic
             f"{outcome_text(outcome)}\nThe window stays applied. `binlane verify {channel.name}"
             f"{' --full' if kind == FULL else ''} --repair` shows what would set them right"
         )
-    log.info("%s", outcome_text(outcome))
+    text = outcome_text(outcome)
+    log.info("%s", text)
     return {
+        "note": text,
         "kind": outcome.kind,
         "state": outcome.state,
         "through_seqno": outcome.through_seqno,
