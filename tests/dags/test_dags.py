@@ -40,6 +40,7 @@ from binlane.orchestration.dag_factory import build_dag, build_dags
 from binlane.orchestration.dag_shape import Kind, describe
 from binlane.orchestration.request import WindowRequest
 from binlane.state.channels import Watermark
+from lab import demo_view
 
 ROOT = Path(__file__).parents[2]
 CHANNEL = '[source]\nconnection = "source"\n[target]\nconnection = "target"\n'
@@ -76,6 +77,13 @@ def test_the_dag_is_built_as_it_is_described(tmp_path: Path) -> None:
     assert dag.get_task("apply_lane").is_mapped
     assert dag.get_task("apply_lane").retries == 9
     assert dag.get_task("adopt_plan").trigger_rule == "none_failed"
+
+
+def test_every_task_has_its_place_in_the_demo(tmp_path: Path) -> None:
+    """The demo asks it of every task that Airflow has, in the order in which they run."""
+    tasks = [{"task_id": task.task_id, "map_index": -1} for task in shop(tmp_path).topological_sort()]
+    assert len(tasks) > 5
+    assert sorted(tasks, key=demo_view._order) == tasks
 
 
 def test_the_default_of_apply_outlives_restarted_workers(tmp_path: Path) -> None:
