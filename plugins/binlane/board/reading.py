@@ -20,7 +20,7 @@ from binlane.board.host import EDIT, READ, Host
 from binlane.config import ChannelConfig, channel_files, load_channel
 from binlane.connections import Endpoint, resolve_endpoints
 from binlane.errors import BinlaneError, ConfigError, PlanError, PositionError
-from binlane.model import BlockHeader, RowCounts
+from binlane.model import BlockHeader, RowCounts, TableKey
 from binlane.orchestration.dag_shape import dag_id
 from binlane.orchestration.row_lines import LoggedTable, cells, part_changes
 from binlane.orchestration.steps import read_plan
@@ -175,7 +175,7 @@ class Reading:
             seqno=seqno,
             gtid=found.gtid,
             shard=found.shard,
-            rows=[_row_change(table, change) for table, change in page[:limit]],
+            rows=[_row_change(*each) for each in page[:limit]],
             next_after=after + limit if len(page) > limit else None,
         )
 
@@ -296,13 +296,13 @@ def _found(work: str, lane: int, header: BlockHeader, first: int) -> Generator[F
                     yield each
 
 
-def _row_change(table: LoggedTable, change: Change) -> models.RowChange:
+def _row_change(key: TableKey, table: LoggedTable, change: Change) -> models.RowChange:
     before, after = (
         None if image is None else [None if text is None else _cut(text) for text in cells(table, image)]
         for image in (change.before, change.after)
     )
     return models.RowChange(
-        table=table.name,
+        table=str(key),
         kind=change.kind.value,
         columns=[column.label for column in table.columns],
         before=before,

@@ -17,6 +17,7 @@ from binlane.orchestration.commands import load
 from binlane.orchestration.operating import whoami
 from binlane.orchestration.selecting import renaming_of, selection_of
 from binlane.orchestration.verification import shown_values, verify_channel
+from binlane.plan.schema import Schema
 from binlane.repair.plan import Action, RepairPlan, RowRepair, plan_repair
 from binlane.repair.run import Repaired, Repairer
 from binlane.shards.selection import IGNORE
@@ -57,15 +58,20 @@ def make_plan(
     drift = outcome.of_state(DRIFT)
     # every row of an outcome was looked at while the target stood at one watermark
     seqno = drift[0].seqno if drift else found.watermark.seqno
-    keeps_rows = any(selection_of(channel, target).policy(kind) == IGNORE for kind in (DELETE, TRUNCATE))
     plan = plan_repair(
-        channel.name, found.uuid, seqno, drift, target, channel.apply.allow_triggers, keeps_rows=keeps_rows
-    )
+        channel.name, found.uuid, seqno, drift, target, channel.apply.allow_triggers,
+        keeps_rows=_keeps_rows(channel, target),
+    )  # fmt: skip
     place = WorkFolder(channel.work.uri).child(channel.name).child(FOLDER)
     file = f"{plan.seqno:012d}-{plan.digest[:8]}.json"
     with room_needed(channel.work.uri):
         place.write_once(file, plan.to_json())
     return outcome, StoredPlan(plan, f"{place.uri}/{file}")
+
+
+def _keeps_rows(channel: ChannelConfig, target: Schema) -> bool:
+    """Whether the filter leaves deletions out, so that rows of the target alone are no mistake."""
+    return any(selection_of(channel, target).policy(kind) == IGNORE for kind in (DELETE, TRUNCATE))
 
 
 def read_stored(name: str, place: str) -> StoredPlan:
@@ -95,6 +101,12 @@ def _repair(channel: ChannelConfig, endpoints: Endpoints, stored: StoredPlan) ->
         ours = read_schema(asked)
     with engine.connect() as asked:
         theirs = read_schema(asked)
+    deletions = sum(row.action is Action.DELETE for row in stored.plan.rows)
+    if deletions and _keeps_rows(channel, theirs):
+        raise PlanError(
+            f"{stored.place}: the plan deletes {deletions:,} rows of the target, and the channel's filter by now keeps "
+            "rows that the source has deleted; nothing was written: verify with --repair again: that plan leaves them"
+        )
     with contextlib.closing(read_session(endpoints.source)) as source:
         return Repairer(
             plan=stored.plan,

@@ -23,6 +23,7 @@ from binlane.binlog.transactions import Transaction
 from binlane.binlog.values import Absent, Change, Image, RowDecoder
 from binlane.binlog.wire import HEADER, EventType, RawEvent
 from binlane.errors import BinlogError
+from binlane.model import TableKey
 from binlane.plan.dissect import LogFormat
 from binlane.plan.parts import Part, RowsPart
 
@@ -99,8 +100,11 @@ class Contents:
             yield table, change
 
 
-def part_changes(parts: Iterable[Part], log: LogFormat) -> Iterator[tuple[LoggedTable, Change]]:
-    """Row changes of a transaction that was taken apart, an XA COMMIT's among them; errors as ``Contents``."""
+def part_changes(parts: Iterable[Part], log: LogFormat) -> Iterator[tuple[TableKey, LoggedTable, Change]]:
+    """Row changes of a transaction that was taken apart, an XA COMMIT's among them, and the target's name of the table.
+
+    Errors as ``Contents``.
+    """
     tables: dict[int, LoggedTable] = {}
     for part in parts:
         if isinstance(part, RowsPart):
@@ -109,7 +113,7 @@ def part_changes(parts: Iterable[Part], log: LogFormat) -> Iterator[tuple[Logged
                 table = tables[id(part.table)] = _logged(part.table.table, log, "")
             rows = RowsEvent.parse(part.event[_TYPE_AT], memoryview(part.event)[HEADER.size :])
             for change in table.decoder.changes(rows):
-                yield table, change
+                yield part.table.key, table, change
 
 
 def cells(table: LoggedTable, image: Image) -> list[str | None]:

@@ -195,7 +195,11 @@ def test_a_plan_that_no_longer_fits_is_refused_and_nothing_is_written(drifted: C
 
 
 def test_rows_that_the_filter_has_kept_are_not_deleted(drifted: Channel) -> None:
+    earlier, before = plan(drifted), rows(drifted.target)
     drifted.write_channel('[filter.kinds]\ndelete = "ignore"\n')
+    with pytest.raises(PlanError, match="the plan deletes 2 rows of the target, and the channel's filter by now keeps"):
+        apply_plan(CHANNEL, drifted.channels, earlier)
+    assert rows(drifted.target) == before
     made = plan(drifted).plan
     assert {row.action for row in made.rows} == {Action.INSERT, Action.UPDATE}
     kept = {str(table) for table, why in made.left if "rows that only the target has stay" in why}

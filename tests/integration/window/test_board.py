@@ -264,6 +264,7 @@ def test_rows_are_for_those_who_may_edit_whole_in_pages_and_as_they_were_logged(
         "CREATE DATABASE tenant_x",
         "CREATE TABLE tenant_x.t (a INT PRIMARY KEY, note LONGTEXT CHARACTER SET utf8mb4, raw VARBINARY(9))",
     )
+    channel.write_channel('[rename]\n"tenant_x" = "renamed_x"\n')
     hostile = "<script>alert(1)</script> \u202egnp.exe 'quoted'"
     with channel.source.connect() as connection, connection.cursor() as cursor:
         cursor.execute("INSERT INTO tenant_x.t VALUES (1, %s, x'00ff'), (2, NULL, x'07')", (hostile,))
@@ -291,7 +292,8 @@ def test_rows_are_for_those_who_may_edit_whole_in_pages_and_as_they_were_logged(
         found += part["rows"]
         after = part["next_after"]
     assert [row["kind"] for row in found] == ["insert", "insert", "update", "delete"]
-    assert {row["table"] for row in found} == {"tenant_x.t"}
+    shown = get(client, f"{path}?after={seqno - 1}&limit=1")["transactions"][0]
+    assert {row["table"] for row in found} == {each["name"] for each in shown["tables"]} == {"renamed_x.t"}
     first, second, third, last = found
     assert (first["before"], last["after"]) == (None, None)
     number, note, raw = first["after"]
