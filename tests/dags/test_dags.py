@@ -542,4 +542,5 @@ def last_note() -> str | None:
     from sqlalchemy import select
 
     with create_session() as session:
-        return session.scalars(select(DagRun).order_by(DagRun.id.desc()).limit(1)).one().note
+        note: str | None = session.scalars(select(DagRun).order_by(DagRun.id.desc()).limit(1)).one().note
+    return note
