@@ -12,6 +12,7 @@ import contextlib
 import json
 import os
 import secrets
+import shlex
 import signal
 import socket
 import subprocess
@@ -72,6 +73,13 @@ class PrivateAirflow:
         # nothing of an Airflow that the caller may have
         outer = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
         return outer | _places(self.home, self.port) | dict(self.settings)
+
+    def exports(self) -> str:
+        """The same for a person's shell, to be read by ``.``: `airflow` and `binlane` are this Airflow's there."""
+        values = {**_places(self.home, self.port), **self.settings}
+        del values["PATH"]
+        lines = [f"export {name}={shlex.quote(value)}" for name, value in values.items()]
+        return "\n".join([*lines, f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH", ""])
 
     def start(self, services: Sequence[str] = _SERVICES) -> None:
         """Make the metadata database and start the services; returns when they are healthy. Raises LabError.

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from lab.servers import PrivateServer
 
 HOME: Final = airflow.PROJECT / ".binlane" / "demo"
+EXPORTS: Final = HOME / "env"
+"""What a shell reads to have the demo's `binlane` and `airflow`."""
 CHANNEL: Final = "demo"
 DAG_ID: Final = f"replicate_{CHANNEL}"
 _TENANTS: Final = 24
@@ -148,6 +150,7 @@ def _run(demo: Demo, keep: bool) -> int:
         started = pool.submit(_airflow_up, demo)
         traffic.result()
         started.result()
+    _write_exports(demo)
     run_id = demo.airflow.api.trigger(DAG_ID, {"until": "now"})
     state = _watch(demo, run_id)
     if state != "success":
@@ -178,6 +181,12 @@ def _airflow_up(demo: Demo) -> None:
         demo.airflow.start()
         demo.airflow.wait_for_dag(DAG_ID)
         demo.airflow.api.unpause(DAG_ID)
+
+
+def _write_exports(demo: Demo) -> None:
+    """For a shell beside the demo; passwords are in it."""
+    EXPORTS.touch(mode=0o600)
+    EXPORTS.write_text(demo.airflow.exports())
 
 
 def _watch(demo: Demo, run_id: str) -> str:

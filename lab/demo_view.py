@@ -95,6 +95,7 @@ def print_summary(
     table.add_row("seconds", ", ".join(f"{name} {value:.1f}" for name, value in seconds.items()))
     if keep:
         table.add_row("Airflow", f"{airflow.url}/dags/{run[0]}  login admin, password {airflow.password}")
+        table.add_row("shell", ". .binlane/demo/env  then `binlane status demo`, `airflow dags list` ...")
         table.add_row("board", f"{airflow.url}/plugin/replication  the same login; viewer may look only")
     console.print(table)
     for difference in comparison.differences[:20]:

@@ -170,6 +170,7 @@ function history(data, finished, where, tools) {
   const causes = {};
   for (const row of data.history) for (const [cause, count] of Object.entries(row.causes)) causes[cause] = (causes[cause] ?? 0) + count;
   const sorted = Object.entries(causes).sort((a, b) => b[1] - a[1]);
+  const unplanned = empty("No plan yet", "The filter job has not written one, or the precheck has refused it.");
   const note = finished.length === 1 ? "the last window" : `the last ${finished.length} windows`;
   const figureChart = (key, title, hint, y, say, label) =>
     panel(title, hint, h("div", { class: "body" }, chart(`${where.c}/${key}`, { x, y, say, label, open }), h("p", { class: "read faint", "aria-hidden": "true" })));
@@ -178,12 +179,12 @@ function history(data, finished, where, tools) {
       figureChart("behind", "Behind", "from the last commit to the window's end", oldest.map((row) => row.behind), span, `Seconds behind at the end of ${note}; the table below has the figures`),
       figureChart("rate", "Transactions a second", "from the window's opening to its end", oldest.map((row) => (row.seconds > 0 ? row.transactions / row.seconds : 0)), number, `Transactions a second of ${note}; the table below has the figures`)) : null,
     h("div", { class: "pair" },
-      panel("Busiest shards", `transactions by window, ${plural(data.heat.shards.length, "shard")}`, data.heat.shards.length
+      panel("Busiest shards", data.heat.shards.length ? `transactions by window, ${plural(data.heat.shards.length, "shard")}` : null, data.heat.shards.length
         ? h("div", { class: "scroll body", tabindex: 0, role: "region", "aria-label": "Transactions by shard and window" }, heat(data.heat, (id) => tools.href({ c: where.c, w: id })))
-        : empty("No plan yet", "")),
+        : unplanned),
       panel("Barriers by cause", sorted.length ? "transactions that asked for one, all windows shown" : null, sorted.length
         ? h("div", { class: "body" }, bars(sorted))
-        : empty("No barrier", "Every transaction stayed in its lane."))),
+        : data.heat.shards.length ? empty("No barrier", "Every transaction stayed in its lane.") : unplanned)),
     panel("Windows", null, h("div", { class: "scroll" }, windowTable(data.history, where, tools))),
   ];
 }
