@@ -118,6 +118,8 @@ export function spark(values, label) {
 }
 
 const charts = new Map();
+// steps of an axis of seconds: those that are whole in the units of `span`
+const DURATIONS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, ...[1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].map((days) => days * 86400)];
 
 /** A chart over windows. `key` names it across refreshes; `say` words a value; a click opens the window. */
 export function chart(key, { x, y, say, label, open, colour = "--accent", fillTo = true }) {
@@ -148,8 +150,8 @@ function draw(key, given) {
     legend: { show: false }, cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
     scales: { x: { time: false, range: (u, low, high) => (low === high ? [low - 1, high + 1] : [low, high]) }, y: { range: (u, low, high) => [0, (high || 1) * 1.1] } },
     axes: [
-      { ...axis, size: 26, space: 40, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000], values: (u, ticks) => ticks.map((tick) => `#${tick}`) },
-      { ...axis, size: 62, space: 34, values: (u, ticks) => ticks.map(given.say) },
+      { ...axis, size: 26, space: 40, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000], values: (u, ticks) => ticks.map((tick) => (u.data[0].includes(tick) ? `#${tick}` : "")) },
+      { ...axis, size: 62, space: 34, ...(given.say === span ? { incrs: DURATIONS } : {}), values: (u, ticks) => ticks.map((tick) => (tick ? given.say(tick) : "0")) },
     ],
     series: [{}, { stroke: tone(given.colour), width: 1.75, fill: given.fillTo ? `rgb(${tone("--heat")} / 0.10)` : undefined, points: { show: only || given.x.length < 30, size: 5, fill: tone("--panel") } }],
   }, [given.x, given.y], holder);

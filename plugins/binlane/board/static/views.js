@@ -128,7 +128,7 @@ function figures(data, finished) {
   const whole = finished.reduce((sums, row) => [sums[0] + (row.read ?? 0), sums[1] + (row.written ?? 0)], [0, 0]);
   const rate = last && last.seconds > 0 ? last.transactions / last.seconds : null;
   return h("dl", { class: "figures" },
-    figure("Behind now", span(mark.behind), mark.source_time ? `last applied commit ${moment(mark.source_time)}` : "nothing applied yet"),
+    figure("Behind now", span(mark.behind), mark.source_time ? ["last applied commit ", h("span", { class: "nowrap" }, moment(mark.source_time))] : "nothing applied yet"),
     figure("Watermark", number(mark.seqno), `${mark.file}:${mark.offset}`),
     figure("GTID set", h("span", { class: "mono", title: mark.gtid_set }, clipped(mark.gtid_set || "–")), `source ${clipped(data.source_identity, 40)}`),
     figure("Last window", last ? number(last.transactions) : "–", last ? `transactions in #${last.number}, ${span(last.seconds)}${rate ? `, ${number(rate)}/s` : ""}` : "none has ended"),
