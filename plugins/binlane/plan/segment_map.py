@@ -152,7 +152,7 @@ class LaneWriter:
         if alone:
             self._write(self._builder.finish())
         logged = _logged(parts, alone, f"{name}:{header.source.offset}: ")
-        if not alone and self._builder.is_large(_size(parts)):
+        if self._builder.is_large(_size(parts)):
             self._write(self._builder.stream(header, logged))
             return
         for part in logged:

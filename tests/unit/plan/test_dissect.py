@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
+from collections.abc import Iterable, Iterator
 
 import pytest
 
@@ -10,11 +12,14 @@ from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import Transaction, transactions
 from binlane.binlog.wire import EventType
 from binlane.errors import BinlogError, UnsupportedEventError
-from binlane.model import Flavor, RowCounts, TableKey
+from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, RowCounts, TableKey
+from binlane.plan.blocks import BlockBuilder, BlockLimits, transaction_header
 from binlane.plan.classes import classify
 from binlane.plan.dissect import LogFormat, MapPart, RowsPart, StatementPart, dissect
 from binlane.plan.outcomes import tables_of_one_kind
-from binlane.plan.segment_map import commits_itself
+from binlane.plan.parts import Part
+from binlane.plan.routing import LaneCursor
+from binlane.plan.segment_map import LaneWriter, commits_itself
 from tests.unit.binlog.cases import mariadb_gtid, query, wire
 from tests.unit.binlog.row_events import rows_body
 from tests.unit.plan.logs import (
@@ -22,6 +27,7 @@ from tests.unit.plan.logs import (
     IN_TRANSACTION,
     STANDALONE,
     XID,
+    MemorySink,
     alone,
     filtered,
     insert,
@@ -172,6 +178,36 @@ def test_a_table_that_rows_fill_is_made_without_mysql_s_clause_for_it() -> None:
         # a block of its own: the target commits the CREATE before the rows, and with it whatever came before
         assert commits_itself(parts)
     assert [type(part) for part in parts] == [StatementPart, MapPart, RowsPart]
+
+
+class Counted(list[Part]):
+    """Parts, and how many of them whoever iterates now has taken."""
+
+    taken = 0
+
+    def __iter__(self) -> Iterator[Part]:
+        for self.taken, part in enumerate(super().__iter__(), 1):
+            yield part
+
+
+def test_a_create_table_select_of_any_size_goes_through_in_pieces_behind_its_create() -> None:
+    made = query(b"CREATE TABLE `t` (\n  `a` int\n) START TRANSACTION")
+    inserted = [insert(1, [row], ends=row == 99) for row in range(100)]
+    parts = Counted(dissect(*only((GTID, made, table_map(1), *inserted, XID))))
+    kinds, taken = list[ItemKind](), list[int]()
+
+    class Sink(MemorySink):
+        def add(self, header: BlockHeader, items: Iterable[Item]) -> None:
+            for item in items:
+                kinds.append(item.kind)
+                taken.append(parts.taken)
+
+    writer = LaneWriter(Sink(0, b""), BlockBuilder(BlockLimits(1000, 500, 500, 500)), LaneCursor(()))
+    writer.add(transaction_header(1, LogPosition("b.1", 4), "0-1-1", 1.0), parts, alone=True, name="b.1")
+    assert kinds == [ItemKind.DDL, *[ItemKind.ROWS] * (len(kinds) - 1)]
+    assert taken[0] == 1
+    # a BINLOG statement's worth of events, and the one that did not fit
+    assert max(after - before for before, after in itertools.pairwise(taken)) <= 500 // len(inserted[0]) + 1
 
 
 @pytest.mark.parametrize(
