@@ -78,7 +78,7 @@ def run_window(
     clock = _Clock(spent)
     window = steps.extract(channel, endpoints, WindowRequest(NOW))
     clock.lap("extract_seconds")
-    plan = run_filter(WorkFolder(window["work"]), LocalProcesses(os.cpu_count() or 1))
+    plan = run_filter(WorkFolder(window["work"]), LocalProcesses(os.cpu_count() or 1, preload=__name__))
     clock.lap("filter_seconds")
     adopted = steps.adopt_plan(channel, endpoints, window["work"])
     clock.lap("check_seconds")

@@ -172,6 +172,7 @@ def binlane(job: Job) -> Timing:
 def apply_lanes(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lanes: list[int]) -> dict[str, Any]:
     """Every lane in a process of its own, as ``binlane run`` does; start-up apart."""
     context = get_context("forkserver")
+    context.set_forkserver_preload([__name__])
     gate, results = context.Barrier(len(lanes) + 1), context.Queue()
     arguments = (channel, endpoints, plan_uri)
     processes = [context.Process(target=_lane, args=(*arguments, lane, gate, results), daemon=True) for lane in lanes]

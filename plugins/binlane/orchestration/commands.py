@@ -127,7 +127,7 @@ def _filtered(channel: ChannelConfig, engine: str, work: WorkFolder) -> WindowPl
 
 
 def _local() -> Engine:
-    return LocalProcesses(os.cpu_count() or 1)
+    return LocalProcesses(os.cpu_count() or 1, preload=__name__)
 
 
 def _submit(channel: ChannelConfig, work: WorkFolder) -> None:
@@ -152,7 +152,7 @@ def _apply(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lanes: S
     """Every lane a process. With fewer processes than lanes a waiting lane moves the others: lanes are leases."""
     workers = min(len(lanes), _MOST_PROCESSES)
     context = get_context("forkserver")
-    # imported once, by the server that the lanes are forked from
+    # a local filter job has started the server that the lanes are forked from, with the same modules
     context.set_forkserver_preload([__name__])
     with ProcessPoolExecutor(workers, mp_context=context, initializer=end_with_parent) as pool:
         running = [pool.submit(apply_lane, channel, endpoints, plan_uri, lane) for lane in lanes]

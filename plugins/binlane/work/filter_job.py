@@ -65,10 +65,14 @@ class InProcess:
 
 
 class LocalProcesses:
-    """A pool of processes on this machine: no JVM, for rolling a backup forward on one machine."""
+    """A pool of processes on this machine: no JVM, for rolling a backup forward on one machine.
 
-    def __init__(self, processes: int) -> None:
-        self._processes = processes
+    They are forked from a server that has imported ``preload``. A process has one such server for all of its life, so a
+    program that forks others later names what those need.
+    """
+
+    def __init__(self, processes: int, preload: str = __name__) -> None:
+        self._processes, self._preload = processes, preload
         self._pool: ProcessPoolExecutor | None = None
 
     def run(self, task: Task, names: Sequence[str]) -> list[bytes]:
@@ -77,8 +81,7 @@ class LocalProcesses:
             return InProcess().run(task, names)
         if self._pool is None:
             context = get_context("forkserver")
-            # imported once, by the server that the workers are forked from
-            context.set_forkserver_preload([__name__])
+            context.set_forkserver_preload([self._preload])
             # kept for the job's next run: a worker needs a second until its machine code is loaded
             self._pool = ProcessPoolExecutor(self._processes, mp_context=context, initializer=end_with_parent)
         return list(self._pool.map(task, names))
