@@ -72,6 +72,20 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         f"{proofs.SPELLING}::test_escapes_that_the_sql_mode_does_not_have_are_named",
         f"{proofs.DISSECT}::test_a_statement_in_two_character_sets_is_refused_before_anything_is_written",
     ),
+    refused(
+        "Definitions with a definer that the target's account may not set (SET USER, SET_ANY_DEFINER, SYSTEM_USER, "
+        "ALLOW_NONEXISTENT_DEFINER); accounts and objects that it may not change",
+        "before the window, with the GRANT to give, instead of 1227 in it",
+        "PrecheckError",
+        "tests/integration/precheck/test_asked.py::test_what_the_account_lacks_is_named_and_what_it_has_is_enough",
+        f"{proofs.DEFINITIONS}"
+        "::test_a_trigger_that_the_target_would_not_let_the_account_make_is_named_before_anything_is_written",
+    ),
+    supported(
+        "Statements of a session whose default database is gone, or left out by the filter",
+        "executed where every name is qualified",
+        f"{proofs.OUTCOMES}::test_a_default_database_that_is_gone_or_left_out_is_none_where_every_name_is_whole",
+    ),
     supported(
         "CREATE and ALTER EVENT",
         "executed with DISABLE ON SLAVE or REPLICA: events run on the source alone",

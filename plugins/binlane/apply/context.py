@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import pymysql
@@ -18,6 +18,8 @@ from binlane.apply.transient import error_code
 from binlane.binlog.collations import charset_name, collation_name
 from binlane.errors import ApplyError
 from binlane.model import Flavor, SessionContext
+from binlane.plan.dissect import statement_facts
+from binlane.shards.facts import StatementKind
 
 if TYPE_CHECKING:
     from binlane.apply.session import LaneSession
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 _UNKNOWN_DATABASE: Final = 1049
 _NEEDS_NO_DATABASE: Final = re.compile(rb"\s*(?:CREATE(?:\s+OR\s+REPLACE)?|DROP|ALTER)\s+(?:DATABASE|SCHEMA)\b", re.I)
 """Statements whose default database may be the one they make or drop."""
+
+_ASKS_FOR_DATABASE: Final = re.compile(rb"\b(?:DATABASE|SCHEMA)\s*\(", re.I)
 
 SUBSTITUTES: Final[Mapping[str, str]] = {
     "utf8mb4_0900_ai_ci": "utf8mb4_uca1400_nopad_ai_ci",
@@ -122,7 +126,7 @@ class ContextSetter:
         if not self._own_collation:
             self._own_collation = str(self.session.value("SELECT @@collation_connection"))
         self.leave()
-        self._use(context.database, statement)
+        self._use(context, statement)
         self._entered = True
         for name, value in context.user_variables:
             self.session.execute(f"SET @`{name.replace('`', '``')}` := {value}")
@@ -143,17 +147,30 @@ class ContextSetter:
             charset_name(self._collation(context.charset_client)) if context.charset_client is not None else "utf8mb4"
         )
 
-    def _use(self, database: str | None, statement: bytes) -> None:
+    def _use(self, context: SessionContext, statement: bytes) -> None:
+        database = context.database
         if database is None or database == self._database:
             return
         try:
             self.session.connection.select_db(database)
         except pymysql.err.MySQLError as exc:
-            # the source may run CREATE DATABASE or DROP DATABASE inside the database itself
-            if error_code(exc) != _UNKNOWN_DATABASE or not _NEEDS_NO_DATABASE.match(statement):
+            if error_code(exc) != _UNKNOWN_DATABASE or not self._needs_no_database(context, statement):
                 raise
             return
         self._database = database
+
+    def _needs_no_database(self, context: SessionContext, statement: bytes) -> bool:
+        """Whether the statement means the same in any database.
+
+        A source's session may be in one that another has dropped, or that the channel leaves out: a replica's is not
+        even looked for. CREATE DATABASE and DROP DATABASE may run inside the database itself.
+        """
+        if _NEEDS_NO_DATABASE.match(statement) is not None:
+            return True
+        if _ASKS_FOR_DATABASE.search(statement) is not None:
+            return False
+        facts = statement_facts(statement, replace(context, database=None), self.session.flavor)
+        return facts.kind is not StatementKind.UNKNOWN and not facts.routines_used
 
     def drop_temporary(self, thread_id: int, database: str, table: str) -> None:
         """Drop a source connection's temporary table, which ended without a word in the log."""

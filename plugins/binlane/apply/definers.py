@@ -15,7 +15,7 @@ from sqlalchemy import Connection, text
 from binlane.apply.finding import Finding
 from binlane.apply.privileges import Grants, read_grants
 from binlane.model import Flavor
-from binlane.plan.demands import CHANGED, DEFINER, Demand
+from binlane.plan.demands import CHANGED, DEFINER, PRIVILEGE, Demand
 from binlane.plan.schema_compare import Severity
 from binlane.plan.window_plan import WindowPlan
 
@@ -39,6 +39,7 @@ class _Accounts:
 
 def check_definers(connection: Connection, plan: WindowPlan, flavor: Flavor, number: _Version) -> Iterator[Finding]:
     """What the account lacks for the window's definitions and account statements. Only reads."""
+    yield from _privileges(connection, plan)
     asked = [(demand, seqno) for demand, seqno in plan.demands.items() if demand.feature in (DEFINER, CHANGED)]
     if not asked:
         return
@@ -57,6 +58,17 @@ def check_definers(connection: Connection, plan: WindowPlan, flavor: Flavor, num
             needed = _lacking(grants, _SYSTEM)
         if needed:
             yield _finding(demand, seqno, needed)
+
+
+def _privileges(connection: Connection, plan: WindowPlan) -> Iterator[Finding]:
+    asked = {demand: seqno for demand, seqno in plan.demands.items() if demand.feature == PRIVILEGE}
+    grants = read_grants(connection) if asked else None
+    for demand, seqno in asked.items():
+        if grants is not None and grants.missing((demand.detail,), demand.subject or None):
+            scope = f"`{demand.subject}`.*" if demand.subject else "*.*"
+            where = f"target: privilege {demand.detail} for the statement of seqno {seqno}"
+            todo = f"GRANT {demand.detail} ON {scope} TO the account: without it the server refuses the statement"
+            yield Finding(Severity.FATAL, where, f"granted on {scope}", "not granted", todo)
 
 
 def _finding(demand: Demand, seqno: int, needed: tuple[str, ...]) -> Finding:

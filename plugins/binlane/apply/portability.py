@@ -12,8 +12,10 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, text
 
+from binlane.apply.context import SUBSTITUTES
 from binlane.apply.finding import Finding
 from binlane.apply.privileges import read_grants
+from binlane.binlog.collations import collation_name as collation_name_of
 from binlane.binlog.table_map import ColumnType, TableMap
 from binlane.model import Flavor, TableKey
 from binlane.plan.demands import (
@@ -24,6 +26,8 @@ from binlane.plan.demands import (
     ENGINE,
     JSON_TABLE,
     PLUGIN,
+    PRIVILEGE,
+    SESSION_COLLATION,
     TRUSTED_FUNCTION,
     TRUSTED_MAKER,
     UNSPELLED,
@@ -168,6 +172,9 @@ def _named(demand: Demand, target: Target) -> bool | None:
         full = collation_name(name) or name
         # from 10.10 on, uca1400_ai_ci stands for one collation of each Unicode character set
         return full in target.collations or any(one.endswith(f"_{full}") for one in target.collations)
+    if demand.feature == SESSION_COLLATION:
+        collation = collation_name_of(int(name), target.flavor)
+        return bool({collation, SUBSTITUTES.get(collation or "")} & target.collations)
     if demand.feature == CHARSET:
         charset = charset_name(name) or name
         return any(one == charset or one.startswith(f"{charset}_") for one in target.collations)
@@ -188,6 +195,7 @@ _TODO_NAMES: Final[Mapping[str, str]] = {
     ENGINE: "enable the engine on the target, or let the source create the table with another one",
     PLUGIN: "enable the plugin on the target, or give the account one that both servers have",
     COLLATION: "give the table or column a collation on the source that both servers have",
+    SESSION_COLLATION: "let the source's sessions use one that both servers have; until then end the window before it",
     CHARSET: "give the table or column a character set on the source that both servers have",
 }
 _NOT_TRANSACTIONAL: Final = (
@@ -203,7 +211,7 @@ _UNTRUSTED_ACCOUNT: Final = (
     "SET GLOBAL log_bin_trust_function_creators = ON on the target, or GRANT SUPER ON *.* TO the account",
 )
 _OF_ROWS: Final = frozenset({JSON_TABLE, UNSPELLED})
-_OF_ACCOUNTS: Final = frozenset({DEFINER, CHANGED})
+_OF_ACCOUNTS: Final = frozenset({DEFINER, CHANGED, PRIVILEGE})
 """Those are ``apply.definers``'."""
 _TODO_ROWS: Final = 'write the rows with BINLOG statements: apply.writer = "binlog"'
 _ENGINE_ALIASES: Final = {"heap": "memory", "merge": "mrg_myisam", "ndb": "ndbcluster"}

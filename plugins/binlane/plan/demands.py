@@ -10,10 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Final
 
 from binlane.binlog.collations import is_charset, is_collation
+from binlane.model import SessionContext
 from binlane.plan.accounts_named import accounts, defined, definer, is_owned
 from binlane.shards.facts import StatementFacts, StatementKind
 from binlane.shards.lexer import Dialect, Token, TokenKind, Unreadable, lex
@@ -29,6 +31,10 @@ DEFINER: Final = "definer"
 """``subject``: kind and name of the object, ``detail``: ``user@host`` (``apply.definers``)."""
 CHANGED: Final = "object or account of somebody"
 """Altered, replaced or dropped; ``subject``: the same, or ``account user@host``."""
+SESSION_COLLATION: Final = "collation of a session"
+"""``detail``: its number; or that of a character set's default collation."""
+PRIVILEGE: Final = "privilege"
+"""``subject``: the database that it is needed on, "" for all; ``detail``: its name."""
 JSON_TABLE: Final = "JSON_TABLE for a document that holds bytes, bits or a TIMESTAMP"
 """Asked for by rows, where statements write them."""
 UNSPELLED: Final = "JSON document without an SQL expression"
@@ -61,6 +67,25 @@ def demands_of(sql: str, facts: StatementFacts, dialect: Dialect) -> frozenset[D
         return frozenset(replace(demand, unless=words.unless()) for demand in words.demands())
     except Unreadable:
         return frozenset()
+
+
+def demands_of_session(context: SessionContext, facts: StatementFacts) -> Iterator[Demand]:
+    """What any statement asks for: its session's collations, and to read the databases that it does not write."""
+    yield from _collations(
+        context.charset_client,
+        context.collation_connection,
+        context.collation_server,
+        context.default_collation_for_utf8mb4,
+        context.collation_database,
+    )
+    if facts.kind in (StatementKind.DML, StatementKind.LOAD_DATA):
+        for database in facts.databases - {key.database for key in facts.written}:
+            yield Demand(PRIVILEGE, database, "SELECT")
+
+
+@lru_cache(maxsize=64)
+def _collations(*numbers: int | None) -> tuple[Demand, ...]:
+    return tuple(Demand(SESSION_COLLATION, "session", str(number)) for number in numbers if number is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +130,8 @@ class _Words:
             yield Demand("histogram", self._subject())
         elif verb == "SET" and self._upper(1) in ("PERSIST", "PERSIST_ONLY"):
             yield Demand("persisted variable", "SET PERSIST")
-        elif verb in ("GRANT", "REVOKE", "RENAME", "SET") and self.facts.kind is StatementKind.GLOBAL:
-            yield from self._granted(verb)
+        elif verb in ("GRANT", "REVOKE", "RENAME", "SET", "FLUSH") and self.facts.kind is StatementKind.GLOBAL:
+            yield from self._server_wide(verb)
         elif self.facts.kind in (StatementKind.DML, StatementKind.LOAD_DATA):
             yield from self._operators(verb, "")
 
@@ -133,7 +158,10 @@ class _Words:
             if is_owned(verb, kind, head):
                 yield Demand(CHANGED, name)
 
-    def _granted(self, verb: str) -> Iterator[Demand]:
+    def _server_wide(self, verb: str) -> Iterator[Demand]:
+        if verb == "FLUSH":
+            yield Demand(PRIVILEGE, "", "RELOAD")
+            return
         yield from (Demand(CHANGED, f"account {each}") for each in accounts(self.sql))
         if verb == "GRANT":
             yield from self._account()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.wire import HEADER
 from binlane.model import Flavor, RowCounts, TableKey
-from binlane.plan.demands import Demand, demands_of
+from binlane.plan.demands import Demand, demands_of, demands_of_session
 from binlane.plan.outcomes import tables_of_one_kind
 from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
 from binlane.plan.statement_text import decoded, dialect_of
@@ -105,6 +105,8 @@ class Tally:
         if facts.created_temporary is not None:
             self.temporary.add(facts.created_temporary)
         defines = facts.commits_implicitly or facts.create_select
+        for demand in demands_of_session(part.context, facts):
+            self.add_demand(demand, seqno)
         if defines or b"->" in part.sql or _AS_JSON.search(part.sql) is not None:
             text, dialect = decoded(part.sql, part.context), dialect_of(part.context, flavor)
             for demand in demands_of(text, facts, dialect):

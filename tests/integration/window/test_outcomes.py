@@ -137,6 +137,35 @@ def test_a_drop_of_which_some_tables_were_missing_drops_the_others(channel: Chan
     assert channel.target.query("SELECT table_name FROM information_schema.tables WHERE table_schema='tenant_1'") == []
 
 
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_a_default_database_that_is_gone_or_left_out_is_none_where_every_name_is_whole(
+    family: str, request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None]
+) -> None:
+    """The source's session is still in it, and logs its name; a replica does not look for it."""
+    servers = (request.getfixturevalue(f"{family}_{role}") for role in ("source", "target"))
+    channel = fresh_channel(*servers, tmp_path, clean_servers)
+    channel.write_channel("[filter]\nexclude_databases = ['office']\n")
+    table = "CREATE TABLE tenant_1.t (id INT PRIMARY KEY AUTO_INCREMENT, s VARCHAR(20))"
+    run_on(channel.source, "CREATE DATABASE tenant_1", "CREATE DATABASE tenant_2", "CREATE DATABASE office", table)
+    for database in ("tenant_2", "office"):
+        with contextlib.closing(channel.source.connect(autocommit=True, database=database)) as connection:
+            if database == "tenant_2":
+                channel.source.query("DROP DATABASE tenant_2")
+            for statement in (
+                BY_STATEMENT,
+                f"INSERT INTO tenant_1.t (s) VALUES ('{database}')",
+                "UPDATE tenant_1.t SET s = CONCAT(s, '+')",
+                f"CREATE TABLE tenant_1.of_{database} (id INT)",
+                f"CREATE VIEW tenant_1.seen_{database} AS SELECT id FROM tenant_1.t",
+            ):
+                with connection.cursor() as cursor:
+                    cursor.execute(statement)
+    assert channel.run() is not None
+    for query in ("SELECT * FROM tenant_1.t ORDER BY id", "SHOW TABLES FROM tenant_1"):
+        assert channel.target.query(query) == channel.source.query(query)
+    assert channel.target.query("SELECT s FROM tenant_1.t ORDER BY id") == [("tenant_2++",), ("office+",)]
+
+
 def test_an_unsafe_statement_stops_the_window_unless_the_channel_allows_it(
     channel: Channel, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,0 +1,99 @@
+"""What the window's statements ask of the account, held against real grants and accounts of both servers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from binlane.apply.definers import check_definers
+from binlane.apply.portability import check_demands, read_target
+from binlane.model import Flavor
+from binlane.plan.demands import CHANGED, DEFINER, PRIVILEGE, SESSION_COLLATION, Demand
+from binlane.state.catalog import read_schema, version_number
+from lab.servers import PrivateServer
+from tests.integration.precheck.helpers import connected, run
+from tests.integration.precheck.test_target import USER, account
+from tests.unit.apply.test_packets import PLAN
+
+BOTH = tuple(Flavor)
+MYSQL = (Flavor.MYSQL,)
+SETTERS = {Flavor.MARIADB: "SET USER", Flavor.MYSQL: "SET_ANY_DEFINER"}
+CASES: Sequence[tuple[str, tuple[str, ...], tuple[Demand, ...], str | None, tuple[Flavor, ...]]] = [
+    ("itself", (), (Demand(DEFINER, "view d.v", f"{USER}@%"),), None, BOTH),
+    ("another", (), (Demand(DEFINER, "view d.v", "asked_plain@%"),), "{setter}", BOTH),
+    ("another-may", ("{setter}",), (Demand(DEFINER, "view d.v", "asked_plain@%"),), None, BOTH),
+    ("system", ("{setter}",), (Demand(DEFINER, "view d.v", "asked_system@%"),), "SYSTEM_USER", MYSQL),
+    ("system-by-role", ("{setter}",), (Demand(DEFINER, "view d.v", "asked_member@%"),), "SYSTEM_USER", MYSQL),
+    ("system-may", ("{setter}, SYSTEM_USER",), (Demand(DEFINER, "view d.v", "asked_system@%"),), None, MYSQL),
+    ("nobody", ("{setter}",), (Demand(DEFINER, "view d.v", "asked_nobody@%"),), "ALLOW_NONEXISTENT_DEFINER", MYSQL),
+    (
+        "nobody-yet",
+        ("{setter}",),
+        (Demand(CHANGED, "account asked_nobody@%"), Demand(DEFINER, "view d.v", "asked_nobody@%")),
+        None,
+        MYSQL,
+    ),
+    ("nobody-may", ("{setter}, ALLOW_NONEXISTENT_DEFINER",), (Demand(DEFINER, "view d.v", "asked_no@%"),), None, MYSQL),
+    ("dropped", ("{setter}",), (Demand(CHANGED, "procedure asked.p"),), "SYSTEM_USER", MYSQL),
+    ("dropped-of-another", ("{setter}",), (Demand(CHANGED, "procedure asked.q"),), None, MYSQL),
+    ("dropped-view", ("{setter}",), (Demand(CHANGED, "view asked.V"),), "SYSTEM_USER", MYSQL),
+    ("changed-account", (), (Demand(CHANGED, "account asked_system@%"),), "SYSTEM_USER", MYSQL),
+    ("changed-plain-account", (), (Demand(CHANGED, "account asked_plain@%"),), None, BOTH),
+    ("flush", (), (Demand(PRIVILEGE, "", "RELOAD"),), "RELOAD", BOTH),
+    ("flush-may", ("RELOAD",), (Demand(PRIVILEGE, "", "RELOAD"),), None, BOTH),
+    ("read", (), (Demand(PRIVILEGE, "other", "SELECT"),), "SELECT ON `other`.*", BOTH),
+    ("read-may", (), (Demand(PRIVILEGE, "asked", "SELECT"),), None, BOTH),
+]
+
+
+def test_what_the_account_lacks_is_named_and_what_it_has_is_enough(server: PrivateServer) -> None:
+    """All cases on one server, each as the server itself would judge it (error 1227)."""
+    made = [
+        "CREATE DATABASE asked",
+        *(f"CREATE USER {name}" for name in ("asked_plain", "asked_system", "asked_member")),
+    ]
+    if server.flavor is Flavor.MYSQL:
+        made += [
+            *("CREATE ROLE asked_role", "GRANT SYSTEM_USER ON *.* TO asked_role, asked_system"),
+            *("GRANT asked_role TO asked_member", "CREATE DEFINER=asked_system PROCEDURE asked.p() SELECT 1"),
+            *("CREATE DEFINER=asked_plain PROCEDURE asked.q() SELECT 1",
+              "CREATE DEFINER=asked_member VIEW asked.v AS SELECT 1"),
+        ]  # fmt: skip
+    run(server, *made)
+    number = version_number(server.query("SELECT VERSION()")[0][0])
+    different = {}
+    try:
+        for name, grants, demands, expected, flavors in CASES:
+            if server.flavor not in flavors:
+                continue
+            setter = SETTERS[server.flavor]
+            granted = [f"{grant.format(setter=setter)} ON *.*" for grant in grants]
+            plan = replace(PLAN, demands={demand: seqno for seqno, demand in enumerate(demands, 5)})
+            rights = ("SELECT ON mysql.*", "SELECT, EXECUTE, SHOW VIEW, EVENT ON asked.*", *granted)
+            with account(server, *rights), connected(server, USER) as connection:
+                found = [str(one) for one in check_definers(connection, plan, server.flavor, number)]
+            wanted = [] if expected is None else [f"GRANT {expected.format(setter=setter)} "]
+            if len(found) != len(wanted) or any(part not in said for part, said in zip(wanted, found, strict=True)):
+                different[name] = found
+    finally:
+        run(server, "DROP USER asked_plain, asked_system, asked_member", "DROP ROLE IF EXISTS asked_role")
+    assert different == {}
+
+
+@pytest.mark.parametrize(
+    ("collation", "known"),
+    [("8", True), ("45", True), ("255", True), ("2304", True), ("2047", False)],
+    ids=["latin1", "utf8mb4", "mysql-8", "mariadb-10.10", "nobody"],
+)
+def test_collations_of_sessions_are_known_or_have_a_substitute(
+    server: PrivateServer, collation: str, known: bool
+) -> None:
+    with connected(server) as connection:
+        schema = read_schema(connection, frozenset({"asked"}))
+        target = read_target(connection, schema, version_number(schema.version))
+    plan = replace(PLAN, demands={Demand(SESSION_COLLATION, "session", collation): 7})
+    found = [str(one) for one in check_demands(plan, target, schema)]
+    assert (found == []) is known, found
+    assert known or "in the statement of seqno 7" in found[0]
