@@ -142,8 +142,8 @@ def test_a_default_database_that_is_gone_or_left_out_is_none_where_every_name_is
     family: str, request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None]
 ) -> None:
     """The source's session is still in it, and logs its name; a replica does not look for it."""
-    servers = (request.getfixturevalue(f"{family}_{role}") for role in ("source", "target"))
-    channel = fresh_channel(*servers, tmp_path, clean_servers)
+    source, target = (request.getfixturevalue(f"{family}_{role}") for role in ("source", "target"))
+    channel = fresh_channel(source, target, tmp_path, clean_servers)
     channel.write_channel("[filter]\nexclude_databases = ['office']\n")
     table = "CREATE TABLE tenant_1.t (id INT PRIMARY KEY AUTO_INCREMENT, s VARCHAR(20))"
     run_on(channel.source, "CREATE DATABASE tenant_1", "CREATE DATABASE tenant_2", "CREATE DATABASE office", table)
