@@ -13,7 +13,7 @@ from pymysql.err import OperationalError
 from binlane.model import Flavor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from pymysql.cursors import Cursor
 
@@ -81,6 +81,14 @@ def contents(server: PrivateServer) -> Mapping[str, str]:
     return found
 
 
+def data_of(server: PrivateServer, database: str) -> Mapping[str, str]:
+    """What the tables of a database hold: a table's name to its number of rows and a checksum that is steady."""
+    with closing(server.connect(autocommit=True)) as connection, connection.cursor() as cursor:
+        unsteady = set(_rows(cursor, _UNSTEADY))
+        tables = [table for found, table in _rows(cursor, _foreign(_TABLES)) if found == database]
+        return {table: _data(cursor, unsteady, database, table) for table in tables}
+
+
 def _rows(cursor: Cursor, statement: str) -> list[tuple[Any, ...]]:
     cursor.execute(statement)
     return list(cursor.fetchall())
@@ -97,13 +105,17 @@ def _quoted(*names: str) -> str:
 def _tables(cursor: Cursor) -> Iterator[tuple[str, str]]:
     unsteady = set(_rows(cursor, _UNSTEADY))
     for database, table in _rows(cursor, _foreign(_TABLES)):
-        name = _quoted(database, table)
-        checksum = _digest(cursor, name) if (database, table) in unsteady else _checksum(cursor, name)
-        ((count,),) = _rows(cursor, f"SELECT COUNT(*) FROM {name}")
-        ((_, definition),) = _rows(cursor, f"SHOW CREATE TABLE {name}")
-        yield f"data of {database}.{table}", f"{count} rows, {checksum}"
+        ((_, definition),) = _rows(cursor, f"SHOW CREATE TABLE {_quoted(database, table)}")
+        yield f"data of {database}.{table}", _data(cursor, unsteady, database, table)
         # where folding has left out a row, the next id may be another one
         yield f"table {database}.{table}", _NEXT_ID.sub("", definition)
+
+
+def _data(cursor: Cursor, unsteady: Collection[tuple[Any, ...]], database: str, table: str) -> str:
+    name = _quoted(database, table)
+    checksum = _digest(cursor, name) if (database, table) in unsteady else _checksum(cursor, name)
+    ((count,),) = _rows(cursor, f"SELECT COUNT(*) FROM {name}")
+    return f"{count} rows, {checksum}"
 
 
 def _checksum(cursor: Cursor, name: str) -> str:

@@ -6,18 +6,21 @@ import contextlib
 import functools
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from binlane.model import Flavor
 from lab.servers import PrivateServer, private_server
+from tests.emptied import Origin, drop_databases
 
 # how long a case takes says nothing about whether it is right: machine code may have to be compiled in it
 settings.register_profile("binlane", deadline=None)
 settings.load_profile("binlane")
 
-SYSTEM_DATABASES = frozenset({"mysql", "sys", "information_schema", "performance_schema"})
+_origins: dict[Path, Origin] = {}
+"""Of the session's servers, by data folder."""
 
 requires_mysql = pytest.mark.skipif(
     os.environ.get("BINLANE_MYSQLD") is None, reason="BINLANE_MYSQLD is not set: no MySQL server to test with"
@@ -32,7 +35,9 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Flav
         @functools.cache
         def start(flavor: Flavor, name: str) -> PrivateServer:
             folder = tmp_path_factory.mktemp(name)
-            return stack.enter_context(private_server(folder / "data", flavor, name=name, durable=False))
+            server = stack.enter_context(private_server(folder / "data", flavor, name=name, durable=False))
+            _origins[server.datadir] = Origin.of(server)
+            return server
 
         yield start
 
@@ -65,27 +70,9 @@ def mysql_target(started: Callable[[Flavor, str], PrivateServer]) -> PrivateServ
 
 
 @pytest.fixture
-def clean_databases() -> Iterator[Callable[[PrivateServer], None]]:
-    """A function that drops every database of tests from a server, at once and again when the test ends."""
-    cleaned: list[PrivateServer] = []
-
-    def clean(server: PrivateServer) -> None:
-        drop_databases(server)
-        cleaned.append(server)
-
-    yield clean
-    for server in cleaned:
-        drop_databases(server)
-
-
-def drop_databases(server: PrivateServer) -> None:
-    """Drop all but the system's databases, without a trace in the binlog."""
-    with contextlib.closing(server.connect(autocommit=True)) as connection, connection.cursor() as cursor:
-        cursor.execute("SET SESSION sql_log_bin = 0, foreign_key_checks = 0")
-        cursor.execute("SELECT schema_name FROM information_schema.schemata")
-        for (name,) in cursor.fetchall():
-            if name.lower() not in SYSTEM_DATABASES:
-                cursor.execute(f"DROP DATABASE `{name}`")
+def clean_databases() -> Callable[[PrivateServer], None]:
+    """A function that drops every database of tests from a server. The next one to use it drops what this one makes."""
+    return drop_databases
 
 
 def _mysql(started: Callable[[Flavor, str], PrivateServer], name: str) -> PrivateServer:
@@ -95,7 +82,5 @@ def _mysql(started: Callable[[Flavor, str], PrivateServer], name: str) -> Privat
 
 
 def _emptied(server: PrivateServer) -> PrivateServer:
-    drop_databases(server)
-    # what the module reads of the newest log is then its own: other modules log text in every character set
-    server.query("FLUSH BINARY LOGS")
+    _origins[server.datadir].restore(server)
     return server

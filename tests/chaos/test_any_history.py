@@ -32,7 +32,8 @@ from lab.servers import PrivateServer
 from tests.chaos import rounds
 from tests.chaos.faults import Fault, When
 from tests.chaos.worker import run_window, was_killed
-from tests.conftest import drop_databases, requires_mysql
+from tests.conftest import requires_mysql
+from tests.emptied import drop_databases
 from tests.integration.window.conftest import CHANNEL, Channel
 
 NOW = WindowRequest("now")

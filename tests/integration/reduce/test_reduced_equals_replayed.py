@@ -10,7 +10,8 @@ import pytest
 
 from binlane.model import Flavor, RowCounts
 from lab.servers import PrivateServer
-from tests.conftest import drop_databases, requires_mysql
+from tests.conftest import requires_mysql
+from tests.emptied import drop_databases
 from tests.integration.reduce import workload
 from tests.integration.reduce.bench import (
     Filtered,

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -201,20 +201,14 @@ def fresh_channel(
 
 
 @pytest.fixture
-def clean_servers(
-    clean_databases: Callable[[PrivateServer], None],
-) -> Iterator[Callable[[PrivateServer], None]]:
+def clean_servers(clean_databases: Callable[[PrivateServer], None]) -> Callable[[PrivateServer], None]:
     """Drops databases, and the accounts that the traffic makes."""
-    cleaned: list[PrivateServer] = []
 
     def clean(server: PrivateServer) -> None:
         clean_databases(server)
         drop_accounts(server)
-        cleaned.append(server)
 
-    yield clean
-    for server in cleaned:
-        drop_accounts(server)
+    return clean
 
 
 def drop_accounts(server: PrivateServer) -> None:

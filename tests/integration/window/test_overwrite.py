@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-from multiprocessing import get_context
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from binlane.errors import DriftError, TableMismatchError
 from binlane.orchestration import steps
 from binlane.state.conflicts import read_conflicts, record_conflicts
 from binlane.state.engines import engine_of
+from tests.forked import process
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
 from tests.integration.window.test_stop import apply_all, channel, planned
 
@@ -134,11 +134,9 @@ def test_a_killed_worker_lists_nothing_and_the_next_one_lists_all_once(channel: 
     plan = steps.read_plan(adopted["plan"])
     lane = max(plan.all_lanes, key=lambda number: sum(file.transactions for file in plan.files[number]))
     for _ in range(2):
-        arguments = (channel.config, channel.endpoints, adopted["plan"], lane)
-        worker = get_context("spawn").Process(target=die_before_the_commit, args=arguments)
-        worker.start()
-        worker.join()
-        assert worker.exitcode == -signal.SIGKILL
+        with process(die_before_the_commit, channel.config, channel.endpoints, adopted["plan"], lane) as worker:
+            worker.join(timeout=120)
+            assert worker.exitcode == -signal.SIGKILL
         assert listed(channel) == []
         assert channel.rows_of(channel.target) == before
     for _ in range(2):
