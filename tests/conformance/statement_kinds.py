@@ -82,6 +82,18 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "::test_a_trigger_that_the_target_would_not_let_the_account_make_is_named_before_anything_is_written",
     ),
     supported(
+        "Partitions exchanged, split, truncated and dropped; CHECKs, invisible columns and keys, functional and "
+        "multi-valued keys, generated invisible primary keys, INSTANT columns; sequences, system versioning, periods",
+        "SHOW CREATE, the rows and their history are the same on both servers, logged as rows and MIXED",
+        "tests/integration/window/test_whole_server.py::test_all_that_statements_define_is_the_same_on_the_target",
+    ),
+    supported(
+        "Accounts, roles and default roles: created, changed, renamed, locked, dropped; grants and revokes of "
+        "databases, tables, columns, routines, roles",
+        "the grant tables say the same of them on both servers",
+        "tests/integration/window/test_whole_server.py::test_all_that_statements_define_is_the_same_on_the_target",
+    ),
+    supported(
         "Statements of a session whose default database is gone, or left out by the filter",
         "executed where every name is qualified",
         f"{proofs.OUTCOMES}::test_a_default_database_that_is_gone_or_left_out_is_none_where_every_name_is_whole",
