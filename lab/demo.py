@@ -28,13 +28,15 @@ from lab.servers import LabError
 from lab.traffic import run_traffic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from types import FrameType
 
     from lab.airflow import PrivateAirflow
     from lab.servers import PrivateServer
 
 HOME: Final = airflow.PROJECT / ".binlane" / "demo"
+SERVERS: Final = ("source", "target", "spare")
+"""The last one is empty and there with KEEP=1 alone: for a second channel."""
 EXPORTS: Final = HOME / "env"
 """What a shell reads to have the demo's `binlane` and `airflow`."""
 CHANNEL: Final = "demo"
@@ -74,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(highlight=False)
     status = 1
     try:
-        demo = _servers_up(console)
+        demo = _servers_up(console, SERVERS if keep else SERVERS[:2])
         status = _run(demo, keep)
     except LabError as exc:
         console.print(f"[red]✗[/] {exc}", markup=True)
@@ -98,7 +100,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 def stop() -> None:
     """Stop whatever of the demo runs, whoever started it."""
     airflow.find(HOME / "airflow").stop()
-    for name in ("source", "target"):
+    for name in SERVERS:
         if (server := servers.attach(HOME / name)) is not None:
             server.stop()
 
@@ -109,32 +111,33 @@ def clean() -> None:
     shutil.rmtree(HOME, ignore_errors=True)
 
 
-def _servers_up(console: Console) -> Demo:
-    """The servers of a demo that was left up, or two new ones."""
-    source, target = servers.attach(HOME / "source"), servers.attach(HOME / "target")
-    is_new = source is None or target is None
+def _servers_up(console: Console, names: Sequence[str]) -> Demo:
+    """The servers of a demo that was left up, or new ones."""
+    found = [servers.attach(HOME / name) for name in names]
+    is_new = any(server is None for server in found)
     start = time.monotonic()
-    if source is None or target is None:
+    if is_new:
         clean()
         # kept until stop(): a demo that is killed leaves them to `make clean`
-        source = servers.start_server(HOME / "source", name="source", keep=True)
-        target = servers.start_server(HOME / "target", name="target", keep=True)
+        found = [servers.start_server(HOME / name, name=name, keep=True) for name in names]
+    up_servers = dict(zip(names, filter(None, found), strict=True))
+    source, target = up_servers["source"], up_servers["target"]
     up = airflow.find(HOME / "airflow")
     if not up.is_healthy():
         up.stop()
-        up = airflow.new_airflow(HOME / "airflow", _connections(source, target), {"BINLANE_WORK": str(HOME / "work")})
+        up = airflow.new_airflow(HOME / "airflow", _connections(up_servers), {"BINLANE_WORK": str(HOME / "work")})
     demo = Demo(console, source, target, up, is_new)
     demo.seconds["servers"] = time.monotonic() - start
     console.print(f"[green]✓[/] MariaDB, source on port {source.port}, target on port {target.port}")
     return demo
 
 
-def _connections(source: PrivateServer, target: PrivateServer) -> dict[str, str]:
+def _connections(up: Mapping[str, PrivateServer]) -> dict[str, str]:
     def uri(server: PrivateServer) -> str:
         return f"mysql://{server.user}:{server.password}@{server.host}:{server.port}/?ssl_mode=disabled"
 
     spark = json.dumps({"conn_type": "spark", "host": f"local[{min(4, os.cpu_count() or 2)}]"})
-    return {"binlane_demo_source": uri(source), "binlane_demo_target": uri(target), "binlane_spark": spark}
+    return {**{f"binlane_demo_{name}": uri(server) for name, server in up.items()}, "binlane_spark": spark}
 
 
 def _run(demo: Demo, keep: bool) -> int:

@@ -100,8 +100,8 @@ def skip(
     lines = [f"seqno {each.seqno:,}, GTID {each.gtid or '-'}, lane {each.lane}: {each.summary}" for each in requests]
     return "\n".join(
         [
-            f"channel {name}: {len(new)} transactions will be left out ({len(requests) - len(new)} were recorded "
-            "before); run the channel to go on",
+            f"channel {name}: {len(new)} transaction{'s' * (len(new) != 1)} will be left out "
+            f"({len(requests) - len(new)} were recorded before); run the channel to go on",
             *lines,
         ]
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Engine, Update, func, select, update
+from sqlalchemy import Connection, Engine, Update, func, select, text, update
 
 from binlane.errors import PositionError
 from binlane.state.channels import Watermark, read_channel
@@ -56,10 +56,9 @@ def request_stop(
                 f"{at} to stop at; end the next window with --until instead"
             )
         how = "now" if now else f"at seqno {seqno}"
+        said = func.concat(f"{how}, by {by} at ", text("UTC_TIMESTAMP()"), " UTC")
         connection.execute(
-            update(channels)
-            .where(channels.c.channel == channel)
-            .values(stopped=func.concat(f"{how}, by {by} at ", NOW, " UTC"), stopped_at=NOW, updated_at=NOW)
+            update(channels).where(channels.c.channel == channel).values(stopped=said, stopped_at=NOW, updated_at=NOW)
         )
         return StopRequest(seqno, now, window, is_reached)
 

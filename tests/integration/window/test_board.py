@@ -206,7 +206,7 @@ def test_a_transaction_is_skipped_with_a_reason_by_those_who_may_edit(channel: C
     assert "expected one of --seqno, --gtid" in skip(EDIT)[1]
     assert get(client, API)["skips"] == []
     code, said = skip(EDIT, seqno=ahead)
-    assert (code, "1 transactions will be left out" in said) == (200, True)
+    assert (code, "1 transaction will be left out" in said) == (200, True)
     (shown,) = get(client, API, EDIT)["skips"]
     assert (shown["seqno"], shown["state"], shown["reason"]) == (ahead, "requested", "<b>OPS-17</b>")
     assert shown["by"] == "editor, on the board"

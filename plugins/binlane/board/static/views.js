@@ -68,14 +68,14 @@ function channelTitle(data, tools) {
     actions.push(h("button", { type: "button", onclick: () => tools.confirm({
       title: `Verify ${card.name}`, button: "Verify", path: `${api}/verify`,
       text: "Starts a run of the DAG that compares source and target and applies nothing. It waits for the run that is active; what it finds is shown below, and drift fails it.",
-      fields: [h("label", {}, h("input", { type: "checkbox", name: "full" }), " All tables, not only the rows that the last window touched")],
+      fields: [h("label", { class: "check" }, h("input", { type: "checkbox", name: "full" }), "All tables, not only the rows that the last window touched")],
       body: (values) => ({ full: values.full === "on" }) }) }, "Verify"));
   }
   if (card.may_act && card.mark && !halted) {
     actions.push(h("button", { type: "button", class: "danger", onclick: () => tools.confirm({
       title: `Stop ${card.name}`, button: "Stop", danger: true, path: `${api}/stop`,
       text: "All lanes run on to one seqno, the watermark moves there and their tasks end. No run goes on until the channel is resumed.",
-      fields: [h("label", {}, h("input", { type: "checkbox", name: "now" }), " Now: at each lane's next block, lanes at different places")],
+      fields: [h("label", { class: "check" }, h("input", { type: "checkbox", name: "now" }), "Now: at each lane's next block, lanes at different places")],
       body: (values) => ({ now: values.now === "on" }) }) }, "Stop"));
   }
   if (card.may_act && halted) {
@@ -99,18 +99,21 @@ function notices(data, tools) {
   if (error && card.state !== "running") {
     found.push(h("div", { class: "notice bad" }, h("h2", {}, `Lane ${error.lane} stopped at seqno ${number(error.seqno)}`),
       h("p", { class: "text" }, error.text), h("p", {}, h("strong", {}, "Way out: "), error.way_out),
+      data.skips.some((each) => each.state === "requested") ? h("p", {}, "An order to skip is waiting, see below: the next run follows it.") : null,
       card.may_act && card.progress?.planned && error.seqno ? h("div", { class: "row" }, h("button", { type: "button", onclick: () => skip(data, tools, error.seqno) }, "Skip a transaction of this block …")) : null));
   } else if (card.state === "failed" && card.run) {
     found.push(h("div", { class: "notice bad" }, h("h2", {}, `The last run failed${card.run.failed_tasks.length ? ` at ${card.run.failed_tasks.join(", ")}` : ""}`),
       h("p", {}, "The log of that task in Airflow says why and what to do."),
       h("div", { class: "row" }, h("button", { type: "button", onclick: () => tools.leave(`dags/${encodeURIComponent(card.dag_id)}/runs/${encodeURIComponent(card.run.run_id)}`) }, "Run in Airflow"))));
   }
-  if (card.state === "stopped") found.push(h("div", { class: "notice warn" }, h("h2", {}, `Stopped ${card.stopped}`), h("p", {}, "No run goes on until it is resumed; the next one then goes on from where the lanes stand.")));
+  if (card.state === "stopped") found.push(h("div", { class: "notice warn" }, h("h2", {}, `Stopped ${card.stopped}`), h("p", {}, behindStop(card.progress) ? "Lanes that are behind that seqno are brought there by the next run, and the watermark with them; nothing goes further until the channel is resumed." : "No run goes on until it is resumed; the next one then goes on from where the lanes stand.")));
   if (card.state === "unfinished") found.push(h("div", { class: "notice warn" }, h("h2", {}, "A window is open and nobody works on it"), h("p", {}, "The next run takes it up where it stands.")));
   if (card.run?.is_paused) found.push(h("div", { class: "notice" }, h("p", {}, "The DAG is paused in Airflow: no run starts by itself.")));
   for (const question of data.undecided) found.push(undecided(question, card, tools));
   return found;
 }
+
+const behindStop = (open) => open?.planned && open.stop_at > 0 && open.low_water < open.stop_at;
 
 function undecided(question, card, tools) {
   const answer = (ran) => tools.confirm({
@@ -153,7 +156,7 @@ function running(data, tools) {
 
 function laneRow(lane, card, tools) {
   const kind = lane.done ? "done" : card.state === "failed" ? "bad" : "";
-  const holder = lane.done ? "done" : lane.alive ? lane.holder : lane.holder ? `${lane.holder}, silent for ${span(lane.beat_age)}` : "nobody yet";
+  const holder = lane.done ? "done" : lane.alive ? lane.holder : lane.holder ? `${lane.holder}, silent for ${span(lane.beat_age)}` : "nobody";
   return h("tr", { "data-key": lane.lane },
     h("th", { scope: "row" }, h("a", { href: tools.href({ c: card.name, w: card.progress.window_id, l: lane.lane }) }, lane.name)),
     cell("Transactions", "wide", `${number(lane.applied)} of ${number(lane.transactions)}`, bar(lane.done ? 1 : share(lane.applied, lane.transactions), kind)),
@@ -220,7 +223,13 @@ function verifications(data) {
       cell("Through seqno", "num", number(each.through_seqno)),
       cell("Drift", "num", number(each.drift)), cell("Pending", "num", number(each.pending)),
       cell("Tables", "num", number(each.tables)), cell("Rows", "num", number(each.rows)),
-      cell("Took", "num", each.ended_at === null ? "–" : span(each.ended_at - each.started_at))))))));
+      cell("Took", "num", each.ended_at === null ? "–" : span(each.ended_at - each.started_at))))))), repairHint(data));
+}
+
+function repairHint({ card, verifications: [last] }) {
+  if (last.state !== "drift") return null;
+  const command = `binlane verify ${card.name}${last.kind === "full" ? " --full" : ""} --repair`;
+  return h("p", { class: "body quiet" }, "Which rows: ", h("code", {}, "binlane.suspects"), " on the target. ", h("code", {}, command), " shows what would set them right, and asks first.");
 }
 
 // ---- transactions that are left out
