@@ -30,7 +30,7 @@ from binlane.binlog.table_map import TableMap
 from binlane.binlog.transactions import Ending, Transaction
 from binlane.binlog.variables import with_variables
 from binlane.binlog.wire import EventFlag, EventType, RawEvent, type_name, without_checksum
-from binlane.errors import UnsupportedEventError
+from binlane.errors import BinlogError, UnsupportedEventError
 from binlane.model import Flavor, LogPosition, RowCounts, SessionContext
 from binlane.plan import outcomes
 from binlane.plan.filtering import decide, without_filtered
@@ -209,7 +209,10 @@ class _Dissection:
     def _statement(
         self, event: RawEvent, query: Query, file: tuple[memoryview, ...] | None
     ) -> StatementPart | FilteredPart | None:
-        context = with_variables(query.session(event.header), self._variables, self.log.target)
+        try:
+            context = with_variables(query.session(event.header), self._variables, self.log.target)
+        except ValueError as exc:
+            raise BinlogError(f"{self.log.where(event)}{exc}; a variable in front of it is damaged") from exc
         self._variables.clear()
         facts = statement_facts(query.sql, context, self.log.format.flavor)
         if (facts.kind is StatementKind.TRANSACTION and facts.ends_or_begins) or outcomes.is_no_alter(query):
