@@ -5,7 +5,7 @@ export PYTHONPATH := plugins:.
 # hundreds of processes start here: without bytecode each would compile every package that it imports
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test chaos lint conformance compose-check clean
+.PHONY: help setup demo test chaos lint compiled conformance compose-check clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -17,12 +17,18 @@ setup: ## install what is missing: uv, .venv, MariaDB's programs, Java
 demo: setup ## one window, end to end, through Airflow and Spark; KEEP=1 leaves it up, again applies the next window
 	@$(PYTHON) -m lab.demo
 
-# files in turn to three processes (they wait for servers), in the order of the folders: the long ones (dags, integration) first
+# files in turn to four processes (they wait for servers), in the order of the folders: the long ones (chaos, dags,
+# integration) first; tests/chaos is named for its score, which pytest shows only of folders that it is given
 SPREAD := -n 4 --dist loadfile --no-loadscope-reorder
 
-test: setup lint ## lint, types and every test, on private servers
-	$(PYTHON) -m pytest --ignore=tests/chaos $(SPREAD)
-	$(PYTHON) -m pytest tests/chaos $(SPREAD)
+test: setup ## lint, types and every test, on private servers
+	@$(MAKE) --no-print-directory -j2 lint compiled
+	$(PYTHON) -m pytest tests/chaos tests $(SPREAD)
+
+# machine code, once: without a cache of it every process of the tests would spend half a minute on it
+compiled: setup
+	@$(PYTHON) -m pytest -q tests/unit/source/test_plain_runs.py \
+	  tests/spark/test_event_metadata_filter.py::test_a_window_is_folded_over_segments_and_each_block_comes_apart_again
 
 chaos: setup ## kill -9, cut and pause everything, everywhere, once; SECONDS=600 for as long as asked, SEED=1 for the same dice
 	BINLANE_CHAOS=$(or $(SECONDS),all) BINLANE_CHAOS_SEED=$(SEED) $(PYTHON) -m pytest tests/chaos --timeout=0
