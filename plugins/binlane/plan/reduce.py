@@ -22,7 +22,6 @@ from binlane.binlog.frames import (
     TableIndex,
     count_rows,
     frame,
-    gather,
     index_rows,
     row_images,
     table_layouts,
@@ -30,8 +29,9 @@ from binlane.binlog.frames import (
 )
 from binlane.binlog.joining import joined
 from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsFlag, RowsKind
+from binlane.binlog.synthesis import DELETE, INSERT, KINDS, UPDATE, Front, Rows, payloads, row_counts
 from binlane.binlog.table_map import TableMap
-from binlane.binlog.wire import HEADER, EventType, build_event
+from binlane.binlog.wire import HEADER, EventType
 from binlane.model import Item, ItemKind, RowCounts, TableKey
 from binlane.plan.table_rules import TableRule
 
@@ -44,14 +44,10 @@ _HEAD_BYTES: Final = 2 << 10
 """More than stands before the images of an event: its header, its flags, two bitmaps of 4,096 columns."""
 _UNFIT: Final = frozenset({EventType.PARTIAL_UPDATE_ROWS, *COMPRESSED_ROWS})
 _V2: Final = frozenset({EventType.WRITE_ROWS_V2, EventType.UPDATE_ROWS_V2, EventType.DELETE_ROWS_V2})
-_CODES: Final[Mapping[tuple[RowsKind, bool], int]] = {
-    (RowsKind.INSERT, False): EventType.WRITE_ROWS_V1,
-    (RowsKind.UPDATE, False): EventType.UPDATE_ROWS_V1,
-    (RowsKind.DELETE, False): EventType.DELETE_ROWS_V1,
-    (RowsKind.INSERT, True): EventType.WRITE_ROWS_V2,
-    (RowsKind.UPDATE, True): EventType.UPDATE_ROWS_V2,
-    (RowsKind.DELETE, True): EventType.DELETE_ROWS_V2,
-}
+_KIND_OF: Final = np.zeros(256, np.int64)
+"""Of a rows event's type, what ``synthesis`` calls its rows."""
+for _code, _kind in ROWS_KINDS.items():
+    _KIND_OF[_code] = {RowsKind.DELETE: DELETE, RowsKind.UPDATE: UPDATE, RowsKind.INSERT: INSERT}[_kind]
 _FLAGS_AT: Final = HEADER.size + 6
 
 
@@ -255,111 +251,51 @@ class _Folding:
 
     def emit(self, result: Reduced, payload_bytes: int) -> None:
         """Write what is left, table by table, into BINLOG statements of at most ``payload_bytes``, about."""
-        writer = _Payloads(result, payload_bytes)
-        for table, key in enumerate(self.keys):
-            rows = self._table == table
-            kinds = self._stretch._frames.type_code[self._event[rows]]
-            read = RowCounts()
-            for code, changes in zip(*np.unique(kinds, return_counts=True), strict=True):
-                read += _count(ROWS_KINDS[int(code)], int(changes))
-            synthesis = _Synthesis(self, table, bool(kinds.size and int(kinds[0]) in _V2))
-            written = RowCounts()
-            for event, counts in synthesis.events():
-                writer.add(synthesis.table_map, event, counts)
-                written += counts
-            writer.end_table()
-            result.saved[key] = RowCounts(
-                written.inserts - read.inserts, written.updates - read.updates, written.deletes - read.deletes
+        if not self.keys:
+            return
+        frames, tables = self._stretch._frames, len(self.keys)
+        codes = frames.type_code[self._event]
+        is_v2 = np.zeros(tables, np.bool_)
+        # of the source's first event of each table
+        seen, first = np.unique(self._table, return_index=True)
+        is_v2[seen] = np.isin(codes[first], list(_V2))
+        fronts = [
+            Front(bytes(frames.data.data[at : at + size]), table.width, v2)
+            for at, size, table, v2 in zip(
+                frames.offset[self.map_events].tolist(),
+                frames.size[self.map_events].tolist(),
+                self.maps,
+                is_v2.tolist(),
+                strict=True,
             )
-        writer.flush()
+        ]
+        rows = self._rows_left()
+        for payload, counts in payloads(frames.data, fronts, rows, min(_EVENT_BYTES, self.room), payload_bytes):
+            result.items.append(Item(ItemKind.ROWS, joined(payload), counts))
+        read = np.bincount(self._table * KINDS + _KIND_OF[codes], minlength=tables * KINDS).reshape(-1, KINDS)
+        saved = rows.counts(rows.table, tables) - read
+        result.saved |= {key: row_counts(counts) for key, counts in zip(self.keys, saved, strict=True)}
 
-    def ranges(self, table: int) -> Iterator[tuple[RowsKind, Ints]]:
-        """What is left of a table, phase by phase: the kind and the images as (offset, end), two a row for updates."""
-        entries = np.flatnonzero(self._entry_table[: self._count] == table)
-        left = self._left[entries]
-        gone = entries[(left == folding.DELETE) | (left == folding.SPLIT)]
-        changed = entries[left == folding.UPDATE]
-        come = entries[(left == folding.INSERT) | (left == folding.SPLIT)]
-        yield RowsKind.DELETE, self._before[gone]
-        if self._restored[table]:
-            image = self._kept[table : table + 1, :2]
-            yield RowsKind.INSERT, image
-            yield RowsKind.DELETE, image
-        yield RowsKind.UPDATE, np.stack((self._before[changed], self._now[changed]), axis=1).reshape(-1, 2)
-        yield RowsKind.INSERT, self._now[come]
-
-
-class _Synthesis:
-    """Builds the rows events of one table."""
-
-    def __init__(self, folded: _Folding, table: int, is_v2: bool) -> None:
-        frames = folded._stretch._frames
-        self._folded, self._table, self._is_v2 = folded, table, is_v2
-        self._data = frames.data
-        event = folded.map_events[table]
-        at = int(frames.offset[event])
-        self.table_map = bytes(frames.data.data[at : at + int(frames.size[event])])
-        self._timestamp, _, self._server_id, *_ = HEADER.unpack_from(self.table_map)
-        width = folded.maps[table].width
-        bitmap = ((1 << width) - 1).to_bytes((width + 7) // 8, "little")
-        packed = bytes([width]) if width < 251 else b"\xfc" + width.to_bytes(2, "little")
-        self._head = self.table_map[HEADER.size : HEADER.size + 6] + b"\0\0" + (b"\x02\0" if is_v2 else b"") + packed
-        self._bitmap = bitmap
-
-    def events(self) -> Iterator[tuple[bytes, RowCounts]]:
-        """The events in the order of the phases."""
-        limit = min(_EVENT_BYTES, self._folded.room)
-        for kind, ranges in self._folded.ranges(self._table):
-            per_row = 2 if kind is RowsKind.UPDATE else 1
-            length = ranges[:, 1] - ranges[:, 0]
-            size = np.concatenate(([0], np.cumsum(length)))[::per_row]
-            rows, at = ranges.shape[0] // per_row, 0
-            while at < rows:
-                after = max(at + 1, int(np.searchsorted(size, size[at] + limit, "right")) - 1)
-                chosen = slice(at * per_row, after * per_row)
-                images = gather(self._data, ranges[chosen, 0], length[chosen])
-                body = self._head + self._bitmap * per_row + images
-                code = _CODES[kind, self._is_v2]
-                yield (
-                    build_event(code, body, timestamp=self._timestamp, server_id=self._server_id),
-                    _count(kind, after - at),
-                )
-                at = after
-
-
-class _Payloads:
-    """Packs synthesized events into self-contained BINLOG statements."""
-
-    def __init__(self, result: Reduced, limit: int) -> None:
-        self._result, self._limit = result, limit
-        self._events: list[bytes] = []
-        self._size, self._counts = 0, RowCounts()
-        self._map: bytes | None = None
-
-    def add(self, table_map: bytes, event: bytes, counts: RowCounts) -> None:
-        """Take a rows event of the table; its TABLE_MAP goes before the first one in each statement."""
-        if self._events and self._size + len(table_map) + len(event) > self._limit:
-            self.flush()
-        if self._map != table_map:
-            self._events.append(table_map)
-            self._size += len(table_map)
-            self._map = table_map
-        self._events.append(event)
-        self._size += len(event)
-        self._counts += counts
-
-    def end_table(self) -> None:
-        """The table's last event ends its statement; nothing happens if it has none here."""
-        if self._map is not None:
-            event = self._events[-1]
-            self._events[-1] = (
-                event[:_FLAGS_AT] + bytes([event[_FLAGS_AT] | RowsFlag.STMT_END]) + event[_FLAGS_AT + 1 :]
-            )
-        self._map = None
-
-    def flush(self) -> None:
-        """End the BINLOG statement."""
-        self.end_table()
-        if self._events:
-            self._result.items.append(Item(ItemKind.ROWS, joined(b"".join(self._events)), self._counts))
-        self._events, self._size, self._counts = [], 0, RowCounts()
+    def _rows_left(self) -> Rows:
+        """Table by table, phase by phase; within a phase in the order in which their keys were met."""
+        left, table = self._left, self._entry_table[: self._count]
+        gone = np.flatnonzero((left == folding.DELETE) | (left == folding.SPLIT))
+        changed = np.flatnonzero(left == folding.UPDATE)
+        come = np.flatnonzero((left == folding.INSERT) | (left == folding.SPLIT))
+        restored = np.flatnonzero(self._restored)
+        nothing = np.full((self._count + restored.size, 2), -1, np.int64)
+        kept = self._kept[restored, :2]
+        phases = (
+            (DELETE, table[gone], self._before[gone], nothing),
+            (INSERT, restored, nothing, kept),
+            (DELETE, restored, kept, nothing),
+            (UPDATE, table[changed], self._before[changed], self._now[changed]),
+            (INSERT, table[come], nothing, self._now[come]),
+        )
+        sizes = [tables.size for _, tables, _, _ in phases]
+        of = np.concatenate([tables for _, tables, _, _ in phases])
+        order = np.argsort(of * len(phases) + np.repeat(np.arange(len(phases)), sizes), kind="stable")
+        before = np.concatenate([images[:size] for size, (_, _, images, _) in zip(sizes, phases, strict=True)])
+        after = np.concatenate([images[:size] for size, (_, _, _, images) in zip(sizes, phases, strict=True)])
+        kind = np.repeat([kind for kind, *_ in phases], sizes)
+        return Rows(of[order], kind[order], np.hstack((before, after))[order])
