@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -23,6 +24,10 @@ from binlane.model import Flavor
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 
+_USUAL_ROW: Final = 8
+"""Bytes of log that most rows have, at least."""
+_DEFINITIONS: Final = 4096
+"""Parsed TABLE_MAPs that a process keeps, some KiB each."""
 _ERRORS: Final[Mapping[int, tuple[type[BinlogError], str]]] = {
     kernels.SHORT_HEADER: (TruncatedEventError, "the bytes end inside an event's header"),
     kernels.SMALL_SIZE: (BinlogError, "event_size is smaller than a header and checksum; the file is damaged here"),
@@ -159,17 +164,24 @@ def table_maps(frames: Frames, index: TableIndex, name: str, flavor: Flavor = Fl
 
     ``flavor`` is that of the server that wrote them, for the optional metadata.
     """
-    known: dict[bytes, TableMap] = {}
     found = []
     for event in index.first.tolist():
         body = frames.body(event)
-        definition = bytes(body[6:])
-        table = known.get(definition)
-        if table is None:
-            table = known[definition] = TableMap.parse(body, where(name, int(frames.offset[event])), flavor)
+        try:
+            table = _definition(bytes(body[6:]), flavor)
+        except BinlogError:
+            # for the place in its message
+            table = TableMap.parse(body, where(name, int(frames.offset[event])), flavor)
         table_id = int.from_bytes(body[:6], "little")
         found.append(table if table.table_id == table_id else replace(table, table_id=table_id))
     return tuple(found)
+
+
+@lru_cache(maxsize=_DEFINITIONS)
+def _definition(body: bytes, flavor: Flavor) -> TableMap:
+    """The table of a TABLE_MAP's body behind its table id, which is 0 here: blocks have the same tables again and
+    again."""
+    return TableMap.parse(memoryview(bytes(6) + body), "", flavor)
 
 
 def table_layouts(tables: Sequence[TableMap]) -> TableLayouts:
@@ -214,9 +226,14 @@ def row_images(frames: Frames, index: TableIndex, tables: Sequence[TableMap], na
         if events.size:
             place = where(name, int(frames.offset[events[0]]))
             raise UnsupportedEventError(f"{place}{type_name(code)}: its row images are not in the log as they are")
-    counts = _counted(frames, index, tables, name, np.empty((0, 4), np.int64))
-    images = np.empty((int(counts.sum()), 4), np.int64)
-    return _counted(frames, index, tables, name, images), images
+    # room that is not used never becomes memory
+    images = np.empty((frames.data.size // _USUAL_ROW, 4), np.int64)
+    counts = _counted(frames, index, tables, name, images)
+    rows = int(counts.sum())
+    if rows > images.shape[0]:
+        images = np.empty((rows, 4), np.int64)
+        _counted(frames, index, tables, name, images)
+    return counts, images[:rows]
 
 
 def _counted(frames: Frames, index: TableIndex, tables: Sequence[TableMap], name: str, images: Ints) -> Ints:

@@ -404,7 +404,7 @@ def _count_event(
             return count, NO_IMAGES if empty else code
         if at == row and not empty:
             return count, NO_COLUMNS
-        if images.shape[0]:
+        if used + count < images.shape[0]:
             images[used + count, 0] = row if shape & _HAS_BEFORE else -1
             images[used + count, 1] = middle if shape & _HAS_BEFORE else -1
             images[used + count, 2] = middle if shape & _HAS_AFTER else -1
@@ -418,7 +418,7 @@ def count(
     data: Array, offset: Array, kind: Array, size: Array, header_len: Int, tail: Int, number: Array, tables: Array,
     rule: Array, param: Array, rows: Array, images: Array,
 ) -> tuple[Int, Int]:  # fmt: skip
-    """Fills ``rows`` and, if it has room, ``images``; returns (code, event it stopped at)."""
+    """Fills ``rows``, and ``images`` as far as it has room; returns (code, event it stopped at)."""
     used = 0
     for event in range(offset.size):
         rows[event] = 0

@@ -143,6 +143,14 @@ def test_whole_logs_are_told_as_they_were_made(statements: list[Statement], tail
     assert found == wanted
 
 
+def test_rows_of_two_bytes_have_all_their_images() -> None:
+    table = event(EventType.TABLE_MAP, table_map_body(1, [EVERY_COLUMN["tiny"]]))
+    rows = rows_body(EventType.WRITE_ROWS_V1, 1, 1, [b"\1"], b"".join(bytes([0, value]) for value in range(250)))
+    answer = agree(table + event(EventType.WRITE_ROWS_V1, rows), 0)
+    assert answer.images is not None
+    assert len(answer.images) == 250
+
+
 @settings(max_examples=300, deadline=None)
 @given(logs(), st.sampled_from([0, CRC_LENGTH]), st.data())
 def test_cut_and_corrupted_logs_are_told_the_same_by_both(
