@@ -22,12 +22,14 @@ from binlane.binlog.renaming import NewNames
 from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsKind
 from binlane.binlog.transactions import Transaction, identify, transactions
 from binlane.binlog.wire import HEADER, MAGIC, Buffer, EventHeader, EventType, RawEvent
+from binlane.errors import BinlogError
 from binlane.model import FILTERED_SHARD, BlockHeader, Flavor, LogPosition, RowCounts, TableKey
 from binlane.plan.barrier_arrays import BarrierArrays
 from binlane.plan.blocks import BlockBuilder, LoggedEvent
 from binlane.plan.classes import TransactionClass, classify
 from binlane.plan.dissect import LogFormat
 from binlane.plan.filter_columns import EventFilter, TableVerdicts, event_filter, pick
+from binlane.plan.inflated import Inflated, inflated
 from binlane.plan.manifest import Segment
 from binlane.plan.prepared import Groups, Halves, NoGroups, parts_at
 from binlane.plan.reduce import Reducer
@@ -77,14 +79,19 @@ class Single:
 class SegmentColumns:
     """One segment as arrays, an entry an event."""
 
-    def __init__(self, data: Buffer, segment: Segment, settings: FilterSettings) -> None:
-        """Raises BinlogError for a segment that cannot be framed or whose row events do not fit their tables."""
+    def __init__(
+        self, data: Buffer, segment: Segment, settings: FilterSettings, laid_out: Inflated | None = None
+    ) -> None:
+        """Raises BinlogError for a segment that cannot be framed or whose row events do not fit their tables.
+
+        ``laid_out``: what ``data`` is of, if its compressed transactions were opened.
+        """
         self.segment = segment
         self.reader = LogReader(data, segment.source_file, verify=False)
         offset = segment.start_offset - segment.header_length
         target, selection = Flavor(settings.target), settings.selection
         renaming = settings.renaming
-        self.log = LogFormat(self.reader.format, segment.source_file, offset, target, selection, renaming)
+        self.log = LogFormat(self.reader.format, segment.source_file, offset, target, selection, renaming, laid_out)
         self.frames = frame(data, len(MAGIC), self.reader.format.checksum.length, self.reader.format.header_length)
         self.frames.check(segment.name)
         self.role = _ROLES[self.frames.type_code]
@@ -175,7 +182,7 @@ class SegmentColumns:
         at = int(frames.offset[event])
         head = EventHeader._make(HEADER.unpack_from(frames.data.data, at))
         identity = identify(RawEvent(at, head, frames.body(event)), self.reader)
-        place = LogPosition(self.log.name, at + self.log.offset)
+        place = LogPosition(self.log.name, self.log.source_offset(at))
         return BlockHeader(seqno, seqno, 1, place, identity.gtid, identity.commit_time)
 
     def commit_times(self, events: Ints) -> NDArray[np.float64]:
@@ -185,11 +192,26 @@ class SegmentColumns:
         return self.frames.timestamp[events].astype(np.float64)
 
 
+def segment_columns(data: Buffer, segment: Segment, settings: FilterSettings) -> SegmentColumns:
+    """The segment, its compressed transactions opened where they are plain. Raises BinlogError."""
+    columns = SegmentColumns(data, segment, settings)
+    laid_out = inflated(columns.frames)
+    if laid_out is None:
+        return columns
+    try:
+        opened = SegmentColumns(laid_out.data, segment, settings, laid_out)
+        # what is wrong with a row is found by counting: with its payload closed it is named where it stands in the log
+        assert opened.rows is not None
+    except BinlogError:
+        return columns
+    return opened
+
+
 def scan_segment(
     data: Buffer, segment: Segment, settings: FilterSettings, is_critical: Callable[[str], bool]
 ) -> ScanSummary:
     """As ``segment_map.scan_segment``."""
-    columns = SegmentColumns(data, segment, settings)
+    columns = segment_columns(data, segment, settings)
     databases: dict[str, int] = {}
     numbers: dict[TransactionClass, int] = {}
     members: list[tuple[int, int]] = []
@@ -256,7 +278,7 @@ def map_segment(
     groups: Groups | None = None,
 ) -> MapSummary:
     """As ``segment_map.map_segment``."""
-    columns = SegmentColumns(data, segment, settings)
+    columns = segment_columns(data, segment, settings)
     return _Map(columns, routing, settings, open_sink, reducer, groups or NoGroups()).run()
 
 
@@ -488,7 +510,7 @@ class RunWriter(LaneWriter):
 
     def _where(self, event: int) -> str:
         columns = self._columns
-        return f"{columns.log.name}:{int(columns.frames.offset[event]) + columns.log.offset}: "
+        return f"{columns.log.name}:{columns.log.source_offset(int(columns.frames.offset[event]))}: "
 
 
 def _ranges(first: Ints, end: Ints) -> Ints:

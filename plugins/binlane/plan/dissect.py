@@ -34,6 +34,7 @@ from binlane.errors import BinlogError, UnsupportedEventError
 from binlane.model import Flavor, LogPosition, RowCounts, SessionContext
 from binlane.plan import outcomes
 from binlane.plan.filtering import decide, without_filtered
+from binlane.plan.inflated import Inflated
 from binlane.plan.invoker import as_invoked
 from binlane.plan.loads import LoadedFiles, local_statement
 from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
@@ -82,18 +83,24 @@ class LogFormat:
     """What of the log is taken."""
     renaming: Renaming = AS_THEY_ARE
     """What its databases are called on the target."""
+    laid_out: Inflated | None = None
+    """The segment with its compressed transactions opened, if the events are of that."""
+
+    def source_offset(self, offset: int) -> int:
+        """The place in the source file of the event at ``offset``."""
+        return self.offset + (offset if self.laid_out is None else self.laid_out.source(offset))
 
     def where(self, event: RawEvent) -> str:
         """The beginning of a message about an event."""
-        return f"{self.name}:{event.offset + self.offset}: "
+        return f"{self.name}:{self.source_offset(event.offset)}: "
 
     def parse(self, event: RawEvent) -> Event:
         """What the event says; BinlogError names its place in the source file."""
-        return parse_body(event._replace(offset=event.offset + self.offset), self.format, self.name)
+        return parse_body(event._replace(offset=self.source_offset(event.offset)), self.format, self.name)
 
     def position(self, transaction: Transaction) -> LogPosition:
         """Where the transaction begins in the source's log."""
-        return LogPosition(self.name, transaction.start + self.offset)
+        return LogPosition(self.name, self.source_offset(transaction.start))
 
 
 def dissect(transaction: Transaction, log: LogFormat) -> tuple[Part, ...]:
