@@ -1,6 +1,7 @@
 """The house's rules: imports run one way, and what computes does no I/O (docs/architecture.md)."""
 
 import ast
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,6 +124,7 @@ def modules_of(file: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, name
 
 
+@functools.cache
 def all_imports() -> list[Import]:
     return [each for file in product_files() for each in imports_of(file)]
 

@@ -262,10 +262,10 @@ def test_a_lane_that_waits_longer_than_wait_timeout_keeps_its_connection(mariadb
     window.meet(1, (0, 1), work("1b"))
     plan = window.plan
     start_window(mariadb_pair.engine, plan)
-    options = replace(QUICK, grace=60.0, limits=replace(QUICK.limits, wait_timeout=2))
+    options = replace(QUICK, grace=60.0, limits=replace(QUICK.limits, wait_timeout=3))
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(run_lane, mariadb_pair.engine, plan, 1, window.source, options)
-        time.sleep(4.0)
+        time.sleep(5.0)
         run_lane(mariadb_pair.engine, plan, 0, window.source, options)
         assert waiting.result(timeout=20).retries == 0
 
