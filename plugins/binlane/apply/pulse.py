@@ -12,7 +12,8 @@ import logging
 import os
 import socket
 import threading
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Final
 
 import pymysql
 from sqlalchemy.exc import SQLAlchemyError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from binlane.state.positions import PlanKey
 
 _log = logging.getLogger(__name__)
+_FIRST_SECONDS: Final = 0.05
 
 
 class Pulse:
@@ -66,11 +68,18 @@ class Pulse:
             self._ended.wait(self._interval)
 
     def _beat(self, connection: Connection) -> None:
+        self._wait_for_a_lane()
         while not self._ended.is_set():
             for lane, connection_id in self.held.items():
                 beat(connection, self._key.channel, lane, f"{self._holder} connection {connection_id}", connection_id)
             self._listen(connection)
             self._ended.wait(self._interval)
+
+    def _wait_for_a_lane(self) -> None:
+        """The runner takes its first one a moment later: shown an interval after that, it would seem to be nobody's."""
+        end = time.monotonic() + self._interval
+        while not self.held and time.monotonic() < end and not self._ended.wait(_FIRST_SECONDS):
+            pass
 
     def _listen(self, connection: Connection) -> None:
         window = read_window(connection, self._key.channel, self._key.window_id)

@@ -13,11 +13,13 @@ from sqlalchemy import create_engine
 
 from binlane.apply.lane import run_lane
 from binlane.apply.options import LaneResult, Progress
+from binlane.apply.pulse import Pulse
 from binlane.errors import ApplyError, BarrierTimeoutError, DriftError, PlanError, PositionError, StopRequestedError
 from binlane.model import BlockHeader, RowCounts
 from binlane.plan.window_plan import Block
 from binlane.state.journal import read_status
 from binlane.state.leases import lease_name
+from binlane.state.positions import PlanKey
 from binlane.state.stops import clear_stop, request_stop
 from binlane.state.windows import finish_window
 from tests.integration.apply.capture import Captured, Window
@@ -350,6 +352,13 @@ def run_until(pair: Pair, window: Window, lane: int, seqno: int) -> None:
 
     with pytest.raises(_EnoughError):
         run_lane(pair.engine, window.plan, lane, window.source, QUICK, end)
+
+
+def test_a_lane_is_shown_when_it_is_taken_and_not_an_interval_later(mariadb_pair: Pair) -> None:
+    with Pulse(mariadb_pair.engine, PlanKey("orders", "w", "d"), interval=3600.0, errors_before=0) as pulse:
+        time.sleep(0.3)  # longer than the pulse's first turn, which finds no lane
+        pulse.held = {0: 4711}
+        wait_until(lambda: mariadb_pair.rows("SELECT connection_id FROM binlane.heartbeats") == [(4711,)])
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
