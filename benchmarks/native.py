@@ -70,7 +70,7 @@ class Run:
 
     def _row(self, timing: Timing) -> dict[str, Any]:
         rate = self._traffic.transactions / timing.seconds
-        return {"seconds": round(timing.seconds, 3), "transactions_per_second": round(rate, 1), **timing.details}
+        return {"seconds": round(timing.seconds, 3), "transactions_per_second": round(rate, 1 if rate > 100 else 6), **timing.details}
 
     def _is_equal(self, target: PrivateServer) -> bool:
         found = contents(target)
@@ -204,7 +204,7 @@ def _print(result: dict[str, Any]) -> None:
         table.add_row(
             name,
             "failed" if rate is None else f"{log['transactions'] / rate:.2f}",
-            "" if rate is None else f"{rate:,.0f}",
+            "" if rate is None else f"{rate:,.0f}" if rate > 100 else f"{rate:.3f}",
             "" if ratio is None else f"{ratio:.2f}",
             *(f"{last[f'{part}_seconds']:.1f}" if f"{part}_seconds" in last else "" for part in parts),
             str(max(peaks)) if peaks else "",
