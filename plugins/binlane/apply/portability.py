@@ -230,6 +230,7 @@ FEATURES: Final[Mapping[str, Feature]] = {
     "default of a BLOB, TEXT or JSON column": Feature(None, (10, 2, 1), _TODO_DEFAULT),
     "JSON operator": Feature((5, 7, 9), None, _TODO_JSON),
     "CAST AS JSON": Feature((5, 7, 8), None, _TODO_JSON),
+    "comment of a database": Feature(None, (10, 5, 0)),
     "sequence": _MARIADB,
     "package": _MARIADB,
     "system versioning": _MARIADB,

@@ -139,6 +139,8 @@ class _Words:
         subject = self._subject() or f"{verb} {kind}"
         if kind in _OWN_OBJECTS:
             yield Demand(_OWN_OBJECTS[kind], subject)
+        if kind in ("DATABASE", "SCHEMA"):
+            yield from self._of_database()
         if ("SPATIAL", "REFERENCE") in pairwise(head):
             yield Demand("spatial reference system", f"{verb} SPATIAL REFERENCE SYSTEM")
         elif verb == "CREATE" and head[1:3] == ["OR", "REPLACE"] and kind not in ("", "VIEW", *_OWN_OBJECTS):
@@ -264,8 +266,18 @@ class _Words:
                 yield Demand(COLLATION, self._subject(), value)
             elif token.upper in ("CHARSET", "SET") and value is not None and is_charset(value):
                 yield Demand(CHARSET, self._subject(), value)
-            elif token.upper in _OPTIONS and self.depths[at] == 0 and self._text(at + 1) == "=":
-                yield Demand(_OPTIONS[token.upper], self._subject(), token.upper)
+            elif self.depths[at] == 0 and self._text(at + 1) == "=":
+                # MariaDB logs engines' own options quoted, as it does in SHOW CREATE TABLE
+                option = token.upper or (token.text.upper() if token.kind is TokenKind.NAME else "")
+                if option in _OPTIONS:
+                    yield Demand(_OPTIONS[option], self._subject(), option)
+
+    def _of_database(self) -> Iterator[Demand]:
+        for at, token in enumerate(self.tokens):
+            if token.upper == "COMMENT":
+                yield Demand("comment of a database", self._subject())
+            if token.upper == "READ" and self._upper(at + 1) == "ONLY":
+                yield Demand("option of MySQL", self._subject(), "READ ONLY")
 
     def _value(self, at: int) -> str | None:
         """The name behind a word and an equals sign that may be left out; in lower case."""
