@@ -70,7 +70,11 @@ class Run:
 
     def _row(self, timing: Timing) -> dict[str, Any]:
         rate = self._traffic.transactions / timing.seconds
-        return {"seconds": round(timing.seconds, 3), "transactions_per_second": round(rate, 1 if rate > 100 else 6), **timing.details}
+        return {
+            "seconds": round(timing.seconds, 3),
+            "transactions_per_second": round(rate, 1 if rate > 100 else 6),
+            **timing.details,
+        }
 
     def _is_equal(self, target: PrivateServer) -> bool:
         found = contents(target)
