@@ -57,16 +57,18 @@ class Run:
             "benchmark", way.lanes or 1, tuned.block, way.reduce, self._workload.shard_list, tuned.fold_gap
         )
         with self._lab.target("target", way.options.get(self._lab.flavor, ())) as target:
-            settings = machine.server_facts(target, MEASURED_SETTINGS)
+            settings, used = machine.server_facts(target, MEASURED_SETTINGS), machine.cpu_seconds(target.pid)
             try:
                 timing = way.run(Job(self._source, target, self._traffic, folder, channel))
             except (BenchmarkError, BinlaneError) as exc:
                 console.print(f"[red]✗[/] {name}: {exc}", markup=True)
                 return {"error": str(exc), "equal": False, "load_before": load, "settings": settings}
+            used = round(machine.cpu_seconds(target.pid) - used, 2)
             equal = self._is_equal(target)
         shutil.rmtree(folder, ignore_errors=True)
         console.print(f"  {name}: {timing.seconds:.2f} s{'' if equal else ', ' + NOT_EQUAL}")
-        return self._row(timing) | {"equal": equal, "load_before": load, "settings": settings}
+        row = self._row(timing) | {"target_cpu_seconds": used}
+        return row | {"equal": equal, "load_before": load, "settings": settings}
 
     def _row(self, timing: Timing) -> dict[str, Any]:
         rate = self._traffic.transactions / timing.seconds
@@ -193,10 +195,10 @@ def _print(result: dict[str, Any]) -> None:
     arguments, log = result["arguments"], result["log"]
     safety = "durable" if arguments["durable"] else "not durable"
     table = Table(
-        "way", "seconds", "txn/s", "ratio", "extract", "filter", "check", "start-up", "advance", "MiB", "same data",
+        "way", "seconds", "CPU", "txn/s", "ratio", "extract", "filter", "check", "start-up", "advance", "MiB", "same data",
         title=f"{arguments['workload']}, {result['source']['version']}, {safety}, "
         f"{log['transactions']:,} transactions, {log['bytes'] / 1e6:.1f} MB",
-        caption="apply alone; ratio to the best native replica of this run; steps in seconds; MiB: peak of a lane",
+        caption="apply alone; ratio to the best native replica of this run; steps in seconds; CPU: the target's, seconds; MiB: peak of a lane",
     )  # fmt: skip
     for column in table.columns[1:]:
         column.justify = "right"
@@ -208,6 +210,7 @@ def _print(result: dict[str, Any]) -> None:
         table.add_row(
             name,
             "failed" if rate is None else f"{log['transactions'] / rate:.2f}",
+            f"{last['target_cpu_seconds']:.1f}" if "target_cpu_seconds" in last else "",
             "" if rate is None else f"{rate:,.0f}" if rate > 100 else f"{rate:.3f}",
             "" if ratio is None else f"{ratio:.2f}",
             *(f"{last[f'{part}_seconds']:.1f}" if f"{part}_seconds" in last else "" for part in parts),
