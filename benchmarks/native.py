@@ -195,10 +195,12 @@ def _print(result: dict[str, Any]) -> None:
     arguments, log = result["arguments"], result["log"]
     safety = "durable" if arguments["durable"] else "not durable"
     table = Table(
-        "way", "seconds", "CPU", "txn/s", "ratio", "extract", "filter", "check", "start-up", "advance", "MiB", "same data",
+        "way", "seconds", "CPU", "txn/s", "ratio",
+        "extract", "filter", "check", "start-up", "advance", "MiB", "same data",
         title=f"{arguments['workload']}, {result['source']['version']}, {safety}, "
         f"{log['transactions']:,} transactions, {log['bytes'] / 1e6:.1f} MB",
-        caption="apply alone; ratio to the best native replica of this run; steps in seconds; CPU: the target's, seconds; MiB: peak of a lane",
+        caption="apply alone; ratio to the best native replica of this run; steps in seconds; CPU: seconds of the target; "
+        "MiB: peak of a lane",
     )  # fmt: skip
     for column in table.columns[1:]:
         column.justify = "right"
