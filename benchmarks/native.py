@@ -199,8 +199,8 @@ def _print(result: dict[str, Any]) -> None:
         "extract", "filter", "check", "start-up", "advance", "MiB", "same data",
         title=f"{arguments['workload']}, {result['source']['version']}, {safety}, "
         f"{log['transactions']:,} transactions, {log['bytes'] / 1e6:.1f} MB",
-        caption="apply alone; ratio to the best native replica of this run; steps in seconds; CPU: seconds of the target; "
-        "MiB: peak of a lane",
+        caption="apply alone; ratio to the best native replica of this run; steps in seconds; "
+        "CPU: seconds of the target; MiB: peak of a lane",
     )  # fmt: skip
     for column in table.columns[1:]:
         column.justify = "right"
