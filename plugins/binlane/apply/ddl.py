@@ -95,7 +95,9 @@ def run_ddl(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPla
     Outside a transaction, on the connection that holds the lane's lease. Raises UndecidableError, the driver's errors,
     and ApplyError.
     """
-    session.execute(f"SET SESSION lock_wait_timeout = {int(lock_wait_timeout)}")
+    # the source's session allowed it, and no log tells
+    history = ", system_versioning_alter_history = KEEP" if session.flavor is Flavor.MARIADB else ""
+    session.execute(f"SET SESSION lock_wait_timeout = {int(lock_wait_timeout)}{history}")
     try:
         if session.flavor is Flavor.MYSQL and session.value("SELECT @@gtid_mode") == "ON":
             _by_mysql_gtid(session, writer, item, place)

@@ -134,6 +134,7 @@ class _Words:
             yield from self._server_wide(verb)
         elif self.facts.kind in (StatementKind.DML, StatementKind.LOAD_DATA):
             yield from self._operators(verb, "")
+            yield from self._one_family(verb)
 
     def _object(self, verb: str, kind: str, head: Sequence[str]) -> Iterator[Demand]:
         subject = self._subject() or f"{verb} {kind}"
@@ -197,6 +198,24 @@ class _Words:
                 yield Demand("JSON operator", subject, token.text)
             if token.upper == "JSON" and self._upper(at - 1) == "AS" and self._text(at + 1) == ")":
                 yield Demand("CAST AS JSON", subject)
+
+    def _one_family(self, verb: str) -> Iterator[Demand]:
+        """Forms of DML that one family alone has."""
+        subject = self._subject() or verb
+        for at, token in enumerate(self.tokens):
+            following = self._upper(at + 1)
+            if token.upper == "RETURNING" and self.depths[at] == 0:
+                yield Demand("RETURNING", subject)
+            elif token.upper == "PORTION" and following == "OF" and self._upper(at - 1) == "FOR":
+                yield Demand("period", subject)
+            elif token.upper == "VALUES" and following == "ROW" and self._text(at + 2) == "(":
+                yield Demand("VALUES ROW", subject)
+            elif token.upper == "AS" and self._text(at - 1) == ")" and self._upper(at + 2) == "ON" and verb == "INSERT":
+                yield Demand("alias of inserted rows", subject)
+            elif verb == "WITH" and self.depths[at] == 0 and token.upper in ("UPDATE", "DELETE"):
+                yield Demand("WITH in front of UPDATE or DELETE", subject)
+        if (verb, self._upper(1)) == ("SET", "STATEMENT"):
+            yield Demand("SET STATEMENT", subject)
 
     def _is_trusted(self) -> bool:
         """Whether nothing says that a stored function gives the same everywhere: the source had to trust its maker."""

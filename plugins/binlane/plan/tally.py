@@ -18,7 +18,11 @@ from binlane.plan.widest import RowMeter, Widest
 from binlane.plan.window_plan import RuleCounts, ShardCounts
 from binlane.shards.facts import StatementKind
 
-_AS_JSON = re.compile(rb"\bAS\s+JSON\b", re.I)
+_ASKING = re.compile(
+    rb"->|\bAS\s+JSON\b|\bRETURNING\b|\bPORTION\s+OF\b|\bVALUES\s+ROW\b|\bON\s+DUPLICATE\b|\A\s*(?:WITH|SET\s+STATEMENT)\b",
+    re.I,
+)
+"""DML that may ask for more than every server has: worth being cut into words."""
 ROWS_ONLY = "rows"
 """Kind of a transaction that runs no statement."""
 
@@ -107,7 +111,7 @@ class Tally:
         defines = facts.commits_implicitly or facts.create_select
         for demand in demands_of_session(part.context, facts):
             self.add_demand(demand, seqno)
-        if defines or b"->" in part.sql or _AS_JSON.search(part.sql) is not None:
+        if defines or _ASKING.search(part.sql) is not None:
             text, dialect = decoded(part.sql, part.context), dialect_of(part.context, flavor)
             for demand in demands_of(text, facts, dialect):
                 self.add_demand(demand, seqno)

@@ -86,6 +86,8 @@ OF_FAMILY: Final = {
         "INSERT INTO versioned VALUES (1, 1), (2, 2)",
         "UPDATE versioned SET s = 9 WHERE id = 1",
         "DELETE FROM versioned WHERE id = 2",
+        "SET SESSION system_versioning_alter_history = KEEP",
+        "ALTER TABLE versioned ADD COLUMN late INT DEFAULT 3",
         "CREATE OR REPLACE TABLE versions (id INT, s DATE, e DATE, PERIOD FOR p (s, e), "
         "UNIQUE (id, p WITHOUT OVERLAPS))",
         "INSERT INTO versions VALUES (1, '2020-01-01', '2021-01-01')",
