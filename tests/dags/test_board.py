@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -113,6 +114,22 @@ def test_a_viewer_cannot_start_a_verification_and_nobody_can_of_a_dag_that_airfl
     assert site.call("POST", f"{API}/verify", site.bearer(VIEWER), {})[0] == 403
     status, answer = site.call("POST", f"{API}/verify", site.bearer(USER), {})
     assert (status, "Airflow has no such DAG" in answer["detail"]) == (409, True)
+
+
+def test_who_may_edit_a_dag_but_not_start_its_runs_starts_none(
+    metadata_database: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import binlane_plugin
+
+    class Manager:
+        def is_authorized_dag(self, *, access_entity: Any = None, **_: Any) -> bool:
+            return access_entity is None
+
+    monkeypatch.setattr("airflow.api_fastapi.app.get_auth_manager", Manager)
+    user = SimpleNamespace(get_name=lambda: "editor")
+    assert binlane_plugin._may(user, "PUT", "replicate_demo")
+    with pytest.raises(PermissionError, match="does not let you start runs of the DAG replicate_demo"):
+        binlane_plugin._trigger(user, "replicate_demo", {})
 
 
 def test_a_cookie_alone_cannot_act(site: Site) -> None:
