@@ -80,7 +80,8 @@ def demands_of_session(context: SessionContext, facts: StatementFacts) -> Iterat
     )
     if facts.kind in (StatementKind.DML, StatementKind.LOAD_DATA):
         for database in facts.databases - {key.database for key in facts.written}:
-            yield Demand(PRIVILEGE, database, "SELECT")
+            if database and database.lower() != "information_schema":  # there is no such privilege on that
+                yield Demand(PRIVILEGE, database, "SELECT")
 
 
 @lru_cache(maxsize=64)

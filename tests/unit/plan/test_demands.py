@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from binlane.apply.portability import FEATURES
-from binlane.model import Flavor
+from binlane.model import Flavor, SessionContext
 from binlane.plan.demands import (
     CHANGED,
     CHARSET,
@@ -13,10 +13,13 @@ from binlane.plan.demands import (
     DEFINER,
     ENGINE,
     PLUGIN,
+    PRIVILEGE,
+    SESSION_COLLATION,
     TRUSTED_FUNCTION,
     TRUSTED_MAKER,
     Demand,
     demands_of,
+    demands_of_session,
 )
 from binlane.shards.lexer import Dialect
 from binlane.shards.statements import analyze
@@ -156,6 +159,25 @@ def test_what_a_statement_asks_for_is_named_with_its_table(sql: str, expected: s
 @pytest.mark.parametrize("sql", LOOKS_LIKE_IT)
 def test_names_and_comments_ask_for_nothing(sql: str) -> None:
     assert asked(sql) == set()
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("INSERT INTO t SELECT a FROM other.s JOIN third.u", {(PRIVILEGE, "other"), (PRIVILEGE, "third")}),
+        ("INSERT INTO x.t SELECT a FROM x.s", set()),
+        ("INSERT INTO t SELECT table_name FROM information_schema.tables", set()),
+        ("UPDATE d.t, other.s SET t.a = s.a", {(PRIVILEGE, "other")}),
+        ("CREATE TABLE t LIKE other.s", set()),
+    ],
+)
+def test_a_statement_needs_to_read_what_it_does_not_write(sql: str, expected: set[tuple[str, str]]) -> None:
+    facts = analyze(sql, database="d", flavor=Flavor.MYSQL)
+    context = SessionContext(charset_client=8, collation_connection=8, collation_server=255)
+    found = {(one.feature, one.subject or one.detail) for one in demands_of_session(context, facts)}
+    collations = {one.detail for one in demands_of_session(context, facts) if one.feature == SESSION_COLLATION}
+    assert {one for one in found if one[0] == PRIVILEGE} == expected
+    assert collations == {"8", "255"}
 
 
 def test_every_feature_is_one_that_the_precheck_knows() -> None:
