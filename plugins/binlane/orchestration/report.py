@@ -54,11 +54,15 @@ def summary_note(plan: WindowPlan, conflicts: Mapping[str, int]) -> str:
     transactions = plan.last_seqno - plan.first_seqno + 1
     drift = f"; rows that had drifted and were set right: {conflicts_text(conflicts)}" if conflicts else ""
     return (
-        f"seqno {plan.first_seqno:,} to {plan.last_seqno:,}: {transactions:,} transactions, "
-        f"{plan.rows.total:,} row changes, {len(plan.shards):,} shards over {plan.lanes} lanes, "
-        f"{len(plan.barriers):,} barriers; the target holds everything up to {plan.end} ({moment(plan.end_time)})"
-        f"{drift}"
+        f"seqno {plan.first_seqno:,} to {plan.last_seqno:,}: {_plural(transactions, 'transaction')}, "
+        f"{_plural(plan.rows.total, 'row change')}, {_plural(len(plan.shards), 'shard')} over "
+        f"{_plural(plan.lanes, 'lane')}, {_plural(len(plan.barriers), 'barrier')}; "
+        f"the target holds everything up to {plan.end} ({moment(plan.end_time)}){drift}"
     )
+
+
+def _plural(count: int, one: str) -> str:
+    return f"{count:,} {one}{'' if count == 1 else 's'}"
 
 
 def _head(plan: WindowPlan) -> Table:
