@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 from binlane.apply.choice import chosen_writer
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
+from binlane.errors import ConfigError
 from binlane.orchestration.checks import tables_with_other_keys
 from binlane.orchestration.request import WindowRequest
 from binlane.orchestration.selecting import selection_of
 from binlane.plan.blocks import PACKET_SHARE
 from binlane.plan.manifest import Manifest
-from binlane.plan.schema import Schema
+from binlane.plan.schema import Schema, foreign_key_groups
 from binlane.plan.schema_json import schema_to_json
 from binlane.plan.settings import REDUCE_OFF, FilterSettings
+from binlane.shards.shard_list import Partitioner, parse_shard_list
 from binlane.state.catalog import read_schema
 from binlane.state.engines import engine_of
 from binlane.work import files
@@ -28,13 +31,19 @@ _DEFAULT_PACKET: Final = 16 << 20
 def write_inputs(
     channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest, folder: WorkFolder, manifest: Manifest
 ) -> None:
-    """Everything that the filter job reads besides the segments. With the manifest, the last, the folder is whole."""
+    """Everything that the filter job reads besides the segments. With the manifest, the last, the folder is whole.
+
+    Raises ConfigError for a shard list that no window can be planned by: one that is open keeps the list it has.
+    """
     with engine_of(endpoints.target).connect() as connection:
         schema = read_schema(connection)
         by_sql = chosen_writer(connection, channel.apply.writer) == "sql"
     differing = tables_with_other_keys(channel, endpoints, schema) if channel.blocks.reduce != REDUCE_OFF else []
+    settings = _settings(channel, request, manifest, schema, differing, by_sql)
+    shard_list = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)
+    Partitioner(shard_list, settings.lanes, (), foreign_key_groups(schema.references), settings.renaming)
     folder.write_once(files.SCHEMA, schema_to_json(schema))
-    folder.write_once(files.CHANNEL, _settings(channel, request, manifest, schema, differing, by_sql).to_json())
+    folder.write_once(files.CHANNEL, settings.to_json())
     folder.write_once(files.MANIFEST, manifest.to_json())
 
 
@@ -46,13 +55,12 @@ def _settings(
     differing: list[list[str]],
     by_sql: bool,
 ) -> FilterSettings:
-    file = channel.shard_list_file
     packet = schema.max_allowed_packet or _DEFAULT_PACKET
     return FilterSettings(
         channel=channel.name,
         window=manifest.window,
         lanes=request.lanes if request.lanes is not None else channel.lanes.count,
-        shard_list=file.read_text("utf-8") if file.exists() else "",
+        shard_list=_text(channel.shard_list_file),
         shard_list_path=channel.lanes.shard_list,
         assigner=channel.lanes.assigner,
         consistency=channel.lanes.consistency,
@@ -76,3 +84,14 @@ def _settings(
         # between the families statements write the tables with JSON
         measures_rows=by_sql or any(segment.flavor is not schema.flavor for segment in manifest.segments),
     )
+
+
+def _text(shard_list: Path) -> str:
+    """Of no file: nothing, so that all goes by hash."""
+    try:
+        return shard_list.read_text("utf-8") if shard_list.exists() else ""
+    except UnicodeDecodeError as exc:
+        raise ConfigError(
+            f"{shard_list}: expected UTF-8, found byte 0x{exc.object[exc.start]:02x} at offset {exc.start}; "
+            "save it as UTF-8"
+        ) from exc

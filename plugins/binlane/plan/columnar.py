@@ -200,11 +200,10 @@ def segment_columns(data: Buffer, segment: Segment, settings: FilterSettings) ->
         return columns
     try:
         opened = SegmentColumns(laid_out.data, segment, settings, laid_out)
-        # what is wrong with a row is found by counting: with its payload closed it is named where it stands in the log
-        assert opened.rows is not None
+        # counted here: what is wrong with a row is named where it stands in the log if its payload stays closed
+        return opened if opened.rows.size else columns
     except BinlogError:
         return columns
-    return opened
 
 
 def scan_segment(

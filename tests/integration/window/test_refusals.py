@@ -92,6 +92,19 @@ def test_a_bad_shard_list_and_a_missing_connection_are_exit_code_2(
     shop(channel)
     channel.write_shard_list("tenant_1=7\n")
     assert "shard_list/orders.list:1: 'tenant_1': expected a lane 0..2, got 7" in refused(channel, capsys, code=2)
+    (channel.project / "shard_list" / f"{CHANNEL}.list").write_bytes(b"tenant_\xfc=1\n")
+    assert "expected UTF-8, found byte 0xfc at offset 7" in refused(channel, capsys, code=2)
+    for server in (channel.source, channel.target):
+        with server.connect(autocommit=True) as connection, connection.cursor() as cursor:
+            cursor.execute("SET SESSION sql_log_bin = 0")
+            cursor.execute("CREATE DATABASE tenant_2")
+            cursor.execute("CREATE TABLE tenant_2.t (id INT PRIMARY KEY REFERENCES tenant_1.t (id))")
+    channel.write_shard_list("tenant_1=0\ntenant_2=1\n")
+    assert "tenant_2" in refused(channel, capsys, code=2)
+    # no window has begun with a wrong list, so the right one is all that it takes
+    channel.write_shard_list("tenant_1=0\ntenant_2=0\n")
+    assert channel.run() is not None
+    channel.assert_equal()
     del channel.environment["AIRFLOW_CONN_TARGET_SERVER"]
     assert "AIRFLOW_CONN_TARGET_SERVER" in refused(channel, capsys, code=2)
 
