@@ -38,6 +38,8 @@ class Channel:
     shard_list: str = ""
     fold_gap: int | None = None
     """None: the product's default."""
+    writer: str = "binlog"
+    """``apply.writer``."""
 
 
 def open_channel(
@@ -53,6 +55,7 @@ def open_channel(
         f'[lanes]\ncount = {choice.lanes}\nconsistency = "{consistency}"\n{gap}'
         f"[blocks]\ntransactions = {choice.block}\n"
         f'reduce = "{choice.reduce}"\n'
+        f'[apply]\nwriter = "{choice.writer}"\n'
         f'[work]\nuri = "{folder / "work"}"\n',
         "utf-8",
     )

@@ -54,7 +54,13 @@ class Run:
         folder = Path(tempfile.mkdtemp(dir=self._lab.folder))
         tuned = self._tuned
         channel = Channel(
-            "benchmark", way.lanes or 1, tuned.block, way.reduce, self._workload.shard_list, tuned.fold_gap
+            "benchmark",
+            way.lanes or 1,
+            tuned.block,
+            way.reduce,
+            self._workload.shard_list,
+            tuned.fold_gap,
+            way.writer,
         )
         with self._lab.target("target", way.options.get(self._lab.flavor, ())) as target:
             settings, used = machine.server_facts(target, MEASURED_SETTINGS), machine.cpu_seconds(target.pid)
@@ -101,6 +107,7 @@ def main(
     lanes: Annotated[str, typer.Option(help="binlane's lanes, each measured; 1 keeps the source's order.")] = "1,4",
     reduce: Annotated[str, typer.Option(help="Values of blocks.reduce, each measured: off replays.")] = "off,block",
     block: Annotated[int, typer.Option(min=1, help="Source transactions a block.")] = 1000,
+    writers: Annotated[str, typer.Option(help="Values of apply.writer, each measured: binlog, sql.")] = "binlog",
     fold_gap: Annotated[int | None, typer.Option(min=0, help="lanes.fold_gap; without: the product's default.")] = None,
     runs: Annotated[int, typer.Option(min=1, help="Measurements of each way; their median is shown.")] = 1,
     only: Annotated[str, typer.Option(help="Only ways whose names contain one of these, by comma.")] = "",
@@ -115,13 +122,15 @@ def main(
         raise typer.BadParameter(f"unknown workload {workload!r}; known: {', '.join(WORKLOADS)}")
     chosen = {
         name: way
-        for name, way in ways([int(count) for count in lanes.split(",") if count], reduce.split(",")).items()
+        for name, way in ways(
+            [int(count) for count in lanes.split(",") if count], reduce.split(","), writers.split(",")
+        ).items()
         if not only or any(part.strip() in name for part in only.split(","))
     }
     arguments = {
         "flavor": flavor.value, "workload": workload, "transactions": transactions, "durable": durable,
         "target_log": target_log, "lanes": lanes, "reduce": reduce, "block": block,
-        "fold_gap": fold_gap, "runs": runs, "buffer_pool_mib": buffer_pool,
+        "fold_gap": fold_gap, "writers": writers, "runs": runs, "buffer_pool_mib": buffer_pool,
     }  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="binlane-native-", dir=data) as folder:
         lab = Lab(Path(folder), flavor, durable, target_log, buffer_pool)

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _POLL: Final = 0.05
 _FOLDING: Final = {"off": "replay", "block": "reduce", "window": "reduce the window"}
 """The names of the values of ``blocks.reduce``."""
+_WRITERS: Final = {"binlog": "", "sql": ", SQL"}
+"""What the name of a way adds for ``apply.writer``."""
 _MOST_SECONDS: Final = 4 * 3600.0
 _REPLICA_STATUS: Final = {Flavor.MARIADB: "SHOW SLAVE STATUS", Flavor.MYSQL: "SHOW REPLICA STATUS"}
 
@@ -71,6 +73,8 @@ class Way:
     lanes: int | None = None
     """Of binlane; one lane keeps the source's order, consistency any_time."""
     reduce: str = "block"
+    writer: str = "binlog"
+    """``apply.writer``: BINLOG statements, or rows as SQL."""
 
 
 Ways: TypeAlias = dict[str, Way]
@@ -237,16 +241,17 @@ def _replica_options(threads: int) -> dict[Flavor, tuple[str, ...]]:
     return {Flavor.MARIADB: mariadb, Flavor.MYSQL: (f"--replica-parallel-workers={threads}",)}
 
 
-def ways(lanes: list[int], reduce: list[str]) -> Ways:
+def ways(lanes: list[int], reduce: list[str], writers: list[str]) -> Ways:
     """All ways, in the order of the table."""
     return {
         "replica, 1 thread": Way(replica, _replica_options(1), native=True),
         "replica, 8 threads": Way(replica, _replica_options(8), native=True),
         "client pipe": Way(client_pipe),
         **{
-            f"binlane, {_FOLDING.get(each, each)}, {count} lane{'s' * (count > 1)}": Way(
-                binlane, lanes=count, reduce=each
+            f"binlane, {_FOLDING.get(each, each)}, {count} lane{'s' * (count > 1)}{_WRITERS.get(writer, writer)}": Way(
+                binlane, lanes=count, reduce=each, writer=writer
             )
+            for writer in writers
             for each in reduce
             for count in lanes
         },
