@@ -118,8 +118,7 @@ def main(
     ] = None,
 ) -> None:
     """Measure, compare, print a table and write the result."""
-    if workload not in WORKLOADS:
-        raise typer.BadParameter(f"unknown workload {workload!r}; known: {', '.join(WORKLOADS)}")
+    _check_known(workload)
     chosen = {
         name: way
         for name, way in ways(
@@ -152,6 +151,11 @@ def main(
     console.print(f"[dim]{path}[/]")
     if not all(row["equal"] for row in result["ways"].values()):
         sys.exit(1)
+
+
+def _check_known(workload: str) -> None:
+    if workload not in WORKLOADS:
+        raise typer.BadParameter(f"unknown workload {workload!r}; known: {', '.join(WORKLOADS)}")
 
 
 def _measure_all(

@@ -1,0 +1,124 @@
+"""Runs of plain transactions, as arrays, into a lane's blocks: what ``LaneWriter`` does with one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from binlane.model import RowCounts
+from binlane.plan.blocks import BlockBuilder, LoggedEvent
+from binlane.plan.routing import LaneCursor
+from binlane.plan.segment_columns import DELETE, INSERT, MAP, NONE, UPDATE, Run, SegmentColumns
+from binlane.plan.segment_map import LaneSink, LaneWriter
+from binlane.plan.translate import translation
+
+Ints = NDArray[np.int64]
+
+_PIECE: Final = 4 << 20
+"""Bytes of events that are taken from the segment at once."""
+
+
+class RunWriter(LaneWriter):
+    """A lane's writer that takes plain transactions by the run, too."""
+
+    def __init__(self, sink: LaneSink, builder: BlockBuilder, cursor: LaneCursor, columns: SegmentColumns) -> None:
+        super().__init__(sink, builder, cursor, translation(columns.log.format.flavor, columns.log.target))
+        self._columns = columns
+        # a window with many barriers has many short runs: the whole segment must not be summed up for each
+        self._before: Ints = np.concatenate(([0], np.cumsum(columns.stripped)))
+        """Bytes that the events before each one take, stripped."""
+
+    def add_run(self, run: Run, chosen: Ints, stretch: int) -> None:
+        """Take the ``chosen`` transactions of a run, between two edges of barriers."""
+        self._enter(stretch)
+        columns, builder = self._columns, self._builder
+        first, end = run.plain.first[chosen], run.plain.end[chosen]
+        size = np.concatenate(([0], np.cumsum(self._before[end] - self._before[first])))
+        large = np.flatnonzero([builder.is_large(each) for each in np.diff(size).tolist()])
+        times = columns.commit_times(first) if builder.limits.seconds else None
+        at = 0
+        while at < chosen.size:
+            head = columns.header(run.seqno + int(chosen[at]), int(first[at]))
+            self._write(builder.end_before(head.commit_time))
+            following = int(np.searchsorted(large, at))
+            barred = int(large[following]) if following < large.size else chosen.size
+            if barred == at:
+                self._write(builder.stream(head, self._logged(self._events(first[at : at + 1], end[at : at + 1]))))
+                at += 1
+                continue
+            transactions_left, bytes_left = builder.room()
+            full = int(np.searchsorted(size, size[at] + bytes_left))
+            after = min(max(full, at + 1), at + transactions_left, barred)
+            if times is not None:
+                late = np.flatnonzero(times[at:after] > builder.deadline(head.commit_time))
+                after = at + int(late[0]) if late.size else after
+            self._take(self._events(first[at:after], end[at:after]))
+            last = columns.header(run.seqno + int(chosen[after - 1]), int(first[after - 1]))
+            self._write(builder.end_transactions(head, last, after - at))
+            at = after
+
+    def _events(self, first: Ints, end: Ints) -> Ints:
+        """The TABLE_MAP and rows events of some transactions."""
+        events = _ranges(first, end)
+        wanted: Ints = events[self._columns.role[events] != NONE]
+        return wanted
+
+    def _take(self, events: Ints) -> None:
+        """Give the builder events of whole statements: whole where they fit its BINLOG statement, else one by one."""
+        columns, builder = self._columns, self._builder
+        size = np.cumsum(columns.stripped[events])
+        ends = np.flatnonzero(columns.ends_statement[events])
+        at = 0
+        while at < events.size:
+            done = int(size[at - 1]) if at else 0
+            fit = int(np.searchsorted(size[ends], done + builder.payload_room, "right"))
+            after = int(ends[fit - 1]) + 1 if fit else 0
+            if after > at and self._add_whole(events[at:after]):
+                at = after
+            if at < events.size:
+                after = int(ends[np.searchsorted(ends, at)]) + 1
+                for part in self._logged(events[at:after]):
+                    builder.add_event(part.event, part.counts, part.where)
+                at = after
+
+    def _add_whole(self, events: Ints) -> bool:
+        columns = self._columns
+        changes = events[columns.role[events] >= INSERT]
+        kind = columns.role[changes].astype(np.int64) - INSERT
+        counts = RowCounts(*np.bincount(kind, columns.rows[changes], minlength=3).astype(np.int64).tolist())
+        largest = int(columns.stripped[events].max())
+        return self._builder.add_whole(columns.events(events), largest, counts)
+
+    def _logged(self, events: Ints) -> Iterator[LoggedEvent]:
+        """Events one by one, some megabytes of them in memory at once."""
+        columns = self._columns
+        size = np.concatenate(([0], np.cumsum(columns.stripped[events])))
+        at = 0
+        while at < events.size:
+            after = max(at + 1, int(np.searchsorted(size, size[at] + _PIECE, "right")) - 1)
+            data = columns.events(events[at:after])
+            edges = (size[at : after + 1] - size[at]).tolist()
+            for event, (start, end) in zip(events[at:after].tolist(), pairwise(edges), strict=True):
+                yield LoggedEvent(data[start:end], self._counts_of(event), self._where(event))
+            at = after
+
+    def _counts_of(self, event: int) -> RowCounts | None:
+        role, rows = int(self._columns.role[event]), int(self._columns.rows[event])
+        if role == MAP:
+            return None
+        return RowCounts(*(rows if role == kind else 0 for kind in (INSERT, UPDATE, DELETE)))
+
+    def _where(self, event: int) -> str:
+        columns = self._columns
+        return f"{columns.log.name}:{columns.log.source_offset(int(columns.frames.offset[event]))}: "
+
+
+def _ranges(first: Ints, end: Ints) -> Ints:
+    """All numbers of all ranges [first, end), one range behind the other."""
+    length = end - first
+    start = np.concatenate(([0], np.cumsum(length)[:-1]))
+    return np.arange(int(length.sum()), dtype=np.int64) + np.repeat(first - start, length)

@@ -1,0 +1,192 @@
+"""One segment as arrays, an entry an event: what the columnar filter asks, for many events at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from binlane.binlog.frames import count_rows, frame, index_rows, strip_events, table_maps
+from binlane.binlog.grouping import PlainGrouping, PlainRun
+from binlane.binlog.reader import LogReader
+from binlane.binlog.renaming import NewNames
+from binlane.binlog.rows import ROWS_KINDS, RowsKind
+from binlane.binlog.transactions import Transaction, identify, transactions
+from binlane.binlog.wire import HEADER, MAGIC, Buffer, EventHeader, EventType, RawEvent
+from binlane.errors import BinlogError
+from binlane.model import FILTERED_SHARD, BlockHeader, Flavor, LogPosition
+from binlane.plan.dissect import LogFormat
+from binlane.plan.filter_columns import EventFilter, TableVerdicts, event_filter, pick
+from binlane.plan.inflated import Inflated, inflated
+from binlane.plan.manifest import Segment
+from binlane.plan.renamed_columns import renamed_tables
+from binlane.plan.settings import FilterSettings
+
+Ints = NDArray[np.int64]
+
+_FLAGS_AT: Final = 6
+"""In a rows event's body, behind its table id."""
+_TIMED: Final = (EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED)
+"""Events that may hold a commit time besides the one in their header."""
+NONE, MAP, INSERT, UPDATE, DELETE = range(5)
+"""Roles of events."""
+ROLES: Final = np.zeros(256, np.uint8)
+"""By event type."""
+ROLES[EventType.TABLE_MAP] = MAP
+for _code, _kind in ROWS_KINDS.items():
+    ROLES[_code] = {RowsKind.INSERT: INSERT, RowsKind.UPDATE: UPDATE, RowsKind.DELETE: DELETE}[_kind]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Plain transactions that follow each other, with the seqno of the first."""
+
+    seqno: int
+    plain: PlainRun
+
+    @property
+    def size(self) -> int:
+        """How many transactions."""
+        return self.plain.first.size
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """A transaction that is not plain."""
+
+    seqno: int
+    transaction: Transaction
+
+
+class SegmentColumns:
+    """One segment as arrays, an entry an event."""
+
+    def __init__(
+        self, data: Buffer, segment: Segment, settings: FilterSettings, laid_out: Inflated | None = None
+    ) -> None:
+        """Raises BinlogError for a segment that cannot be framed or whose row events do not fit their tables.
+
+        ``laid_out``: what ``data`` is of, if its compressed transactions were opened.
+        """
+        self.segment = segment
+        self.reader = LogReader(data, segment.source_file, verify=False)
+        offset = segment.start_offset - segment.header_length
+        target, selection = Flavor(settings.target), settings.selection
+        renaming = settings.renaming
+        self.log = LogFormat(self.reader.format, segment.source_file, offset, target, selection, renaming, laid_out)
+        self.frames = frame(data, len(MAGIC), self.reader.format.checksum.length, self.reader.format.header_length)
+        self.frames.check(segment.name)
+        self.role = ROLES[self.frames.type_code]
+        self.index = index_rows(self.frames, segment.name)
+        self.number = self.index.number
+        logged = table_maps(self.frames, self.index, segment.name, self.log.format.flavor)
+        self.verdicts = TableVerdicts(selection, logged)
+        self.tables = renamed_tables(self.log, self.frames, self.index, logged, self.verdicts)
+        names = sorted({table.database for table in self.tables})
+        self.databases = (*names, FILTERED_SHARD) if selection.looks_at_rows else tuple(names)
+        places = {name: place for place, name in enumerate(names)}
+        self.database_of_table = np.array([places[table.database] for table in self.tables], np.int32)
+        self.filter = self._filter() if selection.looks_at_rows else None
+        if self.filter is not None:
+            self.role = np.where(self.filter.is_out, NONE, self.role).astype(np.uint8)
+        changed = [new is not old for new, old in zip(self.tables, logged, strict=True)]
+        maps = np.where(self.role == MAP, self.number, -1)
+        self.new_names = NewNames(self.frames, self.tables, changed, maps) if any(changed) else None
+
+    def _filter(self) -> EventFilter:
+        is_rows, is_delete = self.role >= INSERT, self.role == DELETE
+        kinds = (self.role == MAP, is_rows, is_delete)
+        return event_filter(self.frames.type_code, *kinds, self.ends_statement, self.number, self.verdicts)
+
+    @cached_property
+    def rows(self) -> Ints:
+        """Rows that each event changes."""
+        return count_rows(self.frames, self.index, self.tables, self.segment.name)
+
+    @cached_property
+    def stripped(self) -> Ints:
+        """Bytes of each event in a BINLOG statement; 0 for those that go into none."""
+        surplus = self.frames.header_length - HEADER.size + self.frames.checksum_length
+        size = self.frames.size.astype(np.int64) - surplus
+        if self.new_names is not None:
+            size += self.new_names.longer
+        return np.where(self.role != NONE, size, 0)
+
+    def events(self, wanted: Ints) -> bytes:
+        """Those events, as a BINLOG payload."""
+        return strip_events(self.frames, wanted) if self.new_names is None else self.new_names.strip(wanted)
+
+    @cached_property
+    def ends_statement(self) -> NDArray[np.bool_]:
+        """Rows events that carry STMT_END_F."""
+        events = np.flatnonzero(self.role >= INSERT)
+        ends = np.zeros(self.role.size, np.bool_)
+        ends[events] = self.frames.data[self.frames.offset[events] + self.frames.header_length + _FLAGS_AT] & 1
+        return ends
+
+    def walk(self) -> Iterator[Run | Single]:
+        """All transactions in order."""
+        grouping = PlainGrouping(self.frames, self.index, self.database_of_table, self.reader.format)
+        event, seqno, offset = 0, self.segment.first_seqno, self.frames.offset
+        while event < offset.size:
+            plain = grouping.run(event)
+            if plain.first.size:
+                yield from self._taken(Run(seqno, plain))
+                seqno += plain.first.size
+            event = plain.stopped_at
+            if event == offset.size:
+                return
+            transaction = next(transactions(self.reader, start=int(offset[event])), None)
+            if transaction is None:
+                return
+            yield Single(seqno, transaction)
+            seqno += 1
+            event = int(np.searchsorted(offset, transaction.end))
+
+    def _taken(self, run: Run) -> Iterator[Run | Single]:
+        """A run as the filter leaves it: those of its transactions apart that it has to take apart."""
+        if self.filter is None:
+            yield run
+            return
+        awkward, empty = self.filter.split(run.plain)
+        at = 0
+        for stop in (*np.flatnonzero(awkward).tolist(), run.size):
+            if at < stop:
+                yield Run(run.seqno + at, pick(run.plain, at, stop, empty, len(self.databases) - 1))
+            if stop < run.size:
+                start = int(self.frames.offset[run.plain.first[stop]])
+                yield Single(run.seqno + stop, next(transactions(self.reader, start=start)))
+            at = stop + 1
+
+    def header(self, seqno: int, event: int) -> BlockHeader:
+        """The header of the plain transaction that begins with ``event``."""
+        frames = self.frames
+        at = int(frames.offset[event])
+        head = EventHeader._make(HEADER.unpack_from(frames.data.data, at))
+        identity = identify(RawEvent(at, head, frames.body(event)), self.reader)
+        place = LogPosition(self.log.name, self.log.source_offset(at))
+        return BlockHeader(seqno, seqno, 1, place, identity.gtid, identity.commit_time)
+
+    def commit_times(self, events: Ints) -> NDArray[np.float64]:
+        """When the transactions that begin with these events were committed."""
+        if np.isin(self.frames.type_code[events], _TIMED).any():
+            return np.array([self.header(0, event).commit_time for event in events.tolist()], np.float64)
+        return self.frames.timestamp[events].astype(np.float64)
+
+
+def segment_columns(data: Buffer, segment: Segment, settings: FilterSettings) -> SegmentColumns:
+    """The segment, its compressed transactions opened where they are plain. Raises BinlogError."""
+    columns = SegmentColumns(data, segment, settings)
+    laid_out = inflated(columns.frames)
+    if laid_out is None:
+        return columns
+    try:
+        opened = SegmentColumns(laid_out.data, segment, settings, laid_out)
+        # counted here: what is wrong with a row is named where it stands in the log if its payload stays closed
+        return opened if opened.rows.size else columns
+    except BinlogError:
+        return columns
