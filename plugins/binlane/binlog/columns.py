@@ -64,6 +64,11 @@ class Column:
         """Whether it holds characters, as far as is known."""
         return self.charset is not None and self.charset != BINARY
 
+    def member_texts(self) -> list[str] | None:
+        """The members of ENUM and SET as text; None where the log or their bytes do not tell."""
+        texts = [decode_text(member, self.charset) for member in self.members or ()]
+        return None if self.members is None or None in texts else [text for text in texts if text is not None]
+
     def length_rule(self, logged: LengthRule) -> LengthRule:
         """How long it is in an image: as logged, unless a schema knows of a fraction that the log does not tell."""
         lengths = _HIRES.get(self.type_code)
@@ -168,7 +173,7 @@ def _compressed(column: Column, text: bool) -> Reader:
 
 
 def _enum(column: Column, text: bool) -> Reader:
-    members = _member_texts(column) if text else None
+    members = column.member_texts() if text else None
 
     def read(data: bytes) -> int | str:
         number = int.from_bytes(data, "little")
@@ -180,7 +185,7 @@ def _enum(column: Column, text: bool) -> Reader:
 
 
 def _set(column: Column, text: bool) -> Reader:
-    members = _member_texts(column) if text else None
+    members = column.member_texts() if text else None
 
     def read(data: bytes) -> int | str:
         bits = int.from_bytes(data, "little")
@@ -189,11 +194,6 @@ def _set(column: Column, text: bool) -> Reader:
         return ",".join(member for number, member in enumerate(members) if bits >> number & 1)
 
     return read
-
-
-def _member_texts(column: Column) -> list[str] | None:
-    texts = [decode_text(member, column.charset) for member in column.members or ()]
-    return None if column.members is None or None in texts else [text for text in texts if text is not None]
 
 
 def _json(_column: Column, text: bool) -> Reader:

@@ -35,9 +35,9 @@ def expression(document: Json) -> str:
     made = _made(document)
     if made is not None:
         return made if made.startswith("(") else f"JSON_EXTRACT(JSON_ARRAY({made}), '$[0]')"
-    if isinstance(document, list) and _is_more_than_text(document):
+    if isinstance(document, list) and is_more_than_text(document):
         return f"JSON_ARRAY({', '.join(map(_argument, document))})"
-    if isinstance(document, JsonObject) and _is_more_than_text(document):
+    if isinstance(document, JsonObject) and is_more_than_text(document):
         members = (f"_utf8mb4 X'{key.encode().hex()}', {_argument(value)}" for key, value in document.members)
         return f"JSON_OBJECT({', '.join(members)})"
     return f"CAST(_utf8mb4 X'{json_text(document).encode().hex()}' AS JSON)"
@@ -58,12 +58,13 @@ def _argument(document: Json) -> str:
     return _made(document) or expression(document)
 
 
-def _is_more_than_text(document: Json) -> bool:
+def is_more_than_text(document: Json) -> bool:
+    """Whether it holds a value that JSON text does not tell. Raises ValueError as ``expression`` does."""
     match document:
         case list():
-            return any(map(_is_more_than_text, document))
+            return any(map(is_more_than_text, document))
         case JsonObject():
-            return any(_is_more_than_text(value) for _, value in document.members)
+            return any(is_more_than_text(value) for _, value in document.members)
     return _made(document) is not None
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from binlane.binlog.columns import Column, Value
 from binlane.binlog.decimals import spell_decimal, spell_double
-from binlane.binlog.json_binary import DiffKind, JsonDiff, JsonDiffs, JsonDocument, json_text
+from binlane.binlog.json_binary import DiffKind, Json, JsonDiff, JsonDiffs, JsonDocument, json_text
 from binlane.binlog.json_sql import expression
 from binlane.binlog.table_map import ColumnType
 from binlane.model import Flavor
@@ -89,7 +89,7 @@ def _plain(column: Column, value: Value) -> str:
         case JsonDocument():
             return quoted(json_text(value.root))
         case JsonDiffs():
-            return _applied(identifier(column.label) if column.name is not None else column.label, value)
+            return changed_document(identifier(column.label) if column.name is not None else column.label, value)
     if column.type_code == _C.BIT:
         return f"b'{value:b}'"
     return str(value)
@@ -107,18 +107,21 @@ def _introducer(charset: str | None, server: Flavor) -> str:
     return _NAMES_BEFORE_MB3.get(name, name) if server is Flavor.MARIADB else name
 
 
-def _applied(document: str, diffs: JsonDiffs) -> str:
+def changed_document(document: str, diffs: JsonDiffs, spell_json: Callable[[Json], str] = expression) -> str:
+    """The expression of a document with diffs applied to it. Raises what ``spell_json`` raises."""
     for diff in diffs.diffs:
-        document = f"{_FUNCTIONS[diff.kind](diff)}({document}, {quoted(diff.path)}{_changed_to(diff.value)})"
+        document = (
+            f"{_FUNCTIONS[diff.kind](diff)}({document}, {quoted(diff.path)}{_changed_to(diff.value, spell_json)})"
+        )
     return document
 
 
-def _changed_to(value: str | JsonDocument | None) -> str:
+def _changed_to(value: str | JsonDocument | None, spell_json: Callable[[Json], str]) -> str:
     match value:
         case str():
             return f", CAST({quoted(value)} AS JSON)"
         case JsonDocument():
-            return f", {expression(value.root)}"
+            return f", {spell_json(value.root)}"
     return ""
 
 

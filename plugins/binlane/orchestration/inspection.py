@@ -23,7 +23,8 @@ from binlane.binlog.transactions import IncompleteTail, Transaction, transaction
 from binlane.binlog.wire import Buffer
 from binlane.errors import ConfigError, UnsupportedEventError
 from binlane.model import Flavor
-from binlane.orchestration.row_lines import Contents, row_line, row_object, row_sql
+from binlane.orchestration.row_lines import Contents, row_line, row_object
+from binlane.orchestration.row_sql import row_sql
 from binlane.plan.classes import classify
 from binlane.plan.dissect import LogFormat, MapPart, Part, RowsPart, StatementPart, dissect
 from binlane.shards.event_filter import EventMetadataFilter, SchemaFacts
@@ -71,25 +72,28 @@ def inspect_files(
                     inside = _objects(transaction, log, detail)
                     out.file.write(json.dumps(asdict(line) | inside, ensure_ascii=False) + "\n")
                 else:
-                    out.print(_text(line), highlight=False, soft_wrap=True)
+                    text = f"-- {' '.join(_text(line).split(chr(10)))}" if detail.sql else _text(line)
+                    out.print(text, highlight=False, soft_wrap=True)
                     _print_inside(transaction, log, detail, out)
 
 
 def _objects(transaction: Transaction, log: LogFormat, detail: Detail) -> dict[str, list[object]]:
-    shown = list(Contents(log).of(transaction)) if detail != _NOTHING else []
     found: dict[str, list[object]] = {}
     if detail.rows:
-        found["changes"] = [row_object(one) for one in shown]
+        found["changes"] = [row_object(one) for one in Contents(log).of(transaction)]
     if detail.sql:
-        found["sql"] = [row_sql(one) for one in shown]
+        found["sql"] = [row_sql(one) for one in Contents(log, text=False).of(transaction)]
     return found
 
 
 def _print_inside(transaction: Transaction, log: LogFormat, detail: Detail, out: Console) -> None:
-    """Written as it is, without markup: statements can be piped."""
-    for write, wanted, indent in ((row_line, detail.rows, " " * 9), (row_sql, detail.sql, "")):
-        for one in Contents(log).of(transaction) if wanted else ():
-            out.file.write(f"{indent}{write(one)}\n")
+    """Written as it is, without markup: statements can be piped, whatever else stands beside them is a comment then."""
+    head = ("-- " if detail.sql else "") + " " * 9
+    for one in Contents(log).of(transaction) if detail.rows else ():
+        text = row_line(one).replace("\n", "\n-- ") if detail.sql else row_line(one)
+        out.file.write(f"{head}{text}\n")
+    for one in Contents(log, text=False).of(transaction) if detail.sql else ():
+        out.file.write(f"{row_sql(one, for_client=True)}\n")
 
 
 def _lines(

@@ -1,4 +1,4 @@
-"""What ``binlane inspect`` shows of a transaction beyond its line: row values (``--rows``) and statements (``--sql``).
+"""What ``binlane inspect`` shows of a transaction beyond its line: statements, and row changes with their values.
 
 Everything comes from the log alone: names where it has them, ``@1`` otherwise. It shows what cannot be applied, too.
 """
@@ -16,8 +16,8 @@ from binlane.binlog.collations import charset_name, collation_name
 from binlane.binlog.columns import Column, Value, columns_of
 from binlane.binlog.events import Query
 from binlane.binlog.json_binary import JsonDiffs, JsonDocument, json_text
-from binlane.binlog.rows import ROWS_KINDS, RowsEvent, RowsKind
-from binlane.binlog.spelling import identifier, literal, spell
+from binlane.binlog.rows import ROWS_KINDS, RowsEvent
+from binlane.binlog.spelling import identifier, spell
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.transactions import Transaction
 from binlane.binlog.values import Absent, Change, Image, RowDecoder
@@ -67,6 +67,8 @@ class Contents:
     """Walks a transaction's row changes and statements, in order."""
 
     log: LogFormat
+    text: bool = True
+    """Values as text to read; False: as ``Column.reader`` gives them to who writes them again."""
     _tables: dict[int, LoggedTable] = field(default_factory=dict)
 
     def of(self, transaction: Transaction) -> Iterator[Shown]:
@@ -88,7 +90,7 @@ class Contents:
     def _map(self, event: RawEvent) -> None:
         where, flavor = self.log.where(event), self.log.format.flavor
         table = TableMap.parse(event.body, where, flavor)
-        self._tables[table.table_id] = _logged(table, self.log, where)
+        self._tables[table.table_id] = _logged(table, self.log, where, text=self.text)
 
     def _rows(self, event: RawEvent) -> Iterator[Shown]:
         where = self.log.where(event)
@@ -135,9 +137,9 @@ def _read(value: Value) -> Value:
     return value if any(unicodedata.category(one) == "Cc" and one not in "\t\n\r" for one in text) else text
 
 
-def _logged(table: TableMap, log: LogFormat, where: str) -> LoggedTable:
+def _logged(table: TableMap, log: LogFormat, where: str, *, text: bool = True) -> LoggedTable:
     columns = columns_of(table, log.format.flavor)
-    return LoggedTable(table, columns, RowDecoder(table, columns, where=where))
+    return LoggedTable(table, columns, RowDecoder(table, columns, text=text, where=where))
 
 
 def row_line(shown: Shown) -> str:
@@ -146,7 +148,7 @@ def row_line(shown: Shown) -> str:
         return shown.sql
     table, change = shown
     images = [
-        " ".join(f"{column.label}={spell(column, value)}" for column, value in _present(table, image))
+        " ".join(f"{column.label}={spell(column, value)}" for column, value in present(table, image))
         for image in (change.before, change.after)
         if image is not None
     ]
@@ -161,59 +163,12 @@ def row_object(shown: Shown) -> dict[str, object]:
     found: dict[str, object] = {"table": table.name, "kind": change.kind.value}
     for name, image in (("before", change.before), ("after", change.after)):
         if image is not None:
-            found[name] = {column.label: _json_value(value) for column, value in _present(table, image)}
+            found[name] = {column.label: _json_value(value) for column, value in present(table, image)}
     return found
 
 
-def row_sql(shown: Shown) -> str:
-    """One statement with its semicolon. Rows are looked up by the primary key where the log names it."""
-    if isinstance(shown, LoggedStatement):
-        use = f"USE {identifier(shown.database)};\n" if shown.database else ""
-        return f"{use}{shown.sql};"
-    table, change = shown
-    return f"{_STATEMENTS[change.kind](table, change)};"
-
-
-def _insert(table: LoggedTable, change: Change) -> str:
-    assert change.after is not None
-    pairs = _present(table, change.after)
-    names = ", ".join(_name(column) for column, _ in pairs)
-    values = ", ".join(literal(column, value) for column, value in pairs)
-    return f"INSERT INTO {table.quoted_name} ({names}) VALUES ({values})"
-
-
-def _update(table: LoggedTable, change: Change) -> str:
-    assert change.after is not None
-    pairs = _present(table, change.after)
-    changes = ", ".join(f"{_name(column)} = {literal(column, value)}" for column, value in pairs)
-    return f"UPDATE {table.quoted_name} SET {changes}{_where(table, change)}"
-
-
-def _delete(table: LoggedTable, change: Change) -> str:
-    return f"DELETE FROM {table.quoted_name}{_where(table, change)}"
-
-
-def _where(table: LoggedTable, change: Change) -> str:
-    assert change.before is not None
-    key = {number for number, _ in table.table.optional.primary_key or ()}
-    pairs = _present(table, change.before)
-    by_key = [(column, value) for column, value in pairs if column.number - 1 in key]
-    chosen = by_key if key and len(by_key) == len(key) else pairs
-    tests = (
-        f"{_name(column)} IS NULL" if value is None else f"{_name(column)} = {literal(column, value)}"
-        for column, value in chosen
-    )
-    return f" WHERE {' AND '.join(tests)} LIMIT 1"
-
-
-_STATEMENTS: Final = {RowsKind.INSERT: _insert, RowsKind.UPDATE: _update, RowsKind.DELETE: _delete}
-
-
-def _name(column: Column) -> str:
-    return column.label if column.name is None else identifier(column.name)
-
-
-def _present(table: LoggedTable, image: Image) -> list[tuple[Column, Value]]:
+def present(table: LoggedTable, image: Image) -> list[tuple[Column, Value]]:
+    """The columns that an image holds, with their values."""
     return [
         (column, value) for column, value in zip(table.columns, image, strict=True) if not isinstance(value, Absent)
     ]

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
+import subprocess
 from pathlib import Path
+from typing import Final
 
 from rich.console import Console
 
 from binlane.binlog.reader import LogReader
+from binlane.model import Flavor
 from binlane.orchestration.inspection import Detail, inspect_files
 from lab.compare import data_of
 from lab.servers import PrivateServer
 from tests.integration.values.test_values import SESSION, logged, tables
 from tests.integration.values.test_values import server as server  # a fixture
-from tests.integration.values.types import OPAQUE, TYPES, Type
+from tests.integration.values.types import TYPES, Type
 
 
 def inspected(data: bytes, folder: Path, *, as_json: bool = False, rows: bool = False, sql: bool = False) -> str:
@@ -51,32 +53,97 @@ def test_rows_show_what_changed(server: PrivateServer, tmp_path: Path) -> None:
     assert objects[4]["sql"] == ["DELETE FROM `v`.`t` WHERE `id` = 2 LIMIT 1;"]
 
 
-def test_the_statements_make_the_same_tables_again(server: PrivateServer, tmp_path: Path) -> None:
-    """Not those that readable SQL cannot say: member number 0 has no name, JSON text has no dates."""
-    types: list[Type] = [
-        one
-        for one in TYPES
-        if server.flavor in one.servers and "ENUM(''" not in one.definition and one.values != OPAQUE
-    ]
-    changes = [f"UPDATE t{number} SET id = id + 100 WHERE id = 1" for number in range(len(types))]
-    data = logged(server, *tables(types), *changes, "DELETE FROM t0 WHERE id = 2")
-    before = data_of(server, "v")
-    assert len(before) == len(types)
-    server.query("DROP DATABASE v")
-    sql = inspected(data, tmp_path, sql=True)
+KEYLESS: Final = (
+    "CREATE TABLE texts (l VARCHAR(9) CHARACTER SET latin1, j VARCHAR(9) CHARACTER SET sjis, u VARCHAR(9) CHARACTER SET"
+    " ucs2, c CHAR(5) COLLATE utf8mb4_general_ci, r VARBINARY(9), a VARCHAR(9) CHARACTER SET armscii8, n INT)",
+    "INSERT INTO texts VALUES ('é', _sjis X'955c', '日', 'a', 'a', X'2ca9', 1),"
+    " ('É', _sjis X'815f', '日 ', 'A', 'a ', '', 1),"
+    " ('e', _sjis X'5c', _ucs2 X'd800', 'á', '', X'a92c', 1), ('e ', 'a', '', NULL, NULL, NULL, 1)",
+    "UPDATE texts SET n = 2 WHERE CAST(c AS BINARY) = 'A'",
+    "UPDATE texts SET n = 3 WHERE CAST(j AS BINARY) = X'5c'",
+    "UPDATE texts SET n = 4 WHERE c IS NULL",
+    "DELETE FROM texts WHERE n = 3",
+    "CREATE TABLE sets (e ENUM('', 'a'), s SET('a', 'é') CHARACTER SET latin1, k ENUM('', 'a') PRIMARY KEY, n INT)",
+    "INSERT INTO sets VALUES ('', 'a,é', 0, 1), (0, '', '', 1), (1, 'é', 'a', 1)",
+    "UPDATE sets SET n = 2 WHERE k + 0 = 1",
+    "DELETE FROM sets WHERE k + 0 = 0",
+    "CREATE TABLE members (e ENUM('', 'a'), n INT)",
+    "INSERT INTO members VALUES (0, 1), ('', 1), ('a', 1)",
+    "UPDATE members SET n = 2 WHERE e + 0 = 1",
+    "DELETE FROM members WHERE e + 0 = 0",
+    "CREATE TABLE others (f FLOAT, d DOUBLE, b BIT(5), t DATETIME(6), x DECIMAL(5,2), g POINT, y YEAR, n INT)",
+    "INSERT INTO others VALUES (0.1, 0.1, 3, '2024-01-02 03:04:05.678901', -1.5, ST_GeomFromText('POINT(1 2)'), 1999, 1"
+    "), (16777217, 1e300, 0, '0000-00-00', 0, NULL, 0, 1), (0.3, -0.1, 31, NULL, NULL, NULL, NULL, 1)",
+    "UPDATE others SET n = 2 WHERE b = 3",
+    "DELETE FROM others WHERE b = 0",
+    "CREATE TABLE floats (f FLOAT PRIMARY KEY, n INT)",
+    "INSERT INTO floats VALUES (0.1, 1), (0.2, 2)",
+    "UPDATE floats SET n = 9 WHERE n = 1",
+    "DELETE FROM floats WHERE n = 2",
+    "CREATE PROCEDURE p() BEGIN SELECT 1; SELECT 2; END -- at the end",
+)  # fmt: skip
+"""Rows that only their exact bytes tell from others, and a statement with semicolons of its own."""
+KEYLESS_OF: Final = {
+    Flavor.MARIADB: (
+        "CREATE TABLE own (u UUID, i INET6, j INET4, c VARCHAR(100) COMPRESSED, n INT)",
+        "INSERT INTO own VALUES ('123e4567-e89b-12d3-a456-426655440000', '::1', '10.0.0.0', REPEAT('a', 90), 1),"
+        " ('00000000-0000-0000-0000-000000000000', '::', '0.0.0.0', 'x', 1), (NULL, '2001:db8::', NULL, 'X', 1)",
+        "UPDATE own SET n = 2 WHERE i = '::'",
+        "DELETE FROM own WHERE i = '::1'",
+        "CREATE TABLE dynamic (id INT PRIMARY KEY, b BLOB)",
+        "INSERT INTO dynamic VALUES (1, COLUMN_CREATE('a', 1, 'b', 'x'))",
+        "UPDATE dynamic SET b = COLUMN_ADD(b, 'c', 2.5)",
+    ),
+    Flavor.MYSQL: (
+        "CREATE TABLE own (j JSON, v VECTOR(2), n INT)",
+        "INSERT INTO own VALUES ('1', TO_VECTOR('[1,2]'), 1), ('1.0', NULL, 1),"
+        " (CAST(CAST('1.0' AS DECIMAL(3,1)) AS JSON), NULL, 1)",
+        "UPDATE own SET n = 2 WHERE JSON_TYPE(j) = 'DOUBLE'",
+        "DELETE FROM own WHERE v IS NOT NULL",
+        "SET SESSION binlog_row_value_options = PARTIAL_JSON",
+        "CREATE TABLE parts (id INT PRIMARY KEY, j JSON)",
+        """INSERT INTO parts VALUES (1, '{"k": [1, 2, 3], "long": "xxxxxxxxxxxxxxxxxxx", "n": 22222222}')""",
+        "UPDATE parts SET j = JSON_REPLACE(j, '$.n', CAST('2.50' AS DECIMAL(5,2)))",
+        "UPDATE parts SET j = JSON_REMOVE(JSON_SET(j, '$.k[1]', 'new'), '$.k[0]')",
+        "UPDATE parts SET j = JSON_SET(j, '$.q', CAST('2024-01-01' AS DATE))",
+        "CREATE TABLE minimal (id INT PRIMARY KEY, j JSON, a INT DEFAULT 7)",
+        "SET SESSION binlog_row_image = MINIMAL",
+        "INSERT INTO minimal (id, j) VALUES (1, JSON_OBJECT('a', 1, 'long', REPEAT('x', 50))), (2, NULL)",
+        "UPDATE minimal SET j = JSON_REPLACE(j, '$.a', 2)",
+        "INSERT INTO minimal (id, a) VALUES (3, NULL)",
+        "DELETE FROM minimal WHERE id = 2",
+    ),
+}
 
-    with contextlib.closing(server.connect(autocommit=True)) as connection, connection.cursor() as cursor:
-        cursor.execute(SESSION)
-        cursor.execute("SET SESSION foreign_key_checks = 0")
-        for statement in statements(sql):
-            cursor.execute(statement)
+
+def test_the_statements_make_the_same_tables_again(server: PrivateServer, tmp_path: Path) -> None:
+    types: list[Type] = [one for one in TYPES if server.flavor in one.servers]
+    changes = [f"UPDATE t{number} SET id = id + 100 WHERE id = 1" for number in range(len(types))]
+    data = logged(server, *tables(types), *changes, "DELETE FROM t0 WHERE id = 2", *KEYLESS, *KEYLESS_OF[server.flavor])
+    before = data_of(server, "v")
+    assert len(before) > len(types) + 5
+    server.query("DROP DATABASE v")
+    sql = inspected(data, tmp_path, rows=True, sql=True)
+
+    piped(server, f"SET NAMES utf8mb4, {SESSION.removeprefix('SET SESSION ')};\n{sql}")
     after = data_of(server, "v")
-    different = [types[int(name[1:])].definition for name, data in before.items() if after.get(name) != data]
+    different = [
+        types[int(name[1:])].definition if name[1:].isdigit() else name
+        for name, data in before.items()
+        if after.get(name) != data
+    ]
     assert not different
+    ((routine,),) = server.query(
+        "SELECT routine_definition FROM information_schema.routines WHERE routine_schema = 'v'"
+    )
+    assert routine.startswith("BEGIN SELECT 1; SELECT 2; END")
     assert LogReader(data, "log").format.flavor is server.flavor
 
 
-def statements(sql: str) -> list[str]:
-    """Lines that begin with a keyword; a value's own line feeds are escaped in it."""
-    keywords = ("INSERT ", "UPDATE ", "DELETE ", "CREATE ", "USE ")
-    return [line.removesuffix(";") for line in sql.split("\n") if line.startswith(keywords)]
+def piped(server: PrivateServer, sql: str) -> None:
+    """Through the server's own client, as a person does it."""
+    login = (f"--socket={server.socket}", f"--user={server.user}", f"--password={server.password}")
+    done = subprocess.run(
+        [str(server.tool("client")), "--no-defaults", *login], input=sql.encode(), capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()

@@ -1,0 +1,151 @@
+"""What ``binlane inspect --sql`` prints: statements that a person reads and a server of the same family can run.
+
+Exact where the log has names (``binlog_row_metadata = FULL``), in a session with ``NAMES utf8mb4`` and ``time_zone =
+'+00:00'``, without strict mode and NO_BACKSLASH_ESCAPES: text stands as text where the server makes the same bytes of
+it again, as bytes otherwise. No log tells which columns the server computes itself: generated ones, row versions.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from binlane.binlog.charsets import BINARY, decode_text, eight_bit_characters, guessed_text
+from binlane.binlog.columns import Column, Value
+from binlane.binlog.json_binary import Json, JsonDiffs, JsonDocument, json_text
+from binlane.binlog.json_sql import expression, is_more_than_text
+from binlane.binlog.rows import RowsKind
+from binlane.binlog.spelling import changed_document, identifier, literal, quoted
+from binlane.binlog.table_map import ColumnType
+from binlane.binlog.values import Change
+from binlane.orchestration.row_lines import LoggedStatement, LoggedTable, Shown, present
+
+_UTF: Final = frozenset({"ucs2", "utf16", "utf16le", "utf32", "utf8mb3", "utf8mb4"})
+"""Character sets in which no character has two spellings."""
+_BY_HEX: Final = frozenset({ColumnType.GEOMETRY, ColumnType.VECTOR})
+
+
+def row_sql(shown: Shown, *, for_client: bool = False) -> str:
+    """One statement with its semicolon; ``Contents`` with ``text=False`` gives what it needs.
+
+    Rows are looked up by the primary key where the log names it, else by all their values, bytes as bytes.
+    ``for_client``: for a program that reads up to a semicolon, which the statements inside a routine have, too.
+    """
+    if isinstance(shown, LoggedStatement):
+        use = f"USE {identifier(shown.database)};\n" if shown.database else ""
+        last = shown.sql.rpartition("\n")[2]
+        sql = shown.sql + ("\n" if "--" in last or "#" in last else "")  # the end must not stand in a comment
+        return f"{use}DELIMITER ;;\n{sql};;\nDELIMITER ;" if for_client and ";" in sql else f"{use}{sql};"
+    table, change = shown
+    return f"{_STATEMENTS[change.kind](table, change)};"
+
+
+def value_sql(column: Column, value: Value) -> str:
+    """A value, decoded with ``text=False``, as an expression to read and to run."""
+    match value:
+        case bytes() if column.charset is None and column.type_code not in _BY_HEX:
+            text = guessed_text(value)
+            return literal(column, value) if text is None else quoted(text)
+        case bytes() if column.charset not in (None, BINARY):
+            return _text(column, value)
+        case JsonDocument():
+            return _json(value.root)
+        case JsonDiffs():
+            return changed_document(_name(column), value, _json)
+        case int() if column.type_code in (ColumnType.ENUM, ColumnType.SET):
+            text = _members(column, value)
+            return str(value) if text is None else quoted(text)
+    return literal(column, value)
+
+
+def _text(column: Column, data: bytes) -> str:
+    text = decode_text(data, column.charset)
+    if text is None:
+        return literal(column, data)
+    if column.charset in _UTF or _is_spelled_once(column.charset or "", text):
+        return quoted(text)
+    comment = quoted(text).replace("*/", "* /")
+    return f"{literal(column, data)} /* {comment} */"
+
+
+def _is_spelled_once(charset: str, text: str) -> bool:
+    characters = eight_bit_characters(charset)
+    return characters is not None and all(characters.count(one) == 1 for one in set(text))
+
+
+def _members(column: Column, value: int) -> str | None:
+    """The members' names; None for ENUM's number 0, which has none, and where the log or their bytes do not tell."""
+    texts = column.member_texts()
+    is_set = column.type_code == ColumnType.SET
+    if texts is None or (value >> len(texts) if is_set else not 0 < value <= len(texts)):
+        return None
+    if column.charset not in _UTF and not all(_is_spelled_once(column.charset or "", text) for text in texts):
+        return None
+    return ",".join(text for number, text in enumerate(texts) if value >> number & 1) if is_set else texts[value - 1]
+
+
+def _json(document: Json) -> str:
+    plain = f"CAST({quoted(json_text(document))} AS JSON)"
+    try:
+        return expression(document) if is_more_than_text(document) else plain
+    except ValueError as exc:
+        return f"{plain} /* not the same value: {exc} */"
+
+
+def _insert(table: LoggedTable, change: Change) -> str:
+    assert change.after is not None
+    pairs = present(table, change.after)
+    names = ", ".join(_name(column) for column, _ in pairs)
+    values = ", ".join(value_sql(column, value) for column, value in pairs)
+    return f"INSERT INTO {table.quoted_name} ({names}) VALUES ({values})"
+
+
+def _update(table: LoggedTable, change: Change) -> str:
+    assert change.after is not None
+    pairs = present(table, change.after)
+    changes = ", ".join(f"{_name(column)} = {value_sql(column, value)}" for column, value in pairs)
+    return f"UPDATE {table.quoted_name} SET {changes}{_where(table, change)}"
+
+
+def _delete(table: LoggedTable, change: Change) -> str:
+    return f"DELETE FROM {table.quoted_name}{_where(table, change)}"
+
+
+def _where(table: LoggedTable, change: Change) -> str:
+    assert change.before is not None
+    key = {number for number, _ in table.table.optional.primary_key or ()}
+    pairs = present(table, change.before)
+    by_key = [(column, value) for column, value in pairs if column.number - 1 in key]
+    chosen, same = (by_key, _equal) if key and len(by_key) == len(key) else (pairs, _identical)
+    return f" WHERE {' AND '.join(same(column, value) for column, value in chosen)} LIMIT 1"
+
+
+def _equal(column: Column, value: Value) -> str:
+    if column.type_code == ColumnType.ENUM and isinstance(value, int) and value_sql(column, value) in ("0", "''"):
+        return f"CAST({_name(column)} AS UNSIGNED) = {value}"  # a member '' and number 0 are equal as text
+    return f"{_name(column)} = {value_sql(column, value)}"
+
+
+def _identical(column: Column, value: Value) -> str:
+    """This value and no other: collations find strings equal that are not, and JSON numbers of two types."""
+    name = _name(column)
+    match value:
+        case None:
+            return f"{name} IS NULL"
+        case JsonDocument():
+            return f"CAST(CAST({name} AS CHAR) AS BINARY) = {quoted(json_text(value.root))}"
+        case bytes() if column.type_code in _BY_HEX:
+            return f"HEX({name}) = '{value.hex().upper()}'"
+        case bytes() if column.is_text and (text := decode_text(value, column.charset)) is not None:
+            if value == text.encode():
+                return f"CAST({name} AS BINARY) = {quoted(text)}"
+            return f"{name} = {value_sql(column, value)} AND CAST({name} AS BINARY) = X'{value.hex()}'"
+        case bytes() if column.is_text:
+            return f"CAST({name} AS BINARY) = X'{value.hex()}'"
+    return _equal(column, value)
+
+
+_STATEMENTS: Final = {RowsKind.INSERT: _insert, RowsKind.UPDATE: _update, RowsKind.DELETE: _delete}
+
+
+def _name(column: Column) -> str:
+    return column.label if column.name is None else identifier(column.name)
