@@ -1,4 +1,5 @@
-"""Plain transactions found as arrays: a GTID event, rows, XID, and nothing that could mean anything else.
+"""Plain transactions found as arrays: a GTID event, rows, XID, and nothing that could mean anything else; or, instead
+of rows and XID, all of it compressed.
 
 Most logs are made of little else. Whoever walks a log event by event (``boundaries``) may step over a run of them at
 once: all that can follow from them is in the arrays here. What is not plain in every detail is left to that walk.
@@ -16,7 +17,9 @@ from numpy.typing import NDArray
 
 from binlane.binlog.frames import Frames, Ints
 from binlane.binlog.gtids import MariadbExtraFlag, MariadbGtidFlag
-from binlane.binlog.wire import EventType
+from binlane.binlog.inflating import open_payloads
+from binlane.binlog.rows import COMPRESSED_ROWS
+from binlane.binlog.wire import HEADER, EventType
 
 Int = Any
 Array = Any
@@ -29,9 +32,15 @@ for _code in (
     EventType.ROWS_QUERY,
     *range(EventType.WRITE_ROWS_V1, EventType.DELETE_ROWS_V1 + 1),
     *range(EventType.WRITE_ROWS_V2, EventType.DELETE_ROWS_V2 + 1),
+    *COMPRESSED_ROWS,
 ):
     PASSED[_code] = False
 
+_PAYLOAD: Final = int(EventType.TRANSACTION_PAYLOAD)
+_MOST: Final = 1 << 20
+"""Inflated bytes of one payload that is looked into here, at most: of a larger one its first event alone is read."""
+_BUDGET: Final = 32 << 20
+"""The same of a buffer's payloads together, which are in memory for a moment."""
 _XID: Final = int(EventType.XID)
 _QUERY: Final = int(EventType.QUERY)
 _MARIADB_GTID: Final = int(EventType.MARIADB_GTID)
@@ -50,6 +59,7 @@ _LOGICAL_CLOCK: Final = 2
 _NUMBERED: Final = 1
 _UNCOUNTED: Final = 0
 _BEGIN: Final = np.frombuffer(b"BEGIN", np.uint8)
+_HEADER: Final = HEADER.size
 _QUERY_HEAD: Final = 13
 """QUERY's post-header since MySQL 5.0; its lengths of database and status variables stand at 8 and 11."""
 _TIMES_AT: Final = 42
@@ -65,7 +75,7 @@ class PlainTransactions:
     first: Ints
     """Number of the GTID event."""
     last: Ints
-    """Number of the XID event."""
+    """Number of the XID event, or of the payload."""
     time: NDArray[np.float64]
     """Commit time, in seconds since the epoch."""
     follows: NDArray[np.bool_]
@@ -86,15 +96,19 @@ class PlainTransactions:
         yield from zip([entries.start, *breaks], [*(one - 1 for one in breaks), entries.stop - 1], strict=True)
 
 
-def plain_transactions(frames: Frames, query_head: int) -> PlainTransactions:
-    """All that there are in ``frames``; ``query_head`` is the length of QUERY's post-header."""
-    room = int(np.count_nonzero(frames.type_code == _XID))
+def plain_transactions(frames: Frames, query_head: int, *, looks_inside: bool = True) -> PlainTransactions:
+    """All that there are in ``frames``; ``query_head`` is the length of QUERY's post-header.
+
+    ``looks_inside``: compressed ones are plain only if they begin with BEGIN, not if any payload will do.
+    """
+    is_payload = frames.type_code == _PAYLOAD
+    room = int(np.count_nonzero(frames.type_code == _XID) + np.count_nonzero(is_payload))
     first, last = np.empty(room, np.int64), np.empty(room, np.int64)
     # one more: a transaction that has begun writes here before its end is seen
     time, line = np.empty(room + 1, np.int64), np.empty((room + 1, 4), np.uint64)
     count = _find(
         frames.data, frames.offset, frames.type_code, frames.size, frames.header_length, frames.checksum_length,
-        query_head == _QUERY_HEAD, PASSED, first, last, time, line,
+        query_head == _QUERY_HEAD, PASSED, _begun(frames) if looks_inside else is_payload, first, last, time, line,
     )  # fmt: skip
     first, last, time, line = first[:count], last[:count], time[:count], line[:count]
     seconds = np.where(time < 0, frames.timestamp[first].astype(np.float64), time / _MICROSECONDS)
@@ -104,6 +118,25 @@ def plain_transactions(frames: Frames, query_head: int) -> PlainTransactions:
     follows[1:] = (line[1:, :3] == line[:-1, :3]).all(axis=1) & (~numbered | (line[1:, 3] - line[:-1, 3] == 1))
     ends = np.append(np.flatnonzero(first[1:] != last[:-1] + 1) + 1, count)
     return PlainTransactions(first, last, seconds, follows, ends[np.searchsorted(ends, np.arange(count), "right")])
+
+
+def _begun(frames: Frames) -> NDArray[np.bool_]:
+    """The payloads that are known to begin with BEGIN, an entry an event."""
+    begun = np.zeros(frames.offset.size, np.bool_)
+    opened = open_payloads(frames, _MOST, _BUDGET)
+    if opened is not None:
+        _find_begun(opened.data, opened.start, opened.event, begun)
+    return begun
+
+
+@njit(cache=True, nogil=True)
+def _find_begun(data: Array, start: Array, event: Array, begun: Array) -> None:
+    for place in range(event.size):
+        at, end = start[place], start[place + 1]
+        if end - at < _HEADER or data[at + 4] != _QUERY:
+            continue
+        size = np.int64(_number(data, at + 9, 4))
+        begun[event[place]] = size <= end - at and _is_begin(data, at + _HEADER, at + size)
 
 
 @njit(cache=True, nogil=True)
@@ -190,6 +223,7 @@ def _find(
     tail: Int,
     knows_query: bool,
     looked_at: Array,
+    begun: Array,
     first: Array,
     last: Array,
     time: Array,
@@ -202,7 +236,7 @@ def _find(
         if not looked_at[code]:
             continue
         at, end = offset[event] + header_length, offset[event] + size[event] - tail
-        if code == _XID and opened >= 0 and not needs_begin:
+        if (code == _XID and opened >= 0 and not needs_begin) or (begun[event] and opened == event - 1 and needs_begin):
             first[count], last[count] = opened, event
             count, opened = count + 1, -1
         elif code == _QUERY and opened >= 0 and needs_begin and opened == event - 1:

@@ -59,7 +59,7 @@ REFUSED_ROWS: Final = frozenset(
 )
 """Rows in a form that cannot be read: of 5.1 before its release, and MariaDB 12.3's fragments of large rows events."""
 COMPRESSED_ROWS: Final = frozenset(range(_T.WRITE_ROWS_COMPRESSED_V1, _T.DELETE_ROWS_COMPRESSED_V2 + 1))
-_PLAIN_TYPES: Final = dict(zip(sorted(COMPRESSED_ROWS), (23, 24, 25, 30, 31, 32), strict=True))
+PLAIN_TYPES: Final = dict(zip(sorted(COMPRESSED_ROWS), (23, 24, 25, 30, 31, 32), strict=True))
 WITH_EXTRA: Final = frozenset(
     {
         *range(_T.WRITE_ROWS_V2, _T.DELETE_ROWS_V2 + 1),
@@ -193,7 +193,7 @@ def decompressed(type_code: int, body: memoryview, where: str = "") -> tuple[int
     if type_code not in COMPRESSED_ROWS:
         raise ValueError(f"{where}{type_name(type_code)} is not a compressed rows event")
     event = RowsEvent.parse(type_code, body, where)
-    return _PLAIN_TYPES[type_code], bytes(body[: event.images_at]) + bytes(event.rows)
+    return PLAIN_TYPES[type_code], bytes(body[: event.images_at]) + bytes(event.rows)
 
 
 def rows_length(type_code: int, body: memoryview) -> int:

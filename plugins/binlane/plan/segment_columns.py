@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from binlane.binlog.frames import count_rows, frame, index_rows, strip_events, table_maps
 from binlane.binlog.grouping import PlainGrouping, PlainRun
+from binlane.binlog.kernels import OK
 from binlane.binlog.reader import LogReader
 from binlane.binlog.renaming import NewNames
 from binlane.binlog.rows import ROWS_KINDS, RowsKind
@@ -180,13 +182,13 @@ class SegmentColumns:
 
 def segment_columns(data: Buffer, segment: Segment, settings: FilterSettings) -> SegmentColumns:
     """The segment, its compressed transactions opened where they are plain. Raises BinlogError."""
-    columns = SegmentColumns(data, segment, settings)
-    laid_out = inflated(columns.frames)
-    if laid_out is None:
-        return columns
-    try:
-        opened = SegmentColumns(laid_out.data, segment, settings, laid_out)
+    reader = LogReader(data, segment.source_file, verify=False)
+    closed = frame(data, len(MAGIC), reader.format.checksum.length, reader.format.header_length)
+    laid_out = inflated(closed) if closed.error == OK else None
+    if laid_out is not None:
         # counted here: what is wrong with a row is named where it stands in the log if its payload stays closed
-        return opened if opened.rows.size else columns
-    except BinlogError:
-        return columns
+        with contextlib.suppress(BinlogError):
+            opened = SegmentColumns(laid_out.data, segment, settings, laid_out)
+            if opened.rows.size:
+                return opened
+    return SegmentColumns(data, segment, settings)

@@ -266,7 +266,9 @@ class Extraction:
 
     def _walk(self, frames: Frames, chunk: LogChunk) -> None:
         offsets, sizes = frames.offset.tolist(), frames.size.tolist()
-        plain = plain_transactions(frames, self._format.post_header_length(EventType.QUERY))
+        query_head = self._format.post_header_length(EventType.QUERY)
+        # only the names of XA transactions are followed into compressed ones
+        plain = plain_transactions(frames, query_head, looks_inside=self._xa is not None)
         looked_at = np.append(np.flatnonzero(PASSED[frames.type_code]), len(offsets)).tolist()
         fed = 0
         while fed < len(offsets) and not self._is_done:

@@ -5,6 +5,7 @@ Only names are followed here; the filter job pairs the groups themselves.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
 from typing import Final
 
@@ -13,7 +14,9 @@ from binlane.binlog.events import Query, XaPrepare, parse_body
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.gtids import XaName
 from binlane.binlog.payload import unpack
-from binlane.binlog.wire import EventType, RawEvent
+from binlane.binlog.query import statement
+from binlane.binlog.wire import EventType, RawEvent, where
+from binlane.errors import BinlogError
 from binlane.plan.prepared import check_new, find, unknown
 
 _SECOND_HALVES: Final = frozenset({Ending.XA_COMMIT, Ending.XA_ROLLBACK})
@@ -44,23 +47,23 @@ class XaTracker:
             if inside is None:
                 return
             event, ending = inside
-        where = f"{name}:{event.offset}"
+        place = f"{name}:{event.offset}"
         if ending is Ending.XA_PREPARE:
             said = parse_body(event, log_format, name)
             assert isinstance(said, XaPrepare)
-            check_new(said.name, self._open, where)
+            check_new(said.name, self._open, place)
             self._open.add(said.name)
         elif ending in _SECOND_HALVES:
             query = parse_body(event, log_format, name)
             found = XaName.of_statement(query.sql) if isinstance(query, Query) else None
             if found is not None:
-                self._end(found, ending is Ending.XA_COMMIT, where)
+                self._end(found, ending is Ending.XA_COMMIT, place)
 
-    def _end(self, name: XaName, commits: bool, where: str) -> None:
+    def _end(self, name: XaName, commits: bool, place: str) -> None:
         key = find(name, self._open)
         if key is None:
             if commits:
-                raise unknown(name, where)
+                raise unknown(name, place)
             return
         self._open.discard(key)
         if key in self._from_before:
@@ -84,5 +87,8 @@ def _xa_inside(event: RawEvent, log_format: FormatDescription, name: str) -> tup
 def _begins_xa(event: RawEvent, log_format: FormatDescription, name: str) -> bool:
     if event.header.type_code != EventType.QUERY:
         return False
-    query = parse_body(event, log_format, name)
-    return isinstance(query, Query) and query.sql[:3].upper() == b"XA "
+    try:
+        sql = statement(event.body, log_format.post_header_length(EventType.QUERY))
+    except struct.error as exc:
+        raise BinlogError(f"{where(name, event.offset)}QUERY: {exc}; the event is damaged") from exc
+    return bytes(sql[:3]).upper() == b"XA "

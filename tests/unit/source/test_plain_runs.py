@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.frames import frame
+from binlane.binlog.payload import Compression
 from binlane.binlog.plain_runs import PlainTransactions, plain_transactions
 from binlane.binlog.wire import ChecksumAlgorithm, build_event
 from binlane.errors import BinlaneError
@@ -24,16 +25,47 @@ from binlane.source.segments import Extraction
 from binlane.source.temporary import TemporaryTracker
 from binlane.source.until import Until, UntilGtid, UntilLogEnd, UntilPosition, UntilTime
 from binlane.source.xa import XaTracker
-from tests.unit.binlog.cases import MARIADB, MYSQL, UUID, UUID_BYTES, T, crc, format_event, query, wire
+from tests.unit.binlog.cases import MARIADB, MYSQL, UUID, UUID_BYTES, T, crc, format_event, payload, query, wire
 
 FILE = "binlog.000001"
 CLOCK = 1_700_000_100.0
 NOW = 1_700_000_000
 
 TIMES = st.sampled_from((NOW, NOW + 1, NOW + 50, NOW + 100, NOW + 101, NOW + 5000, 1))
-ROWS = [wire(T.TABLE_MAP, bytes(12)), wire(T.WRITE_ROWS_V1, bytes(12)), wire(T.DELETE_ROWS_V2, b"\0" * 6 + b"\1\0")]
+ROWS = [
+    wire(T.TABLE_MAP, bytes(12)),
+    wire(T.WRITE_ROWS_V1, bytes(12)),
+    wire(T.DELETE_ROWS_V2, b"\0" * 6 + b"\1\0"),
+    wire(T.UPDATE_ROWS_COMPRESSED_V1, bytes(12)),
+]
 XID = wire(T.XID, bytes(8))
 BEGIN, COMMIT = query(b"BEGIN"), query(b"COMMIT")
+XA_START, XA_END = query(b"XA START X'78',X'',1"), query(b"XA END X'78',X'',1")
+XA_PREPARE = wire(T.XA_PREPARE, b"\0" + struct.pack("<III", 1, 1, 0) + b"x")
+SHORT = wire(T.QUERY, b"short")
+PAYLOADS = [
+    payload(BEGIN, *ROWS, XID),
+    payload(BEGIN, *ROWS, XID, compression=Compression.NONE),
+    payload(XA_START, *ROWS, XA_END, XA_PREPARE),
+    payload(query(b"xa start X'79'"), XA_END, wire(T.XA_PREPARE, b"\1" + struct.pack("<III", 1, 1, 0) + b"y")),
+    payload(XA_START, BEGIN),
+    payload(query(b"begin"), XID),
+    payload(BEGIN[:-1]),
+    payload(BEGIN[:9] + bytes(4) + BEGIN[13:]),
+    payload(SHORT, XID),
+    payload(*ROWS, XID),
+    payload(BEGIN, wire(T.ROWS_QUERY, bytes(2 << 20)), *ROWS, XID),
+    payload(BEGIN, XID, declared=20),
+    payload(BEGIN, XID, declared=len(BEGIN)),
+    payload(BEGIN, XID, declared=len(BEGIN) + 500),
+    payload(BEGIN, XID, declared=1 << 40),
+    payload(BEGIN, XID, declared=(1 << 64) - 1),
+    payload(BEGIN, XID, declared=0),
+    payload(BEGIN, XID)[:-1],
+    wire(T.TRANSACTION_PAYLOAD, b"\2\1\0\3\1\5\1\1\4\0data"),
+    wire(T.TRANSACTION_PAYLOAD, b"\2\1\0\3\1\x7f"),
+    wire(T.TRANSACTION_PAYLOAD, b""),
+]
 OTHERS = [
     query(b"begin"),
     query(b"BEGIN", database=b"", status=bytes((0, 0, 0, 0, 0))),
@@ -47,9 +79,9 @@ OTHERS = [
     wire(T.INTVAR, bytes(9)),
     wire(T.BINLOG_CHECKPOINT, struct.pack("<I", len(FILE)) + FILE.encode()),
     wire(T.ROTATE, struct.pack("<Q", 4) + b"binlog.000002"),
-    wire(T.XA_PREPARE, b"\0" + struct.pack("<III", 1, 1, 0) + b"x"),
+    XA_PREPARE,
     wire(T.STOP, b""),
-    wire(T.QUERY, b"short"),
+    SHORT,
     wire(99, b""),
 ]
 
@@ -89,7 +121,8 @@ def logs(gtids: st.SearchStrategy[bytes], opening: list[bytes]) -> st.SearchStra
     transactions = st.builds(plain, gtids, rows)
     odd = st.one_of(gtids, st.sampled_from([*ROWS, *OTHERS, XID, BEGIN, COMMIT])).map(lambda event: [event])
     standalone = st.builds(lambda gtid: [gtid, query(b"CREATE TABLE t (a INT)")], gtids)
-    group = st.one_of(transactions, transactions, transactions, transactions, standalone, odd)
+    zipped = st.builds(lambda gtid, held: [gtid, held], gtids, st.sampled_from([*PAYLOADS[:1] * 9, *PAYLOADS]))
+    group = st.one_of(transactions, transactions, transactions, transactions, zipped, standalone, odd)
     return st.lists(group, max_size=14).map(lambda groups: [event for events in groups for event in events])
 
 
@@ -115,7 +148,9 @@ class Kept:
 Outcome = tuple[str, Manifest | None, bytes, list[Stretch]]
 
 
-def outcome(log_format: FormatDescription, events: Sequence[bytes], cuts: set[int], until: Until, size: int) -> Outcome:
+def outcome(
+    log_format: FormatDescription, events: Sequence[bytes], cuts: set[int], until: Until, size: int, xa: bool = True
+) -> Outcome:
     """What becomes of a log that comes in chunks, which end behind the events ``cuts``."""
     header = format_event(replace(log_format, checksum=ChecksumAlgorithm.CRC32))
     begin = LOG_START + len(header)
@@ -124,7 +159,8 @@ def outcome(log_format: FormatDescription, events: Sequence[bytes], cuts: set[in
     start = Start(0, LogPosition(FILE, begin), "", 0.0, "me", "")
     found = None
     try:
-        run = Extraction("s", state, start, until, sink, size, xa=XaTracker(), temporary=TemporaryTracker())
+        tracker = XaTracker() if xa else None
+        run = Extraction("s", state, start, until, sink, size, xa=tracker, temporary=TemporaryTracker())
         run.take(LogChunk(FILE, LOG_START, header))
         at, data = begin, b""
         for number, event in enumerate(events):
@@ -150,11 +186,13 @@ CUTS = st.sets(st.integers(0, 60), max_size=6)
 SIZES = st.sampled_from((1, 90, 200, 400, 1 << 20))
 
 
-def check(log_format: FormatDescription, events: list[bytes], cuts: set[int], until: Until, size: int) -> None:
-    at_once = outcome(log_format, events, cuts, until, size)
+def check(
+    log_format: FormatDescription, events: list[bytes], cuts: set[int], until: Until, size: int, xa: bool = True
+) -> None:
+    at_once = outcome(log_format, events, cuts, until, size, xa)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PlainTransactions, "run_at", lambda self, event: slice(0, 0))
-        one_by_one = outcome(log_format, events, cuts, until, size)
+        one_by_one = outcome(log_format, events, cuts, until, size, xa)
     assert at_once == one_by_one
 
 
@@ -204,3 +242,25 @@ def test_a_thousand_plain_transactions_are_taken_without_a_walk(monkeypatch: pyt
     assert manifest is not None
     assert (manifest.transactions, manifest.gtid_set) == (1000, "0-1-999")
     assert len(data) == sum(len(one) + 4 for one in events) + 1
+
+
+def mysql_gtid(number: int) -> bytes:
+    body = b"\0" + UUID_BYTES + struct.pack("<qBqq", number, 2, 1, 2) + (NOW * 1_000_000).to_bytes(7, "little")
+    return build_event(T.GTID, body, timestamp=NOW, server_id=1)
+
+
+@pytest.mark.parametrize("xa", [True, False], ids=["xa-followed", "xa-not-followed"])
+@pytest.mark.parametrize("held", PAYLOADS)
+def test_a_compressed_transaction_of_any_kind(held: bytes, xa: bool) -> None:
+    """Between plain ones, and again behind itself: a second XA PREPARE of a name is refused."""
+    events = [mysql_gtid(1), PAYLOADS[0], mysql_gtid(2), held, mysql_gtid(3), PAYLOADS[0], mysql_gtid(4), held]
+    check(MYSQL, events, set(), UntilLogEnd(), 1 << 20, xa)
+
+
+def test_a_thousand_compressed_transactions_are_taken_without_a_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(Extraction, "_event")
+    events = [one for number in range(1, 1001) for one in (mysql_gtid(number), PAYLOADS[0])]
+    error, manifest, _, _ = outcome(MYSQL, events, set(), UntilLogEnd(), 1 << 20)
+    assert error == ""
+    assert manifest is not None
+    assert (manifest.transactions, manifest.gtid_set) == (1000, f"{UUID}:1-1000")
