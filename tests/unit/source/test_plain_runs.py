@@ -253,7 +253,9 @@ def mysql_gtid(number: int) -> bytes:
 @pytest.mark.parametrize("held", PAYLOADS)
 def test_a_compressed_transaction_of_any_kind(held: bytes, xa: bool) -> None:
     """Between plain ones, and again behind itself: a second XA PREPARE of a name is refused."""
-    events = [mysql_gtid(1), PAYLOADS[0], mysql_gtid(2), held, mysql_gtid(3), PAYLOADS[0], mysql_gtid(4), held]
+    # a BEGIN that is cut off must not go on in the next payload
+    behind = payload(b"N" + BEGIN[1:], XID)
+    events = [mysql_gtid(1), PAYLOADS[0], mysql_gtid(2), held, mysql_gtid(3), behind, mysql_gtid(4), held]
     check(MYSQL, events, set(), UntilLogEnd(), 1 << 20, xa)
 
 
