@@ -73,6 +73,16 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         f"{proofs.DISSECT}::test_a_statement_in_two_character_sets_is_refused_before_anything_is_written",
     ),
     refused(
+        "Syntax, functions, types, engines and collations that are newer than the target or foreign to it",
+        "the target's own parser is asked about each statement, without running it, before the first write",
+        "PrecheckError",
+        "tests/integration/precheck/test_judged.py::test_nothing_that_the_target_is_asked_about_is_run",
+        "tests/integration/precheck/test_judged.py"
+        "::test_each_family_refuses_what_it_does_not_know_and_nothing_that_its_objects_decide",
+        "tests/integration/window/test_judged.py"
+        "::test_what_the_targets_parser_refuses_stops_the_window_before_its_first_write",
+    ),
+    refused(
         "Definitions with a definer that the target's account may not set (SET USER, SET_ANY_DEFINER, SYSTEM_USER, "
         "ALLOW_NONEXISTENT_DEFINER); accounts and objects that it may not change",
         "before the window, with the GRANT to give, instead of 1227 in it",

@@ -1,7 +1,7 @@
 """Can the target take what the window's statements ask for, and hold what its rows were logged with?
 
 Which server knows what: the release notes and manuals of MySQL 5.7 to 9 and MariaDB 10.3 to 11. What is not in the
-table below is found by the target itself, when the statement's turn has come.
+table below the target's own parser is asked about (``statement_judge``).
 """
 
 from __future__ import annotations

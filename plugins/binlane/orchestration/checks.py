@@ -20,6 +20,7 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import BinlogError, SourceError
 from binlane.model import TableKey
+from binlane.orchestration.judging import check_statements
 from binlane.orchestration.selecting import renaming_of, selection_of, severed
 from binlane.plan.alterations import Alterations
 from binlane.plan.fold import EMPTY
@@ -99,6 +100,8 @@ def check_window(
         findings += _unsafe(plan)
     lenient = channel.apply.allow_nontransactional
     findings += check_demands(plan, knows, target, allow_nontransactional=lenient, by_sql=by_sql)
+    if not begun:  # it was asked before, and some of it may have run
+        findings += check_statements(endpoints.target, plan, plans, findings)
     findings += check_logged_types(plan, target.flavor)
     # an archive tells of no key but this one, and rows were folded by the target's
     other_key = Severity.FATAL if source is None or not plan.complete_images else Severity.NOT_REDUCED

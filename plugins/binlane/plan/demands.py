@@ -1,7 +1,7 @@
 """What the DDL and account statements of a window ask of a server beyond what every server has.
 
 Read from the statements' words, so that the precheck can name what the target cannot take before anything is written.
-What is not in the tables below is found by the target itself, when its turn has come. Grammar: ``sql/sql_yacc.yy`` of
+What is not in the tables below the target's own parser is asked about. Grammar: ``sql/sql_yacc.yy`` of
 MySQL 9 and MariaDB 11.
 """
 

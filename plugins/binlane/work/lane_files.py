@@ -223,7 +223,7 @@ def _to_row(
     kind: str, payload: bytes, inserts: int, updates: int, deletes: int, context: str | None,
 ) -> LaneRow:  # fmt: skip
     header = BlockHeader(first, last, transactions, LogPosition(file, offset), gtid, time)
-    return LaneRow(header, Item(ItemKind(kind), payload, RowCounts(inserts, updates, deletes), _context(context)))
+    return LaneRow(header, Item(ItemKind(kind), payload, RowCounts(inserts, updates, deletes), context_of(context)))
 
 
 def _context_text(context: SessionContext | None) -> str | None:
@@ -233,7 +233,8 @@ def _context_text(context: SessionContext | None) -> str | None:
     return json.dumps({name: value for name, value in values.items() if value is not None and value != ()})
 
 
-def _context(text: str | None) -> SessionContext | None:
+def context_of(text: str | None) -> SessionContext | None:
+    """A row's session; None for rows."""
     if text is None:
         return None
     return SessionContext(**{name: _frozen(value) for name, value in json.loads(text).items()})

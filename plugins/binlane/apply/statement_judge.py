@@ -1,0 +1,186 @@
+"""Would the target take a logged statement? Its own parser says so, by COM_STMT_PREPARE, which runs nothing.
+
+The statement goes in the session and with the bytes that the lane would send, and is let go at once. What cannot be
+prepared (1295) has been parsed all the same: a syntax error comes first. Tried with every kind of statement that a
+window lets pass, on MariaDB 10.11 and MySQL 9.7 (``tests/integration/precheck/test_judged.py``): none has an effect.
+Errors of objects are no answer, since the window may make, drop or alter them first. Protocol: COM_STMT_PREPARE of
+https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_command_phase_ps.html.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pymysql
+from pymysql.constants import COMMAND
+
+from binlane.apply.context import ContextSetter
+from binlane.apply.scheduled_event import disabled
+from binlane.apply.session import LaneSession, SessionLimits
+from binlane.apply.transient import error_code
+from binlane.errors import ApplyError
+from binlane.model import Item, SessionContext
+from binlane.state.tables import SCHEMA
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+_LIMITS: Final = SessionLimits(wait_timeout=60, lock_wait_timeout=1, innodb_lock_wait_timeout=1)
+"""DML opens its tables to be prepared, and waits for nobody's ALTER."""
+_MOST_WAITS: Final = 3
+_COM_STMT_CLOSE: Final = COMMAND.COM_STMT_CLOSE
+_PREPARED: Final = struct.Struct("<BIHH")
+"""Of the answer: status 0, the statement's id, its columns and parameters."""
+_HEADER: Final = 1024
+"""Bytes of a packet that are not the statement's, with room to spare."""
+_UNKNOWN_DATABASE: Final = 1049
+_LOCK_WAIT: Final = frozenset({1205, 1213})
+_NO_ROUTINE: Final = 1305
+_ROUTINE: Final = re.compile(r"(?:FUNCTION|PROCEDURE) (?:.*\.)?(?P<name>[^.]+?) does not exist")
+
+
+class Verdict(NamedTuple):
+    """Why the target does not take a statement."""
+
+    code: int
+    message: str
+    """The target's own words."""
+    what: str
+    """What it is about, for people."""
+    routine: str = ""
+    """The routine that is not there: the window may make it."""
+
+
+@dataclass(slots=True)
+class StatementJudge:
+    """A connection of its own, on which nothing is ever executed but SET and USE."""
+
+    session: LaneSession
+    context: ContextSetter
+    _entered: SessionContext | None = field(default=None)
+    _waits: int = 0
+
+    @classmethod
+    def open(cls, engine: Engine) -> StatementJudge:
+        """Connect. Raises the driver's errors."""
+        session = LaneSession.open(engine, _LIMITS)
+        try:
+            session.act_as_replica()
+            # not in a READ ONLY transaction: 1792 would be all that is said of DML
+        except BaseException:
+            session.close()
+            raise
+        return cls(session, ContextSetter(session))
+
+    def close(self) -> None:
+        """End the connection."""
+        self.session.close()
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether so many statements had to wait for another session's locks that asking further is of no use."""
+        return self._waits >= _MOST_WAITS
+
+    def judge(self, item: Item) -> Verdict | None:
+        """What the target has against the statement; None for nothing, and for what only its objects can tell."""
+        context = SessionContext() if item.context is None else item.context
+        if len(item.payload) + _HEADER > self.session.max_allowed_packet or not self._enter(context, item.payload):
+            return None  # the packet, the collations and time zones have findings of their own
+        text = disabled(item.payload, self.context.client_charset(context), self.session.flavor)
+        try:
+            self._prepare(text)
+        except pymysql.err.MySQLError as exc:
+            code = error_code(exc) or 0
+            self._waits += code in _LOCK_WAIT
+            if code not in REFUSING or code == context.error_code:
+                return None
+            return _verdict(code, str(exc.args[-1]))
+        return None
+
+    def _enter(self, context: SessionContext, statement: bytes) -> bool:
+        """Give the session what a parser asks for of the statement's; False if the target cannot have it."""
+        wanted = SessionContext(
+            # some database there must be; without one MySQL looks no further than to the first name
+            database=context.database or SCHEMA,
+            sql_mode=context.sql_mode,
+            charset_client=context.charset_client,
+            collation_connection=context.collation_connection,
+            collation_server=context.collation_server,
+            default_collation_for_utf8mb4=context.default_collation_for_utf8mb4,
+            collation_database=context.collation_database,
+        )
+        if wanted == self._entered:
+            return True
+        self._entered = None
+        try:
+            try:
+                self.context.enter(wanted, statement)
+                entered = wanted
+            except pymysql.err.MySQLError as exc:
+                if error_code(exc) != _UNKNOWN_DATABASE:
+                    raise
+                entered = wanted  # the window may make it
+                self.context.enter(replace(wanted, database=SCHEMA), statement)
+        except (ApplyError, pymysql.err.MySQLError):
+            if not self.session.connection.open:
+                raise
+            return False
+        self._entered = entered
+        return True
+
+    def _prepare(self, text: bytes) -> None:
+        connection: Any = self.session.connection
+        connection._execute_command(COMMAND.COM_STMT_PREPARE, text)
+        _, number, columns, parameters = _PREPARED.unpack_from(connection._read_packet().get_all_data())
+        for count in (parameters, columns):
+            # each list has an end
+            for _ in range(count + 1 if count else 0):
+                connection._read_packet()
+        connection._execute_command(_COM_STMT_CLOSE, struct.pack("<I", number))
+
+
+def _verdict(code: int, message: str) -> Verdict | None:
+    if code != _NO_ROUTINE:
+        return Verdict(code, message, REFUSING[code])
+    match = _ROUTINE.search(message)
+    return None if match is None else Verdict(code, message, REFUSING[code], match["name"].strip("`").lower())
+
+
+REFUSING: Final = {
+    1059: "a name that is too long",
+    1063: "a column's type",
+    1064: "syntax",
+    1074: "a column's length",
+    1101: "a default of a BLOB, TEXT, GEOMETRY or JSON column",
+    1115: "a character set",
+    1149: "syntax",
+    1193: "a system variable",
+    1235: "something that it does not support",
+    1253: "a collation and its character set",
+    1273: "a collation",
+    1286: "a storage engine",
+    1289: "a feature that is switched off",
+    _NO_ROUTINE: "a function or procedure",
+    1313: "a routine's body",
+    1314: "a routine's body",
+    1415: "a routine's body",
+    1422: "a routine's body",
+    1425: "a column's length",
+    1426: "a column's length",
+    1439: "a column's length",
+    1486: "a partition's expression",
+    1564: "a partition's expression",
+    1582: "a function's arguments",
+    1583: "a function's arguments",
+    1584: "a function's arguments",
+    1901: "an expression",
+    3770: "an expression",
+    3771: "an expression",
+    3772: "an expression",
+    4161: "a column's type",
+}
+"""Errors that the statement's text alone is to blame for, and what of it. All others may be another story when the
+statement's turn comes: tables, columns and databases that are not there yet, or no longer."""

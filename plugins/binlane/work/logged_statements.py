@@ -1,0 +1,123 @@
+"""The statements of a window as its lanes will send them: one for each text, or each form of DML, from the lane files.
+
+A window may have millions of INSERTs that are one statement to a parser. DDL, account statements and routines are told
+apart by all of their bytes; DML and LOAD DATA by what is left without literals, comments and the lengths of lists of
+values. Files, and parts of them, that hold rows alone are not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from binlane.errors import PlanError
+from binlane.model import BlockHeader, Item, ItemKind, LogPosition
+from binlane.plan.tally import ROWS_ONLY
+from binlane.plan.window_plan import WindowPlan
+from binlane.work.files import WorkFolder
+from binlane.work.lane_files import context_of
+
+MOST_FORMS: Final = 2_000
+"""Forms of DML that are told apart; a generated workload may have no two of one form."""
+_BLOCK: Final = ("first_seqno", "last_seqno", "transactions", "source_file", "source_offset", "gtid", "commit_time")
+_STATEMENT: Final = ("kind", "payload", "context")
+_WHOLE: Final = ItemKind.DDL.value
+_FORMED: Final = (ItemKind.STATEMENT.value, ItemKind.LOAD.value)
+_LITERAL: Final = (
+    r"(`[^`]*`)|'(?:[^'\\]|\\[\s\S]|'')*'|\"(?:[^\"\\]|\\[\s\S]|\"\")*\"|\b[0-9][0-9A-Za-z.]*"
+    r"|/\*[^!M+](?:[^*]|\*+[^*/])*\*+/"
+)
+"""What is a ``?`` to the parser, or nothing. A name in backticks is kept, with what looks like a literal in it."""
+_VALUE: Final = r"\s*[-+]?(?:\?|NULL|DEFAULT)\s*"
+_FORMS: Final = (
+    (_LITERAL, r"\1?"),
+    (rf"\({_VALUE}(?:,{_VALUE})*\)", "(?)"),
+    (r"\(\?\)(?:\s*,\s*\(\?\))+", "(?)"),
+)
+_OWN: Final = (
+    (
+        r'"(?:timestamp": [^,}]*|(?:insert_id|last_insert_id|thread_id)": [0-9]*|rand_seeds": \[[0-9, ]*\]'
+        r'|user_variables": \[\[.*?\]\]), ',
+        "",
+    ),
+)
+"""What each statement has to itself in its context, and a parser does not ask for."""
+
+
+class Logged(NamedTuple):
+    """A statement of a lane file."""
+
+    lane: int
+    header: BlockHeader
+    """Of its block; a DDL is alone in it."""
+    item: Item
+
+    @property
+    def seqnos(self) -> range:
+        """One of them is the statement's."""
+        return range(self.header.first_seqno, self.header.last_seqno + 1)
+
+
+def distinct_statements(folder: WorkFolder, plan: WindowPlan) -> Iterator[Logged]:
+    """Each distinct statement of the window, of DML the shortest of each form in its part of a file.
+
+    Raises PlanError for a file that is missing or no lane file.
+    """
+    if plan.kinds.keys() <= {ROWS_ONLY}:
+        return
+    seen: set[tuple[bytes, bytes]] = set()
+    forms = 0
+    for lane in plan.all_lanes:
+        for file in plan.files[lane] if plan.files else ():
+            for kind, key, logged in _file(folder, lane, file.name):
+                if key in seen or (kind != _WHOLE and forms >= MOST_FORMS):
+                    continue
+                seen.add(key)
+                forms += kind != _WHOLE
+                yield logged
+
+
+def _file(folder: WorkFolder, lane: int, name: str) -> Iterator[tuple[str, tuple[bytes, bytes], Logged]]:
+    with folder.open(name) as file:
+        try:
+            parquet = pq.ParquetFile(file)
+        except pa.ArrowInvalid as exc:
+            raise PlanError(
+                f"{folder.uri}/{name}: not a readable lane file ({exc}); run the filter step again"
+            ) from exc
+        at = parquet.schema_arrow.get_field_index("kind")
+        for group in range(parquet.num_row_groups):
+            kinds = parquet.metadata.row_group(group).column(at).statistics
+            if kinds is not None and kinds.has_min_max and (kinds.min, kinds.max) == ("rows", "rows"):
+                continue
+            table = parquet.read_row_group(group, columns=[*_BLOCK, *_STATEMENT])
+            for kind in (_WHOLE, *_FORMED):
+                found = table.filter(pc.equal(table["kind"], kind)).combine_chunks()
+                if found.num_rows:
+                    yield from _distinct(found, lane, kind)
+
+
+def _distinct(table: pa.Table, lane: int, kind: str) -> Iterator[tuple[str, tuple[bytes, bytes], Logged]]:
+    payload, context = table["payload"], pc.fill_null(table["context"], "")
+    forms = payload if kind == _WHOLE else _rewritten(payload, _FORMS)
+    contexts = _rewritten(context, _OWN)
+    numbers = pc.dictionary_encode(forms).combine_chunks().indices.to_numpy().astype(np.int64)
+    sessions = pc.dictionary_encode(contexts).combine_chunks().indices.to_numpy().astype(np.int64)
+    shortest_first = np.argsort(pc.binary_length(payload).to_numpy(), kind="stable")
+    _, first = np.unique((numbers * (sessions.max() + 1) + sessions)[shortest_first], return_index=True)
+    for row in np.sort(shortest_first[first]).tolist():
+        item = Item(ItemKind(kind), payload[row].as_py(), context=context_of(table["context"][row].as_py()))
+        first_seqno, last_seqno, count, file, offset, *rest = (table[column][row].as_py() for column in _BLOCK)
+        header = BlockHeader(first_seqno, last_seqno, count, LogPosition(file, offset), *rest)
+        yield kind, (forms[row].as_py(), contexts[row].as_py().encode()), Logged(lane, header, item)
+
+
+def _rewritten(values: pa.ChunkedArray, rules: tuple[tuple[str, str], ...]) -> pa.ChunkedArray:
+    for pattern, replacement in rules:
+        values = pc.replace_substring_regex(values, pattern=pattern, replacement=replacement)
+    return values

@@ -1,0 +1,203 @@
+"""The target's own parser about logged statements, on both families: what it refuses, and that nothing is run."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+import sqlalchemy
+
+from binlane.apply.statement_judge import StatementJudge
+from binlane.model import Flavor, Item, ItemKind, SessionContext
+from lab.servers import PrivateServer
+from tests.integration.precheck.helpers import run
+
+OBJECTS = (
+    *("CREATE DATABASE IF NOT EXISTS binlane", "CREATE DATABASE judged"),
+    *("CREATE TABLE judged.t (a INT PRIMARY KEY, b INT, KEY i (b))", "INSERT INTO judged.t VALUES (7, 7)"),
+    *("CREATE VIEW judged.v AS SELECT 1 AS x", "CREATE USER judged_user"),
+    "CREATE PROCEDURE judged.p() INSERT INTO judged.t VALUES (1, 1)",
+    "CREATE FUNCTION judged.f() RETURNS INT DETERMINISTIC BEGIN INSERT INTO judged.t VALUES (9, 9); RETURN 1; END",
+    "CREATE TRIGGER judged.tr BEFORE INSERT ON judged.t FOR EACH ROW SET @fired = 1",
+    "CREATE EVENT judged.e ON SCHEDULE EVERY 1 HOUR DISABLE DO SET @fired = 1",
+)
+EVERY_KIND = (
+    *("CREATE DATABASE judged_2", "ALTER DATABASE judged CHARACTER SET latin1", "DROP DATABASE judged"),
+    *("CREATE TABLE judged.n (a INT)", "CREATE TABLE judged.n AS SELECT judged.f() AS x FROM judged.t"),
+    *(
+        "CREATE TABLE judged.n LIKE judged.t",
+        "CREATE TEMPORARY TABLE judged.n (a INT)",
+        "ALTER TABLE judged.t ADD c INT",
+    ),
+    *("ALTER TABLE judged.t RENAME TO judged.u", "DROP TABLE judged.t", "RENAME TABLE judged.t TO judged.u"),
+    *("TRUNCATE TABLE judged.t", "CREATE INDEX j ON judged.t (b)", "DROP INDEX i ON judged.t"),
+    *("CREATE VIEW judged.w AS SELECT judged.f() AS x", "ALTER VIEW judged.v AS SELECT 2 AS x", "DROP VIEW judged.v"),
+    *("CREATE PROCEDURE judged.q() SELECT 1", "ALTER PROCEDURE judged.p COMMENT 'x'", "DROP PROCEDURE judged.p"),
+    *("CREATE FUNCTION judged.g() RETURNS INT DETERMINISTIC RETURN 1", "DROP FUNCTION judged.f"),
+    *("ALTER FUNCTION judged.f COMMENT 'x'", "CREATE FUNCTION udf RETURNS STRING SONAME 'judged.so'"),
+    "CREATE TRIGGER judged.ts BEFORE INSERT ON judged.t FOR EACH ROW SET @fired = 1",
+    *("DROP TRIGGER judged.tr", "CREATE EVENT judged.d ON SCHEDULE EVERY 1 HOUR DO SET @fired = 1"),
+    *(
+        "ALTER EVENT judged.e ENABLE",
+        "DROP EVENT judged.e",
+        "CREATE USER judged_2",
+        "ALTER USER judged_user ACCOUNT LOCK",
+    ),
+    *("DROP USER judged_user", "RENAME USER judged_user TO judged_2", "SET PASSWORD FOR judged_user = 'Made-up-1'"),
+    *("CREATE ROLE judged_2", "GRANT ALL ON *.* TO judged_user", "REVOKE ALL, GRANT OPTION FROM judged_user"),
+    *("FLUSH TABLES", "FLUSH PRIVILEGES", "ANALYZE TABLE judged.t", "OPTIMIZE TABLE judged.t", "REPAIR TABLE judged.t"),
+    *("INSERT INTO judged.t VALUES (1, 1)", "INSERT INTO judged.t VALUES (judged.f(), GET_LOCK('judged', 0))"),
+    *(
+        "REPLACE INTO judged.t VALUES (1, 2)",
+        "UPDATE judged.t SET a = a + 1 WHERE b = judged.f()",
+        "DELETE FROM judged.t",
+    ),
+    *("LOAD DATA LOCAL INFILE 'binlane' INTO TABLE judged.t", "CALL judged.p()", "DO judged.f(), SLEEP(3)"),
+    *("SAVEPOINT s", "ROLLBACK TO s", "SET @fired = 2", "SET GLOBAL max_connections = 77"),
+    *("CREATE SERVER judged FOREIGN DATA WRAPPER mysql OPTIONS (HOST 'h')", "DROP SERVER judged"),
+    *("INSTALL PLUGIN judged SONAME 'judged.so'", "UNINSTALL PLUGIN judged", "BEGIN", "COMMIT", "KILL 1"),
+)
+OF_ONE_FAMILY = {
+    Flavor.MARIADB: ("CREATE OR REPLACE TABLE judged.t (x INT)", "CREATE SEQUENCE judged.s"),
+    Flavor.MYSQL: (
+        *("CREATE TABLESPACE judged ADD DATAFILE 'judged.ibd'", "CREATE RESOURCE GROUP judged TYPE = USER"),
+        *("SET PERSIST max_connections = 77", "ALTER INSTANCE ROTATE INNODB MASTER KEY", "SHUTDOWN", "RESTART"),
+    ),
+}
+BOTH = dict.fromkeys(Flavor, 1064)
+CASES: Sequence[tuple[str, dict[Flavor, int]]] = [
+    ("ALTER TABLE t ALTER COLUMN b SET INVISIBLE", {Flavor.MARIADB: 1064}),
+    ("ALTER TABLE t WAIT 5 ADD c INT", {Flavor.MYSQL: 1064}),
+    ("CREATE TABLE n (a INT /*!80000 NOT NULL nonsense */)", {Flavor.MYSQL: 1064}),
+    ("CREATE TABLE n (a INT /*M!100000 NOT NULL nonsense */)", {Flavor.MARIADB: 1064}),
+    ("CREATE TABLE n (a VARCHAR(9) COLLATE utf8mb4_0900_ai_ci)", {Flavor.MARIADB: 1273}),
+    ("CREATE TABLE n (a VARCHAR(9) COLLATE uca1400_ai_ci)", {Flavor.MYSQL: 1273}),
+    ("CREATE TABLE n (a VARCHAR(9) CHARACTER SET gb18030)", {Flavor.MARIADB: 1115}),
+    ("CREATE TABLE n (a VECTOR3)", {Flavor.MARIADB: 4161, Flavor.MYSQL: 1064}),
+    ("CREATE TABLE n (a INT) ENGINE=Aria", {Flavor.MYSQL: 1286}),
+    ("CREATE TABLE n (a TEXT DEFAULT 'x')", {Flavor.MYSQL: 1101}),
+    ("CREATE TABLE n (a VARCHAR(9) DEFAULT (NATURAL_SORT_KEY('x')))", {Flavor.MYSQL: 3770}),
+    ("INSERT INTO t VALUES (LENGTH(NATURAL_SORT_KEY('x')), 1)", {Flavor.MYSQL: 1305}),
+    ("INSERT INTO t VALUES (LENGTH(UUID_TO_BIN(UUID())), 1)", {Flavor.MARIADB: 1305}),
+    ("CREATE PROCEDURE q() BEGIN DECLARE x ROW (a INT); END", {Flavor.MYSQL: 1064}),
+    ("CREATE PROCEDURE q() BEGIN SELECT 1 FROM; END", BOTH),
+    ("CREATE PROCEDURE q() BEGIN RETURN 1; END", dict.fromkeys(Flavor, 1313)),
+    ("CREATE TRIGGER ts BEFORE INSERT ON t FOR EACH ROW COMMIT", dict.fromkeys(Flavor, 1422)),
+    ("CREATE EVENT d ON SCHEDULE EVERY 1 HOUR DO SET @fired =", BOTH),
+    ("GRANT BINLOG_ADMIN ON *.* TO judged_user", {Flavor.MARIADB: 1064}),
+    ("GRANT BINLOG REPLAY ON *.* TO judged_user", {Flavor.MYSQL: 1064}),
+    ("INSERT INTO t VALUES (1, 1); DROP TABLE t", BOTH),
+    # what its objects decide, and the window may make them
+    ("INSERT INTO nowhere.t VALUES (1)", {}),
+    ("INSERT INTO t (nothing) VALUES (1)", {}),
+    ("INSERT INTO t VALUES (1, 2, 3)", {}),
+    ("CREATE VIEW w AS SELECT * FROM nowhere.t", {}),
+    ("ALTER TABLE t DROP COLUMN nothing", {}),
+]  # fmt: skip
+
+
+@contextlib.contextmanager
+def judging(server: PrivateServer) -> Iterator[StatementJudge]:
+    engine = sqlalchemy.create_engine(server.url())
+    judge = StatementJudge.open(engine)
+    try:
+        yield judge
+    finally:
+        judge.close()
+        engine.dispose()
+
+
+@pytest.fixture
+def judge(server: PrivateServer) -> Iterator[StatementJudge]:
+    """A server with one object of each kind, and a judge."""
+    run(server, *OBJECTS)
+    try:
+        with judging(server) as judge:
+            yield judge
+    finally:
+        run(server, "DROP USER judged_user")
+
+
+def said(judge: StatementJudge, statement: str | bytes, context: SessionContext | None = None) -> int | None:
+    sql = statement.encode() if isinstance(statement, str) else statement
+    verdict = judge.judge(Item(ItemKind.DDL, sql, context=context or SessionContext(database="judged")))
+    return None if verdict is None else verdict.code
+
+
+def state(server: PrivateServer) -> list[Any]:
+    """All that a statement could change here."""
+    logged = "SHOW MASTER STATUS" if server.flavor is Flavor.MARIADB else "SHOW BINARY LOG STATUS"
+    return [
+        server.query(each)
+        for each in (
+            logged,
+            "SELECT * FROM judged.t ORDER BY a",
+            "SELECT table_schema, table_name, create_time FROM information_schema.tables ORDER BY 1, 2",
+            "SELECT user, host FROM mysql.user ORDER BY 1, 2",
+            "SELECT @@GLOBAL.max_connections, IS_USED_LOCK('judged')",
+        )
+    ]
+
+
+def test_nothing_that_the_target_is_asked_about_is_run(server: PrivateServer, judge: StatementJudge) -> None:
+    before = state(server)
+    kinds = (*EVERY_KIND, *OF_ONE_FAMILY[server.flavor])
+    assert {each: code for each in kinds if (code := said(judge, each)) is not None} == {}
+    assert judge.session.rows("SELECT @fired, (SELECT COUNT(*) FROM judged.t)") == [(None, 1)]
+    assert state(server) == before
+    # a temporary table would be this connection's alone; that no prepared statement is left is the server's own count
+    assert judge.session.rows("SHOW TABLES FROM judged LIKE 'n'") == []
+    assert int(judge.session.rows("SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'")[0][1]) == 0
+
+
+def test_each_family_refuses_what_it_does_not_know_and_nothing_that_its_objects_decide(
+    server: PrivateServer, judge: StatementJudge
+) -> None:
+    found = {statement: said(judge, statement) for statement, _ in CASES}
+    assert found == {statement: expected.get(server.flavor) for statement, expected in CASES}
+
+
+def test_a_statement_is_read_in_its_own_session(judge: StatementJudge) -> None:
+    ansi = SessionContext(database="judged", sql_mode=4)
+    assert said(judge, 'INSERT INTO "t" VALUES (1, 1)', ansi) is None
+    assert said(judge, 'INSERT INTO "t" VALUES (1, 1)') == 1064
+    no_escapes = SessionContext(database="judged", sql_mode=0x100000)
+    assert said(judge, "INSERT INTO t VALUES ('\\', 1)", no_escapes) is None
+    assert said(judge, "INSERT INTO t VALUES ('\\', 1)") == 1064
+    # the second byte of that character is a backslash: in sjis it escapes nothing
+    sjis = SessionContext(database="judged", charset_client=13, collation_connection=13, collation_server=8)
+    assert said(judge, b"INSERT INTO t VALUES ('\x95\x5c', 1)", sjis) is None
+    latin1 = SessionContext(database="judged", charset_client=8, collation_connection=8, collation_server=8)
+    assert said(judge, b"INSERT INTO t VALUES ('\x95\x5c', 1)", latin1) == 1064
+    # a database that the window makes, and an error that the source had as well
+    assert said(judge, "CREATE TABLE x (a INT) NONSENSE", SessionContext(database="to_come")) == 1064
+    assert said(judge, "CREATE TABLE x (a INT)", SessionContext(database="to_come")) is None
+    assert said(judge, "DROP NONSENSE", SessionContext(database="judged", error_code=1064)) is None
+
+
+def test_the_routine_that_is_not_there_is_named(judge: StatementJudge) -> None:
+    verdict = judge.judge(Item(ItemKind.STATEMENT, b"DO judged.Later(1)", context=SessionContext()))
+    assert verdict is not None
+    assert (verdict.code, verdict.routine) == (1305, "later")
+
+
+def test_a_locked_table_makes_nobody_wait_for_long(server: PrivateServer, judge: StatementJudge) -> None:
+    with contextlib.closing(server.connect()) as reader, contextlib.closing(server.connect()) as writer:
+        reader.cursor().execute("SELECT * FROM judged.t")
+        number = writer.thread_id()  # type: ignore[no-untyped-call]
+        waiting = threading.Thread(target=writer.cursor().execute, args=("RENAME TABLE judged.t TO judged.u",))
+        waiting.start()
+        query = f"SELECT state FROM information_schema.processlist WHERE id = {number}"
+        while "metadata lock" not in str(server.query(query)):
+            assert waiting.is_alive()
+        assert said(judge, "INSERT INTO t VALUES (1, 1)") is None
+        assert judge._waits == 1
+        # nor does anything else wait
+        assert said(judge, "ALTER TABLE t ADD c INT") is None
+        assert said(judge, "INSERT INTO t VALUES (1, 1) NONSENSE") == 1064
+        assert (judge._waits, judge.is_blocked) == (1, False)
+        reader.rollback()
+        waiting.join()

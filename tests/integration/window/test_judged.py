@@ -1,0 +1,95 @@
+"""What the target's parser refuses stops the window before its first write, with all findings at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from binlane.errors import PrecheckError
+from binlane.model import Flavor
+from lab.servers import PrivateServer
+from tests.conftest import requires_mysql
+from tests.integration.window.conftest import fresh_channel, run_on
+
+DIRECTIONS = [
+    pytest.param(source, target, id=f"{source}-to-{target}", marks=requires_mysql if Flavor.MYSQL in pair else [])
+    for source in Flavor
+    for target in Flavor
+    for pair in ((source, target),)
+]
+SHOP = "CREATE DATABASE tenant_1 CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
+TABLE = "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, v VARCHAR(80))"
+FUNCTION = "CREATE FUNCTION tenant_1.{}() RETURNS INT DETERMINISTIC RETURN 1"
+FOREIGN = {
+    Flavor.MARIADB: {
+        "CREATE TABLE tenant_1.u (id INT PRIMARY KEY, v INT DEFAULT LENGTH(NATURAL_SORT_KEY('x')))":
+            r"that it refuses \((1064|3770): ",
+        "CREATE PROCEDURE tenant_1.p() BEGIN DECLARE x ROW (a INT); END": r"syntax that it refuses \(1064: ",
+        "INSERT INTO tenant_1.t VALUES (4, LENGTH(NATURAL_SORT_KEY('x')))":
+            r"a function or procedure that it refuses \(1305: ",
+        "ALTER TABLE tenant_1.t WAIT 5 ADD x INT": r"syntax that it refuses \(1064: .* 'WAIT 5 ADD x INT' at line 1\)",
+    },
+    Flavor.MYSQL: {
+        "CREATE PROCEDURE tenant_1.p() BEGIN DECLARE x INT DEFAULT JSON_VALUE('1', '$' RETURNING SIGNED); END":
+            r"syntax that it refuses \(1064: ",
+        "INSERT INTO tenant_1.t VALUES (4, LENGTH(UUID_TO_BIN('6ccd780c-baba-1026-9564-5b8c656024db')))":
+            r"a function or procedure that it refuses \(1305: ",
+        "ALTER TABLE tenant_1.t ALTER COLUMN v SET INVISIBLE": r"syntax that it refuses \(1064: ",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "target"), DIRECTIONS)
+def test_what_the_targets_parser_refuses_stops_the_window_before_its_first_write(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+    source: Flavor,
+    target: Flavor,
+) -> None:
+    """In one block with statements that it takes; a function that the window itself makes is no finding."""
+    servers = request.getfixturevalue(f"{source}_source"), request.getfixturevalue(f"{target}_target")
+    for server in servers:
+        server.query("SET GLOBAL log_bin_trust_function_creators = ON")
+    channel = fresh_channel(*servers, tmp_path, clean_servers)
+    run_on(channel.source, SHOP, TABLE)
+    assert channel.run() is not None
+    mark = channel.status.channel.watermark
+    refused = {"INSERT INTO tenant_1.t VALUES (3, tenant_1.hidden())": r"FUNCTION tenant_1\.hidden does not exist"}
+    refused |= FOREIGN[source] if source is not target else {}
+    run_on(channel.source, FUNCTION.format("hidden"), log=False)
+    run_on(
+        channel.source,
+        "SET SESSION binlog_format = STATEMENT",
+        "INSERT INTO tenant_1.t VALUES (1, 'one')",
+        FUNCTION.format("made"),
+        "INSERT INTO tenant_1.t VALUES (2, tenant_1.made())",
+        *refused,
+    )
+
+    with pytest.raises(PrecheckError) as error:
+        channel.run()
+
+    head, *lines = str(error.value).splitlines()
+    assert head.endswith("in the way; nothing was written:")
+    assert len(lines) == len(refused), lines
+    for statement, what in refused.items():
+        # a routine is logged with its definer and a name in backticks
+        shown = statement[:60] if "PROCEDURE" not in statement else statement[statement.index("BEGIN") :][:24]
+        [line] = [each for each in lines if shown in each]
+        assert re.match(r"\S+:\d+: statement of seqno \d+, ", line), line
+        assert re.search(what, line), line
+        assert line.endswith("target and begin the channel behind it")
+    assert channel.status.channel.watermark == mark
+    assert channel.status.window is not None
+    assert channel.status.window.plan_digest is None
+    assert channel.target.query("SELECT * FROM tenant_1.t") in ([], ())
+    assert channel.target.query("SHOW FUNCTION STATUS WHERE db = 'tenant_1'") in ([], ())
+    # made on the target by hand, it is known, and what is left is what the family refuses
+    run_on(channel.target, FUNCTION.format("hidden"), log=False)
+    if source is target:
+        assert channel.run() is not None
+        assert channel.rows_of(channel.target) == channel.rows_of(channel.source)

@@ -1,0 +1,141 @@
+"""The distinct statements of a plan's lane files: every DDL, each form of DML once, and nothing of rows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from binlane.errors import PlanError
+from binlane.model import Item, ItemKind, RowCounts, SessionContext
+from binlane.plan.window_plan import LaneFile, WindowPlan
+from binlane.work import lane_files, logged_statements
+from binlane.work.files import WorkFolder
+from binlane.work.logged_statements import distinct_statements
+from tests.unit.plan.logs import filtered, rows
+from tests.unit.work.test_lane_files import BLOCKS, EVERY_FIELD, header, write
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> WorkFolder:
+    return WorkFolder(str(tmp_path / "plan"))
+
+
+def planned(*files: LaneFile) -> WindowPlan:
+    plan = filtered([rows(1, "a")]).plan
+    return dataclasses.replace(plan, files=(files, (), (), ()), kinds={"rows": 1, "dml": 1})
+
+
+def statements(folder: WorkFolder, items: Sequence[tuple[ItemKind, bytes, SessionContext]]) -> list[bytes]:
+    blocks = [(header(at, at), [Item(kind, sql, context=context)]) for at, (kind, sql, context) in enumerate(items, 1)]
+    found = distinct_statements(folder, planned(write(folder, blocks)))
+    return [each.item.payload for each in found]
+
+
+def test_a_statement_comes_with_its_session_and_its_block(folder: WorkFolder) -> None:
+    found = list(distinct_statements(folder, planned(write(folder))))
+    assert [(each.lane, each.header, each.item) for each in found] == [
+        (0, BLOCKS[1][0], BLOCKS[1][1][0]),
+        (0, BLOCKS[0][0], BLOCKS[0][1][1]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("INSERT INTO t VALUES (1, 'a')", "INSERT INTO t VALUES (-27, 'it''s \\' 2'), (3, NULL), (0x4a, \"b\")"),
+        ("UPDATE t SET a = 1.5e3 WHERE b = 'x'", "UPDATE t SET a = 7 WHERE b = ''"),
+        ("/* trace 17 */ DELETE FROM t WHERE a = 1", "/* trace 18 * */ DELETE FROM t WHERE a = 2"),
+        ("INSERT INTO t VALUES ('\xe4')", "INSERT INTO t VALUES ('\xff\xfe')"),
+    ],
+)
+def test_statements_of_one_form_are_one_and_the_shortest_stands_for_it(
+    one: str, other: str, folder: WorkFolder
+) -> None:
+    texts = [each.encode("latin-1") for each in (one, other)]
+    items = [(ItemKind.STATEMENT, sql, EVERY_FIELD) for sql in texts]
+    assert statements(folder, items) == [min(texts, key=len)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "other"),
+    [
+        (ItemKind.DDL, "ALTER TABLE t COMMENT 'a'", "ALTER TABLE t COMMENT 'b'"),
+        (ItemKind.STATEMENT, "INSERT INTO t1 VALUES (1)", "INSERT INTO t2 VALUES (1)"),
+        (ItemKind.STATEMENT, "INSERT INTO `t1` VALUES (1)", "INSERT INTO `t2` VALUES (1)"),
+        (ItemKind.STATEMENT, "INSERT INTO t VALUES (f(1))", "INSERT INTO t VALUES (g(1))"),
+        (ItemKind.STATEMENT, "INSERT INTO t VALUES (1) /*!80000 x */", "INSERT INTO t VALUES (1) /*!80000 y */"),
+        (ItemKind.LOAD, "LOAD DATA INFILE 'x' INTO TABLE t", "LOAD DATA INFILE 'x' REPLACE INTO TABLE t"),
+    ],
+)
+def test_what_a_parser_tells_apart_is_told_apart(kind: ItemKind, one: str, other: str, folder: WorkFolder) -> None:
+    items = [(kind, sql.encode(), EVERY_FIELD) for sql in (one, other, one)]
+    assert sorted(statements(folder, items)) == sorted((one.encode(), other.encode()))
+
+
+PARSED = (
+    *("database", "sql_mode", "charset_client", "collation_connection", "collation_server", "collation_database"),
+    "default_collation_for_utf8mb4",
+)
+OWN = ("timestamp", "insert_id", "last_insert_id", "rand_seeds", "user_variables", "thread_id")
+
+
+@pytest.mark.parametrize("name", PARSED)
+def test_the_session_that_a_parser_asks_for_is_part_of_a_statement(name: str, folder: WorkFolder) -> None:
+    changes: dict[str, Any] = {name: "other" if name == "database" else 7}
+    other = dataclasses.replace(EVERY_FIELD, **changes)
+    items = [(ItemKind.STATEMENT, b"DELETE FROM t", context) for context in (EVERY_FIELD, other)]
+    assert len(statements(folder, items)) == 2
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_what_each_statement_has_to_itself_is_no_part_of_it(name: str, folder: WorkFolder) -> None:
+    values: dict[str, Any] = {
+        "timestamp": 1.5,
+        "rand_seeds": (3, 4),
+        "user_variables": (("a", "'x\" y'"), ("b", "1")),
+    }
+    other = dataclasses.replace(EVERY_FIELD, **{name: values.get(name, 99)})
+    items = [(ItemKind.STATEMENT, b"DELETE FROM t", context) for context in (EVERY_FIELD, other)]
+    assert len(statements(folder, items)) == 1
+
+
+def test_forms_are_bounded_and_ddl_is_not(folder: WorkFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logged_statements, "MOST_FORMS", 2)
+    items = [(ItemKind.STATEMENT, f"DELETE FROM t{at}".encode(), EVERY_FIELD) for at in range(5)]
+    items += [(ItemKind.DDL, f"DROP TABLE t{at}".encode(), EVERY_FIELD) for at in range(5)]
+    found = statements(folder, items)
+    assert [sql[:4] for sql in found].count(b"DELE") == 2
+    assert [sql[:4] for sql in found].count(b"DROP") == 5
+
+
+def test_windows_and_groups_of_rows_alone_are_not_read(folder: WorkFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lane_files, "_ROW_GROUP_BYTES", 1)
+    blocks = [
+        (header(1, 1), [Item(ItemKind.ROWS, b"x", RowCounts(1))]),
+        (header(2, 2), [Item(ItemKind.DDL, b"DROP TABLE t", context=SessionContext())]),
+    ]
+    plan = planned(write(folder, blocks))
+    read: list[int] = []
+    whole = pq.ParquetFile.read_row_group
+
+    def noted(self: pq.ParquetFile, at: int, **named: Any) -> pa.Table:
+        read.append(at)
+        return whole(self, at, **named)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", noted)
+    assert [each.item.payload for each in distinct_statements(folder, plan)] == [b"DROP TABLE t"]
+    assert read == [1]
+    assert list(distinct_statements(WorkFolder("nowhere"), dataclasses.replace(plan, kinds={"rows": 2}))) == []
+
+
+def test_a_damaged_file_is_named(folder: WorkFolder) -> None:
+    file = write(folder)
+    Path(folder.path(file.name)).write_bytes(b"nothing")
+    with pytest.raises(PlanError, match="not a readable lane file"):
+        list(distinct_statements(folder, planned(file)))
