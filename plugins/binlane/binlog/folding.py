@@ -21,20 +21,23 @@ from typing import Any, Final
 import numpy as np
 from numba import njit
 
-from binlane.binlog import kernels
+from binlane.binlog import kernels, row_kernels
 
 PRIMARY: Final = 1
 UNIQUE: Final = 2
 """Flags of a column: in the primary key, in any unique key (the primary one included)."""
 NOTHING, DELETE, UPDATE, INSERT, SPLIT = range(5)
 """What is left of a key's changes; SPLIT: a delete of the old image and an insert of the new one."""
+PHASES: Final = 5
+"""A table's rows: those that go, the highest counter's that comes and goes, those that change, those that come."""
+_GONE, _BACK, _GONE_AGAIN, _CHANGED, _COME = range(PHASES)
 
 _PRIME = np.uint64(1099511628211)
 _SEED = np.uint64(14695981039346656037)
 _SHIFT = np.uint64(29)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _column_end(data: Any, at: Any, rule: Any, param: Any) -> Any:
     """Where a column's value ends; the image was measured before."""
     if rule == 0:
@@ -45,15 +48,16 @@ def _column_end(data: Any, at: Any, rule: Any, param: Any) -> Any:
     return at + rule + length
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _hash(
-    data: Any, at: int, table: int, first: int, width: int, rule: Any, param: Any, flags: Any, flag_at: int
-) -> Any:
-    """Of a full image's primary key and its table."""
+    data: Any, at: int, table: int, first: int, width: int, end_column: int, rule: Any, param: Any, flags: Any,
+    flag_at: int,
+) -> Any:  # fmt: skip
+    """Of a full image's primary key, which ends before ``end_column``, and its table."""
     value = (_SEED ^ np.uint64(table)) * _PRIME
     nulls = at
     at += (width + 7) >> 3
-    for column in range(width):
+    for column in range(end_column):
         if (data[nulls + (column >> 3)] >> (column & 7)) & 1:
             continue
         end = _column_end(data, at, rule[first + column], param[first + column])
@@ -64,15 +68,19 @@ def _hash(
     return value ^ (value >> _SHIFT)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _same(
-    data: Any, left: int, right: int, first: int, width: int, rule: Any, param: Any, flags: Any, flag_at: int, mask: int
-) -> bool:
-    """Whether two full images have the same bytes in all columns of ``mask``; NULL equals NULL."""
+    data: Any, left: int, right: int, first: int, width: int, end_column: int, rule: Any, param: Any, flags: Any,
+    flag_at: int, mask: int,
+) -> bool:  # fmt: skip
+    """Whether two full images have the same bytes in all columns of ``mask``, which stand before ``end_column``.
+
+    NULL equals NULL.
+    """
     left_nulls, right_nulls = left, right
     left += (width + 7) >> 3
     right += (width + 7) >> 3
-    for column in range(width):
+    for column in range(end_column):
         left_null = (data[left_nulls + (column >> 3)] >> (column & 7)) & 1
         right_null = (data[right_nulls + (column >> 3)] >> (column & 7)) & 1
         left_end, right_end = left, right
@@ -90,7 +98,7 @@ def _same(
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _number(data: Any, at: int, first: int, width: int, rule: Any, param: Any, column: int, signed: Any) -> Any:
     """An integer column of a full image; 0 for NULL and below 0."""
     nulls = at
@@ -109,10 +117,10 @@ def _number(data: Any, at: int, first: int, width: int, rule: Any, param: Any, c
     return value
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _slot(
-    data: Any, image: int, table: int, first: int, width: int, rule: Any, param: Any, flags: Any, flag_at: int,
-    value: Any, slots: Any, key_hash: Any, key_image: Any, entry_table: Any,
+    data: Any, image: int, table: int, first: int, width: int, end_column: int, rule: Any, param: Any, flags: Any,
+    flag_at: int, value: Any, slots: Any, key_hash: Any, key_image: Any, entry_table: Any,
 ) -> Any:  # fmt: skip
     """Where the entry of an image's key is, or would be."""
     mask = slots.size - 1
@@ -122,7 +130,7 @@ def _slot(
         if (
             key_hash[entry] == value
             and entry_table[entry] == table
-            and _same(data, key_image[entry], image, first, width, rule, param, flags, flag_at, PRIMARY)
+            and _same(data, key_image[entry], image, first, width, end_column, rule, param, flags, flag_at, PRIMARY)
         ):
             break
         slot = (slot + 1) & mask
@@ -135,8 +143,10 @@ def fold(
     slots: Any, key_hash: Any, key_image: Any, entry_table: Any, before: Any, now: Any, kept: Any, highest: Any,
     wobbly: Any,
 ) -> int:  # fmt: skip
-    """Fold all rows. ``tables``: (first rule, width, first flag) a table; ``counters``: (column or -1, signed) a table.
+    """Fold all rows.
 
+    ``tables``, a table: its first rule, width and first flag, its columns up to the primary key's last one, and up to
+    the last one of any other unique key (0: there is none); ``counters``, a table: (column or -1, signed).
     Fills, an entry a key: ``entry_table``, ``before`` and ``now`` (image [start, end), -1 for no row); a table:
     ``highest`` (AUTO_INCREMENT value among the first images of all keys, and among those that came after),
     ``kept`` (the image that brought the latter, and its entry); an entry: ``wobbly`` (its row was gone or had other
@@ -146,25 +156,30 @@ def fold(
     for row in range(images.shape[0]):
         table = table_of[row]
         first, width, flag_at = tables[table, 0], tables[table, 1], tables[table, 2]
+        key_end, unique_end = tables[table, 3], tables[table, 4]
         counter, signed = counters[table, 0], counters[table, 1]
         old, new = images[row, 0], images[row, 2]
         both = old >= 0 and new >= 0
-        moves = both and not _same(data, old, new, first, width, rule, param, flags, flag_at, PRIMARY)
-        differs = moves or (both and not _same(data, old, new, first, width, rule, param, flags, flag_at, UNIQUE))
+        moves = both and not _same(data, old, new, first, width, key_end, rule, param, flags, flag_at, PRIMARY)
+        differs = moves or (
+            both and not _same(data, old, new, first, width, unique_end, rule, param, flags, flag_at, UNIQUE)
+        )
         for half in range(2 if moves else 1):
             # a move: first the old key goes, then the new one comes
             takes = old >= 0 and half == 0
             gives = new >= 0 and (half == 1 or not moves)
             image = old if takes else new
-            value = _hash(data, image, table, first, width, rule, param, flags, flag_at)
+            value = _hash(data, image, table, first, width, key_end, rule, param, flags, flag_at)
             slot = _slot(
-                data, image, table, first, width, rule, param, flags, flag_at,
-                value, slots, key_hash, key_image, entry_table,
+                data, image, table, first, width, key_end, rule, param, flags, flag_at, value,
+                slots, key_hash, key_image, entry_table,
             )  # fmt: skip
             entry = slots[slot]
             if entry < 0:
                 entry = slots[slot] = count
                 key_hash[entry], key_image[entry], entry_table[entry] = value, image, table
+                before[entry, 0] = before[entry, 1] = -1
+                wobbly[entry] = 0
                 count += 1
                 if takes:
                     before[entry, 0], before[entry, 1] = images[row, 0], images[row, 1]
@@ -205,7 +220,7 @@ def judge(
             left[entry] = INSERT
         elif _same_bytes(data, before[entry], now[entry]):
             left[entry] = NOTHING
-        elif _same(data, old, new, first, width, rule, param, flags, flag_at, UNIQUE):
+        elif _same(data, old, new, first, width, tables[table, 4], rule, param, flags, flag_at, UNIQUE):
             left[entry] = UPDATE
         else:
             left[entry] = SPLIT
@@ -216,7 +231,7 @@ def judge(
             written[table] = max(written[table], number)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _same_bytes(data: Any, left: Any, right: Any) -> bool:
     if left[1] - left[0] != right[1] - right[0]:
         return False
@@ -227,7 +242,7 @@ def _same_bytes(data: Any, left: Any, right: Any) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def incomplete(data: Any, offset: Any, size: Any, shape: Any, width: Any, out: Any) -> None:
+def incomplete(data: Any, offset: Any, size: Any, tail: int, shape: Any, width: Any, out: Any) -> None:
     """Sets ``out`` for each rows event that does not hold all columns of its table in all its images.
 
     ``shape``: an entry an event, 0 for those that are not asked about; ``width``: columns of the event's table.
@@ -235,8 +250,8 @@ def incomplete(data: Any, offset: Any, size: Any, shape: Any, width: Any, out: A
     for event in range(offset.size):
         if shape[event] == 0:
             continue
-        at, end = offset[event] + 19, offset[event] + np.int64(size[event])
-        code, bitmap, images = kernels.rows_head(data, at, end, shape[event], width[event])
+        at, end = offset[event] + 19, offset[event] + np.int64(size[event]) - tail
+        code, bitmap, images = row_kernels.rows_head(data, at, end, shape[event], width[event])
         if code != kernels.OK:
             out[event] = True
             continue
@@ -246,3 +261,54 @@ def incomplete(data: Any, offset: Any, size: Any, shape: Any, width: Any, out: A
             wanted = 255 if column + 8 <= width[event] else (1 << (width[event] & 7)) - 1
             if data[bitmap + place] & wanted != wanted:
                 out[event] = True
+
+
+@njit(cache=True, nogil=True)
+def places(left: Any, entry_table: Any, is_restored: Any, bucket_end: Any) -> int:
+    """Fills ``bucket_end``, an entry a table and phase (``PHASES``): rows up to its last one. Returns how many."""
+    for table in range(is_restored.size):
+        bucket_end[PHASES * table + _GONE_AGAIN] = bucket_end[PHASES * table + _BACK] = is_restored[table]
+    for entry in range(left.size):
+        bucket = PHASES * entry_table[entry]
+        bucket_end[bucket + _GONE] += left[entry] in (DELETE, SPLIT)
+        bucket_end[bucket + _CHANGED] += left[entry] == UPDATE
+        bucket_end[bucket + _COME] += left[entry] in (INSERT, SPLIT)
+    total = 0
+    for bucket in range(bucket_end.size):
+        total += bucket_end[bucket]
+        bucket_end[bucket] = total
+    return total
+
+
+@njit(cache=True, nogil=True)
+def arrange(
+    left: Any, entry_table: Any, before: Any, now: Any, is_restored: Any, kept: Any, bucket_end: Any, bucket: Any,
+    images: Any,
+) -> None:  # fmt: skip
+    """Fills ``bucket`` and ``images``, an entry a row: table by table, phase by phase, in the order of the entries.
+
+    ``bucket_end`` as ``places`` left it; it is used up. ``images``: before start and end, after start and end, all -1.
+    """
+    for table in range(is_restored.size):
+        if is_restored[table]:
+            back, again = PHASES * table + _BACK, PHASES * table + _GONE_AGAIN
+            row = bucket_end[back] - 1
+            bucket[row], images[row, 2], images[row, 3] = back, kept[table, 0], kept[table, 1]
+            row = bucket_end[again] - 1
+            bucket[row], images[row, 0], images[row, 1] = again, kept[table, 0], kept[table, 1]
+    for entry in range(left.size - 1, -1, -1):
+        of, change = PHASES * entry_table[entry], left[entry]
+        if change in (DELETE, SPLIT):
+            bucket_end[of + _GONE] -= 1
+            row = bucket_end[of + _GONE]
+            bucket[row], images[row, 0], images[row, 1] = of + _GONE, before[entry, 0], before[entry, 1]
+        if change == UPDATE:
+            bucket_end[of + _CHANGED] -= 1
+            row = bucket_end[of + _CHANGED]
+            bucket[row] = of + _CHANGED
+            images[row, 0], images[row, 1] = before[entry, 0], before[entry, 1]
+            images[row, 2], images[row, 3] = now[entry, 0], now[entry, 1]
+        if change in (INSERT, SPLIT):
+            bucket_end[of + _COME] -= 1
+            row = bucket_end[of + _COME]
+            bucket[row], images[row, 2], images[row, 3] = of + _COME, now[entry, 0], now[entry, 1]

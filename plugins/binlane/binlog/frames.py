@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from binlane.binlog import kernels
+from binlane.binlog import kernels, row_kernels
 from binlane.binlog import rows as plain
 from binlane.binlog.table_map import LengthRule, TableMap
 from binlane.binlog.wire import CHECKSUM_LENGTH, HEADER, Buffer, EventType, check_crc, type_name, where
@@ -26,6 +26,9 @@ Ints = NDArray[np.int64]
 
 _USUAL_ROW: Final = 8
 """Bytes of log that most rows have, at least."""
+_HIDDEN: Final = np.zeros(256, np.bool_)
+"""Event types whose row images are not in the log as they are."""
+_HIDDEN[[EventType.PARTIAL_UPDATE_ROWS, *plain.COMPRESSED_ROWS]] = True
 _DEFINITIONS: Final = 4096
 """Parsed TABLE_MAPs that a process keeps, some KiB each."""
 _ERRORS: Final[Mapping[int, tuple[type[BinlogError], str]]] = {
@@ -68,6 +71,17 @@ class Frames:
         if self.error != kernels.OK:
             kind, text = _ERRORS[self.error]
             raise kind(f"{where(name, self.end)}{text} ({self.data.size - self.end} bytes are left)")
+
+    def select(self, events: Ints) -> Frames:
+        """Some of the events, in that order."""
+        return replace(
+            self,
+            offset=self.offset[events],
+            type_code=self.type_code[events],
+            size=self.size[events],
+            timestamp=self.timestamp[events],
+            flags=self.flags[events],
+        )
 
     def body(self, event: int) -> memoryview:
         """The body of one event: between header and checksum."""
@@ -206,47 +220,60 @@ def count_rows(frames: Frames, index: TableIndex, tables: Sequence[TableMap], na
 
     Raises BinlogError and UnsupportedEventError as ``rows.count_rows``, which counts MariaDB's compressed events here.
     """
-    counts = _counted(frames, index, tables, name, np.empty((0, 4), np.int64))
-    for event in np.flatnonzero(counts == kernels.COMPRESSED).tolist():
+    if len(tables) != index.first.size or index.number.size != frames.offset.size:
+        raise ValueError(f"{len(tables)} tables for {index.first.size} numbers: they are not of these frames")
+    return count_events(frames, index.number, tables, table_layouts(tables), name)
+
+
+def count_events(
+    frames: Frames, number: NDArray[np.int32], tables: Sequence[TableMap], layouts: TableLayouts, name: str
+) -> Ints:
+    """As ``count_rows``; ``number`` has an entry an event and says which of ``tables`` it is about."""
+    counts = _counted(frames, number, layouts, name, np.empty((0, 4), np.int64))
+    for event in np.flatnonzero(counts == row_kernels.COMPRESSED).tolist():
         place = where(name, int(frames.offset[event]))
         rows = plain.RowsEvent.parse(int(frames.type_code[event]), frames.body(event), place)
-        counts[event] = plain.count_rows(rows, tables[index.number[event]], place)
+        counts[event] = plain.count_rows(rows, tables[number[event]], place)
     return counts
 
 
-def row_images(frames: Frames, index: TableIndex, tables: Sequence[TableMap], name: str) -> tuple[Ints, Ints]:
+def row_images(frames: Frames, number: NDArray[np.int32], layouts: TableLayouts, name: str) -> tuple[Ints, Ints]:
     """(rows of each event, images): an image row is before start, before end, after start, after end in ``data``.
 
-    -1 stands for an image that the event does not have. Raises as ``count_rows``, and UnsupportedEventError for
-    PARTIAL_UPDATE_ROWS and compressed events, whose images are not in ``data``: take those apart with ``rows``.
+    ``number`` has an entry an event, its table in ``layouts``, or -1. -1 stands for an image that the event does not
+    have. Raises as ``count_rows``, and UnsupportedEventError for PARTIAL_UPDATE_ROWS and compressed events, whose
+    images are not in ``data``: take those apart with ``rows``.
     """
-    held = index.number >= 0
-    for code in (EventType.PARTIAL_UPDATE_ROWS, *sorted(plain.COMPRESSED_ROWS)):
-        events = np.flatnonzero(held & (frames.type_code == code))
-        if events.size:
-            place = where(name, int(frames.offset[events[0]]))
-            raise UnsupportedEventError(f"{place}{type_name(code)}: its row images are not in the log as they are")
+    hidden = np.flatnonzero((number >= 0) & _HIDDEN[frames.type_code])
+    if hidden.size:
+        event = int(hidden[0])
+        place, code = where(name, int(frames.offset[event])), int(frames.type_code[event])
+        raise UnsupportedEventError(f"{place}{type_name(code)}: its row images are not in the log as they are")
     # room that is not used never becomes memory
-    images = np.empty((frames.data.size // _USUAL_ROW, 4), np.int64)
-    counts = _counted(frames, index, tables, name, images)
+    images = np.empty((int(frames.size.sum(dtype=np.int64)) // _USUAL_ROW, 4), np.int64)
+    counts = _counted(frames, number, layouts, name, images)
     rows = int(counts.sum())
     if rows > images.shape[0]:
         images = np.empty((rows, 4), np.int64)
-        _counted(frames, index, tables, name, images)
+        _counted(frames, number, layouts, name, images)
     return counts, images[:rows]
 
 
-def _counted(frames: Frames, index: TableIndex, tables: Sequence[TableMap], name: str, images: Ints) -> Ints:
-    if len(tables) != index.first.size or index.number.size != frames.offset.size:
-        raise ValueError(f"{len(tables)} tables for {index.first.size} numbers: they are not of these frames")
-    layouts = table_layouts(tables)
+def _counted(frames: Frames, number: NDArray[np.int32], layouts: TableLayouts, name: str, images: Ints) -> Ints:
     counts = np.empty(frames.offset.size, np.int64)
-    code, event = kernels.count(
+    code, event = row_kernels.count(
         frames.data, frames.offset, frames.type_code, frames.size, frames.header_length, frames.checksum_length,
-        index.number, layouts.tables, layouts.rule, layouts.length, counts, images,
+        number, layouts.tables, layouts.rule, layouts.length, counts, images,
     )  # fmt: skip
     _raise_at(code, frames, event, name)
     return counts
+
+
+def first_appearances(number: NDArray[np.int32], tables: int) -> tuple[Ints, Ints]:
+    """The table numbers of some events in the order in which they appear, and the first event of each."""
+    used, first = np.empty(tables, np.int64), np.empty(tables, np.int64)
+    count = kernels.appearances(number, np.full(tables, -1, np.int32), used, first)
+    return used[:count], first[:count]
 
 
 def gather(data: Buffer | Bytes, offsets: Ints, lengths: Ints) -> bytes:

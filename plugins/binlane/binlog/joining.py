@@ -32,7 +32,7 @@ _NAME: Final = "block"
 _ID_BYTES: Final = 6
 _FLAGS_AT: Final = HEADER.size + _ID_BYTES
 _UNCHECKED: Final = np.uint16(RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.RELAXED_UNIQUE_CHECKS)
-_TABLES: Final = 200
+TABLES: Final = 200
 """Tables that one statement opens, at most, unless the source's own opened more."""
 
 
@@ -105,7 +105,7 @@ class _Events:
         """Whether no table has two definitions and no table id two tables."""
         tables = [self._tables[own] for own in used.values()]
         names, ids = {table.name for table in tables}, {table.table_id for table in tables}
-        return len(names) == len(ids) == len(tables) <= _TABLES
+        return len(names) == len(ids) == len(tables) <= TABLES
 
     def statement(self, part: slice) -> bytes:
         """One statement: the TABLE_MAPs of its rows events in the order of their use, then these."""

@@ -1,8 +1,9 @@
-"""Machine code for the hot path over whole segments: framing, checksums, table numbers, row counts, copying.
+"""Machine code for the hot path over whole segments: framing, checksums, table numbers, copying.
 
 These kernels index nothing outside their buffers, whatever the bytes, as long as the arrays come from each other as
 ``frames`` passes them; they answer with a code and a place, of which ``frames`` makes errors. Call them through
-``frames``. ``reader`` and ``rows`` say the same in plain Python, and the tests hold both to the same answers.
+``frames``; ``row_kernels`` looks into rows events. ``reader`` and ``rows`` say the same in plain Python, and the tests
+hold both to the same answers.
 
 Arrays: ``data`` uint8, the segment; one entry an event in ``offset`` int64, ``kind`` uint8, ``size`` uint32, ``time``
 uint32, ``flags`` uint16. ``tail`` is the checksum's length. Numba compiles at the first call and caches on disk.
@@ -38,30 +39,17 @@ UNKNOWN_LENGTH: Final = 12
 BAD_OPTIONS: Final = 13
 
 NO_TABLE: Final = -1
-COMPRESSED: Final = -1
-"""A row count that only decompression can tell."""
-
 _FDE: Final = int(EventType.FORMAT_DESCRIPTION)
 _TABLE_MAP: Final = int(EventType.TABLE_MAP)
-_PARTIAL: Final = int(EventType.PARTIAL_UPDATE_ROWS)
-_HEADER_LENGTH: Final = HEADER.size
+HEADER_LENGTH: Final = HEADER.size
+_SIZE_AT, _LOG_POS_AT = 9, 13
 
 # what an event type is to the kernels: one table instead of a chain of comparisons
-_OTHER, _MAP, _ROWS, _REFUSED = 0, 1, 2, 3
-_ROLES: Final = np.zeros(256, np.uint8)
-_ROLES[_TABLE_MAP] = _MAP
-_ROLES[list(plain.ROWS_KINDS)] = _ROWS
-_ROLES[list(plain.REFUSED_ROWS)] = _REFUSED
-_HAS_BEFORE, _HAS_AFTER, _HAS_EXTRA, _IS_COMPRESSED, _IS_PARTIAL = 1, 2, 4, 8, 16
-SHAPES: Final = np.zeros(256, np.uint8)
-for _code, _kind in plain.ROWS_KINDS.items():
-    SHAPES[_code] = (
-        _HAS_BEFORE * (_kind is not plain.RowsKind.INSERT)
-        | _HAS_AFTER * (_kind is not plain.RowsKind.DELETE)
-        | _HAS_EXTRA * (_code in plain.WITH_EXTRA)
-        | _IS_COMPRESSED * (_code in plain.COMPRESSED_ROWS)
-        | _IS_PARTIAL * (_code == _PARTIAL)
-    )
+_OTHER, _MAP, ROWS, _REFUSED = 0, 1, 2, 3
+ROLES: Final = np.zeros(256, np.uint8)
+ROLES[_TABLE_MAP] = _MAP
+ROLES[list(plain.ROWS_KINDS)] = ROWS
+ROLES[list(plain.REFUSED_ROWS)] = _REFUSED
 
 _REFLECTED_POLYNOMIAL: Final = 0xEDB88320
 _CRC_BYTES: Final = 8
@@ -85,14 +73,6 @@ _LOW, _ONES = np.uint32(0xFF), np.uint32(0xFFFFFFFF)
 _8, _16, _24 = np.uint32(8), np.uint32(16), np.uint32(24)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(32)
-
-
-@njit(cache=True, nogil=True)
-def _uint(data: Array, at: Int, length: Int) -> Int:
-    value = np.int64(0)
-    for index in range(length):
-        value |= np.int64(data[at + index]) << (8 * index)
-    return value
 
 
 @njit(cache=True, nogil=True)
@@ -141,7 +121,7 @@ def frame(
 def whole_events(data: Array, least: Int) -> tuple[Int, Int]:
     """Bytes of whole events at the beginning of ``data``, and OK or, where a size is below ``least``, SMALL_SIZE."""
     at, end = 0, data.size
-    while end - at >= _HEADER_LENGTH:
+    while end - at >= HEADER_LENGTH:
         length = _u32(data, at + 9)
         if length < least:
             return at, SMALL_SIZE
@@ -264,7 +244,7 @@ def index(
     count, generation = 0, 0
     for event in range(offset.size):
         number[event] = NO_TABLE
-        role = _ROLES[kind[event]]
+        role = ROLES[kind[event]]
         if role == _OTHER:
             generation += kind[event] == _FDE
             continue
@@ -277,7 +257,15 @@ def index(
         table_id = _u32(data, at) | (np.int64(data[at + 4]) << 32) | (np.int64(data[at + 5]) << 40)
         slot = _slot_of_id(table_id, ids)
         if role == _MAP:
-            found = _number_of_body(data, at, end, count, slots, hashes, bodies)
+            found = np.int64(-1)
+            if ids[slot] >= 0:
+                # most often what the id meant last; compared, because a wrong table is lost data
+                known = np.int64(meant[slot])
+                length = bodies[known, 1] - bodies[known, 0]
+                if length == end - at and _same(data, at, bodies[known, 0], length):
+                    found = known
+            if found < 0:
+                found = _number_of_body(data, at, end, count, slots, hashes, bodies)
             if found == count:
                 first[count] = event
                 count += 1
@@ -294,148 +282,18 @@ def index(
 
 
 @njit(cache=True, nogil=True)
-def _image_end(
-    data: Array, at: Int, end: Int, bitmap: Int, width: Int, rule: Array, param: Array, first: Int
-) -> tuple[Int, Int]:
-    """(where the image ends, code). ``bitmap``: the place of its columns; ``first``: the table's first rule."""
-    present = 0
-    for byte in range((width + 7) >> 3):
-        bits = np.int64(data[bitmap + byte])
-        if (byte + 1) << 3 > width:
-            bits &= (1 << (width & 7)) - 1
-        while bits:
-            bits &= bits - 1
-            present += 1
-    nulls = at
-    at += (present + 7) >> 3
-    if at > end:
-        return at, OVERRUN
-    seen = 0
-    for column in range(width):
-        if not (data[bitmap + (column >> 3)] >> (column & 7)) & 1:
-            continue
-        null = (data[nulls + (seen >> 3)] >> (seen & 7)) & 1
-        seen += 1
-        if null:
-            continue
-        prefix = np.int64(rule[first + column])
-        if prefix == 0:
-            at += param[first + column]
-        elif prefix > 4:
-            return at, UNKNOWN_LENGTH
-        elif prefix > end - at:
-            return at, OVERRUN
-        else:
-            at += prefix + _uint(data, at, prefix)
-        if at > end:
-            return at, OVERRUN
-    return at, OK
+def appearances(number: Array, seen: Array, used: Array, first: Array) -> Int:
+    """Fills ``used`` with the numbers from 0 up in the order of their first events, and ``first`` with these events.
 
-
-@njit(cache=True, nogil=True)
-def _packed(data: Array, at: Int, end: Int) -> tuple[Int, Int]:
-    """A length-encoded integer below 2**24 and where it ends; (-1, at) for anything else."""
-    if at >= end:
-        return -1, at
-    head = np.int64(data[at])
-    if head < 251:
-        return head, at + 1
-    if head not in (252, 253) or end - at < head - 249:
-        return -1, at
-    return _uint(data, at + 1, head - 250), at + head - 249
-
-
-@njit(cache=True, nogil=True)
-def _partial_head(data: Array, at: Int, end: Int, json_columns: Int) -> tuple[Int, Int]:
-    """(where the after-image proper begins, code)."""
-    options, at = _packed(data, at, end)
-    if options < 0:
-        return at, OVERRUN
-    if options & ~1:
-        return at, BAD_OPTIONS
-    if options:
-        at += (json_columns + 7) >> 3
-    return at, OK
-
-
-@njit(cache=True, nogil=True)
-def rows_head(data: Array, at: Int, end: Int, shape: Int, expected: Int) -> tuple[Int, Int, Int]:
-    """(code, place of the first bitmap, place of the images) of a rows body [at, end)."""
-    at += 8
-    if shape & _HAS_EXTRA:
-        if end - at < 2:
-            return SHORT_BODY, at, at
-        length = _uint(data, at, 2)
-        if length < 2:
-            return BAD_EXTRA, at, at
-        at += length
-    width, at = _packed(data, at, end)
-    if width != expected:
-        return BAD_WIDTH, at, at
-    bitmaps = ((width + 7) >> 3) * (2 if shape & 3 == 3 else 1)
-    if bitmaps > end - at:
-        return SHORT_BODY, at, at
-    return OK, at, at + bitmaps
-
-
-@njit(cache=True, nogil=True)
-def _count_event(
-    data: Array, at: Int, end: Int, shape: Int, table: Array, rule: Array, param: Array, images: Array, used: Int
-) -> tuple[Int, Int]:
-    """(rows, code) of one rows body [at, end). ``images`` is filled from row ``used`` on if it has room for any."""
-    width = table[1]
-    code, bitmap, at = rows_head(data, at, end, shape, width)
-    if code != OK:
-        return 0, code
-    after_bitmap = bitmap + ((width + 7) >> 3) if shape & _HAS_BEFORE else bitmap
+    ``seen`` has an entry a number, all -1. Returns how many there are.
+    """
     count = 0
-    empty = at == end
-    while at < end or (empty and count == 0):
-        row = at
-        middle = at
-        if shape & _HAS_BEFORE:
-            at, code = _image_end(data, at, end, bitmap, width, rule, param, table[0])
-            middle = at
-        if code == OK and shape & _IS_PARTIAL:
-            at, code = _partial_head(data, at, end, table[2])
-        if code == OK and shape & _HAS_AFTER:
-            at, code = _image_end(data, at, end, after_bitmap, width, rule, param, table[0])
-        if code != OK:
-            return count, NO_IMAGES if empty else code
-        if at == row and not empty:
-            return count, NO_COLUMNS
-        if used + count < images.shape[0]:
-            images[used + count, 0] = row if shape & _HAS_BEFORE else -1
-            images[used + count, 1] = middle if shape & _HAS_BEFORE else -1
-            images[used + count, 2] = middle if shape & _HAS_AFTER else -1
-            images[used + count, 3] = at if shape & _HAS_AFTER else -1
-        count += 1
-    return count, OK
-
-
-@njit(cache=True, nogil=True)
-def count(
-    data: Array, offset: Array, kind: Array, size: Array, header_len: Int, tail: Int, number: Array, tables: Array,
-    rule: Array, param: Array, rows: Array, images: Array,
-) -> tuple[Int, Int]:  # fmt: skip
-    """Fills ``rows``, and ``images`` as far as it has room; returns (code, event it stopped at)."""
-    used = 0
-    for event in range(offset.size):
-        rows[event] = 0
-        if number[event] < 0 or _ROLES[kind[event]] != _ROWS:
-            continue
-        shape = SHAPES[kind[event]]
-        if shape & _IS_COMPRESSED:
-            rows[event] = COMPRESSED
-            continue
-        at = offset[event] + header_len
-        end = offset[event] + size[event] - tail
-        count, code = _count_event(data, at, end, shape, tables[number[event]], rule, param, images, used)
-        if code != OK:
-            return code, event
-        rows[event] = count
-        used += count
-    return OK, offset.size
+    for event in range(number.size):
+        if number[event] >= 0 and seen[number[event]] < 0:
+            seen[number[event]] = count
+            used[count], first[count] = number[event], event
+            count += 1
+    return count
 
 
 @njit(cache=True, nogil=True)
@@ -446,8 +304,7 @@ def gather(data: Array, offsets: Array, lengths: Array, out: Array) -> Int:
         at, length = offsets[index], lengths[index]
         if at < 0 or length < 0 or length > data.size - at or length > out.size - used:
             return -1 - index
-        for byte in range(length):
-            out[used + byte] = data[at + byte]
+        out[used : used + length] = data[at : at + length]
         used += length
     return used
 
@@ -459,15 +316,13 @@ def strip(data: Array, offset: Array, size: Array, wanted: Array, header_len: In
     for index in range(wanted.size):
         at = offset[wanted[index]]
         body = size[wanted[index]] - header_len - tail
-        length = body + _HEADER_LENGTH
-        for byte in range(9):
-            out[used + byte] = data[at + byte]
+        length = body + HEADER_LENGTH
+        out[used : used + _SIZE_AT] = data[at : at + _SIZE_AT]
         for byte in range(4):
-            out[used + 9 + byte] = (length >> (8 * byte)) & 0xFF
-            out[used + 13 + byte] = 0
-        out[used + 17] = data[at + 17]
-        out[used + 18] = data[at + 18]
-        for byte in range(body):
-            out[used + _HEADER_LENGTH + byte] = data[at + header_len + byte]
+            out[used + _SIZE_AT + byte] = (length >> (8 * byte)) & 0xFF
+            out[used + _LOG_POS_AT + byte] = 0
+        out[used + _LOG_POS_AT + 4] = data[at + _LOG_POS_AT + 4]
+        out[used + _LOG_POS_AT + 5] = data[at + _LOG_POS_AT + 5]
+        out[used + HEADER_LENGTH : used + length] = data[at + header_len : at + header_len + body]
         used += length
     return used

@@ -6,14 +6,16 @@ but what stands before a table's rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from binlane.binlog.joining import TABLES, joined
 from binlane.binlog.rows import RowsFlag
 from binlane.binlog.wire import HEADER, EventType
 from binlane.model import RowCounts
@@ -32,29 +34,42 @@ _CODES: Final = np.array(
 )
 _TYPE_AT: Final = 4
 _SIZE_AT: Final = 9
-_FLAGS_AT: Final = HEADER.size + 6
+_LOG_POS_AT: Final = 13
+_HEADER: Final = HEADER.size
+_POST_HEADER: Final = 8
+"""Of a rows event: its table id and its flags."""
+_NO_EXTRA: Final = 2
+"""The length of version 2's extra data, which counts itself."""
+_PACKED_IN_ONE: Final = 251
+"""Smaller numbers of columns are one byte."""
 _STMT_END: Final = int(RowsFlag.STMT_END)
 
 
 @dataclass(frozen=True, slots=True)
-class Front:
-    """What the rows events of a table begin with."""
+class Fronts:
+    """What the rows events of each table begin with."""
 
-    table_map: bytes
-    """The whole TABLE_MAP event, without checksum. Rows events have its time, its server's id and its table id."""
-    width: int
-    """Columns."""
-    is_v2: bool
-    """Whether the rows events are of version 2."""
+    table_maps: bytes
+    """Whole TABLE_MAP events, without checksums. Rows events have their time, server's id and table id."""
+    map_size: Ints
+    """Bytes of each."""
+    width: Ints
+    """Columns of each."""
+    is_v2: NDArray[np.bool_]
+    """Whether a table's rows events are of version 2."""
 
     @property
-    def template(self) -> bytes:
-        """An event up to its bitmaps, without type and size."""
-        head = self.table_map[:_TYPE_AT] + b"\0" + self.table_map[_TYPE_AT + 1 : _SIZE_AT]
-        extra = b"\x02\0" if self.is_v2 else b""
-        packed = bytes([self.width]) if self.width < 251 else b"\xfc" + self.width.to_bytes(2, "little")
-        table_id = self.table_map[HEADER.size : HEADER.size + 6]
-        return head.ljust(HEADER.size, b"\0") + table_id + b"\0\0" + extra + packed
+    def differ(self) -> bool:
+        """Whether each has a table id of its own: a server that began anew gives them anew."""
+        starts = np.cumsum(self.map_size) - self.map_size
+        ids = {self.table_maps[at + _HEADER : at + _HEADER + 6] for at in starts.tolist()}
+        return len(ids) == self.map_size.size
+
+    @property
+    def head(self) -> Ints:
+        """Bytes of a rows event of each table before its bitmaps."""
+        packed = np.where(self.width < _PACKED_IN_ONE, 1, 3)
+        return HEADER.size + _POST_HEADER + np.where(self.is_v2, _NO_EXTRA, 0) + packed
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +93,11 @@ def row_counts(counts: Ints) -> RowCounts:
 
 
 def payloads(
-    data: NDArray[np.uint8], fronts: Sequence[Front], rows: Rows, event_bytes: int, payload_bytes: int
+    data: NDArray[np.uint8], fronts: Fronts, rows: Rows, event_bytes: int, payload_bytes: int
 ) -> Iterator[tuple[bytes, RowCounts]]:
-    """Self-contained sequences of events of at most ``payload_bytes``, about, with the rows in each.
+    """BINLOG payloads of at most ``payload_bytes``, about, with the rows in each; of as few statements as can be.
 
-    An event holds rows of one table and kind with at most ``event_bytes`` of images, or one row. In each payload a
-    table's TABLE_MAP stands before its events, and its last event carries STMT_END_F.
+    An event holds rows of one table and kind with at most ``event_bytes`` of images, or one row.
     """
     if rows.table.size == 0:
         return
@@ -92,35 +106,28 @@ def payloads(
     first = np.empty(rows.table.size, np.int64)
     first = first[: _cut(rows.table, rows.kind, length, event_bytes, first)]
     table, kind = rows.table[first], rows.kind[first]
-    templates = [front.template for front in fronts]
-    width = np.array([front.width for front in fronts], np.int64)
-    head, map_size = _lengths(templates), _lengths([front.table_map for front in fronts])
-    bitmaps = ((width + 7) >> 3)[table] * np.where(kind == UPDATE, 2, 1)
-    size = head[table] + bitmaps + np.add.reduceat(length, first)
+    map_size = fronts.map_size
+    bitmaps = ((fronts.width + 7) >> 3)[table] * np.where(kind == UPDATE, 2, 1)
+    size = fronts.head[table] + bitmaps + np.add.reduceat(length, first)
     payload, has_map = np.empty(first.size, np.int64), np.empty(first.size, np.bool_)
     _pack(table, size, map_size, payload_bytes, payload, has_map)
     end = np.cumsum(size + np.where(has_map, map_size[table], 0))
-    # the next event begins with its TABLE_MAP: another table, or another payload
-    is_last = np.append(has_map[1:], True)
+    last = np.append(np.flatnonzero(np.diff(payload)), first.size - 1)
+    # one statement a payload, as ``joined`` makes it, if it may open all its tables at once
+    is_joined = fronts.differ and int(np.bincount(payload, has_map).max()) <= TABLES
+    # else the next event begins with its TABLE_MAP: another table, or another payload
+    is_last = np.append(np.diff(payload) > 0 if is_joined else has_map[1:], True)
     out = np.empty(int(end[-1]), np.uint8)
     _write(
-        data, rows.images, np.append(first, rows.table.size), table,
-        _CODES[np.array([front.is_v2 for front in fronts], np.int64)[table], kind], size, has_map, is_last,
-        _joined(templates), head, _joined([front.table_map for front in fronts]), map_size, width, out,
+        data, rows.images, np.append(first, rows.table.size), table, _CODES[fronts.is_v2.astype(np.int64)[table], kind],
+        size, has_map, is_last, np.append(-1, last) if is_joined else np.arange(-1, first.size),
+        np.frombuffer(fronts.table_maps, np.uint8), map_size, fronts.width, fronts.is_v2, out,
     )  # fmt: skip
-    counts = rows.counts(np.repeat(payload, np.diff(np.append(first, rows.table.size))), int(payload[-1]) + 1)
-    at = 0
-    for number, last in enumerate(np.append(np.flatnonzero(np.diff(payload)), first.size - 1).tolist()):
-        yield out[at : end[last]].tobytes(), row_counts(counts[number])
-        at = int(end[last])
-
-
-def _lengths(parts: Sequence[bytes]) -> Ints:
-    return np.array([len(part) for part in parts], np.int64)
-
-
-def _joined(parts: Sequence[bytes]) -> NDArray[np.uint8]:
-    return np.frombuffer(b"".join(parts), np.uint8)
+    counts = rows.counts(np.repeat(payload, np.diff(np.append(first, rows.table.size))), last.size)
+    edges = [0, *end[last].tolist()]
+    for number, (start, stop) in enumerate(pairwise(edges)):
+        events = out[start:stop].tobytes()
+        yield events if is_joined else joined(events), row_counts(counts[number])
 
 
 @njit(cache=True, nogil=True)
@@ -152,32 +159,50 @@ def _pack(table: Any, size: Any, map_size: Any, limit: int, payload: Any, has_ma
 
 
 @njit(cache=True, nogil=True)
-def _copy(source: Any, start: Any, end: Any, out: Any, at: Any) -> Any:
-    """Where the copy ends."""
-    for place in range(end - start):
-        out[at + place] = source[start + place]
-    return at + end - start
+def _little(value: Any, length: int, out: Any, at: Any) -> Any:
+    for byte in range(length):
+        out[at + byte] = (value >> (8 * byte)) & 0xFF
+    return at + length
+
+
+@njit(cache=True, nogil=True)
+def _head(table_map: Any, code: Any, size: Any, flags: Any, width: Any, is_v2: Any, out: Any, at: Any) -> Any:
+    """Writes a rows event up to its bitmaps; log_pos and the header's flags are 0."""
+    out[at : at + _HEADER] = table_map[:_HEADER]
+    out[at + _TYPE_AT] = code
+    _little(size, 4, out, at + _SIZE_AT)
+    _little(0, _HEADER - _LOG_POS_AT, out, at + _LOG_POS_AT)
+    out[at + _HEADER : at + _HEADER + 6] = table_map[_HEADER : _HEADER + 6]
+    at = _little(flags, 2, out, at + _HEADER + 6)
+    if is_v2:
+        at = _little(_NO_EXTRA, _NO_EXTRA, out, at)
+    if width < _PACKED_IN_ONE:
+        return _little(width, 1, out, at)
+    return _little(width, 2, out, _little(252, 1, out, at))
 
 
 @njit(cache=True, nogil=True)
 def _write(
     data: Any, images: Any, first: Any, table: Any, code: Any, size: Any, has_map: Any, is_last: Any,
-    templates: Any, head: Any, maps: Any, map_size: Any, width: Any, out: Any,
+    group: Any, maps: Any, map_size: Any, width: Any, is_v2: Any, out: Any,
 ) -> None:  # fmt: skip
-    """Writes all events and their TABLE_MAPs; ``first`` has one entry more than there are events."""
-    head_at, map_at = np.cumsum(head) - head, np.cumsum(map_size) - map_size
-    at = 0
+    """Writes all events; ``first`` has one entry more than there are events.
+
+    ``group``: the last event of each group, behind a -1: the TABLE_MAPs of its events stand at its front.
+    """
+    map_at = np.cumsum(map_size) - map_size
+    at, place = 0, 0
     for event in range(table.size):
+        if event == group[place] + 1:
+            place += 1
+            for other in range(event, group[place] + 1):
+                if has_map[other]:
+                    start, length = map_at[table[other]], map_size[table[other]]
+                    out[at : at + length] = maps[start : start + length]
+                    at += length
         number = table[event]
-        if has_map[event]:
-            at = _copy(maps, map_at[number], map_at[number] + map_size[number], out, at)
-        start = at
-        at = _copy(templates, head_at[number], head_at[number] + head[number], out, at)
-        out[start + _TYPE_AT] = code[event]
-        for byte in range(4):
-            out[start + _SIZE_AT + byte] = (size[event] >> (8 * byte)) & 0xFF
-        if is_last[event]:
-            out[start + _FLAGS_AT] = _STMT_END
+        flags = _STMT_END if is_last[event] else 0
+        at = _head(maps[map_at[number] :], code[event], size[event], flags, width[number], is_v2[number], out, at)
         both = images[first[event], 0] >= 0 and images[first[event], 2] >= 0
         for _ in range(2 if both else 1):
             for column in range(0, width[number], 8):
@@ -185,7 +210,8 @@ def _write(
                 out[at] = 255 if left >= 8 else (1 << left) - 1
                 at += 1
         for row in range(first[event], first[event + 1]):
-            if images[row, 0] >= 0:
-                at = _copy(data, images[row, 0], images[row, 1], out, at)
-            if images[row, 2] >= 0:
-                at = _copy(data, images[row, 2], images[row, 3], out, at)
+            for half in range(0, 4, 2):
+                start, end = images[row, half], images[row, half + 1]
+                if start >= 0:
+                    out[at : at + end - start] = data[start:end]
+                    at += end - start

@@ -11,10 +11,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from math import inf
 
+import numpy as np
+from numpy.typing import NDArray
+
 from binlane.binlog.joining import joined
 from binlane.errors import UnsupportedEventError
 from binlane.model import BlockHeader, Item, ItemKind, LogPosition, RowCounts, TableKey
-from binlane.plan.reduce import Reducer
+from binlane.plan.reduce import Reduced, Reducer
+from binlane.plan.row_stretch import Stretch
 
 _HEADER = 19
 _ROWS_FLAGS_AT = _HEADER + 6
@@ -148,6 +152,8 @@ class BlockBuilder:
     saved: dict[TableKey, RowCounts] = field(default_factory=dict)
     """Row changes that reduced blocks write less those read, by table."""
     _payload: RowsPayload = field(init=False)
+    _stretch: Stretch | None = None
+    """Row events of whole transactions that stand before those of ``_payload``, which has none then."""
     _items: list[Item] = field(default_factory=list)
     _first: BlockHeader | None = None
     _last: BlockHeader | None = None
@@ -161,6 +167,7 @@ class BlockBuilder:
 
     def add_event(self, event: bytes, counts: RowCounts | None, where: str) -> None:
         """Take a TABLE_MAP (``counts`` None) or ROWS event of the current transaction."""
+        self._settle()
         self._bytes += len(event)
         if counts is None:
             self._payload.add_map(event)
@@ -172,17 +179,33 @@ class BlockBuilder:
 
         ``largest``: bytes of the largest of them.
         """
-        if largest > self.limits.largest_bytes // 2:
-            return False
-        if not self._payload.add_whole(events, counts):
+        self._settle()
+        if largest > self.limits.largest_bytes // 2 or not self._payload.add_whole(events, counts):
             return False
         self._bytes += len(events)
         return True
 
+    def add_stretch(self, stretch: Stretch, largest: int) -> bool:
+        """As ``add_whole``, for events that are to be folded: they stay where they are until then."""
+        size = stretch.size
+        if largest > self.limits.largest_bytes // 2 or size > self.payload_room:
+            return False
+        if self._payload.room < self._payload.limit:
+            return self.add_whole(stretch.payload(), largest, RowCounts())
+        self._stretch = stretch if self._stretch is None else stretch.behind(self._stretch)
+        self._bytes += size
+        return True
+
+    def _settle(self) -> None:
+        """Events that come one by one are gathered as bytes, and so are those before them."""
+        if self._stretch is not None:
+            self._payload.add_whole(self._stretch.payload(), RowCounts())
+            self._stretch = None
+
     @property
     def payload_room(self) -> int:
         """Bytes of events that still go into the BINLOG statement that is being gathered."""
-        return self._payload.room
+        return self._payload.room - (0 if self._stretch is None else self._stretch.size)
 
     def room(self) -> tuple[int, int]:
         """Transactions and bytes that still go into this block; the one that uses them up ends it."""
@@ -215,6 +238,10 @@ class BlockBuilder:
 
     def is_large(self, size: int) -> bool:
         """Whether a transaction of that many bytes is a block of its own, built piece by piece: see ``stream``."""
+        return size >= self.limits.bytes
+
+    def are_large(self, size: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """``is_large`` of each."""
         return size >= self.limits.bytes
 
     def stream(self, header: BlockHeader, parts: Iterable[LoggedEvent | Item]) -> Iterator[FinishedBlock]:
@@ -260,7 +287,10 @@ class BlockBuilder:
 
     def _flushed(self) -> Iterator[Item]:
         """The row events gathered so far, as they are or as their net effect."""
-        return self._as_written(self._payload.flush())
+        if self._stretch is None or self.reducer is None:
+            return self._as_written(self._payload.flush())
+        stretch, self._stretch = self._stretch, None
+        return _written(self.reducer.reduce_stretch(stretch), self.limits, self.saved)
 
     def _as_written(self, gathered: Iterator[Item]) -> Iterator[Item]:
         if self.reducer is None:
@@ -274,7 +304,10 @@ def net_effect(
     events: bytes, reducer: Reducer, limits: BlockLimits, saved: dict[TableKey, RowCounts]
 ) -> Iterator[Item]:
     """What is left of row events, as BINLOG statements; the row changes written less those read go into ``saved``."""
-    reduced = reducer.reduce(events)
+    return _written(reducer.reduce(events), limits, saved)
+
+
+def _written(reduced: Reduced, limits: BlockLimits, saved: dict[TableKey, RowCounts]) -> Iterator[Item]:
     loose = RowsPayload(limits.payload_bytes, limits.largest_bytes)
     for event in reduced.loose:
         if event.counts is None:

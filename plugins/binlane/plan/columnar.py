@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from binlane.binlog.frames import first_appearances
 from binlane.binlog.rows import COMPRESSED_ROWS
 from binlane.binlog.wire import Buffer
 from binlane.model import BlockHeader, RowCounts, TableKey
@@ -22,6 +23,7 @@ from binlane.plan.prepared import Groups, Halves, NoGroups, parts_at
 from binlane.plan.reduce import Reducer
 from binlane.plan.renamed_columns import definition
 from binlane.plan.routing import LaneCursor, Route, Routing
+from binlane.plan.row_stretch import FoldTables
 from binlane.plan.run_writer import RunWriter
 from binlane.plan.segment_columns import INSERT, NONE, ROLES, Run, SegmentColumns, Single, segment_columns
 from binlane.plan.segment_map import LaneSink, MapSummary, ScanSummary, commits_itself, meter_of
@@ -123,6 +125,12 @@ class _Map:
         self._settings = settings
         self._open_sink = open_sink
         self._reducer = reducer
+        # renamed tables change the events' bytes: they are folded as a payload
+        self._tables = (
+            FoldTables.of(columns.frames, columns.index, tuple(columns.tables), reducer.rules)
+            if reducer is not None and columns.new_names is None
+            else None
+        )
         meter = meter_of(settings, columns.log)
         self._tally = Tally(meter=meter)
         self._measured_from = (
@@ -146,9 +154,8 @@ class _Map:
             log = self._columns.log
             sink = self._open_sink(lane, format_for(log.format, log.target, self._settings.target_version))
             cursor = LaneCursor(self._routing.by_lane[lane])
-            self._writers[lane] = RunWriter(
-                sink, BlockBuilder(self._settings.limits, self._reducer), cursor, self._columns
-            )
+            builder = BlockBuilder(self._settings.limits, self._reducer)
+            self._writers[lane] = RunWriter(sink, builder, cursor, self._columns, self._tables)
         return self._writers[lane]
 
     def _single(self, step: Single) -> None:
@@ -188,7 +195,7 @@ class _Map:
         events = np.arange(int(plain.first[0]), int(plain.end[-1]))
         self._count_filtered(events)
         events = events[columns.role[events] != NONE]
-        numbers, places = np.unique(columns.number[events], return_index=True)
+        numbers, places = first_appearances(columns.number[events], len(columns.tables))
         seqnos = run.seqno + np.searchsorted(plain.first, events[places], "right") - 1
         for one, seqno in zip(numbers.tolist(), seqnos.tolist(), strict=True):
             table = columns.tables[one]

@@ -16,23 +16,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from binlane.binlog import folding, kernels
-from binlane.binlog.frames import (
-    Frames,
-    TableIndex,
-    count_rows,
-    frame,
-    index_rows,
-    row_images,
-    table_layouts,
-    table_maps,
-)
-from binlane.binlog.joining import joined
+from binlane.binlog import folding, row_kernels
+from binlane.binlog.frames import count_events, first_appearances, row_images, strip_events
 from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsFlag, RowsKind
-from binlane.binlog.synthesis import DELETE, INSERT, KINDS, UPDATE, Front, Rows, payloads, row_counts
-from binlane.binlog.table_map import TableMap
+from binlane.binlog.synthesis import DELETE, INSERT, KINDS, UPDATE, Fronts, Rows, payloads, row_counts
 from binlane.binlog.wire import HEADER, EventType
 from binlane.model import Item, ItemKind, RowCounts, TableKey
+from binlane.plan.row_stretch import Stretch
 from binlane.plan.table_rules import TableRule
 
 Ints = NDArray[np.int64]
@@ -42,12 +32,18 @@ _EVENT_BYTES: Final = 128 << 10
 """Row images in one synthesized event, about."""
 _HEAD_BYTES: Final = 2 << 10
 """More than stands before the images of an event: its header, its flags, two bitmaps of 4,096 columns."""
-_UNFIT: Final = frozenset({EventType.PARTIAL_UPDATE_ROWS, *COMPRESSED_ROWS})
-_V2: Final = frozenset({EventType.WRITE_ROWS_V2, EventType.UPDATE_ROWS_V2, EventType.DELETE_ROWS_V2})
+_UNFIT: Final = np.zeros(256, np.bool_)
+"""Event types whose row images are not in the log as they are."""
+_UNFIT[[EventType.PARTIAL_UPDATE_ROWS, *COMPRESSED_ROWS]] = True
+_IS_V2: Final = np.zeros(256, np.bool_)
+_IS_V2[[EventType.WRITE_ROWS_V2, EventType.UPDATE_ROWS_V2, EventType.DELETE_ROWS_V2]] = True
+_SHAPES: Final = row_kernels.SHAPES.astype(np.int64)
 _KIND_OF: Final = np.zeros(256, np.int64)
 """Of a rows event's type, what ``synthesis`` calls its rows."""
 for _code, _kind in ROWS_KINDS.items():
     _KIND_OF[_code] = {RowsKind.DELETE: DELETE, RowsKind.UPDATE: UPDATE, RowsKind.INSERT: INSERT}[_kind]
+_KIND_OF_PHASE: Final = np.array([DELETE, INSERT, DELETE, UPDATE, INSERT], np.int64)
+"""By ``folding.PHASES``."""
 _FLAGS_AT: Final = HEADER.size + 6
 
 
@@ -82,24 +78,26 @@ class Reducer:
 
     def reduce(self, events: bytes) -> Reduced:
         """The net effect of TABLE_MAP and rows events without checksums."""
-        return _Stretch(self, events).reduced()
+        return self.reduce_stretch(Stretch.of(events, self.rules))
+
+    def reduce_stretch(self, stretch: Stretch) -> Reduced:
+        """The net effect of a stretch whose tables were made with this reducer's rules."""
+        return _Reduction(self, stretch).reduced()
 
 
-class _Stretch:
-    def __init__(self, reducer: Reducer, events: bytes) -> None:
-        self._reducer = reducer
-        self._frames: Frames = frame(events, 0, 0)
-        self._frames.check(_NAME)
-        self._index: TableIndex = index_rows(self._frames, _NAME)
-        self._maps = table_maps(self._frames, self._index, _NAME)
-        self._is_rows = np.isin(self._frames.type_code, list(ROWS_KINDS))
-        self._keys = [TableKey(table.database, table.table) for table in self._maps]
+class _Reduction:
+    def __init__(self, reducer: Reducer, stretch: Stretch) -> None:
+        self.reducer, self.stretch, self.tables = reducer, stretch, stretch.tables
+        self.frames = self.tables.frames.select(stretch.events)
+        self.number = self.tables.number[stretch.events]
+        self.used, self.first = first_appearances(self.number, len(self.tables.maps))
+        """Table numbers in the order in which they appear, each with the event (of the stretch) where it does so."""
+        self.key_of_used: list[int] = self.tables.key_of[self.used].tolist()
 
     def reduced(self) -> Reduced:
-        unfit = np.isin(self._frames.type_code, list(_UNFIT))
-        if unfit.any() or not self._maps:
-            return Reduced(loose=list(self._loose(set(self._keys))))
-        counts, images = row_images(self._frames, self._index, self._maps, _NAME)
+        if _UNFIT[self.frames.type_code].any() or self.used.size == 0:
+            return Reduced(loose=list(self._loose(set(self.key_of_used))))
+        counts, images = row_images(self.frames, self.number, self.tables.layouts, _NAME)
         kept_in_order = self._not_folded()
         while True:
             folded = _Folding(self, counts, images, kept_in_order)
@@ -107,46 +105,46 @@ class _Stretch:
                 kept_in_order |= folded.misfits
                 continue
             result = Reduced(loose=list(self._loose(kept_in_order, counts)))
-            folded.emit(result, self._reducer.payload_bytes)
+            folded.emit(result, self.reducer.payload_bytes)
             return result
 
-    def _not_folded(self) -> set[TableKey]:
-        """Tables without a rule, of another shape than the rule's, or with an image that lacks columns."""
-        found = set()
-        shape: dict[TableKey, TableMap] = {}
-        for key, table in zip(self._keys, self._maps, strict=True):
-            rule = self._reducer.rules.get(key)
-            first = shape.setdefault(key, table)
-            same = first.column_types == table.column_types and first.metadata == table.metadata
-            if rule is None or rule.width != table.width or not same:
+    def _not_folded(self) -> set[int]:
+        """Keys without a rule, of another shape than the rule's, or with an image that lacks columns."""
+        tables, found, shape = self.tables, set[int](), dict[int, int]()
+        shapes = tables.layouts.tables[self.used, 0].tolist()
+        for key, fits, one in zip(self.key_of_used, tables.fits[self.used].tolist(), shapes, strict=True):
+            if not fits or shape.setdefault(key, one) != one:
                 found.add(key)
-        width = np.array([table.width for table in self._maps], np.int64)[self._index.number]
-        shapes = np.where(self._is_rows, kernels.SHAPES[self._frames.type_code], 0).astype(np.int64)
-        lacking = np.zeros(self._frames.offset.size, np.bool_)
-        folding.incomplete(self._frames.data, self._frames.offset, self._frames.size, shapes, width, lacking)
-        for number in np.unique(self._index.number[lacking]).tolist():
-            found.add(self._keys[number])
+        lacking = np.zeros(self.number.size, np.bool_)
+        width = tables.layouts.tables[self.number, 1]
+        frames = self.frames
+        folding.incomplete(
+            frames.data, frames.offset, frames.size, frames.checksum_length, _SHAPES[frames.type_code], width, lacking
+        )
+        for number in np.unique(self.number[lacking]).tolist():
+            found.add(int(tables.key_of[number]))
         return found
 
-    def _loose(self, keys: set[TableKey], counts: Ints | None = None) -> Iterator[Loose]:
+    def _loose(self, keys: set[int], counts: Ints | None = None) -> Iterator[Loose]:
         """The events of ``keys`` in order. A statement whose last rows event is folded ends with the one before."""
         if not keys:
             return
         if counts is None:
-            counts = count_rows(self._frames, self._index, self._maps, _NAME)
-        wanted = np.array([key in keys for key in self._keys], np.bool_)[self._index.number]
+            counts = count_events(self.frames, self.number, self.tables.maps, self.tables.layouts, _NAME)
+        wanted = np.isin(self.tables.key_of[self.number], list(keys))
+        ends = self.frames.data[self.frames.offset + _FLAGS_AT] & RowsFlag.STMT_END
+        codes, lengths = self.frames.type_code.tolist(), self.stretch.lengths()
+        data, at = self.stretch.part(wanted).payload(), 0
         held: list[Loose] = []
         last_rows = -1
-        for event in range(self._frames.offset.size):
-            at = int(self._frames.offset[event])
-            data = bytes(self._frames.data.data[at : at + int(self._frames.size[event])])
-            is_rows = bool(self._is_rows[event])
-            if wanted[event]:
-                if is_rows:
+        for event, (code, is_wanted, size) in enumerate(zip(codes, wanted.tolist(), lengths.tolist(), strict=True)):
+            kind = ROWS_KINDS.get(code)
+            if is_wanted:
+                if kind is not None:
                     last_rows = len(held)
-                kind = ROWS_KINDS.get(int(self._frames.type_code[event]))
-                held.append(Loose(data, None if kind is None else _count(kind, int(counts[event]))))
-            if is_rows and data[_FLAGS_AT] & RowsFlag.STMT_END:
+                held.append(Loose(data[at : at + size], None if kind is None else _count(kind, int(counts[event]))))
+                at += size
+            if kind is not None and ends[event]:
                 yield from _ended(held, last_rows)
                 held, last_rows = [], -1
         yield from _ended(held, last_rows)
@@ -173,65 +171,56 @@ def _count(kind: RowsKind, rows: int) -> RowCounts:
 class _Folding:
     """One pass of the kernel over the rows of the tables that are folded."""
 
-    def __init__(self, stretch: _Stretch, counts: Ints, images: Ints, kept_in_order: set[TableKey]) -> None:
-        self._stretch = stretch
-        self.keys = [key for key in dict.fromkeys(stretch._keys) if key not in kept_in_order]
-        self.misfits: set[TableKey] = set()
-        if not self.keys:
+    def __init__(self, reduction: _Reduction, counts: Ints, images: Ints, kept_in_order: set[int]) -> None:
+        self._reduction, self._frames, tables = reduction, reduction.frames, reduction.tables
+        newest = dict(zip(reduction.key_of_used, range(reduction.used.size), strict=True))
+        """Of each key, in the order in which they appear, the last of its TABLE_MAPs."""
+        self._key_ids = [key for key in newest if key not in kept_in_order]
+        self.misfits: set[int] = set()
+        if not self._key_ids:
             return
-        place = {key: number for number, key in enumerate(self.keys)}
-        local = np.array([place.get(key, -1) for key in stretch._keys], np.int64)[stretch._index.number]
-        event = np.repeat(np.arange(counts.size), counts)
-        mine = local[event] >= 0
-        self._event, self._images = event[mine], np.ascontiguousarray(images[mine])
-        self._table = local[self._event]
-        self._prepare(place)
+        self._newest = np.array([newest[key] for key in self._key_ids], np.int64)
+        place = np.full(len(tables.keys), -1, np.int64)
+        place[self._key_ids] = np.arange(len(self._key_ids))
+        local = np.repeat(place[tables.key_of[reduction.number]], counts)
+        codes = np.repeat(self._frames.type_code, counts)
+        mine = local >= 0
+        if not mine.all():
+            local, codes, images = local[mine], codes[mine], images[mine]
+        self._table, self._codes, self._images = local, codes, images
         self._fold()
 
-    def _prepare(self, place: Mapping[TableKey, int]) -> None:
-        stretch = self._stretch
-        self.rules = [stretch._reducer.rules[key] for key in self.keys]
-        newest: dict[TableKey, int] = {}
-        for number, key in enumerate(stretch._keys):
-            if key in place:
-                newest[key] = number
-        self.maps = [stretch._maps[newest[key]] for key in self.keys]
-        self.map_events = [int(stretch._index.first[newest[key]]) for key in self.keys]
-        # for the images of one event, in the largest BINLOG statement
-        longest_map = int(stretch._frames.size[self.map_events].max())
-        self.room = stretch._reducer.largest_bytes - longest_map - _HEAD_BYTES
-        layouts = table_layouts(self.maps)
-        flag_at = np.concatenate(([0], np.cumsum([rule.width for rule in self.rules])[:-1]))
-        self._tables = np.column_stack((layouts.tables[:, :2], flag_at)).astype(np.int64)
-        self._rule, self._param = layouts.rule, layouts.length
-        self._flags = np.zeros(sum(rule.width for rule in self.rules), np.uint8)
-        for at, rule in zip(flag_at.tolist(), self.rules, strict=True):
-            self._flags[[at + column for column in rule.unique]] |= folding.UNIQUE
-            self._flags[[at + column for column in rule.primary]] |= folding.PRIMARY
-        self._counters = np.array(
-            [(-1 if rule.counter is None else rule.counter, rule.counter_signed) for rule in self.rules], np.int64
-        )
-
     def _fold(self) -> None:
-        rows, tables = 2 * self._images.shape[0], len(self.keys)
-        slots = np.full(1 << (2 * rows + 1).bit_length(), -1, np.int64)
+        all_tables, keys = self._reduction.tables, self._key_ids
+        layouts = all_tables.layouts
+        of_map = layouts.tables[self._reduction.used[self._newest]]
+        tables = np.column_stack((of_map[:, :2], all_tables.flag_at[keys], all_tables.ends[keys]))
+        counters = all_tables.counters[keys]
+        # for the images of one event, in the largest BINLOG statement
+        map_events = self._reduction.stretch.events[self._reduction.first[self._newest]]
+        self._fronts = strip_events(all_tables.frames, map_events)
+        self._front_size = Stretch(all_tables, map_events).lengths()
+        self.room = self._reduction.reducer.largest_bytes - int(self._front_size.max()) - _HEAD_BYTES
+        self._width = of_map[:, 1]
+        rows, data = 2 * self._images.shape[0], self._frames.data
+        slots = np.full(1 << (2 * rows + 1).bit_length(), -1, np.int32)
         self._entry_table, hashes, image = np.empty(rows, np.int64), np.empty(rows, np.uint64), np.empty(rows, np.int64)
-        self._before, self._now = np.full((rows, 2), -1, np.int64), np.full((rows, 2), -1, np.int64)
-        self._kept, wobbly = np.zeros((tables, 3), np.int64), np.zeros(rows, np.uint8)
-        highest, written = np.zeros((tables, 2), np.uint64), np.zeros(tables, np.uint64)
-        data = self._stretch._frames.data
+        # the kernel fills an entry when it makes it
+        self._before, self._now = np.empty((rows, 2), np.int64), np.empty((rows, 2), np.int64)
+        self._kept, wobbly = np.zeros((len(keys), 3), np.int64), np.empty(rows, np.uint8)
+        highest, written = np.zeros((len(keys), 2), np.uint64), np.zeros(len(keys), np.uint64)
         self._count = folding.fold(
-            data, self._images, self._table, self._tables, self._rule, self._param, self._flags, self._counters,
+            data, self._images, self._table, tables, layouts.rule, layouts.length, all_tables.flags, counters,
             slots, hashes, image, self._entry_table, self._before, self._now, self._kept, highest,
             wobbly,
         )  # fmt: skip
         if self._count < 0:
-            self.misfits = {self.keys[int(self._table[-1 - self._count])]}
+            self.misfits = {keys[int(self._table[-1 - self._count])]}
             return
-        self._left, unsure = np.empty(self._count, np.int64), np.zeros(tables, np.uint8)
+        self._left, unsure = np.empty(self._count, np.int64), np.zeros(len(keys), np.uint8)
         folding.judge(
-            data, self._count, self._entry_table, self._before, self._now, self._tables, self._rule, self._param,
-            self._flags, self._counters, wobbly, self._left, written, unsure,
+            data, self._count, self._entry_table, self._before, self._now, tables, layouts.rule, layouts.length,
+            all_tables.flags, counters, wobbly, self._left, written, unsure,
         )  # fmt: skip
         # images that came in two events may be too long for one
         length = (self._before[:, 1] - self._before[:, 0] + self._now[:, 1] - self._now[:, 0])[: self._count]
@@ -240,7 +229,7 @@ class _Folding:
         # the highest AUTO_INCREMENT value came and went: written and deleted, so that the target counts on
         self._restored = highest[:, 1] > np.maximum(highest[:, 0], written)
         self.misfits = {
-            self.keys[table]
+            keys[table]
             for table in np.flatnonzero(self._restored).tolist()
             if unsure[table] or self._stays(int(self._kept[table, 2]))
         }
@@ -251,51 +240,28 @@ class _Folding:
 
     def emit(self, result: Reduced, payload_bytes: int) -> None:
         """Write what is left, table by table, into BINLOG statements of at most ``payload_bytes``, about."""
-        if not self.keys:
+        if not self._key_ids:
             return
-        frames, tables = self._stretch._frames, len(self.keys)
-        codes = frames.type_code[self._event]
-        is_v2 = np.zeros(tables, np.bool_)
+        tables = len(self._key_ids)
         # of the source's first event of each table
         seen, first = np.unique(self._table, return_index=True)
-        is_v2[seen] = np.isin(codes[first], list(_V2))
-        fronts = [
-            Front(bytes(frames.data.data[at : at + size]), table.width, v2)
-            for at, size, table, v2 in zip(
-                frames.offset[self.map_events].tolist(),
-                frames.size[self.map_events].tolist(),
-                self.maps,
-                is_v2.tolist(),
-                strict=True,
-            )
-        ]
+        is_v2 = np.zeros(tables, np.bool_)
+        is_v2[seen] = _IS_V2[self._codes[first]]
+        fronts = Fronts(self._fronts, self._front_size, self._width, is_v2)
         rows = self._rows_left()
-        for payload, counts in payloads(frames.data, fronts, rows, min(_EVENT_BYTES, self.room), payload_bytes):
-            result.items.append(Item(ItemKind.ROWS, joined(payload), counts))
-        read = np.bincount(self._table * KINDS + _KIND_OF[codes], minlength=tables * KINDS).reshape(-1, KINDS)
+        for payload, counts in payloads(self._frames.data, fronts, rows, min(_EVENT_BYTES, self.room), payload_bytes):
+            result.items.append(Item(ItemKind.ROWS, payload, counts))
+        read = np.bincount(self._table * KINDS + _KIND_OF[self._codes], minlength=tables * KINDS).reshape(-1, KINDS)
         saved = rows.counts(rows.table, tables) - read
-        result.saved |= {key: row_counts(counts) for key, counts in zip(self.keys, saved, strict=True)}
+        keys = self._reduction.tables.keys
+        result.saved |= {keys[key]: row_counts(counts) for key, counts in zip(self._key_ids, saved, strict=True)}
 
     def _rows_left(self) -> Rows:
         """Table by table, phase by phase; within a phase in the order in which their keys were met."""
-        left, table = self._left, self._entry_table[: self._count]
-        gone = np.flatnonzero((left == folding.DELETE) | (left == folding.SPLIT))
-        changed = np.flatnonzero(left == folding.UPDATE)
-        come = np.flatnonzero((left == folding.INSERT) | (left == folding.SPLIT))
-        restored = np.flatnonzero(self._restored)
-        nothing = np.full((self._count + restored.size, 2), -1, np.int64)
-        kept = self._kept[restored, :2]
-        phases = (
-            (DELETE, table[gone], self._before[gone], nothing),
-            (INSERT, restored, nothing, kept),
-            (DELETE, restored, kept, nothing),
-            (UPDATE, table[changed], self._before[changed], self._now[changed]),
-            (INSERT, table[come], nothing, self._now[come]),
-        )
-        sizes = [tables.size for _, tables, _, _ in phases]
-        of = np.concatenate([tables for _, tables, _, _ in phases])
-        order = np.argsort(of * len(phases) + np.repeat(np.arange(len(phases)), sizes), kind="stable")
-        before = np.concatenate([images[:size] for size, (_, _, images, _) in zip(sizes, phases, strict=True)])
-        after = np.concatenate([images[:size] for size, (_, _, _, images) in zip(sizes, phases, strict=True)])
-        kind = np.repeat([kind for kind, *_ in phases], sizes)
-        return Rows(of[order], kind[order], np.hstack((before, after))[order])
+        left, tables = self._left, self._entry_table[: self._count]
+        ends = np.zeros(len(self._key_ids) * folding.PHASES, np.int64)
+        count = folding.places(left, tables, self._restored, ends)
+        bucket, images = np.empty(count, np.int64), np.full((count, 4), -1, np.int64)
+        folding.arrange(left, tables, self._before, self._now, self._restored, self._kept, ends, bucket, images)
+        table, phase = np.divmod(bucket, folding.PHASES)
+        return Rows(table, _KIND_OF_PHASE[phase], images)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from binlane.model import RowCounts
 from binlane.plan.blocks import BlockBuilder, LoggedEvent
 from binlane.plan.routing import LaneCursor
+from binlane.plan.row_stretch import FoldTables, Stretch
 from binlane.plan.segment_columns import DELETE, INSERT, MAP, NONE, UPDATE, Run, SegmentColumns
 from binlane.plan.segment_map import LaneSink, LaneWriter
 from binlane.plan.translate import translation
@@ -25,9 +26,17 @@ _PIECE: Final = 4 << 20
 class RunWriter(LaneWriter):
     """A lane's writer that takes plain transactions by the run, too."""
 
-    def __init__(self, sink: LaneSink, builder: BlockBuilder, cursor: LaneCursor, columns: SegmentColumns) -> None:
+    def __init__(
+        self,
+        sink: LaneSink,
+        builder: BlockBuilder,
+        cursor: LaneCursor,
+        columns: SegmentColumns,
+        tables: FoldTables | None = None,
+    ) -> None:
+        """``tables``: of the segment, if its events are folded as they stand in it."""
         super().__init__(sink, builder, cursor, translation(columns.log.format.flavor, columns.log.target))
-        self._columns = columns
+        self._columns, self._tables = columns, tables
         # a window with many barriers has many short runs: the whole segment must not be summed up for each
         self._before: Ints = np.concatenate(([0], np.cumsum(columns.stripped)))
         """Bytes that the events before each one take, stripped."""
@@ -38,7 +47,7 @@ class RunWriter(LaneWriter):
         columns, builder = self._columns, self._builder
         first, end = run.plain.first[chosen], run.plain.end[chosen]
         size = np.concatenate(([0], np.cumsum(self._before[end] - self._before[first])))
-        large = np.flatnonzero([builder.is_large(each) for each in np.diff(size).tolist()])
+        large = np.flatnonzero(builder.are_large(np.diff(size)))
         times = columns.commit_times(first) if builder.limits.seconds else None
         at = 0
         while at < chosen.size:
@@ -87,10 +96,12 @@ class RunWriter(LaneWriter):
 
     def _add_whole(self, events: Ints) -> bool:
         columns = self._columns
+        largest = int(columns.stripped[events].max())
+        if self._tables is not None:
+            return self._builder.add_stretch(Stretch(self._tables, events), largest)
         changes = events[columns.role[events] >= INSERT]
         kind = columns.role[changes].astype(np.int64) - INSERT
         counts = RowCounts(*np.bincount(kind, columns.rows[changes], minlength=3).astype(np.int64).tolist())
-        largest = int(columns.stripped[events].max())
         return self._builder.add_whole(columns.events(events), largest, counts)
 
     def _logged(self, events: Ints) -> Iterator[LoggedEvent]:

@@ -117,8 +117,8 @@ def rows_body(
     return table_id.to_bytes(6, "little") + bytes([ends, 0]) + extra + packed(width) + b"".join(bitmaps) + images
 
 
-def event(type_code: int, body: bytes) -> bytes:
-    return build_event(type_code, body, timestamp=1_700_000_000, server_id=SERVER_ID, log_pos=123_456, flags=0x10)
+def event(type_code: int, body: bytes, log_pos: int = 123_456) -> bytes:
+    return build_event(type_code, body, timestamp=1_700_000_000, server_id=SERVER_ID, log_pos=log_pos, flags=0x10)
 
 
 @dataclass(frozen=True)

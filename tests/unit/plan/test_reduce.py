@@ -19,7 +19,8 @@ from binlane.model import BlockHeader, Item, LogPosition, RowCounts, TableKey
 from binlane.plan.blocks import BlockBuilder, BlockLimits
 from binlane.plan.reduce import Reducer
 from binlane.plan.table_rules import TableRule
-from tests.unit.binlog.row_events import EVERY_COLUMN, Column, bitmap, event, image, rows_body, table_map_body
+from tests.unit.binlog import row_events
+from tests.unit.binlog.row_events import EVERY_COLUMN, Column, bitmap, image, rows_body, table_map_body
 from tests.unit.plan.row_oracle import Design, Row, Server, changes_of, events_of
 
 T = EventType
@@ -58,6 +59,11 @@ KINDS = {
     (True, True): (T.UPDATE_ROWS_V1, T.UPDATE_ROWS_V2),
     (False, True): (T.WRITE_ROWS_V1, T.WRITE_ROWS_V2),
 }
+
+
+def event(type_code: int, body: bytes) -> bytes:
+    """As it stands in a payload: without a place in a file."""
+    return row_events.event(type_code, body, log_pos=0)
 
 
 def rows_event(

@@ -1,0 +1,274 @@
+"""Machine code for what stands in rows events: how many rows, and where their images are.
+
+As ``kernels``: it indexes nothing outside its buffers, and answers with a code and a place.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from binlane.binlog import rows as plain
+from binlane.binlog.kernels import (
+    BAD_EXTRA,
+    BAD_OPTIONS,
+    BAD_WIDTH,
+    NO_COLUMNS,
+    NO_IMAGES,
+    OK,
+    OVERRUN,
+    ROLES,
+    ROWS,
+    SHORT_BODY,
+    UNKNOWN_LENGTH,
+    Array,
+    Int,
+)
+from binlane.binlog.wire import EventType
+
+COMPRESSED: Final = -1
+"""A row count that only decompression can tell."""
+_PARTIAL: Final = int(EventType.PARTIAL_UPDATE_ROWS)
+_ONE_BYTE: Final = 250
+"""The largest number that is packed into one byte."""
+
+_HAS_BEFORE, _HAS_AFTER, _HAS_EXTRA, _IS_COMPRESSED, _IS_PARTIAL = 1, 2, 4, 8, 16
+SHAPES: Final = np.zeros(256, np.uint8)
+for _code, _kind in plain.ROWS_KINDS.items():
+    SHAPES[_code] = (
+        _HAS_BEFORE * (_kind is not plain.RowsKind.INSERT)
+        | _HAS_AFTER * (_kind is not plain.RowsKind.DELETE)
+        | _HAS_EXTRA * (_code in plain.WITH_EXTRA)
+        | _IS_COMPRESSED * (_code in plain.COMPRESSED_ROWS)
+        | _IS_PARTIAL * (_code == _PARTIAL)
+    )
+
+
+@njit(cache=True, nogil=True)
+def _uint(data: Array, at: Int, length: Int) -> Int:
+    value = np.int64(0)
+    for index in range(length):
+        value |= np.int64(data[at + index]) << (8 * index)
+    return value
+
+
+@njit(cache=True, nogil=True)
+def _image_end(
+    data: Array, at: Int, end: Int, bitmap: Int, width: Int, rule: Array, param: Array, first: Int
+) -> tuple[Int, Int]:
+    """(where the image ends, code). ``bitmap``: the place of its columns; ``first``: the table's first rule."""
+    present = 0
+    for byte in range((width + 7) >> 3):
+        bits = np.int64(data[bitmap + byte])
+        if (byte + 1) << 3 > width:
+            bits &= (1 << (width & 7)) - 1
+        while bits:
+            bits &= bits - 1
+            present += 1
+    nulls = at
+    at += (present + 7) >> 3
+    if at > end:
+        return at, OVERRUN
+    seen = 0
+    for column in range(width):
+        if not (data[bitmap + (column >> 3)] >> (column & 7)) & 1:
+            continue
+        null = (data[nulls + (seen >> 3)] >> (seen & 7)) & 1
+        seen += 1
+        if null:
+            continue
+        prefix = np.int64(rule[first + column])
+        if prefix == 0:
+            at += param[first + column]
+        elif prefix > 4:
+            return at, UNKNOWN_LENGTH
+        elif prefix > end - at:
+            return at, OVERRUN
+        else:
+            at += prefix + _uint(data, at, prefix)
+        if at > end:
+            return at, OVERRUN
+    return at, OK
+
+
+@njit(cache=True, nogil=True)
+def _packed(data: Array, at: Int, end: Int) -> tuple[Int, Int]:
+    """A length-encoded integer below 2**24 and where it ends; (-1, at) for anything else."""
+    if at >= end:
+        return -1, at
+    head = np.int64(data[at])
+    if head < 251:
+        return head, at + 1
+    if head not in (252, 253) or end - at < head - 249:
+        return -1, at
+    return _uint(data, at + 1, head - 250), at + head - 249
+
+
+@njit(cache=True, nogil=True)
+def _partial_head(data: Array, at: Int, end: Int, json_columns: Int) -> tuple[Int, Int]:
+    """(where the after-image proper begins, code)."""
+    options, at = _packed(data, at, end)
+    if options < 0:
+        return at, OVERRUN
+    if options & ~1:
+        return at, BAD_OPTIONS
+    if options:
+        at += (json_columns + 7) >> 3
+    return at, OK
+
+
+@njit(cache=True, nogil=True)
+def rows_head(data: Array, at: Int, end: Int, shape: Int, expected: Int) -> tuple[Int, Int, Int]:
+    """(code, place of the first bitmap, place of the images) of a rows body [at, end)."""
+    at += 8
+    if shape & _HAS_EXTRA:
+        if end - at < 2:
+            return SHORT_BODY, at, at
+        length = _uint(data, at, 2)
+        if length < 2:
+            return BAD_EXTRA, at, at
+        at += length
+    width, at = _packed(data, at, end)
+    if width != expected:
+        return BAD_WIDTH, at, at
+    bitmaps = ((width + 7) >> 3) * (2 if shape & 3 == 3 else 1)
+    if bitmaps > end - at:
+        return SHORT_BODY, at, at
+    return OK, at, at + bitmaps
+
+
+@njit(cache=True, nogil=True)
+def _count_event(
+    data: Array, at: Int, end: Int, shape: Int, table: Array, rule: Array, param: Array, images: Array, used: Int
+) -> tuple[Int, Int]:
+    """(rows, code) of one rows body [at, end). ``images`` is filled from row ``used`` on if it has room for any."""
+    width = table[1]
+    code, bitmap, at = rows_head(data, at, end, shape, width)
+    if code != OK:
+        return 0, code
+    after_bitmap = bitmap + ((width + 7) >> 3) if shape & _HAS_BEFORE else bitmap
+    count = 0
+    empty = at == end
+    while at < end or (empty and count == 0):
+        row = at
+        middle = at
+        if shape & _HAS_BEFORE:
+            at, code = _image_end(data, at, end, bitmap, width, rule, param, table[0])
+            middle = at
+        if code == OK and shape & _IS_PARTIAL:
+            at, code = _partial_head(data, at, end, table[2])
+        if code == OK and shape & _HAS_AFTER:
+            at, code = _image_end(data, at, end, after_bitmap, width, rule, param, table[0])
+        if code != OK:
+            return count, NO_IMAGES if empty else code
+        if at == row and not empty:
+            return count, NO_COLUMNS
+        if used + count < images.shape[0]:
+            images[used + count, 0] = row if shape & _HAS_BEFORE else -1
+            images[used + count, 1] = middle if shape & _HAS_BEFORE else -1
+            images[used + count, 2] = middle if shape & _HAS_AFTER else -1
+            images[used + count, 3] = at if shape & _HAS_AFTER else -1
+        count += 1
+    return count, OK
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _full_images(data: Array, at: Int, end: Int, shape: Int, width: Int) -> Int:
+    """Where the images of a rows body begin, if they are of all columns and nothing about them is odd; else -1."""
+    at += 8
+    if shape & _HAS_EXTRA:
+        if end - at < 2:
+            return np.int64(-1)
+        extra = np.int64(data[at]) | np.int64(data[at + 1]) << 8
+        if extra < 2:
+            return np.int64(-1)
+        at += extra
+    length = (width + 7) >> 3
+    bitmaps = 2 * length if shape & 3 == 3 else length
+    if end - at <= 1 + bitmaps or not 0 < width <= _ONE_BYTE or data[at] != width or shape & _IS_PARTIAL:
+        return np.int64(-1)
+    at += 1
+    for byte in range(bitmaps):
+        left = width - ((byte if byte < length else byte - length) << 3)
+        wanted = 255 if left >= 8 else (1 << left) - 1
+        if data[at + byte] & wanted != wanted:
+            return np.int64(-1)
+    return np.int64(at + bitmaps)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _value_end(data: Array, at: Int, end: Int, prefix: Int) -> Int:
+    """Where a value ends whose length stands in its first ``prefix`` bytes; beyond ``end`` if it does not fit."""
+    if prefix > 4 or prefix > end - at:
+        return np.int64(end + 1)
+    length = np.int64(data[at])
+    for byte in range(1, prefix):
+        length |= np.int64(data[at + byte]) << (8 * byte)
+    return np.int64(at + prefix + length)
+
+
+@njit(cache=True, nogil=True)
+def _full_rows(
+    data: Array, at: Int, end: Int, shape: Int, width: Int, first: Int, rule: Array, param: Array, images: Array,
+    used: Int,
+) -> Int:  # fmt: skip
+    """As ``_count_event``, for what nearly all events are: images of all columns. -1 for anything else, or odd.
+
+    It calls nothing: a call with arrays costs more than an image.
+    """
+    at = _full_images(data, at, end, shape, width)
+    if at < 0:
+        return -1
+    rows, room = 0, images.shape[0] - used
+    halves = 2 if shape & 3 == 3 else 1
+    before = 0 if shape & _HAS_BEFORE else 2
+    while at < end:
+        for half in range(halves):
+            nulls = at
+            at += (width + 7) >> 3
+            if at > end:
+                return -1
+            for column in range(width):
+                if (data[nulls + (column >> 3)] >> (column & 7)) & 1:
+                    continue
+                prefix = rule[first + column]
+                at = at + param[first + column] if prefix == 0 else _value_end(data, at, end, prefix)
+                if at > end:
+                    return -1
+            if rows < room:
+                images[used + rows, before + 2 * half] = nulls
+                images[used + rows, before + 2 * half + 1] = at
+        if rows < room and halves == 1:
+            images[used + rows, 2 - before] = images[used + rows, 3 - before] = -1
+        rows += 1
+    return rows
+
+
+@njit(cache=True, nogil=True)
+def count(
+    data: Array, offset: Array, kind: Array, size: Array, header_len: Int, tail: Int, number: Array, tables: Array,
+    rule: Array, param: Array, rows: Array, images: Array,
+) -> tuple[Int, Int]:  # fmt: skip
+    """Fills ``rows``, and ``images`` as far as it has room; returns (code, event it stopped at)."""
+    used = 0
+    for event in range(offset.size):
+        rows[event] = 0
+        if number[event] < 0 or ROLES[kind[event]] != ROWS:
+            continue
+        shape = SHAPES[kind[event]]
+        if shape & _IS_COMPRESSED:
+            rows[event] = COMPRESSED
+            continue
+        at = offset[event] + header_len
+        end = offset[event] + size[event] - tail
+        table = number[event]
+        count = _full_rows(data, at, end, shape, tables[table, 1], tables[table, 0], rule, param, images, used)
+        if count < 0:
+            count, code = _count_event(data, at, end, shape, tables[table], rule, param, images, used)
+            if code != OK:
+                return code, event
+        rows[event] = count
+        used += count
+    return OK, offset.size

@@ -1,0 +1,117 @@
+"""A stretch of row events, as arrays over the bytes they stand in: a whole segment's, or those of a few blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from binlane.binlog import folding, kernels
+from binlane.binlog.frames import Frames, TableIndex, TableLayouts, frame, index_rows, strip_events, table_layouts
+from binlane.binlog.frames import table_maps as parsed_maps
+from binlane.binlog.table_map import TableMap
+from binlane.model import TableKey
+from binlane.plan.table_rules import TableRule
+
+Ints = NDArray[np.int64]
+
+_NAME: Final = "block"
+
+
+@dataclass(frozen=True, slots=True)
+class FoldTables:
+    """All tables of framed events as the folding kernels take them; made once, however many stretches are folded.
+
+    A table has one number for each of its TABLE_MAP bodies, and one key.
+    """
+
+    frames: Frames
+    number: NDArray[np.int32]
+    """One entry an event, as ``TableIndex.number``."""
+    maps: tuple[TableMap, ...]
+    """One entry a number."""
+    key_of: Ints
+    """One entry a number: its place in ``keys``."""
+    keys: tuple[TableKey, ...]
+    fits: NDArray[np.bool_]
+    """One entry a number: whether its key has a rule, of as many columns."""
+    layouts: TableLayouts
+    flag_at: Ints
+    """One entry a key: the first of its columns' flags."""
+    flags: NDArray[np.uint8]
+    counters: Ints
+    """(keys, 2): the AUTO_INCREMENT column or -1, and whether it is signed."""
+    ends: Ints
+    """(keys, 2): columns up to the last one of the primary key, and up to the last one of any other unique key."""
+
+    @classmethod
+    def of(
+        cls, frames: Frames, index: TableIndex, maps: tuple[TableMap, ...], rules: Mapping[TableKey, TableRule]
+    ) -> FoldTables:
+        """The tables of ``frames``; ``maps`` has an entry for each number of ``index``."""
+        places: dict[TableKey, int] = {}
+        key_of = np.array(
+            [places.setdefault(TableKey(table.database, table.table), len(places)) for table in maps], np.int64
+        )
+        found = [rules.get(key) for key in places]
+        width = np.array([-1 if rule is None else rule.width for rule in found], np.int64)
+        flag_at = np.cumsum(np.maximum(width, 0)) - np.maximum(width, 0)
+        flags = np.zeros(int(np.maximum(width, 0).sum()), np.uint8)
+        counters, ends = np.full((len(found), 2), -1, np.int64), np.zeros((len(found), 2), np.int64)
+        for key, rule in enumerate(found):
+            if rule is None:
+                continue
+            at = int(flag_at[key])
+            flags[[at + column for column in rule.unique]] |= folding.UNIQUE
+            flags[[at + column for column in rule.primary]] |= folding.PRIMARY
+            counters[key] = -1 if rule.counter is None else rule.counter, rule.counter_signed
+            others = set(rule.unique) - set(rule.primary)
+            ends[key] = max(rule.primary, default=-1) + 1, max(rule.unique) + 1 if others else 0
+        fits = width[key_of] == np.array([table.width for table in maps], np.int64)
+        return cls(
+            frames, index.number, maps, key_of, tuple(places), fits, table_layouts(maps), flag_at, flags, counters, ends
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Some TABLE_MAP and rows events of ``tables``: whole statements, in order."""
+
+    tables: FoldTables
+    events: Ints
+    """Event numbers of ``tables.frames``."""
+
+    @classmethod
+    def of(cls, payload: bytes, rules: Mapping[TableKey, TableRule]) -> Stretch:
+        """All of a payload of events without checksums. Raises BinlogError for damage."""
+        frames = frame(payload, 0, 0)
+        frames.check(_NAME)
+        index = index_rows(frames, _NAME)
+        tables = FoldTables.of(frames, index, parsed_maps(frames, index, _NAME), rules)
+        return cls(tables, np.arange(frames.offset.size, dtype=np.int64))
+
+    @property
+    def size(self) -> int:
+        """Bytes as a BINLOG payload."""
+        return int(self.lengths().sum())
+
+    def lengths(self) -> Ints:
+        """Bytes of each event in a BINLOG payload: its header is as short as it gets, and it has no checksum."""
+        frames = self.tables.frames
+        surplus = frames.header_length - kernels.HEADER_LENGTH + frames.checksum_length
+        return frames.size[self.events].astype(np.int64) - surplus
+
+    def payload(self) -> bytes:
+        """The events as a BINLOG payload."""
+        return strip_events(self.tables.frames, self.events)
+
+    def behind(self, other: Stretch) -> Stretch:
+        """``other``'s events and then these; both are of the same tables."""
+        return Stretch(self.tables, np.concatenate((other.events, self.events)))
+
+    def part(self, wanted: Ints | NDArray[np.bool_]) -> Stretch:
+        """Some of the events."""
+        return Stretch(self.tables, self.events[wanted])
