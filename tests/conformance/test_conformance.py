@@ -23,8 +23,9 @@ from tests.conformance.event_types import EVENT_TYPES
 from tests.conformance.framing_cases import FRAMING_CASES
 from tests.conformance.rows import Row, Verdict
 from tests.conformance.table import render, rows
-from tests.conformance.versions import TRIED
+from tests.conformance.versions import TRIED, VERSIONS
 from tests.unit.binlog.cases import mariadb_gtid, wire
+from tests.unit.binlog.test_corpora import FILES
 from tests.unit.plan.logs import IN_TRANSACTION, XID, segment_of
 
 ROOT = Path(__file__).parents[2]
@@ -93,8 +94,20 @@ def test_each_refused_type_is_refused_with_its_error(code: EventType, error: str
     assert type(refused.value).__name__ == error
 
 
-def test_the_servers_tried_are_those_of_the_page(request: pytest.FixtureRequest, mariadb_source: PrivateServer) -> None:
-    found = str(mariadb_source.query("SELECT @@version")[0][0])
-    if not found.startswith(TRIED["mariadb"]):
-        pytest.skip(f"the page was made with MariaDB {TRIED['mariadb']}; here is {found}")
-    assert f"MariaDB {TRIED['mariadb']}" in render()
+@pytest.mark.parametrize("family", ["mariadb", "mysql"])
+def test_the_servers_tried_are_those_of_the_page(request: pytest.FixtureRequest, family: str) -> None:
+    server: PrivateServer = request.getfixturevalue(f"{family}_source")
+    found = str(server.query("SELECT @@version")[0][0])
+    if not found.startswith(TRIED[family]):
+        pytest.skip(f"the page was made with {family} {TRIED[family]}; here is {found}")
+    assert any(re.match(rf"\w+ {re.escape(TRIED[family])}, as source and as target$", row.what) for row in VERSIONS)
+
+
+def test_every_version_whose_files_are_read_has_a_row() -> None:
+    """Of the corpora, where they are."""
+    named = " ".join(row.what for row in VERSIONS)
+    for entry in FILES:
+        series = re.match(r"\d+\.\d+", entry.version)
+        assert series is not None
+        family = "MariaDB" if "MariaDB" in entry.version else "MySQL"
+        assert f"{family} {series[0]}" in named, entry.version

@@ -36,7 +36,7 @@ VERSIONS: Final[tuple[Row, ...]] = (
         "rows whose types both have; the rest is named before the window",
         f"{MIXED}::test_rows_of_types_that_both_families_have_go_from_one_to_the_other",
     ),
-    _read("MySQL 8.0 (8.0.28, 8.0.31)"),
+    _read("MySQL 8.0 (8.0.28 to 8.0.31)"),
     _read("MySQL 5.7 (5.7.12 to 5.7.40), Aurora's padding events too"),
     _read("MySQL 5.6"),
     _read("MySQL 5.5"),

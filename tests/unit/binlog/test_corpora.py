@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,9 +98,16 @@ def test_checksums_are_those_that_the_manifest_counts(entry: Listed) -> None:
 
 @each_file
 def test_a_file_is_read_to_its_end_or_refused_for_its_checksum(entry: Listed) -> None:
-    reader = LogReader(entry.path.read_bytes(), entry.path.name)
+    data = entry.path.read_bytes()
+    reader = LogReader(data, entry.path.name)
     if entry.crc_bad:
-        with pytest.raises(ChecksumError, match=entry.path.name):
+        bad = next(
+            event.offset
+            for event in LogReader(data, entry.path.name, verify=False).events()
+            for whole in [memoryview(data)[event.offset : event.offset + event.header.event_size]]
+            if computed_crc(whole) != stored_crc(whole)
+        )
+        with pytest.raises(ChecksumError, match=rf"^{re.escape(entry.path.name)}:{bad}: "):
             list(transactions(reader))
         return
     tails: list[IncompleteTail] = []
