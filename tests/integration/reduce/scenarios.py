@@ -52,6 +52,13 @@ SCENARIOS: Final[dict[str, Scenario]] = {
             "INSERT INTO {t} (id,a,b) VALUES (4,3,3)", "UPDATE {t} SET b=b+1, a=a-1 WHERE id=4",
         ),
     ),
+    "virtual_key": Scenario(
+        "id INT PRIMARY KEY, a INT, v INT AS (a % 100) VIRTUAL UNIQUE",
+        (
+            "INSERT INTO {t} (id,a) VALUES (1,1),(2,2),(3,3)", "UPDATE {t} SET a=50 WHERE id=1",
+            "UPDATE {t} SET a=101 WHERE id=2", "UPDATE {t} SET a=202 WHERE id=1", "UPDATE {t} SET a=NULL WHERE id=3",
+        ),
+    ),
     "functional_keys": Scenario(
         "id INT PRIMARY KEY, a VARCHAR(20), j JSON, UNIQUE ((LOWER(a))), UNIQUE ((CAST(j->'$.a' AS UNSIGNED)))",
         (
