@@ -34,7 +34,9 @@ from binlane.orchestration.request import NOW, WindowRequest
 from binlane.plan.fold import fold_scans
 from binlane.work import files
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import InProcess, map_task, read_inputs, scan_task
+from binlane.work.filter_job import InProcess
+from binlane.work.filter_tasks import map_task, scan_task
+from binlane.work.inputs import read_inputs
 
 if TYPE_CHECKING:
     from lab.servers import PrivateServer
@@ -49,6 +51,19 @@ spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "fals
 assert spark.range(1).count() == 1
 print("seconds", time.monotonic() - began)
 spark.stop()
+"""
+_START: Final = """
+import sys, time
+began = time.process_time()
+from binlane.work.filter_tasks import map_task, scan_task
+imported = time.process_time()
+def once():
+    before = time.process_time()
+    for task in (scan_task, map_task):
+        task(*sys.argv[1:])
+    return time.process_time() - before
+first = once()
+print("seconds", imported - began, max(first - min(once(), once()), 0.0))
 """
 
 
@@ -131,6 +146,17 @@ def _read_by_peer(login: dict[str, Any], first: str) -> float:
     seconds = time.perf_counter() - began
     stream.close()
     return round(read / seconds / 1e6, 2)
+
+
+def start_cpu_seconds(uri: str) -> dict[str, float]:
+    """CPU of a new worker, its machine code compiled before: imports, and what its first segment takes more."""
+    folder = WorkFolder(uri)
+    inputs = read_inputs(folder)
+    name = min(inputs.manifest.segments, key=lambda segment: segment.bytes).name
+    command = [sys.executable, "-c", _START, uri, inputs.key, name]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    imports, first = map(float, done.stdout.split()[1:])
+    return {"imports": round(imports, 3), "machine_code": round(first, 3), "both": round(imports + first, 3)}
 
 
 def jvm_seconds() -> float | None:
@@ -223,10 +249,12 @@ def _window(
     found: dict[str, Any] = in_fresh_process(filter_window, work, runs).answer
     seconds = log_reader_seconds(source, list(traffic.files))
     peer = peer_mb_per_second(source, traffic.files[0].name) if is_smallest else None
+    start = start_cpu_seconds(work) if is_smallest else None
     console.print(f"  {choice.name}: {found['bytes'] / 1e6:.1f} MB, {found['both_mb_per_second']} MB/s a core")
     WorkFolder(work).remove()
     return found | {
         "load_before": load,
+        "start_cpu_seconds": start,
         "extract_seconds": round(extracted, 3),
         "extract_mb_per_second": round(found["bytes"] / extracted / 1e6, 1),
         "peer_reader_mb_per_second": peer,
@@ -261,6 +289,12 @@ def _print(result: dict[str, Any]) -> None:
             ),
         )
     console.print(table)
+    for window in windows.values():
+        if (worker := window["start_cpu_seconds"]) is not None:
+            console.print(
+                f"[dim]a worker is at work after {worker['both']} s of CPU: imports {worker['imports']}, "
+                f"machine code from the disk {worker['machine_code']}[/]"
+            )
     if (start := result["jvm_start_seconds"]) is not None:
         console.print(f"[dim]a JVM with Spark is up after {start} s[/]")
 

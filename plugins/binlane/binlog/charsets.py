@@ -9,6 +9,7 @@ value stays bytes.
 from __future__ import annotations
 
 import codecs
+import functools
 from collections.abc import Mapping
 from typing import Final
 
@@ -121,20 +122,21 @@ def _eight_bit_table(codec: str, differences: Mapping[int, str]) -> str:
     return "".join(differences.get(byte, character) for byte, character in enumerate(read))
 
 
-_TABLES: Final[Mapping[str, str]] = {
-    **{name: _eight_bit_table(*how) for name, how in _EIGHT_BIT.items()},
-    **{
-        name: bytes(range(128)).decode("ascii") + upper.replace("\ufffd", _UNDEFINED)
-        for name, upper in _UPPER_HALVES.items()
-    },
-}
+@functools.cache
+def _table(charset: str) -> str | None:
+    """Made when it is asked for: most programs need one or two, and each loads a codec."""
+    if (how := _EIGHT_BIT.get(charset)) is not None:
+        return _eight_bit_table(*how)
+    if (upper := _UPPER_HALVES.get(charset)) is not None:
+        return bytes(range(128)).decode("ascii") + upper.replace("\ufffd", _UNDEFINED)
+    return None
 
 
 def decode_text(data: bytes, charset: str | None) -> str | None:
     """The text that ``data`` stands for; None where it is none in that character set, or where the set is not known."""
     if charset is None:
         return None
-    table = _TABLES.get(charset)
+    table = _table(charset)
     try:
         if table is not None:
             return codecs.charmap_decode(data, "strict", table)[0]
@@ -153,7 +155,7 @@ def decode_text(data: bytes, charset: str | None) -> str | None:
 
 def eight_bit_characters(charset: str) -> str | None:
     """The 256 characters of an 8-bit character set, U+FFFE where it has none; None for any other set."""
-    return _TABLES.get(charset)
+    return _table(charset)
 
 
 def wide_codec(charset: str) -> tuple[str, frozenset[str]] | None:

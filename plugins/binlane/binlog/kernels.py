@@ -58,11 +58,10 @@ _CRC_BYTES: Final = 8
 def _crc_tables() -> Any:
     """CRC32 of byte values, alone and followed by 1 to 7 zero bytes: eight bytes a step ("slicing by 8")."""
     tables = np.zeros((_CRC_BYTES, 256), np.uint32)
-    for value in range(256):
-        crc = value
-        for _ in range(8):
-            crc = (crc >> 1) ^ (_REFLECTED_POLYNOMIAL if crc & 1 else 0)
-        tables[0, value] = crc
+    crc = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        crc = (crc >> np.uint32(1)) ^ np.where(crc & 1, np.uint32(_REFLECTED_POLYNOMIAL), np.uint32(0))
+    tables[0] = crc
     for step in range(1, _CRC_BYTES):
         tables[step] = (tables[step - 1] >> np.uint32(8)) ^ tables[0][tables[step - 1] & 0xFF]
     return tables

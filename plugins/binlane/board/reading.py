@@ -33,7 +33,7 @@ from binlane.state.positions import LanePosition, lane_positions
 from binlane.state.skips import read_skip
 from binlane.state.windows import read_open_window
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import Inputs, read_inputs, read_routing, segment_bytes
+from binlane.work.inputs import Inputs, read_inputs, read_routing, segment_bytes
 from binlane.work.lane_files import block_outlines
 
 log = logging.getLogger(__name__)

@@ -49,7 +49,7 @@ from binlane.state.engines import engine_of
 from binlane.state.windows import read_window
 from binlane.work import files
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import Inputs
+from binlane.work.inputs import Inputs
 
 log = logging.getLogger(__name__)
 

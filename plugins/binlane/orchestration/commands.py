@@ -32,7 +32,8 @@ from binlane.state.engines import engine_of
 from binlane.state.journal import ChannelStatus, read_status
 from binlane.work.children import end_with_parent
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import Engine, LocalProcesses, read_inputs, run_filter
+from binlane.work.filter_job import Engine, LocalProcesses, run_filter
+from binlane.work.inputs import read_inputs
 
 _MOST_PROCESSES: Final = 16
 _POLL_SECONDS: Final = 0.5

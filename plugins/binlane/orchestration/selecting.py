@@ -15,7 +15,7 @@ from binlane.shards.selection import Selection
 from binlane.state.windows import Window
 from binlane.work import files
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import read_inputs
+from binlane.work.inputs import read_inputs
 
 log = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from binlane.state.engines import engine_of
 from binlane.state.skips import Skip, SkipRequest, cancel_skip, read_skip, read_skips, request_skips
 from binlane.state.windows import Window, read_open_window
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import read_inputs
+from binlane.work.inputs import read_inputs
 from binlane.work.lookup import find_gtid, find_seqnos
 from binlane.work.planned import PlannedLanes
 

@@ -59,7 +59,7 @@ from binlane.state.windows import (
 )
 from binlane.work import files
 from binlane.work.files import WorkFolder, room_needed
-from binlane.work.filter_job import read_inputs
+from binlane.work.inputs import read_inputs
 from binlane.work.planned import PlannedLanes
 
 log = logging.getLogger(__name__)

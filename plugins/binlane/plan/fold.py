@@ -10,6 +10,7 @@ from binlane.model import FILTERED_SHARD, GLOBAL_SHARD, UNKNOWN_SHARD, Barrier, 
 from binlane.plan.alterations import Alterations
 from binlane.plan.barriers import Meeting, fold
 from binlane.plan.classes import TransactionClass
+from binlane.plan.critical import critical_databases
 from binlane.plan.filter_guard import check_views
 from binlane.plan.manifest import Manifest
 from binlane.plan.prepared import Pairs, pair
@@ -287,16 +288,6 @@ def _renamed(tally: Tally, renaming: Renaming) -> dict[str, str]:
     named = {name for name in named if not name.startswith("#") and name != EMPTY}
     sources = {name: renaming.source(name) for name in named} if renaming else {}
     return {source: name for name, source in sorted(sources.items()) if source is not None and source != name}
-
-
-def critical_databases(settings: FilterSettings, schema: Schema) -> Callable[[str], bool]:
-    """Tells the databases whose every transaction needs a barrier: the shard list's critical ones, and those that
-    foreign keys join to them. The scan names each of their transactions."""
-    shard_list = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)
-    groups = foreign_key_groups(schema.references)
-    critical = frozenset(map(settings.renaming.target, shard_list.critical))
-    joined = {groups.get(name, name) for name in critical}
-    return lambda database: database in critical or groups.get(database, database) in joined
 
 
 def files_of(lane: int, summaries: Sequence[MapSummary]) -> tuple[LaneFile, ...]:

@@ -25,7 +25,7 @@ from binlane.source.segment_writer import Nowhere
 from binlane.source.segments import Extraction
 from binlane.source.until import AnyTransaction, UntilLogEnd
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import check_content, segment_bytes
+from binlane.work.inputs import check_content, segment_bytes
 
 _CHUNK: Final = 4 << 20
 """Bytes of events read at once, at least; whole events."""

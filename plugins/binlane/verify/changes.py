@@ -31,7 +31,7 @@ from binlane.source.identity import described
 from binlane.source.log import LOG_START, EventSource
 from binlane.verify.spelled import Compared, Key, key_text
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import segment_bytes
+from binlane.work.inputs import segment_bytes
 from binlane.work.lookup import read_manifest
 
 _FRAMES: Final = (b"BEGIN", b"COMMIT", b"ROLLBACK")

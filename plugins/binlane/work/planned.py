@@ -14,7 +14,7 @@ from binlane.plan.window_plan import Block, WindowPlan
 from binlane.work import files
 from binlane.work.ahead import ahead
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import check_content, read_inputs, segment_bytes
+from binlane.work.inputs import check_content, read_inputs, segment_bytes
 from binlane.work.lane_files import LaneRow, blocks_of, read_rows
 
 

@@ -17,7 +17,8 @@ from binlane.binlog.transactions import transactions
 from binlane.binlog.wire import MAGIC
 from binlane.model import BlockHeader, Flavor, Item, ItemKind, RowCounts
 from binlane.plan import columnar, segment_map
-from binlane.plan.fold import critical_databases, fold_scans, make_plan
+from binlane.plan.critical import critical_databases
+from binlane.plan.fold import fold_scans, make_plan
 from binlane.plan.manifest import Manifest, Segment
 from binlane.plan.reduce import Reducer
 from binlane.plan.schema import Schema

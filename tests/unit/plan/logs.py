@@ -14,7 +14,8 @@ from binlane.binlog.wire import MAGIC, ChecksumAlgorithm, EventFlag, EventType
 from binlane.model import BlockHeader, Flavor, Item, LogPosition, RowCounts
 from binlane.plan.columnar import map_segment as columnar_map
 from binlane.plan.columnar import scan_segment as columnar_scan
-from binlane.plan.fold import critical_databases, fold_scans, make_plan
+from binlane.plan.critical import critical_databases
+from binlane.plan.fold import fold_scans, make_plan
 from binlane.plan.manifest import Manifest, Segment
 from binlane.plan.reduce import Reducer
 from binlane.plan.routing import LaneCursor, Routing

@@ -1,0 +1,72 @@
+"""The names in table position of a canonical text (``queries``), by sqlglot: the one module that loads it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from collections.abc import Iterator
+from typing import Final
+
+import sqlglot
+from sqlglot import exp
+
+from binlane.shards.lexer import Unreadable
+
+_FRAMES: Final = 10_000
+"""For a text of as many parentheses inside each other as are read."""
+
+Name = tuple[str | None, str]
+
+
+@functools.lru_cache(maxsize=4096)
+def named_tables(text: str) -> tuple[tuple[Name, bool], ...]:
+    """The names in table position of a canonical text, each with False if it is a common table expression's."""
+    try:
+        with _room_for_recursion():
+            trees = sqlglot.parse(text, dialect="mysql")
+    except Exception as error:  # a third party's parser over any text: whatever it stumbles on, nothing was read
+        raise Unreadable(f"sqlglot: {type(error).__name__}") from error
+    if len(trees) != 1 or trees[0] is None or trees[0].find(exp.Command) is not None:
+        raise Unreadable("sqlglot does not read it")
+    found: dict[tuple[Name, bool], None] = {}
+    for node in trees[0].find_all(exp.Table):
+        if not isinstance(node.this, exp.Identifier):
+            continue  # JSON_TABLE and other functions
+        if node.args.get("catalog") is not None:
+            raise Unreadable("a table's name of three parts")
+        name = (node.db if node.args.get("db") is not None else None, node.name)
+        if name[0] is None and name[1].upper() == "DUAL" and not node.this.quoted:
+            continue
+        found[name, name[0] is not None or not _is_cte(node, name[1])] = None
+    return tuple(found)
+
+
+def _is_cte(table: exp.Expr, name: str) -> bool:
+    """Does a WITH in whose scope the table stands define this name? Compared exactly: at worst a table too many."""
+    inside: exp.Expr = table
+    while (parent := inside.parent) is not None:
+        clause = parent if isinstance(parent, exp.With) else next(_with_of(parent), None)
+        if clause is not None and clause is not inside:
+            visible = clause.expressions
+            if clause is parent:
+                index = next((at for at, cte in enumerate(visible) if cte is inside), len(visible))
+                visible = visible[: index + bool(clause.args.get("recursive"))]
+            if any(cte.alias == name for cte in visible):
+                return True
+        inside = parent
+    return False
+
+
+def _with_of(node: exp.Expr) -> Iterator[exp.With]:
+    return (value for value in node.args.values() if isinstance(value, exp.With))
+
+
+@contextlib.contextmanager
+def _room_for_recursion() -> Iterator[None]:
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _FRAMES))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)

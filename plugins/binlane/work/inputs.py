@@ -1,0 +1,111 @@
+"""What a window's plan is made from, read from the window's folder, and the segments' bytes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache, partial
+
+from binlane.binlog.reader import LogReader
+from binlane.binlog.wire import Buffer
+from binlane.errors import PlanError
+from binlane.model import Flavor
+from binlane.plan.critical import critical_databases
+from binlane.plan.manifest import Manifest, Segment
+from binlane.plan.reduce import Reducer
+from binlane.plan.routing import Routing
+from binlane.plan.schema_json import schema_from_json
+from binlane.plan.settings import REDUCE_OFF, FilterSettings
+from binlane.plan.table_rules import table_rules
+from binlane.work import files
+from binlane.work.files import WorkFolder
+from binlane.work.mapped import mapped
+from binlane.work.prepared_groups import SegmentGroups
+
+
+class Inputs:
+    """What a window's plan is made from. ``key`` names the plan's folder: other inputs, other folder."""
+
+    def __init__(self, folder: WorkFolder) -> None:
+        data = {name: folder.read(name) for name in (files.MANIFEST, files.CHANNEL, files.SCHEMA)}
+        self.manifest = Manifest.from_json(data[files.MANIFEST], f"{folder.uri}/{files.MANIFEST}")
+        self.settings = FilterSettings.from_json(data[files.CHANNEL], f"{folder.uri}/{files.CHANNEL}")
+        self.schema = schema_from_json(data[files.SCHEMA], f"{folder.uri}/{files.SCHEMA}")
+        self.is_critical = critical_databases(self.settings, self.schema)
+        self.key = hashlib.sha256(b"\0".join(data.values())).hexdigest()[:16]
+
+    def reducer(self, routing: Routing) -> Reducer | None:
+        """What folds blocks; None where the channel replays them as they are."""
+        if self.settings.reduce == REDUCE_OFF:
+            return None
+        rules = table_rules(self.schema, routing.excluded)
+        return Reducer(rules, self.settings.payload_bytes, self.settings.largest_bytes)
+
+    def segment(self, name: str) -> Segment:
+        """The manifest's entry of a segment file, or of a carried group's."""
+        entries = (*self.manifest.segments, *self.manifest.carried)
+        return next(segment for segment in entries if segment.name == name)
+
+    def groups(self, folder: WorkFolder, routing: Routing, segment: Segment, data: Buffer) -> SegmentGroups:
+        """What the XA COMMITs of a segment commit."""
+        log_format = LogReader(data, segment.source_file, verify=False).format
+        return SegmentGroups(
+            routing,
+            log_format,
+            Flavor(self.settings.target),
+            self.segment,
+            partial(segment_bytes, folder),
+            self.settings.selection,
+            self.settings.renaming,
+        )
+
+
+@lru_cache(maxsize=2)
+def inputs_of(uri: str, key: str) -> Inputs:
+    """The inputs that ``key`` names. Raises PlanError if the folder holds others by now."""
+    inputs = Inputs(WorkFolder(uri))
+    if inputs.key != key:
+        raise PlanError(f"{uri}: expected the inputs {key}, found {inputs.key}: another run has replaced them")
+    return inputs
+
+
+def read_inputs(folder: WorkFolder) -> Inputs:
+    """Read manifest, settings and schema afresh."""
+    return Inputs(folder)
+
+
+@lru_cache(maxsize=2)
+def read_routing(uri: str, key: str) -> Routing:
+    """The window's routes, as the fold has written them."""
+    plans = WorkFolder(uri).child(key)
+    return Routing.from_json(plans.read(files.CONTEXT), f"{plans.uri}/{files.CONTEXT}")
+
+
+@contextmanager
+def segment_bytes(folder: WorkFolder, segment: Segment) -> Iterator[Buffer]:
+    """A segment's bytes: usually about 64 MB, but as many as its largest transaction has.
+
+    Raises PlanError if it is not the file that the manifest names.
+    """
+    _check(folder, segment, folder.size(segment.name))
+    with mapped(folder, segment.name) as data:
+        yield data
+
+
+def check_content(uri: str, segment: Segment, data: Buffer) -> None:
+    """Raises PlanError for a changed segment. The events' own checksums were compared when its digest was taken."""
+    found = hashlib.sha256(data).hexdigest()
+    if found != segment.sha256:
+        raise PlanError(
+            f"{uri}/{segment.name}: expected SHA-256 {segment.sha256} by the manifest, found {found}: the file was "
+            "changed or damaged; remove the window's folder and run the extract step again: it reads the same"
+        )
+
+
+def _check(folder: WorkFolder, segment: Segment, size: int) -> None:
+    if size != segment.bytes:
+        raise PlanError(
+            f"{folder.uri}/{segment.name}: expected {segment.bytes:,} bytes by the manifest, found {size:,}; "
+            "remove the window's folder and run the extract step again: it re-reads the same stretch of the log"
+        )

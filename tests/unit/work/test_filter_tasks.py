@@ -1,0 +1,51 @@
+"""What a worker of the filter job loads before it is at work: nothing that only the driver or other parts need."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from functools import partial
+from typing import Final
+
+import pytest
+
+from binlane.work import filter_tasks
+
+HEAVY: Final = ("airflow", "fastapi", "pydantic", "pymysql", "pyspark", "rich", "sqlalchemy", "sqlglot", "typer")
+DRIVERS: Final = ("binlane.plan.fold", "binlane.work.filter_job", "binlane.orchestration")
+TASKS: Final = (filter_tasks.scan_task, filter_tasks.map_task, filter_tasks.fold_task)
+
+UNPICKLED: Final = """
+import pickle, sys
+pickle.loads(bytes.fromhex(sys.argv[1]))
+"""
+ROWS_ONLY: Final = """
+from binlane.plan.columnar import scan_segment
+from tests.unit.plan.logs import rows, segment_of, settings
+assert scan_segment(*segment_of([rows(1, "a"), rows(2, "b")]), settings(), lambda name: False).databases
+"""
+STATEMENT: Final = """
+from binlane.model import Flavor
+from binlane.shards.statements import analyze
+analyze("INSERT INTO t SELECT * FROM u", database="a", flavor=Flavor.MYSQL)
+"""
+
+
+def loaded(code: str, *arguments: str) -> set[str]:
+    """The modules that a new interpreter has loaded when it has run ``code``."""
+    told = f"{code}\nimport sys\nprint(*sys.modules, sep='\\n')"
+    done = subprocess.run([sys.executable, "-c", told, *arguments], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: str(task.__name__))
+def test_a_worker_that_is_sent_a_task_loads_nothing_heavy_for_it(task: object) -> None:
+    found = loaded(UNPICKLED, pickle.dumps(partial(task, "uri", "key")).hex())  # type: ignore[arg-type]
+    assert "binlane.work.filter_tasks" in found
+    assert found.isdisjoint((*HEAVY, *DRIVERS))
+
+
+def test_rows_are_scanned_without_the_parser_of_statements() -> None:
+    assert "sqlglot" not in loaded(ROWS_ONLY)
+    assert "sqlglot" in loaded(STATEMENT)
