@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -40,8 +41,8 @@ def loaded(code: str, *arguments: str) -> set[str]:
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: str(task.__name__))
-def test_a_worker_that_is_sent_a_task_loads_nothing_heavy_for_it(task: object) -> None:
-    found = loaded(UNPICKLED, pickle.dumps(partial(task, "uri", "key")).hex())  # type: ignore[arg-type]
+def test_a_worker_that_is_sent_a_task_loads_nothing_heavy_for_it(task: Callable[..., bytes]) -> None:
+    found = loaded(UNPICKLED, pickle.dumps(partial(task, "uri", "key")).hex())
     assert "binlane.work.filter_tasks" in found
     assert found.isdisjoint((*HEAVY, *DRIVERS))
 
