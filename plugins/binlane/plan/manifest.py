@@ -21,7 +21,7 @@ class Segment:
     name: str
     """Path below the window's folder."""
     bytes: int
-    sha256: str
+    blake3: str
     flavor: Flavor
     server_version: str
     checksum: str

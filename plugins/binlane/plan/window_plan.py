@@ -81,11 +81,11 @@ class LaneFile:
     blocks: int
     transactions: int
     bytes: int
-    sha256: str
+    blake3: str
 
     def to_values(self) -> list[str | int]:
         """A row for JSON."""
-        return [self.name, self.first_seqno, self.last_seqno, self.blocks, self.transactions, self.bytes, self.sha256]
+        return [self.name, self.first_seqno, self.last_seqno, self.blocks, self.transactions, self.bytes, self.blake3]
 
     @classmethod
     def from_values(cls, values: Sequence[Any]) -> LaneFile:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from dataclasses import dataclass
 from typing import IO, Final, Protocol
+
+from blake3 import blake3
 
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.wire import MAGIC
@@ -77,7 +78,7 @@ class SegmentWriter:
         self._folder = folder
         self._open: IO[bytes] | None = None
         self._whole = contextlib.ExitStack()
-        self._hash = hashlib.sha256()
+        self._hash = blake3()
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -88,7 +89,7 @@ class SegmentWriter:
         """Append; the first write of a segment begins it with magic and ``header``."""
         if self._open is None:
             self._open = self._whole.enter_context(self._folder.create(self._name()))
-            self._hash = hashlib.sha256()
+            self._hash = blake3()
             self._append(MAGIC + header)
         self._append(data)
 
@@ -100,7 +101,7 @@ class SegmentWriter:
             Segment(
                 name=self._name(),
                 bytes=len(MAGIC) + len(stretch.header) + stretch.end - stretch.start,
-                sha256=self._hash.hexdigest(),
+                blake3=self._hash.hexdigest(),
                 flavor=stretch.log_format.flavor,
                 server_version=stretch.log_format.server_version,
                 checksum=stretch.log_format.checksum.name,

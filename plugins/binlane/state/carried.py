@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
+from blake3 import blake3
 from sqlalchemy import Connection
 
 from binlane.errors import PlanError
@@ -36,15 +36,15 @@ def with_carried(
 
 
 def _write(connection: Connection, channel: str, segment: Segment, folder: WorkFolder) -> None:
-    digest = hashlib.sha256()
+    digest = blake3()
     with folder.create(segment.name) as file:
         for chunk in read_chunks(connection, channel, segment.first_seqno):
             digest.update(chunk)
             file.write(chunk)
-        if digest.hexdigest() != segment.sha256:
+        if digest.hexdigest() != segment.blake3:
             raise PlanError(
-                f"binlane.prepared_chunks, channel {channel}, seqno {segment.first_seqno}: expected SHA-256 "
-                f"{segment.sha256}, found {digest.hexdigest()}: the target's copy of a prepared XA transaction is "
+                f"binlane.prepared_chunks, channel {channel}, seqno {segment.first_seqno}: expected BLAKE3 "
+                f"{segment.blake3}, found {digest.hexdigest()}: the target's copy of a prepared XA transaction is "
                 "damaged; restore the schema binlane from a backup"
             )
 
@@ -78,7 +78,7 @@ class Settlement:
 
     def _entry(self, group: PreparedGroup, held_by: Segment) -> Segment:
         """The group as a segment of its own."""
-        digest = hashlib.sha256()
+        digest = blake3()
         size = 0
         for chunk in self._chunks(group, held_by):
             digest.update(chunk)
@@ -87,7 +87,7 @@ class Settlement:
             held_by,
             name=f"carried/{group.seqno:012d}.binlog",
             bytes=size,
-            sha256=digest.hexdigest(),
+            blake3=digest.hexdigest(),
             first_seqno=group.seqno,
             last_seqno=group.seqno,
             transactions=1,

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import fsspec
+from blake3 import blake3
 
 from binlane.errors import PlanError, WorkError
 
@@ -152,9 +153,9 @@ class WorkFolder:
         _sync_folder(Path(path).parent)
 
     def digest(self, name: str) -> str:
-        """SHA-256 of the file, in hex, read piece by piece."""
+        """BLAKE3 of the file, in hex, read piece by piece."""
         with self.open(name) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+            return hashlib.file_digest(file, blake3).hexdigest()  # type: ignore[arg-type]
 
     def remove(self) -> None:
         """Remove the folder and everything in it; nothing happens if it is not there."""

@@ -29,7 +29,7 @@ def fold_files(folder: WorkFolder, lane: int, parts: Sequence[LaneFile], folding
 
 def _blocks(folder: WorkFolder, parts: Sequence[LaneFile]) -> Iterator[Block]:
     for part in parts:
-        yield from read_blocks(folder, part.name, 0, part.sha256)
+        yield from read_blocks(folder, part.name, 0, part.blake3)
 
 
 class _Files:

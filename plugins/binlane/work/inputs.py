@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache, partial
 
+from blake3 import blake3
+
 from binlane.binlog.reader import LogReader
 from binlane.binlog.wire import Buffer
 from binlane.errors import PlanError
@@ -95,10 +97,10 @@ def segment_bytes(folder: WorkFolder, segment: Segment) -> Iterator[Buffer]:
 
 def check_content(uri: str, segment: Segment, data: Buffer) -> None:
     """Raises PlanError for a changed segment. The events' own checksums were compared when its digest was taken."""
-    found = hashlib.sha256(data).hexdigest()
-    if found != segment.sha256:
+    found = blake3(data).hexdigest()
+    if found != segment.blake3:
         raise PlanError(
-            f"{uri}/{segment.name}: expected SHA-256 {segment.sha256} by the manifest, found {found}: the file was "
+            f"{uri}/{segment.name}: expected BLAKE3 {segment.blake3} by the manifest, found {found}: the file was "
             "changed or damaged; remove the window's folder and run the extract step again: it reads the same"
         )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import json
 from collections.abc import Generator, Iterable, Iterator
 from itertools import groupby
@@ -17,6 +16,7 @@ from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from blake3 import blake3
 
 from binlane.errors import PlanError
 from binlane.model import BlockHeader, Item, ItemKind, LogPosition, RowCounts, SessionContext
@@ -105,7 +105,7 @@ class LaneFileWriter:
             blocks=len(self._headers),
             transactions=sum(header.transactions for header in self._headers),
             bytes=self._file.size,
-            sha256=self._file.digest.hexdigest(),
+            blake3=self._file.digest.hexdigest(),
         )
 
     def abandon(self, error: BaseException) -> None:
@@ -117,9 +117,9 @@ class LaneFileWriter:
             self._creation.__exit__(type(error), error, error.__traceback__)
 
 
-def read_blocks(folder: WorkFolder, name: str, after: int = 0, sha256: str | None = None) -> Iterator[Block]:
+def read_blocks(folder: WorkFolder, name: str, after: int = 0, digest: str | None = None) -> Iterator[Block]:
     """The blocks of a lane file that end behind seqno ``after``, in order; ``read_rows`` and ``blocks_of``."""
-    return blocks_of(read_rows(folder, name, after, sha256))
+    return blocks_of(read_rows(folder, name, after, digest))
 
 
 def blocks_of(rows: Iterable[tuple[bytes, LaneRow]]) -> Iterator[Block]:
@@ -129,16 +129,16 @@ def blocks_of(rows: Iterable[tuple[bytes, LaneRow]]) -> Iterator[Block]:
 
 
 def read_rows(
-    folder: WorkFolder, name: str, after: int = 0, sha256: str | None = None
+    folder: WorkFolder, name: str, after: int = 0, digest: str | None = None
 ) -> Generator[tuple[bytes, LaneRow]]:
     """The rows of a lane file whose blocks end behind seqno ``after``, in order, each with its FORMAT_DESCRIPTION.
 
-    ``sha256``: the file's digest, compared before the first row. Raises PlanError if the file is missing, is another
+    ``digest``: the file's BLAKE3, compared before the first row. Raises PlanError if the file is missing, is another
     one or is not a lane file.
     """
-    if sha256 is not None and (found := folder.digest(name)) != sha256:
+    if digest is not None and (found := folder.digest(name)) != digest:
         raise PlanError(
-            f"{folder.uri}/{name}: expected SHA-256 {sha256} by the plan, found {found}: the file was changed or "
+            f"{folder.uri}/{name}: expected BLAKE3 {digest} by the plan, found {found}: the file was changed or "
             "damaged; remove the plan's folder and run the filter step again: it writes it anew"
         )
     with folder.open(name) as file:
@@ -249,7 +249,7 @@ class _HashingFile:
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self.digest = hashlib.sha256()
+        self.digest = blake3()
         self.size = 0
         self.closed = False
 

@@ -36,7 +36,7 @@ class PlannedLanes:
     def _rows(self, lane: int, after: int) -> Generator[tuple[bytes, LaneRow]]:
         for file in self._plan.files[lane]:
             if file.last_seqno > after:
-                yield from read_rows(self._folder, file.name, after, file.sha256)
+                yield from read_rows(self._folder, file.name, after, file.blake3)
 
     def pieces(self, lane: int, block: BlockHeader) -> Iterator[Block]:
         """The transactions of ``block``, one of the lane's, built anew from the window's segments.

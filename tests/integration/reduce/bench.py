@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from blake3 import blake3
 from sqlalchemy import NullPool, create_engine
 
 from binlane.apply.context import ContextSetter
@@ -98,7 +98,7 @@ def captured(source: PrivateServer, start: tuple[str, int]) -> tuple[bytes, Segm
     reader = LogReader(body, file, verify=False)
     count = len(list(transactions(reader)))
     return body, Segment(
-        name="segments/000001.binlog", bytes=len(body), sha256=hashlib.sha256(body).hexdigest(), flavor=source.flavor,
+        name="segments/000001.binlog", bytes=len(body), blake3=blake3(body).hexdigest(), flavor=source.flavor,
         server_version=reader.format.server_version, checksum="CRC32", first_seqno=1, last_seqno=count,
         transactions=count, source_file=file, start_offset=start[1], end_offset=end, first_time=0.0, last_time=0.0,
         first_gtid="", last_gtid="",

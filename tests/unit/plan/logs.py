@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
+from blake3 import blake3
+
 from binlane.binlog.gtids import MariadbGtidFlag
 from binlane.binlog.wire import MAGIC, ChecksumAlgorithm, EventFlag, EventType
 from binlane.model import BlockHeader, Flavor, Item, LogPosition, RowCounts
@@ -95,7 +97,7 @@ def segment_of(
     return data, Segment(
         name=f"segments/{first_seqno:06d}.binlog",
         bytes=len(data),
-        sha256=hashlib.sha256(data).hexdigest(),
+        blake3=blake3(data).hexdigest(),
         flavor=Flavor.MARIADB,
         server_version=FORMAT.server_version,
         checksum="CRC32",

@@ -16,7 +16,7 @@ from binlane.plan.manifest import Manifest, Segment
 FIRST = Segment(
     name="segments/000001.binlog",
     bytes=1_260,
-    sha256="ab" * 32,
+    blake3="ab" * 32,
     flavor=Flavor.MARIADB,
     server_version="10.11.6-MariaDB",
     checksum="CRC32",
@@ -86,7 +86,7 @@ CHANGES = [
     pytest.param(_set(("extra",), 1), "unknown key 'extra'", id="unknown"),
     pytest.param(lambda m: m.pop("gtid_set"), "'gtid_set' is missing", id="missing"),
     pytest.param(_set(("segments", 1, "extra"), 1), r"segments\[1\]: unknown key 'extra'", id="unknown in segment"),
-    pytest.param(lambda m: m["segments"][0].pop("sha256"), r"segments\[0\]: key 'sha256'", id="missing in segment"),
+    pytest.param(lambda m: m["segments"][0].pop("blake3"), r"segments\[0\]: key 'sha256'", id="missing in segment"),
     pytest.param(_set(("end", "line"), 1), "end: unknown key 'line'", id="unknown in position"),
     pytest.param(_set(("version",), 2), "version 1", id="other version"),
     pytest.param(_set(("first_seqno",), "8"), "first_seqno: expected int", id="text for a number"),

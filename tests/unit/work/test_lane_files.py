@@ -107,7 +107,7 @@ def test_what_goes_in_comes_out(folder: WorkFolder) -> None:
     assert read(planned(folder, file)) == list(BLOCKS)
     assert (file.first_seqno, file.last_seqno, file.blocks, file.transactions) == (1, 12, 4, 10)
     assert file.bytes == len(folder.read(file.name))
-    assert file.sha256 == folder.digest(file.name)
+    assert file.blake3 == folder.digest(file.name)
 
 
 @pytest.mark.parametrize("field", dataclasses.fields(SessionContext), ids=lambda field: field.name)
@@ -163,7 +163,7 @@ def test_a_changed_file_is_refused_before_its_first_block(folder: WorkFolder) ->
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
-    with pytest.raises(PlanError, match=f"expected SHA-256 {file.sha256}.*run the filter step again"):
+    with pytest.raises(PlanError, match=f"expected BLAKE3 {file.blake3}.*run the filter step again"):
         read(planned(folder, file))
 
 
@@ -173,7 +173,7 @@ def test_a_torn_file_is_refused(folder: WorkFolder) -> None:
     whole = path.read_bytes()
     for length in (0, 3, 8, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:length])
-        with pytest.raises(PlanError, match="expected SHA-256"):
+        with pytest.raises(PlanError, match="expected BLAKE3"):
             read(planned(folder, file))
         with pytest.raises(PlanError, match="not a readable lane file"):
             list(read_blocks(folder, file.name))
