@@ -19,6 +19,7 @@ from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError
 from binlane.model import TableKey
 from binlane.orchestration.commands import load
+from binlane.orchestration.report import plural
 from binlane.orchestration.selecting import selection_of
 from binlane.orchestration.steps import source_of
 from binlane.state.catalog import read_schema
@@ -80,10 +81,10 @@ def summary_of(outcome: Outcome) -> dict[str, Any]:
 def outcome_text(outcome: Outcome) -> str:
     """What a person reads."""
     kept = f" ({outcome.kept:,} kept from an earlier attempt)" if outcome.kept else ""
-    accounts = f", {outcome.accounts:,} accounts" if outcome.accounts else ""
+    accounts = f", {plural(outcome.accounts, 'account')}" if outcome.accounts else ""
     lines = [
-        f"channel {outcome.channel}: {outcome.databases:,} databases, {outcome.tables:,} tables{kept}, "
-        f"{outcome.rows:,} rows, {outcome.others:,} views, routines, triggers, events and sequences{accounts}; "
+        f"channel {outcome.channel}: {plural(outcome.databases, 'database')}, {plural(outcome.tables, 'table')}{kept}, "
+        f"{plural(outcome.rows, 'row')}, {outcome.others:,} views, routines, triggers, events and sequences{accounts}; "
         f"watermark at seqno 0, {outcome.mark.source}"
     ]
     return "\n".join((*lines, *outcome.notes))
@@ -128,7 +129,8 @@ class Bar:
 
     def __init__(self, console: Console) -> None:
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rows]} rows"))
-        self._progress = Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, transient=True)
+        times, hidden = (TimeElapsedColumn(), TimeRemainingColumn()), not console.is_terminal
+        self._progress = Progress(*columns, *times, console=console, transient=True, disable=hidden)
         self._task: TaskID | None = None
         self._tables = self._finished = self._rows = 0
         self._lock = threading.Lock()

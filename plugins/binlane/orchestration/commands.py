@@ -171,7 +171,7 @@ def _show(running: list[Future[None]], plan_uri: str, endpoints: Endpoints, cons
     """A bar a lane, until all have ended."""
     planned = steps.read_plan(plan_uri)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         bars = {
             lane: progress.add_task(
                 lane_name(planned, lane), total=sum(file.transactions for file in planned.files[lane])

@@ -15,6 +15,7 @@ from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError, PlanError
 from binlane.orchestration.commands import load
 from binlane.orchestration.operating import whoami
+from binlane.orchestration.report import plural
 from binlane.orchestration.selecting import renaming_of, selection_of
 from binlane.orchestration.verification import shown_values, verify_channel
 from binlane.plan.schema import Schema
@@ -153,8 +154,8 @@ def _row_text(row: RowRepair) -> str:
 def repaired_text(name: str, repaired: Repaired) -> str:
     """What was done."""
     text = (
-        f"channel {name}: {repaired.inserted:,} rows inserted, {repaired.updated:,} updated, {repaired.deleted:,} "
-        f"deleted on the target; {repaired.equal_rows:,} were right already"
+        f"channel {name}: {plural(repaired.inserted, 'row')} inserted, {repaired.updated:,} updated, "
+        f"{repaired.deleted:,} deleted on the target; {repaired.equal_rows:,} were right already"
     )
     if repaired.changed_rows:
         text += (

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from binlane.plan.prepared import PreparedGroup
 from binlane.plan.window_facts import barrier_causes, lane_name
-from binlane.plan.window_plan import WindowPlan
+from binlane.plan.window_plan import TableCounts, WindowPlan
 from binlane.state.prepared import OpenXa
 
 _WIDTH: Final = 110
@@ -54,14 +54,15 @@ def summary_note(plan: WindowPlan, conflicts: Mapping[str, int]) -> str:
     transactions = plan.last_seqno - plan.first_seqno + 1
     drift = f"; rows that had drifted and were set right: {conflicts_text(conflicts)}" if conflicts else ""
     return (
-        f"seqno {plan.first_seqno:,} to {plan.last_seqno:,}: {_plural(transactions, 'transaction')}, "
-        f"{_plural(plan.rows.total, 'row change')}, {_plural(len(plan.shards), 'shard')} over "
-        f"{_plural(plan.lanes, 'lane')}, {_plural(len(plan.barriers), 'barrier')}; "
+        f"seqno {plan.first_seqno:,} to {plan.last_seqno:,}: {plural(transactions, 'transaction')}, "
+        f"{plural(plan.rows.total, 'row change')}, {plural(len(plan.shards), 'shard')} over "
+        f"{plural(plan.lanes, 'lane')}, {plural(len(plan.barriers), 'barrier')}; "
         f"the target holds everything up to {plan.end} ({moment(plan.end_time)}){drift}"
     )
 
 
-def _plural(count: int, one: str) -> str:
+def plural(count: int, one: str) -> str:
+    """A number and what it counts."""
     return f"{count:,} {one}{'' if count == 1 else 's'}"
 
 
@@ -129,7 +130,8 @@ def _barriers(plan: WindowPlan) -> Table | None:
     if not plan.barriers:
         return None
     serialized = sum(barrier.last - barrier.first + 1 for barrier in plan.barriers)
-    table = Table(title=f"{len(plan.barriers):,} barriers over {serialized:,} seqnos, by cause", title_justify="left")
+    title = f"{plural(len(plan.barriers), 'barrier')} over {plural(serialized, 'seqno')}, by cause"
+    table = Table(title=title, title_justify="left")
     table.add_column("cause")
     table.add_column("transactions", justify="right")
     for cause, count in barrier_causes(plan).most_common():
@@ -163,16 +165,23 @@ def _renamed(plan: WindowPlan) -> Table | None:
 
 
 def _tables(plan: WindowPlan) -> Table | None:
+    """What was read of each table and what becomes of it, as the accounts have it: left out, folded away, written."""
     if not plan.tables:
         return None
     table = Table(title="tables", title_justify="left")
-    for heading in ("table", "inserts", "updates", "deletes", "written"):
-        table.add_column(heading, justify="left" if heading == "table" else "right")
+    table.add_column("table", overflow="fold")
+    for heading in ("inserts", "updates", "deletes", "left out", "folded", "written"):
+        table.add_column(heading, justify="right", no_wrap=True)
     ordered = sorted(plan.tables.items(), key=lambda entry: (-entry[1].read.total, str(entry[0])))
     for key, counts in ordered[:_TOP]:
-        read = counts.read
-        table.add_row(str(key), *(f"{n:,}" for n in (read.inserts, read.updates, read.deletes, counts.written.total)))
-    rest = ordered[_TOP:]
+        table.add_row(Text(str(key)), *(f"{number:,}" for number in _account(counts)))
+    rest = [_account(counts) for _, counts in ordered[_TOP:]]
     if rest:
-        table.add_row(f"{len(rest):,} more", "", "", "", f"{sum(counts.written.total for _, counts in rest):,}")
+        table.add_row(f"{len(rest):,} more", *(f"{sum(numbers):,}" for numbers in zip(*rest, strict=True)))
     return table
+
+
+def _account(counts: TableCounts) -> tuple[int, ...]:
+    read = counts.read
+    kinds = (read.inserts, read.updates, read.deletes)
+    return (*kinds, counts.filtered.total, counts.folded, counts.written.total)

@@ -12,6 +12,7 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError, DriftError
 from binlane.orchestration.commands import load
+from binlane.orchestration.report import plural
 from binlane.orchestration.selecting import renaming_of, selection_of
 from binlane.orchestration.steps import source_of
 from binlane.source.server import translated
@@ -78,8 +79,9 @@ def outcome_text(outcome: Outcome) -> str:
     drift, pending = outcome.of_state(DRIFT), outcome.of_state(PENDING)
     scope = "all tables" if outcome.kind == "full" else "the rows of the last window"
     lines = [
-        f"channel {outcome.channel}: {scope} through seqno {outcome.through_seqno:,}: {outcome.tables:,} tables, "
-        f"{outcome.rows:,} rows in {outcome.chunks:,} chunks: {outcome.state}"
+        f"channel {outcome.channel}: {scope} through seqno {outcome.through_seqno:,}: "
+        f"{plural(outcome.tables, 'table')}, {plural(outcome.rows, 'row')} in "
+        f"{plural(outcome.chunks, 'chunk')}: {outcome.state}"
     ]
     if pending:
         lines.append(

@@ -182,6 +182,9 @@ def test_a_plan_that_no_longer_fits_is_refused_and_nothing_is_written(drifted: C
     moved = RepairPlan(CHANNEL, "another", stored.plan.seqno, stored.plan.rows, ())
     other.write_bytes(moved.to_json())
     refused(PlanError, "where the plan was made, found", str(other))
+    elsewhere = RepairPlan("elsewhere", stored.plan.uuid, stored.plan.seqno, stored.plan.rows, ())
+    other.write_bytes(elsewhere.to_json())
+    refused(PlanError, f"expected a plan of the channel {CHANNEL}, found one of elsewhere", str(other))
     assert drifted.cli("verify", CHANNEL, "--yes") == 2
     assert drifted.cli("verify", CHANNEL, "--repair", "--plan", "nowhere.json") == 2
     run_on(drifted.target, "CREATE TRIGGER tenant_1.f BEFORE INSERT ON tenant_1.p FOR EACH ROW SET @a = 1", log=False)

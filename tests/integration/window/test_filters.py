@@ -93,6 +93,15 @@ def test_the_plan_lists_what_each_rule_leaves_out(family: Channel, capsys: pytes
     said = capsys.readouterr().out
     assert re.search(r'exclude_databases "audit\*" +│ +2 │ +2 │', said)
     assert re.search(r'exclude_tables "tenant_\?\.log" +│ +9 │ +1 │', said)
+    accounts = {
+        name: [int(number) for number in numbers.split("│")]
+        for name, numbers in re.findall(r"│ (tenant_1\.\w+) +│((?: +\d+ │){5} +\d+) │", said)
+    }
+    assert set(accounts) == {"tenant_1.t", "tenant_1.log", "tenant_1.other"}
+    assert accounts["tenant_1.t"][3] == 0
+    assert accounts["tenant_1.log"][4:] == [0, 0]
+    for *read, left_out, folded, written in accounts.values():
+        assert sum(read) == left_out + folded + written > 0
     family.run()
     [window] = read_snapshot(engine_of(family.endpoints.target), CHANNEL).history
     facts = window.facts

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import CHANNEL, fresh_channel
 
@@ -14,6 +16,7 @@ def test_an_account_without_binlog_gets_its_rows_by_sql(
     mariadb_target: PrivateServer,
     tmp_path: Path,
     clean_servers: Callable[[PrivateServer], None],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     channel = fresh_channel(mariadb_source, mariadb_target, tmp_path, clean_servers)
     for statement in ("CREATE DATABASE tenant_a", "CREATE TABLE tenant_a.log (id INT PRIMARY KEY, said VARCHAR(9))"):
@@ -31,5 +34,8 @@ def test_an_account_without_binlog_gets_its_rows_by_sql(
     )
     for statement in (*changes, "DELETE FROM tenant_a.log WHERE id = 0"):
         channel.source.query(f"SET STATEMENT sql_mode = 'NO_AUTO_VALUE_ON_ZERO' FOR {statement}")
+    capsys.readouterr()
     assert channel.cli("run", CHANNEL) == 0
+    # no bar where no terminal is, and no line in its place
+    assert "" not in [line.strip() for line in capsys.readouterr().out.splitlines()]
     assert channel.rows_of(mariadb_target) == channel.rows_of(mariadb_source) == {"tenant_a.log": {(1, "two")}}
