@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from binlane.work.arrow_arrays import array
 from binlane.work.files import WorkFolder
 from binlane.work.filter_job import Task, run_filter
 
@@ -29,7 +30,7 @@ class SparkEngine:
             for batch in batches:
                 results = [task(name) for name in batch.column("name").to_pylist()]
                 yield pa.RecordBatch.from_arrays(
-                    [batch.column("ordinal"), pa.array(results, pa.binary())], ["ordinal", "result"]
+                    [batch.column("ordinal"), array(results, pa.binary())], ["ordinal", "result"]
                 )
 
         rows = self._spark.createDataFrame(list(enumerate(names)), "ordinal long, name string")

@@ -21,6 +21,7 @@ from blake3 import blake3
 from binlane.errors import PlanError
 from binlane.model import BlockHeader, Item, ItemKind, LogPosition, RowCounts, SessionContext
 from binlane.plan.window_plan import Block, LaneFile
+from binlane.work.arrow_arrays import array
 from binlane.work.files import WorkFolder
 
 SCHEMA = pa.schema(
@@ -214,7 +215,7 @@ def _to_table(rows: list[LaneRow], schema: pa.Schema) -> pa.Table:
         [_context_text(item.context) for item in items],
     ]
     return pa.Table.from_arrays(
-        [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
+        [array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
     )
 
 

@@ -7,13 +7,25 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import pytest
 
 from binlane.work import filter_tasks
 
-HEAVY: Final = ("airflow", "fastapi", "pydantic", "pymysql", "pyspark", "rich", "sqlalchemy", "sqlglot", "typer")
+HEAVY: Final = (
+    "airflow",
+    "fastapi",
+    "pandas",
+    "pydantic",
+    "pymysql",
+    "pyspark",
+    "rich",
+    "sqlalchemy",
+    "sqlglot",
+    "typer",
+)
 DRIVERS: Final = ("binlane.plan.fold", "binlane.work.filter_job", "binlane.orchestration")
 TASKS: Final = (filter_tasks.scan_task, filter_tasks.map_task, filter_tasks.fold_task)
 
@@ -25,6 +37,17 @@ ROWS_ONLY: Final = """
 from binlane.plan.columnar import scan_segment
 from tests.unit.plan.logs import rows, segment_of, settings
 assert scan_segment(*segment_of([rows(1, "a"), rows(2, "b")]), settings(), lambda name: False).databases
+"""
+WRITTEN: Final = """
+import sys
+from binlane.model import BlockHeader, Item, ItemKind, LogPosition
+from binlane.work.files import WorkFolder
+from binlane.work.lane_files import LaneFileWriter, read_blocks
+folder = WorkFolder(sys.argv[1])
+writer = LaneFileWriter(folder, "lane", b"format")
+writer.add(BlockHeader(1, 1, 1, LogPosition("binlog.000001", 4), "0-1-1", 1.0), [Item(ItemKind.ROWS, b"rows")])
+writer.close()
+assert [list(block.items) for block in read_blocks(folder, "lane")] == [[Item(ItemKind.ROWS, b"rows")]]
 """
 STATEMENT: Final = """
 from binlane.model import Flavor
@@ -45,6 +68,10 @@ def test_a_worker_that_is_sent_a_task_loads_nothing_heavy_for_it(task: Callable[
     found = loaded(UNPICKLED, pickle.dumps(partial(task, "uri", "key")).hex())
     assert "binlane.work.filter_tasks" in found
     assert found.isdisjoint((*HEAVY, *DRIVERS))
+
+
+def test_lane_files_are_written_and_read_without_pandas(tmp_path: Path) -> None:
+    assert "pandas" not in loaded(WRITTEN, str(tmp_path))
 
 
 def test_rows_are_scanned_without_the_parser_of_statements() -> None:
