@@ -83,6 +83,30 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "::test_what_the_targets_parser_refuses_stops_the_window_before_its_first_write",
     ),
     refused(
+        "GRANT and REVOKE of what the target's account has not, or not to pass on; roles, tablespaces, resource groups",
+        "before the window, with the GRANT to give",
+        "PrecheckError",
+        "tests/integration/precheck/test_rights.py::test_what_is_judged_is_what_the_server_then_says",
+        "tests/integration/precheck/test_rights.py"
+        "::test_a_function_of_a_powerful_account_is_not_dropped_by_its_bare_name_either",
+        "tests/integration/window/test_judged.py"
+        "::test_what_the_targets_account_and_settings_stand_against_stops_the_window_before_its_first_write",
+    ),
+    refused(
+        "Tables that settings of the target would refuse, or make others of (innodb_force_primary_key, "
+        "enforce_storage_engine, disabled_storage_engines, default_storage_engine, innodb_read_only_compressed, "
+        "innodb_strict_mode)",
+        "before the window, with the setting to change",
+        "PrecheckError",
+        "tests/integration/precheck/test_table_settings.py::test_what_is_judged_is_what_the_server_then_does",
+    ),
+    supported(
+        "CREATE TABLE without a key on a target with sql_generate_invisible_primary_key",
+        "the lanes switch it off: a source that gives such keys logs them",
+        "tests/integration/window/test_judged.py"
+        "::test_a_target_that_gives_tables_an_invisible_key_gives_none_to_those_of_the_window",
+    ),
+    refused(
         "Definitions with a definer that the target's account may not set (SET USER, SET_ANY_DEFINER, SYSTEM_USER, "
         "ALLOW_NONEXISTENT_DEFINER); accounts and objects that it may not change",
         "before the window, with the GRANT to give, instead of 1227 in it",

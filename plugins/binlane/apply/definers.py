@@ -6,13 +6,14 @@ on MySQL 9.7 and MariaDB 10.11; since when: the release notes of MySQL 8.0.16, 8
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import Connection, text
 
 from binlane.apply.finding import Finding
+from binlane.apply.logged_text import LoggedText
 from binlane.apply.privileges import Grants, read_grants
 from binlane.model import Flavor
 from binlane.plan.demands import CHANGED, DEFINER, PRIVILEGE, Demand
@@ -58,6 +59,33 @@ def check_definers(connection: Connection, plan: WindowPlan, flavor: Flavor, num
             needed = _lacking(grants, _SYSTEM)
         if needed:
             yield _finding(demand, seqno, needed)
+
+
+def check_owned(
+    connection: Connection, flavor: Flavor, number: _Version, statements: Iterable[LoggedText]
+) -> Iterator[Finding]:
+    """DROP FUNCTION without a database, which the session's own stands for: the function of somebody with SYSTEM_USER.
+
+    A loadable function of that name is nobody's, and goes first.
+    """
+    if flavor is not Flavor.MYSQL or number < _SINCE_SYSTEM:
+        return
+    dropped = [(each, name) for each in statements if (name := _dropped(each)) is not None]
+    grants = read_grants(connection) if dropped else Grants(())
+    there = _read_accounts(connection, grants) if dropped else _Accounts()
+    for each, name in dropped:
+        demand = Demand(CHANGED, f"function {each.context.database}.{name}")
+        if each.context.database and _is_owned(demand, there) and (needed := _lacking(grants, _SYSTEM)):
+            loadable = connection.execute(text("SELECT 1 FROM mysql.func WHERE name = :name"), {"name": name})
+            if loadable.first() is None:
+                yield _finding(demand, each.seqno, needed)
+
+
+def _dropped(statement: LoggedText) -> str | None:
+    if statement.words[:2] != ("DROP", "FUNCTION"):
+        return None
+    rest = statement.tokens[4 if statement.words[2:4] == ("IF", "EXISTS") else 2 :]
+    return rest[0].text if len(rest) == 1 else None
 
 
 def _privileges(connection: Connection, plan: WindowPlan) -> Iterator[Finding]:

@@ -44,7 +44,6 @@ _VARIABLES: Final = (
     "event_scheduler",
     "gtid_mode",
     "group_replication_group_name",
-    "innodb_force_primary_key",
     "innodb_read_only",
     "innodb_strict_mode",
     "local_infile",
@@ -317,8 +316,7 @@ def _value(target: _Target, name: str) -> str:
 
 _DDL_SETTINGS: Final = (
     ("sql_require_primary_key", "the session switches it off for the source's DDL; tables without a key are slow here"),
-    ("innodb_force_primary_key", "the target refuses tables without a primary key, which the source may create"),
-    ("innodb_strict_mode", "the target may refuse a CREATE or ALTER that a source without it took"),
+    ("innodb_strict_mode", "the target may refuse a CREATE or ALTER of rows too long for a page that a source took"),
 )
 _CHECKS: Final[tuple[Callable[[_Target, Needs], Iterator[Finding]], ...]] = (
     _check_version,

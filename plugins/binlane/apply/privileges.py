@@ -71,6 +71,24 @@ class Need(NamedTuple):
     why: str
 
 
+def held_on(grants: Grants, name: str, database: str, table: str) -> bool:
+    """Whether the account holds a privilege on a database (as a GRANT names it; "" for all) or a table."""
+    unescaped = database.replace("\\_", "_").replace("\\%", "%")
+    if database and any(_covers(one, name, unescaped) for one in grants.revoked):
+        return False
+    for grant in grants.granted:
+        same = grant.database is not None and grant.database.lower() in (database.lower(), unescaped.lower())
+        if grant.table is not None:
+            if not (same and table and grant.table.lower() == table.lower()):
+                continue
+            grant = Grant(None, None, grant.privileges)
+        elif same:
+            grant = Grant(None, None, grant.privileges)
+        if _covers(grant, name, database or None):
+            return True
+    return False
+
+
 def read_grants(connection: Connection) -> Grants:
     """The grants of the account that this connection uses."""
     return parse_grants([str(row[0]) for row in connection.execute(text("SHOW GRANTS"))])

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlane.errors import ApplyError
 from binlane.model import Flavor
+from binlane.state.catalog import version_number
 from binlane.state.engines import keep_alive
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pymysql.cursors import Cursor
     from sqlalchemy import Engine
 
+_INVISIBLE_KEYS: Final = (8, 0, 30)
 _BINLOG_OVERHEAD: Final = len(b"BINLOG ''") + 1
 
 
@@ -133,6 +135,9 @@ class LaneSession:
         """MySQL: let the session be set to what older servers logged, such as sql_modes that are gone (else 3899)."""
         if self.flavor is Flavor.MYSQL and not self._is_replica:
             self.execute("SET SESSION pseudo_replica_mode = 1")
+            if version_number(str(self.value("SELECT VERSION()"))) >= _INVISIBLE_KEYS:
+                # a source that gives tables such a key logs it
+                self.execute("SET SESSION sql_generate_invisible_primary_key = OFF")
             self._is_replica = True
 
     def at_time(self, seconds: int) -> None:

@@ -1,19 +1,26 @@
-"""Before the first write of a window: each of its statements before the target's own parser."""
+"""Before the first write of a window: each of its statements before the target's own parser, and what DDL asks for."""
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
+from binlane.apply.definers import check_owned
 from binlane.apply.finding import Finding
+from binlane.apply.logged_text import LoggedText, hides_secrets, shown
+from binlane.apply.rights import check_rights
 from binlane.apply.statement_judge import StatementJudge, Verdict
+from binlane.apply.table_settings import check_settings
+from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
 from binlane.model import ItemKind, LogPosition
 from binlane.plan.schema_compare import Severity
 from binlane.plan.statement_text import decoded
 from binlane.plan.window_plan import WindowPlan
+from binlane.state.catalog import server_version, version_number
 from binlane.state.engines import engine_of
 from binlane.work.files import WorkFolder
 from binlane.work.logged_statements import MOST_FORMS, Logged, distinct_statements
@@ -22,65 +29,91 @@ from binlane.work.planned import PlannedLanes
 log = logging.getLogger(__name__)
 
 _MOST_FINDINGS: Final = 20
-_SHOWN: Final = 120
-"""Characters of a statement."""
 _SEQNO: Final = re.compile(r"\bseqno (\d+)$")
 _NAME: Final = rb"(?:`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|[\w$\x80-\xff]+)"
 _MADE: Final = re.compile(
     rb"\b(?:FUNCTION|PROCEDURE)\s+(?:IF\s+NOT\s+EXISTS\s+)?(?:" + _NAME + rb"\s*\.\s*)?(?P<name>" + _NAME + rb")", re.I
 )
-_SECRET: Final = re.compile(r"\b(?:IDENTIFIED|PASSWORD|SERVER)\b", re.I)
-_LITERAL: Final = re.compile(r"'(?:[^'\\]|\\.|'')*(?:'|\Z)", re.S)
 _TODO: Final = (
     "let the source do without it, or leave it out (docs/filters.md), or run a statement of the same effect on the "
     "target and begin the channel behind it"
 )
 
 
-def check_statements(
-    target: Endpoint, plan: WindowPlan, plans: WorkFolder, named: Iterable[Finding]
-) -> Iterator[Finding]:
-    """What the target's parser refuses of the window's statements. ``named``: findings that say so of some already.
+@dataclass(slots=True)
+class _Asked:
+    """What came of asking the target's parser."""
 
-    Raises PlanError if the plan's files are not there.
+    refused: list[tuple[Logged, Verdict]] = field(default_factory=list)
+    texts: list[LoggedText] = field(default_factory=list)
+    """Of the statements that commit by themselves and that the parser takes."""
+    made: set[str] = field(default_factory=set)
+    """Routines that the window makes, in lower case."""
+
+
+def check_statements(
+    channel: ChannelConfig, target: Endpoint, plan: WindowPlan, plans: WorkFolder, named: Iterable[Finding]
+) -> list[Finding]:
+    """What the target's parser refuses of the window's statements, and what its account and settings lack for them.
+
+    ``named``: findings that name some of them already. Raises PlanError if the plan's files are not there.
     """
     known = {int(match[1]) for each in named if (match := _SEQNO.search(each.where)) is not None}
-    made: set[str] = set()
-    refused: list[tuple[Logged, Verdict]] = []
-    judged = forms = 0
-    judge: StatementJudge | None = None
+    asked = _ask(target, plan, plans)
+    found = [
+        (logged, verdict)
+        for logged, verdict in asked.refused
+        if verdict.routine not in asked.made and known.isdisjoint(logged.seqnos)
+    ]
+    found.sort(key=lambda each: each[0].header.first_seqno)
+    if len(found) > _MOST_FINDINGS:
+        more = len(found) - _MOST_FINDINGS
+        log.warning("precheck: the target refuses %d more statements, which are not shown", more)
+    findings = [_refusal(plans, plan, *each) for each in found[:_MOST_FINDINGS]]
+    asked.texts.sort(key=lambda each: each.seqno)
+    return [*findings, *_asked_for(channel, target, asked.texts)]
+
+
+def _ask(target: Endpoint, plan: WindowPlan, plans: WorkFolder) -> _Asked:
+    asked, judge, judged, forms = _Asked(), None, 0, 0
     try:
         for logged in distinct_statements(plans, plan):
             judge = StatementJudge.open(engine_of(target)) if judge is None else judge
-            if logged.item.kind is ItemKind.DDL:
-                made.update(_made(logged.item.payload))
-            elif judge.is_blocked:
+            is_ddl = logged.item.kind is ItemKind.DDL
+            if not is_ddl and judge.is_blocked:
                 continue
-            judged, forms = judged + 1, forms + (logged.item.kind is not ItemKind.DDL)
+            judged, forms = judged + 1, forms + (not is_ddl)
             verdict = judge.judge(logged.item)
             if verdict is not None:
-                refused.append((logged, verdict))
+                asked.refused.append((logged, verdict))
+            if is_ddl:
+                asked.made.update(_made(logged.item.payload))
+                header = logged.header
+                text = LoggedText.of(header.first_seqno, header.source, logged.item, plan.flavor)
+                asked.texts.extend([] if text is None or verdict is not None else [text])
     finally:
         if judge is not None:
             judge.close()
     if judge is not None:
-        _tell(judged, forms, is_blocked=judge.is_blocked)
-    findings = [each for each in refused if each[1].routine not in made or not each[1].routine]
-    findings = [each for each in findings if known.isdisjoint(each[0].seqnos)]
-    findings.sort(key=lambda each: each[0].header.first_seqno)
-    for logged, verdict in findings[:_MOST_FINDINGS]:
-        yield _finding(plans, plan, logged, verdict)
-    if len(findings) > _MOST_FINDINGS:
-        more = len(findings) - _MOST_FINDINGS
-        log.warning("precheck: the target refuses %d more statements, which are not shown", more)
+        log.info("precheck: the target's parser was asked about %d statements", judged)
+        if forms >= MOST_FORMS:
+            log.info("precheck: the window has more than %d forms of DML; the rest was not asked about", MOST_FORMS)
+        if judge.is_blocked:
+            log.warning("precheck: tables of the target are locked by another session: not all DML was asked about")
+    return asked
 
 
-def _tell(judged: int, forms: int, *, is_blocked: bool) -> None:
-    log.info("precheck: the target's parser was asked about %d statements", judged)
-    if forms >= MOST_FORMS:
-        log.info("precheck: the window has more than %d forms of DML; the rest was not asked about", MOST_FORMS)
-    if is_blocked:
-        log.warning("precheck: tables of the target are locked by another session: not all DML was asked about")
+def _asked_for(channel: ChannelConfig, target: Endpoint, texts: Sequence[LoggedText]) -> Iterator[Finding]:
+    """What the statements that commit by themselves ask for beside their grammar."""
+    if not texts:
+        return
+    with engine_of(target).connect() as connection:
+        flavor, version = server_version(connection)
+        number = version_number(version)
+        yield from check_rights(connection, flavor, number, texts)
+        yield from check_owned(connection, flavor, number, texts)
+        lenient = channel.apply.allow_nontransactional
+        yield from check_settings(connection, texts, allow_nontransactional=lenient)
 
 
 def _made(statement: bytes) -> Iterator[str]:
@@ -90,17 +123,14 @@ def _made(statement: bytes) -> Iterator[str]:
             yield match["name"].strip(b'`"').decode("utf-8", "replace").lower()
 
 
-def _finding(plans: WorkFolder, plan: WindowPlan, logged: Logged, verdict: Verdict) -> Finding:
+def _refusal(plans: WorkFolder, plan: WindowPlan, logged: Logged, verdict: Verdict) -> Finding:
     seqno, source = _place(plans, plan, logged)
-    context, message = logged.item.context, verdict.message
-    statement = logged.item.payload[: 4 * _SHOWN]
-    text = " ".join((statement.decode("utf-8", "replace") if context is None else decoded(statement, context)).split())
-    if _SECRET.search(text):
-        text, message = _LITERAL.sub("'...'", text), message.split(" near ")[0]
-    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    context, message, statement = logged.item.context, verdict.message, logged.item.payload[:1000]
+    text = statement.decode("utf-8", "replace") if context is None else decoded(statement, context)
+    message = message.split(" near ")[0] if hides_secrets(text) else message
     return Finding(
         Severity.FATAL,
-        f"{source}: statement of seqno {seqno}, {shown}",
+        f"{source}: statement of seqno {seqno}, {shown(text)}",
         "what the target's parser takes",
         f"{verdict.what} that it refuses ({verdict.code}: {' '.join(message.split())})",
         _TODO,

@@ -93,3 +93,68 @@ def test_what_the_targets_parser_refuses_stops_the_window_before_its_first_write
     if source is target:
         assert channel.run() is not None
         assert channel.rows_of(channel.target) == channel.rows_of(channel.source)
+
+
+@pytest.mark.parametrize(
+    "target", [pytest.param(each, marks=requires_mysql if each is Flavor.MYSQL else []) for each in Flavor]
+)
+def test_what_the_targets_account_and_settings_stand_against_stops_the_window_before_its_first_write(
+    request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None], target: Flavor
+) -> None:
+    """A privilege that the account has not, and a setting that makes another table."""
+    servers = request.getfixturevalue(f"{target}_source"), request.getfixturevalue(f"{target}_target")
+    channel = fresh_channel(*servers, tmp_path, clean_servers)
+    own = (
+        "BINLOG REPLAY, BINLOG ADMIN"
+        if target is Flavor.MARIADB
+        else ("BINLOG_ADMIN, REPLICATION_APPLIER, SESSION_VARIABLES_ADMIN")
+    )
+    run_on(
+        channel.target,
+        f"CREATE USER test_lanes IDENTIFIED BY '{channel.target.password}'",
+        f"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, INDEX, REFERENCES, CREATE VIEW, CREATE ROUTINE, "
+        f"ALTER ROUTINE, EXECUTE, EVENT, TRIGGER, CREATE TEMPORARY TABLES, LOCK TABLES, CREATE USER, {own} ON *.* "
+        "TO test_lanes WITH GRANT OPTION",
+        "SET GLOBAL default_storage_engine = MyISAM",
+        log=False,
+    )
+    channel.connect("target_server", channel.target, user="test_lanes")
+    run_on(
+        channel.source,
+        SHOP,
+        TABLE,
+        "CREATE USER test_one IDENTIFIED BY 'Made-up-1'",
+        "GRANT SELECT, SHOW VIEW ON tenant_1.* TO test_one",
+    )
+    mark = channel.status.channel.watermark
+    try:
+        with pytest.raises(PrecheckError) as error:
+            channel.run()
+        said = str(error.value)
+        assert channel.status.channel.watermark == mark
+        assert channel.target.query("SHOW DATABASES LIKE 'tenant_1'") in ([], ())
+        assert re.search(r"GRANT SELECT, SHOW VIEW ON \S+ TO .*GRANT SHOW VIEW ON `tenant_1`\.\* TO the acc", said)
+        assert re.search(r"CREATE TABLE tenant_1\.t .*: default_storage_engine of the target: .*found MyISAM", said)
+        assert len(said.splitlines()) == 3, said
+        channel.connect("target_server", channel.target)
+        run_on(channel.target, "SET GLOBAL default_storage_engine = InnoDB", log=False)
+        assert channel.run() is not None
+    finally:
+        run_on(channel.target, "SET GLOBAL default_storage_engine = InnoDB", log=False)
+
+
+@requires_mysql
+def test_a_target_that_gives_tables_an_invisible_key_gives_none_to_those_of_the_window(
+    mysql_source: PrivateServer,
+    mysql_target: PrivateServer,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+) -> None:
+    channel = fresh_channel(mysql_source, mysql_target, tmp_path, clean_servers)
+    run_on(channel.source, SHOP, "CREATE TABLE tenant_1.t (a INT)", "INSERT INTO tenant_1.t VALUES (1), (1)")
+    channel.target.query("SET GLOBAL sql_generate_invisible_primary_key = ON")
+    try:
+        assert channel.run() is not None
+    finally:
+        channel.target.query("SET GLOBAL sql_generate_invisible_primary_key = OFF")
+    channel.assert_equal()

@@ -1,0 +1,78 @@
+"""A statement that commits by itself, cut into words for the precheck."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from binlane.model import Flavor, Item, LogPosition, SessionContext
+from binlane.plan.statement_text import decoded, dialect_of
+from binlane.shards.lexer import Token, Unreadable, lex
+
+_SECRET: Final = re.compile(r"\b(?:IDENTIFIED|PASSWORD|SERVER)\b", re.I)
+_LITERAL: Final = re.compile(r"'(?:[^'\\]|\\.|'')*(?:'|\Z)", re.S)
+_SHOWN: Final = 120
+"""Characters of a statement in a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedText:
+    """A statement, its place and its words."""
+
+    seqno: int
+    source: LogPosition
+    sql: str
+    tokens: Sequence[Token]
+    context: SessionContext
+
+    @classmethod
+    def of(cls, seqno: int, source: LogPosition, item: Item, flavor: Flavor) -> LoggedText | None:
+        """None for a text that cannot be cut into words. ``flavor``: the source's."""
+        context = SessionContext() if item.context is None else item.context
+        sql, tokens = decoded(item.payload, context), list[Token]()
+        try:
+            lex(sql, dialect_of(context, flavor), tokens)
+        except Unreadable:
+            return None
+        return cls(seqno, source, sql, tokens, context)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Its words in capitals; "" for what is none."""
+        return tuple(token.upper for token in self.tokens)
+
+    @property
+    def where(self) -> str:
+        """The beginning of a finding."""
+        return f"{self.source}: statement of seqno {self.seqno}, {shown(self.sql)}"
+
+
+def shown(sql: str) -> str:
+    """The beginning of a statement in one line, without what may be a password."""
+    text = " ".join(sql[: 4 * _SHOWN].split())
+    if hides_secrets(text):
+        text = _LITERAL.sub("'...'", text)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def hides_secrets(sql: str) -> bool:
+    """Whether a statement may hold a password."""
+    return _SECRET.search(sql) is not None
+
+
+def split(tokens: Sequence[Token], separator: str = ",") -> Iterator[Sequence[Token]]:
+    """The parts of a list, as commas outside of parentheses divide it."""
+    depth, begin = 0, 0
+    for at, token in enumerate(tokens):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0 and token.text == separator and not token.upper:
+            yield tokens[begin:at]
+            begin = at + 1
+    yield tokens[begin:]
+
+
+def index_of(words: Iterable[str], *wanted: str) -> int | None:
+    """Where the first of ``wanted`` stands."""
+    return next((at for at, word in enumerate(words) if word in wanted), None)

@@ -1,0 +1,232 @@
+"""May the account pass on the privileges that the window's GRANTs name, and make what is the server's own?
+
+Without the right to, the server refuses the statement when its turn has come (1044, 1045, 1142, 1227, 1698). What takes
+which privilege: tried on MySQL 9.7 and MariaDB 10.11; since when: the release notes of MySQL 8.0 and MariaDB 10.5.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from sqlalchemy import Connection, text
+
+from binlane.apply.finding import Finding
+from binlane.apply.logged_text import LoggedText, index_of, split
+from binlane.apply.privileges import Grants, held_on, parse_grants
+from binlane.model import Flavor
+from binlane.plan.schema_compare import Severity
+from binlane.shards.lexer import Token, TokenKind
+
+_Version = tuple[int, int, int]
+_ALL: Final = "ALL PRIVILEGES"
+_OPTION: Final = "GRANT OPTION"
+_DYNAMIC: Final = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
+_ROLE: Final = re.compile(r"GRANT (?P<roles>[^ ].*?) TO .*?(?P<admin> WITH ADMIN OPTION)?")
+_SPELLED: Final = re.compile(r"[`'\"]?(?P<name>[^`'\"@]+)[`'\"]?(?:@\S+)?")
+_ROUTINES: Final = frozenset({"FUNCTION", "PROCEDURE", "PACKAGE", "LIBRARY"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Account:
+    flavor: Flavor
+    number: _Version
+    grants: Grants
+    administered: frozenset[str]
+    """Roles that it may grant, in lower case."""
+    made_roles: set[str] = field(default_factory=set)
+    """Roles that the window has made: on MariaDB their maker may grant them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What a GRANT is about; "" is everything."""
+
+    database: str = ""
+    table: str = ""
+
+    def __str__(self) -> str:
+        return f"{f'`{self.database}`' if self.database else '*'}.{f'`{self.table}`' if self.table else '*'}"
+
+
+def check_rights(
+    connection: Connection, flavor: Flavor, number: _Version, statements: Iterable[LoggedText]
+) -> Iterator[Finding]:
+    """What the account lacks for the window's account and server-wide statements, in their order. Only reads."""
+    account: _Account | None = None
+    for statement in statements:
+        check = _CHECKS.get(statement.words[0]) if statement.tokens else None
+        if check is not None:
+            account = _read(connection, flavor, number) if account is None else account
+            yield from check(statement, account)
+
+
+def _read(connection: Connection, flavor: Flavor, number: _Version) -> _Account:
+    lines = [str(row[0]) for row in connection.execute(text("SHOW GRANTS"))]
+    matches = [match for line in lines if (match := _ROLE.fullmatch(line)) is not None and " ON " not in line]
+    roles = (
+        name["name"].lower()
+        for match in matches
+        if match["admin"] is not None
+        for each in match["roles"].split(",")
+        if (name := _SPELLED.fullmatch(each.strip())) is not None
+    )
+    return _Account(flavor, number, parse_grants(lines), frozenset(roles))
+
+
+def _passed_on(statement: LoggedText, account: _Account) -> Iterator[Finding]:
+    tokens, words = statement.tokens, (*statement.words, "", "")
+    end = index_of(words, "TO", "FROM")
+    on = index_of(words[:end], "ON")
+    begin = 3 if words[1:3] == ("IF", "EXISTS") else 1
+    if on is None:
+        if end is not None and words[begin] != "ALL":  # REVOKE ALL takes CREATE USER, which is asked for anyway
+            yield from _roles(statement, account, tokens[begin:end])
+        return
+    if words[begin] == "PROXY" or words[on + 1] in _ROUTINES:
+        return  # what a routine's maker may do with it is the server's to give
+    scope = _scope(tokens[on + 2 if words[on + 1] == "TABLE" else on + 1 : end], statement.context.database)
+    if scope is None:
+        return
+    names = [_name(each) for each in split(tokens[begin:on])]
+    lacking = [name for name in dict.fromkeys(names) if not _may_pass_on(name, scope, account)]
+    if lacking:
+        todo = (
+            f"GRANT {', '.join(lacking)} ON {scope} TO the account WITH GRANT OPTION: nobody gives or takes what he "
+            "has not (1044, 1142, 1227)"
+        )
+        found = f"an account without {', '.join(lacking)} there, or without the GRANT OPTION"
+        yield Finding(Severity.FATAL, statement.where, f"{', '.join(lacking)} on {scope}, to pass on", found, todo)
+
+
+def _name(tokens: Sequence[Token]) -> str:
+    """A privilege's name; that of a column's ends with ``()``."""
+    columns = index_of((token.text for token in tokens), "(")
+    name = " ".join(token.text.upper() for token in tokens[:columns])
+    return (_ALL if name == "ALL" else name) + ("" if columns is None else "()")
+
+
+def _scope(tokens: Sequence[Token], database: str | None) -> _Scope | None:
+    """None if it cannot be told."""
+    names = [token.text for token in tokens if token.text != "."]
+    if names == ["*", "*"]:
+        return _Scope()
+    if any(token.kind not in (TokenKind.WORD, TokenKind.NAME, TokenKind.SYMBOL) for token in tokens):
+        return None
+    if len(names) == 1:
+        names = [database or "", *names]
+    if len(names) != 2 or not names[0]:
+        return None
+    return _Scope(names[0], "" if names[1] == "*" else names[1])
+
+
+def _may_pass_on(name: str, scope: _Scope, account: _Account) -> bool:
+    grants, everywhere = account.grants, [grant for grant in account.grants.granted if grant.database is None]
+    if account.flavor is Flavor.MYSQL and _DYNAMIC.fullmatch(name):
+        return any({name, _OPTION} <= grant.privileges for grant in everywhere)
+    if name == "USAGE" or name not in _KNOWN:
+        return True  # of a column, or the parser refuses it
+    for each in _of_all(scope, account.flavor) if name == _ALL else (name,):
+        if not held_on(grants, each, scope.database, scope.table):
+            return False
+    return held_on(grants, _OPTION, scope.database, scope.table)
+
+
+def _of_all(scope: _Scope, flavor: Flavor) -> Collection[str]:
+    if scope.table:
+        return _OF_TABLES
+    return _OF_DATABASES if scope.database else _OF_SERVERS[flavor]
+
+
+def _roles(statement: LoggedText, account: _Account, tokens: Sequence[Token]) -> Iterator[Finding]:
+    if words_of_admin := index_of((token.upper for token in tokens[:3]), "ADMIN"):
+        tokens = tokens[words_of_admin + 2 :]  # REVOKE ADMIN OPTION FOR role
+    names = [each[0].text for each in split(tokens) if each and each[0].kind in (TokenKind.WORD, TokenKind.NAME)]
+    able = ("ROLE_ADMIN", "SUPER")
+    if account.flavor is Flavor.MYSQL and len(account.grants.missing(able)) < len(able):
+        return
+    made = account.made_roles if account.flavor is Flavor.MARIADB else ()
+    lacking = [name for name in names if name.lower() not in account.administered and name.lower() not in made]
+    if lacking:
+        other = "GRANT ROLE_ADMIN ON *.* TO the account, or " if account.flavor is Flavor.MYSQL else ""
+        todo = f"{other}GRANT {', '.join(lacking)} TO the account WITH ADMIN OPTION: without it the server refuses that"
+        found = "an account without the ADMIN OPTION"
+        yield Finding(Severity.FATAL, statement.where, f"{', '.join(lacking)}, to pass on", found, todo)
+
+
+def _made(statement: LoggedText, account: _Account) -> Iterator[Finding]:
+    words = statement.words[:8]
+    if words[0] == "CREATE" and "ROLE" in words[:4] and "ADMIN" not in statement.words:
+        account.made_roles.update(token.text.lower() for token in statement.tokens[words.index("ROLE") + 1 :])
+    at = index_of(words, *_SERVERS_OWN)
+    if at is None or any(word in ("TABLE", "VIEW", "USER", "PROCEDURE", "EVENT", "TRIGGER") for word in words[:at]):
+        return
+    kind = words[at]
+    if kind == "FUNCTION":
+        if "SONAME" in statement.words:
+            yield from _needed(statement, account, "INSERT", "mysql")
+        return
+    needed = _SERVERS_OWN[kind](account.flavor, account.number)
+    if needed and len(account.grants.missing(needed)) == len(needed):
+        todo = f"GRANT {needed[0]} ON *.* TO the account: without it the server refuses the statement (1227)"
+        expected, found = f"an account with {' or '.join(needed)}", "an account without it"
+        yield Finding(Severity.FATAL, statement.where, expected, found, todo)
+
+
+def _needed(statement: LoggedText, account: _Account, name: str, database: str) -> Iterator[Finding]:
+    if account.grants.missing((name,), database):
+        todo = f"GRANT {name} ON `{database}`.* TO the account: without it the server refuses the statement (1044)"
+        expected, found = f"an account with {name} on `{database}`.*", "an account without it"
+        yield Finding(Severity.FATAL, statement.where, expected, found, todo)
+
+
+def _federated(flavor: Flavor, number: _Version) -> tuple[str, ...]:
+    if flavor is Flavor.MYSQL or number < (10, 5, 2):
+        return ("SUPER",)
+    return ("FEDERATED ADMIN", "SUPER") if number < (11, 0, 1) else ("FEDERATED ADMIN",)
+
+
+def _of_mysql(*names: str) -> Callable[[Flavor, _Version], tuple[str, ...]]:
+    return lambda flavor, _: names if flavor is Flavor.MYSQL else ()
+
+
+_SERVERS_OWN: Final[Mapping[str, Callable[[Flavor, _Version], tuple[str, ...]]]] = {
+    "SERVER": _federated,
+    "TABLESPACE": _of_mysql("CREATE TABLESPACE"),
+    "RESOURCE": _of_mysql("RESOURCE_GROUP_ADMIN"),
+    "SPATIAL": _of_mysql("SUPER", "CREATE_SPATIAL_REFERENCE_SYSTEM"),
+    "FUNCTION": _of_mysql(),
+}
+_CHECKS: Final[Mapping[str, Callable[[LoggedText, _Account], Iterator[Finding]]]] = {
+    "GRANT": _passed_on,
+    "REVOKE": _passed_on,
+    "CREATE": _made,
+    "ALTER": _made,
+    "DROP": _made,
+}
+_OF_TABLES: Final = (
+    *("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "REFERENCES", "INDEX", "ALTER", "CREATE VIEW"),
+    *("SHOW VIEW", "TRIGGER"),
+)
+_OF_DATABASES: Final = (
+    *_OF_TABLES,
+    *("CREATE TEMPORARY TABLES", "LOCK TABLES", "EXECUTE", "CREATE ROUTINE", "ALTER ROUTINE", "EVENT"),
+)
+_OF_SERVERS: Final = {
+    Flavor.MARIADB: (_ALL,),
+    Flavor.MYSQL: (
+        *_OF_DATABASES,
+        *("RELOAD", "SHUTDOWN", "PROCESS", "FILE", "SHOW DATABASES", "SUPER", "REPLICATION SLAVE"),
+        *("REPLICATION CLIENT", "CREATE USER", "CREATE TABLESPACE", "CREATE ROLE", "DROP ROLE"),
+    ),
+}
+_KNOWN: Final = frozenset(
+    {
+        *(_ALL, _OPTION),
+        *_OF_SERVERS[Flavor.MYSQL],
+        *("DELETE HISTORY", "BINLOG ADMIN", "BINLOG MONITOR", "BINLOG REPLAY", "CONNECTION ADMIN", "FEDERATED ADMIN"),
+        *("READ_ONLY ADMIN", "REPLICATION MASTER ADMIN", "REPLICATION SLAVE ADMIN", "REPLICA MONITOR", "SET USER"),
+    }
+)

@@ -1,0 +1,184 @@
+"""What an account may pass on and make: judged from its grants, and held against what the server then says."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+import pymysql
+import pytest
+
+from binlane.apply.definers import check_owned
+from binlane.apply.logged_text import LoggedText
+from binlane.apply.rights import check_rights
+from binlane.model import Flavor, Item, ItemKind, LogPosition, SessionContext
+from binlane.state.catalog import version_number
+from lab.servers import PrivateServer
+from tests.integration.precheck.helpers import connected, run
+from tests.integration.precheck.test_target import USER, account
+
+BOTH = tuple(Flavor)
+MARIADB, MYSQL = (Flavor.MARIADB,), (Flavor.MYSQL,)
+ALL_WITH = "ALL ON *.* TO {user} WITH GRANT OPTION"
+SOME_WITH = "SELECT, INSERT ON *.* TO {user} WITH GRANT OPTION"
+DB_WITH = "SELECT, INSERT, DROP ON rights.* TO {user} WITH GRANT OPTION"
+CASES: Sequence[tuple[tuple[str, ...], str, tuple[Flavor, ...]]] = [
+    ((ALL_WITH,), "GRANT ALL ON *.* TO rights_user", MYSQL),
+    ((ALL_WITH,), "GRANT ALL PRIVILEGES ON *.* TO rights_user WITH GRANT OPTION", BOTH),
+    ((ALL_WITH,), "GRANT SELECT, DROP ON rights.* TO rights_user", BOTH),
+    ((ALL_WITH,), "REVOKE DROP ON rights.* FROM rights_user", BOTH),
+    ((ALL_WITH,), "GRANT SELECT (a), INSERT ON rights.t TO rights_user", BOTH),
+    (("ALL ON *.* TO {user}",), "GRANT SELECT ON rights.* TO rights_user", BOTH),
+    ((SOME_WITH,), "GRANT SELECT ON *.* TO rights_user", BOTH),
+    ((SOME_WITH,), "GRANT SELECT, INSERT ON rights.* TO rights_user", BOTH),
+    ((SOME_WITH,), "GRANT SELECT, DROP ON rights.* TO rights_user", BOTH),
+    ((SOME_WITH,), "REVOKE DROP ON rights.* FROM rights_user", BOTH),
+    ((SOME_WITH,), "GRANT UPDATE ON rights.t TO rights_user", BOTH),
+    ((SOME_WITH,), "GRANT SELECT ON TABLE rights.t TO rights_user", BOTH),
+    ((SOME_WITH,), "GRANT SELECT ON t TO rights_user", BOTH),
+    ((SOME_WITH,), "GRANT DROP ON * TO rights_user", BOTH),
+    ((SOME_WITH,), "GRANT USAGE ON *.* TO rights_user", BOTH),
+    ((SOME_WITH,), "GRANT ALL ON rights.* TO rights_user", BOTH),
+    ((SOME_WITH,), "GRANT ALL ON *.* TO rights_user", BOTH),
+    ((SOME_WITH,), "GRANT PROCESS ON *.* TO rights_user", BOTH),
+    ((DB_WITH,), "GRANT DROP ON rights.* TO rights_user", BOTH),
+    ((DB_WITH,), "GRANT DROP ON rights.t TO rights_user", BOTH),
+    ((DB_WITH,), "GRANT DROP ON *.* TO rights_user", BOTH),
+    ((DB_WITH,), "GRANT SELECT ON other.* TO rights_user", BOTH),
+    (("ALL ON rights.* TO {user} WITH GRANT OPTION",), "GRANT ALL ON rights.* TO rights_user", BOTH),
+    (("ALL ON `right_`.* TO {user} WITH GRANT OPTION",), "GRANT SELECT ON rights.* TO rights_user", BOTH),
+    (("ALL ON `rights\\_%`.* TO {user} WITH GRANT OPTION",), "GRANT SELECT ON `rights\\_%`.* TO rights_user", BOTH),
+    (("ALL ON `rights\\_%`.* TO {user} WITH GRANT OPTION",), "GRANT SELECT ON rights.* TO rights_user", BOTH),
+    (("SELECT, DROP ON rights.* TO {user}", "USAGE ON *.* TO {user} WITH GRANT OPTION"),
+     "GRANT DROP ON rights.* TO rights_user", BOTH),
+    (("SELECT ON rights.t TO {user} WITH GRANT OPTION",), "GRANT SELECT ON rights.t TO rights_user", BOTH),
+    (("SELECT ON rights.t TO {user} WITH GRANT OPTION",), "GRANT SELECT ON rights.* TO rights_user", BOTH),
+    ((SOME_WITH, "XA_RECOVER_ADMIN ON *.* TO {user}"), "GRANT XA_RECOVER_ADMIN ON *.* TO rights_user", MYSQL),
+    (("XA_RECOVER_ADMIN ON *.* TO {user} WITH GRANT OPTION",), "GRANT XA_RECOVER_ADMIN ON *.* TO rights_user", MYSQL),
+    ((SOME_WITH,), "GRANT XA_RECOVER_ADMIN ON *.* TO rights_user", MYSQL),
+    ((SOME_WITH, "BINLOG ADMIN ON *.* TO {user}"), "GRANT BINLOG ADMIN ON *.* TO rights_user", MARIADB),
+    ((SOME_WITH,), "GRANT BINLOG ADMIN ON *.* TO rights_user", MARIADB),
+    ((), "GRANT rights_role TO rights_user", BOTH),
+    (("rights_role TO {user}",), "GRANT rights_role TO rights_user", BOTH),
+    (("rights_role TO {user} WITH ADMIN OPTION",), "GRANT rights_role TO rights_user", BOTH),
+    (("rights_role TO {user} WITH ADMIN OPTION",), "REVOKE rights_role FROM rights_user", BOTH),
+    (("ROLE_ADMIN ON *.* TO {user}",), "GRANT rights_role TO rights_user", MYSQL),
+    (("CREATE USER ON *.* TO {user}",), "CREATE ROLE rights_new", BOTH),
+    ((), "CREATE SERVER rights FOREIGN DATA WRAPPER mysql OPTIONS (HOST 'h')", BOTH),
+    (("SUPER ON *.* TO {user}",), "CREATE SERVER rights FOREIGN DATA WRAPPER mysql OPTIONS (HOST 'h')", BOTH),
+    (("FEDERATED ADMIN ON *.* TO {user}",),
+     "CREATE SERVER rights FOREIGN DATA WRAPPER mysql OPTIONS (HOST 'h')", MARIADB),
+    ((), "CREATE TABLESPACE rights ADD DATAFILE 'rights.ibd'", MYSQL),
+    (("CREATE TABLESPACE ON *.* TO {user}",), "CREATE TABLESPACE rights ADD DATAFILE 'rights.ibd'", MYSQL),
+    ((), "CREATE RESOURCE GROUP rights TYPE = USER", MYSQL),
+    (("RESOURCE_GROUP_ADMIN ON *.* TO {user}",), "CREATE RESOURCE GROUP rights TYPE = USER", MYSQL),
+    ((), "CREATE SPATIAL REFERENCE SYSTEM 4711 NAME 'rights' DEFINITION 'GEOGCS[\"x\",DATUM[\"x\","
+     "SPHEROID[\"x\",6378137,298.25]],PRIMEM[\"x\",0],UNIT[\"degree\",0.017453292519943278],AXIS[\"Lat\",NORTH],"
+     "AXIS[\"Lon\",EAST]]'", MYSQL),
+    ((), "CREATE FUNCTION rights_udf RETURNS STRING SONAME 'rights.so'", BOTH),
+    (("INSERT ON mysql.* TO {user}",), "CREATE FUNCTION rights_udf RETURNS STRING SONAME 'rights.so'", BOTH),
+]  # fmt: skip
+MADE = (
+    *("CREATE DATABASE rights", "CREATE DATABASE other", "CREATE TABLE rights.t (a INT)", "CREATE ROLE rights_role"),
+    "CREATE USER rights_user",
+)
+EACH = (
+    *("DROP USER rights_user", "CREATE USER rights_user", "GRANT DROP ON rights.* TO rights_user"),
+    "GRANT rights_role TO rights_user",
+)
+UNDONE = {
+    Flavor.MARIADB: ("DROP SERVER IF EXISTS rights",),
+    Flavor.MYSQL: ("DROP SERVER IF EXISTS rights", "DROP TABLESPACE rights", "DROP RESOURCE GROUP rights"),
+}
+REFUSED = frozenset({1044, 1045, 1142, 1143, 1227, 1370, 1410, 1698, 1959, 6427})
+"""What servers say to those who may not."""
+
+
+def logged(statement: str, flavor: Flavor) -> LoggedText:
+    item = Item(ItemKind.DDL, statement.encode(), context=SessionContext(database="rights"))
+    found = LoggedText.of(5, LogPosition("binlog.000007", 4711), item, flavor)
+    assert found is not None
+    return found
+
+
+def may(server: PrivateServer, statement: str) -> bool:
+    """Whether the server lets the account run it."""
+    with contextlib.closing(server.connect(user=USER, autocommit=True)) as connection:
+        connection.cursor().execute("SET @unused = 1")
+        try:
+            with contextlib.suppress(pymysql.err.OperationalError):
+                connection.select_db("rights")
+            connection.cursor().execute(statement)
+        except pymysql.err.MySQLError as exc:
+            return exc.args[0] not in REFUSED
+    return True
+
+
+def test_what_is_judged_is_what_the_server_then_says(server: PrivateServer) -> None:
+    number = version_number(server.query("SELECT VERSION()")[0][0])
+    run(server, *MADE)
+    different: dict[str, object] = {}
+    try:
+        for grants, statement, flavors in CASES:
+            if server.flavor not in flavors:
+                continue
+            with account(server):
+                run(server, *EACH, *(f"GRANT {each.format(user=USER)}" for each in grants))
+                if any("rights_role" in each for each in grants) and server.flavor is Flavor.MYSQL:
+                    run(server, f"ALTER USER {USER} DEFAULT ROLE ALL")
+                with connected(server, USER) as connection:
+                    found = [
+                        str(one)
+                        for one in check_rights(connection, server.flavor, number, [logged(statement, server.flavor)])
+                    ]
+                if may(server, statement) != (found == []):
+                    different[f"{grants}: {statement}"] = found
+            for undo in UNDONE[server.flavor]:
+                with contextlib.suppress(pymysql.err.MySQLError):
+                    run(server, undo)
+    finally:
+        run(server, "DROP USER rights_user", "DROP ROLE rights_role", "DROP ROLE IF EXISTS rights_new")
+    assert different == {}
+
+
+def test_a_finding_says_where_what_and_what_to_grant(server: PrivateServer) -> None:
+    number = version_number(server.query("SELECT VERSION()")[0][0])
+    statements = [
+        logged("GRANT DROP, EVENT ON shop.* TO somebody", server.flavor),
+        logged("CREATE ROLE of_the_window", server.flavor),
+        logged("GRANT of_the_window TO somebody", server.flavor),
+    ]
+    with account(server, "SELECT, DROP ON *.*"), connected(server, USER) as connection:
+        first, *others = map(str, check_rights(connection, server.flavor, number, statements))
+    assert first.startswith("binlog.000007:4711: statement of seqno 5, GRANT DROP, EVENT ON shop.* TO somebody: ")
+    assert "GRANT DROP, EVENT ON `shop`.* TO the account WITH GRANT OPTION" in first
+    # on MariaDB the window's role is its maker's to grant
+    assert len(others) == (server.flavor is Flavor.MYSQL)
+
+
+def test_a_function_of_a_powerful_account_is_not_dropped_by_its_bare_name_either(mysql_target: PrivateServer) -> None:
+    run(
+        mysql_target,
+        *("CREATE DATABASE rights", "CREATE USER rights_user", "GRANT SYSTEM_USER ON *.* TO rights_user"),
+        *(f"CREATE DEFINER={who} FUNCTION rights.{name}() RETURNS INT DETERMINISTIC RETURN 1"
+          for who, name in (("rights_user", "f"), (mysql_target.user, "g"))),
+    )  # fmt: skip
+    statements = [logged(f"DROP FUNCTION {each}", Flavor.MYSQL) for each in ("f", "IF EXISTS `F`", "nothing")]
+    try:
+        with (
+            account(mysql_target, "SELECT, ALTER ROUTINE, EXECUTE ON *.*"),
+            connected(mysql_target, USER) as connection,
+        ):
+            found = [str(one) for one in check_owned(connection, Flavor.MYSQL, (9, 0, 0), statements)]
+            assert not may(mysql_target, "DROP FUNCTION f")
+    finally:
+        run(mysql_target, "DROP DATABASE rights", "DROP USER rights_user")
+    assert [one.partition(",")[0] for one in found] == ["function rights.f", "function rights.F"]
+    assert "GRANT SYSTEM_USER ON *.* TO the account" in found[0]
+
+
+@pytest.mark.parametrize("statement", ["GRANT", "GRANT SELECT ON", "REVOKE ALL", "CREATE", "DROP ROLE", "GRANT TO x"])
+def test_what_is_no_whole_statement_is_the_parsers(statement: str, mariadb_target: PrivateServer) -> None:
+    with connected(mariadb_target) as connection:
+        found = list(check_rights(connection, Flavor.MARIADB, (10, 11, 0), [logged(statement, Flavor.MARIADB)]))
+    assert found == [] or statement == "GRANT TO x"
