@@ -107,6 +107,29 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "::test_a_target_that_gives_tables_an_invisible_key_gives_none_to_those_of_the_window",
     ),
     refused(
+        "A table that the window's own DDL leaves another one on the target than the rows behind it were written to",
+        "in the window, at the DDL's barrier: only the target can say what its DDL makes of a table, and none is run "
+        "to find out; everything before it is applied, nothing of the rows, and the watermark stays",
+        "TableMismatchError",
+        "tests/integration/window/test_altered_tables.py"
+        "::test_a_table_that_a_ddl_makes_another_one_than_the_sources_stops_the_rows_behind_it",
+    ),
+    refused(
+        "Triggers that the window makes on a table whose rows statements write (SQL writer), before rows of it",
+        "before the window; apply.allow_triggers lets them fire",
+        "PrecheckError",
+        "tests/integration/window/test_judged.py"
+        "::test_a_trigger_that_would_fire_for_rows_of_the_same_window_is_named_before_its_first_write",
+    ),
+    refused(
+        "CREATE FUNCTION .. SONAME of a library that the target is not known to have, or of another function's name",
+        "before the window; a function that is there as it is logged is left as it is",
+        "PrecheckError",
+        "tests/integration/precheck/test_libraries.py::test_a_library_is_known_by_the_functions_that_the_target_has_of_it",
+        "tests/integration/window/test_judged.py"
+        "::test_a_loadable_function_waits_for_its_library_and_is_left_where_it_was_made_by_hand",
+    ),
+    refused(
         "Definitions with a definer that the target's account may not set (SET USER, SET_ANY_DEFINER, SYSTEM_USER, "
         "ALLOW_NONEXISTENT_DEFINER); accounts and objects that it may not change",
         "before the window, with the GRANT to give, instead of 1227 in it",

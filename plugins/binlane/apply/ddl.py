@@ -26,6 +26,7 @@ import pymysql
 from binlane.apply.transient import error_code
 from binlane.errors import UndecidableError
 from binlane.model import Flavor, Item
+from binlane.state.catalog import version_number
 
 if TYPE_CHECKING:
     from binlane.apply.session import LaneSession
@@ -57,6 +58,12 @@ _DROPS: Final = re.compile(
     rb"(?P<verb>\s*DROP\s+(?:TABLES?|VIEW|SEQUENCE|DATABASE|SCHEMA|TRIGGER|PROCEDURE|FUNCTION|EVENT)\s+)(?!IF\s+EXISTS\b)",
     re.I,
 )
+_LOADABLE: Final = re.compile(
+    rb"(?P<head>\s*CREATE\s+(?:AGGREGATE\s+)?FUNCTION\s+)(?!IF\s)(?=(?:`[^`]+`|\"[^\"]+\"|[\w$]+)\s+RETURNS\s+\w+\s+SONAME\b)",
+    re.I,
+)
+_SINCE_CONDITION: Final = (8, 0, 29)
+"""MySQL's CREATE FUNCTION IF NOT EXISTS."""
 _WORD: Final = re.compile(rb"`((?:[^`]|``)+)`|([\w$\x80-\xff]+)")
 
 
@@ -95,6 +102,7 @@ def run_ddl(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPla
     Outside a transaction, on the connection that holds the lane's lease. Raises UndecidableError, the driver's errors,
     and ApplyError.
     """
+    item = _with_condition(session, item)
     # the source's session allowed it, and no log tells
     history = ", system_versioning_alter_history = KEEP" if session.flavor is Flavor.MARIADB else ""
     session.execute(f"SET SESSION lock_wait_timeout = {int(lock_wait_timeout)}{history}")
@@ -131,6 +139,18 @@ def _repeatable(item: Item) -> Item:
     if match is None:
         return item
     return replace(item, payload=match["verb"] + b"IF EXISTS " + item.payload[match.end() :])
+
+
+def _with_condition(session: LaneSession, item: Item) -> Item:
+    """CREATE FUNCTION .. SONAME with IF NOT EXISTS: a library may have been brought with its function, which was
+    compared before the window (``apply.libraries``)."""
+    match = _LOADABLE.match(item.payload)
+    if match is None:
+        return item
+    number = version_number(str(session.value("SELECT VERSION()")))
+    if session.flavor is Flavor.MYSQL and number < _SINCE_CONDITION:
+        return item
+    return replace(item, payload=match["head"] + b"IF NOT EXISTS " + item.payload[match.end() :])
 
 
 def _by_mysql_gtid(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace) -> None:

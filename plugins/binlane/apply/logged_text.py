@@ -9,7 +9,9 @@ from typing import Final
 
 from binlane.model import Flavor, Item, LogPosition, SessionContext
 from binlane.plan.statement_text import decoded, dialect_of
+from binlane.shards.facts import StatementFacts
 from binlane.shards.lexer import Token, Unreadable, lex
+from binlane.shards.statements import analyze
 
 _SECRET: Final = re.compile(r"\b(?:IDENTIFIED|PASSWORD|SERVER)\b", re.I)
 _LITERAL: Final = re.compile(r"'(?:[^'\\]|\\.|'')*(?:'|\Z)", re.S)
@@ -26,6 +28,8 @@ class LoggedText:
     sql: str
     tokens: Sequence[Token]
     context: SessionContext
+    flavor: Flavor
+    """Of the source."""
 
     @classmethod
     def of(cls, seqno: int, source: LogPosition, item: Item, flavor: Flavor) -> LoggedText | None:
@@ -36,12 +40,24 @@ class LoggedText:
             lex(sql, dialect_of(context, flavor), tokens)
         except Unreadable:
             return None
-        return cls(seqno, source, sql, tokens, context)
+        return cls(seqno, source, sql, tokens, context, flavor)
 
     @property
     def words(self) -> tuple[str, ...]:
         """Its words in capitals; "" for what is none."""
         return tuple(token.upper for token in self.tokens)
+
+    @property
+    def facts(self) -> StatementFacts:
+        """What it touches."""
+        dialect = dialect_of(self.context, self.flavor)
+        return analyze(
+            self.sql,
+            database=self.context.database,
+            sql_mode_ansi_quotes=dialect.ansi_quotes,
+            no_backslash_escapes=dialect.no_backslash_escapes,
+            flavor=self.flavor,
+        )
 
     @property
     def where(self) -> str:

@@ -17,6 +17,7 @@ from binlane.apply.finding import Finding
 from binlane.apply.logged_text import LoggedText, index_of, split
 from binlane.apply.privileges import Grants, held_on, parse_grants
 from binlane.model import Flavor
+from binlane.plan.accounts_named import accounts
 from binlane.plan.schema_compare import Severity
 from binlane.shards.lexer import Token, TokenKind
 
@@ -33,6 +34,8 @@ _ROUTINES: Final = frozenset({"FUNCTION", "PROCEDURE", "PACKAGE", "LIBRARY"})
 class _Account:
     flavor: Flavor
     number: _Version
+    own: str
+    """``user@host``."""
     grants: Grants
     administered: frozenset[str]
     """Roles that it may grant, in lower case."""
@@ -73,7 +76,8 @@ def _read(connection: Connection, flavor: Flavor, number: _Version) -> _Account:
         for each in match["roles"].split(",")
         if (name := _SPELLED.fullmatch(each.strip())) is not None
     )
-    return _Account(flavor, number, parse_grants(lines), frozenset(roles))
+    own = str(connection.execute(text("SELECT CURRENT_USER()")).scalar_one())
+    return _Account(flavor, number, own, parse_grants(lines), frozenset(roles))
 
 
 def _passed_on(statement: LoggedText, account: _Account) -> Iterator[Finding]:
@@ -158,7 +162,8 @@ def _roles(statement: LoggedText, account: _Account, tokens: Sequence[Token]) ->
 
 def _made(statement: LoggedText, account: _Account) -> Iterator[Finding]:
     words = statement.words[:8]
-    if words[0] == "CREATE" and "ROLE" in words[:4] and "ADMIN" not in statement.words:
+    others = "ADMIN" in statement.words and any(who != account.own for who in accounts(statement.sql))
+    if words[0] == "CREATE" and "ROLE" in words[:4] and not others:
         account.made_roles.update(token.text.lower() for token in statement.tokens[words.index("ROLE") + 1 :])
     at = index_of(words, *_SERVERS_OWN)
     if at is None or any(word in ("TABLE", "VIEW", "USER", "PROCEDURE", "EVENT", "TRIGGER") for word in words[:at]):

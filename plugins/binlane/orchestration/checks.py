@@ -101,7 +101,7 @@ def check_window(
     lenient = channel.apply.allow_nontransactional
     findings += check_demands(plan, knows, target, allow_nontransactional=lenient, by_sql=by_sql)
     if not begun:  # it was asked before, and some of it may have run
-        findings += check_statements(channel, endpoints.target, plan, plans, findings)
+        findings += check_statements(channel, endpoints.target, plan, plans, findings, by_sql)
     findings += check_logged_types(plan, target.flavor)
     # an archive tells of no key but this one, and rows were folded by the target's
     other_key = Severity.FATAL if source is None or not plan.complete_images else Severity.NOT_REDUCED

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from binlane.apply.definers import check_owned
 from binlane.apply.finding import Finding
+from binlane.apply.libraries import check_libraries
 from binlane.apply.logged_text import LoggedText, hides_secrets, shown
 from binlane.apply.rights import check_rights
 from binlane.apply.statement_judge import StatementJudge, Verdict
 from binlane.apply.table_settings import check_settings
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
-from binlane.model import ItemKind, LogPosition
+from binlane.model import ItemKind, LogPosition, TableKey
+from binlane.orchestration.new_triggers import check_new_triggers
 from binlane.plan.schema_compare import Severity
 from binlane.plan.statement_text import decoded
 from binlane.plan.window_plan import WindowPlan
@@ -52,11 +54,17 @@ class _Asked:
 
 
 def check_statements(
-    channel: ChannelConfig, target: Endpoint, plan: WindowPlan, plans: WorkFolder, named: Iterable[Finding]
+    channel: ChannelConfig,
+    target: Endpoint,
+    plan: WindowPlan,
+    plans: WorkFolder,
+    named: Iterable[Finding],
+    by_sql: Collection[TableKey] = (),
 ) -> list[Finding]:
     """What the target's parser refuses of the window's statements, and what its account and settings lack for them.
 
-    ``named``: findings that name some of them already. Raises PlanError if the plan's files are not there.
+    ``named``: findings that name some of them already; ``by_sql``: tables whose rows statements write. Raises
+    PlanError if the plan's files are not there.
     """
     known = {int(match[1]) for each in named if (match := _SEQNO.search(each.where)) is not None}
     asked = _ask(target, plan, plans)
@@ -71,6 +79,7 @@ def check_statements(
         log.warning("precheck: the target refuses %d more statements, which are not shown", more)
     findings = [_refusal(plans, plan, *each) for each in found[:_MOST_FINDINGS]]
     asked.texts.sort(key=lambda each: each.seqno)
+    findings += check_new_triggers(plan, plans, by_sql, channel.apply.allow_triggers, asked.texts)
     return [*findings, *_asked_for(channel, target, asked.texts)]
 
 
@@ -112,6 +121,7 @@ def _asked_for(channel: ChannelConfig, target: Endpoint, texts: Sequence[LoggedT
         number = version_number(version)
         yield from check_rights(connection, flavor, number, texts)
         yield from check_owned(connection, flavor, number, texts)
+        yield from check_libraries(connection, flavor, number, texts)
         lenient = channel.apply.allow_nontransactional
         yield from check_settings(connection, texts, allow_nontransactional=lenient)
 

@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from binlane.errors import PlanError
-from binlane.model import BlockHeader, Item, ItemKind, LogPosition
+from binlane.model import BlockHeader, Item, ItemKind, LogPosition, TableKey
 from binlane.plan.tally import ROWS_ONLY
 from binlane.plan.window_plan import WindowPlan
 from binlane.work.files import WorkFolder
-from binlane.work.lane_files import context_of
+from binlane.work.lane_files import context_of, read_rows
 
 MOST_FORMS: Final = 2_000
 """Forms of DML that are told apart; a generated workload may have no two of one form."""
@@ -80,6 +80,20 @@ def distinct_statements(folder: WorkFolder, plan: WindowPlan) -> Iterator[Logged
                 seen.add(key)
                 forms += kind != _WHOLE
                 yield logged
+
+
+def first_rows(folder: WorkFolder, plan: WindowPlan, key: TableKey, after: int) -> int | None:
+    """The last seqno of the first block behind ``after`` that has rows of a table; None if none has."""
+    names = (name.encode() for name in (key.database, key.table))
+    # as a TABLE_MAP has them
+    wanted = b"".join(bytes((len(name),)) + name + b"\0" for name in names)
+    found = [
+        next((row.header.last_seqno for _, row in read_rows(folder, file.name, after) if wanted in row.item.payload), 0)
+        for files in plan.files
+        for file in files
+        if file.last_seqno > after
+    ]
+    return min((seqno for seqno in found if seqno), default=None)
 
 
 def _file(folder: WorkFolder, lane: int, name: str) -> Iterator[tuple[str, tuple[bytes, bytes], Logged]]:

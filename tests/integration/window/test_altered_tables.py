@@ -65,14 +65,18 @@ def test_a_table_that_a_ddl_makes_another_one_than_the_sources_stops_the_rows_be
     unlogged(pair.source, behind_the_log)
     run_on(pair.source, "INSERT INTO tenant_1.t (id, a, b) VALUES (2, 2, 2)")
     pair.source.query("SET GLOBAL binlog_row_metadata = DEFAULT")
+    mark = pair.status.channel.watermark
 
     with pytest.raises(TableMismatchError) as stopped:
         pair.run()
 
     assert said in str(stopped.value)
     assert "seqno 3..3" in str(stopped.value)
+    # everything before is applied, the DDL with it; nothing of what comes next, and the watermark says no more
     assert "b" in columns(pair.target, "t")
     assert pair.target.query("SELECT id FROM tenant_1.t") == [(1,)]
+    assert pair.status.channel.watermark == mark
+    assert pair.status.low_water == mark.seqno + 2
     unlogged(pair.target, mend)
     assert pair.run() is not None
     assert pair.run() is None

@@ -158,3 +158,66 @@ def test_a_target_that_gives_tables_an_invisible_key_gives_none_to_those_of_the_
     finally:
         channel.target.query("SET GLOBAL sql_generate_invisible_primary_key = OFF")
     channel.assert_equal()
+
+
+@pytest.mark.parametrize(
+    "flavor", [pytest.param(each, marks=requires_mysql if each is Flavor.MYSQL else []) for each in Flavor]
+)
+def test_a_trigger_that_would_fire_for_rows_of_the_same_window_is_named_before_its_first_write(
+    request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None], flavor: Flavor
+) -> None:
+    """One that is dropped before the next row, and one that no row comes behind, are no findings."""
+    servers = request.getfixturevalue(f"{flavor}_source"), request.getfixturevalue(f"{flavor}_target")
+    for server in servers:
+        server.query("SET GLOBAL log_bin_trust_function_creators = ON")
+    channel = fresh_channel(*servers, tmp_path, clean_servers)
+    channel.write_channel('writer = "sql"\n')
+    trigger = "CREATE TRIGGER tenant_1.{} BEFORE INSERT ON tenant_1.t FOR EACH ROW SET @fired = 1"
+    other = "CREATE TABLE tenant_1.other (id INT PRIMARY KEY)"
+    run_on(
+        channel.source,
+        *(SHOP, TABLE, other, trigger.format("gone"), "INSERT INTO tenant_1.other VALUES (1)"),
+        *("DROP TRIGGER tenant_1.gone", "INSERT INTO tenant_1.t VALUES (1, 'one')", trigger.format("last")),
+    )
+    assert channel.run() is not None
+    run_on(channel.source, "DROP TRIGGER tenant_1.last")
+    assert channel.run() is not None
+    run_on(channel.source, trigger.format("here"), "INSERT INTO tenant_1.t VALUES (2, 'two')")
+
+    with pytest.raises(PrecheckError) as error:
+        channel.run()
+
+    said = str(error.value)
+    assert len(said.splitlines()) == 2, said
+    assert "expected no trigger on tenant_1.t, whose rows statements write, found rows of it at seqno " in said
+    assert list(channel.target.query("SELECT id FROM tenant_1.t")) == [(1,)]
+    assert not channel.target.query("SHOW TRIGGERS FROM tenant_1")
+    channel.write_channel('writer = "sql"\nallow_triggers = ["tenant_1.t"]\n')
+    assert channel.run() is not None
+    channel.assert_equal()
+
+
+@requires_mysql
+def test_a_loadable_function_waits_for_its_library_and_is_left_where_it_was_made_by_hand(
+    mysql_source: PrivateServer,
+    mysql_target: PrivateServer,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+) -> None:
+    make = "CREATE FUNCTION service_{} RETURNS INT SONAME 'locking_service.so'"
+    folder = Path(mysql_source.query("SELECT @@plugin_dir")[0][0])
+    if not (folder / "locking_service.so").exists():
+        pytest.skip("this MySQL has no library of loadable functions")
+    channel = fresh_channel(mysql_source, mysql_target, tmp_path, clean_servers)
+    names = ("get_read_locks", "release_locks")
+    try:
+        run_on(channel.source, *map(make.format, names))
+        with pytest.raises(PrecheckError, match="library locking_service"):
+            channel.run()
+        run_on(channel.target, make.format(names[0]), log=False)
+        assert channel.run() is not None
+        query = "SELECT name, ret, dl, type FROM mysql.func ORDER BY name"
+        assert channel.target.query(query) == channel.source.query(query)
+    finally:
+        for server in (mysql_source, mysql_target):
+            run_on(server, *(f"DROP FUNCTION IF EXISTS service_{name}" for name in names), log=False)

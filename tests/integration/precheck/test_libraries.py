@@ -1,0 +1,49 @@
+"""Loadable functions of the window, held against those that the target has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from binlane.apply.libraries import check_libraries
+from binlane.state.catalog import version_number
+from lab.servers import PrivateServer
+from tests.integration.precheck.helpers import connected, run
+from tests.integration.precheck.test_rights import logged
+
+MAKE = "CREATE FUNCTION {} RETURNS {} SONAME '{}'"
+
+CASES: Sequence[tuple[tuple[str, ...], str | None]] = [
+    ((MAKE.format("libraries_new", "INT", "libraries.so"),), None),
+    ((MAKE.format("libraries_new", "INT", "unknown.so"),), "no function of it; copy the library into "),
+    ((MAKE.format("LIBRARIES_F", "INTEGER", "libraries.so"),), None),
+    ((MAKE.format("libraries_f", "STRING", "libraries.so"),), "DROP FUNCTION libraries_f on the target"),
+    ((MAKE.format("libraries_f", "INT", "unknown.so"),), "no function of it"),
+    ((MAKE.format("libraries_g", "INT", "libraries.so"),), "DROP FUNCTION libraries_g on the target"),
+    (("DROP FUNCTION libraries_f", MAKE.format("libraries_f", "STRING", "libraries.so")), None),
+    (
+        ("DROP FUNCTION IF EXISTS other.libraries_f", MAKE.format("`libraries_f`", "REAL", "libraries.so")),
+        "on the target",
+    ),
+    (("CREATE FUNCTION f() RETURNS INT RETURN 1", "DROP FUNCTION f", "DROP FUNCTION"), None),
+]
+
+
+def test_a_library_is_known_by_the_functions_that_the_target_has_of_it(server: PrivateServer) -> None:
+    number = version_number(server.query("SELECT VERSION()")[0][0])
+    # a row alone: the server looks at the table when it starts
+    rows = "('libraries_f', 2, 'libraries.so', 'function'), ('libraries_g', 2, 'other.so', 'function')"
+    run(server, "SET SESSION sql_log_bin = 0", f"INSERT INTO mysql.func VALUES {rows}")
+    different = {}
+    try:
+        with connected(server) as connection:
+            for statements, expected in CASES:
+                asked = [logged(each, server.flavor) for each in statements]
+                for at, each in enumerate(asked):
+                    asked[at] = replace(each, seqno=5 + at)
+                found = [str(one) for one in check_libraries(connection, server.flavor, number, asked)]
+                if len(found) != (expected is not None) or any(expected not in one for one in found if expected):
+                    different[statements] = found
+    finally:
+        run(server, "SET SESSION sql_log_bin = 0", "DELETE FROM mysql.func WHERE name LIKE 'libraries%'")
+    assert different == {}
