@@ -36,6 +36,7 @@ _PREPARED: Final = struct.Struct("<BIHH")
 """Of the answer: status 0, the statement's id, its columns and parameters."""
 _HEADER: Final = 1024
 """Bytes of a packet that are not the statement's, with room to spare."""
+_NO_PRIVILEGE: Final = 1227
 _UNKNOWN_DATABASE: Final = 1049
 _LOCK_WAIT: Final = frozenset({1205, 1213})
 _NO_ROUTINE: Final = 1305
@@ -68,11 +69,12 @@ class StatementJudge:
         """Connect. Raises the driver's errors."""
         session = LaneSession.open(engine, _LIMITS)
         try:
-            session.act_as_replica()
             # not in a READ ONLY transaction: 1792 would be all that is said of DML
-        except BaseException:
-            session.close()
-            raise
+            session.act_as_replica()
+        except pymysql.err.MySQLError as exc:
+            if error_code(exc) != _NO_PRIVILEGE:  # that the precheck asks for: nothing can be judged without it
+                session.close()
+                raise
         return cls(session, ContextSetter(session))
 
     def close(self) -> None:
@@ -153,13 +155,11 @@ REFUSING: Final = {
     1059: "a name that is too long",
     1063: "a column's type",
     1064: "syntax",
-    1074: "a column's length",
     1101: "a default of a BLOB, TEXT, GEOMETRY or JSON column",
     1115: "a character set",
     1149: "syntax",
     1193: "a system variable",
     1235: "something that it does not support",
-    1253: "a collation and its character set",
     1273: "a collation",
     1286: "a storage engine",
     1289: "a feature that is switched off",
@@ -183,4 +183,5 @@ REFUSING: Final = {
     4161: "a column's type",
 }
 """Errors that the statement's text alone is to blame for, and what of it. All others may be another story when the
-statement's turn comes: tables, columns and databases that are not there yet, or no longer."""
+statement's turn comes: tables, columns and databases that are not there yet, or no longer; their character sets, which
+decide on lengths (1074) and collations (1253)."""

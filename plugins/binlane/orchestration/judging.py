@@ -128,8 +128,8 @@ def _asked_for(channel: ChannelConfig, target: Endpoint, texts: Sequence[LoggedT
 
 def _made(statement: bytes) -> Iterator[str]:
     if re.match(rb"\s*(?:/\*.*?\*/\s*)*CREATE\b", statement, re.I | re.S):
-        match = _MADE.search(statement)
-        if match is not None:
+        # a package has several; what a body names is taken for made as well
+        for match in _MADE.finditer(statement):
             yield match["name"].strip(b'`"').decode("utf-8", "replace").lower()
 
 

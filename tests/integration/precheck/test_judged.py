@@ -14,11 +14,13 @@ from binlane.apply.statement_judge import StatementJudge
 from binlane.model import Flavor, Item, ItemKind, SessionContext
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import run
+from tests.integration.precheck.test_target import USER, account
 
 OBJECTS = (
     *("CREATE DATABASE IF NOT EXISTS binlane", "CREATE DATABASE judged"),
     *("CREATE TABLE judged.t (a INT PRIMARY KEY, b INT, KEY i (b))", "INSERT INTO judged.t VALUES (7, 7)"),
     *("CREATE VIEW judged.v AS SELECT 1 AS x", "CREATE USER judged_user"),
+    *("CREATE TABLE judged.l (c VARCHAR(9) CHARACTER SET latin1)", "CREATE DATABASE judged_l CHARACTER SET latin1"),
     "CREATE PROCEDURE judged.p() INSERT INTO judged.t VALUES (1, 1)",
     "CREATE FUNCTION judged.f() RETURNS INT DETERMINISTIC BEGIN INSERT INTO judged.t VALUES (9, 9); RETURN 1; END",
     "CREATE TRIGGER judged.tr BEFORE INSERT ON judged.t FOR EACH ROW SET @fired = 1",
@@ -96,6 +98,8 @@ CASES: Sequence[tuple[str, dict[Flavor, int]]] = [
     ("INSERT INTO t VALUES (1, 2, 3)", {}),
     ("CREATE VIEW w AS SELECT * FROM nowhere.t", {}),
     ("ALTER TABLE t DROP COLUMN nothing", {}),
+    ("DELETE FROM l WHERE c COLLATE utf8mb4_bin = 'x'", {}),
+    ("CREATE TABLE n (c VARCHAR(60000))", {}),
 ]  # fmt: skip
 
 
@@ -135,7 +139,10 @@ def state(server: PrivateServer) -> list[Any]:
         for each in (
             logged,
             "SELECT * FROM judged.t ORDER BY a",
-            "SELECT table_schema, table_name, create_time FROM information_schema.tables ORDER BY 1, 2",
+            "SELECT table_name, create_time FROM information_schema.tables WHERE table_schema = 'judged' ORDER BY 1",
+            "SELECT schema_name, default_character_set_name FROM information_schema.schemata ORDER BY 1",
+            "SELECT routine_name, routine_comment FROM information_schema.routines WHERE routine_schema = 'judged'",
+            "SELECT event_name, status FROM information_schema.events WHERE event_schema = 'judged'",
             "SELECT user, host FROM mysql.user ORDER BY 1, 2",
             "SELECT @@GLOBAL.max_connections, IS_USED_LOCK('judged')",
         )
@@ -176,6 +183,18 @@ def test_a_statement_is_read_in_its_own_session(judge: StatementJudge) -> None:
     assert said(judge, "CREATE TABLE x (a INT) NONSENSE", SessionContext(database="to_come")) == 1064
     assert said(judge, "CREATE TABLE x (a INT)", SessionContext(database="to_come")) is None
     assert said(judge, "DROP NONSENSE", SessionContext(database="judged", error_code=1064)) is None
+
+
+def test_an_account_without_the_privileges_for_it_is_told_nothing(server: PrivateServer) -> None:
+    """The precheck names what it lacks (``check_target``)."""
+    with account(server):
+        engine = sqlalchemy.create_engine(sqlalchemy.make_url(server.url()).set(username=USER))
+        judge = StatementJudge.open(engine)
+        try:
+            assert said(judge, "INSERT INTO t VALUES (1, 1) NONSENSE", SessionContext(thread_id=7)) is None
+        finally:
+            judge.close()
+            engine.dispose()
 
 
 def test_the_routine_that_is_not_there_is_named(judge: StatementJudge) -> None:
