@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import Channel, fresh_channel
+from tests.integration.window.conftest import Channel, fresh_channel, run_on
 
 EXAMPLES: Final = int(os.environ.get("BINLANE_EXAMPLES", "6"))
 NUMBERS: Final = st.one_of(st.sampled_from([0, 1, -1, 127, 255, 32767, 2**31 - 1, -(2**31)]), st.integers(0, 9)).map(
@@ -178,19 +178,20 @@ def begin(
     derandomize="BINLANE_EXAMPLES" not in os.environ,
     report_multiple_bugs=False,
 )
-@given(script=scripts(), reduce=st.sampled_from(["off", "block"]))
+@given(script=scripts(), reduce=st.sampled_from(["off", "block", "window"]), are_there=st.booleans())
 def test_whatever_a_session_does_on_the_source_is_on_the_target(
-    begin: Callable[[], Channel], script: tuple[list[Table], list[str]], reduce: str
+    begin: Callable[[], Channel], script: tuple[list[Table], list[str]], reduce: str, are_there: bool
 ) -> None:
+    """``are_there``: the tables are on both servers before the window: rows of those that it makes are not folded."""
     channel, (known, todo) = begin(), script
     channel.write_channel(blocks=f'reduce = "{reduce}"\n')
     with contextlib.closing(channel.source.connect(autocommit=True)) as connection, connection.cursor() as cursor:
-        for name in ("tenant_one", "tenant_two"):
-            cursor.execute(f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
-        cursor.execute("USE tenant_one")
+        made = [f"CREATE DATABASE {name} CHARACTER SET utf8mb4" for name in ("tenant_one", "tenant_two")]
         for table in known:
-            cursor.execute(table.definition())
-            cursor.execute(f"CREATE TABLE {table.name}_other LIKE {table.name}")
+            made += [table.definition(), f"CREATE TABLE {table.name}_other LIKE {table.name}"]
+        for server in (channel.source, channel.target)[: 2 if are_there else 1]:
+            run_on(server, *made, log=not are_there)
+        cursor.execute("USE tenant_one")
         # what is refused under a strict mode is taken, or mended, under this one
         cursor.execute("SET SESSION sql_mode = 'NO_ENGINE_SUBSTITUTION'")
         for statement in todo:
