@@ -159,7 +159,7 @@ skips = Table(
     Column("summary", _LONG, nullable=False),
     # of its events, as a binlog file: in skipped_events, in pieces
     Column("bytes", BigInteger, nullable=False),
-    Column("blake3", String(64), nullable=False),
+    Column("sha256", String(64), nullable=False),
     Column("reason", _LONG, nullable=False),
     Column("by_whom", String(255), nullable=False),
     Column("at", _TIME, nullable=False),
