@@ -25,7 +25,7 @@ from binlane.state.skips import Skip, SkipRequest, cancel_skip, read_skip, read_
 from binlane.state.windows import Window, read_open_window
 from binlane.work.files import WorkFolder
 from binlane.work.inputs import read_inputs
-from binlane.work.lookup import find_gtid, find_seqnos
+from binlane.work.lookup import Found, find_gtid, find_seqnos
 from binlane.work.planned import PlannedLanes
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 _RANGE: Final = re.compile(r"(\d+)-(\d+)")
 _MOST: Final = 10_000
 """Transactions in one order."""
+_MOST_BYTES: Final = 256 << 20
+"""Events of the transactions in one order, which are kept in one transaction of the target, unless it is about one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ def skip(
         window, lanes = _open_window(endpoints, name)
         work = WorkFolder(window.bounds.work)
         first, last = which.seqnos(work)
-        found = {each.seqno: each for each in find_seqnos(work, first, last)}
+        found = _events(work, first, last)
         requests = [
             SkipRequest(each.seqno, each.lane, at.gtid, at.source, at.commit_time, each.summary, at.log)
             for each in lanes.describe(first, last)
@@ -105,6 +107,20 @@ def skip(
             *lines,
         ]
     )
+
+
+def _events(work: WorkFolder, first: int, last: int) -> dict[int, Found]:
+    """By seqno. Raises ConfigError for more events than one order takes."""
+    found, size = dict[int, Found](), 0
+    for each in find_seqnos(work, first, last):
+        size += len(each.log)
+        if found and size > _MOST_BYTES:
+            raise ConfigError(
+                f"--range: expected at most {_MOST_BYTES:,} bytes of events, the transactions {first} to {each.seqno} "
+                f"have {size:,}; order {first}-{each.seqno - 1} first, and the rest after it"
+            )
+        found[each.seqno] = each
+    return found
 
 
 def cancel(name: str, folder: Path, which: Which, *, resolve: Resolver | None = None) -> str:

@@ -80,7 +80,7 @@ def test_a_skipped_transaction_of_a_folded_block_is_left_out_alone_and_replayed_
 
 
 def test_what_is_applied_is_never_skipped_and_an_order_can_be_taken_back(
-    channel: Channel, capsys: pytest.CaptureFixture[str]
+    channel: Channel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     items(channel)
     channel.target.query("DELETE FROM tenant_1.t")
@@ -95,6 +95,14 @@ def test_what_is_applied_is_never_skipped_and_an_order_can_be_taken_back(
         assert "it is applied already" in capsys.readouterr().err
     assert channel.cli("skip", CHANNEL, "--seqno", "99999", "--reason", "x") == 1
     assert channel.cli("skip", CHANNEL, "--seqno", str(first + 5), "--gtid", "0-1-1", "--reason", "x") == 2
+    with monkeypatch.context() as patch:
+        patch.setattr("binlane.orchestration.skipping._MOST_BYTES", 1)
+        assert channel.cli("skip", CHANNEL, "--range", f"{first + 5}-{first + 6}", "--reason", "x") == 2
+        assert f"order {first + 5}-{first + 5} first, and the rest after it" in " ".join(
+            capsys.readouterr().err.split()
+        )
+        assert channel.cli("skip", CHANNEL, "--seqno", str(first + 9), "--reason", "as large as it is") == 0
+        assert channel.cli("skip", CHANNEL, "--seqno", str(first + 9), "--cancel") == 0
     assert channel.cli("skip", CHANNEL, "--range", f"{first + 5}-{first + 6}", "--reason", "x") == 0
     assert channel.cli("skip", CHANNEL, "--seqno", str(first + 5), "--cancel") == 0
     assert channel.cli("skip", CHANNEL, "--seqno", str(first + 5), "--cancel") == 1
