@@ -61,6 +61,9 @@ def _order(value: object) -> str:
 
 
 def _load(kind: Any, value: object, where: str) -> object:
+    if type(value) is kind:
+        # most of a schema, which a worker has to read before it is at work; no kind is a list or an object
+        return value
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is types.UnionType:
         return None if value is None else _load(arguments[0], value, where)
@@ -82,18 +85,15 @@ def _load(kind: Any, value: object, where: str) -> object:
         if value not in list(kind):
             raise PlanError(f"{where}: expected one of {', '.join(kind)}, got {value!r}")
         return kind(str(value))
-    if type(value) is not kind:
-        raise PlanError(f"{where}: expected {kind.__name__}, got {value!r}")
-    return value
+    raise PlanError(f"{where}: expected {kind.__name__}, got {value!r}")
 
 
 def _load_dataclass(kind: Any, value: object, where: str) -> object:
-    names = [item.name for item in dataclasses.fields(kind)]
-    if not isinstance(value, dict) or value.keys() != set(names):
-        found = ", ".join(sorted(value)) if isinstance(value, dict) else repr(value)
-        raise PlanError(f"{where}: expected the keys {', '.join(names)}, got {found}")
     hints = _hints(kind)
-    return kind(**{name: _load(hints[name], value[name], f"{where}.{name}") for name in names})
+    if not isinstance(value, dict) or value.keys() != hints.keys():
+        found = ", ".join(sorted(value)) if isinstance(value, dict) else repr(value)
+        raise PlanError(f"{where}: expected the keys {', '.join(hints)}, got {found}")
+    return kind(**{name: _load(hint, value[name], f"{where}.{name}") for name, hint in hints.items()})
 
 
 def _load_mapping(arguments: tuple[Any, ...], value: object, where: str) -> object:
@@ -119,5 +119,7 @@ def _list(value: object, where: str) -> list[object]:
 
 @functools.cache
 def _hints(kind: Any) -> dict[str, Any]:
-    """``get_type_hints`` evaluates every annotation anew: too slow for each of a hundred thousand columns."""
-    return typing.get_type_hints(kind)
+    """The fields, in order. ``get_type_hints`` evaluates every annotation anew: too slow for each of a hundred thousand
+    columns."""
+    hints = typing.get_type_hints(kind)
+    return {item.name: hints[item.name] for item in dataclasses.fields(kind)}
