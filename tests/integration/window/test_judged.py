@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from binlane.errors import PrecheckError
+from binlane.errors import DriftError, PrecheckError
 from binlane.model import Flavor
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import fresh_channel, run_on
+from tests.integration.window.conftest import Channel, fresh_channel, run_on
 
 DIRECTIONS = [
     pytest.param(source, target, id=f"{source}-to-{target}", marks=requires_mysql if Flavor.MYSQL in pair else [])
@@ -221,3 +221,26 @@ def test_a_loadable_function_waits_for_its_library_and_is_left_where_it_was_made
     finally:
         for server in (mysql_source, mysql_target):
             run_on(server, *(f"DROP FUNCTION IF EXISTS service_{name}" for name in names), log=False)
+
+
+def test_a_window_that_has_begun_is_not_asked_about_what_it_has_dropped_itself(channel: Channel) -> None:
+    """It was asked about before its first write."""
+    for server in (channel.source, channel.target):
+        server.query("SET GLOBAL log_bin_trust_function_creators = ON")
+        run_on(server, SHOP, TABLE, FUNCTION.format("gone"), log=False)
+    run_on(channel.target, "INSERT INTO tenant_1.t VALUES (2, 'in the way')", log=False)
+    run_on(
+        channel.source,
+        "SET SESSION binlog_format = STATEMENT",
+        "INSERT INTO tenant_1.t VALUES (1, tenant_1.gone())",
+        "DROP FUNCTION tenant_1.gone",
+        "SET SESSION binlog_format = ROW",
+        "INSERT INTO tenant_1.t VALUES (2, 'two')",
+    )
+    with pytest.raises(DriftError):
+        channel.run()
+    assert channel.target.query("SELECT id FROM tenant_1.t ORDER BY id") == [(1,), (2,)]
+    assert not channel.target.query("SHOW FUNCTION STATUS WHERE db = 'tenant_1'")
+    channel.target.query("DELETE FROM tenant_1.t WHERE id = 2")
+    assert channel.run() is not None
+    channel.assert_equal()
