@@ -21,8 +21,6 @@ from typing import Any, Final
 import numpy as np
 from numba import njit
 
-from binlane.binlog import kernels, row_kernels
-
 PRIMARY: Final = 1
 UNIQUE: Final = 2
 """Flags of a column: in the primary key, in any unique key (the primary one included)."""
@@ -239,28 +237,6 @@ def _same_bytes(data: Any, left: Any, right: Any) -> bool:
         if data[left[0] + byte] != data[right[0] + byte]:
             return False
     return True
-
-
-@njit(cache=True, nogil=True)
-def incomplete(data: Any, offset: Any, size: Any, tail: int, shape: Any, width: Any, out: Any) -> None:
-    """Sets ``out`` for each rows event that does not hold all columns of its table in all its images.
-
-    ``shape``: an entry an event, 0 for those that are not asked about; ``width``: columns of the event's table.
-    """
-    for event in range(offset.size):
-        if shape[event] == 0:
-            continue
-        at, end = offset[event] + 19, offset[event] + np.int64(size[event]) - tail
-        code, bitmap, images = row_kernels.rows_head(data, at, end, shape[event], width[event])
-        if code != kernels.OK:
-            out[event] = True
-            continue
-        length = (width[event] + 7) >> 3
-        for place in range(images - bitmap):
-            column = (place % length) << 3
-            wanted = 255 if column + 8 <= width[event] else (1 << (width[event] & 7)) - 1
-            if data[bitmap + place] & wanted != wanted:
-                out[event] = True
 
 
 @njit(cache=True, nogil=True)

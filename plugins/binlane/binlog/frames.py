@@ -229,7 +229,7 @@ def count_events(
     frames: Frames, number: NDArray[np.int32], tables: Sequence[TableMap], layouts: TableLayouts, name: str
 ) -> Ints:
     """As ``count_rows``; ``number`` has an entry an event and says which of ``tables`` it is about."""
-    counts = _counted(frames, number, layouts, name, np.empty((0, 4), np.int64))
+    counts, _ = _counted(frames, number, layouts, name, np.empty((0, 4), np.int64))
     for event in np.flatnonzero(counts == row_kernels.COMPRESSED).tolist():
         place = where(name, int(frames.offset[event]))
         rows = plain.RowsEvent.parse(int(frames.type_code[event]), frames.body(event), place)
@@ -237,12 +237,15 @@ def count_events(
     return counts
 
 
-def row_images(frames: Frames, number: NDArray[np.int32], layouts: TableLayouts, name: str) -> tuple[Ints, Ints]:
-    """(rows of each event, images): an image row is before start, before end, after start, after end in ``data``.
+def row_images(
+    frames: Frames, number: NDArray[np.int32], layouts: TableLayouts, name: str
+) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    """(rows of each event, images, whether an event's images lack columns).
 
-    ``number`` has an entry an event, its table in ``layouts``, or -1. -1 stands for an image that the event does not
-    have. Raises as ``count_rows``, and UnsupportedEventError for PARTIAL_UPDATE_ROWS and compressed events, whose
-    images are not in ``data``: take those apart with ``rows``.
+    ``number`` has an entry an event, its table in ``layouts``, or -1. An image row is before start, before end, after
+    start, after end in ``data``; -1 stands for an image that the event does not have. Raises as ``count_rows``, and
+    UnsupportedEventError for PARTIAL_UPDATE_ROWS and compressed events, whose images are not in ``data``: take those
+    apart with ``rows``.
     """
     hidden = np.flatnonzero((number >= 0) & _HIDDEN[frames.type_code])
     if hidden.size:
@@ -251,22 +254,24 @@ def row_images(frames: Frames, number: NDArray[np.int32], layouts: TableLayouts,
         raise UnsupportedEventError(f"{place}{type_name(code)}: its row images are not in the log as they are")
     # room that is not used never becomes memory
     images = np.empty((int(frames.size.sum(dtype=np.int64)) // _USUAL_ROW, 4), np.int64)
-    counts = _counted(frames, number, layouts, name, images)
+    counts, lacking = _counted(frames, number, layouts, name, images)
     rows = int(counts.sum())
     if rows > images.shape[0]:
         images = np.empty((rows, 4), np.int64)
         _counted(frames, number, layouts, name, images)
-    return counts, images[:rows]
+    return counts, images[:rows], lacking
 
 
-def _counted(frames: Frames, number: NDArray[np.int32], layouts: TableLayouts, name: str, images: Ints) -> Ints:
-    counts = np.empty(frames.offset.size, np.int64)
+def _counted(
+    frames: Frames, number: NDArray[np.int32], layouts: TableLayouts, name: str, images: Ints
+) -> tuple[Ints, NDArray[np.bool_]]:
+    counts, lacking = np.empty(frames.offset.size, np.int64), np.empty(frames.offset.size, np.bool_)
     code, event = row_kernels.count(
         frames.data, frames.offset, frames.type_code, frames.size, frames.header_length, frames.checksum_length,
-        number, layouts.tables, layouts.rule, layouts.length, counts, images,
+        number, layouts.tables, layouts.rule, layouts.length, counts, images, lacking,
     )  # fmt: skip
     _raise_at(code, frames, event, name)
-    return counts
+    return counts, lacking
 
 
 def first_appearances(number: NDArray[np.int32], tables: int) -> tuple[Ints, Ints]:

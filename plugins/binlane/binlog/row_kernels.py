@@ -247,14 +247,30 @@ def _full_rows(
 
 
 @njit(cache=True, nogil=True)
+def _lacks_columns(data: Array, at: Int, end: Int, shape: Int, width: Int) -> bool:
+    """Whether the images of a rows body, whose head is whole, are not of all columns."""
+    _, bitmap, images = rows_head(data, at, end, shape, width)
+    length = (width + 7) >> 3
+    for place in range(images - bitmap):
+        left = width - ((place % length) << 3)
+        wanted = 255 if left >= 8 else (1 << left) - 1
+        if data[bitmap + place] & wanted != wanted:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
 def count(
     data: Array, offset: Array, kind: Array, size: Array, header_len: Int, tail: Int, number: Array, tables: Array,
-    rule: Array, param: Array, rows: Array, images: Array,
+    rule: Array, param: Array, rows: Array, images: Array, lacking: Array,
 ) -> tuple[Int, Int]:  # fmt: skip
-    """Fills ``rows``, and ``images`` as far as it has room; returns (code, event it stopped at)."""
+    """Fills ``rows``, ``images`` as far as it has room, and ``lacking``: whether the images are not of all columns.
+
+    Returns (code, event it stopped at).
+    """
     used = 0
     for event in range(offset.size):
-        rows[event] = 0
+        rows[event] = lacking[event] = 0
         if number[event] < 0 or ROLES[kind[event]] != ROWS:
             continue
         shape = SHAPES[kind[event]]
@@ -269,6 +285,7 @@ def count(
             count, code = _count_event(data, at, end, shape, tables[table], rule, param, images, used)
             if code != OK:
                 return code, event
+            lacking[event] = _lacks_columns(data, at, end, shape, tables[table, 1])
         rows[event] = count
         used += count
     return OK, offset.size

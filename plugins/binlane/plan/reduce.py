@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from binlane.binlog import folding, row_kernels
+from binlane.binlog import folding
 from binlane.binlog.frames import count_events, first_appearances, row_images, strip_events
 from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsFlag, RowsKind
 from binlane.binlog.synthesis import DELETE, INSERT, KINDS, UPDATE, Fronts, Rows, payloads, row_counts
@@ -37,7 +37,6 @@ _UNFIT: Final = np.zeros(256, np.bool_)
 _UNFIT[[EventType.PARTIAL_UPDATE_ROWS, *COMPRESSED_ROWS]] = True
 _IS_V2: Final = np.zeros(256, np.bool_)
 _IS_V2[[EventType.WRITE_ROWS_V2, EventType.UPDATE_ROWS_V2, EventType.DELETE_ROWS_V2]] = True
-_SHAPES: Final = row_kernels.SHAPES.astype(np.int64)
 _KIND_OF: Final = np.zeros(256, np.int64)
 """Of a rows event's type, what ``synthesis`` calls its rows."""
 for _code, _kind in ROWS_KINDS.items():
@@ -97,8 +96,8 @@ class _Reduction:
     def reduced(self) -> Reduced:
         if _UNFIT[self.frames.type_code].any() or self.used.size == 0:
             return Reduced(loose=list(self._loose(set(self.key_of_used))))
-        counts, images = row_images(self.frames, self.number, self.tables.layouts, _NAME)
-        kept_in_order = self._not_folded()
+        counts, images, lacking = row_images(self.frames, self.number, self.tables.layouts, _NAME)
+        kept_in_order = self._not_folded(lacking)
         while True:
             folded = _Folding(self, counts, images, kept_in_order)
             if folded.misfits:
@@ -108,19 +107,13 @@ class _Reduction:
             folded.emit(result, self.reducer.payload_bytes)
             return result
 
-    def _not_folded(self) -> set[int]:
+    def _not_folded(self, lacking: NDArray[np.bool_]) -> set[int]:
         """Keys without a rule, of another shape than the rule's, or with an image that lacks columns."""
         tables, found, shape = self.tables, set[int](), dict[int, int]()
         shapes = tables.layouts.tables[self.used, 0].tolist()
         for key, fits, one in zip(self.key_of_used, tables.fits[self.used].tolist(), shapes, strict=True):
             if not fits or shape.setdefault(key, one) != one:
                 found.add(key)
-        lacking = np.zeros(self.number.size, np.bool_)
-        width = tables.layouts.tables[self.number, 1]
-        frames = self.frames
-        folding.incomplete(
-            frames.data, frames.offset, frames.size, frames.checksum_length, _SHAPES[frames.type_code], width, lacking
-        )
         for number in np.unique(self.number[lacking]).tolist():
             found.add(int(tables.key_of[number]))
         return found

@@ -37,16 +37,13 @@ class RunWriter(LaneWriter):
         """``tables``: of the segment, if its events are folded as they stand in it."""
         super().__init__(sink, builder, cursor, translation(columns.log.format.flavor, columns.log.target))
         self._columns, self._tables = columns, tables
-        # a window with many barriers has many short runs: the whole segment must not be summed up for each
-        self._before: Ints = np.concatenate(([0], np.cumsum(columns.stripped)))
-        """Bytes that the events before each one take, stripped."""
 
     def add_run(self, run: Run, chosen: Ints, stretch: int) -> None:
         """Take the ``chosen`` transactions of a run, between two edges of barriers."""
         self._enter(stretch)
         columns, builder = self._columns, self._builder
         first, end = run.plain.first[chosen], run.plain.end[chosen]
-        size = np.concatenate(([0], np.cumsum(self._before[end] - self._before[first])))
+        size = np.concatenate(([0], np.cumsum(columns.before[end] - columns.before[first])))
         large = np.flatnonzero(builder.are_large(np.diff(size)))
         times = columns.commit_times(first) if builder.limits.seconds else None
         at = 0

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from binlane.binlog.frames import count_rows, frame, index_rows, strip_events, table_maps
+from binlane.binlog.frames import Frames, count_rows, frame, index_rows, strip_events, table_maps
 from binlane.binlog.grouping import PlainGrouping, PlainRun
 from binlane.binlog.kernels import OK
 from binlane.binlog.reader import LogReader
@@ -68,20 +68,26 @@ class SegmentColumns:
     """One segment as arrays, an entry an event."""
 
     def __init__(
-        self, data: Buffer, segment: Segment, settings: FilterSettings, laid_out: Inflated | None = None
+        self,
+        reader: LogReader,
+        frames: Frames,
+        segment: Segment,
+        settings: FilterSettings,
+        laid_out: Inflated | None = None,
     ) -> None:
         """Raises BinlogError for a segment that cannot be framed or whose row events do not fit their tables.
 
-        ``laid_out``: what ``data`` is of, if its compressed transactions were opened.
+        ``reader`` and ``frames`` are of the same bytes; ``laid_out``: what these are of, if compressed transactions
+        were opened.
         """
         self.segment = segment
-        self.reader = LogReader(data, segment.source_file, verify=False)
+        self.reader = reader
         offset = segment.start_offset - segment.header_length
         target, selection = Flavor(settings.target), settings.selection
         renaming = settings.renaming
         self.log = LogFormat(self.reader.format, segment.source_file, offset, target, selection, renaming, laid_out)
-        self.frames = frame(data, len(MAGIC), self.reader.format.checksum.length, self.reader.format.header_length)
-        self.frames.check(segment.name)
+        self.frames = frames
+        frames.check(segment.name)
         self.role = ROLES[self.frames.type_code]
         self.index = index_rows(self.frames, segment.name)
         self.number = self.index.number
@@ -117,6 +123,11 @@ class SegmentColumns:
         if self.new_names is not None:
             size += self.new_names.longer
         return np.where(self.role != NONE, size, 0)
+
+    @cached_property
+    def before(self) -> Ints:
+        """Bytes that the events before each one take, stripped; one entry more than there are events."""
+        return np.concatenate(([0], np.cumsum(self.stripped)))
 
     def events(self, wanted: Ints) -> bytes:
         """Those events, as a BINLOG payload."""
@@ -182,13 +193,17 @@ class SegmentColumns:
 
 def segment_columns(data: Buffer, segment: Segment, settings: FilterSettings) -> SegmentColumns:
     """The segment, its compressed transactions opened where they are plain. Raises BinlogError."""
-    reader = LogReader(data, segment.source_file, verify=False)
-    closed = frame(data, len(MAGIC), reader.format.checksum.length, reader.format.header_length)
-    laid_out = inflated(closed) if closed.error == OK else None
+    closed = _framed(data, segment)
+    laid_out = inflated(closed[1]) if closed[1].error == OK else None
     if laid_out is not None:
         # counted here: what is wrong with a row is named where it stands in the log if its payload stays closed
         with contextlib.suppress(BinlogError):
-            opened = SegmentColumns(laid_out.data, segment, settings, laid_out)
+            opened = SegmentColumns(*_framed(laid_out.data, segment), segment, settings, laid_out)
             if opened.rows.size:
                 return opened
-    return SegmentColumns(data, segment, settings)
+    return SegmentColumns(*closed, segment, settings)
+
+
+def _framed(data: Buffer, segment: Segment) -> tuple[LogReader, Frames]:
+    reader = LogReader(data, segment.source_file, verify=False)
+    return reader, frame(data, len(MAGIC), reader.format.checksum.length, reader.format.header_length)

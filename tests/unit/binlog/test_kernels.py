@@ -64,7 +64,7 @@ def said_by_kernels(data: bytes | np.ndarray[tuple[int], np.dtype[np.uint8]], ta
     except BinlogError:
         return Answer(offsets, framed, numbers)
     try:
-        again, images = fast.row_images(frames, index.number, fast.table_layouts(tables), "f")
+        again, images, _ = fast.row_images(frames, index.number, fast.table_layouts(tables), "f")
     except UnsupportedEventError:
         return Answer(offsets, framed, numbers, counts)
     assert again.tolist() == counts
