@@ -427,3 +427,24 @@ def test_a_table_s_latest_table_map_goes_with_its_rows() -> None:
 def test_a_stretch_of_nothing_but_table_maps_is_nothing() -> None:
     assert REDUCER.reduce(mapped(MAIL, 1)).items == []
     assert REDUCER.reduce(b"").loose == []
+
+
+@pytest.mark.parametrize(
+    ("other_id", "expected"),
+    [
+        pytest.param(8, [("map", 7), ("map", 8), ("rows", 7), ("end", 8)], id="one-statement"),
+        # of a server that began anew: two statements, for an id means one table in each
+        pytest.param(7, [("map", 7), ("end", 7), ("map", 7), ("end", 7)], id="one-id"),
+    ],
+)
+def test_a_table_id_means_one_table_in_a_statement(other_id: int, expected: list[tuple[str, int]]) -> None:
+    mail = mapped(MAIL, 7) + rows_event(MAIL, [(None, (b"\1\0\0\0", b"a", b"y"))], 7)
+    name = mapped(NAME, other_id) + rows_event(NAME, [(None, (b"a", b"\1" + bytes(7), b"\1"))], other_id)
+    (item,) = REDUCER.reduce(mail + name).items
+    found, at = [], 0
+    while at < len(item.payload):
+        size, table_id = (int.from_bytes(item.payload[at + start : at + start + 4], "little") for start in (9, 19))
+        kind = "map" if item.payload[at + 4] == T.TABLE_MAP else "end" if item.payload[at + 25] & 1 else "rows"
+        found.append((kind, table_id))
+        at += size
+    assert found == expected
