@@ -206,6 +206,6 @@ def _add_note(session: Session, dag_run: DagRun) -> None:
         .order_by(XComModel.timestamp)
     ).all()
     before = dag_run.note or ""
-    lines = [line for line in said if isinstance(line, str) and line not in before]
+    lines = [line for line in dict.fromkeys(said) if isinstance(line, str) and line not in before]
     if lines:
         dag_run.note = "\n\n".join([*filter(None, [before]), *lines])[:NOTE_LENGTH]

@@ -516,6 +516,18 @@ def test_what_came_of_a_run_is_its_note(
     assert last_note() == expected
 
 
+def test_the_note_of_a_run_that_failed_says_what_ended_its_lane(
+    run_window: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def apply_lane(*_: Any) -> dict[str, Any]:
+        raise DriftError("lane 0, seqno 7: a row is missing\nwhat to do\nand more")
+
+    steps = Steps({})
+    monkeypatch.setattr(steps, "apply_lane", apply_lane)
+    state, _ = run_window(steps)
+    assert (state, last_note()) == ("failed", "lane 0, seqno 7: a row is missing\nwhat to do")
+
+
 def test_a_note_keeps_what_a_person_has_written_and_airflows_length(
     run_window: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

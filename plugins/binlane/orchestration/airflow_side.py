@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from airflow.sdk import BaseHook
+from airflow.sdk import BaseHook, get_current_context
 from airflow.sdk.exceptions import AirflowFailException
 
 from binlane.connections import Endpoints, endpoint, resolve_endpoints
@@ -45,12 +45,22 @@ def note(context: Context, text: str) -> None:
     context["ti"].xcom_push(NOTE_KEY, text)
 
 
+def _note_of(exc: BinlaneError) -> None:
+    """Its first two lines. A further try of the task begins without what an earlier one has noted."""
+    try:
+        context = get_current_context()
+    except RuntimeError:  # no task: there is no run
+        return
+    note(context, "\n".join(str(exc).splitlines()[:2]))
+
+
 @contextmanager
 def airflow_errors() -> Iterator[None]:
-    """Only here do our errors become Airflow's retry or no retry."""
+    """Only here do our errors become Airflow's retry or no retry. The run's note says what ended its last try."""
     try:
         yield
     except BinlaneError as exc:
+        _note_of(exc)
         if exc.retryable:
             raise
         raise AirflowFailException(f"{type(exc).__name__}: {exc}") from exc

@@ -18,7 +18,7 @@ from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from binlane.config import MAX_BLOCK_TRANSACTIONS, MAX_LANES, VERIFY, channel_files, load_channel
-from binlane.errors import ConfigError, DriftError, StopRequestedError
+from binlane.errors import ConfigError, StopRequestedError
 from binlane.orchestration.airflow_side import airflow_errors, endpoints_of, note
 from binlane.orchestration.bootstrap_dag import build_bootstrap_dag
 from binlane.orchestration.dag_shape import Kind, Step, bootstrap_dag_id, dag_id, describe
@@ -346,11 +346,7 @@ def _verify(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         from binlane.orchestration import verification
 
         with airflow_errors():
-            try:
-                found: dict[str, Any] = verification.verify_after(channel, endpoints_of(channel), kind)
-            except DriftError as exc:
-                note(context, "\n".join(str(exc).splitlines()[:2]))
-                raise
+            found: dict[str, Any] = verification.verify_after(channel, endpoints_of(channel), kind)
         note(context, found["note"])
         return found
 
