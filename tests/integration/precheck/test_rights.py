@@ -176,7 +176,12 @@ def test_a_function_of_a_powerful_account_is_not_dropped_by_its_bare_name_either
         ):
             found = [str(one) for one in check_owned(connection, Flavor.MYSQL, (9, 0, 0), statements)]
             assert not may(mysql_target, "DROP FUNCTION f")
+            # a loadable one goes first, and is nobody's
+            run(mysql_target, "INSERT INTO mysql.func VALUES ('f', 2, 'rights.so', 'function')")
+            connection.rollback()
+            assert list(check_owned(connection, Flavor.MYSQL, (9, 0, 0), statements[:1])) == []
     finally:
+        run(mysql_target, "DELETE FROM mysql.func WHERE name = 'f'")
         run(mysql_target, "DROP DATABASE rights", "DROP USER rights_user")
     assert [one.partition(",")[0] for one in found] == ["function rights.f", "function rights.F"]
     assert "GRANT SYSTEM_USER ON *.* TO the account" in found[0]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from binlane.apply.privileges import global_needs, parse_grants, read_only_exemptions
+from binlane.apply.privileges import global_needs, held_on, parse_grants, read_only_exemptions
 from binlane.model import Flavor
 
 
@@ -64,3 +64,25 @@ def test_read_only_is_passed_by_the_privilege_of_the_version() -> None:
     assert read_only_exemptions(Flavor.MARIADB, (10, 4, 0)) == ("SUPER",)
     assert read_only_exemptions(Flavor.MARIADB, (10, 11, 6)) == ("READ_ONLY ADMIN",)
     assert read_only_exemptions(Flavor.MYSQL, (8, 4, 0)) == ("CONNECTION_ADMIN", "SUPER")
+
+
+@pytest.mark.parametrize(
+    ("lines", "database", "table", "held"),
+    [
+        (["GRANT DROP ON *.* TO `u`@`%`"], "", "", True),
+        (["GRANT DROP ON *.* TO `u`@`%`"], "shop", "", True),
+        (["GRANT DROP ON `shop`.* TO `u`@`%`"], "", "", False),
+        (["GRANT DROP ON `shop`.* TO `u`@`%`"], "shop", "orders", True),
+        (["GRANT DROP ON `shop`.`orders` TO `u`@`%`"], "shop", "orders", True),
+        (["GRANT DROP ON `shop`.`orders` TO `u`@`%`"], "shop", "other", False),
+        (["GRANT DROP ON `shop`.`orders` TO `u`@`%`"], "shop", "", False),
+        (["GRANT DROP ON `sh\\_%`.* TO `u`@`%`"], "sh\\_%", "", True),
+        (["GRANT DROP ON *.* TO `u`@`%`", "REVOKE DROP ON `shop`.* FROM `u`@`%`"], "shop", "orders", False),
+        (["GRANT DROP ON *.* TO `u`@`%`", "REVOKE DROP ON `shop`.* FROM `u`@`%`"], "crm", "", True),
+        (["GRANT DROP ON *.* TO `u`@`%`", "REVOKE DROP ON `shop`.* FROM `u`@`%`"], "", "", True),
+    ],
+)
+def test_what_may_be_passed_on_is_held_at_its_place_or_above(
+    lines: list[str], database: str, table: str, held: bool
+) -> None:
+    assert held_on(parse_grants(lines), "DROP", database, table) is held
