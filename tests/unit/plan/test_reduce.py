@@ -441,7 +441,7 @@ def test_a_table_id_means_one_table_in_a_statement(other_id: int, expected: list
     mail = mapped(MAIL, 7) + rows_event(MAIL, [(None, (b"\1\0\0\0", b"a", b"y"))], 7)
     name = mapped(NAME, other_id) + rows_event(NAME, [(None, (b"a", b"\1" + bytes(7), b"\1"))], other_id)
     (item,) = REDUCER.reduce(mail + name).items
-    found, at = [], 0
+    found, at = list[tuple[str, int]](), 0
     while at < len(item.payload):
         size, table_id = (int.from_bytes(item.payload[at + start : at + start + 4], "little") for start in (9, 19))
         kind = "map" if item.payload[at + 4] == T.TABLE_MAP else "end" if item.payload[at + 25] & 1 else "rows"
