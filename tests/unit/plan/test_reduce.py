@@ -438,8 +438,8 @@ def test_a_stretch_of_nothing_but_table_maps_is_nothing() -> None:
     ],
 )
 def test_a_table_id_means_one_table_in_a_statement(other_id: int, expected: list[tuple[str, int]]) -> None:
-    mail = mapped(MAIL, 7) + rows_event(MAIL, [(None, (b"\1\0\0\0", b"a", b"y"))], 7)
-    name = mapped(NAME, other_id) + rows_event(NAME, [(None, (b"a", b"\1" + bytes(7), b"\1"))], other_id)
+    mail = mapped(MAIL, 7) + rows_event(MAIL, [(None, A1)], 7)
+    name = mapped(NAME, other_id) + rows_event(NAME, [(None, {0: b"a", 1: b"\1" + bytes(7), 2: b"\1"})], other_id)
     (item,) = REDUCER.reduce(mail + name).items
     found, at = list[tuple[str, int]](), 0
     while at < len(item.payload):
