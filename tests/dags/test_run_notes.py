@@ -1,0 +1,101 @@
+"""What a run tells of itself: its note, and the asset event of a watermark."""
+
+from typing import Any
+
+import pytest
+
+from binlane.errors import (
+    DriftError,
+)
+from tests.dags.scene import Run, Steps, last_event, run_window, stand_in
+
+__all__ = ["run_window"]
+
+
+def test_a_committed_watermark_is_an_asset_event_that_others_can_wait_for(
+    run_window: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[tuple[str, float]] = []
+    monkeypatch.setattr("airflow.sdk.observability.stats.gauge", lambda name, value, **_: sent.append((name, value)))
+    monkeypatch.setattr("airflow.sdk.observability.stats.incr", lambda name, count, **_: sent.append((name, count)))
+    steps = Steps({})
+    mark = {"note": "done", "seqno": 7, "gtid": "0-1-7", "time": 1.5, "transactions": 7, "read": 12, "rows": 4}
+    monkeypatch.setattr(steps, "advance", lambda *_: {**mark, "window": "w1"})
+    state, _ = run_window(steps)
+    assert state == "success"
+    event = last_event()
+    assert event.extra == {"seqno": 7, "gtid": "0-1-7", "time": 1.5, "window": "w1"}
+    assert (event.source_dag_id, event.source_task_id) == ("replicate_demo", "advance_watermark")
+    assert ("binlane.reduction_ratio.demo", 3.0) in sent
+    assert ("binlane.transactions", 7) in sent
+    assert ("binlane.row_changes.demo", 12) in sent
+    assert {name for name, _ in sent} >= {
+        *("binlane.lag_seconds", "binlane.lag_seconds.demo", "binlane.rows.demo", "binlane.window_seconds.demo"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("answer", "conf", "drift", "expected"),
+    [
+        pytest.param({}, {"verify": "window"}, "", "all that was done\n\nall clean", id="applied and verified"),
+        pytest.param({}, {"verify": "full"}, "2 drift\nt.a\nt.b", "all that was done\n\n2 drift\nt.a", id="drift"),
+        pytest.param({"empty": True}, {}, "", "nothing to apply: the watermark is at seqno 1,234", id="nothing"),
+        pytest.param({}, {"verify": "full", "verify_only": True}, "", "all clean", id="verified alone"),
+    ],
+)
+def test_what_came_of_a_run_is_its_note(
+    run_window: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: dict[str, Any],
+    conf: dict[str, Any],
+    drift: str,
+    expected: str,
+) -> None:
+    stand_in(monkeypatch, drift)
+    steps = Steps(answer)
+    monkeypatch.setattr(steps, "advance", lambda *_: {"note": "all that was done"})
+    run_window(steps, **conf)
+    assert last_note() == expected
+
+
+def test_the_note_of_a_run_that_failed_says_what_ended_its_lane(
+    run_window: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def apply_lane(*_: Any) -> dict[str, Any]:
+        raise DriftError("lane 0, seqno 7: a row is missing\nwhat to do\nand more")
+
+    steps = Steps({})
+    monkeypatch.setattr(steps, "apply_lane", apply_lane)
+    state, _ = run_window(steps)
+    assert (state, last_note()) == ("failed", "lane 0, seqno 7: a row is missing\nwhat to do")
+
+
+def test_a_note_keeps_what_a_person_has_written_and_airflows_length(
+    run_window: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    steps = Steps({})
+
+    def advance(*_: Any) -> dict[str, Any]:
+        with create_session() as session:
+            session.scalars(select(DagRun).order_by(DagRun.id.desc()).limit(1)).one().note = "mine"
+        return {"note": "x" * 2_000}
+
+    monkeypatch.setattr(steps, "advance", advance)
+    run_window(steps)
+    note = last_note()
+    assert note is not None
+    assert (note[:7], len(note)) == ("mine\n\nx", 1_000)
+
+
+def last_note() -> str | None:
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    with create_session() as session:
+        note: str | None = session.scalars(select(DagRun).order_by(DagRun.id.desc()).limit(1)).one().note
+    return note
