@@ -152,8 +152,10 @@ class BlockBuilder:
     saved: dict[TableKey, RowCounts] = field(default_factory=dict)
     """Row changes that reduced blocks write less those read, by table."""
     _payload: RowsPayload = field(init=False)
-    _stretch: Stretch | None = None
+    _stretches: list[Stretch] = field(default_factory=list)
     """Row events of whole transactions that stand before those of ``_payload``, which has none then."""
+    _stretched: int = 0
+    """Bytes of these."""
     _items: list[Item] = field(default_factory=list)
     _first: BlockHeader | None = None
     _last: BlockHeader | None = None
@@ -192,20 +194,25 @@ class BlockBuilder:
             return False
         if self._payload.room < self._payload.limit:
             return self.add_whole(stretch.payload(), largest, RowCounts())
-        self._stretch = stretch if self._stretch is None else stretch.behind(self._stretch)
+        self._stretches.append(stretch)
+        self._stretched += size
         self._bytes += size
         return True
 
     def _settle(self) -> None:
         """Events that come one by one are gathered as bytes, and so are those before them."""
-        if self._stretch is not None:
-            self._payload.add_whole(self._stretch.payload(), RowCounts())
-            self._stretch = None
+        if self._stretches:
+            self._payload.add_whole(self._gathered().payload(), RowCounts())
+
+    def _gathered(self) -> Stretch:
+        gathered = Stretch.joined(self._stretches)
+        self._stretches, self._stretched = [], 0
+        return gathered
 
     @property
     def payload_room(self) -> int:
         """Bytes of events that still go into the BINLOG statement that is being gathered."""
-        return self._payload.room - (0 if self._stretch is None else self._stretch.size)
+        return self._payload.room - self._stretched
 
     def room(self) -> tuple[int, int]:
         """Transactions and bytes that still go into this block; the one that uses them up ends it."""
@@ -287,10 +294,9 @@ class BlockBuilder:
 
     def _flushed(self) -> Iterator[Item]:
         """The row events gathered so far, as they are or as their net effect."""
-        if self._stretch is None or self.reducer is None:
-            return self._as_written(self._payload.flush())
-        stretch, self._stretch = self._stretch, None
-        return _written(self.reducer.reduce_stretch(stretch), self.limits, self.saved)
+        if self._stretches and self.reducer is not None:
+            return _written(self.reducer.reduce_stretch(self._gathered()), self.limits, self.saved)
+        return self._as_written(self._payload.flush())
 
     def _as_written(self, gathered: Iterator[Item]) -> Iterator[Item]:
         if self.reducer is None:

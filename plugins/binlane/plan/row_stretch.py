@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -108,9 +108,10 @@ class Stretch:
         """The events as a BINLOG payload."""
         return strip_events(self.tables.frames, self.events)
 
-    def behind(self, other: Stretch) -> Stretch:
-        """``other``'s events and then these; both are of the same tables."""
-        return Stretch(self.tables, np.concatenate((other.events, self.events)))
+    @classmethod
+    def joined(cls, stretches: Sequence[Stretch]) -> Stretch:
+        """One behind the other; all are of the same tables."""
+        return cls(stretches[0].tables, np.concatenate([stretch.events for stretch in stretches]))
 
     def part(self, wanted: Ints | NDArray[np.bool_]) -> Stretch:
         """Some of the events."""
