@@ -17,6 +17,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from binlane.binlog.frames import Bytes, Frames, Ints, as_array
+from binlane.binlog.kernels import little
 from binlane.binlog.payload import Compression
 from binlane.binlog.rows import COMPRESSED_ROWS, PLAIN_TYPES, ROWS_KINDS, WITH_EXTRA, RowsKind
 from binlane.binlog.table_map import TABLE_ID_AND_FLAGS
@@ -152,14 +153,6 @@ def lay_out(frames: Frames, opened: Opened, wanted: NDArray[np.bool_]) -> tuple[
 
 
 @njit(cache=True, nogil=True)
-def _little(data: Array, at: Int, length: Int) -> Int:
-    value = np.int64(0)
-    for index in range(length):
-        value |= np.int64(data[at + index]) << (8 * index)
-    return value
-
-
-@njit(cache=True, nogil=True)
 def _packed(data: Array, at: Int, end: Int) -> tuple[Int, Int]:
     """A length-encoded integer below 2**63 and where it ends; (-1, at) for anything else."""
     if at >= end:
@@ -170,7 +163,7 @@ def _packed(data: Array, at: Int, end: Int) -> tuple[Int, Int]:
     length = 8 if head == 254 else head - 250
     if head in (251, 255) or end - at <= length:
         return -1, at
-    value = _little(data, at + 1, length)
+    value = little(data, at + 1, length)
     return (value if value >= 0 else np.int64(-1)), at + 1 + length
 
 
@@ -218,7 +211,7 @@ def _rows_head(data: Array, at: Int, end: Int, bitmaps: Int, has_extra: bool) ->
     if has_extra:
         if end - at < 2:
             return -1
-        length = _little(data, at, 2)
+        length = little(data, at, 2)
         if length < 2:
             return -1
         at += length
@@ -268,7 +261,7 @@ def plain_inside(data: Array, start: Array, first: Int, last: Int, between: Arra
     for place in range(start.size - 1):
         at, end, count = start[place], start[place + 1], 0
         while end - at >= _HEADER:
-            code, size = np.int64(data[at + _CODE_AT]), _little(data, at + _SIZE_AT, 4)
+            code, size = np.int64(data[at + _CODE_AT]), little(data, at + _SIZE_AT, 4)
             if size < _HEADER or size > end - at:
                 break
             if at + size == end:
@@ -288,7 +281,7 @@ def _events(data: Array, start: Array, end: Array) -> Int:
     for place in range(start.size):
         at = start[place]
         while at < end[place]:
-            at += _little(data, at + _SIZE_AT, 4)
+            at += little(data, at + _SIZE_AT, 4)
             count += 1
     return count
 
@@ -310,7 +303,7 @@ def _lay_out(
         copied = until + size[event[place]]
         begin = start[place]
         while begin < end[place]:
-            length = _little(inner, begin + _SIZE_AT, 4)
+            length = little(inner, begin + _SIZE_AT, 4)
             at[piece], source[piece] = used, until
             piece += 1
             out[used : used + length] = inner[begin : begin + length]

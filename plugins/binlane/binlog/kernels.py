@@ -75,6 +75,15 @@ _SHIFT = np.uint64(32)
 
 
 @njit(cache=True, nogil=True)
+def little(data: Array, at: Int, length: Int) -> Int:
+    """An unsigned integer of up to eight bytes, the lowest first."""
+    value = np.int64(0)
+    for index in range(length):
+        value |= np.int64(data[at + index]) << (8 * index)
+    return value
+
+
+@njit(cache=True, nogil=True)
 def _u32(data: Array, at: Int) -> Int:
     return (
         np.int64(data[at])

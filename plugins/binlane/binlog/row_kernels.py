@@ -25,6 +25,7 @@ from binlane.binlog.kernels import (
     UNKNOWN_LENGTH,
     Array,
     Int,
+    little,
 )
 from binlane.binlog.wire import EventType
 
@@ -44,14 +45,6 @@ for _code, _kind in plain.ROWS_KINDS.items():
         | _IS_COMPRESSED * (_code in plain.COMPRESSED_ROWS)
         | _IS_PARTIAL * (_code == _PARTIAL)
     )
-
-
-@njit(cache=True, nogil=True)
-def _uint(data: Array, at: Int, length: Int) -> Int:
-    value = np.int64(0)
-    for index in range(length):
-        value |= np.int64(data[at + index]) << (8 * index)
-    return value
 
 
 @njit(cache=True, nogil=True)
@@ -87,7 +80,7 @@ def _image_end(
         elif prefix > end - at:
             return at, OVERRUN
         else:
-            at += prefix + _uint(data, at, prefix)
+            at += prefix + little(data, at, prefix)
         if at > end:
             return at, OVERRUN
     return at, OK
@@ -103,7 +96,7 @@ def _packed(data: Array, at: Int, end: Int) -> tuple[Int, Int]:
         return head, at + 1
     if head not in (252, 253) or end - at < head - 249:
         return -1, at
-    return _uint(data, at + 1, head - 250), at + head - 249
+    return little(data, at + 1, head - 250), at + head - 249
 
 
 @njit(cache=True, nogil=True)
@@ -126,7 +119,7 @@ def rows_head(data: Array, at: Int, end: Int, shape: Int, expected: Int) -> tupl
     if shape & _HAS_EXTRA:
         if end - at < 2:
             return SHORT_BODY, at, at
-        length = _uint(data, at, 2)
+        length = little(data, at, 2)
         if length < 2:
             return BAD_EXTRA, at, at
         at += length

@@ -142,6 +142,17 @@ def read_rows(
             f"{folder.uri}/{name}: expected BLAKE3 {digest} by the plan, found {found}: the file was changed or "
             "damaged; remove the plan's folder and run the filter step again: it writes it anew"
         )
+    with open_parquet(folder, name) as parquet:
+        if not parquet.schema_arrow.equals(SCHEMA) or _FORMAT_KEY not in (parquet.schema_arrow.metadata or {}):
+            raise PlanError(f"{folder.uri}/{name}: not a lane file of this version; run the filter step again")
+        format_event = bytes.fromhex(parquet.schema_arrow.metadata[_FORMAT_KEY].decode())
+        for row in _rows(parquet, after):
+            yield format_event, row
+
+
+@contextlib.contextmanager
+def open_parquet(folder: WorkFolder, name: str) -> Iterator[pq.ParquetFile]:
+    """A lane file as Parquet. Raises PlanError if it is missing or is none."""
     with folder.open(name) as file:
         try:
             parquet = pq.ParquetFile(file)
@@ -149,11 +160,7 @@ def read_rows(
             raise PlanError(
                 f"{folder.uri}/{name}: not a readable lane file ({exc}); run the filter step again"
             ) from exc
-        if not parquet.schema_arrow.equals(SCHEMA) or _FORMAT_KEY not in (parquet.schema_arrow.metadata or {}):
-            raise PlanError(f"{folder.uri}/{name}: not a lane file of this version; run the filter step again")
-        format_event = bytes.fromhex(parquet.schema_arrow.metadata[_FORMAT_KEY].decode())
-        for row in _rows(parquet, after):
-            yield format_event, row
+        yield parquet
 
 
 class BlockOutline(NamedTuple):

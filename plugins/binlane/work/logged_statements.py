@@ -13,14 +13,12 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from binlane.errors import PlanError
 from binlane.model import BlockHeader, Item, ItemKind, LogPosition, TableKey
 from binlane.plan.tally import ROWS_ONLY
 from binlane.plan.window_plan import WindowPlan
 from binlane.work.files import WorkFolder
-from binlane.work.lane_files import context_of, read_rows
+from binlane.work.lane_files import context_of, open_parquet, read_rows
 
 MOST_FORMS: Final = 2_000
 """Forms of DML that are told apart; a generated workload may have no two of one form."""
@@ -97,13 +95,7 @@ def first_rows(folder: WorkFolder, plan: WindowPlan, key: TableKey, after: int) 
 
 
 def _file(folder: WorkFolder, lane: int, name: str) -> Iterator[tuple[str, tuple[bytes, bytes], Logged]]:
-    with folder.open(name) as file:
-        try:
-            parquet = pq.ParquetFile(file)
-        except pa.ArrowInvalid as exc:
-            raise PlanError(
-                f"{folder.uri}/{name}: not a readable lane file ({exc}); run the filter step again"
-            ) from exc
+    with open_parquet(folder, name) as parquet:
         at = parquet.schema_arrow.get_field_index("kind")
         for group in range(parquet.num_row_groups):
             kinds = parquet.metadata.row_group(group).column(at).statistics
