@@ -75,10 +75,10 @@ def plan(
     engine: EngineName = "local",
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
-    """Show what the next window would write, by whom and in what order. Nothing is written to the target."""
+    """Show what the next window would write, by whom and in what order, and what stands in its way. Writes nothing."""
     from binlane.orchestration import commands
 
-    out.print(commands.plan(commands.Call(channel, channels, until, lanes, block_size, engine)))
+    out.print(commands.plan(commands.Call(channel, channels, until, lanes, block_size, engine), out))
 
 
 @app.command()

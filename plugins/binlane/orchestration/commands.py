@@ -74,15 +74,24 @@ def init(name: str, folder: Path, start: str) -> str:
     return f"channel {name}: watermark at seqno {mark.seqno:,}, {mark.source} of {state.source_identity}"
 
 
-def plan(call: Call) -> RenderableType:
-    """The plan of the next window; the target's data and state stay as they are, and so does the work directory."""
+def plan(call: Call, console: Console) -> RenderableType:
+    """Show the plan of the next window, then ask whether anything stands in its way: PrecheckError if so.
+
+    The target's data and state stay as they are, and so does the work directory.
+    """
     channel, endpoints = load(call.channel, call.folder)
     window = steps.extract(channel, endpoints, call.request(dry_run=True))
     if window["work"] is None:
         return f"channel {call.channel}: nothing to apply, the watermark is at seqno {window['watermark']:,}"
     work = WorkFolder(window["work"])
     try:
-        return report.plan_view(_filtered(channel, call.engine, work))
+        console.print(report.plan_view(_filtered(channel, call.engine, work)))
+        begun = read_channel_status(endpoints, call.channel).window
+        if begun is not None and begun.plan_digest is not None:
+            return f"precheck: not made, window {begun.bounds.window_id} has begun to change the target"
+        # of a window that was never opened: it is checked, and nothing else
+        steps.adopt_plan(channel, endpoints, window["work"])
+        return "precheck: nothing stands in the way"
     finally:
         work.remove()
 

@@ -12,7 +12,7 @@ from binlane.errors import DriftError, PrecheckError
 from binlane.model import Flavor
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import Channel, fresh_channel, run_on
+from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel, run_on
 
 DIRECTIONS = [
     pytest.param(source, target, id=f"{source}-to-{target}", marks=requires_mysql if Flavor.MYSQL in pair else [])
@@ -45,6 +45,7 @@ FOREIGN = {
 @pytest.mark.parametrize(("source", "target"), DIRECTIONS)
 def test_what_the_targets_parser_refuses_stops_the_window_before_its_first_write(
     request: pytest.FixtureRequest,
+    capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
     clean_servers: Callable[[PrivateServer], None],
     source: Flavor,
@@ -70,6 +71,9 @@ def test_what_the_targets_parser_refuses_stops_the_window_before_its_first_write
         *refused,
     )
 
+    capsys.readouterr()
+    assert channel.cli("plan", CHANNEL) == 1
+    assert "in the way; nothing was written" in capsys.readouterr().err
     with pytest.raises(PrecheckError) as error:
         channel.run()
 

@@ -124,7 +124,9 @@ def test_a_dry_run_leaves_target_and_work_folder_as_they_are(
     channel.traffic(60)
     databases, status = channel.target.query("SHOW DATABASES"), channel.status
     assert channel.cli("plan", CHANNEL) == 0
-    assert "reference shard" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "reference shard" in told
+    assert "precheck: nothing stands in the way" in told
     assert list(channel.work.glob("*")) == []
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now", dry_run=True))
     run_filter(WorkFolder(window["work"]), InProcess())
@@ -133,10 +135,17 @@ def test_a_dry_run_leaves_target_and_work_folder_as_they_are(
     assert channel.status == status
 
 
-def test_a_plan_beside_an_unfinished_window_does_not_touch_it(channel: Channel) -> None:
+def test_a_plan_beside_an_unfinished_window_does_not_touch_it(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
     channel.traffic(40)
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
     assert channel.cli("plan", CHANNEL) == 0
+    assert "precheck: nothing stands in the way" in capsys.readouterr().out
+    run_filter(WorkFolder(window["work"]), InProcess())
+    steps.adopt_plan(channel.config, channel.endpoints, window["work"])
+    assert channel.cli("plan", CHANNEL) == 0
+    assert f"precheck: not made, window {window['window']} has begun" in capsys.readouterr().out
     assert [folder.name for folder in channel.work.iterdir()] == [window["window"]]
     channel.go_on(window)
     channel.assert_equal()
