@@ -172,9 +172,12 @@ class PrivateAirflow:
         """SIGKILL to a service's process alone, or to its whole session, tasks included, as if its machine were
         gone."""
         leader = next(pid for pid, name in reversed(self._services.items()) if name == service)
-        for pid in self._session(leader) if and_its_tasks else [leader]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        os.kill(leader, signal.SIGKILL)
+        # one that is listed can start another before it is killed
+        while and_its_tasks and (left := self._session(leader).keys() - {leader}):
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
         os.waitpid(leader, 0)
 
     def _session(self, leader: int) -> dict[int, int]:

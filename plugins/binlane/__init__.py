@@ -11,4 +11,11 @@ Layers, each importing only those before it::
     orchestration, cli   the steps of a window, and who calls them
 """
 
+from pathlib import Path
+
+from binlane.machine_code import choose_cache
+
 __version__ = "0.1.0"
+
+# before any part imports numba, which reads it then
+choose_cache(Path(__file__).parent)

@@ -167,7 +167,7 @@ def test_a_killed_folding_leaves_nothing_and_runs_again_to_the_same_files(
     with monkeypatch.context() as patched:
         # damaged behind the map, which would write it anew
         patched.setattr(filter_job, "files_of", damaging(part, data))
-        with pytest.raises(PlanError, match=r"parts/0000/.*expected SHA-256"):
+        with pytest.raises(PlanError, match=r"parts/0000/.*expected BLAKE3"):
             run_filter(broken, InProcess())
 
 
@@ -317,7 +317,7 @@ def test_a_segment_that_is_missing_cut_or_changed_is_refused_and_nothing_is_plan
     for damaged, said in (
         (data[:-40], "bytes by the manifest"),
         (b"", "bytes by the manifest"),
-        (data[:-9] + bytes((data[-9] ^ 1,)) + data[-8:], "expected SHA-256"),
+        (data[:-9] + bytes((data[-9] ^ 1,)) + data[-8:], "expected BLAKE3"),
         (None, "is missing"),
     ):
         filesystem.rm_file(path)

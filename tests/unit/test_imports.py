@@ -19,7 +19,8 @@ VALUES: Final = (*BASE, "binlog", "shards", "plan")
 SERVERS: Final = (*VALUES, *CONFIG, "driver", "work")
 TOP: Final = (*SERVERS, "source", "state", "apply", "verify", "bootstrap", "repair")
 MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
-    "": (),
+    "": ("machine_code",),
+    "machine_code": (),
     "errors": (),
     "model": ("errors",),
     "toml_node": ("errors",),

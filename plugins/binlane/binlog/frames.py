@@ -31,6 +31,8 @@ _HIDDEN: Final = np.zeros(256, np.bool_)
 _HIDDEN[[EventType.PARTIAL_UPDATE_ROWS, *plain.COMPRESSED_ROWS]] = True
 _DEFINITIONS: Final = 4096
 """Parsed TABLE_MAPs that a process keeps, some KiB each."""
+_SHORT: Final = 2048
+"""Bytes of a TABLE_MAP that may be kept: parsed, one of 1,000 columns with their names takes 100 KiB."""
 _ERRORS: Final[Mapping[int, tuple[type[BinlogError], str]]] = {
     kernels.SHORT_HEADER: (TruncatedEventError, "the bytes end inside an event's header"),
     kernels.SMALL_SIZE: (BinlogError, "event_size is smaller than a header and checksum; the file is damaged here"),
@@ -182,7 +184,8 @@ def table_maps(frames: Frames, index: TableIndex, name: str, flavor: Flavor = Fl
     for event in index.first.tolist():
         body = frames.body(event)
         try:
-            table = _definition(bytes(body[6:]), flavor)
+            parse = _definition if len(body) <= _SHORT else _parsed
+            table = parse(bytes(body[6:]), flavor)
         except BinlogError:
             # for the place in its message
             table = TableMap.parse(body, where(name, int(frames.offset[event])), flavor)
@@ -191,11 +194,13 @@ def table_maps(frames: Frames, index: TableIndex, name: str, flavor: Flavor = Fl
     return tuple(found)
 
 
-@lru_cache(maxsize=_DEFINITIONS)
-def _definition(body: bytes, flavor: Flavor) -> TableMap:
-    """The table of a TABLE_MAP's body behind its table id, which is 0 here: blocks have the same tables again and
-    again."""
+def _parsed(body: bytes, flavor: Flavor) -> TableMap:
+    """The table of a TABLE_MAP's body behind its table id, which is 0 here."""
     return TableMap.parse(memoryview(bytes(6) + body), "", flavor)
+
+
+_definition = lru_cache(maxsize=_DEFINITIONS)(_parsed)
+"""Blocks have the same tables again and again."""
 
 
 def table_layouts(tables: Sequence[TableMap]) -> TableLayouts:

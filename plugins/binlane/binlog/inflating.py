@@ -181,7 +181,8 @@ def _payload_head(data: Array, at: Int, end: Int) -> tuple[Int, Int]:
         if field <= _INFLATED:
             fields[field], _ = _packed(data, at, at + length)
         at += length
-    if fields[_SIZE] != end - at or fields[_COMPRESSION] != _ZSTD or fields[_INFLATED] <= 0:
+    # zstandard raises for an empty one
+    if end == at or fields[_SIZE] != end - at or fields[_COMPRESSION] != _ZSTD or fields[_INFLATED] <= 0:
         return -1, -1
     return at, fields[_INFLATED]
 

@@ -122,6 +122,8 @@ def rows_head(data: Array, at: Int, end: Int, shape: Int, expected: Int) -> tupl
         length = little(data, at, 2)
         if length < 2:
             return BAD_EXTRA, at, at
+        if length > end - at:
+            return SHORT_BODY, at, at
         at += length
     width, at = _packed(data, at, end)
     if width != expected:

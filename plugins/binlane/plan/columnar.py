@@ -125,6 +125,9 @@ class _Map:
         self._settings = settings
         self._open_sink = open_sink
         self._reducer = reducer
+        if reducer is not None:
+            # what is wrong with a row is named where it stands in the log, not where it is folded
+            _ = columns.rows
         # renamed tables change the events' bytes: they are folded as a payload
         self._tables = (
             FoldTables.of(columns.frames, columns.index, tuple(columns.tables), reducer.rules)

@@ -43,7 +43,8 @@ for _code, _kind in ROWS_KINDS.items():
     _KIND_OF[_code] = {RowsKind.DELETE: DELETE, RowsKind.UPDATE: UPDATE, RowsKind.INSERT: INSERT}[_kind]
 _KIND_OF_PHASE: Final = np.array([DELETE, INSERT, DELETE, UPDATE, INSERT], np.int64)
 """By ``folding.PHASES``."""
-_FLAGS_AT: Final = HEADER.size + 6
+_FLAGS_IN_BODY: Final = 6
+_FLAGS_AT: Final = HEADER.size + _FLAGS_IN_BODY
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ class _Reduction:
         if counts is None:
             counts = count_events(self.frames, self.number, self.tables.maps, self.tables.layouts, _NAME)
         wanted = np.isin(self.tables.key_of[self.number], list(keys))
-        ends = self.frames.data[self.frames.offset + _FLAGS_AT] & RowsFlag.STMT_END
+        ends = self.frames.data[self.frames.offset + self.frames.header_length + _FLAGS_IN_BODY] & RowsFlag.STMT_END
         codes, lengths = self.frames.type_code.tolist(), self.stretch.lengths()
         data, at = self.stretch.part(wanted).payload(), 0
         held: list[Loose] = []

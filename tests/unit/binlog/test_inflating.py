@@ -135,6 +135,15 @@ def test_a_damaged_payload_does_not_close_its_neighbours() -> None:
     assert inside(found) == [b"".join(INNER)] * 2
 
 
+def test_a_payload_of_no_bytes_stays_closed() -> None:
+    """No damage of one byte: two fields say the same."""
+    empty = wire(T.TRANSACTION_PAYLOAD, b"\2\1\0\3\1\x64\1\1\0\0")
+    assert open_payloads(frame(empty, 0, 0), ROOM, ROOM) is None
+    found = open_payloads(frame(empty + PAYLOAD, 0, 0), ROOM, ROOM)
+    assert found is not None
+    assert found.event.tolist() == [1]
+
+
 def test_there_is_nothing_to_open_in_plain_events() -> None:
     frames = frame(b"".join(INNER), 0, 0)
     assert open_payloads(frames, ROOM, ROOM) is None

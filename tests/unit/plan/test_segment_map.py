@@ -13,12 +13,28 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from binlane.apply.writers import check_self_contained
+from binlane.errors import BinlogError
 from binlane.model import ItemKind, RowCounts, TableKey
 from binlane.plan.alterations import Alterations
 from binlane.plan.reduce import Reducer
 from binlane.plan.table_rules import TableRule
 from binlane.plan.widest import Widest
-from tests.unit.plan.logs import Filtered, alone, bound, ends, filtered, prepare, rows, settings, statements
+from tests.unit.binlog.cases import T, mariadb_gtid, wire
+from tests.unit.binlog.row_events import rows_body
+from tests.unit.plan.logs import (
+    IN_TRANSACTION,
+    XID,
+    Filtered,
+    alone,
+    bound,
+    ends,
+    filtered,
+    prepare,
+    rows,
+    settings,
+    statements,
+    table_map,
+)
 
 Log = list[tuple[bytes, ...]]
 
@@ -233,3 +249,11 @@ def test_rows_that_come_near_what_the_target_takes_are_measured_and_statements_a
     assert filtered(log, CHOSEN, columnar=columnar).plan.widest == {}
     unasked = replace(CHOSEN, largest_bytes=EVERY_ROW, measures_rows=False)
     assert filtered(log, unasked, columnar=columnar).plan.widest == {}
+
+
+@pytest.mark.parametrize("reducer", [None, REDUCER], ids=["replay", "reduce"])
+def test_a_damaged_row_is_named_where_it_stands_in_the_segment(reducer: Reducer | None) -> None:
+    broken = wire(T.WRITE_ROWS_V1, rows_body(T.WRITE_ROWS_V1, 1, 1, [b"\1"], b"\0\1\2\3"))
+    log = [rows(1, "a"), (mariadb_gtid(2, IN_TRANSACTION), table_map(1), broken, XID), rows(3, "a")]
+    with pytest.raises(BinlogError, match=r"^segments/000001\.binlog:\d+: WRITE_ROWS_V1: "):
+        filtered(log, replace(CHOSEN, block_transactions=1), columnar=True, reducer=reducer)

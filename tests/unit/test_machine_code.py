@@ -1,0 +1,50 @@
+"""The folder of compiled kernels: another one for other text of any module."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from binlane.machine_code import CACHE_VARIABLE, cache_folder
+
+PLUGINS = Path(__file__).parents[2] / "plugins"
+
+
+@pytest.mark.parametrize("module", ["binlog/kernels.py", "source/packets.py"])
+def test_a_change_of_any_module_gives_another_folder(module: str, tmp_path: Path) -> None:
+    for name in ("binlog/kernels.py", "source/packets.py"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("ONE = 1\n")
+    first = cache_folder(tmp_path)
+    assert first is not None
+    assert first.is_dir()
+    assert cache_folder(tmp_path) == first
+    (tmp_path / module).write_text("ONE = 2\n")
+    assert cache_folder(tmp_path) not in (first, None)
+
+
+def test_a_package_that_cannot_be_written_to_has_its_folder_at_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__pycache__").write_text("no folder can be made here")
+    found = cache_folder(package)
+    assert found is not None
+    assert found.parent == tmp_path / "user" / "binlane"
+    (tmp_path / "user" / "binlane").rename(tmp_path / "away")
+    (tmp_path / "user" / "binlane").write_text("nor here")
+    assert cache_folder(package) is None
+
+
+@pytest.mark.parametrize(("own", "found"), [("", "machine-code-"), ("elsewhere", "elsewhere")])
+def test_numba_is_told_unless_somebody_else_has_told_it(own: str, found: str, tmp_path: Path) -> None:
+    program = "import binlane.binlog.kernels, numba; print(numba.config.CACHE_DIR)"
+    environment = {"PYTHONPATH": str(PLUGINS), "HOME": str(tmp_path)} | ({CACHE_VARIABLE: own} if own else {})
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert found in done.stdout
