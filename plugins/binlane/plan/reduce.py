@@ -195,7 +195,8 @@ class _Folding:
         self._fronts = strip_events(all_tables.frames, map_events)
         self._front_size = Stretch(all_tables, map_events).lengths()
         self.room = self._reduction.reducer.largest_bytes - int(self._front_size.max()) - _HEAD_BYTES
-        self._width = of_map[:, 1]
+        # of one layout, however many tables: machine code is made for each
+        self._width = np.ascontiguousarray(of_map[:, 1])
         rows, data = 2 * self._images.shape[0], self._frames.data
         slots = np.full(1 << (2 * rows + 1).bit_length(), -1, np.int32)
         self._entry_table, hashes, image = np.empty(rows, np.int64), np.empty(rows, np.uint64), np.empty(rows, np.int64)
