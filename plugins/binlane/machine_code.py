@@ -31,12 +31,13 @@ def cache_folder(package: Path) -> Path | None:
     for part in _PARTS:
         for module in sorted((package / part).glob("*.py")):
             text.update(module.read_bytes())
-    user = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    for base in (package / "__pycache__", user / "binlane"):
-        folder = base / f"machine-code-{text.hexdigest()[:16]}"
+    user = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    for base in (package / "__pycache__", Path(user) / "binlane"):
         try:
+            # RuntimeError: a container's user may have neither a home nor a name
+            folder = base.expanduser() / f"machine-code-{text.hexdigest()[:16]}"
             folder.mkdir(parents=True, exist_ok=True)
-        except OSError:
+        except (OSError, RuntimeError):
             continue
         if os.access(folder, os.W_OK):
             return folder

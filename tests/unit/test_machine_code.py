@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pwd
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,18 @@ def test_a_package_that_cannot_be_written_to_has_its_folder_at_the_users(
     (tmp_path / "user" / "binlane").rename(tmp_path / "away")
     (tmp_path / "user" / "binlane").write_text("nor here")
     assert cache_folder(package) is None
+
+
+def test_a_user_without_a_home_may_import_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody(uid: int) -> None:
+        raise KeyError(uid)
+
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    assert cache_folder(tmp_path) is not None
+    (tmp_path / "package").write_text("no folder can be made here")
+    assert cache_folder(tmp_path / "package") is None
 
 
 @pytest.mark.parametrize(("own", "found"), [("", "machine-code-"), ("elsewhere", "elsewhere")])

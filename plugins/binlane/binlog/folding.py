@@ -141,14 +141,13 @@ def fold(
     slots: Any, key_hash: Any, key_image: Any, entry_table: Any, before: Any, now: Any, kept: Any, highest: Any,
     wobbly: Any,
 ) -> int:  # fmt: skip
-    """Fold all rows.
+    """Fold all rows; -1 - the row that does not fit what came before it, or how many entries there are.
 
     ``tables``, a table: its first rule, width and first flag, its columns up to the primary key's last one, and up to
     the last one of any other unique key (0: there is none); ``counters``, a table: (column or -1, signed).
     Fills, an entry a key: ``entry_table``, ``before`` and ``now`` (image [start, end), -1 for no row); a table:
     ``highest`` (AUTO_INCREMENT value among the first images of all keys, and among those that came after),
-    ``kept`` (the image that brought the latter, and its entry); an entry: ``wobbly`` (its row was gone or had other
-    unique values for a while). Returns the number of entries, or -1 - the row that does not fit what came before it.
+    ``kept`` (the image that brought the latter, and its entry); an entry: ``wobbly`` (its row or unique values went for a while).
     """
     count = 0
     for row in range(images.shape[0]):
