@@ -147,7 +147,7 @@ def fold(
     the last one of any other unique key (0: there is none); ``counters``, a table: (column or -1, signed).
     Fills, an entry a key: ``entry_table``, ``before`` and ``now`` (image [start, end), -1 for no row); a table:
     ``highest`` (AUTO_INCREMENT value among the first images of all keys, and among those that came after),
-    ``kept`` (the image that brought the latter, and its entry); an entry: ``wobbly`` (its row or unique values went for a while).
+    ``kept`` (the image that brought the latter, its entry); an entry: ``wobbly`` (its row or unique values once went).
     """
     count = 0
     for row in range(images.shape[0]):
