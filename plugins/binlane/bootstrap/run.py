@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Final, Protocol
 
 from sqlalchemy import Engine, select
@@ -125,6 +125,8 @@ class FirstCopy:
         with ExitStack() as stack:
             writer = stack.enter_context(contextlib.closing(write_session(self.target)))
             self._take_lease(writer)
+            if (ended := self._ended()) is not None:
+                return ended
             databases = self._checked()
             before = self._before(writer, databases)
             taken = shared_snapshot(self.source, self.options.jobs + 1, self.options.lock_seconds, self._while_locked)
@@ -140,14 +142,28 @@ class FirstCopy:
                 f"channel {self.channel.name}: another first copy of this channel is running; wait until it has ended"
             )
 
-    def _checked(self) -> tuple[str, ...]:
-        with self.engines[1].connect() as connection:
+    def _ended(self) -> Outcome | None:
+        """What the attempt before has copied, if it has made the channel and was killed before it said so, or was of
+        this order. Raises PrecheckError for any other channel that is there."""
+        name, options = self.channel.name, self.options
+        with self.engines[1].begin() as connection:
             known = tables.channels.c.channel
-            if connection.execute(select(known).where(known == self.channel.name)).first() is not None:
-                raise PrecheckError(
-                    f"channel {self.channel.name}: has a watermark on this target already, so a first copy is not for "
-                    "it; run it, or see `Begin a channel again` in docs/operations.md"
-                )
+            if connection.execute(select(known).where(known == name)).first() is None:
+                return None
+            copied = bootstraps.read_copied(connection, name)
+            if copied is not None:
+                same = copied.outcome.pop("asked") == _asked(options)
+                if same and (copied.finished_for is None or "" != copied.finished_for == options.order):
+                    bootstraps.finish_bootstrap(connection, name, options.order)
+                    notes = tuple(copied.outcome.pop("notes"))
+                    return Outcome(**copied.outcome, channel=name, notes=notes, mark=copied.snapshot)
+        of = "" if copied is None else f" (its first copy, of {', '.join(copied.databases)}, is complete)"
+        raise PrecheckError(
+            f"channel {name}: has a watermark on this target already{of}, so a first copy is not for it; run it, or "
+            "see `Begin a channel again` in docs/operations.md"
+        )
+
+    def _checked(self) -> tuple[str, ...]:
         with self._reading() as reader:
             present = [name for (name,) in reader.texts("SELECT schema_name FROM information_schema.schemata")]
         taken = [name for name in present if self.selection.database(name)[0] is not Extent.NONE]
@@ -230,10 +246,7 @@ class FirstCopy:
                 set_sequence(reader, writer, sequence)
         self._notes += make_accounts(writer, accounts)
         self._notes += make_behind_rows(writer, definitions.behind_rows)
-        create_channel(self.engines[1], self.channel.name, start.identity, mark)
-        with self.engines[1].begin() as connection:
-            bootstraps.forget_bootstrap(connection, self.channel.name)
-        return Outcome(
+        outcome = Outcome(
             channel=self.channel.name,
             databases=len(databases),
             tables=len(definitions.tables),
@@ -245,6 +258,19 @@ class FirstCopy:
             attempts=attempts,
             mark=mark,
         )
+        self._end(outcome, start.identity)
+        return outcome
+
+    def _end(self, outcome: Outcome, identity: str) -> None:
+        """The channel. Killed behind its row, the next attempt finds there what this one has copied."""
+        record = {
+            one.name: getattr(outcome, one.name) for one in fields(outcome) if one.name not in ("channel", "mark")
+        }
+        with self.engines[1].begin() as connection:
+            bootstraps.save_outcome(connection, outcome.channel, {**record, "asked": _asked(self.options)})
+        create_channel(self.engines[1], outcome.channel, identity, outcome.mark, bootstraps.TABLES)
+        with self.engines[1].begin() as connection:
+            bootstraps.finish_bootstrap(connection, outcome.channel, self.options.order)
 
     def _make_tables(self, writer: Session, definitions: Definitions, kept: set[Thing]) -> None:
         present = [name for (name,) in writer.texts("SELECT schema_name FROM information_schema.schemata")]
@@ -292,6 +318,11 @@ class FirstCopy:
     def _reading(self) -> Iterator[Session]:
         with contextlib.closing(read_session(self.source)) as session:
             yield session
+
+
+def _asked(options: Options) -> list[object]:
+    """What makes a copy another one."""
+    return [list(options.databases), options.users]
 
 
 def _estimates(reader: Session, databases: Sequence[str]) -> dict[TableKey, int]:

@@ -1,13 +1,13 @@
-"""First copies that are not finished: their snapshot, and everything that they make on the target."""
+"""First copies: their snapshot, everything that they make on the target, and what a finished one has copied."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Table, delete, insert, select, update
 
 from binlane.model import LogPosition
 from binlane.state.channels import Watermark
@@ -15,6 +15,8 @@ from binlane.state.tables import NOW, bootstrap_objects, bootstraps
 
 PLANNED, DONE = "planned", "done"
 TABLE, VIEW = "table", "view"
+TABLES: Final[tuple[Table, ...]] = (bootstrap_objects, bootstraps)
+"""What stays when the channel's row is made: only with it the copy is done, and its record has still to say so."""
 
 
 class Thing(NamedTuple):
@@ -26,6 +28,18 @@ class Thing(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.database}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A copy that lacks nothing but the channel's row, if that."""
+
+    databases: tuple[str, ...]
+    snapshot: Watermark
+    outcome: dict[str, Any]
+    """As ``save_outcome`` was given it."""
+    finished_for: str | None
+    """The order whose attempt has said so (empty: of the command); None: nobody has yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +64,30 @@ class Bootstrap:
 def read_bootstrap(connection: Connection, channel: str) -> Bootstrap | None:
     """The channel's unfinished copy, if there is one."""
     row = connection.execute(select(bootstraps).where(bootstraps.c.channel == channel)).one_or_none()
-    if row is None:
+    if row is None or row.finished_for is not None:
         return None
     things = connection.execute(select(bootstrap_objects).where(bootstrap_objects.c.channel == channel))
     return Bootstrap(
         tuple(json.loads(row.database_names)),
         row.source_identity,
-        Watermark(0, LogPosition(row.source_file, row.source_offset), row.gtid_set, row.source_time, row.fingerprint),
+        _snapshot(row),
         row.attempts,
         {Thing(one.kind, one.object_schema, one.object_name): one.state for one in things},
         row.replaced_for,
     )
+
+
+def _snapshot(row: Row[Any]) -> Watermark:
+    place = LogPosition(row.source_file, row.source_offset)
+    return Watermark(0, place, row.gtid_set, row.source_time, row.fingerprint)
+
+
+def read_copied(connection: Connection, channel: str) -> Copied | None:
+    """What the channel's first copy has copied, if nothing but the channel's row was left to make."""
+    row = connection.execute(select(bootstraps).where(bootstraps.c.channel == channel)).one_or_none()
+    if row is None or row.outcome is None:
+        return None
+    return Copied(tuple(json.loads(row.database_names)), _snapshot(row), json.loads(row.outcome), row.finished_for)
 
 
 def save_snapshot(
@@ -83,10 +110,12 @@ def save_snapshot(
         "gtid_set": snapshot.gtid_set,
         "source_time": snapshot.source_time,
         "fingerprint": snapshot.fingerprint,
+        "outcome": None,
         "attempts": 1 if before is None else before.attempts + 1,
         "updated_at": NOW,
     }
     if before is None:
+        forget_bootstrap(connection, channel)  # a finished one of a channel that was begun again
         connection.execute(insert(bootstraps).values(channel=channel, replaced_for=replaced_for, **values))
         return 1
     connection.execute(update(bootstraps).where(bootstraps.c.channel == channel).values(**values))
@@ -119,9 +148,23 @@ def set_state(connection: Connection, channel: str, thing: Thing, state: str, ro
     connection.execute(update(bootstrap_objects).where(*_is(channel, thing)).values(state=state, copied_rows=rows))
 
 
+def save_outcome(connection: Connection, channel: str, outcome: Mapping[str, object]) -> None:
+    """Nothing but the channel's row is left to make. ``outcome``: what JSON can hold."""
+    ours = bootstraps.c.channel == channel
+    connection.execute(update(bootstraps).where(ours).values(outcome=json.dumps(dict(outcome)), updated_at=NOW))
+
+
+def finish_bootstrap(connection: Connection, channel: str, order: str) -> None:
+    """The channel is there, and ``order`` is told so."""
+    connection.execute(delete(bootstrap_objects).where(bootstrap_objects.c.channel == channel))
+    connection.execute(
+        update(bootstraps).where(bootstraps.c.channel == channel).values(finished_for=order, updated_at=NOW)
+    )
+
+
 def forget_bootstrap(connection: Connection, channel: str) -> None:
-    """It is finished, or begun anew."""
-    for table in (bootstrap_objects, bootstraps):
+    """It is begun anew."""
+    for table in TABLES:
         connection.execute(delete(table).where(table.c.channel == channel))
 
 

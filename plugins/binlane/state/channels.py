@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Engine, delete, insert, select
+from sqlalchemy import Connection, Engine, Table, delete, insert, select
 
 from binlane.errors import PositionError, SourceIdentityError
 from binlane.model import LogPosition
@@ -39,11 +40,13 @@ class Channel:
     """Who has asked it to stop, when and where; None: it may run."""
 
 
-def create_channel(engine: Engine, name: str, source_identity: str, start: Watermark) -> Channel:
+def create_channel(
+    engine: Engine, name: str, source_identity: str, start: Watermark, keep: Collection[Table] = ()
+) -> Channel:
     """Create the channel's row; the one that is there is returned if it is of the same source, whatever its watermark.
 
     A new channel begins with nothing of an earlier one of its name: seqnos are counted anew, so an order to skip one
-    or an open XA transaction of old would be taken for its own.
+    or an open XA transaction of old would be taken for its own. What is in the tables ``keep`` is its own.
 
     Raises SourceIdentityError if the channel exists and belongs to another source.
     """
@@ -51,7 +54,8 @@ def create_channel(engine: Engine, name: str, source_identity: str, start: Water
         row = connection.execute(select(channels).where(channels.c.channel == name).with_for_update()).one_or_none()
         if row is None:
             for table in metadata.sorted_tables:
-                connection.execute(delete(table).where(table.c.channel == name))
+                if table not in keep:
+                    connection.execute(delete(table).where(table.c.channel == name))
             connection.execute(
                 insert(channels).values(
                     channel=name,

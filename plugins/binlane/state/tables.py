@@ -346,7 +346,7 @@ repairs = Table(
 )
 
 bootstraps = Table(
-    # a channel's first copy, until the channel is there
+    # a channel's first copy; finished, it is kept so that its own order is answered and not refused
     "bootstraps",
     metadata,
     Column("channel", _NAME, primary_key=True),
@@ -361,6 +361,10 @@ bootstraps = Table(
     Column("fingerprint", String(128), nullable=False),
     # the order (a run of Airflow's) that has dropped these databases first; empty: nobody has
     Column("replaced_for", _LONG, nullable=False),
+    # what it has copied, as JSON, from when nothing but the channel's row is left to make
+    Column("outcome", _LONG),
+    # the order whose attempt has made the channel and told so (empty: the command's); NULL: not finished
+    Column("finished_for", _LONG),
     # how often it was begun
     Column("attempts", Integer, nullable=False),
     Column("updated_at", _TIME, nullable=False),

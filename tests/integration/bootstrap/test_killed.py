@@ -13,9 +13,10 @@ import pytest
 
 from binlane.bootstrap.definitions import make_behind_rows
 from binlane.bootstrap.run import Options, Outcome
-from binlane.errors import TargetUnavailableError
+from binlane.errors import PrecheckError, TargetUnavailableError
 from binlane.orchestration.bootstrapping import LogLines, first_copy
 from binlane.state.bootstraps import read_bootstrap
+from binlane.state.channels import read_channel
 from binlane.state.engines import engine_of
 from tests.integration.bootstrap.test_bootstrap import bootstrap, make_objects
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
@@ -73,6 +74,40 @@ def test_kill_9_at_every_stage_with_changes_on_the_source_in_between(
     run_on(either.source, "UPDATE shop.child SET n = 99")
     assert either.run() is not None
     either.assert_equal()
+
+
+def test_an_attempt_that_was_killed_behind_the_channel_s_row_is_ended_by_the_next_one(
+    mariadb: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_objects(mariadb)
+    kill_at(mariadb, "run", "create_channel", 1, True)
+    with engine_of(mariadb.endpoints.target).connect() as connection:
+        unfinished = read_bootstrap(connection, CHANNEL)
+        mark = read_channel(connection, CHANNEL).watermark
+    assert unfinished is not None
+    run_on(mariadb.source, "INSERT INTO shop.parent (name) VALUES ('meanwhile')")
+    assert bootstrap(mariadb, "--users") == 1, "another copy than the one that was ended"
+    assert "its first copy, of od-d, shop, is complete" in capsys.readouterr().err
+    assert bootstrap(mariadb) == 0
+    said = capsys.readouterr().out
+    assert "2 databases, 7 tables, 22 rows" in said
+    assert f"watermark at seqno 0, {mark.source}" in said
+    with engine_of(mariadb.endpoints.target).connect() as connection:
+        assert read_bootstrap(connection, CHANNEL) is None
+        assert read_channel(connection, CHANNEL).watermark == mark
+    assert mariadb.run() is not None
+    mariadb.assert_equal()
+    # finished: whoever asks again is told so, and with --replace nothing is dropped
+    for options in ((), ("--replace",)):
+        assert bootstrap(mariadb, *options) == 1
+        assert "has a watermark on this target already (its first copy, of od-d, shop" in capsys.readouterr().err
+    mariadb.assert_equal()
+    # the channel is forgotten, and what was copied is not taken for an attempt's
+    run_on(mariadb.target, f"DELETE FROM binlane.channels WHERE channel = '{CHANNEL}'")
+    assert bootstrap(mariadb) == 1
+    assert "things that no first copy of this channel has made" in capsys.readouterr().err
+    assert bootstrap(mariadb, "--replace") == 0
+    mariadb.assert_equal()
 
 
 def test_a_finished_table_that_was_changed_since_is_copied_again_and_others_are_not(
@@ -157,4 +192,8 @@ def test_a_replacing_order_drops_once_and_its_next_attempt_goes_on(mariadb: Chan
         assert (unfinished.replaced_for, unfinished.attempts) == (order, 1)
     done = attempt("second")
     assert (done.kept, done.rows, done.attempts) == (7, 0, 2)
+    # a task that was killed before it could tell: its next try is told what is done, another run's is refused
+    assert attempt("second") == done
+    with pytest.raises(PrecheckError, match="its first copy, of od-d, shop, is complete"):
+        attempt("third")
     mariadb.assert_equal()
