@@ -33,6 +33,8 @@ _BODIES: Final[Mapping[str, frozenset[str]]] = {
 }
 """What a stored program begins with, and what its body, or a part of it before, begins with."""
 _PREPARES: Final = ("PREPARE", "EXECUTE")
+_GRANTS: Final = ("GRANT", "REVOKE")
+"""In their ``name.*`` the name is a pattern."""
 _ROWS: Final = ("NEW", "OLD")
 """In a trigger's body no database."""
 
@@ -94,7 +96,7 @@ class _Words:
     def renamed(self, facts: StatementFacts, renaming: Renaming, default: str | None) -> bytes:
         """The statement's bytes with the target's names. Raises Unsafe."""
         if facts.kind is StatementKind.GLOBAL:
-            self._check_global(renaming)
+            self._check_global(renaming, default)
             return self.sql
         over = facts.databases | ({default} if default else set())
         self._check_dynamic(is_renamed=any(map(renaming.changes, over)))
@@ -176,14 +178,29 @@ class _Words:
             if number > body and token.upper in _PREPARES:
                 raise Unsafe("a stored program that prepares statements: which databases they name cannot be told")
 
-    def _check_global(self, renaming: Renaming) -> None:
-        """Raises Unsafe for privileges on renamed databases, which may be patterns, and other names of them."""
+    def _check_global(self, renaming: Renaming, default: str | None) -> None:
+        """Raises Unsafe for privileges on renamed databases, by name or by a pattern, and other names of them."""
+        grants = self.tokens[0].upper in _GRANTS
         for number, token in enumerate(self.tokens):
+            if grants and self._is_all_of_default(number) and default and renaming.changes(default):
+                raise Unsafe(f"an account's statement about * in {default}, which the channel renames")
             if token.kind not in _NAMES or not self._is_first(number):
                 continue
             name = token.text.replace("\\_", "_").replace("\\%", "%")
-            if "%" in name or renaming.changes(name) or renaming.refusal(name) is not None:
+            if renaming.changes(name) or renaming.refusal(name) is not None:
                 raise Unsafe(f"an account's or server-wide statement that names {token.text}")
+            is_all = is_symbol(self.tokens[number + 2], "*") if number + 2 < len(self.tokens) else False
+            if grants and is_all and (rule := renaming.touched(token.text)) is not None:
+                raise Unsafe(
+                    f"an account's statement about {token.text}, a pattern of databases that may be renamed ones "
+                    f"({rule})"
+                )
+
+    def _is_all_of_default(self, number: int) -> bool:
+        """Whether ``ON *`` stands there: all tables of the default database."""
+        if number == 0 or not is_symbol(self.tokens[number], "*") or self.tokens[number - 1].upper != "ON":
+            return False
+        return number + 1 == len(self.tokens) or not is_symbol(self.tokens[number + 1], ".")
 
     def _spelled(self, number: int, name: str) -> bytes:
         """The name as it is written there: quoted as the old one was, a bare one in backticks."""

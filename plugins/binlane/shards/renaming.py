@@ -16,6 +16,10 @@ from binlane.model import TableKey
 from binlane.rename_rules import LONGEST, SYSTEM, Rule, carried, matches, text_of
 from binlane.shards.facts import StatementFacts
 
+_ONE, _MANY = "one character", "any characters"
+_WILDCARDS: Final = {"_": _ONE, "%": _MANY}
+_STARS: Final = {"*": _MANY}
+
 
 @dataclass(frozen=True)
 class Renaming:
@@ -60,6 +64,19 @@ class Renaming:
                     )
         return None
 
+    def touched(self, pattern: str) -> str | None:
+        """The first rule one of whose names, old or new, a privilege on ``pattern`` may be about; None: the privilege
+        is about the same databases on both servers.
+
+        In the name before ``.*`` of GRANT and REVOKE ``_`` is any character and ``%`` any number of them, unless a
+        backslash stands before it. A letter's case is not told here.
+        """
+        like = _like(pattern.lower())
+        for rule in self.rules:
+            if any(_meet(like, tuple(_STARS.get(letter, letter) for letter in side.lower())) for side in rule):
+                return text_of(rule)
+        return None
+
     def table(self, key: TableKey) -> TableKey:
         """The name on the target of a table of the source."""
         return TableKey(self.target(key.database), key.table) if self.rules else key
@@ -86,6 +103,35 @@ class Renaming:
         if not self.rules or database.lower() in SYSTEM:
             return None
         return next((rule for rule in self.rules if matches(database, rule[0], self.folds_names)), None)
+
+
+def _like(pattern: str) -> tuple[str, ...]:
+    """A pattern of GRANT: its characters, and what stands for any character or any number of them."""
+    found, letters = [], iter(pattern)
+    for letter in letters:
+        found.append(next(letters, letter) if letter == "\\" else _WILDCARDS.get(letter, letter))
+    return tuple(found)
+
+
+def _meet(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """Whether a name matches both patterns."""
+    here = {(0, 0)}
+    seen = set(here)
+    while here:
+        at, its = here.pop()
+        if at == len(one) and its == len(other):
+            return True
+        left, right = one[at : at + 1], other[its : its + 1]
+        nexts = set()
+        if left == (_MANY,):
+            nexts |= {(at + 1, its), *([(at, its + 1)] if right else [])}
+        if right == (_MANY,):
+            nexts |= {(at, its + 1), *([(at + 1, its)] if left else [])}
+        if left and right and _MANY not in left + right and (left == right or _ONE in left + right):
+            nexts.add((at + 1, its + 1))
+        here |= nexts - seen
+        seen |= nexts
+    return False
 
 
 AS_THEY_ARE: Final = Renaming()

@@ -87,6 +87,22 @@ def part_of(sql: str, database: str = "", renaming: Renaming = RENAMING) -> Stat
         ("CREATE PROCEDURE p_1.f() DELETE FROM t", "", "CREATE PROCEDURE `d-1`.f() DELETE FROM t", None),
         ("TRUNCATE p_1.t", "", "TRUNCATE `d-1`.t", None),
         ("GRANT SELECT ON other.* TO u", "p_1", "GRANT SELECT ON other.* TO u", "d-1"),
+        *(
+            (sql, database, sql, now)
+            for sql, database, now in (
+                # patterns that match no renamed database, nor a new name
+                ("GRANT SELECT ON `ot_er`.* TO u", "", None),
+                ("REVOKE SELECT ON `ot%`.* FROM u", "", None),
+                ("GRANT SELECT ON `o\\_d`.* TO u", "", None),
+                ("GRANT SELECT ON `d\\_%`.* TO u", "", None),
+                ("GRANT SELECT ON `ol\\%`.* TO u", "", None),
+                ("GRANT SELECT ON * TO u", "other", "other"),
+                ("GRANT SELECT ON *.* TO u", "old", "new_name"),
+                # before a table's name no character is another one's
+                ("GRANT SELECT ON o_d.t TO u", "", None),
+                ("GRANT SELECT ON old_2 TO u", "old", "new_name"),
+            )
+        ),
         ("CREATE USER u", "p_1", "CREATE USER u", "d-1"),
         ("SAVEPOINT p_1", "p_1", "SAVEPOINT p_1", "d-1"),
     ],
@@ -115,7 +131,16 @@ def test_only_the_bytes_of_databases_change(sql: str, database: str, expected: s
         ("CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO DELETE FROM p_1.t", "p_1", "the body of a stored program"),
         ("GRANT SELECT ON p_1.* TO u", "", "an account's or server-wide statement that names p_1"),
         ("GRANT SELECT ON `p\\_1`.* TO u", "", "an account's or server-wide statement that names"),
-        ("REVOKE SELECT ON `%`.* FROM u", "", "an account's or server-wide statement that names %"),
+        ("REVOKE SELECT ON `%`.* FROM u", "", r"about %, a pattern of databases .* \(\"p_\*\" = \"d-\*\"\)"),
+        # one that matches a renamed database, on the source or on the target
+        ("GRANT SELECT ON `o_d`.* TO u", "", r"about o_d, a pattern of .* \(\"old\" = \"new_name\"\)"),
+        ("GRANT SELECT ON `O%`.* TO u", "", "about O%, a pattern of databases that may be renamed ones"),
+        ("GRANT SELECT ON `%\\_1`.* TO u", "", "a pattern of databases that may be renamed ones"),
+        ("GRANT SELECT ON d_1.* TO u", "", r"about d_1, a pattern of .* \(\"p_\*\" = \"d-\*\"\)"),
+        ("REVOKE SELECT, INSERT ON `new%`.* FROM u", "", r"\(\"old\" = \"new_name\"\)"),
+        ("GRANT SELECT ON `new\\_name`.* TO u", "", "statement that names new"),
+        ("GRANT SELECT ON * TO u", "old", r"about \* in old, which the channel renames"),
+        ("GRANT SELECT ON p_1.t TO u", "", "an account's or server-wide statement that names p_1"),
         ("FLUSH TABLES p_1.t", "", "an account's or server-wide statement that names p_1"),
         ("CREATE TEMPORARY TABLE p_1.t (id INT)", "", "a temporary table in p_1"),
         ("INSERT INTO x.t SELECT a FROM x.u WHERE p_9.t.b = 1", "", "the name p_9, .* may be a database's or not"),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
+from itertools import product
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -74,3 +78,21 @@ def test_rules_that_stand_make_no_two_databases_one(rules: dict[str, str], names
     assert len({renaming.target(name) for name in taken}) == len(taken)
     for name in taken:
         assert renaming.source(renaming.target(name)) == name
+
+
+def test_a_privilege_touches_a_rule_exactly_if_its_pattern_and_the_rule_s_match_one_name() -> None:
+    names = ["".join(letters) for size in range(7) for letters in product("a_", repeat=size)]
+
+    def matched(pattern: str, meanings: Mapping[str, str]) -> set[str]:
+        expression = re.sub("|".join(map(re.escape, meanings)), lambda found: meanings[found[0]], pattern)
+        return {name for name in names if re.fullmatch(expression, name)}
+
+    def patterns(parts: Iterable[str], meanings: Mapping[str, str]) -> dict[str, set[str]]:
+        made = ("".join(some) for size in range(1, 4) for some in product(parts, repeat=size))
+        return {pattern: matched(pattern, meanings) for pattern in made}
+
+    like = {r"\_": "_", "_": ".", "%": ".*"}
+    privileges = patterns(("a", *like), like)
+    for rule, renamed in patterns("a_*", {"*": ".*"}).items():
+        for pattern, named in privileges.items():
+            assert (Renaming(((rule, rule),)).touched(pattern) is not None) == bool(named & renamed), (pattern, rule)
