@@ -11,7 +11,8 @@ update   a row             the new image
 delete   a row             no row
 ======== ================= =====================
 
-A change that needs what is not there makes the stretch inconsistent: it is not folded at all.
+A change that needs what is not there is a misfit: its table is not folded at all. Tables have nothing to do with each
+other, so one pass finds them all.
 """
 
 from __future__ import annotations
@@ -139,15 +140,16 @@ def _slot(
 def fold(
     data: Any, images: Any, table_of: Any, tables: Any, rule: Any, param: Any, flags: Any, counters: Any,
     slots: Any, key_hash: Any, key_image: Any, entry_table: Any, before: Any, now: Any, kept: Any, highest: Any,
-    wobbly: Any,
+    wobbly: Any, misfit: Any,
 ) -> int:  # fmt: skip
-    """Fold all rows; -1 - the row that does not fit what came before it, or how many entries there are.
+    """Fold all rows; how many entries there are.
 
     ``tables``, a table: its first rule, width and first flag, its columns up to the primary key's last one, and up to
     the last one of any other unique key (0: there is none); ``counters``, a table: (column or -1, signed).
     Fills, an entry a key: ``entry_table``, ``before`` and ``now`` (image [start, end), -1 for no row); a table:
     ``highest`` (AUTO_INCREMENT value among the first images of all keys, and among those that came after),
-    ``kept`` (the image that brought the latter, its entry); an entry: ``wobbly`` (its row or unique values once went).
+    ``kept`` (the image that brought the latter, its entry), ``misfit`` (a row did not fit what came before it: what its
+    entries say means nothing); an entry: ``wobbly`` (its row or unique values once went).
     """
     count = 0
     for row in range(images.shape[0]):
@@ -184,7 +186,7 @@ def fold(
                         number = _number(data, old, first, width, rule, param, counter, signed)
                         highest[table, 0] = max(highest[table, 0], number)
             elif (now[entry, 0] >= 0) != takes:
-                return -1 - row
+                misfit[table] = 1
             now[entry, 0] = now[entry, 1] = -1
             if gives:
                 now[entry, 0], now[entry, 1] = images[row, 2], images[row, 3]

@@ -99,7 +99,7 @@ class _Reduction:
             return Reduced(loose=list(self._loose(set(self.key_of_used))))
         counts, images, lacking = row_images(self.frames, self.number, self.tables.layouts, _NAME)
         kept_in_order = self._not_folded(lacking)
-        while True:
+        while True:  # twice: a pass finds all misfits but those that another room for images makes
             folded = _Folding(self, counts, images, kept_in_order)
             if folded.misfits:
                 kept_in_order |= folded.misfits
@@ -204,14 +204,12 @@ class _Folding:
         self._before, self._now = np.empty((rows, 2), np.int64), np.empty((rows, 2), np.int64)
         self._kept, wobbly = np.zeros((len(keys), 3), np.int64), np.empty(rows, np.uint8)
         highest, written = np.zeros((len(keys), 2), np.uint64), np.zeros(len(keys), np.uint64)
+        misfit = np.zeros(len(keys), np.uint8)
         self._count = folding.fold(
             data, self._images, self._table, tables, layouts.rule, layouts.length, all_tables.flags, counters,
             slots, hashes, image, self._entry_table, self._before, self._now, self._kept, highest,
-            wobbly,
+            wobbly, misfit,
         )  # fmt: skip
-        if self._count < 0:
-            self.misfits = {keys[int(self._table[-1 - self._count])]}
-            return
         self._left, unsure = np.empty(self._count, np.int64), np.zeros(len(keys), np.uint8)
         folding.judge(
             data, self._count, self._entry_table, self._before, self._now, tables, layouts.rule, layouts.length,
@@ -223,7 +221,7 @@ class _Folding:
         self._left[(self._left == folding.UPDATE) & too_long] = folding.SPLIT
         # the highest AUTO_INCREMENT value came and went: written and deleted, so that the target counts on
         self._restored = highest[:, 1] > np.maximum(highest[:, 0], written)
-        self.misfits = {
+        self.misfits = {keys[table] for table in np.flatnonzero(misfit).tolist()} | {
             keys[table]
             for table in np.flatnonzero(self._restored).tolist()
             if unsure[table] or self._stays(int(self._kept[table, 2]))

@@ -7,12 +7,14 @@ import random
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from binlane.apply.writers import check_self_contained
+from binlane.binlog import folding
 from binlane.binlog.joining import joined
 from binlane.binlog.wire import EventType
 from binlane.model import BlockHeader, Item, LogPosition, RowCounts, TableKey
@@ -321,6 +323,33 @@ def test_where_the_net_effect_is_not_sure_the_order_is_kept_for_that_table_alone
     assert mine == [change[1:] for change in changes]
     assert other in found.saved
     assert changes[0][0] not in found.saved
+
+
+def test_however_many_tables_do_not_fit_the_rows_are_folded_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same misfits in many tables, the tables' statements mixed, beside as many tables that fit."""
+    of_mail = [changes for changes in UNFOLDED.values() if changes[0][0] == MAIL]
+    tables, rules, statements = 10 * len(of_mail), dict(RULES), []
+    for number in range(tables):
+        misfit, fine = (TableKey(f"{name}{number}", "t") for name in ("misfit", "fine"))
+        for key in (misfit, fine):
+            monkeypatch.setitem(DESIGNS, key, DESIGNS[MAIL])
+            rules[key] = RULES[MAIL]
+        statements.append([(misfit, *change[1:]) for change in of_mail[number % len(of_mail)]])
+        statements.append([(fine, None, A1), (fine, A1, B1)])
+    mixed = [changes[at] for at in range(4) for changes in statements if at < len(changes)]
+    folds: list[int] = []
+    real = folding.fold
+
+    def counted_fold(*given: Any) -> int:
+        folds.append(len(given[1]))
+        return int(real(*given))
+
+    monkeypatch.setattr(folding, "fold", counted_fold)
+    found = built(logged(*mixed), rules)
+    assert folds == [len(mixed), 2 * tables]
+    assert {key.database for key in found.saved} == {f"fine{number}" for number in range(tables)}
+    loose = [(name, *images) for name, _, *images in found.changes if name.startswith("misfit")]
+    assert loose == [(key.database, *images) for key, *images in mixed if key.database.startswith("misfit")]
 
 
 def test_a_block_with_a_partial_image_keeps_that_table_in_order() -> None:
