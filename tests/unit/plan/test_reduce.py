@@ -301,7 +301,7 @@ def test_a_lower_id_that_came_and_went_is_folded_away(changes: list[tuple[Row | 
 
 FREE_A = row(70_000, b"a", None)
 COUNTED_UP, COUNTED = (row(b"a", number, None, key=NAME) for number in ((1 << 62), 5))
-UNFOLDED = {
+UNFOLDED: dict[str, list[Change]] = {
     "a-unique-value-comes-back": [
         (MAIL, A1, B1), (MAIL, None, FREE_A), (MAIL, FREE_A, None), (MAIL, B1, A1)
     ],
@@ -328,7 +328,8 @@ def test_where_the_net_effect_is_not_sure_the_order_is_kept_for_that_table_alone
 def test_however_many_tables_do_not_fit_the_rows_are_folded_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same misfits in many tables, the tables' statements mixed, beside as many tables that fit."""
     of_mail = [changes for changes in UNFOLDED.values() if changes[0][0] == MAIL]
-    tables, rules, statements = 10 * len(of_mail), dict(RULES), []
+    tables, rules = 10 * len(of_mail), dict(RULES)
+    statements: list[list[Change]] = []
     for number in range(tables):
         misfit, fine = (TableKey(f"{name}{number}", "t") for name in ("misfit", "fine"))
         for key in (misfit, fine):
