@@ -6,10 +6,11 @@ import contextlib
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from binlane.connections import Endpoint, Tls
 from binlane.driver import Connection
-from binlane.state.engines import engine_of
+from binlane.state.engines import engine_of, kept_connections
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 
@@ -51,3 +52,40 @@ def test_tls_that_verifies_nothing_has_one_context(mariadb_source: PrivateServer
         contextlib.closing(Connection(**arguments)) as other,
     ):
         assert vars(one)["ctx"] is vars(other)["ctx"]
+
+
+def test_a_step_s_uses_of_a_server_share_a_connection_that_is_rolled_back_and_made_anew(
+    mariadb_source: PrivateServer,
+) -> None:
+    server = endpoint(mariadb_source)
+
+    def used() -> int:
+        with engine_of(server).connect() as connection:
+            return int(connection.execute(text("SELECT CONNECTION_ID()")).scalar_one())
+
+    def there() -> set[int]:
+        return {number for (number,) in mariadb_source.query("SELECT id FROM information_schema.processlist")}
+
+    with kept_connections():
+        first = used()
+        assert used() == first
+        with engine_of(server).connect() as connection:
+            connection.execute(text("CREATE TEMPORARY TABLE mysql.kept (id INT) ENGINE = InnoDB"))
+            connection.execute(text("INSERT INTO mysql.kept VALUES (1)"))
+        with engine_of(server).connect() as connection:
+            assert connection.execute(text("SELECT COUNT(*) FROM mysql.kept")).scalar_one() == 0
+            beside = used()
+        assert first != beside
+        assert len({first, beside} & there()) == 1
+        # a task that counts on answers in time does not take one whose limits are others
+        with engine_of(server, timeout=5).connect() as connection:
+            assert connection.execute(text("SELECT CONNECTION_ID()")).scalar_one() not in (first, beside)
+        kept = used()
+        assert kept in (first, beside)
+        mariadb_source.query(f"KILL {kept}")
+        anew = used()
+        assert anew != kept
+        assert anew == used()
+        assert anew in there()
+    assert anew not in there()
+    assert used() != used(), "outside a step each use has one of its own"

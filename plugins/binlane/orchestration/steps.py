@@ -45,7 +45,7 @@ from binlane.source.xa import XaTracker
 from binlane.state.carried import Settlement, with_carried
 from binlane.state.channels import Channel, Watermark, read_channel
 from binlane.state.conflicts import count_conflicts
-from binlane.state.engines import engine_of
+from binlane.state.engines import engine_of, kept_connections
 from binlane.state.prepared import read_open_xa
 from binlane.state.stops import clear_stop, request_stop
 from binlane.state.windows import (
@@ -72,12 +72,12 @@ _LOG_SECONDS: Final = 5.0
 Step = TypeVar("Step", bound=Callable[..., Any])
 
 
-def _named_errors(step: Step) -> Step:
-    """The target's own errors in a step say which server they come from."""
+def _step(step: Step) -> Step:
+    """The target's own errors in a step say which server they come from; its uses of a server share a connection."""
 
     @functools.wraps(step)
     def run(channel: ChannelConfig, endpoints: Endpoints, *arguments: Any, **named: Any) -> Any:
-        with target_errors(str(endpoints.target)):
+        with target_errors(str(endpoints.target)), kept_connections():
             return step(channel, endpoints, *arguments, **named)
 
     return cast(Step, run)
@@ -92,7 +92,7 @@ def source_of(channel: ChannelConfig, endpoints: Endpoints) -> EventSource:
     return ServerSource(str(endpoint), endpoint.pymysql_arguments(), channel.source.server_id, channel.name)
 
 
-@_named_errors
+@_step
 def extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest) -> Answer:
     """Read the window's log into segments and open the window on the target; adopt the unfinished one if there is one.
 
@@ -148,7 +148,7 @@ def _kept_if_whole(folder: WorkFolder) -> Iterator[None]:
         raise
 
 
-@_named_errors
+@_step
 def adopt_plan(channel: ChannelConfig, endpoints: Endpoints, work: str, stop_at: str | None = None) -> Answer:
     """Check the plan against source and target, store its digest, and hand out the lanes.
 
@@ -177,7 +177,7 @@ def adopt_plan(channel: ChannelConfig, endpoints: Endpoints, work: str, stop_at:
     return {"plan": plans.uri, "lanes": lanes}
 
 
-@_named_errors
+@_step
 def apply_lane(
     channel: ChannelConfig,
     endpoints: Endpoints,
@@ -210,7 +210,7 @@ def apply_lane(
     }
 
 
-@_named_errors
+@_step
 def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answer:
     """Move the watermark to the window's end, and remove the files of windows that are finished and old.
 

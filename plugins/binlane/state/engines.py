@@ -1,9 +1,15 @@
-"""Engines that keep no connections: a task is short, and a lane has connections of its own."""
+"""Engines that keep no connections, or within a step one a server, which goes from use to use.
+
+A step's reads and writes of the state follow each other, so one connection does; a lane's session, its polls and its
+pulse are used side by side and so have one each, as what holds a lease is apart from any pool (``LaneSession.open``).
+"""
 
 from __future__ import annotations
 
 import contextlib
 import socket
+from collections.abc import Iterator
+from contextvars import ContextVar
 from typing import Any, Final
 
 from pymysql.constants import CLIENT
@@ -14,19 +20,44 @@ from binlane.driver import Connection
 
 _KEEPALIVE: Final = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 35_000))
 """Seconds, seconds, probes, milliseconds: a black-holed peer is given up after about 35 s."""
+_KEPT: Final[ContextVar[dict[Endpoint, Engine] | None]] = ContextVar("kept engines", default=None)
+
+
+@contextlib.contextmanager
+def kept_connections() -> Iterator[None]:
+    """Within it ``engine_of`` gives this thread one engine a server, which keeps a connection for its next use.
+
+    What was begun on it is rolled back between uses, and one that the server has ended meanwhile is made anew. At the
+    end all are closed.
+    """
+    engines: dict[Endpoint, Engine] = {}
+    token = _KEPT.set(engines)
+    try:
+        yield
+    finally:
+        _KEPT.reset(token)
+        for engine in engines.values():
+            engine.dispose()
 
 
 def engine_of(endpoint: Endpoint, *, timeout: int | None = None) -> Engine:
-    """An engine for the server; nothing is connected yet. ``timeout``: seconds that connecting and each answer take.
+    """An engine for the server; nothing is connected yet. ``timeout``: seconds that connecting and each answer take."""
+    kept = _KEPT.get()
+    if kept is None or timeout is not None:
+        return _engine(endpoint, timeout, poolclass=NullPool)
+    if endpoint not in kept:
+        kept[endpoint] = _engine(endpoint, None, pool_size=1, max_overflow=-1, pool_pre_ping=True)
+    return kept[endpoint]
 
-    Connections say that they can serve files, or LOAD DATA LOCAL would be refused; the driver itself, without
-    ``local_infile``, serves none.
-    """
+
+def _engine(endpoint: Endpoint, timeout: int | None, **pool: Any) -> Engine:
+    """Connections say that they can serve files, or LOAD DATA LOCAL would be refused; the driver itself, without
+    ``local_infile``, serves none."""
     limits = {} if timeout is None else dict.fromkeys(("connect_timeout", "read_timeout", "write_timeout"), timeout)
     # given here it replaces SQLAlchemy's own flag, without which rows that match but do not change are not counted
     flags = CLIENT.FOUND_ROWS | CLIENT.LOCAL_FILES
     arguments = {**endpoint.tls.arguments(), **limits, "client_flag": flags}
-    engine = create_engine(endpoint.sqlalchemy_url(), connect_args=arguments, poolclass=NullPool)
+    engine = create_engine(endpoint.sqlalchemy_url(), connect_args=arguments, **pool)
 
     @event.listens_for(engine, "do_connect")
     def connect(_dialect: object, _record: object, positional: list[Any], named: dict[str, Any]) -> Connection:

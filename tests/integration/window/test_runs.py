@@ -48,6 +48,38 @@ def test_a_run_that_is_killed_while_it_applies_is_carried_on_by_the_next_one(cha
     assert channel.target.query("SELECT COUNT(*), MIN(state) FROM binlane.windows") == [(1, "finished")]
 
 
+def test_a_step_has_one_connection_a_server_and_a_lane_three(channel: Channel) -> None:
+    channel.traffic(20)
+
+    def opened() -> tuple[int, int]:
+        """So far, by source and target; each question is one more."""
+        servers = channel.source, channel.target
+        one, other = (int(server.query("SHOW GLOBAL STATUS LIKE 'Connections'")[0][1]) for server in servers)
+        return one, other
+
+    def asked(source: int, target: int) -> None:
+        """So many at the most since the last time."""
+        now = opened()
+        assert now[0] - before[0] - 1 <= source
+        assert now[1] - before[1] - 1 <= target
+        before[:] = now
+
+    before = list(opened())
+    config, endpoints = channel.config, channel.endpoints
+    window = steps.extract(config, endpoints, WindowRequest("now"))
+    asked(source=3, target=1)  # the log's state, the log, the tables
+    run_filter(WorkFolder(window["work"]), InProcess())
+    asked(source=0, target=0)
+    adopted = steps.adopt_plan(config, endpoints, window["work"])
+    asked(source=2, target=2)  # the log behind the window, tables; the state, and the parser about statements
+    for each in adopted["lanes"]:
+        steps.apply_lane(config, endpoints, adopted["plan"], each["lane"])
+        asked(source=0, target=3)  # its session, its polls, its pulse
+    steps.advance(config, endpoints, adopted["plan"])
+    asked(source=0, target=1)
+    channel.assert_equal()
+
+
 def wait_for_a_lane_to_move(channel: Channel) -> None:
     end = time.monotonic() + 120
     while time.monotonic() < end:
