@@ -53,6 +53,7 @@ class PrivateServer:
     datadir: Path
     name: str
     options: tuple[str, ...]
+    program: Path
     pid: int = 0
     host: str = HOST
     user: str = USER
@@ -95,10 +96,10 @@ class PrivateServer:
             (Flavor.MYSQL, "binlog"): "mysqlbinlog",
         }
         program = names[self.flavor, name]
-        beside = server_binary(self.flavor).parent / program
+        beside = self.program.parent / program
         found = str(beside) if beside.exists() else shutil.which(program)
         if found is None:
-            raise LabError(f"{program} is neither beside {server_binary(self.flavor)} nor on PATH: install the clients")
+            raise LabError(f"{program} is neither beside {self.program} nor on PATH: install the clients")
         return Path(found)
 
     def is_running(self) -> bool:
@@ -145,7 +146,7 @@ class PrivateServer:
     def _start(self) -> None:
         self.socket.parent.mkdir(parents=True, exist_ok=True)
         self._temporary.mkdir(exist_ok=True)
-        command = [str(server_binary(self.flavor)), *self._arguments()]
+        command = [str(self.program), *self._arguments()]
         if not self.keep and sys.platform == "linux" and shutil.which("setpriv") is not None:
             command = ["setpriv", "--pdeathsig", "KILL", *command]
         with (self.datadir / _LOG).open("ab") as log:
@@ -162,6 +163,7 @@ class PrivateServer:
             "socket": str(self.socket),
             "name": self.name,
             "options": list(self.options),
+            "program": str(self.program),
             "pid": self.pid,
         }
         (self.datadir / _HANDLE).write_text(json.dumps(handle))
@@ -169,7 +171,7 @@ class PrivateServer:
     def _arguments(self) -> list[str]:
         place = [f"--datadir={self.datadir}", f"--port={self.port}", f"--socket={self.socket}"]
         place += [f"--pid-file={self.datadir / 'server.pid'}", f"--tmpdir={self._temporary}"]
-        return [*common_options(self.flavor), *place, *self.options]
+        return [*common_options(self.flavor, self.program), *place, *self.options]
 
     @property
     def _temporary(self) -> Path:
@@ -209,22 +211,25 @@ def start_server(
     log_bin: bool = True,
     durable: bool = True,
     keep: bool = False,
+    program: Path | None = None,
 ) -> PrivateServer:
     """Start a private server on ``datadir``, which is made from a template if it is not there.
 
-    ``options`` are command-line options of the server and win over the lab's. ``durable=False`` never waits for the
-    disk. ``keep=True``: the server outlives this process. Raises LabError with the end of the server's log.
+    ``program``: another one than the family's (``lab.templates.server_binary``). ``options`` are command-line options
+    of the server and win over the lab's. ``durable=False`` never waits for the disk. ``keep=True``: the server outlives
+    this process. Raises LabError with the end of the server's log.
     """
     datadir = datadir.absolute()
+    program = server_binary(flavor) if program is None else program
     if not datadir.exists():
         datadir.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(data_template(flavor), datadir)
+        shutil.copytree(data_template(flavor, program), datadir)
         # two servers from one template would share MySQL's server UUID
         (datadir / "auto.cnf").unlink(missing_ok=True)
     for attempt in range(_PORT_TRIES):
         port = _free_port()
         settings = (*_switches(flavor, port, log_bin=log_bin, durable=durable), *options)
-        server = PrivateServer(flavor, port, _socket_path(datadir), datadir, name, settings, keep=keep)
+        server = PrivateServer(flavor, port, _socket_path(datadir), datadir, name, settings, program, keep=keep)
         try:
             server._start()
         except LabError as exc:
@@ -245,9 +250,10 @@ def private_server(
     name: str = "private",
     log_bin: bool = True,
     durable: bool = True,
+    program: Path | None = None,
 ) -> Iterator[PrivateServer]:
     """``start_server`` for the length of a ``with`` block."""
-    server = start_server(datadir, flavor, options, name=name, log_bin=log_bin, durable=durable)
+    server = start_server(datadir, flavor, options, name=name, log_bin=log_bin, durable=durable, program=program)
     try:
         yield server
     finally:
@@ -268,6 +274,7 @@ def attach(datadir: Path) -> PrivateServer | None:
         datadir,
         handle["name"],
         tuple(handle["options"]),
+        Path(handle["program"]),
         handle["pid"],
         keep=True,
     )

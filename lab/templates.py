@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from binlane.model import Flavor
 
@@ -20,6 +20,7 @@ _ACCOUNTS: Final = "".join(
     f"GRANT ALL PRIVILEGES ON *.* TO '{USER}'@'{host}' WITH GRANT OPTION;\n"
     for host in ("%", "localhost")
 )
+_VARIABLES: Final = {Flavor.MARIADB: "BINLANE_MARIADBD", Flavor.MYSQL: "BINLANE_MYSQLD"}
 _FOLDERS: Final = ("/usr/sbin", "/usr/libexec", "/usr/local/sbin", "/usr/local/libexec")
 
 
@@ -28,25 +29,38 @@ class LabError(RuntimeError):
 
 
 def server_binary(flavor: Flavor) -> Path:
-    """The server's program: mariadbd on PATH or in the system folders; MySQL's by BINLANE_MYSQLD."""
-    if flavor is Flavor.MYSQL:
-        named = os.environ.get("BINLANE_MYSQLD")
-        if named is None:
-            raise LabError("BINLANE_MYSQLD is not set: it names the mysqld program to use")
+    """The server's program: BINLANE_MYSQLD's; BINLANE_MARIADBD's, or mariadbd on PATH or in the system folders."""
+    variable = _VARIABLES[flavor]
+    named = os.environ.get(variable)
+    if named is not None:
         program = Path(named).expanduser()
         if not program.exists():
-            raise LabError(f"BINLANE_MYSQLD names {program}, which does not exist")
+            raise LabError(f"{variable} names {program}, which does not exist")
         return program
+    if flavor is Flavor.MYSQL:
+        raise LabError(f"{variable} is not set: it names the mysqld program to use")
     found = shutil.which("mariadbd", path=os.pathsep.join([os.environ.get("PATH", ""), *_FOLDERS]))
     if found is None:
-        raise LabError("mariadbd is neither on PATH nor in /usr/sbin: install the package mariadb-server")
+        raise LabError("mariadbd is neither on PATH nor in /usr/sbin: install mariadb-server")
     return Path(found)
 
 
-def common_options(flavor: Flavor) -> list[str]:
+def series_of(program: Path) -> tuple[int, int]:
+    """The first two numbers of a server program's version."""
+    major, minor = _version(program).split(".")[:2]
+    return int(major), int(minor)
+
+
+def other_programs() -> dict[tuple[int, int], Path]:
+    """BINLANE_OTHER_MARIADBDS: further ``mariadbd`` programs, as PATH lists folders; by their series."""
+    named = os.environ.get("BINLANE_OTHER_MARIADBDS", "").split(os.pathsep)
+    return {series_of(program): program for program in (Path(name).expanduser() for name in named if name)}
+
+
+def common_options(flavor: Flavor, program: Path) -> list[str]:
     """What every private server of ``flavor`` is started with; ``--no-defaults`` has to come first."""
     options = [
-        *_no_defaults(flavor),
+        *_no_defaults(program),
         "--bind-address=127.0.0.1",
         "--skip-name-resolve",
         "--character-set-server=utf8mb4",
@@ -62,20 +76,18 @@ def common_options(flavor: Flavor) -> list[str]:
     return options
 
 
-def data_template(flavor: Flavor) -> Path:
+def data_template(flavor: Flavor, program: Path) -> Path:
     """A freshly initialized data folder with the lab's account; made once a server version, then only copied from."""
-    binary = server_binary(flavor)
     home = Path(tempfile.gettempdir()) / f"binlane-lab-{os.getuid()}"
     home.mkdir(mode=0o700, exist_ok=True)
     if home.stat().st_uid != os.getuid():
         raise LabError(f"{home} belongs to another user: remove it or set TMPDIR")
-    version = _run([str(binary), *_no_defaults(flavor), "--version"]).split(" Ver ")[-1].split()[0]
-    template = home / f"{flavor.value}-{version}"
+    template = home / f"{flavor.value}-{_version(program)}"
     if not template.exists():
         with tempfile.TemporaryDirectory(dir=home) as building:
             fresh = Path(building) / "data"
             accounts = Path(building) / "accounts.sql"
-            _INITIALIZERS[flavor](binary, fresh, accounts)
+            _INITIALIZERS[flavor](program, fresh, accounts)
             try:
                 fresh.rename(template)
             except OSError:
@@ -85,40 +97,50 @@ def data_template(flavor: Flavor) -> Path:
     return template
 
 
-def _initialize_mariadb(binary: Path, datadir: Path, accounts: Path) -> None:
-    beside = binary.parent.parent / "bin" / "mariadb-install-db"
-    program = shutil.which("mariadb-install-db") or (str(beside) if beside.exists() else None)
-    if program is None:
-        raise LabError("mariadb-install-db is not on PATH: install the package mariadb-server")
-    # the bootstrap server runs without grant tables until it is told to read them
+def _initialize_mariadb(program: Path, datadir: Path, accounts: Path) -> None:
+    # the one of the same installation first: each makes the system tables of its own version
+    beside = os.pathsep.join([str(program.parent), str(program.parent.parent / "bin"), os.environ.get("PATH", "")])
+    installer = shutil.which("mariadb-install-db", path=beside)
+    if installer is None:
+        raise LabError(
+            f"mariadb-install-db is neither beside {program} nor on PATH: install the package mariadb-server"
+        )
+    options = [f"--datadir={datadir}", "--innodb-log-file-size=48M", *_as_root()]
+    _run([installer, "--no-defaults", *options, "--auth-root-authentication-method=normal", "--skip-test-db"])
+    # the installer takes statements from 10.6 on only; a server without grant tables does until it is told to read them
     accounts.write_text("FLUSH PRIVILEGES;\n" + _ACCOUNTS)
-    options = ["--no-defaults", f"--datadir={datadir}", "--innodb-log-file-size=48M", *_as_root()]
-    extra = ["--auth-root-authentication-method=normal", "--skip-test-db", f"--extra-file={accounts}"]
-    _run([program, *options, *extra])
+    with accounts.open() as statements:
+        _run([str(program), *_no_defaults(program), *options, "--bootstrap"], statements)
 
 
-def _initialize_mysql(binary: Path, datadir: Path, accounts: Path) -> None:
+def _initialize_mysql(program: Path, datadir: Path, accounts: Path) -> None:
     accounts.write_text(_ACCOUNTS)
-    options = [*_no_defaults(Flavor.MYSQL), f"--datadir={datadir}", *_as_root()]
-    _run([str(binary), *options, "--initialize-insecure", f"--init-file={accounts}", "--innodb-redo-log-capacity=100M"])
+    options = [*_no_defaults(program), f"--datadir={datadir}", *_as_root()]
+    _run(
+        [str(program), *options, "--initialize-insecure", f"--init-file={accounts}", "--innodb-redo-log-capacity=100M"]
+    )
 
 
 _INITIALIZERS: Final = {Flavor.MARIADB: _initialize_mariadb, Flavor.MYSQL: _initialize_mysql}
 
 
-def _no_defaults(flavor: Flavor) -> list[str]:
+def _version(program: Path) -> str:
+    return _run([str(program), *_no_defaults(program), "--version"]).split(" Ver ")[-1].split()[0]
+
+
+def _no_defaults(program: Path) -> list[str]:
     """The option that keeps a server from the machine's option files; the servers refuse to see it twice."""
-    with server_binary(flavor).open("rb") as program:
+    with program.open("rb") as file:
         # a script around an unpacked server has to pass it first, by itself
-        return [] if program.read(2) == b"#!" else ["--no-defaults"]
+        return [] if file.read(2) == b"#!" else ["--no-defaults"]
 
 
 def _as_root() -> list[str]:
     return ["--user=root"] if os.getuid() == 0 else []
 
 
-def _run(command: list[str]) -> str:
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+def _run(command: list[str], stdin: IO[str] | int = subprocess.DEVNULL) -> str:
+    done = subprocess.run(command, stdin=stdin, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         said = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
         raise LabError(f"{Path(command[0]).name} ended with {done.returncode}:\n{said}")
