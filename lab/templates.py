@@ -45,13 +45,12 @@ def server_binary(flavor: Flavor) -> Path:
     return Path(found)
 
 
-def series_of(program: Path) -> tuple[int, int]:
-    """The first two numbers of a server program's version."""
-    major, minor = _version(program).split(".")[:2]
-    return int(major), int(minor)
+def series_of(program: Path) -> str:
+    """The first two numbers of a server program's version: ``11.8``."""
+    return ".".join(_version(program).split(".")[:2])
 
 
-def other_programs() -> dict[tuple[int, int], Path]:
+def other_programs() -> dict[str, Path]:
     """BINLANE_OTHER_MARIADBDS: further ``mariadbd`` programs, as PATH lists folders; by their series."""
     named = os.environ.get("BINLANE_OTHER_MARIADBDS", "").split(os.pathsep)
     return {series_of(program): program for program in (Path(name).expanduser() for name in named if name)}

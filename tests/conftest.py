@@ -7,12 +7,14 @@ import functools
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 from hypothesis import settings
 
 from binlane.model import Flavor
 from lab.servers import PrivateServer, private_server
+from lab.templates import other_programs, series_of, server_binary
 from tests.emptied import Origin, drop_databases
 
 # how long a case takes says nothing about whether it is right: machine code may have to be compiled in it
@@ -27,15 +29,23 @@ requires_mysql = pytest.mark.skipif(
 )
 
 
+class Started(Protocol):
+    """Gives the session's server of a name, started when it is asked for first; of another program, if it is given."""
+
+    def __call__(self, flavor: Flavor, name: str, program: Path | None = None, /) -> PrivateServer: ...
+
+
 @pytest.fixture(scope="session")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Flavor, str], PrivateServer]]:
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
     """A function that gives the session's server of a name, started when it is asked for first."""
     with contextlib.ExitStack() as stack:
 
         @functools.cache
-        def start(flavor: Flavor, name: str) -> PrivateServer:
+        def start(flavor: Flavor, name: str, program: Path | None = None, /) -> PrivateServer:
             folder = tmp_path_factory.mktemp(name)
-            server = stack.enter_context(private_server(folder / "data", flavor, name=name, durable=False))
+            server = stack.enter_context(
+                private_server(folder / "data", flavor, name=name, durable=False, program=program)
+            )
             _origins[server.datadir] = Origin.of(server)
             return server
 
@@ -46,27 +56,49 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Flav
 
 
 @pytest.fixture(scope="module")
-def mariadb_source(started: Callable[[Flavor, str], PrivateServer]) -> PrivateServer:
+def mariadb_source(started: Started) -> PrivateServer:
     """A MariaDB server with a binlog, for the source's part."""
     return _emptied(started(Flavor.MARIADB, "mariadb_source"))
 
 
 @pytest.fixture(scope="module")
-def mariadb_target(started: Callable[[Flavor, str], PrivateServer]) -> PrivateServer:
+def mariadb_target(started: Started) -> PrivateServer:
     """Another MariaDB server with a binlog of its own, for the target's part."""
     return _emptied(started(Flavor.MARIADB, "mariadb_target"))
 
 
 @pytest.fixture(scope="module")
-def mysql_source(started: Callable[[Flavor, str], PrivateServer]) -> PrivateServer:
+def mysql_source(started: Started) -> PrivateServer:
     """A MySQL server with GTIDs and a binlog; the test is skipped where BINLANE_MYSQLD names none."""
     return _mysql(started, "mysql_source")
 
 
 @pytest.fixture(scope="module")
-def mysql_target(started: Callable[[Flavor, str], PrivateServer]) -> PrivateServer:
+def mysql_target(started: Started) -> PrivateServer:
     """Another MySQL server with GTIDs; the test is skipped where BINLANE_MYSQLD names none."""
     return _mysql(started, "mysql_target")
+
+
+@pytest.fixture(scope="module")
+def server_of(started: Started) -> Callable[[str, str], PrivateServer]:
+    """A function that gives the server of a series of MariaDB (``11.8``), or of ``mysql``, for a part (``source``).
+
+    The test is skipped where this machine has no such server: lab/other_mariadb.sh provides some.
+    """
+
+    @functools.cache
+    def start(version: str, part: str) -> PrivateServer:
+        if version == "mysql":
+            return _mysql(started, f"mysql_{part}")
+        usual = server_binary(Flavor.MARIADB)
+        if version == series_of(usual):
+            return _emptied(started(Flavor.MARIADB, f"mariadb_{part}"))
+        program = other_programs().get(version)
+        if program is None:
+            pytest.skip(f"no MariaDB {version} to test with: BINLANE_OTHER_MARIADBDS names none")
+        return _emptied(started(Flavor.MARIADB, f"mariadb_{version}_{part}", program))
+
+    return start
 
 
 @pytest.fixture
@@ -75,7 +107,7 @@ def clean_databases() -> Callable[[PrivateServer], None]:
     return drop_databases
 
 
-def _mysql(started: Callable[[Flavor, str], PrivateServer], name: str) -> PrivateServer:
+def _mysql(started: Started, name: str) -> PrivateServer:
     if os.environ.get("BINLANE_MYSQLD") is None:
         pytest.skip("BINLANE_MYSQLD is not set: no MySQL server to test with")
     return _emptied(started(Flavor.MYSQL, name))

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Final
 import pymysql
 
 from binlane.apply.transient import error_code
-from binlane.binlog.collations import charset_name, collation_name
+from binlane.binlog.collations import UTF8MB4_GENERAL_CI, charset_name, collation_name
 from binlane.errors import ApplyError
 from binlane.model import Flavor, SessionContext
 from binlane.plan.dissect import statement_facts
+from binlane.plan.schema_names import collation_name as full_name
 from binlane.shards.facts import StatementKind
+from binlane.state.catalog import query_of_collations, version_number
 
 if TYPE_CHECKING:
     from binlane.apply.session import LaneSession
@@ -63,6 +65,10 @@ def _seconds(value: object) -> str:
 
 
 _EXPLICIT_DEFAULTS: Final = "explicit_defaults_for_timestamp"
+_INSERT_HISTORY: Final = "system_versioning_insert_history"
+_CHARSET_COLLATIONS: Final = "character_set_collations"
+"""What a character set without COLLATE means, from 11.2 on; servers without it, and a session where it is empty, have
+the collations that were built in."""
 _BOTH: Final = frozenset(Flavor)
 _MYSQL: Final = frozenset({Flavor.MYSQL})
 _MARIADB: Final = frozenset({Flavor.MARIADB})
@@ -113,13 +119,15 @@ class ContextSetter:
     """Sets a lane's session up for statements, and back."""
 
     session: LaneSession
-    _collations: frozenset[str] = frozenset()
+    _collations: Mapping[str, str] = field(default_factory=dict)
     _entered: bool = False
     _own_collation: str = ""
     _database: str | None = field(default=None)
     _explicit_defaults: bool | None = None
     """What the session has now; None until it is asked."""
     _usual_explicit_defaults: bool = True
+    _newer: dict[str, str] | None = None
+    """Of the variables that not every MariaDB has, those that this one has, and what the session has now."""
 
     def enter(self, context: SessionContext, statement: bytes) -> None:
         """Give the session the context of ``statement``. Raises ApplyError where the target cannot have it."""
@@ -193,6 +201,7 @@ class ContextSetter:
                 if variable.name == _EXPLICIT_DEFAULTS and not self._changes_explicit_defaults(value):
                     continue
                 yield f"{variable.name} = {variable.default if value is None else variable.render(value)}"
+        yield from self._newer_assignments(context)
         yield f"character_set_client = {self.client_charset(context)}"
         for variable in _COLLATIONS:
             if flavor in variable.flavors:
@@ -218,6 +227,29 @@ class ContextSetter:
         self._explicit_defaults = value
         return changes
 
+    def _newer_assignments(self, context: SessionContext) -> Iterator[str]:
+        """Variables of newer MariaDB servers, where the target has them and they change.
+
+        A target that lacks them lacks what they decide; the precheck names the statements that they matter to.
+        """
+        if self.session.flavor is not Flavor.MARIADB:
+            return
+        if self._newer is None:
+            names = ", ".join(f"'{name}'" for name in (_INSERT_HISTORY, _CHARSET_COLLATIONS))
+            found = self.session.rows(f"SHOW SESSION VARIABLES WHERE variable_name IN ({names})")
+            self._newer = {str(name): str(value) for name, value in found}
+        pairs = context.character_set_collations
+        if not pairs and context.default_collation_for_utf8mb4 is not None:
+            pairs = ((UTF8MB4_GENERAL_CI, context.default_collation_for_utf8mb4),)
+        defaults = ",".join(
+            f"{charset_name(self._collation(default))}={self._collation(chosen)}" for default, chosen in pairs
+        )
+        history = "ON" if context.system_versioning_insert_history else "OFF"
+        for name, value in ((_INSERT_HISTORY, history), (_CHARSET_COLLATIONS, defaults)):
+            if self._newer.get(name, value) != value:
+                yield f"{name} = '{value}'"
+                self._newer[name] = value
+
     def _no_insert_id(self) -> str:
         # MySQL has no value for "none": 0 would be given to the next row. There the session of a BINLOG statement
         # forgets it by itself when the statement ends.
@@ -226,23 +258,18 @@ class ContextSetter:
     def _collation(self, number: int) -> str:
         name = collation_name(number, self.session.flavor)
         known = self._known_collations()
-        if name in known:
-            return str(name)
-        substitute = SUBSTITUTES.get(name or "")
-        if substitute in known:
-            return str(substitute)
+        for candidate in (name or "", SUBSTITUTES.get(name or "", "")):
+            if candidate in known:
+                return known[candidate]
         raise ApplyError(
             f"collation {number} ({name or 'of no known server'}) of the source is unknown to the target, and so "
             "is a substitute"
         )
 
-    def _known_collations(self) -> frozenset[str]:
+    def _known_collations(self) -> Mapping[str, str]:
+        """The target's own spelling of each: up to 10.5 utf8mb3 is utf8 in them."""
         if not self._collations:
-            column, table = (
-                ("full_collation_name", "collation_character_set_applicability")
-                if self.session.flavor is Flavor.MARIADB
-                else ("collation_name", "collations")
-            )
-            found = self.session.rows(f"SELECT {column} FROM information_schema.{table}")
-            self._collations = frozenset(str(name) for (name,) in found)
+            number = version_number(self.session.connection.get_server_info())  # type: ignore[no-untyped-call]
+            found = self.session.rows(query_of_collations(self.session.flavor, number))
+            self._collations = {full_name(str(name)) or "": str(name) for (name,) in found}
         return self._collations

@@ -22,6 +22,7 @@ class Verdict(Enum):
 
 TRANSIENT: Final = frozenset(
     {
+        1020,  # MariaDB's innodb_snapshot_isolation: somebody has changed the row since the transaction's first read
         1040,  # too many connections
         1047,  # a Galera node that is not ready
         1053,  # server shutdown in progress

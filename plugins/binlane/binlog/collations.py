@@ -1,6 +1,6 @@
 """Collation ids, as logs carry them, and their names.
 
-The ids are those of MySQL 9.7 and MariaDB 10.11 (``information_schema.COLLATIONS``), which share one numbering: MySQL's
+The ids are those of MySQL 9.7 and MariaDB 11.8 (``information_schema.COLLATIONS``), which share one numbering: MySQL's
 stop at 323, MariaDB's own begin at 576. A character set is the part of a collation's name before the first ``_``.
 """
 
@@ -67,8 +67,8 @@ utf8mb3: 33:general_ci 76:tolower_ci 83:bin 192:unicode_ci 193:icelandic_ci 194:
   196:slovenian_ci 197:polish_ci 198:estonian_ci 199:spanish_ci 200:swedish_ci 201:turkish_ci 202:czech_ci
   203:danish_ci 204:lithuanian_ci 205:slovak_ci 206:spanish2_ci 207:roman_ci 208:persian_ci 209:esperanto_ci
   210:hungarian_ci 211:sinhala_ci 212:german2_ci 213:croatian_ci 214:unicode_520_ci 215:vietnamese_ci
-  223:general_mysql500_ci 576:croatian_ci 577:myanmar_ci 578:thai_520_w2 1057:general_nopad_ci 1107:nopad_bin
-  1216:unicode_nopad_ci 1238:unicode_520_nopad_ci
+  223:general_mysql500_ci 576:croatian_ci 577:myanmar_ci 578:thai_520_w2 579:general1400_as_ci 1057:general_nopad_ci
+  1107:nopad_bin 1216:unicode_nopad_ci 1238:unicode_520_nopad_ci
 utf8mb4: 45:general_ci 46:bin 224:unicode_ci 225:icelandic_ci 226:latvian_ci 227:romanian_ci 228:slovenian_ci
   229:polish_ci 230:estonian_ci 231:spanish_ci 232:swedish_ci 233:turkish_ci 234:czech_ci 235:danish_ci
   236:lithuanian_ci 237:slovak_ci 238:spanish2_ci 239:roman_ci 240:persian_ci 241:esperanto_ci 242:hungarian_ci
@@ -84,8 +84,9 @@ utf8mb4: 45:general_ci 46:bin 224:unicode_ci 225:icelandic_ci 226:latvian_ci 227
   310:nb_0900_ai_ci 311:nb_0900_as_cs 312:nn_0900_ai_ci 313:nn_0900_as_cs 314:sr_latn_0900_ai_ci
   315:sr_latn_0900_as_cs 316:bs_0900_ai_ci 317:bs_0900_as_cs 318:bg_0900_ai_ci 319:bg_0900_as_cs 320:gl_0900_ai_ci
   321:gl_0900_as_cs 322:mn_cyrl_0900_ai_ci 323:mn_cyrl_0900_as_cs 608:croatian_ci 609:myanmar_ci 610:thai_520_w2
-  1069:general_nopad_ci 1070:nopad_bin 1248:unicode_nopad_ci 1270:unicode_520_nopad_ci
+  611:general1400_as_ci 1069:general_nopad_ci 1070:nopad_bin 1248:unicode_nopad_ci 1270:unicode_520_nopad_ci
 """
+UTF8MB4_GENERAL_CI: Final = 45
 _UCA1400_FIRST: Final = 2048
 _UCA1400_CHARSETS: Final = ("utf8mb3", "utf8mb4", "ucs2", "utf16", "utf32")
 _UCA1400_TAILORINGS: Final = (

@@ -14,9 +14,10 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Final
 
-from binlane.binlog.collations import is_charset, is_collation
-from binlane.model import SessionContext
+from binlane.binlog.collations import charset_name, collation_name, is_charset, is_collation
+from binlane.model import Flavor, SessionContext
 from binlane.plan.accounts_named import accounts, defined, definer, is_owned
+from binlane.plan.schema_names import charset_name as full_charset_name
 from binlane.shards.facts import StatementFacts, StatementKind
 from binlane.shards.lexer import Dialect, Token, TokenKind, Unreadable, lex
 from binlane.shards.reading import group_end, is_name, is_symbol
@@ -24,6 +25,8 @@ from binlane.shards.reading import group_end, is_name, is_symbol
 ENGINE: Final = "storage engine"
 COLLATION: Final = "collation"
 CHARSET: Final = "character set"
+BARE_CHARSET: Final = "character set without COLLATE"
+"""``detail``: the collation that it stood for in the source's session, where that is not the built-in one."""
 PLUGIN: Final = "authentication plugin"
 TRUSTED_FUNCTION: Final = "function that is not DETERMINISTIC"
 TRUSTED_MAKER: Final = "trigger or function"
@@ -89,6 +92,18 @@ def _collations(*numbers: int | None) -> tuple[Demand, ...]:
     return tuple(Demand(SESSION_COLLATION, "session", str(number)) for number in numbers if number is not None)
 
 
+def resolved(demand: Demand, context: SessionContext) -> Demand | None:
+    """The demand, with the collation that a bare character set stood for; None where that is the built-in one."""
+    if demand.feature != BARE_CHARSET:
+        return demand
+    charset = full_charset_name(demand.detail)
+    for default, chosen in context.character_set_collations:
+        name = collation_name(default, Flavor.MARIADB)
+        if name is not None and charset_name(name) == charset and chosen != default:
+            return replace(demand, detail=f"{charset} = {collation_name(chosen, Flavor.MARIADB)}")
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class _Words:
     sql: str
@@ -125,6 +140,7 @@ class _Words:
             yield from self._owners(verb, kind, head)
             if kind in ("TABLE", "DATABASE", "SCHEMA"):
                 yield from self._options()
+            yield from self._bare_charsets(verb, kind)
             if kind in ("USER", "ROLE"):
                 yield from self._account()
         elif verb == "ANALYZE" and any(token.upper == "HISTOGRAM" for token in self.tokens):
@@ -291,6 +307,26 @@ class _Words:
                 option = token.upper or (token.text.upper() if token.kind is TokenKind.NAME else "")
                 if option in _OPTIONS:
                     yield Demand(_OPTIONS[option], self._subject(), option)
+
+    def _bare_charsets(self, verb: str, kind: str) -> Iterator[Demand]:
+        """Character sets whose collation only the session says, of columns, variables and conversions."""
+        for at, token in enumerate(self.tokens):
+            if token.upper in ("CHARSET", "SET", "USING"):
+                value = self._value(at)
+                # COLLATE may stand anywhere among the options of what is made, else it is of the same column
+                whole = self.depths[at] == 0 and verb == "CREATE" and kind in ("TABLE", "DATABASE", "SCHEMA")
+                if value is not None and is_charset(value) and not self._has_collation(at, whole):
+                    yield Demand(BARE_CHARSET, self._subject() or f"{verb} {kind}".rstrip(), value)
+
+    def _has_collation(self, at: int, whole: bool) -> bool:
+        depth = self.depths[at]
+        for behind in range(0 if whole else at, len(self.tokens)):
+            if self.depths[behind] == depth:
+                if self._upper(behind) == "COLLATE":
+                    return True
+                if not whole and self._text(behind) in (",", ")", ";"):
+                    return False
+        return False
 
     def _of_database(self) -> Iterator[Demand]:
         for at, token in enumerate(self.tokens):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, NoReturn
 
+from binlane.binlog.collations import UTF8MB4_GENERAL_CI
 from binlane.binlog.events import (
     Event,
     ExecuteLoadQuery,
@@ -302,7 +303,6 @@ _COUNTS: Final[Mapping[RowsKind, Callable[[int], RowCounts]]] = {
 _SECOND_HALVES: Final = frozenset({Ending.XA_COMMIT, Ending.XA_ROLLBACK})
 _SHOWN: Final = 200
 """Bytes of a refused statement in a message."""
-_UTF8MB4_GENERAL_CI: Final = 45
 
 
 def statement_facts(sql: bytes, context: SessionContext, flavor: Flavor) -> StatementFacts:
@@ -334,9 +334,9 @@ def _with_default_collation(context: SessionContext, log: LogFormat) -> SessionC
     """What ``CHARSET=utf8mb4`` alone means: utf8mb4_general_ci to MariaDB, unless the session says otherwise."""
     if (log.format.flavor, log.target) != (Flavor.MARIADB, Flavor.MYSQL):
         return context
-    if any(default == _UTF8MB4_GENERAL_CI for default, _ in context.character_set_collations):
+    if any(default == UTF8MB4_GENERAL_CI for default, _ in context.character_set_collations):
         return context
-    return replace(context, default_collation_for_utf8mb4=_UTF8MB4_GENERAL_CI)
+    return replace(context, default_collation_for_utf8mb4=UTF8MB4_GENERAL_CI)
 
 
 def _decompressed(event: RawEvent, where: str) -> RawEvent:

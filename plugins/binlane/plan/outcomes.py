@@ -21,7 +21,7 @@ from binlane.shards.facts import StatementFacts, StatementKind
 
 _BROKEN_OFF: Final = frozenset({1053, 1158, 1159, 1160, 1161, 1184, 1317, 1927, 1969, 3024})
 """Killed, shut down, disconnected, out of time: how much of the statement was done, nobody can repeat."""
-_LOCK_CONFLICTS: Final = frozenset({1205, 1213, 1614})
+_LOCK_CONFLICTS: Final = frozenset({1020, 1205, 1213, 1614})
 """They come from other sessions of the source, which the target does not have."""
 _UNKNOWN_TABLE: Final = 1051
 _NO_ALTER: Final = MariadbExtraFlag.START_ALTER | MariadbExtraFlag.ROLLBACK_ALTER

@@ -20,6 +20,7 @@ _WITH_PRECISION: Final = frozenset({"decimal", "float", "double", "bit"})
 _WITH_MEMBERS: Final = frozenset({"enum", "set"})
 _NOW: Final = re.compile(r"(?i)\(?(?:now|current_timestamp|localtimestamp)\s*(?:\(\s*(\d*)\s*\))?\)?")
 _NUMBER: Final = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?")
+_HEXADECIMAL: Final = re.compile(r"[xX]'(?:[0-9A-Fa-f]{2})*'")
 _BITS: Final = re.compile(r"b'[01]*'")
 _INTRODUCER: Final = re.compile(r"_[a-z0-9]+(?=')")
 _PIECES: Final = re.compile(r"'(?:[^'\\]|''|\\.)*'|[^']+|'", re.DOTALL)
@@ -113,6 +114,9 @@ def mariadb_default(value: str | None) -> str | None:
         return _quoted(_unescaped(value[1:-1]))
     if _NUMBER.fullmatch(value) is not None:
         return _quoted(value)
+    if _HEXADECIMAL.fullmatch(value) is not None:
+        # what 11.8 says of a binary string that 10.11 calls 'x'
+        return _quoted(bytes.fromhex(value[2:-1]).decode("utf-8", "backslashreplace"))
     return _current_timestamp(value) or value
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.wire import HEADER
 from binlane.model import Flavor, RowCounts, TableKey
-from binlane.plan.demands import Demand, demands_of, demands_of_session
+from binlane.plan.demands import Demand, demands_of, demands_of_session, resolved
 from binlane.plan.outcomes import tables_of_one_kind
 from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
 from binlane.plan.statement_text import decoded, dialect_of
@@ -113,8 +113,10 @@ class Tally:
             self.add_demand(demand, seqno)
         if defines or _ASKING.search(part.sql) is not None:
             text, dialect = decoded(part.sql, part.context), dialect_of(part.context, flavor)
-            for demand in demands_of(text, facts, dialect):
-                self.add_demand(demand, seqno)
+            for found in demands_of(text, facts, dialect):
+                asked = resolved(found, part.context)
+                if asked is not None:
+                    self.add_demand(asked, seqno)
         if defines:
             for key in facts.tables:
                 self.altered.setdefault(key, set()).add(seqno)

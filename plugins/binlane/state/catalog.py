@@ -46,6 +46,13 @@ def version_number(version: str) -> tuple[int, int, int]:
     return (0, 0, 0) if match is None else (int(match[1]), int(match[2]), int(match[3]))
 
 
+def query_of_collations(flavor: Flavor, number: tuple[int, int, int]) -> str:
+    """The query for the whole names of a server's collations, in its own spelling."""
+    # from 10.10 on, uca1400_ai_ci stands for one collation of each Unicode character set
+    column = "full_collation_name" if flavor is Flavor.MARIADB and number >= (10, 10, 1) else "collation_name"
+    return f"SELECT {column} FROM information_schema.collation_character_set_applicability"
+
+
 def global_variables(connection: Connection, names: Collection[str]) -> Mapping[str, str]:
     """The global values of those of ``names`` that this server knows."""
     query = text("SHOW GLOBAL VARIABLES WHERE variable_name IN :names").bindparams(bindparam("names", expanding=True))
@@ -225,9 +232,7 @@ def _databases(connection: Connection, wanted: Collection[str] | None) -> frozen
 
 
 def _collations(connection: Connection, flavor: Flavor, number: tuple[int, int, int]) -> frozenset[str]:
-    # from 10.10 on, uca1400_ai_ci stands for one collation of each Unicode character set
-    column = "full_collation_name" if flavor is Flavor.MARIADB and number >= (10, 10, 1) else "collation_name"
-    rows = connection.execute(text(f"SELECT {column} FROM information_schema.collation_character_set_applicability"))
+    rows = connection.execute(text(query_of_collations(flavor, number)))
     names = (collation_name(str(row[0])) for row in rows)
     return frozenset(name for name in names if name is not None)
 

@@ -97,8 +97,8 @@ def test_a_statement_s_bytes_are_sent_in_the_client_s_character_set(pair: Pair, 
 def test_the_other_family_s_default_collation_gets_its_substitute(
     pair: Pair, session: LaneSession, number: int, flavor: Flavor
 ) -> None:
-    if session.flavor is not flavor:
-        pytest.skip("known to this family")
+    if session.flavor is not flavor or session.rows(f"SELECT 1 FROM information_schema.collations WHERE id = {number}"):
+        pytest.skip("known to this server")
     context = SessionContext(collation_server=number)
     run(session, "CREATE TEMPORARY TABLE shop.seen AS SELECT @@collation_server AS c", context)
     found = session.value("SELECT c FROM shop.seen")

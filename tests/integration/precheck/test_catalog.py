@@ -199,7 +199,8 @@ def test_what_only_mariadb_has_is_known_and_not_reduced(
 
 def logged_tables(server: PrivateServer) -> dict[TableKey, TableMap]:
     """The TABLE_MAPs of the server's newest log, as it wrote them."""
-    newest = max(server.datadir.glob("binlog.[0-9]*"))
+    # beside each of them MariaDB 11.4 and newer keep an index of GTIDs, binlog.000001.idx
+    newest = max(server.datadir.glob("binlog.[0-9]*[0-9]"))
     data, at, found = newest.read_bytes(), len(MAGIC), {}
     while at < len(data):
         _, type_code, _, size, _, _ = HEADER.unpack_from(data, at)

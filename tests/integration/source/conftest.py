@@ -50,6 +50,6 @@ def mariadb_archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
         fill(started, 9, flush_every=4)
     folder = base / "archive"
     folder.mkdir()
-    for path in sorted((base / "server").glob("binlog.0*")):
+    for path in sorted((base / "server").glob("binlog.0*[0-9]")):
         shutil.copy(path, folder)
     return folder

@@ -87,6 +87,8 @@ def test_a_value_that_cannot_be_written_without_a_loss_is_refused(variable: User
         (63, "binary", "binary"),
         (255, "utf8mb4_0900_ai_ci", "utf8mb4_0900_ai_ci"),
         (245, "utf8mb4_croatian_ci", "utf8mb4_croatian_mysql561_ci"),
+        (579, "utf8mb3_general1400_as_ci", "utf8mb3_general1400_as_ci"),
+        (611, "utf8mb4_general1400_as_ci", "utf8mb4_general1400_as_ci"),
         (2048, "utf8mb3_uca1400_ai_ci", "utf8mb3_uca1400_ai_ci"),
         (2308, "utf8mb4_uca1400_nopad_ai_ci", "utf8mb4_uca1400_nopad_ai_ci"),
         (3271, "utf32_uca1400_croatian_nopad_as_cs", "utf32_uca1400_croatian_nopad_as_cs"),

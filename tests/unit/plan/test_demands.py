@@ -7,6 +7,7 @@ import pytest
 from binlane.apply.portability import FEATURES
 from binlane.model import Flavor, SessionContext
 from binlane.plan.demands import (
+    BARE_CHARSET,
     CHANGED,
     CHARSET,
     COLLATION,
@@ -20,6 +21,7 @@ from binlane.plan.demands import (
     Demand,
     demands_of,
     demands_of_session,
+    resolved,
 )
 from binlane.shards.lexer import Dialect
 from binlane.shards.statements import analyze
@@ -100,8 +102,14 @@ CASES = [
      {(ENGINE, "d.t", "aria"), ("option of MariaDB", "d.t", "PAGE_CHECKSUM")}),
     ("CREATE TABLE t (a INT) ENCRYPTION='Y'", {("option of MySQL", "d.t", "ENCRYPTION")}),
     ("CREATE TABLE t (a CHAR(3) COLLATE utf8mb4_0900_ai_ci) DEFAULT CHARSET=utf8mb4",
-     {(COLLATION, "d.t", "utf8mb4_0900_ai_ci"), (CHARSET, "d.t", "utf8mb4")}),
-    ("ALTER TABLE t CONVERT TO CHARACTER SET gb18030", {(CHARSET, "d.t", "gb18030")}),
+     {(COLLATION, "d.t", "utf8mb4_0900_ai_ci"), (CHARSET, "d.t", "utf8mb4"), (BARE_CHARSET, "d.t", "utf8mb4")}),
+    ("ALTER TABLE t CONVERT TO CHARACTER SET gb18030", {(CHARSET, "d.t", "gb18030"), (BARE_CHARSET, "d.t", "gb18030")}),
+    ("CREATE TABLE t (a CHAR(3) CHARSET utf8mb4 NOT NULL COLLATE utf8mb4_bin, b INT)",
+     {(COLLATION, "d.t", "utf8mb4_bin"), (CHARSET, "d.t", "utf8mb4")}),
+    ("CREATE TABLE t (a CHAR(3)) COLLATE=utf8mb4_bin, COMMENT='x', CHARSET=utf8mb4",
+     {(COLLATION, "d.t", "utf8mb4_bin"), (CHARSET, "d.t", "utf8mb4")}),
+    ("ALTER TABLE t ADD a CHAR(3) CHARSET utf8mb4, ADD b CHAR(3) COLLATE utf8mb4_bin",
+     {(COLLATION, "d.t", "utf8mb4_bin"), (CHARSET, "d.t", "utf8mb4"), (BARE_CHARSET, "d.t", "utf8mb4")}),
     ("CREATE DATABASE z COLLATE utf8mb4_uca1400_ai_ci", {(COLLATION, "z", "utf8mb4_uca1400_ai_ci")}),
     ("CREATE USER u IDENTIFIED WITH 'caching_sha2_password' AS '$A$005$xx'",
      {(PLUGIN, "CREATE USER", "caching_sha2_password")}),
@@ -182,7 +190,17 @@ def test_a_statement_needs_to_read_what_it_does_not_write(sql: str, expected: se
 
 def test_every_feature_is_one_that_the_precheck_knows() -> None:
     names = {feature for _, expected in CASES for feature, _, _ in expected}
-    asked_otherwise = {ENGINE, COLLATION, CHARSET, PLUGIN, TRUSTED_FUNCTION, TRUSTED_MAKER, DEFINER, CHANGED}
+    asked_otherwise = {
+        ENGINE,
+        COLLATION,
+        CHARSET,
+        BARE_CHARSET,
+        PLUGIN,
+        TRUSTED_FUNCTION,
+        TRUSTED_MAKER,
+        DEFINER,
+        CHANGED,
+    }
     assert names <= FEATURES.keys() | asked_otherwise
 
 
@@ -194,3 +212,20 @@ def test_what_does_nothing_where_the_table_is_there_says_so() -> None:
 
 def test_demands_are_ordered() -> None:
     assert sorted([Demand("b", "t"), Demand("a", "u")])[0].feature == "a"
+
+
+@pytest.mark.parametrize(
+    ("pairs", "charset", "stood_for"),
+    [
+        ((), "utf8mb4", None),
+        (((45, 2304),), "utf8mb4", "utf8mb4 = utf8mb4_uca1400_ai_ci"),
+        (((45, 45),), "utf8mb4", None),
+        (((33, 2048), (45, 45)), "utf8", "utf8mb3 = utf8mb3_uca1400_ai_ci"),
+        (((33, 2048),), "latin1", None),
+    ],
+)
+def test_a_bare_character_set_asks_for_what_the_session_had_put_in_its_place(
+    pairs: tuple[tuple[int, int], ...], charset: str, stood_for: str | None
+) -> None:
+    found = resolved(Demand(BARE_CHARSET, "d.t", charset), SessionContext(character_set_collations=pairs))
+    assert found == (None if stood_for is None else Demand(BARE_CHARSET, "d.t", stood_for))

@@ -104,6 +104,11 @@ def test_text_that_looks_like_an_expression_is_not_one() -> None:
     assert mariadb_default("'current_timestamp()'") == "'current_timestamp()'"
 
 
+def test_a_binary_default_is_spelled_in_two_ways_by_mariadb() -> None:
+    assert mariadb_default("x'7827'") == mariadb_default(r"'x\''") == "'x'''"
+    assert mariadb_default("x''") == "''"
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
