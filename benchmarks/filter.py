@@ -53,17 +53,21 @@ print("seconds", time.monotonic() - began)
 spark.stop()
 """
 _START: Final = """
-import sys, time
+import os, sys, time
 began = time.process_time()
+from binlane.work import warm
 from binlane.work.filter_tasks import map_task, scan_task
-imported = time.process_time()
+ready = time.process_time() - began
 def once():
     before = time.process_time()
     for task in (scan_task, map_task):
         task(*sys.argv[1:])
     return time.process_time() - before
-first = once()
-print("seconds", imported - began, max(first - min(once(), once()), 0.0))
+if os.fork() == 0:
+    first = once()
+    print("seconds", ready, max(first - min(once(), once()), 0.0), flush=True)
+    os._exit(0)
+os.wait()
 """
 
 
@@ -149,14 +153,15 @@ def _read_by_peer(login: dict[str, Any], first: str) -> float:
 
 
 def start_cpu_seconds(uri: str) -> dict[str, float]:
-    """CPU of a new worker, its machine code compiled before: imports, and what its first segment takes more."""
+    """CPU of what workers are forked from, once an executor, its machine code compiled before, until it is ready; and
+    what a worker's first segment takes more than its next."""
     folder = WorkFolder(uri)
     inputs = read_inputs(folder)
     name = min(inputs.manifest.segments, key=lambda segment: segment.bytes).name
     command = [sys.executable, "-c", _START, uri, inputs.key, name]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    imports, first = map(float, done.stdout.split()[1:])
-    return {"imports": round(imports, 3), "machine_code": round(first, 3), "both": round(imports + first, 3)}
+    daemon, worker = map(float, done.stdout.split()[1:])
+    return {"daemon": round(daemon, 3), "worker": round(worker, 3)}
 
 
 def jvm_seconds() -> float | None:
@@ -292,8 +297,8 @@ def _print(result: dict[str, Any]) -> None:
     for window in windows.values():
         if (worker := window["start_cpu_seconds"]) is not None:
             console.print(
-                f"[dim]a worker is at work after {worker['both']} s of CPU: imports {worker['imports']}, "
-                f"machine code from the disk {worker['machine_code']}[/]"
+                f"[dim]a worker is at work after {worker['worker']} s of CPU; what workers are forked from, once an "
+                f"executor, after {worker['daemon']} s[/]"
             )
     if (start := result["jvm_start_seconds"]) is not None:
         console.print(f"[dim]a JVM with Spark is up after {start} s[/]")

@@ -277,6 +277,7 @@ def _write_large(db: str, _dice: random.Random) -> Iterator[Statements]:
 
 WORKLOADS: Final[dict[str, Workload]] = {
     "tenants": Workload("small orders over 32 databases", 32, _BUSINESS, _fill_business, _write_business),
+    "fleet": Workload("the same over 2,000 databases, 10,000 tables", 2000, _BUSINESS, _fill_business, _write_business),
     "single": Workload("the same in one database", 1, _BUSINESS, _fill_business, _write_business),
     "reference": Workload(
         "tenants, and 3 % of the transactions in a shared database",

@@ -21,6 +21,7 @@ from moto.server import ThreadedMotoServer
 
 from binlane.errors import BinlogError, PlanError
 from binlane.model import RowCounts, TableKey
+from binlane.orchestration.spark import spark_properties
 from binlane.plan.fold import files_of
 from binlane.plan.manifest import Segment
 from binlane.plan.schema import Column, Key, KeyColumn, Table
@@ -212,8 +213,8 @@ def damaging(path: Path, data: bytes) -> Callable[..., object]:
 def submit(folder: WorkFolder) -> str:
     """spark-submit, as the DAG's task calls it; what it printed."""
     properties = {
+        **spark_properties({}),
         "spark.master": "local[2]",
-        "spark.ui.enabled": "false",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.pyspark.python": sys.executable,
     }

@@ -32,6 +32,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "shards": (*BASE, "binlog", "rename_rules"),
     "plan": (*BASE, "binlog", "shards"),
     "work": VALUES,
+    "spark_daemon": ("work",),
     "source": SERVERS,
     "state": SERVERS,
     "apply": (*SERVERS, "state"),
@@ -45,7 +46,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
 
 ONLY_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "airflow": ("orchestration", "binlane_plugin"),
-    "pyspark": ("spark_jobs",),
+    "pyspark": ("spark_jobs", "spark_daemon"),
     "fastapi": ("board",),
     "pydantic": ("board",),
     # the plugin asks Airflow's own metadata for the last run

@@ -23,6 +23,7 @@ from binlane.connections import Endpoints, Resolver, environment_resolver, resol
 from binlane.errors import ConfigError, PlanError
 from binlane.orchestration import report, steps
 from binlane.orchestration.request import NOW, WindowRequest
+from binlane.orchestration.spark import spark_properties
 from binlane.plan.window_facts import lane_name
 from binlane.plan.window_plan import WindowPlan
 from binlane.source.begin import begin
@@ -143,7 +144,8 @@ def _local() -> Engine:
 def _submit(channel: ChannelConfig, work: WorkFolder) -> None:
     """Run the Spark job here, as the DAG's task does on the cluster."""
     script = channel.root / "spark_jobs" / "event_metadata_filter.py"
-    properties = [part for key, value in channel.spark.conf.items() for part in ("--conf", f"{key}={value}")]
+    given = spark_properties(channel.spark.conf)
+    properties = [part for key, value in given.items() for part in ("--conf", f"{key}={value}")]
     # beside this interpreter, where pyspark was installed with it, else wherever PATH finds it
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     program = shutil.which("spark-submit", path=path)

@@ -23,6 +23,7 @@ from binlane.orchestration.airflow_side import airflow_errors, endpoints_of, not
 from binlane.orchestration.bootstrap_dag import build_bootstrap_dag
 from binlane.orchestration.dag_shape import Kind, Step, bootstrap_dag_id, dag_id, describe
 from binlane.orchestration.signals import announce, asset_of
+from binlane.orchestration.spark import spark_properties
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -269,7 +270,7 @@ def _filter(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         application_args=["--work", work],
         conn_id=channel.spark.connection,
         name=f"binlane {channel.name}",
-        conf={"spark.ui.enabled": "false", **channel.spark.conf},
+        conf=spark_properties(channel.spark.conf),
         pre_execute=skip_if_planned,
     )
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
-from typing import Protocol
+from typing import Final, Protocol
 
 from binlane.plan.fold import files_of, fold_scans, make_plan
 from binlane.plan.settings import REDUCE_WINDOW
@@ -25,6 +25,7 @@ from binlane.work.filter_tasks import fold_task, map_task, scan_task
 from binlane.work.inputs import read_inputs
 
 Task = Callable[[str], bytes]
+_WARM: Final = "binlane.work.warm"
 
 
 class Engine(Protocol):
@@ -51,8 +52,8 @@ class InProcess:
 class LocalProcesses:
     """A pool of processes on this machine: no JVM, for rolling a backup forward on one machine.
 
-    They are forked from a server that has imported ``preload``. A process has one such server for all of its life, so a
-    program that forks others later names what those need.
+    They are forked from a server that has imported ``warm`` and ``preload``. A process has one such server for all of
+    its life, so a program that forks others later names what those need.
     """
 
     def __init__(self, processes: int, preload: str = __name__) -> None:
@@ -65,8 +66,8 @@ class LocalProcesses:
             return InProcess().run(task, names)
         if self._pool is None:
             context = get_context("forkserver")
-            context.set_forkserver_preload([self._preload])
-            # kept for the job's next run: a worker needs a second until its machine code is loaded
+            context.set_forkserver_preload([self._preload, _WARM])
+            # kept for the job's next run
             self._pool = ProcessPoolExecutor(self._processes, mp_context=context, initializer=end_with_parent)
         return list(self._pool.map(task, names))
 
