@@ -26,7 +26,8 @@ _VIEWS: Final = "SELECT table_schema, table_name FROM information_schema.views W
 _ROUTINES: Final = "SELECT routine_schema, routine_name FROM information_schema.routines WHERE routine_type"
 _TRIGGERS: Final = "SELECT trigger_schema, trigger_name FROM information_schema.triggers WHERE trigger_schema"
 _TABLES: Final = (
-    "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE' AND table_schema"
+    "SELECT table_schema, table_name FROM information_schema.tables "
+    "WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') AND table_schema"
 )
 _UNSTEADY: Final = (
     # MariaDB 10.11 gives tables with such columns several checksums for the same rows

@@ -7,6 +7,7 @@ from typing import Final
 from tests.conformance.rows import Row, Verdict, refused, supported
 
 MIXED: Final = "tests/integration/window/test_mixed.py"
+BETWEEN: Final = "tests/integration/window/test_versions.py"
 CORPORA: Final = "tests/unit/binlog/test_corpora.py"
 TRIED: Final = {"mariadb": "10.11", "mysql": "9.7"}
 """By family: the series whose servers the tests ran against when the page was made."""
@@ -35,6 +36,23 @@ VERSIONS: Final[tuple[Row, ...]] = (
         "MariaDB 10.11 onto MySQL 9.7, MySQL 9.7 onto MariaDB 10.11",
         "rows whose types both have; the rest is named before the window",
         f"{MIXED}::test_rows_of_types_that_both_families_have_go_from_one_to_the_other",
+    ),
+    supported(
+        "MariaDB 10.5 onto 10.11 and 11.8, 10.11 onto 11.8, 11.8 onto 11.8 and 10.11",
+        "whole windows, both sides compared: definitions, statements, rows replayed and folded",
+        f"{BETWEEN}::test_windows_between_series_leave_the_same",
+    ),
+    refused(
+        "Rows of system-versioned tables from a MariaDB before 11.5 onto a newer one, or back",
+        "current rows end in 2038 on the one and in 2106 on the other, which takes them for history in silence; named",
+        "PrecheckError",
+        f"{BETWEEN}::test_rows_that_are_current_on_one_side_and_history_on_the_other_are_named",
+    ),
+    refused(
+        "What a newer MariaDB has and an older target has not: VECTOR, a character set without COLLATE (11.5)",
+        "all of it at once, before the window",
+        "PrecheckError",
+        f"{BETWEEN}::test_what_an_older_series_does_not_have_is_named_all_at_once",
     ),
     _read("MySQL 8.0 (8.0.28 to 8.0.31)"),
     _read("MySQL 5.7 (5.7.12 to 5.7.40), Aurora's padding events too"),

@@ -76,7 +76,7 @@ def describe_column(column: Column) -> str:
         return f"{name} of {_member_bytes(column)} bytes"
     if name in ("char", "binary"):
         return f"char of {column.octets} bytes"
-    if name in ("varchar", "varbinary"):
+    if name in ("varchar", "varbinary") or (name == "vector" and column.octets is not None):
         return f"varchar of {column.octets} bytes"
     if name == "decimal":
         return f"decimal({column.precision},{column.scale})"

@@ -195,7 +195,8 @@ class _Catalog:
             is_binary = kind.data_type in ("binary", "varbinary")
             is_expression = "default_generated" in extra
             default = mysql_default(row["column_default"], is_expression=is_expression, is_binary=is_binary)
-        octets = row["octets"] if kind.data_type in _SIZED else None
+        is_string = kind.data_type in _SIZED or (kind.data_type == "vector" and self._flavor is Flavor.MARIADB)
+        octets = row["octets"] if is_string else None
         return Column(
             name=row["column_name"],
             ordinal=int(row["ordinal"]),

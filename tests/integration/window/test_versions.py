@@ -32,6 +32,10 @@ NAMED: Final = (
     "INSERT INTO tenant_1.named (id, s) VALUES (3, 'É'), (4, NULL)",
     "UPDATE tenant_1.named SET s = CONCAT(s, '!') WHERE s = 'e'",
     "SET SESSION binlog_format = ROW",
+    "CREATE SEQUENCE tenant_1.s",
+)
+"""What every series takes as it is."""
+VERSIONED: Final = (
     "CREATE TABLE tenant_1.versioned (id INT PRIMARY KEY, n INT) WITH SYSTEM VERSIONING",
     "INSERT INTO tenant_1.versioned VALUES (1, 1), (2, 2)",
     "CREATE TABLE tenant_1.periods (id INT PRIMARY KEY, n INT, a TIMESTAMP(6) GENERATED ALWAYS AS ROW START, "
@@ -39,16 +43,34 @@ NAMED: Final = (
     "INSERT INTO tenant_1.periods (id, n) VALUES (1, 1), (2, 2)",
     "UPDATE tenant_1.periods SET n = 3 WHERE id = 1",
     "DELETE FROM tenant_1.periods WHERE id = 2",
-    "CREATE SEQUENCE tenant_1.s",
 )
-"""What every series takes as it is."""
+"""Between servers that keep the end of current rows at one time."""
+VERSIONED_LATER: Final = ("UPDATE tenant_1.versioned SET n = n + 1", "DELETE FROM tenant_1.versioned WHERE id = 2")
+NEWEST: Final = (
+    "CREATE TABLE tenant_1.vectors (id INT PRIMARY KEY, v VECTOR(3) NOT NULL, VECTOR INDEX (v))",
+    "CREATE TABLE tenant_1.far (id INT PRIMARY KEY, at TIMESTAMP(6) NULL)",
+    "INSERT INTO tenant_1.far VALUES (1, '2105-12-31 23:59:59.5'), (2, NULL)",
+    "INSERT INTO tenant_1.vectors VALUES (1, VEC_FromText('[1,2,3]')), (2, VEC_FromText('[0.1,-2e10,0]'))",
+    "SET SESSION character_set_collations = 'utf8mb4=utf8mb4_bin'",
+    "CREATE TABLE tenant_1.own (s CHAR(3) PRIMARY KEY) CHARACTER SET utf8mb4",
+    "SET SESSION character_set_collations = DEFAULT",
+    "SET SESSION system_versioning_insert_history = 1, binlog_format = STATEMENT",
+    "INSERT INTO tenant_1.periods (id, n, a, b) VALUES (9, 9, '2001-01-01', '2002-01-01')",
+    "SET SESSION system_versioning_insert_history = 0, binlog_format = ROW",
+)
+"""What came with 11.8, and sessions that set what others have by default."""
+NEWEST_LATER: Final = (
+    "INSERT INTO tenant_1.vectors VALUES (3, VEC_FromText('[3,3,3]')), (4, VEC_FromText('[4,4,4]'))",
+    "UPDATE tenant_1.vectors SET v = VEC_FromText('[3,2,1]') WHERE id < 3",
+    "DELETE FROM tenant_1.vectors WHERE id = 2",
+    "UPDATE tenant_1.far SET at = '2106-02-07 06:28:15.999999'",
+    "INSERT INTO tenant_1.own VALUES ('a'), ('A'), ('ä')",
+)
 LATER: Final = (
     "UPDATE tenant_1.named SET s = CONCAT(s, '+'), b = 'y' WHERE id < 4",
     "DELETE FROM tenant_1.named WHERE id = 2",
     "INSERT INTO tenant_1.named VALUES (2, 'again', 'z'), (9, 'new', '')",
     "UPDATE tenant_1.named SET id = id + 10",
-    "UPDATE tenant_1.versioned SET n = n + 1",
-    "DELETE FROM tenant_1.versioned WHERE id = 2",
     "DO NEXTVAL(tenant_1.s)",
 )
 
@@ -68,15 +90,39 @@ def test_windows_between_series_leave_the_same(
     clean_servers: Callable[[PrivateServer], None],
 ) -> None:
     channel = opened(server_of, way, tmp_path, clean_servers)
-    is_newer = way == ("11.8", "10.11")
-    run_on(channel.source, "CREATE DATABASE tenant_1", *NAMED, *(() if is_newer else BARE))
+    first, later = list(NAMED), list(LATER)
+    if way[0] != "11.8" or way[1] == "11.8":
+        first += BARE
+    if way in (("11.8", "11.8"), ("10.5", "10.11")):
+        first += VERSIONED
+        later += VERSIONED_LATER
+    if way == ("11.8", "11.8"):
+        first += NEWEST
+        later += NEWEST_LATER
+    run_on(channel.source, "CREATE DATABASE tenant_1", *first)
     assert channel.run() is not None
     channel.assert_equal()
     # tables that were there before the window are folded
     channel.write_channel(blocks='reduce = "block"\n')
-    run_on(channel.source, *LATER)
+    run_on(channel.source, *later)
     assert channel.run() is not None
     channel.assert_equal()
+
+
+@pytest.mark.parametrize("way", [("10.11", "11.8"), ("11.8", "10.11")], ids="-".join)
+def test_rows_that_are_current_on_one_side_and_history_on_the_other_are_named(
+    way: tuple[str, str],
+    server_of: Callable[[str, str], PrivateServer],
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+) -> None:
+    """The greatest TIMESTAMP is in 2038 up to 11.4 and in 2106 from 11.5 on, and row_end of a current row is that."""
+    channel = opened(server_of, way, tmp_path, clean_servers)
+    run_on(channel.source, "CREATE DATABASE tenant_1", *VERSIONED)
+    with pytest.raises(PrecheckError, match=r"tenant_1.versioned: end of current rows: expected 2\d+-") as refused:
+        channel.run()
+    assert "tenant_1.periods: end of current rows" in str(refused.value)
+    assert channel.target.query("SHOW DATABASES LIKE 'tenant%'") == []
 
 
 def test_what_an_older_series_does_not_have_is_named_all_at_once(
