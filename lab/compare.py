@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pymysql.err import OperationalError
 
-from binlane.model import Flavor
+from binlane.model import Flavor, plural
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -120,7 +120,7 @@ def _data(cursor: Cursor, unsteady: Collection[tuple[Any, ...]], database: str, 
     name = _quoted(database, table)
     checksum = _digest(cursor, name) if (database, table) in unsteady else _checksum(cursor, name)
     ((count,),) = _rows(cursor, f"SELECT COUNT(*) FROM {name}")
-    return f"{count} rows, {checksum}"
+    return f"{plural(count, 'row')}, {checksum}"
 
 
 def _checksum(cursor: Cursor, name: str) -> str:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 
+from binlane.model import plural
 from lab import airflow, servers
 from lab.airflow_api import FINAL_STATES
 from lab.compare import Comparison, compare
@@ -174,7 +175,9 @@ def _traffic(demo: Demo) -> None:
     seed = 1 if demo.is_new else time.time_ns() % 1_000_000
     with demo.phase("traffic"):
         written = run_traffic(demo.source.connect, tenants=_TENANTS, transactions=_TRANSACTIONS, seed=seed)
-    demo.console.print(f"  {written.transactions:,} transactions over {len(written.databases)} databases")
+    demo.console.print(
+        f"  {plural(written.transactions, 'transaction')} over {plural(len(written.databases), 'database')}"
+    )
 
 
 def _airflow_up(demo: Demo) -> None:

@@ -13,6 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from binlane.model import plural
 from binlane.orchestration.dag_shape import Kind
 from binlane.orchestration.steps import read_plan
 from binlane.plan.window_facts import barrier_causes
@@ -101,10 +102,11 @@ def print_summary(
     for difference in comparison.differences[:20]:
         console.print(Text.assemble(("✗ ", "red"), difference))
     size = (
-        f"{comparison.tables} tables with {comparison.rows:,} rows, {comparison.others} databases, accounts and others"
+        f"{plural(comparison.tables, 'table')} with {plural(comparison.rows, 'row')}, "
+        f"{comparison.others} databases, accounts and others"
     )
     if comparison.differences:
-        console.print(f"[red]✗ {len(comparison.differences)} differences[/] in {size}")
+        console.print(f"[red]✗ {plural(len(comparison.differences), 'difference')}[/] in {size}")
     else:
         console.print(f"[green]✓ source and target are equal[/]: {size}")
 
@@ -123,13 +125,13 @@ def _window_facts(api: AirflowApi, run: tuple[str, str], target: PrivateServer) 
     rows = plan.rows
     lanes = ", ".join(f"{counts.total:,}" for counts in plan.lane_rows)
     return [
-        ("window", f"{plan.window_id}, {window['segments']} segments"),
+        ("window", f"{plan.window_id}, {plural(window['segments'], 'segment')}"),
         ("transactions", f"{transactions:,}: seqno {plan.first_seqno:,} to {plan.last_seqno:,}"),
         (
             "row changes",
             f"{rows.total:,}: {rows.inserts:,} inserted, {rows.updates:,} updated, {rows.deletes:,} deleted",
         ),
-        ("shards", f"{len(plan.shards):,}, {len(plan.tables):,} tables"),
+        ("shards", f"{len(plan.shards):,}, {plural(len(plan.tables), 'table')}"),
         ("lanes", f"{plan.lanes} and the serialized lane; row changes {lanes}"),
         ("barriers", f"{len(plan.barriers)}; transactions by cause: {causes}"),
         ("steps", ", ".join(f"{step} {seconds:.1f} s" for step, seconds in spans.items() if seconds > 0)),

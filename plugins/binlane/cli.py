@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from binlane.errors import BinlaneError, ConfigError
+from binlane.model import plural
 
 if TYPE_CHECKING:
     from binlane.verify.run import Options
@@ -275,7 +276,7 @@ def _repair(channel: str, channels: Path, options: Options, plan: str | None, *,
     rows = len(stored.plan.rows)
     if rows:
         try:
-            sure = yes or typer.confirm(f"Write these {rows:,} rows on the target?")
+            sure = yes or typer.confirm(f"Write {plural(rows, 'row')} on the target?")
         except typer.Abort:
             sure = False
         if not sure:

@@ -36,6 +36,11 @@ class LogPosition:
         return f"{self.file}:{self.offset}"
 
 
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """A number and what it counts. ``many``: for a noun that an s at its end does not do for."""
+    return f"{count:,} {one if count == 1 else f'{one}s' if many is None else many}"
+
+
 @dataclass(frozen=True, slots=True)
 class RowCounts:
     """Row changes by kind: what the target's Handler counters must show."""
@@ -46,6 +51,10 @@ class RowCounts:
 
     def __add__(self, other: RowCounts) -> RowCounts:
         return RowCounts(self.inserts + other.inserts, self.updates + other.updates, self.deletes + other.deletes)
+
+    def __str__(self) -> str:
+        kinds = ((self.inserts, "insert"), (self.updates, "update"), (self.deletes, "delete"))
+        return ", ".join(plural(count, kind) for count, kind in kinds)
 
     @property
     def total(self) -> int:

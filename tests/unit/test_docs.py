@@ -36,7 +36,7 @@ PRINTED = (
     "none yet: run the channel again",
     "nobody",
     "; last: ",
-    " transactions to its end",
+    " to its end",
     " s behind now",
     "; again in ",
     "the server says: ",

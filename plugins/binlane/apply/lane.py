@@ -30,6 +30,7 @@ from binlane.apply.transient import Verdict, error_code, error_text, judge
 from binlane.apply.walk import Walk
 from binlane.apply.writers import BlockWriter
 from binlane.errors import ApplyError, BinlaneError, DriftError, PlanError, PositionError, TargetUnavailableError
+from binlane.model import plural
 from binlane.state.catalog import TableReader, read_schema
 from binlane.state.channels import read_channel
 from binlane.state.journal import last_error_id, record_error
@@ -92,9 +93,9 @@ class _Runner:
                 course.retries += 1
                 if in_a_row > course.options.retries:
                     raise TargetUnavailableError(
-                        f"{course.where()}: {error_code(exc)} {error_text(exc)}: {in_a_row} attempts in a row "
-                        "without a block; "
-                        "look at the target, then run the task again"
+                        f"{course.where()}: {error_code(exc)} {error_text(exc)}: "
+                        f"{plural(in_a_row, 'attempt')} in a row without a block; look at the target, then "
+                        "run the task again"
                     ) from exc
                 self._back_off(in_a_row, exc)
 

@@ -19,7 +19,7 @@ from pymysql.constants import COMMAND
 from pymysql.protocol import OKPacketWrapper
 
 from binlane.errors import ApplyError, DriftError, PlanError
-from binlane.model import Item, ItemKind
+from binlane.model import Item, ItemKind, plural
 from binlane.plan.loads import FILE_NAME
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ def load(session: LaneSession, statement: bytes, pieces: Iterable[bytes]) -> Non
     if skipped and match["skips"] is None:
         why = "; ".join(str(text) for _, _, text in session.rows("SHOW WARNINGS LIMIT 3"))
         raise DriftError(
-            f"LOAD DATA: the target skipped {skipped} of {records} rows, the source none ({why}); compare the rows of "
-            "both tables"
+            f"LOAD DATA: the target skipped {skipped} of {plural(records, 'row')}, the source none ({why}); "
+            "compare the rows of both tables"
         )
 
 

@@ -23,7 +23,7 @@ from binlane.binlog.rows import RowsEvent, RowsKind
 from binlane.binlog.spelling import identifier
 from binlane.binlog.values import Absent, Change, Image
 from binlane.errors import DriftError
-from binlane.model import Item, RowCounts
+from binlane.model import Item, RowCounts, plural
 from binlane.plan.schema import Generated, Key
 from binlane.state.conflicts import Conflict, ConflictKind, Values
 
@@ -193,7 +193,7 @@ class OverwritingRows(SqlRows):
             if found and not keep:
                 deleted = self.session.execute(f"DELETE FROM {builder.name} WHERE {where}")
                 if deleted != len(found):
-                    raise _refused(table, f"{len(found)} rows were in the way, {deleted} were removed")
+                    raise _refused(table, f"{plural(len(found), 'row')} in the way, {deleted} removed")
                 self._written += RowCounts(deletes=deleted)
         return primary
 

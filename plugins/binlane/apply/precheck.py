@@ -28,7 +28,7 @@ from binlane.apply.privileges import (
     read_only_exemptions,
 )
 from binlane.errors import PrecheckError
-from binlane.model import Flavor, TableKey
+from binlane.model import Flavor, TableKey, plural
 from binlane.plan.schema import Schema
 from binlane.plan.schema_compare import Difference, Severity, compare_schemas, rules_for
 from binlane.state.catalog import global_variables, server_version, version_number
@@ -140,7 +140,7 @@ def raise_if_fatal(findings: Iterable[Finding]) -> None:
     """Raise PrecheckError with every fatal finding, one a line; nothing has been written then."""
     fatal = [str(finding) for finding in findings if finding.severity is Severity.FATAL]
     if fatal:
-        things = "1 thing stands" if len(fatal) == 1 else f"{len(fatal)} things stand"
+        things = plural(len(fatal), "thing stands", "things stand")
         raise PrecheckError("\n".join((f"{things} in the way; nothing was written:", *fatal)))
 
 
@@ -193,7 +193,7 @@ def _check_privileges(target: _Target, needs: Needs) -> Iterator[Finding]:
 def _scopes(databases: list[str]) -> str:
     shown = ", ".join(f"`{name}`.*" for name in databases[:_SHOWN])
     more = len(databases) - _SHOWN
-    return shown if more <= 0 else f"{shown} and {more} more databases"
+    return shown if more <= 0 else f"{shown} and {plural(more, 'more database')}"
 
 
 def _global_need(target: _Target, need: Need, severity: Severity) -> Iterator[Finding]:

@@ -23,7 +23,7 @@ from binlane.binlog.table_map import TableMap
 from binlane.binlog.values import RowDecoder
 from binlane.binlog.wire import HEADER, EventType
 from binlane.errors import ApplyError, DriftError, TableMismatchError
-from binlane.model import Flavor, Item, RowCounts, TableKey
+from binlane.model import Flavor, Item, RowCounts, TableKey, plural
 from binlane.plan.bound_table import BoundTable, bind
 from binlane.plan.schema import Table
 
@@ -225,7 +225,7 @@ class SqlRows:
 def miscounted(statement: RowStatement, key: TableKey, affected: int, said: str = "") -> DriftError:
     """The error of a statement that has not found what it must, or stored something else."""
     return DriftError(
-        f"{key}: {statement.kind} of {statement.rows} rows, the target counted {affected}{said}; "
+        f"{key}: {statement.kind} of {plural(statement.rows, 'row')}, the target counted {affected}{said}; "
         f"the statement begins with {statement.sql[:300]}"
     )
 

@@ -19,7 +19,7 @@ from binlane.binlog import rows as plain
 from binlane.binlog.table_map import LengthRule, TableMap
 from binlane.binlog.wire import CHECKSUM_LENGTH, HEADER, Buffer, EventType, check_crc, type_name, where
 from binlane.errors import BinlogError, TruncatedEventError, UnsupportedEventError
-from binlane.model import Flavor
+from binlane.model import Flavor, plural
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
@@ -226,7 +226,7 @@ def count_rows(frames: Frames, index: TableIndex, tables: Sequence[TableMap], na
     Raises BinlogError and UnsupportedEventError as ``rows.count_rows``, which counts MariaDB's compressed events here.
     """
     if len(tables) != index.first.size or index.number.size != frames.offset.size:
-        raise ValueError(f"{len(tables)} tables for {index.first.size} numbers: they are not of these frames")
+        raise ValueError(f"{plural(len(tables), 'table')} for {index.first.size} numbers: they are not of these frames")
     return count_events(frames, index.number, tables, table_layouts(tables), name)
 
 

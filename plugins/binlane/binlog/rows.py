@@ -17,6 +17,7 @@ from typing import Final
 from binlane.binlog.table_map import TABLE_ID_AND_FLAGS, UNSUPPORTED_RULE, LengthRule, TableMap
 from binlane.binlog.wire import EventType, type_name
 from binlane.errors import BinlogError, TruncatedEventError, UnsupportedEventError
+from binlane.model import plural
 
 
 class RowsKind(StrEnum):
@@ -235,7 +236,7 @@ def image_ranges(
     """
     name = f"{where}{type_name(event.type_code)}: {table.database}.{table.table}: "
     if event.width != table.width:
-        raise BinlogError(f"{name}{event.width} columns, its TABLE_MAP has {table.width}; the log is damaged")
+        raise BinlogError(f"{name}{plural(event.width, 'column')}, its TABLE_MAP has {table.width}; the log is damaged")
     spec = table.column_length_spec(where) if spec is None else spec
     before, after = (
         None

@@ -13,7 +13,7 @@ from enum import IntEnum
 from typing import Final
 
 from binlane.errors import BinlogError, UnsupportedEventError
-from binlane.model import Flavor
+from binlane.model import Flavor, plural
 
 TABLE_ID_AND_FLAGS: Final = 8
 """Length of the post-header of TABLE_MAP and ROWS events: table id u48, flags u16."""
@@ -357,7 +357,7 @@ def _default_collation(cursor: _Cursor, real: bytes, wanted: frozenset[ColumnTyp
 def _names(cursor: _Cursor, real: bytes) -> tuple[str, ...]:
     names = tuple(_text(name, cursor.where) for name in _strings(cursor))
     if len(names) != len(real):
-        raise BinlogError(f"{cursor.where}TABLE_MAP: {len(names)} column names for {len(real)} columns")
+        raise BinlogError(f"{cursor.where}TABLE_MAP: {len(names)} column names for {plural(len(real), 'column')}")
     return names
 
 

@@ -13,7 +13,7 @@ from binlane.apply.precheck import Needs, check_target, raise_if_fatal
 from binlane.apply.privileges import Grants, read_grants
 from binlane.connections import Endpoint
 from binlane.errors import ConfigError, PrecheckError
-from binlane.model import Flavor
+from binlane.model import Flavor, plural
 from binlane.plan.schema import Schema
 from binlane.state.bootstraps import Thing
 from binlane.state.catalog import SYSTEM_DATABASES, global_variables, server_version, version_number
@@ -101,8 +101,8 @@ def check_tables(schema: Schema, endpoint: Endpoint) -> None:
             wrong.append(f"{table.key}: engine {table.engine}, which has no snapshots")
     if wrong:
         raise PrecheckError(
-            f"{endpoint}: {len(wrong)} tables cannot be copied; leave their databases out with --databases, or load a "
-            f"backup taken by the server's own tools, then `binlane init`:\n{_list(wrong)}"
+            f"{endpoint}: {plural(len(wrong), 'table')} cannot be copied; leave their databases out with "
+            f"--databases, or load a backup taken by the server's own tools, then `binlane init`:\n{_list(wrong)}"
         )
 
 
@@ -111,9 +111,9 @@ def check_empty(found: Collection[Thing], own: Collection[Thing], endpoint: Endp
     foreign = sorted(str(thing) for thing in set(found) - set(own))
     if foreign:
         raise PrecheckError(
-            f"{endpoint}: expected the chosen databases to be empty, found {len(foreign)} things that no first copy of "
-            f"this channel has made; drop them yourself, or give --replace, which drops these databases:\n"
-            f"{_list(foreign)}"
+            f"{endpoint}: expected the chosen databases to be empty, found {plural(len(foreign), 'thing')} that no "
+            "first copy of this channel has made; drop them yourself, or give --replace, which drops these databases:"
+            f"\n{_list(foreign)}"
         )
 
 

@@ -17,7 +17,7 @@ from binlane.binlog.spelling import identifier
 from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.values import faithful, selected
 from binlane.errors import ApplyError
-from binlane.model import TableKey
+from binlane.model import TableKey, plural
 from binlane.plan.schema import Column, Generated, Table
 from binlane.verify.spelled import Compared, Key, behind, compared
 
@@ -189,7 +189,7 @@ def _require_faithful(table: Table, answer: bytes | None) -> None:
 def _send(writer: Session, table: Table, columns: Sequence[Column], head: bytes, rows: Sequence[bytes]) -> int:
     stored = writer.execute(head + b",".join(rows))
     if stored != len(rows):
-        raise ApplyError(f"{table.key}: {len(rows):,} rows were sent, the target says that it stored {stored:,}")
+        raise ApplyError(f"{table.key}: {plural(len(rows), 'row')} sent, the target says that it stored {stored:,}")
     if writer.warnings:
         # the error value of an ENUM is stored as it is, and warned of
         enums = tuple(f"'{column.name}'" for column in columns if column.data_type == "enum")

@@ -17,9 +17,8 @@ from binlane.bootstrap.run import Progress as Told
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError
-from binlane.model import TableKey
+from binlane.model import TableKey, plural
 from binlane.orchestration.commands import load
-from binlane.orchestration.report import plural
 from binlane.orchestration.selecting import selection_of
 from binlane.orchestration.steps import source_of
 from binlane.state.catalog import read_schema
@@ -82,9 +81,11 @@ def outcome_text(outcome: Outcome) -> str:
     """What a person reads."""
     kept = f" ({outcome.kept:,} kept from an earlier attempt)" if outcome.kept else ""
     accounts = f", {plural(outcome.accounts, 'account')}" if outcome.accounts else ""
+    kinds = ("view, routine, trigger, event or sequence", "views, routines, triggers, events and sequences")
+    others = plural(outcome.others, *kinds)
     lines = [
         f"channel {outcome.channel}: {plural(outcome.databases, 'database')}, {plural(outcome.tables, 'table')}{kept}, "
-        f"{plural(outcome.rows, 'row')}, {outcome.others:,} views, routines, triggers, events and sequences{accounts}; "
+        f"{plural(outcome.rows, 'row')}, {others}{accounts}; "
         f"watermark at seqno 0, {outcome.mark.source}"
     ]
     return "\n".join((*lines, *outcome.notes))
@@ -101,7 +102,7 @@ class LogLines:
     def begins(self, tables: int, rows: int) -> None:
         """See ``bootstrap.run.Progress``."""
         self._tables, self._all_rows = tables, rows
-        log.info("copying %s tables, about %s rows", f"{tables:,}", f"{rows:,}")
+        log.info("copying %s, about %s", plural(tables, "table"), plural(rows, "row"))
 
     def copied(self, rows: int) -> None:
         """See ``bootstrap.run.Progress``."""
@@ -119,8 +120,8 @@ class LogLines:
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + _LOG_SECONDS
             log.info(
-                "%s of %s tables finished, %s of about %s rows copied",
-                f"{self._finished:,}", f"{self._tables:,}", f"{self._rows:,}", f"{self._all_rows:,}",
+                "%s of %s finished, %s of about %s copied",
+                f"{self._finished:,}", plural(self._tables, "table"), f"{self._rows:,}", plural(self._all_rows, "row"),
             )  # fmt: skip
 
 
@@ -145,7 +146,7 @@ class Bar:
     def begins(self, tables: int, rows: int) -> None:
         """See ``bootstrap.run.Progress``."""
         self._tables = tables
-        self._task = self._progress.add_task(f"0 of {tables:,} tables", total=max(rows, 1), rows="0")
+        self._task = self._progress.add_task(f"0 of {plural(tables, 'table')}", total=max(rows, 1), rows="0")
 
     def copied(self, rows: int) -> None:
         """See ``bootstrap.run.Progress``."""
@@ -161,5 +162,5 @@ class Bar:
 
     def _show(self) -> None:
         if self._task is not None:
-            text = f"{self._finished:,} of {self._tables:,} tables"
+            text = f"{self._finished:,} of {plural(self._tables, 'table')}"
             self._progress.update(self._task, completed=self._rows, description=text, rows=f"{self._rows:,}")

@@ -19,6 +19,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from binlane.config import MAX_BLOCK_TRANSACTIONS, MAX_LANES, VERIFY, channel_files, load_channel
 from binlane.errors import ConfigError, StopRequestedError
+from binlane.model import plural
 from binlane.orchestration.airflow_side import airflow_errors, endpoints_of, note
 from binlane.orchestration.bootstrap_dag import build_bootstrap_dag
 from binlane.orchestration.dag_shape import Kind, Step, bootstrap_dag_id, dag_id, describe
@@ -194,10 +195,11 @@ def _form(channel: ChannelConfig) -> dict[str, Param]:
 
 def _doc(channel: ChannelConfig) -> str:
     source = channel.source.connection or channel.source.archive
+    lanes = plural(channel.lanes.count, "lane")
     return f"""### {channel.name}
 {channel.description}
 
-`{source}` is rolled forward onto `{channel.target.connection}` over {channel.lanes.count} lanes and the serialized one.
+`{source}` is rolled forward onto `{channel.target.connection}` over {lanes} and the serialized one.
 A run applies the source's log from the watermark to the end of the run's interval; a run by hand, to now or to what its
 form says. Running anything again is safe, and nothing happens where it was done.
 

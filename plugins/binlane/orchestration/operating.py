@@ -13,6 +13,7 @@ from rich.console import RenderableType
 from binlane.apply.refusals import target_errors
 from binlane.connections import Resolver
 from binlane.errors import ConfigError, PositionError
+from binlane.model import plural
 from binlane.orchestration import report
 from binlane.orchestration.commands import load, read_channel_status
 from binlane.orchestration.status import status_json, status_view
@@ -101,7 +102,7 @@ def xa(name: str, folder: Path, *, done: str | None, forget: str | None) -> str:
     if xid is not None:
         decide_xa(engine_of(endpoints.target), name, xid, done=done is not None)
     lines = report.open_xa_text(read_channel_status(endpoints, name).prepared)
-    return "\n".join((f"channel {name}: {len(lines)} prepared XA transactions at its watermark", *lines))
+    return "\n".join((f"channel {name}: {plural(len(lines), 'prepared XA transaction')} at its watermark", *lines))
 
 
 def status(name: str, folder: Path, *, as_json: bool) -> RenderableType:

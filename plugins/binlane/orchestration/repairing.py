@@ -13,9 +13,9 @@ from binlane.bootstrap.sessions import read_session
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError, PlanError
+from binlane.model import plural
 from binlane.orchestration.commands import load
 from binlane.orchestration.operating import whoami
-from binlane.orchestration.report import plural
 from binlane.orchestration.selecting import renaming_of, selection_of
 from binlane.orchestration.verification import shown_values, verify_channel
 from binlane.plan.schema import Schema
@@ -105,8 +105,9 @@ def _repair(channel: ChannelConfig, endpoints: Endpoints, stored: StoredPlan) ->
     deletions = sum(row.action is Action.DELETE for row in stored.plan.rows)
     if deletions and _keeps_rows(channel, theirs):
         raise PlanError(
-            f"{stored.place}: the plan deletes {deletions:,} rows of the target, and the channel's filter by now keeps "
-            "rows that the source has deleted; nothing was written: verify with --repair again: that plan leaves them"
+            f"{stored.place}: the plan deletes {plural(deletions, 'row')} of the target, and the channel's "
+            "filter by now keeps rows that the source has deleted; nothing was written: verify with --repair again: "
+            "that plan leaves them"
         )
     with contextlib.closing(read_session(endpoints.source)) as source:
         return Repairer(

@@ -11,6 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from binlane.model import plural
 from binlane.plan.prepared import PreparedGroup
 from binlane.plan.window_facts import barrier_causes, lane_name
 from binlane.plan.window_plan import TableCounts, WindowPlan
@@ -61,11 +62,6 @@ def summary_note(plan: WindowPlan, conflicts: Mapping[str, int]) -> str:
     )
 
 
-def plural(count: int, one: str) -> str:
-    """A number and what it counts."""
-    return f"{count:,} {one}{'' if count == 1 else 's'}"
-
-
 def _head(plan: WindowPlan) -> Table:
     table = Table(show_header=False, box=None, pad_edge=False, title=f"window {plan.window_id} of {plan.channel}")
     transactions = plan.last_seqno - plan.first_seqno + 1
@@ -73,7 +69,7 @@ def _head(plan: WindowPlan) -> Table:
     for name, value in (
         ("transactions", f"{transactions:,} (seqno {plan.first_seqno:,} to {plan.last_seqno:,})"),
         ("of these", kinds),
-        ("row changes", f"{plan.rows.inserts:,} inserts, {plan.rows.updates:,} updates, {plan.rows.deletes:,} deletes"),
+        ("row changes", str(plan.rows)),
         *_prepared(plan),
         ("ends at", f"{plan.end}, GTID set {plan.end_gtid_set or '-'}, {moment(plan.end_time)}"),
         ("digest", plan.digest),
@@ -91,7 +87,7 @@ def _prepared(plan: WindowPlan) -> list[tuple[str, str]]:
 def _xa(group: PreparedGroup) -> str:
     if group.seqno == 0:
         return f"{group.xid}, which the target had"
-    return f"{group.xid} of seqno {group.seqno:,}, {group.source}, {group.rows:,} row changes"
+    return f"{group.xid} of seqno {group.seqno:,}, {group.source}, {plural(group.rows, 'row change')}"
 
 
 def few(lines: list[str]) -> str:
@@ -103,7 +99,7 @@ def few(lines: list[str]) -> str:
 def open_xa_text(prepared: Sequence[OpenXa]) -> list[str]:
     """A line for each XA transaction that is open at the watermark."""
     return [
-        f"{each.xid}: seqno {each.seqno:,}, {each.source}, {each.rows:,} row changes, stored {each.at} UTC"
+        f"{each.xid}: seqno {each.seqno:,}, {each.source}, {plural(each.rows, 'row change')}, stored {each.at} UTC"
         if each.segment is not None
         else f"{each.xid}: its changes are on the target by somebody's word of {each.at} UTC"
         for each in prepared

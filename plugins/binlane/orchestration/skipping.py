@@ -13,6 +13,7 @@ from rich.table import Table
 from binlane.apply.refusals import driver_errors, target_errors
 from binlane.apply.skipped import replay_skipped
 from binlane.errors import ConfigError, PlanError, PositionError
+from binlane.model import plural
 from binlane.orchestration.commands import load
 from binlane.orchestration.operating import whoami
 from binlane.orchestration.report import moment
@@ -102,8 +103,8 @@ def skip(
     lines = [f"seqno {each.seqno:,}, GTID {each.gtid or '-'}, lane {each.lane}: {each.summary}" for each in requests]
     return "\n".join(
         [
-            f"channel {name}: {len(new)} transaction{'s' * (len(new) != 1)} will be left out "
-            f"({len(requests) - len(new)} were recorded before); run the channel to go on",
+            f"channel {name}: {plural(len(new), 'transaction')} will be left out "
+            f"({len(requests) - len(new)} recorded before); run the channel to go on",
             *lines,
         ]
     )
@@ -169,10 +170,7 @@ def replay(name: str, folder: Path, seqno: int) -> str:
             schema = read_schema(connection, ())
         rules = selection_of(channel, schema), renaming_of(channel, schema)
         rows = replay_skipped(engine, name, seqno, *rules)
-    return (
-        f"channel {name}: seqno {seqno:,} was replayed: {rows.inserts:,} inserts, {rows.updates:,} updates, "
-        f"{rows.deletes:,} deletes by row events, and its statements"
-    )
+    return f"channel {name}: seqno {seqno:,} was replayed: {rows} by row events, and its statements"
 
 
 def _open_window(endpoints: Endpoints, name: str) -> tuple[Window, PlannedLanes]:

@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from binlane.model import plural
 from binlane.orchestration.report import conflicts_text, few, moment, open_xa_text
 from binlane.state.journal import ChannelStatus
 from binlane.state.orders import NOW
@@ -154,11 +155,11 @@ def _window_rows(status: ChannelStatus, transactions: int) -> list[tuple[str, st
     window = status.window
     if window is None:
         return [("window", "none open")]
-    bounds = window.bounds
+    bounds, left = window.bounds, plural(transactions, "transaction")
     rows = [
         ("window", f"{bounds.window_id}, seqno {bounds.first_seqno:,} to {bounds.last_seqno:,}, unfinished"),
         ("plan", window.plan_digest or "none yet: run the channel again"),
-        ("marks", f"low {status.low_water:,}, high {status.high_water:,}; {transactions:,} transactions to its end"),
+        ("marks", f"low {status.low_water:,}, high {status.high_water:,}; {left} to its end"),
     ]
     if window.stop_at is not None:
         rows.append(("stops", "where each lane stands" if window.stop_at == NOW else f"at seqno {window.stop_at:,}"))

@@ -11,8 +11,8 @@ from binlane.apply.refusals import driver_errors, target_errors
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError, DriftError
+from binlane.model import plural
 from binlane.orchestration.commands import load
-from binlane.orchestration.report import plural
 from binlane.orchestration.selecting import renaming_of, selection_of
 from binlane.orchestration.steps import source_of
 from binlane.source.server import translated

@@ -13,7 +13,7 @@ from binlane.binlog.columns import Column as LoggedColumn
 from binlane.binlog.columns import columns_of
 from binlane.binlog.table_map import TableMap
 from binlane.errors import TableMismatchError
-from binlane.model import Flavor, TableKey
+from binlane.model import Flavor, TableKey, plural
 from binlane.plan.schema import Column, Table
 from binlane.plan.schema_wire import hidden_columns
 
@@ -40,8 +40,8 @@ def bind(logged: TableMap, source: Flavor, target: Table) -> BoundTable:
     wanted = [*target.columns, *hidden_columns(target)]
     if len(wanted) != logged.width:
         raise TableMismatchError(
-            f"{target.key}: the rows have {logged.width} columns, the target's table {len(wanted)}; none of them was "
-            "written: apply the DDL between the two definitions first"
+            f"{target.key}: the rows have {plural(logged.width, 'column')}, the target's table {len(wanted)}; none of "
+            "them was written: apply the DDL between the two definitions first"
         )
     shown = frozenset(range(len(target.columns)))
     place = {column.name: number for number, column in enumerate(target.columns)}

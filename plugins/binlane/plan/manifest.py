@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from binlane.errors import PlanError
-from binlane.model import Flavor, LogPosition
+from binlane.model import Flavor, LogPosition, plural
 
 VERSION: Final = 1
 
@@ -138,7 +138,7 @@ class Manifest:
             if numbers != (expected, expected + segment.transactions - 1) or segment.transactions < 1:
                 raise PlanError(
                     f"{where}: {segment.name}: expected seqnos from {expected}, got {numbers[0]}..{numbers[1]} "
-                    f"for {segment.transactions} transactions"
+                    f"for {plural(segment.transactions, 'transaction')}"
                 )
             in_one_file = before is not None and segment.source_file == before.source_file
             if before is not None and in_one_file and segment.start_offset != before.end_offset:

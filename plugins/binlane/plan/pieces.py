@@ -14,7 +14,7 @@ from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import Ending, transactions
 from binlane.binlog.wire import Buffer
 from binlane.errors import PlanError
-from binlane.model import BlockHeader, Flavor, Item, RowCounts, TableKey
+from binlane.model import BlockHeader, Flavor, Item, RowCounts, TableKey, plural
 from binlane.plan.barriers import BarrierMap
 from binlane.plan.blocks import BlockBuilder, BlockLimits, transaction_header
 from binlane.plan.classes import classify
@@ -127,8 +127,8 @@ def summary(parts: Sequence[Part]) -> str:
             case MapPart():
                 pass
     for key, counts in rows.items():
-        kinds = (("inserts", counts.inserts), ("updates", counts.updates), ("deletes", counts.deletes))
-        said.append(f"{key}: {', '.join(f'{count} {kind}' for kind, count in kinds if count)}")
+        kinds = ((counts.inserts, "insert"), (counts.updates, "update"), (counts.deletes, "delete"))
+        said.append(f"{key}: {', '.join(plural(count, kind) for count, kind in kinds if count)}")
     return "; ".join(said) or NOTHING
 
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 from binlane.errors import PlanError
-from binlane.model import Barrier, BlockHeader, Flavor, Item, LogPosition, RowCounts, TableKey
+from binlane.model import Barrier, BlockHeader, Flavor, Item, LogPosition, RowCounts, TableKey, plural
 from binlane.plan.alterations import Alterations
 from binlane.plan.demands import Demand
 from binlane.plan.prepared import PreparedGroup
@@ -166,7 +166,9 @@ class WindowPlan:
         """Raises PlanError if the parts contradict each other."""
         where = f"plan of {self.channel}, window {self.window_id}"
         if self.lanes < 1 or len(self.lane_rows) != self.lanes + 1:
-            raise PlanError(f"{where}: {self.lanes} lanes and counts for {len(self.lane_rows)}; expected one more")
+            raise PlanError(
+                f"{where}: {plural(self.lanes, 'lane')} and counts for {len(self.lane_rows)}; expected one more"
+            )
         if self.first_seqno < 1 or self.last_seqno < self.first_seqno - 1:
             raise PlanError(f"{where}: seqnos {self.first_seqno}..{self.last_seqno} are not a range")
         for barrier in self.barriers:

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Final
 
 from binlane.errors import ConfigError, PlanError
-from binlane.model import GLOBAL_SHARD, UNKNOWN_SHARD
+from binlane.model import GLOBAL_SHARD, UNKNOWN_SHARD, plural
 from binlane.shards.properties import Property, escape_key, parse_properties
 from binlane.shards.renaming import AS_THEY_ARE, Renaming
 
@@ -146,7 +146,9 @@ class _Reader:
             )
         lane = int(value)
         if not lowest <= lane < self.lanes:
-            raise ConfigError(f"{where}{key!r}: expected {expected}, got {lane}; the channel has {self.lanes} lanes")
+            raise ConfigError(
+                f"{where}{key!r}: expected {expected}, got {lane}; the channel has {plural(self.lanes, 'lane')}"
+            )
         return lane
 
     def _default(self, where: str, value: str) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Engine, Row, insert, select, update
 
 from binlane.errors import PlanError, PositionError, SourceIdentityError, StopRequestedError, WindowBusyError
-from binlane.model import LogPosition, RowCounts
+from binlane.model import LogPosition, RowCounts, plural
 from binlane.plan.window_facts import facts_of
 from binlane.plan.window_plan import WindowPlan
 from binlane.state.channels import Channel, Watermark, read_channel, watermark_values
@@ -291,13 +291,13 @@ def _check_accounts(window: Window, lanes: tuple[LanePosition, ...], splits: tup
     if planned != instead:
         raise PositionError(
             f"{where}: the accounts do not close: the plan writes {window.totals}, the target counted {written}, "
-            f"with {len(splits)} blocks applied transaction by transaction (invariant 5)"
+            f"with {plural(len(splits), 'block')} applied transaction by transaction (invariant 5)"
         )
     for split in splits:
         if split.done != split.transactions:
             raise PositionError(
                 f"{where}: the accounts do not close: of the block of seqnos {split.first_seqno}..{split.last_seqno} "
-                f"in lane {split.lane}, {split.done} of {split.transactions} transactions are done (invariant 5)"
+                f"in lane {split.lane}, {split.done} of {plural(split.transactions, 'transaction')} done (invariant 5)"
             )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator
 from contextlib import closing
 
 from binlane.errors import PlanError
-from binlane.model import BlockHeader
+from binlane.model import BlockHeader, plural
 from binlane.plan.pieces import Described, describe, pieces
 from binlane.plan.routing import Routing
 from binlane.plan.window_plan import Block, WindowPlan
@@ -57,7 +57,7 @@ class PlannedLanes:
                         yield piece
         if found != block.transactions:
             raise PlanError(
-                f"{self._folder.uri}, lane {lane}: expected {block.transactions} transactions from seqno "
+                f"{self._folder.uri}, lane {lane}: expected {plural(block.transactions, 'transaction')} from seqno "
                 f"{block.first_seqno} to {block.last_seqno}, the window's segments have {found}; its files do "
                 "not fit each other: remove its folder and run the extract step again: it reads the same"
             )

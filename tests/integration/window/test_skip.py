@@ -44,7 +44,7 @@ def test_a_skipped_transaction_of_a_folded_block_is_left_out_alone_and_replayed_
     assert channel.cli("skip", CHANNEL, "--seqno", str(seqno)) == 2
     assert "--reason: expected why" in capsys.readouterr().err
     assert channel.cli("skip", CHANNEL, "--seqno", str(seqno), "--reason", "mine is right") == 0
-    assert "tenant_1.t: 1 inserts" in " ".join(capsys.readouterr().out.split())
+    assert "tenant_1.t: 1 insert" in " ".join(capsys.readouterr().out.split())
     results = apply_all(channel, adopted)
     assert {each["seqno"] for each in results} == {plan.last_seqno}
     steps.advance(channel.config, channel.endpoints, adopted["plan"])
@@ -68,7 +68,7 @@ def test_a_skipped_transaction_of_a_folded_block_is_left_out_alone_and_replayed_
     capsys.readouterr()
     channel.target.query("DELETE FROM tenant_1.t WHERE id = 7")
     assert channel.cli("replay-skipped", CHANNEL, str(seqno)) == 0
-    assert "1 inserts" in " ".join(capsys.readouterr().out.split())
+    assert "1 insert," in " ".join(capsys.readouterr().out.split())
     channel.assert_equal()
     assert channel.cli("replay-skipped", CHANNEL, str(seqno)) == 1
     assert "expected a skipped transaction, it is replayed" in capsys.readouterr().err
