@@ -18,7 +18,7 @@ from binlane.errors import ApplyError, DriftError, PlanError
 from binlane.model import Item, ItemKind, RowCounts, SessionContext, TableKey
 from binlane.plan.window_plan import Block
 from binlane.state.positions import PlanKey
-from tests.integration.apply.capture import Window, stamped
+from tests.integration.apply.capture import Captured, Window, stamped
 from tests.integration.apply.conftest import QUICK, Pair, positions, start_window
 
 HEADER = struct.Struct("<IBIIIH")
@@ -59,6 +59,16 @@ BAD = [
     pytest.param(event(160, 1), "neither TABLE_MAP nor a rows event", id="annotation"),
     pytest.param(table_map(1) + rows(1, type_code=2), "neither TABLE_MAP nor a rows event", id="query"),
 ]
+
+
+def one_block(pair: Pair, statement: str) -> tuple[Captured, Block]:
+    """A window of one transaction in one block, begun on the target; what the source has logged, and the block."""
+    recorder = pair.recorder()
+    captured = recorder.run(statement)
+    window = Window(recorder.format)
+    block = window.add(0, captured)
+    start_window(pair.engine, window.plan)
+    return captured, block
 
 
 @pytest.mark.parametrize(("payload", "names"), GOOD)
@@ -113,11 +123,7 @@ def with_items(block: Block, *items: Item) -> Block:
 
 def test_rows_without_their_map_never_reach_the_server(pair: Pair, session: LaneSession) -> None:
     pair.both("CREATE TABLE t (a INT PRIMARY KEY)")
-    recorder = pair.recorder()
-    captured = recorder.run("INSERT INTO t VALUES (1), (2)")
-    window = Window(recorder.format)
-    block = window.add(0, captured)
-    start_window(pair.engine, window.plan)
+    captured, block = one_block(pair, "INSERT INTO t VALUES (1), (2)")
     [item] = captured.items
     size = HEADER.unpack_from(item.payload)[3]
     with pytest.raises(PlanError, match="without its TABLE_MAP"):
@@ -130,12 +136,8 @@ def test_rows_without_their_map_never_reach_the_server(pair: Pair, session: Lane
 @pytest.mark.parametrize("wrong", [RowCounts(inserts=3), RowCounts(inserts=1), RowCounts(updates=2), RowCounts()])
 def test_a_count_other_than_the_handler_s_rolls_back(pair: Pair, session: LaneSession, wrong: RowCounts) -> None:
     pair.both("CREATE TABLE t (a INT PRIMARY KEY)")
-    recorder = pair.recorder()
-    captured = recorder.run("INSERT INTO t VALUES (1), (2)")
-    window = Window(recorder.format)
-    block = window.add(0, captured)
-    start_window(pair.engine, window.plan)
-    with pytest.raises(DriftError, match=r"the target counted .*inserts=2.* in shop\.t"):
+    captured, block = one_block(pair, "INSERT INTO t VALUES (1), (2)")
+    with pytest.raises(DriftError, match=r"the target counted .*2 inserts.* in shop\.t"):
         apply(pair, session, with_items(block, replace(captured.items[0], rows=wrong)))
     assert pair.rows("SELECT * FROM shop.t") == []
     assert positions(pair)[0] == 0
@@ -146,11 +148,7 @@ def test_a_count_other_than_the_handler_s_rolls_back(pair: Pair, session: LaneSe
 def test_whoever_commits_after_an_error_commits_nothing_of_the_block(pair: Pair, session: LaneSession) -> None:
     """1062 leaves the transaction open, with the rows before it."""
     pair.both("CREATE TABLE t (a INT PRIMARY KEY)")
-    recorder = pair.recorder()
-    captured = recorder.run("INSERT INTO t VALUES (1), (2)")
-    window = Window(recorder.format)
-    block = window.add(0, captured)
-    start_window(pair.engine, window.plan)
+    _, block = one_block(pair, "INSERT INTO t VALUES (1), (2)")
     pair.target.query("INSERT INTO shop.t VALUES (2)")
     with pytest.raises(pymysql.err.IntegrityError, match="1062"):
         apply(pair, session, block)
@@ -208,11 +206,7 @@ def test_the_handler_s_counts_close_for(
 def test_half_the_rows_of_a_partitioned_table_are_noticed(pair: Pair, session: LaneSession) -> None:
     """MariaDB counts a row of a partitioned table twice, so half of them would look like all."""
     pair.both("CREATE TABLE t (a INT PRIMARY KEY) PARTITION BY HASH (a) PARTITIONS 2")
-    recorder = pair.recorder()
-    captured = recorder.run("INSERT INTO t VALUES (1), (2)")
-    window = Window(recorder.format)
-    block = window.add(0, captured)
-    start_window(pair.engine, window.plan)
+    captured, block = one_block(pair, "INSERT INTO t VALUES (1), (2)")
     with pytest.raises(DriftError):
         apply(pair, session, with_items(block, replace(captured.items[0], rows=RowCounts(inserts=4))))
     assert pair.rows("SELECT * FROM shop.t") == []
@@ -246,11 +240,7 @@ def test_the_position_tells_the_time_of_the_target_and_not_of_the_events(pair: P
 
 def test_a_ddl_behind_other_items_is_refused_before_it_commits_them(pair: Pair, session: LaneSession) -> None:
     pair.both("CREATE TABLE t (a INT PRIMARY KEY)")
-    recorder = pair.recorder()
-    captured = recorder.run("INSERT INTO t VALUES (1)")
-    window = Window(recorder.format)
-    block = window.add(0, captured)
-    start_window(pair.engine, window.plan)
+    captured, block = one_block(pair, "INSERT INTO t VALUES (1)")
     ddl = Item(ItemKind.DDL, b"DROP TABLE t", context=SessionContext(database="shop"))
     with pytest.raises(PlanError, match="DDL"):
         apply(pair, session, with_items(block, *captured.items, ddl))

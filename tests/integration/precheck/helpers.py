@@ -35,3 +35,15 @@ def run(server: PrivateServer, *statements: str) -> None:
     with contextlib.closing(server.connect(autocommit=True)) as connection, connection.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)
+
+
+@contextlib.contextmanager
+def setting(server: PrivateServer, name: str, value: str) -> Iterator[None]:
+    """A global variable of the server, until the block ends."""
+    ((before,),) = server.query(f"SELECT @@GLOBAL.{name}")
+    run(server, f"SET GLOBAL {name} = {value}")
+    try:
+        yield
+    finally:
+        own = "NULL" if before is None else before if str(before).isdigit() else repr(before)
+        run(server, f"SET GLOBAL {name} = {own}")

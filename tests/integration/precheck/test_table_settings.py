@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pymysql
 
 from binlane.apply.table_settings import check_settings
 from binlane.model import Flavor
 from lab.servers import PrivateServer
-from tests.integration.precheck.helpers import connected, run
+from tests.integration.precheck.helpers import connected, run, setting
 from tests.integration.precheck.test_rights import logged
 
 BOTH = tuple(Flavor)
@@ -46,16 +45,6 @@ CASES: Sequence[tuple[str, str, str, bool, tuple[Flavor, ...]]] = [
     ("default_storage_engine", "MyISAM", TABLE + "LIKE settings.t", False, BOTH),
     ("default_storage_engine", "MyISAM", "ALTER TABLE settings.t COMMENT 'x'", False, BOTH),
 ]
-
-
-@contextlib.contextmanager
-def setting(server: PrivateServer, name: str, value: str) -> Iterator[None]:
-    before = server.query(f"SELECT @@GLOBAL.{name}")[0][0]
-    run(server, f"SET GLOBAL {name} = {value}")
-    try:
-        yield
-    finally:
-        run(server, f"SET GLOBAL {name} = {'NULL' if before is None else before}")
 
 
 def is_as_written(server: PrivateServer, statement: str) -> bool:

@@ -18,7 +18,7 @@ from binlane.plan.schema_compare import Severity
 from binlane.state.accounts import read_accounts
 from binlane.state.catalog import version_number
 from lab.servers import PrivateServer, private_server
-from tests.integration.precheck.helpers import connected, run, schema_of
+from tests.integration.precheck.helpers import connected, run, schema_of, setting
 
 USER = "binlane_lane"
 SHOP = frozenset({"shop"})
@@ -37,16 +37,6 @@ def account(server: PrivateServer, *grants: str) -> Iterator[None]:
         yield
     finally:
         run(server, f"DROP USER {USER}")
-
-
-@contextlib.contextmanager
-def setting(server: PrivateServer, name: str, value: str) -> Iterator[None]:
-    before = server.query(f"SELECT @@GLOBAL.{name}")[0][0]
-    run(server, f"SET GLOBAL {name} = {value}")
-    try:
-        yield
-    finally:
-        run(server, f"SET GLOBAL {name} = {before if str(before).isdigit() else repr(before)}")
 
 
 def server_needs(server: PrivateServer) -> list[str]:

@@ -53,3 +53,9 @@ def mariadb_archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path in sorted((base / "server").glob("binlog.0*[0-9]")):
         shutil.copy(path, folder)
     return folder
+
+
+@pytest.fixture
+def archive_copy(mariadb_archive: Path, tmp_path: Path) -> Path:
+    """The files of ``mariadb_archive`` in a folder of the test's own, to be broken."""
+    return Path(shutil.copytree(mariadb_archive, tmp_path / "archive"))

@@ -100,14 +100,12 @@ def test_damage_stops_the_window_with_file_and_offset(
     damage: Callable[[bytes], bytes],
     error: type[BinlogError],
     message: str,
-    mariadb_archive: Path,
+    archive_copy: Path,
     tmp_path: Path,
 ) -> None:
-    folder = tmp_path / "archive"
-    shutil.copytree(mariadb_archive, folder)
-    archive = ArchiveSource(str(folder))
+    archive = ArchiveSource(str(archive_copy))
     start = begin(archive, "oldest")
-    path = folder / SECOND
+    path = archive_copy / SECOND
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(error, match=message) as caught:
         window(archive, start, tmp_path / name, segment_bytes=1 << 30)
@@ -131,34 +129,28 @@ def test_a_log_that_goes_on_in_innodb_files_is_refused(beside: bool, mariadb_arc
         begin(ArchiveSource(str(folder)), "oldest")
 
 
-def test_an_unknown_event_that_may_be_ignored_is_kept_in_its_segment(mariadb_archive: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "archive"
-    shutil.copytree(mariadb_archive, folder)
-    path = folder / SECOND
+def test_an_unknown_event_that_may_be_ignored_is_kept_in_its_segment(archive_copy: Path, tmp_path: Path) -> None:
+    path = archive_copy / SECOND
     path.write_bytes(inserted(path.read_bytes(), 250, b"new", flags=0x80))
-    archive = ArchiveSource(str(folder))
+    archive = ArchiveSource(str(archive_copy))
     manifest = window(archive, begin(archive, "oldest"), tmp_path / "out")
     assert b"\xfa" in (tmp_path / "out" / manifest.segments[1].name).read_bytes()
 
 
-def test_a_file_that_was_never_closed_may_end_anywhere(mariadb_archive: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "archive"
-    shutil.copytree(mariadb_archive, folder)
-    path = folder / SECOND
+def test_a_file_that_was_never_closed_may_end_anywhere(archive_copy: Path, tmp_path: Path) -> None:
+    path = archive_copy / SECOND
     log = bytearray(path.read_bytes())
     log[21] |= 1
     path.write_bytes(log[:-20])
-    archive = ArchiveSource(str(folder))
+    archive = ArchiveSource(str(archive_copy))
     assert window(archive, begin(archive, "oldest"), tmp_path / "out").end.file == "binlog.000003"
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
-def test_a_packed_file_that_is_cut_or_damaged_is_named(suffix: str, mariadb_archive: Path, tmp_path: Path) -> None:
+def test_a_packed_file_that_is_cut_or_damaged_is_named(suffix: str, archive_copy: Path, tmp_path: Path) -> None:
     pack = gzip.compress if suffix == ".gz" else zstandard.compress
-    folder = tmp_path / "archive"
-    shutil.copytree(mariadb_archive, folder)
-    path = folder / SECOND
-    archive = ArchiveSource(str(folder))
+    path = archive_copy / SECOND
+    archive = ArchiveSource(str(archive_copy))
     start = begin(archive, "oldest")
     packed = pack(path.read_bytes())
     path.unlink()

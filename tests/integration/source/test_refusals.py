@@ -308,23 +308,19 @@ def test_an_archive_with_a_hole_is_refused(
     breakage: Callable[[Path], object],
     error: type[Exception],
     message: str,
-    mariadb_archive: Path,
+    archive_copy: Path,
     tmp_path: Path,
 ) -> None:
-    folder = tmp_path / "archive"
-    shutil.copytree(mariadb_archive, folder)
-    archive = ArchiveSource(str(folder))
+    archive = ArchiveSource(str(archive_copy))
     start = begin(archive, "oldest")
-    breakage(folder)
+    breakage(archive_copy)
     with pytest.raises(error, match=message):
         window(archive, start, tmp_path / name)
 
 
-def test_an_index_that_still_names_removed_files_is_no_hole(mariadb_archive: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "archive"
-    shutil.copytree(mariadb_archive, folder)
-    (folder / "binlog.000001").unlink()
-    (folder / "binlog.index").write_text("./binlog.000001\n./binlog.000002\n./binlog.000003\n")
-    archive = ArchiveSource(str(folder))
+def test_an_index_that_still_names_removed_files_is_no_hole(archive_copy: Path, tmp_path: Path) -> None:
+    (archive_copy / "binlog.000001").unlink()
+    (archive_copy / "binlog.index").write_text("./binlog.000001\n./binlog.000002\n./binlog.000003\n")
+    archive = ArchiveSource(str(archive_copy))
     assert archive.state().files == ("binlog.000002", "binlog.000003")
     assert window(archive, begin(archive, "oldest"), tmp_path / "out").transactions > 0

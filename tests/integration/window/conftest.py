@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -186,6 +186,10 @@ def _canonical(value: Any) -> Any:
     return value
 
 
+ChannelOf: TypeAlias = Callable[[str, str], Channel]
+"""See ``channel_of``."""
+
+
 @pytest.fixture
 def channel(
     mariadb_source: PrivateServer,
@@ -195,6 +199,20 @@ def channel(
 ) -> Channel:
     """A channel from MariaDB to MariaDB, initialised at the source's present end."""
     return fresh_channel(mariadb_source, mariadb_target, tmp_path, clean_servers)
+
+
+@pytest.fixture
+def channel_of(
+    request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None]
+) -> ChannelOf:
+    """Makes a channel between servers of two families, initialised at the source's present end. A test for which a
+    family's servers are not there is skipped."""
+
+    def make(source: str, target: str) -> Channel:
+        servers = request.getfixturevalue(f"{source}_source"), request.getfixturevalue(f"{target}_target")
+        return fresh_channel(*servers, tmp_path, clean_servers)
+
+    return make
 
 
 def fresh_channel(

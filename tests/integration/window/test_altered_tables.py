@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from binlane.apply import table_guard
@@ -12,16 +9,14 @@ from binlane.errors import PrecheckError, TableMismatchError
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from lab.servers import PrivateServer
-from tests.integration.window.conftest import Channel, fresh_channel, run_on
+from tests.integration.window.conftest import Channel, ChannelOf, run_on
 
 SHOP = ("CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, a INT)")
 
 
 @pytest.fixture(params=["mariadb", "mysql"])
-def pair(request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None]) -> Channel:
-    source: PrivateServer = request.getfixturevalue(f"{request.param}_source")
-    target: PrivateServer = request.getfixturevalue(f"{request.param}_target")
-    return fresh_channel(source, target, tmp_path, clean_servers)
+def pair(request: pytest.FixtureRequest, channel_of: ChannelOf) -> Channel:
+    return channel_of(request.param, request.param)
 
 
 def unlogged(server: PrivateServer, *statements: str) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
@@ -16,7 +15,7 @@ from binlane.model import Flavor
 from binlane.state.catalog import version_number
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import fresh_channel, run_on
+from tests.integration.window.conftest import ChannelOf, run_on
 
 DEFINED: Final = b"DEFINER=`test_ann`@`127.0.0.1`"
 BEGUN: Final = (
@@ -178,15 +177,9 @@ def definitions(server: PrivateServer) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("family", "reduce"), [("mariadb", "off"), pytest.param("mysql", "block", marks=requires_mysql)]
 )
-def test_all_that_can_be_defined_is_the_same_on_the_target(
-    family: str,
-    reduce: str,
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    clean_servers: Callable[[PrivateServer], None],
-) -> None:
-    source, target = (request.getfixturevalue(f"{family}_{role}") for role in ("source", "target"))
-    channel = fresh_channel(source, target, tmp_path, clean_servers)
+def test_all_that_can_be_defined_is_the_same_on_the_target(family: str, reduce: str, channel_of: ChannelOf) -> None:
+    channel = channel_of(family, family)
+    source, target = channel.source, channel.target
     channel.write_channel("allow_unsafe = true\n", f'reduce = "{reduce}"\n')
     run_on_source(source)
 
@@ -199,13 +192,10 @@ def test_all_that_can_be_defined_is_the_same_on_the_target(
 
 @pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
 def test_a_function_that_the_target_would_not_make_is_named_before_anything_is_written(
-    family: str,
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    clean_servers: Callable[[PrivateServer], None],
+    family: str, channel_of: ChannelOf
 ) -> None:
-    source, target = (request.getfixturevalue(f"{family}_{role}") for role in ("source", "target"))
-    channel = fresh_channel(source, target, tmp_path, clean_servers)
+    channel = channel_of(family, family)
+    source, target = channel.source, channel.target
     source.query("SET GLOBAL log_bin_trust_function_creators = ON")
     try:
         source.query("CREATE DATABASE tenant_1")
@@ -225,13 +215,10 @@ def test_a_function_that_the_target_would_not_make_is_named_before_anything_is_w
 
 @pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
 def test_a_trigger_that_the_target_would_not_let_the_account_make_is_named_before_anything_is_written(
-    family: str,
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    clean_servers: Callable[[PrivateServer], None],
+    family: str, channel_of: ChannelOf
 ) -> None:
-    source, target = (request.getfixturevalue(f"{family}_{role}") for role in ("source", "target"))
-    channel = fresh_channel(source, target, tmp_path, clean_servers)
+    channel = channel_of(family, family)
+    source, target = channel.source, channel.target
     limited_account(target)
     channel.connect("target_server", target, user="test_limited")
     source.query("CREATE DATABASE tenant_1")

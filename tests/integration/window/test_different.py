@@ -15,7 +15,7 @@ from binlane.state.engines import engine_of
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.values.types import SCHEMA_TYPES, TYPES, Type
-from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel, run_on
+from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, fresh_channel, run_on
 from tests.integration.window.test_overwrite import OVERWRITE
 from tests.integration.window.test_stop import channel
 
@@ -166,13 +166,8 @@ def test_json_of_the_other_family_is_compared_by_value(
 
 
 @requires_mysql
-def test_a_part_of_a_row_is_written_on_the_row_that_the_log_has(
-    mysql_source: PrivateServer,
-    mysql_target: PrivateServer,
-    tmp_path: Path,
-    clean_servers: Callable[[PrivateServer], None],
-) -> None:
-    channel = fresh_channel(mysql_source, mysql_target, tmp_path, clean_servers)
+def test_a_part_of_a_row_is_written_on_the_row_that_the_log_has(channel_of: ChannelOf) -> None:
+    channel = channel_of("mysql", "mysql")
     channel.write_channel(OVERWRITE)
     document = f'{{"a": 1, "b": "{"x" * 300}", "c": 3}}'
     for server in (channel.source, channel.target):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +12,7 @@ from binlane.orchestration.verification import verify_channel
 from binlane.verify.run import Options
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import Channel, fresh_channel, run_on
+from tests.integration.window.conftest import Channel, ChannelOf, run_on
 
 pytestmark = requires_mysql
 BOTH_WAYS = pytest.mark.parametrize("source", [Flavor.MARIADB, Flavor.MYSQL])
@@ -47,12 +45,9 @@ REFUSED = {
 
 
 @pytest.fixture
-def between(
-    request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None], source: Flavor
-) -> Channel:
+def between(channel_of: ChannelOf, source: Flavor) -> Channel:
     target = Flavor.MYSQL if source is Flavor.MARIADB else Flavor.MARIADB
-    servers = request.getfixturevalue(f"{source}_source"), request.getfixturevalue(f"{target}_target")
-    return fresh_channel(*servers, tmp_path, clean_servers)
+    return channel_of(source, target)
 
 
 def refused(channel: Channel) -> str:

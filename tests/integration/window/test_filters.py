@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -21,7 +19,7 @@ from binlane.work.files import WorkFolder
 from binlane.work.filter_job import InProcess, run_filter
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel, run_on
+from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
 
 FILTER = '[filter]\nexclude_databases = ["audit*"]\nexclude_tables = ["tenant_?.log"]\n'
 TABLES = (
@@ -53,10 +51,9 @@ ROWS = (
 
 
 @pytest.fixture(params=["mariadb", pytest.param("mysql", marks=requires_mysql)])
-def family(request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None]) -> Channel:
+def family(request: pytest.FixtureRequest, channel_of: ChannelOf) -> Channel:
     """A channel with a filter between two servers of one family."""
-    source, target = (request.getfixturevalue(f"{request.param}_{role}") for role in ("source", "target"))
-    channel = fresh_channel(source, target, tmp_path, clean_servers)
+    channel = channel_of(request.param, request.param)
     channel.write_channel(FILTER)
     return channel
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from binlane.model import Flavor
-from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import fresh_channel
+from tests.integration.window.conftest import ChannelOf
 
 STATEMENTS = (
     "CREATE EVENT tenant_1.e ON SCHEDULE EVERY 1 DAY DO SET @a = 1",
@@ -22,14 +19,9 @@ STATEMENTS = (
 
 
 @pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
-def test_definitions_and_grants_belong_to_who_made_them_on_the_source(
-    family: str,
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    clean_servers: Callable[[PrivateServer], None],
-) -> None:
-    source, target = (request.getfixturevalue(f"{family}_{role}") for role in ("source", "target"))
-    channel = fresh_channel(source, target, tmp_path, clean_servers)
+def test_definitions_and_grants_belong_to_who_made_them_on_the_source(family: str, channel_of: ChannelOf) -> None:
+    channel = channel_of(family, family)
+    source, target = channel.source, channel.target
     channel.source.query("CREATE DATABASE tenant_1")
     channel.source.query("CREATE USER 'test_ann'@'127.0.0.1' IDENTIFIED BY 'Ann-1234'")
     channel.source.query("GRANT ALL ON tenant_1.* TO 'test_ann'@'127.0.0.1' WITH GRANT OPTION")

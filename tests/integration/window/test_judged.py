@@ -12,7 +12,7 @@ from binlane.errors import DriftError, PrecheckError
 from binlane.model import Flavor
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel, run_on
+from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, fresh_channel, run_on
 
 DIRECTIONS = [
     pytest.param(source, target, id=f"{source}-to-{target}", marks=requires_mysql if Flavor.MYSQL in pair else [])
@@ -103,11 +103,10 @@ def test_what_the_targets_parser_refuses_stops_the_window_before_its_first_write
     "target", [pytest.param(each, marks=requires_mysql if each is Flavor.MYSQL else []) for each in Flavor]
 )
 def test_what_the_targets_account_and_settings_stand_against_stops_the_window_before_its_first_write(
-    request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None], target: Flavor
+    target: Flavor, channel_of: ChannelOf
 ) -> None:
     """A privilege that the account has not, and a setting that makes another table."""
-    servers = request.getfixturevalue(f"{target}_source"), request.getfixturevalue(f"{target}_target")
-    channel = fresh_channel(*servers, tmp_path, clean_servers)
+    channel = channel_of(target, target)
     own = (
         "BINLOG REPLAY, BINLOG ADMIN"
         if target is Flavor.MARIADB
@@ -148,13 +147,8 @@ def test_what_the_targets_account_and_settings_stand_against_stops_the_window_be
 
 
 @requires_mysql
-def test_a_target_that_gives_tables_an_invisible_key_gives_none_to_those_of_the_window(
-    mysql_source: PrivateServer,
-    mysql_target: PrivateServer,
-    tmp_path: Path,
-    clean_servers: Callable[[PrivateServer], None],
-) -> None:
-    channel = fresh_channel(mysql_source, mysql_target, tmp_path, clean_servers)
+def test_a_target_that_gives_tables_an_invisible_key_gives_none_to_those_of_the_window(channel_of: ChannelOf) -> None:
+    channel = channel_of("mysql", "mysql")
     run_on(channel.source, SHOP, "CREATE TABLE tenant_1.t (a INT)", "INSERT INTO tenant_1.t VALUES (1), (1)")
     channel.target.query("SET GLOBAL sql_generate_invisible_primary_key = ON")
     try:
@@ -203,16 +197,13 @@ def test_a_trigger_that_would_fire_for_rows_of_the_same_window_is_named_before_i
 
 @requires_mysql
 def test_a_loadable_function_waits_for_its_library_and_is_left_where_it_was_made_by_hand(
-    mysql_source: PrivateServer,
-    mysql_target: PrivateServer,
-    tmp_path: Path,
-    clean_servers: Callable[[PrivateServer], None],
+    mysql_source: PrivateServer, mysql_target: PrivateServer, channel_of: ChannelOf
 ) -> None:
     make = "CREATE FUNCTION service_{} RETURNS INT SONAME 'locking_service.so'"
     folder = Path(mysql_source.query("SELECT @@plugin_dir")[0][0])
     if not (folder / "locking_service.so").exists():
         pytest.skip("this MySQL has no library of loadable functions")
-    channel = fresh_channel(mysql_source, mysql_target, tmp_path, clean_servers)
+    channel = channel_of("mysql", "mysql")
     names = ("get_read_locks", "release_locks")
     try:
         run_on(channel.source, *map(make.format, names))

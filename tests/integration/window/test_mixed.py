@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import MIXED, Channel, fresh_channel
+from tests.integration.window.conftest import MIXED, Channel, ChannelOf
 
 
 def test_a_mixed_window_makes_both_servers_equal_and_running_it_again_is_a_no_op(channel: Channel) -> None:
@@ -31,12 +29,9 @@ def test_a_mixed_window_makes_both_servers_equal_and_running_it_again_is_a_no_op
 
 @requires_mysql
 def test_a_mixed_window_from_mysql_to_mysql_makes_both_servers_equal(
-    mysql_source: PrivateServer,
-    mysql_target: PrivateServer,
-    tmp_path: Path,
-    clean_servers: Callable[[PrivateServer], None],
+    mysql_source: PrivateServer, mysql_target: PrivateServer, channel_of: ChannelOf
 ) -> None:
-    channel = fresh_channel(mysql_source, mysql_target, tmp_path, clean_servers)
+    channel = channel_of("mysql", "mysql")
     # as a connection is that says nothing of it: MySQL's own certificate is taken
     channel.connect("source_server", mysql_source, tls="preferred")
     channel.connect("target_server", mysql_target, tls="preferred")
@@ -49,17 +44,9 @@ def test_a_mixed_window_from_mysql_to_mysql_makes_both_servers_equal(
 @pytest.mark.parametrize(("source", "target"), [("mysql", "mariadb"), ("mariadb", "mysql")])
 @requires_mysql
 def test_a_mixed_window_from_family_to_family_makes_both_servers_hold_the_same_rows(
-    source: str,
-    target: str,
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    clean_servers: Callable[[PrivateServer], None],
+    source: str, target: str, channel_of: ChannelOf
 ) -> None:
-    servers: tuple[PrivateServer, PrivateServer] = (
-        request.getfixturevalue(f"{source}_source"),
-        request.getfixturevalue(f"{target}_target"),
-    )
-    channel = fresh_channel(*servers, tmp_path, clean_servers)
+    channel = channel_of(source, target)
     # accounts are not the same on both: test_families.py
     for number in range(1, 5):
         name = f"tenant_{number:03}"
@@ -74,18 +61,9 @@ def test_a_mixed_window_from_family_to_family_makes_both_servers_hold_the_same_r
 @pytest.mark.parametrize("reduce", ["off", "block"])
 @requires_mysql
 def test_rows_of_types_that_both_families_have_go_from_one_to_the_other(
-    source: str,
-    target: str,
-    reduce: str,
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    clean_servers: Callable[[PrivateServer], None],
+    source: str, target: str, reduce: str, channel_of: ChannelOf
 ) -> None:
-    servers: tuple[PrivateServer, PrivateServer] = (
-        request.getfixturevalue(f"{source}_source"),
-        request.getfixturevalue(f"{target}_target"),
-    )
-    channel = fresh_channel(*servers, tmp_path, clean_servers)
+    channel = channel_of(source, target)
     channel.write_channel(blocks=f'reduce = "{reduce}"\n')
     definition = (
         "CREATE TABLE tenant_1.t (id INT UNSIGNED PRIMARY KEY, n BIGINT, d DECIMAL(12,3), f DOUBLE, at DATETIME(6), "

@@ -12,7 +12,7 @@ import pytest
 from binlane.model import Flavor
 from lab.servers import PrivateServer, private_server
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel, run_on
+from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, fresh_channel, run_on
 
 ANONYMOUS = ("--gtid-mode=OFF", "--enforce-gtid-consistency=OFF")
 """With GTIDs MySQL lets nobody mix engines in a transaction."""
@@ -100,13 +100,9 @@ def test_another_kind_of_engine_on_the_target_is_named_before_anything_is_writte
 
 @requires_mysql
 def test_a_target_with_gtids_takes_no_table_without_transactions_and_says_so(
-    mysql_source: PrivateServer,
-    mysql_target: PrivateServer,
-    tmp_path: Path,
-    clean_servers: Callable[[PrivateServer], None],
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], channel_of: ChannelOf
 ) -> None:
-    channel = fresh_channel(mysql_source, mysql_target, tmp_path, clean_servers)
+    channel = channel_of("mysql", "mysql")
     channel.write_channel(ALLOWED)
     sessions(channel.source, TABLES)
     assert channel.run() is not None
@@ -139,11 +135,10 @@ def test_a_drop_of_which_some_tables_were_missing_drops_the_others(channel: Chan
 
 @pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
 def test_a_default_database_that_is_gone_or_left_out_is_none_where_every_name_is_whole(
-    family: str, request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None]
+    family: str, channel_of: ChannelOf
 ) -> None:
     """The source's session is still in it, and logs its name; a replica does not look for it."""
-    source, target = (request.getfixturevalue(f"{family}_{role}") for role in ("source", "target"))
-    channel = fresh_channel(source, target, tmp_path, clean_servers)
+    channel = channel_of(family, family)
     channel.write_channel("[filter]\nexclude_databases = ['office']\n")
     table = "CREATE TABLE tenant_1.t (id INT PRIMARY KEY AUTO_INCREMENT, s VARCHAR(20))"
     run_on(channel.source, "CREATE DATABASE tenant_1", "CREATE DATABASE tenant_2", "CREATE DATABASE office", table)
@@ -183,14 +178,9 @@ def test_an_unsafe_statement_stops_the_window_unless_the_channel_allows_it(
 
 @pytest.mark.parametrize("flavor", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
 def test_tables_without_transactions_that_only_statements_write_are_named(
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    clean_servers: Callable[[PrivateServer], None],
-    capsys: pytest.CaptureFixture[str],
-    flavor: str,
+    capsys: pytest.CaptureFixture[str], flavor: str, channel_of: ChannelOf
 ) -> None:
-    servers = request.getfixturevalue(f"{flavor}_source"), request.getfixturevalue(f"{flavor}_target")
-    channel = fresh_channel(*servers, tmp_path, clean_servers)
+    channel = channel_of(flavor, flavor)
     for server, engine in ((channel.source, "InnoDB"), (channel.target, "MyISAM")):
         tables = (f"CREATE TABLE tenant_1.{name} (id INT PRIMARY KEY, n INT) ENGINE={engine}" for name in "wra")
         rows = (f"INSERT INTO tenant_1.{name} VALUES (1, 1), (2, 2)" for name in "wra")

@@ -12,7 +12,7 @@ import pytest
 from binlane.errors import PrecheckError
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import Channel, fresh_channel, run_on
+from tests.integration.window.conftest import Channel, ChannelOf, fresh_channel, run_on
 
 PACKET = 2 << 20
 
@@ -73,12 +73,9 @@ def test_a_json_document_that_is_too_long_as_text_is_named_before_anything_is_wr
 
 
 def test_a_row_found_by_all_its_columns_needs_both_images_and_one_with_a_key_does_not(
-    mariadb_source: PrivateServer,
-    mariadb_target: PrivateServer,
-    tmp_path: Path,
-    clean_servers: Callable[[PrivateServer], None],
+    mariadb_source: PrivateServer, mariadb_target: PrivateServer, channel_of: ChannelOf
 ) -> None:
-    channel = fresh_channel(mariadb_source, mariadb_target, tmp_path, clean_servers)
+    channel = channel_of("mariadb", "mariadb")
     channel.write_channel('writer = "sql"\n', 'reduce = "off"\n')
     for server in (mariadb_source, mariadb_target):
         run_on(

@@ -18,7 +18,7 @@ from binlane.work.files import WorkFolder
 from binlane.work.filter_job import InProcess, run_filter
 from lab.servers import PrivateServer, private_server
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel, run_on
+from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
 from tests.integration.window.test_stop import apply_all, planned
 
 RENAME = '[rename]\n"tenant_*" = "tenants_dr_*"\ntenant = "tenants_main"\n'
@@ -53,10 +53,10 @@ WAYS = [
 
 
 @pytest.fixture(params=["mariadb", pytest.param("mysql", marks=requires_mysql)])
-def family(request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None]) -> Channel:
+def family(request: pytest.FixtureRequest, channel_of: ChannelOf) -> Channel:
     """A channel with other names between two servers of one family, which have the same tables."""
-    source, target = (request.getfixturevalue(f"{request.param}_{role}") for role in ("source", "target"))
-    channel = fresh_channel(source, target, tmp_path, clean_servers)
+    channel = channel_of(request.param, request.param)
+    source, target = channel.source, channel.target
     run_on(source, *(each.format("tenant_") for each in TABLES), log=False)
     run_on(target, *(each.format("tenants_dr_") for each in TABLES), log=False)
     channel.write_channel(RENAME)

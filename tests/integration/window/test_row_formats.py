@@ -12,7 +12,7 @@ from binlane.errors import PrecheckError
 from binlane.model import Flavor
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import Channel, fresh_channel
+from tests.integration.window.conftest import Channel, ChannelOf, fresh_channel
 
 TABLE = (
     "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, n INT, s VARCHAR(200), b BLOB, d JSON, UNIQUE (n))",
@@ -173,13 +173,8 @@ def test_json_differences_arrive(on_mysql: Channel, reduce: str) -> None:
 
 
 @requires_mysql
-def test_json_differences_for_mariadb_are_refused(
-    mysql_source: PrivateServer,
-    mariadb_target: PrivateServer,
-    tmp_path: Path,
-    clean_servers: Callable[[PrivateServer], None],
-) -> None:
-    channel = fresh_channel(mysql_source, mariadb_target, tmp_path, clean_servers)
+def test_json_differences_for_mariadb_are_refused(channel_of: ChannelOf) -> None:
+    channel = channel_of("mysql", "mariadb")
     with contextlib.closing(channel.source.connect(autocommit=True)) as connection, connection.cursor() as cursor:
         for statement in (
             "CREATE DATABASE tenant_1",
@@ -220,15 +215,9 @@ def test_a_generated_primary_key_on_one_side_alone_is_named(on_mysql: Channel) -
 )
 @requires_mysql
 def test_fractions_of_statements_are_rounded_as_on_the_source(
-    source: str,
-    target: str,
-    at: str,
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    clean_servers: Callable[[PrivateServer], None],
+    source: str, target: str, at: str, channel_of: ChannelOf
 ) -> None:
-    servers = request.getfixturevalue(f"{source}_source"), request.getfixturevalue(f"{target}_target")
-    channel = fresh_channel(*servers, tmp_path, clean_servers)
+    channel = channel_of(source, target)
     with contextlib.closing(channel.source.connect(autocommit=True)) as connection, connection.cursor() as cursor:
         for statement in (
             "CREATE DATABASE tenant_1 COLLATE utf8mb4_general_ci",

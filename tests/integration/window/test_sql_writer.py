@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from lab.servers import PrivateServer
-from tests.integration.window.conftest import CHANNEL, fresh_channel
+from tests.integration.window.conftest import CHANNEL, ChannelOf
 
 
 def test_an_account_without_binlog_gets_its_rows_by_sql(
     mariadb_source: PrivateServer,
     mariadb_target: PrivateServer,
-    tmp_path: Path,
-    clean_servers: Callable[[PrivateServer], None],
     capsys: pytest.CaptureFixture[str],
+    channel_of: ChannelOf,
 ) -> None:
-    channel = fresh_channel(mariadb_source, mariadb_target, tmp_path, clean_servers)
+    channel = channel_of("mariadb", "mariadb")
     for statement in ("CREATE DATABASE tenant_a", "CREATE TABLE tenant_a.log (id INT PRIMARY KEY, said VARCHAR(9))"):
         channel.source.query(statement)
     channel.run()

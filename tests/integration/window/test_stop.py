@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -23,16 +22,13 @@ from binlane.work.files import WorkFolder
 from binlane.work.filter_job import InProcess, run_filter
 from binlane.work.lookup import find_seqnos, read_manifest
 from binlane.work.planned import PlannedLanes
-from lab.servers import PrivateServer
 from lab.traffic import Mix
-from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel
+from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf
 
 
 @pytest.fixture(params=["mariadb", "mysql"])
-def channel(request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None]) -> Channel:
-    source: PrivateServer = request.getfixturevalue(f"{request.param}_source")
-    target: PrivateServer = request.getfixturevalue(f"{request.param}_target")
-    return fresh_channel(source, target, tmp_path, clean_servers)
+def channel(request: pytest.FixtureRequest, channel_of: ChannelOf) -> Channel:
+    return channel_of(request.param, request.param)
 
 
 def planned(channel: Channel) -> dict[str, Any]:

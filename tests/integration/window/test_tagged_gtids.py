@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from pathlib import Path
 
 from binlane.orchestration.request import WindowRequest
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import Channel, fresh_channel
+from tests.integration.window.conftest import Channel, ChannelOf
 
 pytestmark = requires_mysql
 
@@ -34,13 +32,8 @@ def ids_on_target(channel: Channel) -> list[int]:
     return [int(number) for (number,) in channel.target.query("SELECT id FROM tenant_1.t ORDER BY id")]
 
 
-def test_windows_begin_and_end_at_tagged_gtids(
-    mysql_source: PrivateServer,
-    mysql_target: PrivateServer,
-    tmp_path: Path,
-    clean_servers: Callable[[PrivateServer], None],
-) -> None:
-    channel = fresh_channel(mysql_source, mysql_target, tmp_path, clean_servers)
+def test_windows_begin_and_end_at_tagged_gtids(mysql_source: PrivateServer, channel_of: ChannelOf) -> None:
+    channel = channel_of("mysql", "mysql")
     tagged(
         mysql_source,
         ("", "CREATE DATABASE tenant_1"),

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
@@ -14,7 +13,7 @@ from binlane.model import Flavor
 from binlane.state.accounts import read_accounts
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import Channel, fresh_channel, run_on
+from tests.integration.window.conftest import Channel, ChannelOf, run_on
 
 TABLES: Final = (
     "CREATE DATABASE tenant_1 CHARACTER SET utf8mb4",
@@ -204,15 +203,9 @@ def without_accounts(channel: Channel) -> Iterator[None]:
 
 @pytest.mark.parametrize("form", ["ROW", "MIXED"])
 @pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
-def test_all_that_statements_define_is_the_same_on_the_target(
-    family: str,
-    form: str,
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    clean_servers: Callable[[PrivateServer], None],
-) -> None:
-    source, target = (request.getfixturevalue(f"{family}_{role}") for role in ("source", "target"))
-    channel = fresh_channel(source, target, tmp_path, clean_servers)
+def test_all_that_statements_define_is_the_same_on_the_target(family: str, form: str, channel_of: ChannelOf) -> None:
+    channel = channel_of(family, family)
+    source, target = channel.source, channel.target
     told = (*ACCOUNTS, *ACCOUNTS_OF_FAMILY[source.flavor])
     with without_accounts(channel):
         run_on(source, f"SET SESSION binlog_format = {form}", *TABLES, *CHANGES, *OF_FAMILY[source.flavor])
