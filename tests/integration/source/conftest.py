@@ -58,4 +58,6 @@ def mariadb_archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def archive_copy(mariadb_archive: Path, tmp_path: Path) -> Path:
     """The files of ``mariadb_archive`` in a folder of the test's own, to be broken."""
-    return Path(shutil.copytree(mariadb_archive, tmp_path / "archive"))
+    folder = tmp_path / "archive"
+    shutil.copytree(mariadb_archive, folder)
+    return folder
