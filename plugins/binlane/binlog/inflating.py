@@ -17,7 +17,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from binlane.binlog.frames import Bytes, Frames, Ints, as_array
-from binlane.binlog.kernels import little
+from binlane.binlog.kernels import little, packed
 from binlane.binlog.payload import Compression
 from binlane.binlog.rows import COMPRESSED_ROWS, PLAIN_TYPES, ROWS_KINDS, WITH_EXTRA, RowsKind
 from binlane.binlog.table_map import TABLE_ID_AND_FLAGS
@@ -30,6 +30,8 @@ _PAYLOAD: Final = int(EventType.TRANSACTION_PAYLOAD)
 _ZSTD: Final = int(Compression.ZSTD)
 _SIZE, _COMPRESSION, _INFLATED = 1, 2, 3
 """Fields of a TRANSACTION_PAYLOAD's head."""
+_LONGEST, _LONGEST_WIDTH = 8, 3
+"""Bytes of a packed field of that head, and of a rows event's number of columns."""
 _HEADER: Final = HEADER.size
 _CODE_AT: Final = 4
 _SIZE_AT: Final = 9
@@ -153,33 +155,18 @@ def lay_out(frames: Frames, opened: Opened, wanted: NDArray[np.bool_]) -> tuple[
 
 
 @njit(cache=True, nogil=True)
-def _packed(data: Array, at: Int, end: Int) -> tuple[Int, Int]:
-    """A length-encoded integer below 2**63 and where it ends; (-1, at) for anything else."""
-    if at >= end:
-        return -1, at
-    head = np.int64(data[at])
-    if head < 251:
-        return head, at + 1
-    length = 8 if head == 254 else head - 250
-    if head in (251, 255) or end - at <= length:
-        return -1, at
-    value = little(data, at + 1, length)
-    return (value if value >= 0 else np.int64(-1)), at + 1 + length
-
-
-@njit(cache=True, nogil=True)
 def _payload_head(data: Array, at: Int, end: Int) -> tuple[Int, Int]:
     """(where the zstd stream begins in the body [at, end), inflated size); (-1, -1) for a head that is odd."""
     fields = np.full(4, -1, np.int64)
     while True:
-        field, at = _packed(data, at, end)
+        field, at = packed(data, at, end, _LONGEST)
         if field == 0:
             break
-        length, at = _packed(data, at, end)
+        length, at = packed(data, at, end, _LONGEST)
         if field < 0 or length < 0 or length > end - at:
             return -1, -1
         if field <= _INFLATED:
-            fields[field], _ = _packed(data, at, at + length)
+            fields[field], _ = packed(data, at, at + length, _LONGEST)
         at += length
     # zstandard raises for an empty one
     if end == at or fields[_SIZE] != end - at or fields[_COMPRESSION] != _ZSTD or fields[_INFLATED] <= 0:
@@ -216,9 +203,7 @@ def _rows_head(data: Array, at: Int, end: Int, bitmaps: Int, has_extra: bool) ->
         if length < 2:
             return -1
         at += length
-    if at >= end or data[at] == 254:
-        return -1
-    width, at = _packed(data, at, end)
+    width, at = packed(data, at, end, _LONGEST_WIDTH)
     if width < 0:
         return -1
     at += ((width + 7) >> 3) * bitmaps

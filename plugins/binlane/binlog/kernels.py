@@ -84,6 +84,22 @@ def little(data: Array, at: Int, length: Int) -> Int:
 
 
 @njit(cache=True, nogil=True)
+def packed(data: Array, at: Int, end: Int, longest: Int) -> tuple[Int, Int]:
+    """A length-encoded integer of up to ``longest`` bytes (3, or 8 below 2**63) and where it ends; (-1, at) for what
+    is none."""
+    if at >= end:
+        return np.int64(-1), at
+    head = np.int64(data[at])
+    if head < 251:
+        return head, at + 1
+    length = np.int64(8) if head == 254 else head - 250
+    if head == 251 or head == 255 or length > longest or end - at <= length:
+        return np.int64(-1), at
+    value = little(data, at + 1, length)
+    return (value if value >= 0 else np.int64(-1)), at + 1 + length
+
+
+@njit(cache=True, nogil=True)
 def _u32(data: Array, at: Int) -> Int:
     return (
         np.int64(data[at])

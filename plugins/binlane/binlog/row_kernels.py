@@ -26,6 +26,7 @@ from binlane.binlog.kernels import (
     Array,
     Int,
     little,
+    packed,
 )
 from binlane.binlog.wire import EventType
 
@@ -34,6 +35,8 @@ COMPRESSED: Final = -1
 _PARTIAL: Final = int(EventType.PARTIAL_UPDATE_ROWS)
 _ONE_BYTE: Final = 250
 """The largest number that is packed into one byte."""
+_LONGEST: Final = 3
+"""Bytes of a packed width or of options; a number that is packed into more is none of them."""
 
 _HAS_BEFORE, _HAS_AFTER, _HAS_EXTRA, _IS_COMPRESSED, _IS_PARTIAL = 1, 2, 4, 8, 16
 SHAPES: Final = np.zeros(256, np.uint8)
@@ -87,22 +90,9 @@ def _image_end(
 
 
 @njit(cache=True, nogil=True)
-def _packed(data: Array, at: Int, end: Int) -> tuple[Int, Int]:
-    """A length-encoded integer below 2**24 and where it ends; (-1, at) for anything else."""
-    if at >= end:
-        return -1, at
-    head = np.int64(data[at])
-    if head < 251:
-        return head, at + 1
-    if head not in (252, 253) or end - at < head - 249:
-        return -1, at
-    return little(data, at + 1, head - 250), at + head - 249
-
-
-@njit(cache=True, nogil=True)
 def _partial_head(data: Array, at: Int, end: Int, json_columns: Int) -> tuple[Int, Int]:
     """(where the after-image proper begins, code)."""
-    options, at = _packed(data, at, end)
+    options, at = packed(data, at, end, _LONGEST)
     if options < 0:
         return at, OVERRUN
     if options & ~1:
@@ -125,7 +115,7 @@ def rows_head(data: Array, at: Int, end: Int, shape: Int, expected: Int) -> tupl
         if length > end - at:
             return SHORT_BODY, at, at
         at += length
-    width, at = _packed(data, at, end)
+    width, at = packed(data, at, end, _LONGEST)
     if width != expected:
         return BAD_WIDTH, at, at
     bitmaps = ((width + 7) >> 3) * (2 if shape & 3 == 3 else 1)

@@ -232,7 +232,10 @@ def test_each_guard_of_the_row_walk_has_its_error(
         fast.count_rows(frames, index, fast.table_maps(frames, index, "f"), "f")
 
 
-@pytest.mark.parametrize("body", [b"", b"\xfc", b"\xfc\1", b"\xfd\1\0", b"\xfb", b"\xfe" + bytes(8)])
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"\xfc", b"\xfc\1", b"\xfd\1\0", b"\xfb", b"\xff", b"\xfe" + bytes(8), b"\xfe\1" + bytes(7) + b"\1\0abcd"],
+)
 def test_the_guard_of_the_width_refuses_what_is_no_width(body: bytes) -> None:
     data = event(EventType.TABLE_MAP, table_map_body(0, [EVERY_COLUMN["long"]])) + event(23, bytes(8) + body)
     assert agree(data, 0).counts is None
@@ -272,6 +275,40 @@ def test_many_tables_keep_their_numbers() -> None:
     index = fast.index_rows(fast.frame(data, 0, 0), "f")
     assert index.number.tolist() == [*range(2_000), *reversed(range(2_000))]
     assert index.first.tolist() == list(range(2_000))
+
+
+def test_a_definition_of_many_columns_is_not_kept() -> None:
+    """One of 1,000 columns would hold 100 KiB, and thousands are kept."""
+    fast._definition.cache_clear()
+    for columns, kept in ((700, 0), (600, 1)):
+        body = table_map_body(1, [EVERY_COLUMN["varchar-255"]] * columns)
+        assert (len(body) <= fast._SHORT) == bool(kept)
+        frames = fast.frame(event(EventType.TABLE_MAP, body), 0, 0)
+        [table] = fast.table_maps(frames, fast.index_rows(frames, "f"), "f")
+        assert table.width == columns
+        assert fast._definition.cache_info().currsize == kept
+
+
+HEADS = [
+    # extra data of three bytes that are none, and of four in an event of three
+    pytest.param(30, b"\1", "ends before its head does", id="no-length"),
+    pytest.param(30, b"\7\0\1\1\0", "ends before its head does", id="extra-over-the-end"),
+    pytest.param(30, b"\1\0\1\1\0abcd", "extra data shorter than its own length", id="extra-shorter"),
+    pytest.param(23, b"\2\1\0abcd", "its number of columns", id="another-width"),
+    pytest.param(23, b"\1", "ends before its head does", id="no-bitmap"),
+    pytest.param(24, b"\1\1", "ends before its head does", id="one-bitmap-of-two"),
+]
+
+
+@pytest.mark.parametrize(("type_code", "head", "message"), HEADS)
+def test_what_is_wrong_with_a_head_is_named(type_code: int, head: bytes, message: str) -> None:
+    data = event(EventType.TABLE_MAP, table_map_body(0, [EVERY_COLUMN["long"]])) + event(type_code, bytes(8) + head)
+    frames = fast.frame(data, 0, 0)
+    index = fast.index_rows(frames, "f")
+    with pytest.raises(BinlogError, match=message):
+        fast.count_rows(frames, index, fast.table_maps(frames, index, "f"), "f")
+    with pytest.raises(BinlogError, match=message):
+        fast.row_images(frames, index.number, fast.table_layouts(fast.table_maps(frames, index, "f")), "f")
 
 
 def test_equal_definitions_keep_their_own_table_ids() -> None:
