@@ -17,7 +17,7 @@ from binlane.apply.statement_judge import StatementJudge, Verdict
 from binlane.apply.table_settings import check_settings
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
-from binlane.model import ItemKind, LogPosition, TableKey
+from binlane.model import BlockHeader, ItemKind, TableKey
 from binlane.orchestration.new_triggers import check_new_triggers
 from binlane.plan.schema_compare import Severity
 from binlane.plan.statement_text import decoded
@@ -37,8 +37,8 @@ _MADE: Final = re.compile(
     rb"\b(?:FUNCTION|PROCEDURE)\s+(?:IF\s+NOT\s+EXISTS\s+)?(?:" + _NAME + rb"\s*\.\s*)?(?P<name>" + _NAME + rb")", re.I
 )
 _TODO: Final = (
-    "let the source do without it, or leave it out (docs/filters.md), or run a statement of the same effect on the "
-    "target and begin the channel behind it"
+    "let the source do without it, or leave it out (docs/filters.md), or end a window before it (--until with its "
+    "GTID), run a statement of the same effect on the target and begin the channel behind it"
 )
 
 
@@ -134,23 +134,23 @@ def _made(statement: bytes) -> Iterator[str]:
 
 
 def _refusal(plans: WorkFolder, plan: WindowPlan, logged: Logged, verdict: Verdict) -> Finding:
-    seqno, source = _place(plans, plan, logged)
+    header = _place(plans, plan, logged)
     context, message, statement = logged.item.context, verdict.message, logged.item.payload[:1000]
     text = statement.decode("utf-8", "replace") if context is None else decoded(statement, context)
     message = message.split(" near ")[0] if hides_secrets(text) else message
     return Finding(
         Severity.FATAL,
-        f"{source}: statement of seqno {seqno}, {shown(text)}",
+        f"{header.source}: statement of seqno {header.first_seqno}, GTID {header.gtid or '-'}, {shown(text)}",
         "what the target's parser takes",
         f"{verdict.what} that it refuses ({verdict.code}: {' '.join(message.split())})",
         _TODO,
     )
 
 
-def _place(plans: WorkFolder, plan: WindowPlan, logged: Logged) -> tuple[int, LogPosition]:
-    """The transaction that holds the statement, which its block may have beside others."""
+def _place(plans: WorkFolder, plan: WindowPlan, logged: Logged) -> BlockHeader:
+    """Of the transaction that holds the statement, which its block may have beside others."""
     header = logged.header
     for piece in PlannedLanes(plans, plan).pieces(logged.lane, header) if header.transactions > 1 else ():
         if any(item.payload == logged.item.payload for item in piece.items):
-            return piece.header.first_seqno, piece.header.source
-    return header.first_seqno, header.source
+            return piece.header
+    return header

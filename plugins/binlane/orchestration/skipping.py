@@ -182,7 +182,11 @@ def _open_window(endpoints: Endpoints, name: str) -> tuple[Window, PlannedLanes]
             "yet; run the channel first"
         )
     if window.plan_digest is None:
-        raise PlanError(f"channel {name}: window {window.bounds.window_id} has no plan yet; run the channel first")
+        raise PlanError(
+            f"channel {name}: window {window.bounds.window_id} has no plan yet, so nothing of it can be skipped; run "
+            "the channel first, or, if it is refused before its first write, see `A transaction that is refused before "
+            "the first write` in docs/operations.md"
+        )
     work = WorkFolder(window.bounds.work)
     plans = work.child(read_inputs(work).key)
     plan = read_plan(plans.uri)

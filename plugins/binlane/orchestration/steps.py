@@ -30,6 +30,7 @@ from binlane.orchestration.inputs import write_inputs
 from binlane.orchestration.request import HIGHEST, WindowRequest
 from binlane.orchestration.retention import remove_old
 from binlane.orchestration.selecting import forget_if_filter_has_changed
+from binlane.orchestration.shortening import is_forgotten
 from binlane.orchestration.stopping import check_stopped, is_stopped_inside, seqno_of, settle, start_of
 from binlane.plan.manifest import Manifest
 from binlane.plan.schema_json import schema_from_json
@@ -118,7 +119,7 @@ def _extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowReques
         unfinished = read_open_window(connection, channel.name)
     if not request.dry_run:
         check_stopped(endpoints, state, unfinished)
-    if unfinished is not None and not request.dry_run:
+    if unfinished is not None and not request.dry_run and not is_forgotten(endpoints, request, unfinished):
         return _adopt_unfinished(channel, endpoints, request, state, unfinished)
     if _is_applied(request, state):
         return _answer(state, finished=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, Row, insert, select, update
+from sqlalchemy import Connection, Engine, Row, delete, insert, select, update
 
 from binlane.errors import PlanError, PositionError, SourceIdentityError, StopRequestedError, WindowBusyError
 from binlane.model import LogPosition, RowCounts, plural
@@ -104,6 +104,27 @@ def open_window(engine: Engine, bounds: WindowBounds) -> Window:
             .values(windows=channels.c.windows + 1, updated_at=NOW)
         )
         return required_window(connection, bounds.channel, bounds.window_id)
+
+
+def drop_unplanned(engine: Engine, window: Window) -> bool:
+    """Forget an open window that has no plan, so nothing of it is on the target; whether it was still there, without
+    one: another run may have planned it since."""
+    name = window.bounds.channel
+    with engine.begin() as connection:
+        read_channel(connection, name, for_update=True)
+        gone = connection.execute(
+            delete(windows).where(
+                windows.c.channel == name,
+                windows.c.window_id == window.bounds.window_id,
+                windows.c.state == OPEN,
+                windows.c.plan_digest.is_(None),
+            )
+        )
+        if gone.rowcount == 1:
+            connection.execute(
+                update(channels).where(channels.c.channel == name).values(windows=channels.c.windows - 1)
+            )
+        return gone.rowcount == 1
 
 
 def raise_if_stopped(channel: Channel) -> None:

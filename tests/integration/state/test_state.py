@@ -30,7 +30,15 @@ from binlane.state.positions import Counted, PlanKey, lane_positions, move_posit
 from binlane.state.splits import add_piece, is_split
 from binlane.state.stops import clear_stop, request_stop, settle_stop
 from binlane.state.tables import NOW, create, metadata
-from binlane.state.windows import Window, WindowBounds, finish_window, open_window, read_open_window, set_plan
+from binlane.state.windows import (
+    Window,
+    WindowBounds,
+    drop_unplanned,
+    finish_window,
+    open_window,
+    read_open_window,
+    set_plan,
+)
 from lab.servers import PrivateServer
 from tests.integration.state.conftest import cursor_of
 
@@ -183,6 +191,19 @@ def test_a_window_that_does_not_fit_the_watermark_is_not_opened(
     with pytest.raises(error):
         open_window(engine, bounds)
     assert read_status(engine, "c").window is None
+
+
+def test_only_a_window_without_a_plan_is_forgotten(engine: Engine) -> None:
+    create_channel(engine, "c", "source", START)
+    seen = open_window(engine, BOUNDS)
+    assert drop_unplanned(engine, seen)
+    assert not drop_unplanned(engine, seen)
+    assert open_window(engine, BOUNDS).number == 1
+    # whoever has seen it without a plan is late
+    planned = set_plan(engine, PLAN)
+    assert not drop_unplanned(engine, seen)
+    with engine.connect() as connection:
+        assert read_open_window(connection, "c") == planned
 
 
 def test_a_window_keeps_its_first_plan(engine: Engine, planned: Window) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from binlane.errors import DriftError, PrecheckError
 from binlane.model import Flavor
+from binlane.work.files import MANIFEST, WorkFolder
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, fresh_channel, run_on
@@ -239,3 +240,52 @@ def test_a_window_that_has_begun_is_not_asked_about_what_it_has_dropped_itself(c
     channel.target.query("DELETE FROM tenant_1.t WHERE id = 2")
     assert channel.run() is not None
     channel.assert_equal()
+
+
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_a_statement_that_the_target_never_takes_is_passed_by_hand(
+    family: str, channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As docs/operations.md says it, word for word."""
+    channel = channel_of(family, family)
+    for server in (channel.source, channel.target):
+        server.query("SET GLOBAL log_bin_trust_function_creators = ON")
+    run_on(channel.source, SHOP, TABLE)
+    assert channel.run() is not None
+    run_on(channel.source, "INSERT INTO tenant_1.t VALUES (1, 'before')")
+    run_on(channel.source, FUNCTION.format("hidden"), log=False)
+    refused = "INSERT INTO tenant_1.t VALUES (2, tenant_1.hidden())"
+    run_on(channel.source, "SET SESSION binlog_format = STATEMENT", refused, "INSERT INTO tenant_1.t VALUES (3, 'x')")
+
+    assert channel.cli("run", CHANNEL) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    [(seqno, gtid)] = re.findall(r"statement of seqno (\d+), GTID (\S+), INSERT", said)
+    assert "end a window before it (--until with its GTID)" in said
+    first = channel.status.window
+    assert first is not None
+    assert channel.cli("skip", CHANNEL, "--seqno", seqno, "--reason", "x") == 1
+    assert "`A transaction that is refused before the first write` in docs/operations.md" in " ".join(
+        capsys.readouterr().err.split()
+    )
+    # neither an end behind it nor one that nobody knows shortens anything
+    for until in ("now", gtid[:-1] + "99999"):
+        assert channel.cli("run", CHANNEL, "--until", until) == 1
+    assert channel.status.window == first
+    assert channel.cli("plan", CHANNEL, "--until", gtid) == 0
+    assert channel.status.window == first
+
+    assert channel.cli("run", CHANNEL, "--until", gtid) == 0
+    assert channel.target.query("SELECT * FROM tenant_1.t") in ([(1, "before")], ((1, "before"),))
+    status = channel.status
+    assert (status.window, status.channel.watermark.seqno, status.channel.windows) == (None, int(seqno) - 1, 2)
+    assert not WorkFolder(first.bounds.work).exists(MANIFEST)
+    assert channel.cli("run", CHANNEL, "--until", gtid) == 0, "nothing is left before it"
+    run_on(channel.target, "INSERT INTO tenant_1.t SELECT 2, v FROM tenant_1.t", log=False)
+    behind = gtid
+    if family == "mysql":
+        taken = status.channel.watermark.gtid_set
+        ((behind,),) = channel.source.query(f"SELECT GTID_SUBTRACT('{taken},{gtid}', '')")
+    channel.target.query(f"DELETE FROM binlane.channels WHERE channel = '{CHANNEL}'")
+    assert channel.cli("init", CHANNEL, "--start", behind) == 0
+    assert channel.cli("run", CHANNEL) == 0
+    assert channel.target.query("SELECT id FROM tenant_1.t ORDER BY id") in ([(1,), (2,), (3,)], ((1,), (2,), (3,)))
