@@ -205,9 +205,9 @@ def set_plan(engine: Engine, plan: WindowPlan, block_transactions: int | None = 
         elif window.plan_digest != plan.digest:
             raise PlanError(
                 f"channel {plan.channel}, window {plan.window_id}: has the plan {window.plan_digest}, got "
-                f"{plan.digest}: a window "
-                "keeps its plan until it is finished; undo the change of the shard list, filter or settings, or "
-                "finish the window first"
+                f"{plan.digest}: a window keeps its plan until it is finished; put shard list, filter and settings "
+                f"back as they were, remove {window.bounds.work}, and run again: the same stretch of the log is read "
+                "once more"
             )
         return required_window(connection, plan.channel, plan.window_id)
 

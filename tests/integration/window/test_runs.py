@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import random
+import re
 import shutil
 import signal
 import time
@@ -18,7 +19,7 @@ from binlane.plan.manifest import Manifest
 from binlane.source.segments import extract
 from binlane.work.files import MANIFEST, WorkFolder
 from binlane.work.filter_job import InProcess, run_filter
-from tests.integration.window.conftest import CHANNEL, Channel
+from tests.integration.window.conftest import CHANNEL, SHARD_LIST, Channel
 
 
 def test_two_runs_at_once_end_in_equal_data_and_one_window(channel: Channel) -> None:
@@ -46,6 +47,27 @@ def test_a_run_that_is_killed_while_it_applies_is_carried_on_by_the_next_one(cha
     channel.run()
     channel.assert_equal()
     assert channel.target.query("SELECT COUNT(*), MIN(state) FROM binlane.windows") == [(1, "finished")]
+
+
+def test_a_lost_folder_under_another_list_is_refused_until_both_are_back(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the error says it."""
+    channel.traffic(40, tenants=3)
+    window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    run_filter(WorkFolder(window["work"]), InProcess())
+    adopted = steps.adopt_plan(channel.config, channel.endpoints, window["work"])
+    steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], adopted["lanes"][0]["lane"])
+    shutil.rmtree(window["work"])
+    channel.write_shard_list("(critical)=reference\n(*)=0\n")
+    for _ in range(2):
+        assert channel.cli("run", CHANNEL) == 1
+        said = capsys.readouterr().err
+    channel.write_shard_list(SHARD_LIST)
+    [folder] = re.findall(r"as they were, remove (\S+), and run again", " ".join(said.split()))
+    shutil.rmtree(folder.removeprefix("file://"))
+    assert channel.cli("run", CHANNEL) == 0
+    channel.assert_equal()
 
 
 def test_a_step_has_one_connection_a_server_and_a_lane_three(channel: Channel) -> None:
