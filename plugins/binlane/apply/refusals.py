@@ -42,7 +42,7 @@ def _advice(code: int) -> str:
         return "check user and password of the connection, and the account's grants (docs/operations.md lists them)"
     if code in _NO_TABLES:
         return (
-            "run `binlane init` first: it creates the state tables (all of them lost: see `The schema binlane is lost` in "
-            "docs/operations.md before)"
+            "run `binlane init` first: it creates the state tables (all of them lost: see `The schema binlane is lost` "
+            "in docs/operations.md before)"
         )
     return "nothing was changed by this step; look at the target, then run again"
