@@ -56,7 +56,7 @@ VERSIONS: Final[tuple[Row, ...]] = (
     ),
     _read("MySQL 8.0 (8.0.28 to 8.0.31)"),
     _read("MySQL 5.7 (5.7.12 to 5.7.40), Aurora's padding events too"),
-    _read("MySQL 5.6"),
+    _read("MySQL 5.6; live, 5.6.24 was tried by hand as a source for MySQL 9.7, MariaDB 10.11 and 11.8"),
     _read("MySQL 5.5"),
     _read("MySQL 5.1.34"),
     _read("MariaDB 10.0"),

@@ -301,6 +301,7 @@ _COUNTS: Final[Mapping[RowsKind, Callable[[int], RowCounts]]] = {
     RowsKind.DELETE: lambda rows: RowCounts(deletes=rows),
 }
 _SECOND_HALVES: Final = frozenset({Ending.XA_COMMIT, Ending.XA_ROLLBACK})
+_LOGS_DEFAULT_COLLATION: Final = (8, 0, 1)
 _SHOWN: Final = 200
 """Bytes of a refused statement in a message."""
 
@@ -331,12 +332,17 @@ def _is_filled_below(facts: StatementFacts) -> bool:
 
 
 def _with_default_collation(context: SessionContext, log: LogFormat) -> SessionContext:
-    """What ``CHARSET=utf8mb4`` alone means: utf8mb4_general_ci to MariaDB, unless the session says otherwise."""
-    if (log.format.flavor, log.target) != (Flavor.MARIADB, Flavor.MYSQL):
+    """What ``CHARSET=utf8mb4`` alone means where the log does not say: utf8mb4_general_ci to MariaDB and to old MySQL.
+
+    MariaDB's session may say otherwise; MySQL logs it since its default is another one.
+    """
+    if log.target is not Flavor.MYSQL or context.default_collation_for_utf8mb4 is not None:
         return context
-    if any(default == UTF8MB4_GENERAL_CI for default, _ in context.character_set_collations):
-        return context
-    return replace(context, default_collation_for_utf8mb4=UTF8MB4_GENERAL_CI)
+    if log.format.flavor is Flavor.MARIADB:
+        is_old = all(default != UTF8MB4_GENERAL_CI for default, _ in context.character_set_collations)
+    else:
+        is_old = log.format.version < _LOGS_DEFAULT_COLLATION
+    return replace(context, default_collation_for_utf8mb4=UTF8MB4_GENERAL_CI) if is_old else context
 
 
 def _decompressed(event: RawEvent, where: str) -> RawEvent:

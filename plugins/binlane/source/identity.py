@@ -16,7 +16,17 @@ from typing import Final
 
 from binlane.binlog.events import parse_body
 from binlane.binlog.format_description import FormatDescription, own_checksum_length
-from binlane.binlog.wire import ARTIFICIAL, CHECKSUM_LENGTH, FLAGS_AT, HEADER, IN_USE, EventHeader, RawEvent, check_crc
+from binlane.binlog.wire import (
+    ARTIFICIAL,
+    CHECKSUM_LENGTH,
+    FLAGS_AT,
+    HEADER,
+    IN_USE,
+    ChecksumAlgorithm,
+    EventHeader,
+    RawEvent,
+    check_crc,
+)
 from binlane.errors import BinlogError, SourceError, SourceIdentityError
 from binlane.model import LogPosition
 from binlane.source.log import LOG_START, EventSource, LogChunk, LogState, missing_file
@@ -80,10 +90,12 @@ def canonical_header(event: bytes, name: str) -> bytes:
     """FORMAT_DESCRIPTION as it is for every reader of a file, wherever it begins and whether the file is closed.
 
     A server that is asked for the middle of a file clears ``created`` (a replica would drop its temporary tables) and
-    ``log_pos``, and it leaves IN_USE set until it closes the file. Raises ChecksumError.
+    ``log_pos``, and it leaves IN_USE set until it closes the file. MySQL that writes no checksums does not compute this
+    one anew either. Raises ChecksumError.
     """
     tail = own_checksum_length(memoryview(event)[HEADER.size :])
-    if tail:
+    is_forged = _U32.unpack_from(event, _LOG_POS_AT)[0] == 0 and event[len(event) - tail - 1] == ChecksumAlgorithm.NONE
+    if tail and not is_forged:
         check_crc(memoryview(event), name, LOG_START)
     head = bytearray(event[: len(event) - tail])
     head[FLAGS_AT] &= ~(IN_USE | ARTIFICIAL) & 0xFF

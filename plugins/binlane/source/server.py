@@ -97,7 +97,7 @@ def check_settings(connection: Any, name: str) -> None:
                 "nobody could tell; remove the option from the source"
             )
     if not _value(connection, "SELECT @@GLOBAL.log_slave_updates") and _rows(
-        connection, _REPLICA_STATUS[flavor_of(connection)]
+        connection, *_REPLICA_STATUS[flavor_of(connection)]
     ):
         raise PrecheckError(
             f"{name}: is a replica with log_slave_updates OFF: what it replicates is not in its log; switch it on, "
@@ -105,8 +105,12 @@ def check_settings(connection: Any, name: str) -> None:
         )
 
 
-_REPLICA_STATUS: Final = {Flavor.MARIADB: "SHOW ALL SLAVES STATUS", Flavor.MYSQL: "SHOW REPLICA STATUS"}
-_REPLICAS: Final = {Flavor.MARIADB: "SHOW SLAVE HOSTS", Flavor.MYSQL: "SHOW REPLICAS"}
+_REPLICA_STATUS: Final = {
+    Flavor.MARIADB: ("SHOW ALL SLAVES STATUS",),
+    Flavor.MYSQL: ("SHOW REPLICA STATUS", "SHOW SLAVE STATUS"),
+}
+_REPLICAS: Final = {Flavor.MARIADB: ("SHOW SLAVE HOSTS",), Flavor.MYSQL: ("SHOW REPLICAS", "SHOW SLAVE HOSTS")}
+"""The second is that of MySQL before 8.0.22."""
 
 
 def check_server_id(connection: Any, name: str, server_id: int) -> None:
@@ -114,7 +118,7 @@ def check_server_id(connection: Any, name: str, server_id: int) -> None:
     own = _value(connection, "SELECT @@GLOBAL.server_id")
     if own == server_id:
         raise PrecheckError(f"{name}: server_id {server_id} is the source's own; set source.server_id of the channel")
-    for row in _rows(connection, _REPLICAS[flavor_of(connection)]):
+    for row in _rows(connection, *_REPLICAS[flavor_of(connection)]):
         if int(row["Server_id" if "Server_id" in row else "Server_Id"]) == server_id:
             raise ServerIdInUseError(
                 f"{name}: server_id {server_id} is registered by {row.get('Host') or 'another reader'}: another "
@@ -140,16 +144,18 @@ def log_state(connection: Any) -> LogState:
 
 def _log_status(connection: Any) -> dict[str, Any]:
     """The newest file, its size and the filters; the statement's name has changed with MySQL 8.4."""
-    try:
-        rows = _rows(connection, "SHOW BINARY LOG STATUS")
-    except pymysql.err.ProgrammingError:
-        rows = _rows(connection, "SHOW MASTER STATUS")
-    return rows[0]
+    return _rows(connection, "SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")[0]
 
 
-def _rows(connection: Any, statement: str) -> list[dict[str, Any]]:
+def _rows(connection: Any, statement: str, older: str = "") -> list[dict[str, Any]]:
+    """``older``: what servers call it that do not know the statement."""
     with connection.cursor(pymysql.cursors.DictCursor) as cursor:
-        cursor.execute(statement)
+        try:
+            cursor.execute(statement)
+        except pymysql.err.ProgrammingError:
+            if not older:
+                raise
+            cursor.execute(older)
         return list(cursor.fetchall())
 
 

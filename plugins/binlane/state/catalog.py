@@ -1,6 +1,6 @@
 """What a server holds, read from its information_schema: a ``Schema`` in a dozen queries, however many its tables are.
 
-For MariaDB 10.3 and newer and MySQL 5.7 and newer. An account sees only what it has privileges on: TRIGGER for
+For MariaDB 10.3 and newer and MySQL 5.6 and newer. An account sees only what it has privileges on: TRIGGER for
 triggers, EVENT for events, EXECUTE for routines, any for tables; ``apply.precheck`` asks for them by name.
 """
 
@@ -151,7 +151,9 @@ class _Catalog:
 
     def tables(self) -> list[Table]:
         """Base tables, system-versioned tables and sequences."""
-        columns, triggers = self._by_table(_COLUMNS), self._by_table(_TRIGGERS)
+        generated = "generation_expression" if "columns.generation_expression" in self._has else "NULL"
+        columns = self._by_table(_COLUMNS._replace(text=_COLUMNS.text.replace("{generated}", generated)))
+        triggers = self._by_table(_TRIGGERS)
         expression = "expression" if "statistics.expression" in self._has else "NULL"
         keys = self._by_table(_KEYS._replace(text=_KEYS.text.replace("{expression}", expression)))
         # MySQL's checks do not name their table, and nothing here needs them
@@ -341,7 +343,7 @@ ORDER BY table_schema, table_name
 _COLUMNS: Final = _Query("""
 SELECT table_schema AS db, table_name AS name, column_name AS column_name, ordinal_position AS ordinal,
   column_type AS type, character_octet_length AS octets, character_set_name AS charset, collation_name AS collation,
-  is_nullable AS nullable, generation_expression AS expression, column_default AS column_default, extra AS extra
+  is_nullable AS nullable, {generated} AS expression, column_default AS column_default, extra AS extra
 FROM information_schema.columns WHERE {scope}
 ORDER BY table_schema, table_name, ordinal_position
 """)

@@ -125,10 +125,14 @@ TYPES: Final = (
     Type("SET('a', 'it''s', 'é', 'x y')", TEXT, ("''", "'a'", "'a,é'", "15")),
     Type(f"SET({', '.join(repr(f's{n}') for n in range(64))})", TEXT, ("'s63,s0'", "18446744073709551615")),
     *(
+        # the character sets that have several: MariaDB 11.5 and newer have another default than all others
         Type(f"VARCHAR(20) CHARACTER SET {name}", UTF8, ("'aé€日'", "''"))
-        for name in ("latin1", "ucs2", "utf32", "gbk")
+        for name in ("latin1", "ucs2 COLLATE ucs2_general_ci", "utf32 COLLATE utf32_general_ci", "gbk")
     ),
-    *(Type(f"CHAR(20) CHARACTER SET {name}", UTF8, ("'aЖ本 '", "''")) for name in ("cp1251", "utf16", "sjis", "big5")),
+    *(
+        Type(f"CHAR(20) CHARACTER SET {name}", UTF8, ("'aЖ本 '", "''"))
+        for name in ("cp1251", "utf16 COLLATE utf16_general_ci", "sjis", "big5")
+    ),
     Type("ENUM('é', 'ü') CHARACTER SET latin1", TEXT, ("'ü'", "'é'")),
     Type("TEXT CHARACTER SET ascii", UTF8, ("'abc'",)),
     Type("GEOMETRY", BYTES, (_POINT, _LINE)),

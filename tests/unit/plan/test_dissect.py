@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import struct
 from collections.abc import Iterable, Iterator
 
 import pytest
 
+from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import Transaction, transactions
 from binlane.binlog.wire import EventType
@@ -285,3 +287,22 @@ def test_a_transaction_without_content_still_counts() -> None:
 def test_a_transaction_stands_where_the_source_has_it_beyond_four_gigabytes() -> None:
     transaction, log = only(rows(1, "a"))
     assert str(log.position(transaction)) == f"binlog.000007:{SHIFT + len(HEAD)}"
+
+
+@pytest.mark.parametrize(
+    ("version", "target", "collation"),
+    [
+        ("5.6.24-log", Flavor.MYSQL, 45),
+        ("5.7.40", Flavor.MYSQL, 45),
+        ("8.0.36", Flavor.MYSQL, None),
+        ("5.7.40", Flavor.MARIADB, None),
+        ("10.11.6-MariaDB", Flavor.MYSQL, 45),
+    ],
+)
+def test_what_utf8mb4_alone_meant_to_an_old_server_is_said(version: str, target: Flavor, collation: int | None) -> None:
+    """MySQL 8 and newer take utf8mb4_0900_ai_ci where nothing is said, and log what they took."""
+    transaction, log = only(alone(1, "CREATE TABLE t (a CHAR(3)) CHARSET utf8mb4"))
+    log = dataclasses.replace(log, format=FormatDescription(version), target=target)
+    (part,) = dissect(transaction, log)
+    assert isinstance(part, StatementPart)
+    assert part.context.default_collation_for_utf8mb4 == collation

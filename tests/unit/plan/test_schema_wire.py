@@ -45,6 +45,7 @@ SAME = [
     pytest.param((10, 0), column("date"), id="date"),
     pytest.param((13, 0), column("year"), id="year"),
     pytest.param((15, 300), column("varchar", length=100, octets=300), id="varchar"),
+    pytest.param((15, 12), column("vector", length=3, octets=12), id="vector-of-mariadb"),
     pytest.param((16, 0x0101), column("bit", precision=9), id="bit"),
     pytest.param((17, 6), column("timestamp", fsp=6), id="timestamp"),
     pytest.param((18, 0), column("datetime", fsp=0), id="datetime"),
