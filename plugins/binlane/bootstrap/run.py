@@ -268,7 +268,13 @@ class FirstCopy:
         }
         with self.engines[1].begin() as connection:
             bootstraps.save_outcome(connection, outcome.channel, {**record, "asked": _asked(self.options)})
-        create_channel(self.engines[1], outcome.channel, identity, outcome.mark, bootstraps.TABLES)
+        made = create_channel(self.engines[1], outcome.channel, identity, outcome.mark, bootstraps.TABLES).watermark
+        if (made.seqno, made.source) != (0, outcome.mark.source):
+            raise PrecheckError(
+                f"channel {outcome.channel}: somebody has made it while its first copy ran, and it stands at seqno "
+                f"{made.seqno}, {made.source}: expected {outcome.mark.source}, where the copied tables stand; see "
+                f"`Begin a channel again` in docs/operations.md, with --start {outcome.mark.source}, before it runs"
+            )
         with self.engines[1].begin() as connection:
             bootstraps.finish_bootstrap(connection, outcome.channel, self.options.order)
 

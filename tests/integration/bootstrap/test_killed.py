@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from importlib import import_module
@@ -167,6 +168,28 @@ def test_one_first_copy_of_a_channel_runs_at_a_time(
 
     monkeypatch.setattr("binlane.bootstrap.run.make_behind_rows", again)
     assert bootstrap(mariadb) == 0
+
+
+def test_a_channel_that_somebody_makes_meanwhile_is_not_taken_for_the_copy_s(
+    mariadb: Channel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would begin elsewhere, and what the source has changed in between would never arrive."""
+    make_objects(mariadb)
+
+    def meanwhile(*arguments: object) -> list[str]:
+        run_on(mariadb.source, "INSERT INTO shop.parent (name) VALUES ('between')")
+        mariadb.init()
+        return make_behind_rows(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("binlane.bootstrap.run.make_behind_rows", meanwhile)
+    assert bootstrap(mariadb) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "somebody has made it while its first copy ran" in said
+    [place] = re.findall(r"with --start (\S+), before it runs", said)
+    run_on(mariadb.target, f"DELETE FROM binlane.channels WHERE channel = '{CHANNEL}'")
+    mariadb.init(place)
+    assert mariadb.run() is not None
+    mariadb.assert_equal()
 
 
 def test_a_replacing_order_drops_once_and_its_next_attempt_goes_on(mariadb: Channel) -> None:
