@@ -15,6 +15,7 @@ from binlane.apply.packets import check_packets
 from binlane.apply.portability import check_demands, check_logged_types, read_target
 from binlane.apply.precheck import Needs, check_tables, check_target, findings_of, raise_if_fatal
 from binlane.apply.refusals import driver_errors
+from binlane.apply.sequences import check_sequences
 from binlane.apply.versioning import check_versioning
 from binlane.binlog.table_map import TableMap
 from binlane.config import ChannelConfig
@@ -104,6 +105,7 @@ def check_window(
     if not begun:  # it was asked before, and some of it may have run
         findings += check_statements(channel, endpoints.target, plan, plans, findings, by_sql)
     findings += check_logged_types(plan, target.flavor)
+    findings += check_sequences(plan, target, by_sql)
     manifest = inputs.manifest
     findings += check_versioning(plan, target, {one.server_version for one in (*manifest.segments, *manifest.carried)})
     # an archive tells of no key but this one, and rows were folded by the target's

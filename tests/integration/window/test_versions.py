@@ -12,7 +12,11 @@ from binlane.errors import PrecheckError
 from lab.servers import PrivateServer
 from tests.integration.window.conftest import Channel, fresh_channel, run_on
 
-WAYS: Final = [("10.5", "11.8"), ("10.11", "11.8"), ("11.8", "11.8"), ("10.5", "10.11"), ("11.8", "10.11")]
+WAYS: Final = [
+    *(("10.5", newer) for newer in ("10.11", "11.8")),
+    *(("10.11", other) for other in ("10.5", "11.8")),
+    *(("11.8", older) for older in ("10.11", "11.8")),
+]
 BARE: Final = (
     # what a character set without COLLATE means is another collation from 11.5 on
     "CREATE DATABASE tenant_2 CHARACTER SET utf8mb4",
@@ -32,7 +36,6 @@ NAMED: Final = (
     "INSERT INTO tenant_1.named (id, s) VALUES (3, 'É'), (4, NULL)",
     "UPDATE tenant_1.named SET s = CONCAT(s, '!') WHERE s = 'e'",
     "SET SESSION binlog_format = ROW",
-    "CREATE SEQUENCE tenant_1.s",
 )
 """What every series takes as it is."""
 VERSIONED: Final = (
@@ -45,6 +48,7 @@ VERSIONED: Final = (
     "DELETE FROM tenant_1.periods WHERE id = 2",
 )
 """Between servers that keep the end of current rows at one time."""
+SEQUENCE: Final = ("CREATE SEQUENCE tenant_1.s", "DO NEXTVAL(tenant_1.s)")
 VERSIONED_LATER: Final = ("UPDATE tenant_1.versioned SET n = n + 1", "DELETE FROM tenant_1.versioned WHERE id = 2")
 NEWEST: Final = (
     "CREATE TABLE tenant_1.vectors (id INT PRIMARY KEY, v VECTOR(3) NOT NULL, VECTOR INDEX (v))",
@@ -71,7 +75,6 @@ LATER: Final = (
     "DELETE FROM tenant_1.named WHERE id = 2",
     "INSERT INTO tenant_1.named VALUES (2, 'again', 'z'), (9, 'new', '')",
     "UPDATE tenant_1.named SET id = id + 10",
-    "DO NEXTVAL(tenant_1.s)",
 )
 
 
@@ -93,6 +96,9 @@ def test_windows_between_series_leave_the_same(
     first, later = list(NAMED), list(LATER)
     if way[0] != "11.8" or way[1] == "11.8":
         first += BARE
+    if way[1] != "10.5":
+        first += SEQUENCE
+        later.append(SEQUENCE[1])
     if way in (("11.8", "11.8"), ("10.5", "10.11")):
         first += VERSIONED
         later += VERSIONED_LATER
@@ -123,6 +129,21 @@ def test_rows_that_are_current_on_one_side_and_history_on_the_other_are_named(
         channel.run()
     assert "tenant_1.periods: end of current rows" in str(refused.value)
     assert channel.target.query("SHOW DATABASES LIKE 'tenant%'") == []
+
+
+def test_a_sequence_that_would_end_the_target_is_named(
+    server_of: Callable[[str, str], PrivateServer], tmp_path: Path, clean_servers: Callable[[PrivateServer], None]
+) -> None:
+    """10.5.23 ends with signal 11 at a sequence's rows in a BINLOG statement."""
+    channel = opened(server_of, ("10.11", "10.5"), tmp_path, clean_servers)
+    run_on(channel.source, "CREATE DATABASE tenant_1", *SEQUENCE)
+    with pytest.raises(PrecheckError, match=r"tenant_1\.s: sequence"):
+        channel.run()
+    for server in (channel.source, channel.target):
+        run_on(server, "CREATE OR REPLACE DATABASE tenant_1", SEQUENCE[0], log=False)
+    run_on(channel.source, SEQUENCE[1])
+    with pytest.raises(PrecheckError, match=r"tenant_1\.s: sequence"):
+        channel.run()
 
 
 def test_what_an_older_series_does_not_have_is_named_all_at_once(
