@@ -186,7 +186,7 @@ def test_a_changed_filter_is_refused_while_a_window_is_unfinished(family: Channe
     shutil.rmtree(window["work"])
     again = steps.extract(family.config, family.endpoints, WindowRequest("now"))
     run_filter(WorkFolder(again["work"]), InProcess())
-    with pytest.raises(PlanError, match="undo the change"):
+    with pytest.raises(PlanError, match="back as they were, remove "):
         steps.adopt_plan(family.config, family.endpoints, again["work"])
     family.write_channel(FILTER)
     shutil.rmtree(again["work"])

@@ -251,7 +251,7 @@ def test_changed_names_are_refused_while_a_window_is_unfinished(family: Channel)
     again = steps.extract(family.config, family.endpoints, WindowRequest("now"))
     run_filter(WorkFolder(again["work"]), InProcess())
     try:
-        with pytest.raises(PlanError, match="undo the change"):
+        with pytest.raises(PlanError, match="back as they were, remove "):
             steps.adopt_plan(family.config, family.endpoints, again["work"])
     finally:
         run_on(family.target, "DROP DATABASE other_2", "DROP DATABASE other_1", log=False)
