@@ -104,6 +104,8 @@ class BinlogRows:
     _partitioned: dict[TableKey, bool] = field(default_factory=dict)
     _plain: set[TableKey] = field(default_factory=set)
     """Those that are known not to be partitioned: nearly all, and asked about in every block."""
+    _trusts_precheck: bool = True
+    """Until the counters say otherwise: who has thousands of tables does not ask for each of them."""
 
     def prepare(self, format_event: bytes) -> None:
         """Tell the session in what format the next block's events are; outside a transaction."""
@@ -167,8 +169,8 @@ class BinlogRows:
 
     def _after_a_look(self, expected: RowCounts, counted: RowCounts, tables: set[TableKey]) -> bool:
         """The same, once more, with what the tables are now: a DDL of another lane may have partitioned one."""
-        self._partitioned.clear()
-        self._plain.clear()
+        self.forget_tables()
+        self._trusts_precheck = False
         return self._is_accounted_for(expected, counted, tables)
 
     def _with_graphs(self, expected: RowCounts, counted: RowCounts, tables: set[TableKey]) -> bool:
@@ -193,14 +195,15 @@ class BinlogRows:
 
     def _is_partitioned(self, table: TableKey) -> bool:
         if table not in self._partitioned:
-            found = self.session.value(
-                "SELECT create_options FROM information_schema.tables WHERE table_schema = %s AND table_name = %s",
-                (table.database, table.table),
-            )
-            self._partitioned[table] = "partitioned" in str(found).lower()
+            seen = self.guard.is_partitioned(table) if self.guard is not None and self._trusts_precheck else None
+            self._partitioned[table] = self._asked_whether_partitioned(table) if seen is None else seen
             if not self._partitioned[table]:
                 self._plain.add(table)
         return self._partitioned[table]
+
+    def _asked_whether_partitioned(self, table: TableKey) -> bool:
+        query = "SELECT create_options FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
+        return "partitioned" in str(self.session.value(query, (table.database, table.table))).lower()
 
 
 def _with_moves(expected: RowCounts, counted: RowCounts, times: int) -> bool:

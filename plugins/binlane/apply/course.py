@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from binlane.apply.neighbours import Memory
 from binlane.apply.options import ApplyOptions, LaneResult, Progress, ProgressCallback
 from binlane.errors import PlanError
-from binlane.model import BlockHeader, RowCounts
+from binlane.model import BlockHeader, RowCounts, TableKey
 from binlane.state.positions import PlanKey
 
 if TYPE_CHECKING:
@@ -76,6 +76,19 @@ class Links:
             stale.close()
 
 
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What the precheck has found out for the lanes."""
+
+    definitions: Schema | None = None
+    """The source's own definitions of tables that the window alters, as far as they are known."""
+    partitioned: frozenset[TableKey] | None = None
+    """Of the target's tables that the window writes, those that are partitioned; None if it is not known."""
+
+
+_UNCHECKED: Final = Checked()
+
+
 @dataclass(slots=True)
 class Course:
     """One run of one lane."""
@@ -86,8 +99,7 @@ class Course:
     source: LaneSource
     options: ApplyOptions
     progress: ProgressCallback | None
-    definitions: Schema | None = None
-    """The source's own definitions of tables that the window alters, as far as they are known."""
+    checked: Checked = _UNCHECKED
     key: PlanKey = field(init=False)
     channel_uuid: str = ""
     memory: Memory = field(default_factory=Memory)

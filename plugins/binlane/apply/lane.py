@@ -17,7 +17,7 @@ import pymysql
 from sqlalchemy.exc import SQLAlchemyError
 
 from binlane.apply.context import ContextSetter
-from binlane.apply.course import Course, Links
+from binlane.apply.course import Checked, Course, Links
 from binlane.apply.diagnose import find_failing
 from binlane.apply.failure import located, raised
 from binlane.apply.neighbours import Neighbours
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from binlane.model import BlockHeader
-    from binlane.plan.schema import Schema
     from binlane.plan.window_plan import LaneSource, WindowPlan
 
 _log = logging.getLogger(__name__)
@@ -56,18 +55,18 @@ def run_lane(
     source: LaneSource,
     options: ApplyOptions | None = None,
     progress: ProgressCallback | None = None,
-    definitions: Schema | None = None,
+    checked: Checked | None = None,
 ) -> LaneResult:
     """Move ``lane`` to the window's last seqno, or to where the channel was asked to stop, from wherever it stands.
 
-    A finished lane or window: nothing is opened. ``definitions``: the source's tables that the window alters, as far as
-    they are known.
+    A finished lane or window: nothing is opened.
 
     Raises ApplyError, DriftError or UndecidableError, with place and choices, and records them for the other lanes;
     PlanError and PositionError if state and plan do not fit; retryable: TargetUnavailableError, BarrierTimeoutError,
     StopRequestedError.
     """
-    return _Runner(Course(engine, plan, lane, source, options or ApplyOptions(), progress, definitions)).run()
+    course = Course(engine, plan, lane, source, options or ApplyOptions(), progress, checked or Checked())
+    return _Runner(course).run()
 
 
 @dataclass(slots=True)
@@ -133,7 +132,8 @@ class _Runner:
             altered=plan.altered,
             source=plan.flavor,
             read=TableReader(poll).read,
-            definitions=self.course.definitions,
+            definitions=self.course.checked.definitions,
+            partitioned=self.course.checked.partitioned,
             server=lambda: read_schema(poll, ()),
             last_seqno=plan.last_seqno,
             complete_images=plan.complete_images,

@@ -58,6 +58,8 @@ _VARIABLES: Final = (
     "sql_require_primary_key",
     "super_read_only",
     "transaction_read_only",
+    "table_definition_cache",
+    "table_open_cache",
     "tx_read_only",
     "wsrep_on",
 )
@@ -69,6 +71,8 @@ class Needs:
 
     databases: frozenset[str] = frozenset()
     """Every database that the window writes."""
+    tables: int = 0
+    """How many tables it writes as rows."""
     statements: bool = False
     """It has statements apart from DDL."""
     loads: bool = False
@@ -284,6 +288,14 @@ def _check_connections(target: _Target, needs: Needs) -> Iterator[Finding]:
             yield Finding(Severity.FATAL, f"target: {name}", f"{needs.connections} or more", str(limit), todo)
 
 
+def _check_table_caches(target: _Target, needs: Needs) -> Iterator[Finding]:
+    for name in ("table_open_cache", "table_definition_cache"):
+        limit = int(target.variables[name])
+        if limit < needs.tables:
+            todo = f"tables are opened again and again, which takes most of the time: SET GLOBAL {name} higher"
+            yield Finding(Severity.INFO, f"target: {name}", f"{needs.tables} or more", str(limit), todo)
+
+
 def _check_ddl(target: _Target, needs: Needs) -> Iterator[Finding]:
     if not needs.ddl:
         return
@@ -330,6 +342,7 @@ _CHECKS: Final[tuple[Callable[[_Target, Needs], Iterator[Finding]], ...]] = (
     _check_timestamp,
     _check_local_infile,
     _check_connections,
+    _check_table_caches,
     _check_ddl,
     _check_surroundings,
 )

@@ -25,7 +25,8 @@ _TABLE_ID = 6
 
 @dataclass(slots=True)
 class TableGuard:
-    """Looks at tables that the window alters. One for each attempt of a lane."""
+    """Looks at tables that the window alters, and knows what the precheck has seen of the others. One for each attempt
+    of a lane."""
 
     altered: Alterations
     source: Flavor
@@ -33,6 +34,8 @@ class TableGuard:
     """The target's table as it is now."""
     definitions: Schema | None = None
     """The source's tables that the window alters, as its last DDL leaves them; those that are known."""
+    partitioned: frozenset[TableKey] | None = None
+    """The target's partitioned tables, before the window; None if they are not known."""
     server: Callable[[], Schema] | None = None
     """The target's settings and collations; asked for with the first definition."""
     last_seqno: int = 0
@@ -44,6 +47,10 @@ class TableGuard:
     _rules: Rules | None = None
     _fitting: set[tuple[bytes, int]] = field(default_factory=set)
     """TABLE_MAPs, without table id, with the number of the definition that they fit."""
+
+    def is_partitioned(self, key: TableKey) -> bool | None:
+        """Whether the target's table is, as the precheck has seen it; None where the window may have changed that."""
+        return None if self.partitioned is None or self.altered.names(key) else key in self.partitioned
 
     def check(self, payload: bytes, seqno: int) -> None:
         """Raises TableMismatchError if a TABLE_MAP of a BINLOG payload does not fit the target's table at ``seqno``."""

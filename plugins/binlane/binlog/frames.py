@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -29,10 +28,6 @@ _USUAL_ROW: Final = 8
 _HIDDEN: Final = np.zeros(256, np.bool_)
 """Event types whose row images are not in the log as they are."""
 _HIDDEN[[EventType.PARTIAL_UPDATE_ROWS, *plain.COMPRESSED_ROWS]] = True
-_DEFINITIONS: Final = 4096
-"""Parsed TABLE_MAPs that a process keeps, some KiB each."""
-_SHORT: Final = 2048
-"""Bytes of a TABLE_MAP that may be kept: parsed, one of 1,000 columns with their names takes 100 KiB."""
 _ERRORS: Final[Mapping[int, tuple[type[BinlogError], str]]] = {
     kernels.SHORT_HEADER: (TruncatedEventError, "the bytes end inside an event's header"),
     kernels.SMALL_SIZE: (BinlogError, "event_size is smaller than a header and checksum; the file is damaged here"),
@@ -176,31 +171,14 @@ def index_rows(frames: Frames, name: str) -> TableIndex:
 
 
 def table_maps(frames: Frames, index: TableIndex, name: str, flavor: Flavor = Flavor.MYSQL) -> tuple[TableMap, ...]:
-    """The table of each number; equal definitions under different table ids are parsed once.
+    """The table of each number, with the table id of its first TABLE_MAP.
 
     ``flavor`` is that of the server that wrote them, for the optional metadata.
     """
-    found = []
-    for event in index.first.tolist():
-        body = frames.body(event)
-        try:
-            parse = _definition if len(body) <= _SHORT else _parsed
-            table = parse(bytes(body[6:]), flavor)
-        except BinlogError:
-            # for the place in its message
-            table = TableMap.parse(body, where(name, int(frames.offset[event])), flavor)
-        table_id = int.from_bytes(body[:6], "little")
-        found.append(table if table.table_id == table_id else replace(table, table_id=table_id))
-    return tuple(found)
-
-
-def _parsed(body: bytes, flavor: Flavor) -> TableMap:
-    """The table of a TABLE_MAP's body behind its table id, which is 0 here."""
-    return TableMap.parse(memoryview(bytes(6) + body), "", flavor)
-
-
-_definition = lru_cache(maxsize=_DEFINITIONS)(_parsed)
-"""Blocks have the same tables again and again."""
+    return tuple(
+        TableMap.parse(frames.body(event), where(name, int(frames.offset[event])), flavor)
+        for event in index.first.tolist()
+    )
 
 
 def table_layouts(tables: Sequence[TableMap]) -> TableLayouts:

@@ -16,7 +16,8 @@ The rows events keep their order and, but for STMT_END_F and perhaps their table
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -30,8 +31,7 @@ Ints = NDArray[np.int64]
 
 _NAME: Final = "block"
 _ID_BYTES: Final = 6
-_FLAGS_AT: Final = HEADER.size + _ID_BYTES
-_UNCHECKED: Final = np.uint16(RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.RELAXED_UNIQUE_CHECKS)
+_UNCHECKED: Final = int(RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.RELAXED_UNIQUE_CHECKS)
 TABLES: Final = 200
 """Tables that one statement opens, at most, unless the source's own opened more."""
 
@@ -49,85 +49,95 @@ def joined(payload: bytes) -> bytes:
     return b"".join(events.statement(part) for part in events.parts())
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """What a TABLE_MAP says: the table under its id."""
-
-    number: int
-    """The first TABLE_MAP that says the same, whatever its id."""
-    table_id: bytes
-    name: bytes
-    """Database and table, with their lengths."""
-
-
 class _Events:
     def __init__(self, payload: bytes, frames: Frames) -> None:
         self._payload, self._frames = payload, frames
         index = index_rows(frames, _NAME)
         self.rows = np.flatnonzero((index.number >= 0) & (frames.type_code != EventType.TABLE_MAP))
         """The rows events."""
-        self._tables = tuple(_tables(frames, index.first.tolist()))
         self._map_event = index.first
-        canonical = np.array([table.number for table in self._tables], np.int64)
-        self._own = index.number[self.rows].astype(np.int64)
-        """For each rows event its TABLE_MAP's number."""
-        self._table = canonical[self._own]
-        at = frames.offset[self.rows] + _FLAGS_AT
-        self._flags = frames.data[at].astype(np.uint16) | frames.data[at + 1].astype(np.uint16) << 8
+        self._names = [_name(frames.body(event)) for event in index.first.tolist()]
+        self._table = index.number[self.rows].astype(np.int64)
+        """For each rows event the number of its table's definition."""
+        at = frames.offset[self.rows] + HEADER.size
+        self._id = _little(frames, at, _ID_BYTES)
+        self._flags = _little(frames, at + _ID_BYTES, 2)
 
     def parts(self) -> Iterator[slice]:
         """Rows events that may share a statement, as slices of ``rows``."""
-        flags = self._flags & ~np.uint16(RowsFlag.STMT_END)
-        whole = slice(0, self.rows.size)
+        flags = self._flags & ~int(RowsFlag.STMT_END)
         unchecked = flags & _UNCHECKED == _UNCHECKED
-        if np.all(flags == flags[0]) and not unchecked[0] and self._may_share(self._used(whole)):
-            yield whole
+        if np.all(flags == flags[0]) and not unchecked[0] and self._share_all():
+            yield slice(0, self.rows.size)
             return
         ends = (np.flatnonzero(self._flags & RowsFlag.STMT_END) + 1).tolist()
-        start, held = 0, dict[int, int]()
+        tables, ids = self._table.tolist(), self._id.tolist()
+        start, held = 0, _Opened()
         for first, end in zip([0, *ends[:-1]], ends, strict=True):
-            added = self._used(slice(first, end))
-            both = added | held
-            if held and (flags[start] != flags[first] or unchecked[first] or not self._may_share(both)):
+            own = dict(zip(reversed(tables[first:end]), reversed(ids[first:end]), strict=True))
+            more = {table: table_id for table, table_id in own.items() if table not in held.ids}
+            names = {self._names[table] for table in more}
+            if held.ids and (flags[start] != flags[first] or unchecked[first] or not held.takes(more, names)):
                 yield slice(start, first)
-                start, both = first, added
-            held = both
+                start, held = first, _Opened()
+                more, names = own, {self._names[table] for table in own}
+            held.open(more, names)
         yield slice(start, self.rows.size)
 
-    def _used(self, part: slice) -> dict[int, int]:
-        """Each definition that the rows events use, in order, with the TABLE_MAP that it is first used by."""
-        tables, own = self._table[part], self._own[part]
-        used, first = np.unique(tables, return_index=True)
-        order = np.argsort(first)
-        return dict(zip(used[order].tolist(), own[first[order]].tolist(), strict=True))
-
-    def _may_share(self, used: Mapping[int, int]) -> bool:
-        """Whether no table has two definitions and no table id two tables."""
-        tables = [self._tables[own] for own in used.values()]
-        names, ids = {table.name for table in tables}, {table.table_id for table in tables}
-        return len(names) == len(ids) == len(tables) <= TABLES
+    def _share_all(self) -> bool:
+        used, first = np.unique(self._table, return_index=True)
+        return _Opened().takes(
+            dict(zip(used.tolist(), self._id[first].tolist(), strict=True)), {self._names[table] for table in used}
+        )
 
     def statement(self, part: slice) -> bytes:
         """One statement: the TABLE_MAPs of its rows events in the order of their use, then these."""
-        frames, rows, used = self._frames, self.rows[part], self._used(part)
-        maps = self._map_event[list(used.values())]
-        events = np.concatenate((maps, rows))
+        frames, rows = self._frames, self.rows[part]
+        used, first, which = np.unique(self._table[part], return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        events = np.concatenate((self._map_event[used[order]], rows))
         size = frames.size[events].astype(np.int64)
         out = np.frombuffer(bytearray(gather(self._payload, frames.offset[events], size)), np.uint8)
-        at = (np.cumsum(size) - size)[maps.size :]
-        out[at + _FLAGS_AT] &= ~np.uint8(RowsFlag.STMT_END)
-        out[at[-1] + _FLAGS_AT] |= np.uint8(RowsFlag.STMT_END)
-        meant = np.array([used.get(number, -1) for number in range(len(self._tables))])[self._table[part]]
-        for place in np.flatnonzero(self._own[part] != meant).tolist():
-            start = int(at[place]) + HEADER.size
-            out[start : start + _ID_BYTES] = np.frombuffer(self._tables[int(meant[place])].table_id, np.uint8)
+        at = np.cumsum(size) - size + HEADER.size
+        # of each table the id that it has first
+        ids = self._id[part][first]
+        meant = np.concatenate((ids[order], ids[which]))
+        for byte in range(_ID_BYTES):
+            out[at + byte] = meant >> 8 * byte & 0xFF
+        flags = at[order.size :] + _ID_BYTES
+        out[flags] &= ~np.uint8(RowsFlag.STMT_END)
+        out[flags[-1]] |= np.uint8(RowsFlag.STMT_END)
         return out.tobytes()
 
 
-def _tables(frames: Frames, events: list[int]) -> Iterator[_Table]:
-    numbers: dict[bytes, int] = {}
-    for number, event in enumerate(events):
-        body = bytes(frames.body(event))
-        database_end = 9 + body[8] + 1
-        name = body[8 : database_end + body[database_end] + 1]
-        yield _Table(numbers.setdefault(body[_ID_BYTES:], number), body[:_ID_BYTES], name)
+@dataclass(slots=True)
+class _Opened:
+    """The tables of a statement."""
+
+    ids: dict[int, int] = field(default_factory=dict)
+    """Table id by number of the definition."""
+    names: set[bytes] = field(default_factory=set)
+
+    def takes(self, more: Mapping[int, int], names: AbstractSet[bytes]) -> bool:
+        """Whether no table would have two definitions and no table id two tables."""
+        names, ids = self.names | names, {*self.ids.values(), *more.values()}
+        return len(names) == len(ids) == len(self.ids) + len(more) <= TABLES
+
+    def open(self, more: Mapping[int, int], names: AbstractSet[bytes]) -> None:
+        """Add these."""
+        self.ids |= more
+        self.names |= names
+
+
+def _little(frames: Frames, at: Ints, length: int) -> Ints:
+    """The little-endian numbers at these places."""
+    value = np.zeros(at.size, np.int64)
+    for byte in range(length):
+        value |= frames.data[at + byte].astype(np.int64) << 8 * byte
+    return value
+
+
+def _name(body: memoryview) -> bytes:
+    """Database and table of a TABLE_MAP, with their lengths."""
+    database_end = 9 + body[8] + 1
+    return bytes(body[8 : database_end + body[database_end] + 1])

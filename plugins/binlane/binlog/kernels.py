@@ -43,6 +43,7 @@ _FDE: Final = int(EventType.FORMAT_DESCRIPTION)
 _TABLE_MAP: Final = int(EventType.TABLE_MAP)
 HEADER_LENGTH: Final = HEADER.size
 _SIZE_AT, _LOG_POS_AT = 9, 13
+_ID_BYTES: Final = 6
 
 # what an event type is to the kernels: one table instead of a chain of comparisons
 _OTHER, _MAP, ROWS, _REFUSED = 0, 1, 2, 3
@@ -217,8 +218,11 @@ def _same(data: Array, left: Int, right: Int, length: Int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _number_of_body(data: Array, at: Int, end: Int, count: Int, slots: Array, hashes: Array, bodies: Array) -> Int:
-    """The number of the TABLE_MAP body [at, end); ``count`` numbers are given so far, and a new one is entered."""
+def _number_of_definition(
+    data: Array, at: Int, end: Int, count: Int, slots: Array, hashes: Array, bodies: Array
+) -> Int:
+    """The number of the definition [at, end), a TABLE_MAP's body behind the table id: a server with more tables than it
+    keeps open gives them new ids again and again. ``count`` numbers are given so far, and a new one is entered."""
     mask = slots.size - 1
     value = _hash(data, at, end)
     slot = np.int64(value & np.uint64(mask))
@@ -286,10 +290,10 @@ def index(
                 # most often what the id meant last; compared, because a wrong table is lost data
                 known = np.int64(meant[slot])
                 length = bodies[known, 1] - bodies[known, 0]
-                if length == end - at and _same(data, at, bodies[known, 0], length):
+                if length == end - at - _ID_BYTES and _same(data, at + _ID_BYTES, bodies[known, 0], length):
                     found = known
             if found < 0:
-                found = _number_of_body(data, at, end, count, slots, hashes, bodies)
+                found = _number_of_definition(data, at + _ID_BYTES, end, count, slots, hashes, bodies)
             if found == count:
                 first[count] = event
                 count += 1

@@ -309,10 +309,11 @@ def _inside(rows: bytes, end: int, name: str) -> None:
 
 
 class TableNumbers:
-    """Numbers for distinct TABLE_MAP events, from 0 in order of appearance, and which one a table id means now.
+    """Numbers for distinct definitions of tables, from 0 in order of appearance, and which one a table id means now.
 
-    Two events with the same body, table id included, have the same number. Ids are forgotten after the rows event that
-    ends the statement and at a FORMAT_DESCRIPTION, as the servers forget them: an id is used again for another table.
+    TABLE_MAP events that say the same behind their table ids have the same number. Ids are forgotten after the rows
+    event that ends the statement and at a FORMAT_DESCRIPTION, as the servers forget them: an id is used again for
+    another table, and a table that was closed and opened again has another id.
     """
 
     def __init__(self) -> None:
@@ -333,7 +334,7 @@ class TableNumbers:
         _within(body, TABLE_ID_AND_FLAGS, f"{where}{type_name(type_code)}: ")
         table_id = int.from_bytes(body[:6], "little")
         if type_code == _T.TABLE_MAP:
-            number = self._numbers.setdefault(bytes(body), len(self._numbers))
+            number = self._numbers.setdefault(bytes(body[6:]), len(self._numbers))
             self._current[table_id] = number
             return number
         if table_id not in self._current:

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from binlane.binlog.joining import TABLES, joined
+from binlane.binlog.joining import TABLES
 from binlane.binlog.rows import RowsFlag
 from binlane.binlog.wire import HEADER, EventType
 from binlane.model import RowCounts
@@ -43,6 +43,9 @@ _NO_EXTRA: Final = 2
 _PACKED_IN_ONE: Final = 251
 """Smaller numbers of columns are one byte."""
 _STMT_END: Final = int(RowsFlag.STMT_END)
+_ID_BYTES: Final = 6
+_OF_BYTE: Final = 256 ** np.arange(_ID_BYTES, dtype=np.int64)
+"""What each byte of a table id counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +61,14 @@ class Fronts:
     is_v2: NDArray[np.bool_]
     """Whether a table's rows events are of version 2."""
 
-    @property
-    def differ(self) -> bool:
-        """Whether each has a table id of its own: a server that began anew gives them anew."""
-        starts = np.cumsum(self.map_size) - self.map_size
-        ids = {self.table_maps[at + _HEADER : at + _HEADER + 6] for at in starts.tolist()}
-        return len(ids) == self.map_size.size
+    def maps(self) -> NDArray[np.uint8]:
+        """The TABLE_MAP events, each with a table id of its own: a server that began anew gives them anew."""
+        events = np.frombuffer(self.table_maps, np.uint8)
+        at = (np.cumsum(self.map_size) - self.map_size + _HEADER)[:, None] + np.arange(_ID_BYTES)
+        if np.unique(events[at] @ _OF_BYTE).size < at.shape[0]:
+            events = events.copy()
+            events[at] = np.arange(1, at.shape[0] + 1)[:, None] // _OF_BYTE & 0xFF
+        return events
 
     @property
     def head(self) -> Ints:
@@ -113,21 +118,25 @@ def payloads(
     _pack(table, size, map_size, payload_bytes, payload, has_map)
     end = np.cumsum(size + np.where(has_map, map_size[table], 0))
     last = np.append(np.flatnonzero(np.diff(payload)), first.size - 1)
-    # one statement a payload, as ``joined`` makes it, if it may open all its tables at once
-    is_joined = fronts.differ and int(np.bincount(payload, has_map).max()) <= TABLES
-    # else the next event begins with its TABLE_MAP: another table, or another payload
-    is_last = np.append(np.diff(payload) > 0 if is_joined else has_map[1:], True)
+    is_last = np.append(np.diff(_statements(payload, has_map)) > 0, True)
     out = np.empty(int(end[-1]), np.uint8)
     _write(
         data, rows.images, np.append(first, rows.table.size), table, _CODES[fronts.is_v2.astype(np.int64)[table], kind],
-        size, has_map, is_last, np.append(-1, last) if is_joined else np.arange(-1, first.size),
-        np.frombuffer(fronts.table_maps, np.uint8), map_size, fronts.width, fronts.is_v2, out,
+        size, has_map, is_last, np.append(-1, np.flatnonzero(is_last)),
+        fronts.maps(), map_size, fronts.width, fronts.is_v2, out,
     )  # fmt: skip
     counts = rows.counts(np.repeat(payload, np.diff(np.append(first, rows.table.size))), last.size)
     edges = [0, *end[last].tolist()]
     for number, (start, stop) in enumerate(pairwise(edges)):
-        events = out[start:stop].tobytes()
-        yield events if is_joined else joined(events), row_counts(counts[number])
+        yield out[start:stop].tobytes(), row_counts(counts[number])
+
+
+def _statements(payload: Ints, has_map: NDArray[np.bool_]) -> Ints:
+    """For each event a number that is another for another statement: one opens at most ``TABLES`` tables, all at once,
+    and a payload begins with a new one."""
+    maps = np.cumsum(has_map)
+    before = maps[np.flatnonzero(np.diff(payload, prepend=-1))] - 1
+    return np.asarray(payload * (maps[-1] + 1) + (maps - 1 - before[payload]) // TABLES)
 
 
 @njit(cache=True, nogil=True)

@@ -7,9 +7,11 @@ MySQL 9.7 and MariaDB 10.11.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from typing import Final
 
 from binlane.errors import BinlogError, UnsupportedEventError
@@ -95,6 +97,11 @@ _METADATA_LENGTH: Final[Mapping[int, int]] = {
     **dict.fromkeys((*_FRACTIONAL_BASE, *_FLOAT_LENGTH, *_LENGTH_PREFIXED), 1),
     **dict.fromkeys((*_BIG_ENDIAN, _C.BIT, _C.VARCHAR, _C.VARCHAR_COMPRESSED), 2),
 }
+
+_KEPT: Final = 4096
+"""Lists of columns that a process keeps, some KiB each: a log has the same ones again and again."""
+SHORT: Final = 2048
+"""Bytes of a list of columns that may be kept: parsed, one of 1,000 columns with their names takes 100 KiB."""
 
 LengthRule = tuple[int, int]
 """(0, n): n bytes. (1..4, 0): that many little-endian length bytes, then the value. (UNSUPPORTED_RULE, column type)."""
@@ -186,25 +193,14 @@ class TableMap:
         cursor = _Cursor(bytes(body), where)
         head = cursor.take(TABLE_ID_AND_FLAGS)
         raw_database, raw_table = _name(cursor), _name(cursor)
-        width = cursor.integer()
-        types = cursor.take(width)
-        if not cursor.left():
-            raise UnsupportedEventError(
-                f"{where}TABLE_MAP: no column metadata: a log of MySQL 5.1.17 or older, whose rows cannot be measured"
-            )
-        metadata = _metadata(types, _Cursor(cursor.string(), where))
-        null_bitmap = cursor.take((width + 7) // 8)
         return cls(
-            table_id=int.from_bytes(head[:6], "little"),
-            flags=int.from_bytes(head[6:], "little"),
-            database=_text(raw_database, where),
-            table=_text(raw_table, where),
-            raw_database=raw_database,
-            raw_table=raw_table,
-            column_types=types,
-            metadata=metadata,
-            null_bitmap=null_bitmap,
-            optional=_optional(cursor, _real_types(types, metadata), _FIELDS_OF[flavor]),
+            int.from_bytes(head[:6], "little"),
+            int.from_bytes(head[6:], "little"),
+            _text(raw_database, where),
+            _text(raw_table, where),
+            raw_database,
+            raw_table,
+            *_columns(cursor, flavor),
         )
 
     @property
@@ -228,6 +224,38 @@ class TableMap:
             _length_rule(code, meta, f"{where}TABLE_MAP: {self.database}.{self.table} column {number}: ")
             for number, (code, meta) in enumerate(zip(self.column_types, self.metadata, strict=True), 1)
         )
+
+
+_Columns = tuple[bytes, tuple[int, ...], bytes, OptionalMetadata]
+"""The fields of a ``TableMap`` from ``column_types`` on."""
+
+
+def _columns(cursor: _Cursor, flavor: Flavor) -> _Columns:
+    """What is said behind the names: parsed once for all tables of which it is the same, as tenants' are."""
+    rest = cursor.data[cursor.at :]
+    if len(rest) <= SHORT:
+        # not kept: the place of what is wrong is in the message
+        with contextlib.suppress(BinlogError):
+            return known_columns(rest, flavor)
+    return _parsed_columns(cursor, flavor)
+
+
+@lru_cache(maxsize=_KEPT)
+def known_columns(rest: bytes, flavor: Flavor) -> _Columns:
+    """The columns of a TABLE_MAP's body behind its names."""
+    return _parsed_columns(_Cursor(rest, ""), flavor)
+
+
+def _parsed_columns(cursor: _Cursor, flavor: Flavor) -> _Columns:
+    width = cursor.integer()
+    types = cursor.take(width)
+    if not cursor.left():
+        raise UnsupportedEventError(
+            f"{cursor.where}TABLE_MAP: no column metadata: a log of MySQL 5.1.17 or older, with rows of unknown length"
+        )
+    metadata = _metadata(types, _Cursor(cursor.string(), cursor.where))
+    null_bitmap = cursor.take((width + 7) // 8)
+    return types, metadata, null_bitmap, _optional(cursor, _real_types(types, metadata), _FIELDS_OF[flavor])
 
 
 def _name(cursor: _Cursor) -> bytes:

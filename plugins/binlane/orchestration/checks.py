@@ -21,9 +21,11 @@ from binlane.binlog.table_map import TableMap
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import BinlogError, SourceError
-from binlane.model import TableKey
+from binlane.model import Flavor, TableKey
+from binlane.orchestration.checked import keep_definitions, keep_partitioned
 from binlane.orchestration.judging import check_statements
-from binlane.orchestration.selecting import renaming_of, selection_of, severed
+from binlane.orchestration.meanwhile import meanwhile
+from binlane.orchestration.selecting import selection_of, severed
 from binlane.plan.alterations import Alterations
 from binlane.plan.fold import EMPTY
 from binlane.plan.renaming import (
@@ -31,12 +33,10 @@ from binlane.plan.renaming import (
     namesakes,
     renamed_alterations,
     renamed_schema,
-    sources_of,
     without_own_name,
 )
 from binlane.plan.schema import Schema
 from binlane.plan.schema_compare import Severity, compare_schemas, letter_case, not_reduced, rules_for
-from binlane.plan.schema_json import schema_to_json
 from binlane.plan.schema_wire import compare_logged_key, compare_table_map
 from binlane.plan.tally import ROWS_ONLY
 from binlane.plan.window_plan import WindowPlan
@@ -46,10 +46,9 @@ from binlane.shards.selection import Extent, Selection
 from binlane.source.later import altered_behind
 from binlane.source.server import translated
 from binlane.source.stream import ServerSource
-from binlane.state.catalog import read_databases, read_schema, version_number
+from binlane.state.catalog import read_databases, read_partitioned, read_schema, version_number
 from binlane.state.engines import engine_of
 from binlane.state.windows import read_window
-from binlane.work import files
 from binlane.work.files import WorkFolder
 from binlane.work.inputs import Inputs
 
@@ -66,9 +65,13 @@ def check_window(
 ) -> None:
     """Raises PrecheckError with everything that stands in the way; nothing has been written then.
 
-    What the source says of tables that the window alters goes into ``plans``, the plan's folder, for the lanes.
+    What the lanes need to know of it goes into ``plans``, the plan's folder.
     """
-    with engine_of(endpoints.target).connect() as connection:
+    renaming = inputs.settings.renaming
+    with (
+        engine_of(endpoints.target).connect() as connection,
+        meanwhile(partial(_source_schema, endpoints, _databases(plan), renaming)) as asked,
+    ):
         target = read_schema(connection, _databases(plan))
         writer = chosen_writer(connection, channel.apply.writer)
         log.info("precheck: rows are written by %s", _WRITERS[writer])
@@ -79,9 +82,10 @@ def check_window(
         findings += check_definers(connection, plan, target.flavor, number)
         knows = read_target(connection, target, number)
         window = read_window(connection, plan.channel, plan.window_id)
+        if target.flavor is Flavor.MARIADB:  # which counts their rows twice
+            keep_partitioned(plans, read_partitioned(connection, _databases(plan)) & plan.applied_tables)
+        logged = asked()
     begun = window is not None and window.plan_digest is not None
-    renaming = inputs.settings.renaming
-    logged = _source_schema(endpoints, _databases(plan), renaming)
     source = None if logged is None else renamed_schema(logged, partial(name_of, renaming))
     compared = _compared_tables(channel, endpoints, plan, (source, target), plans, renaming)
     findings += compared
@@ -154,8 +158,7 @@ def _compared_tables(
         return findings
     behind = renamed_alterations(behind, renaming)
     known = {key: table for key in altered if not behind.names(key) and (table := source.table(key)) is not None}
-    if known and not plans.exists(files.SOURCE_TABLES):
-        plans.write_once(files.SOURCE_TABLES, schema_to_json(replace(_bare(source), tables=known)))
+    keep_definitions(plans, replace(_bare(source), tables=known))
     since = [key for key in touched if behind.names(key)]
     return compared(since) if differ and since else findings
 
@@ -178,17 +181,11 @@ def _altered_behind(
         return None
 
 
-def tables_with_other_keys(channel: ChannelConfig, endpoints: Endpoints, target: Schema) -> list[list[str]]:
-    """Databases and tables whose keys are not the same on source and target: their changes are not folded.
-
-    An archive says nothing of keys: there the target's own are taken for the source's.
-    """
-    if endpoints.source is None:
+def tables_with_other_keys(source: Schema | None, target: Schema) -> list[list[str]]:
+    """Databases and tables whose keys are not the same on ``source``, in the target's names, and target: their changes
+    are not folded."""
+    if source is None:
         return []
-    with translated(str(endpoints.source)), driver_errors(), engine_of(endpoints.source).connect() as connection:
-        renaming = renaming_of(channel, target)
-        source = read_schema(connection, sources_of(renaming, target.databases))
-    source = renamed_schema(source, partial(name_of, renaming))
     common = [key for key in target.tables if source.table(key) is not None]
     differences = compare_schemas(source, target, common, rules_for(source, target))
     return sorted([key.database, key.table] for key in not_reduced(differences))
@@ -200,6 +197,7 @@ def _needs(channel: ChannelConfig, plan: WindowPlan, inputs: Inputs, writer: str
         databases=frozenset(
             key.database for key in (*plan.applied_tables, *plan.written, *plan.loaded, *plan.altered.tables)
         ),
+        tables=len(plan.applied_tables),
         statements=bool(statements - {StatementKind.DDL, StatementKind.GLOBAL}),
         loads=StatementKind.LOAD_DATA in statements,
         ddl=StatementKind.DDL in statements,

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from binlane.apply.choice import chosen_writer
+from binlane.apply.refusals import driver_errors
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import ConfigError
 from binlane.orchestration.checks import tables_with_other_keys
+from binlane.orchestration.meanwhile import meanwhile
 from binlane.orchestration.request import WindowRequest
-from binlane.orchestration.selecting import selection_of
+from binlane.orchestration.selecting import renaming_of, selection_of
 from binlane.plan.blocks import PACKET_SHARE
 from binlane.plan.manifest import Manifest
+from binlane.plan.renaming import name_of, renamed_schema, sources_of
 from binlane.plan.schema import Schema, foreign_key_groups
 from binlane.plan.schema_json import schema_to_json
 from binlane.plan.settings import REDUCE_OFF, FilterSettings
+from binlane.shards.renaming import Renaming
 from binlane.shards.shard_list import Partitioner, parse_shard_list
-from binlane.state.catalog import read_schema
+from binlane.source.server import translated
+from binlane.state.catalog import read_databases, read_schema
 from binlane.state.engines import engine_of
 from binlane.work import files
 from binlane.work.files import WorkFolder
@@ -36,15 +42,29 @@ def write_inputs(
     Raises ConfigError for a shard list that no window can be planned by: one that is open keeps the list it has.
     """
     with engine_of(endpoints.target).connect() as connection:
-        schema = read_schema(connection)
-        by_sql = chosen_writer(connection, channel.apply.writer) == "sql"
-    differing = tables_with_other_keys(channel, endpoints, schema) if channel.blocks.reduce != REDUCE_OFF else []
+        renaming = renaming_of(channel, read_schema(connection, ()))
+        databases = read_databases(connection)
+        with meanwhile(partial(_source_schema, channel, endpoints, renaming, databases)) as source:
+            schema = read_schema(connection, databases)
+            by_sql = chosen_writer(connection, channel.apply.writer) == "sql"
+            differing = tables_with_other_keys(source(), schema)
     settings = _settings(channel, request, manifest, schema, differing, by_sql)
     shard_list = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)
     Partitioner(shard_list, settings.lanes, (), foreign_key_groups(schema.references), settings.renaming)
     folder.write_once(files.SCHEMA, schema_to_json(schema))
     folder.write_once(files.CHANNEL, settings.to_json())
     folder.write_once(files.MANIFEST, manifest.to_json())
+
+
+def _source_schema(
+    channel: ChannelConfig, endpoints: Endpoints, renaming: Renaming, databases: frozenset[str]
+) -> Schema | None:
+    """The source's tables by the target's names, in these ``databases``; None if nothing is folded, or nobody can be
+    asked: an archive says nothing of keys, the target's own are taken for the source's."""
+    if endpoints.source is None or channel.blocks.reduce == REDUCE_OFF:
+        return None
+    with translated(str(endpoints.source)), driver_errors(), engine_of(endpoints.source).connect() as connection:
+        return renamed_schema(read_schema(connection, sources_of(renaming, databases)), partial(name_of, renaming))
 
 
 def _settings(

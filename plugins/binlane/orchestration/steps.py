@@ -25,6 +25,7 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import PlanError, PositionError, WindowBusyError, WindowOpenError
 from binlane.orchestration import report
+from binlane.orchestration.checked import checked_of
 from binlane.orchestration.checks import check_window
 from binlane.orchestration.inputs import write_inputs
 from binlane.orchestration.request import HIGHEST, WindowRequest
@@ -33,7 +34,6 @@ from binlane.orchestration.selecting import forget_if_filter_has_changed
 from binlane.orchestration.shortening import is_forgotten
 from binlane.orchestration.stopping import check_stopped, is_stopped_inside, seqno_of, settle, start_of
 from binlane.plan.manifest import Manifest
-from binlane.plan.schema_json import schema_from_json
 from binlane.plan.window_facts import facts_of, lane_name
 from binlane.plan.window_plan import WindowPlan
 from binlane.source.archive import ArchiveSource
@@ -198,10 +198,7 @@ def apply_lane(
     with engine.connect() as connection:
         writer = chosen_writer(connection, channel.apply.writer)
     options = dataclasses.replace(apply_options(channel), interrupted=interrupted, writer=writer)
-    known = folder.read(files.SOURCE_TABLES) if folder.exists(files.SOURCE_TABLES) else None
-    definitions = None if known is None else schema_from_json(known, f"{plan_uri}/{files.SOURCE_TABLES}")
-    lanes = PlannedLanes(folder, plan)
-    result = run_lane(engine, plan, lane, lanes, options, LaneLog(), definitions)
+    result = run_lane(engine, plan, lane, PlannedLanes(folder, plan), options, LaneLog(), checked_of(folder))
     return {
         "lane": lane,
         "seqno": result.seqno,

@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Final
 
 from binlane.model import Flavor, TableKey
@@ -120,7 +121,6 @@ class Table:
     triggers: tuple[Trigger, ...] = ()
     system_versioned: bool = False
     without_overlaps: bool = False
-    partitioned: bool = False
 
     @property
     def primary_key(self) -> Key | None:
@@ -133,14 +133,24 @@ class Table:
         return self.engine.lower() in TRANSACTIONAL_ENGINES
 
     @property
+    def references(self) -> tuple[ForeignKey, ...]:
+        """The foreign keys, those within the database without its name: the same for every tenant."""
+        return tuple(
+            replace(each, parent=TableKey("", each.parent.table)) if each.parent.database == self.key.database else each
+            for each in self.foreign_keys
+        )
+
+    @property
     def auto_increment(self) -> Column | None:
         """The AUTO_INCREMENT column, if there is one."""
         return next((column for column in self.columns if column.auto_increment), None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Schema:
     """What one server held when it was asked. Names as that server stores them."""
+
+    # without slots: what is looked up for each of ten thousand tables is made once
 
     flavor: Flavor
     version: str
@@ -172,10 +182,16 @@ class Schema:
     def table(self, key: TableKey) -> Table | None:
         """The table of that name, as this server would find it."""
         found = self.tables.get(key)
-        if found is not None or not self.folds_names:
-            return found
-        wanted = _folded(key)
-        return next((table for other, table in self.tables.items() if _folded(other) == wanted), None)
+        return self._by_folded_name.get(_folded(key)) if found is None and self.folds_names else found
+
+    @cached_property
+    def _by_folded_name(self) -> Mapping[tuple[str, str], Table]:
+        return {_folded(key): table for key, table in self.tables.items()}
+
+    @cached_property
+    def linked(self) -> frozenset[TableKey]:
+        """The tables at either end of a foreign key."""
+        return frozenset(key for pair in self.references for key in pair)
 
     @property
     def tables_with_triggers(self) -> frozenset[TableKey]:
@@ -212,15 +228,16 @@ def why_not_reduced(schema: Schema, key: TableKey) -> str | None:
     table = schema.table(key)
     if table is None:
         return "it is not in the target's schema"
-    if any(table.key in pair for pair in schema.references):
+    if table.key in schema.linked:
         return _LINKED
     return _own_reason(table)
 
 
 def reducible_tables(schema: Schema) -> frozenset[TableKey]:
     """Every table for which ``why_not_reduced`` has no reason, in one pass."""
-    linked = frozenset(key for pair in schema.references for key in pair)
-    return frozenset(key for key, table in schema.tables.items() if key not in linked and _own_reason(table) is None)
+    return frozenset(
+        key for key, table in schema.tables.items() if key not in schema.linked and _own_reason(table) is None
+    )
 
 
 _LINKED: Final = "a foreign key begins or ends at it"

@@ -1,4 +1,8 @@
-"""schema.json: a ``Schema`` as canonical JSON. Equal values give equal bytes, so the file can be part of a digest."""
+"""schema.json: a ``Schema`` as canonical JSON. Equal values give equal bytes, so the file can be part of a digest.
+
+Tenants have the same tables: a definition is written once, and of each table its name and its definition's number.
+Every worker reads the file before it is at work, and a fleet has a hundred thousand tables.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +11,39 @@ import functools
 import json
 import types
 import typing
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final
 
 from binlane.errors import PlanError
-from binlane.plan.schema import Schema
+from binlane.model import TableKey
+from binlane.plan.canonical import canonical_json
+from binlane.plan.schema import Schema, Table
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Raised with every change that an older reader would misread."""
+
+_PARTS: Final = {"format": None, "schema": None, "definitions": None, "tables": None}.keys()
+_ANY: Final = TableKey("", "")
+"""The name in a definition."""
 
 
 def schema_to_json(schema: Schema) -> bytes:
-    """UTF-8, sorted keys, one line feed at the end."""
-    document = {"format": FORMAT, "schema": _dump(schema)}
-    text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False)
-    return f"{text}\n".encode()
+    """As ``canonical_json``."""
+    numbers: dict[Table, int] = {}
+    tables: dict[str, dict[str, int]] = defaultdict(dict)
+    for key in sorted(schema.tables, key=lambda key: (key.database, key.table)):
+        number = numbers.setdefault(_definition(schema.tables[key]), len(numbers))
+        tables[key.database][key.table] = number
+    document = {
+        "format": FORMAT,
+        "schema": {name: value for name, value in _dump(replace(schema, tables={})).items() if name != "tables"},
+        "definitions": [_dump(definition) for definition in numbers],
+        "tables": tables,
+    }
+    return canonical_json(document)
 
 
 def schema_from_json(data: bytes, where: str = "schema.json") -> Schema:
@@ -31,23 +52,48 @@ def schema_from_json(data: bytes, where: str = "schema.json") -> Schema:
         document = json.loads(data)
     except ValueError as exc:
         raise PlanError(f"{where}: expected JSON, got {exc}; extract the window again") from exc
-    if not isinstance(document, dict) or document.keys() != {"format", "schema"}:
-        raise PlanError(f"{where}: $: expected the keys format and schema; extract the window again")
+    if not isinstance(document, dict) or "format" not in document:
+        raise PlanError(f"{where}: $: expected an object with a format; extract the window again")
     if document["format"] != FORMAT:
         found = document["format"]
         raise PlanError(f"{where}: $.format: expected {FORMAT}, got {found!r}; read it with the binlane that wrote it")
-    schema = _load(Schema, document["schema"], f"{where}: $.schema")
-    assert isinstance(schema, Schema)
-    return schema
+    if document.keys() != _PARTS or not isinstance(document["schema"], dict):
+        raise PlanError(f"{where}: $: expected the keys {', '.join(_PARTS)}; extract the window again")
+    definitions = [
+        _load(Table, item, f"{where}: $.definitions[{at}]")
+        for at, item in enumerate(_list(document["definitions"], f"{where}: $.definitions"))
+    ]
+    numbers = _load(Mapping[str, Mapping[str, int]], document["tables"], f"{where}: $.tables")
+    schema: Schema = _load(Schema, document["schema"] | {"tables": {}}, f"{where}: $.schema")
+    return replace(schema, tables=dict(_tables(definitions, numbers, f"{where}: $.tables")))
 
 
-def _dump(value: object) -> object:
+def _definition(table: Table) -> Table:
+    """What tables of several databases may have in common."""
+    return replace(table, key=_ANY, foreign_keys=table.references)
+
+
+def _tables(
+    definitions: Sequence[Table], numbers: Mapping[str, Mapping[str, int]], where: str
+) -> Iterator[tuple[TableKey, Table]]:
+    for database, of_database in numbers.items():
+        for name, number in of_database.items():
+            if not 0 <= number < len(definitions):
+                raise PlanError(
+                    f"{where}.{database}.{name}: expected a definition below {len(definitions)}, got {number}"
+                )
+            table, key = definitions[number], TableKey(database, name)
+            foreign_keys = tuple(
+                replace(each, parent=TableKey(each.parent.database or database, each.parent.table))
+                for each in table.foreign_keys
+            )
+            yield key, replace(table, key=key, foreign_keys=foreign_keys)
+
+
+def _dump(value: object) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {item.name: _dump(getattr(value, item.name)) for item in dataclasses.fields(value)}
     if isinstance(value, Mapping):
-        # a list where the values name themselves: JSON's keys are text only
-        if any(not isinstance(key, str) for key in value):
-            return sorted((_dump(item) for item in value.values()), key=_order)
         return {key: _dump(item) for key, item in value.items()}
     if isinstance(value, frozenset):
         return sorted((_dump(item) for item in value), key=_order)
@@ -60,7 +106,7 @@ def _order(value: object) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _load(kind: Any, value: object, where: str) -> object:
+def _load(kind: Any, value: object, where: str) -> Any:
     if type(value) is kind:
         # most of a schema, which a worker has to read before it is at work; no kind is a list or an object
         return value
@@ -80,7 +126,7 @@ def _load(kind: Any, value: object, where: str) -> object:
     if origin is frozenset:
         return frozenset(_load(arguments[0], item, f"{where}[{at}]") for at, item in enumerate(_list(value, where)))
     if origin is Mapping:
-        return _load_mapping(arguments, value, where)
+        return _load_mapping(arguments[1], value, where)
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         if value not in list(kind):
             raise PlanError(f"{where}: expected one of {', '.join(kind)}, got {value!r}")
@@ -96,19 +142,10 @@ def _load_dataclass(kind: Any, value: object, where: str) -> object:
     return kind(**{name: _load(hint, value[name], f"{where}.{name}") for name, hint in hints.items()})
 
 
-def _load_mapping(arguments: tuple[Any, ...], value: object, where: str) -> object:
-    if arguments[0] is str:
-        if not isinstance(value, dict):
-            raise PlanError(f"{where}: expected an object, got {value!r}")
-        return {key: _load(arguments[1], item, f"{where}.{key}") for key, item in value.items()}
-    loaded: dict[object, object] = {}
-    # an empty mapping has no key to tell the two forms apart when it is written
-    for at, item in enumerate(_list([] if value == {} else value, where)):
-        entry: Any = _load(arguments[1], item, f"{where}[{at}]")
-        if entry.key in loaded:
-            raise PlanError(f"{where}[{at}]: {entry.key} is there twice")
-        loaded[entry.key] = entry
-    return loaded
+def _load_mapping(kind: Any, value: object, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise PlanError(f"{where}: expected an object, got {value!r}")
+    return {key: _load(kind, item, f"{where}.{key}") for key, item in value.items()}
 
 
 def _list(value: object, where: str) -> list[object]:

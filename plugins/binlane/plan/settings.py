@@ -13,6 +13,7 @@ from typing import Any
 
 from binlane.errors import PlanError
 from binlane.plan.blocks import PACKET_SHARE, BlockLimits
+from binlane.plan.canonical import canonical_json
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import EVERYTHING, Selection
 
@@ -90,7 +91,7 @@ class FilterSettings:
 
     def to_json(self) -> bytes:
         """Canonical bytes of channel.json."""
-        return json.dumps(dataclasses.asdict(self), indent=1, sort_keys=True).encode()
+        return canonical_json(dataclasses.asdict(self))
 
     @classmethod
     def from_json(cls, data: bytes, where: str) -> FilterSettings:

@@ -63,11 +63,18 @@ def _lower(key: TableKey) -> TableKey:
 def table_rules(schema: Schema, excluded: Excluded) -> Mapping[TableKey, TableRule]:
     """The rules of all tables that may be folded."""
     reasons = excluded.reasons()
-    return {
-        key: _rule(schema.tables[key])
-        for key in sorted(reducible_tables(schema), key=str)
-        if reasons.of(key) is None and _unfit_column(schema.tables[key]) is None
-    }
+    # tenants' tables share their columns and keys (``schema_json``), and so their rules
+    made: dict[tuple[int, int], TableRule | None] = {}
+    rules: dict[TableKey, TableRule] = {}
+    for key in sorted(reducible_tables(schema), key=str):
+        table = schema.tables[key]
+        kind = id(table.columns), id(table.keys)
+        if kind not in made:
+            made[kind] = _rule(table) if _unfit_column(table) is None else None
+        rule = made[kind]
+        if rule is not None and reasons.of(key) is None:
+            rules[key] = rule
+    return rules
 
 
 def why_not_folded(schema: Schema, excluded: Excluded, key: TableKey) -> str | None:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from binlane.errors import PlanError
 from binlane.model import Barrier, BlockHeader, Flavor, Item, LogPosition, RowCounts, TableKey, plural
 from binlane.plan.alterations import Alterations
+from binlane.plan.canonical import canonical_json
 from binlane.plan.demands import Demand
 from binlane.plan.prepared import PreparedGroup
 from binlane.plan.widest import Widest
@@ -270,7 +271,7 @@ class WindowPlan:
                 for key, maps in sorted(self.table_maps.items(), key=lambda entry: str(entry[0]))
             ],
         }
-        return json.dumps(values, indent=1, sort_keys=True).encode()
+        return canonical_json(values)
 
     @classmethod
     def from_json(cls, data: bytes, where: str = "plan.json") -> WindowPlan:

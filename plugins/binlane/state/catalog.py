@@ -6,12 +6,14 @@ triggers, EVENT for events, EXECUTE for routines, any for tables; ``apply.preche
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from sqlalchemy import Connection, bindparam, text
+from sqlalchemy import Connection, Row, bindparam, text
 
 from binlane.model import Flavor, TableKey
 from binlane.plan.schema import Column, ForeignKey, Generated, Key, KeyColumn, Schema, Table, Trigger
@@ -30,8 +32,8 @@ SETTINGS: Final = (
 )
 """Variables that stay with a ``Schema``: those that change what the plan or the comparison says."""
 
-_Row = Mapping[Any, Any]
-_Rows = list[_Row]
+_Rows = list[Row[Any]]
+_Made = TypeVar("_Made")
 
 
 def server_version(connection: Connection) -> tuple[Flavor, str]:
@@ -74,10 +76,17 @@ def read_schema(connection: Connection, databases: Collection[str] | None = None
         databases=present,
         tables={table.key: table for table in tables},
         views=frozenset(_key(row) for row in catalog.rows(_VIEWS)),
-        routines=frozenset((row["db"], row["name"]) for row in catalog.rows(_ROUTINES)),
-        events=frozenset((row["db"], row["name"]) for row in catalog.rows(_EVENTS)),
-        references=frozenset((_key(row), TableKey(row["parent_db"], row["parent"])) for row in catalog.foreign_keys),
+        routines=frozenset((row.db, row.name) for row in catalog.rows(_ROUTINES)),
+        events=frozenset((row.db, row.name) for row in catalog.rows(_EVENTS)),
+        references=frozenset((_key(row), TableKey(row.parent_db, row.parent)) for row in catalog.foreign_keys),
     )
+
+
+def read_partitioned(connection: Connection, databases: Collection[str]) -> frozenset[TableKey]:
+    """The partitioned tables of these databases."""
+    flavor, _ = server_version(connection)
+    catalog = _Catalog(connection, flavor, frozenset(), _Databases(_databases(connection, databases)))
+    return frozenset(_key(row) for row in catalog.rows(_PARTITIONED))
 
 
 def read_databases(connection: Connection) -> frozenset[str]:
@@ -135,10 +144,14 @@ class _Catalog:
         self._scope = scope
         self._has = has
         """Columns of the catalogue's own views, as ``view.column``."""
-        self.foreign_keys = self.rows(_FOREIGN_KEYS)
+
+    @cached_property
+    def foreign_keys(self) -> _Rows:
+        """A row a column of a foreign key."""
+        return self.rows(_FOREIGN_KEYS)
 
     def rows(self, query: _Query) -> _Rows:
-        """Run one of the queries below for what was chosen. Its columns' names are ours."""
+        """Run one of the queries below for what was chosen. Its columns' names are ours, database and name first."""
         statement, scope = text(query.over(self._scope)), self._scope
         if isinstance(scope, TableKey):
             values: dict[str, object] = {"database": scope.database, "table": scope.table}
@@ -147,10 +160,10 @@ class _Catalog:
         else:
             statement = statement.bindparams(bindparam("databases", expanding=True))
             values = {"databases": sorted(scope.names)}
-        return list(self._connection.execute(statement, values).mappings())
+        return list(self._connection.execute(statement, values))
 
     def tables(self) -> list[Table]:
-        """Base tables, system-versioned tables and sequences."""
+        """Base tables, system-versioned tables and sequences. Tables with the same columns share them, keys too."""
         generated = "generation_expression" if "columns.generation_expression" in self._has else "NULL"
         columns = self._by_table(_COLUMNS._replace(text=_COLUMNS.text.replace("{generated}", generated)))
         triggers = self._by_table(_TRIGGERS)
@@ -158,26 +171,26 @@ class _Catalog:
         keys = self._by_table(_KEYS._replace(text=_KEYS.text.replace("{expression}", expression)))
         # MySQL's checks do not name their table, and nothing here needs them
         checks = self._by_table(_CHECKS) if "check_constraints.table_name" in self._has else {}
-        json_columns = _json_columns(checks)
         foreign = _grouped(self.foreign_keys)
-        rules = {(row["db"], row["name"], row["key_name"]): row for row in self.rows(_FOREIGN_KEY_RULES)}
+        # a query that has MariaDB open every table
+        found = self.rows(_FOREIGN_KEY_RULES) if foreign else []
+        rules = {(row.db, row.name, row.key_name): row for row in found}
+        columns_of, keys_of = _OncePerKind(self._columns), _OncePerKind(_keys)
         tables = []
         for row in self.rows(_TABLES):
             key = _key(row)
-            own_keys = tuple(_keys(keys.get(key, [])))
+            own_keys = keys_of(keys.get(key, []))
+            own_checks = tuple(check.clause for check in checks.get(key, ()))
             tables.append(
                 Table(
                     key=key,
-                    engine=str(row["engine"]),
-                    columns=tuple(self._column(one, json_columns) for one in columns.get(key, [])),
+                    engine=str(row.engine),
+                    columns=columns_of(columns.get(key, []), own_checks),
                     keys=own_keys,
                     foreign_keys=tuple(_foreign_keys(foreign.get(key, []), rules)),
-                    triggers=tuple(
-                        Trigger(one["trigger_name"], one["timing"], one["event"]) for one in triggers.get(key, [])
-                    ),
-                    system_versioned=row["kind"] == "SYSTEM VERSIONED",
-                    without_overlaps=_may_be_without_overlaps(own_keys, checks.get(key, [])),
-                    partitioned="partitioned" in str(row["options"]).lower(),
+                    triggers=tuple(Trigger(one.trigger_name, one.timing, one.event) for one in triggers.get(key, ())),
+                    system_versioned=row.kind == "SYSTEM VERSIONED",
+                    without_overlaps=_may_be_without_overlaps(own_keys, own_checks),
                 )
             )
         return tables
@@ -185,10 +198,15 @@ class _Catalog:
     def _by_table(self, query: _Query) -> Mapping[TableKey, _Rows]:
         return _grouped(self.rows(query))
 
-    def _column(self, row: _Row, json_columns: frozenset[tuple[str, str, str]]) -> Column:
+    def _columns(self, rows: _Rows, checks: Sequence[str]) -> tuple[Column, ...]:
+        json_columns = _json_columns(checks)
+        return tuple(self._column(row, is_json=row.column_name in json_columns) for row in rows)
+
+    def _column(self, found: Row[Any], *, is_json: bool) -> Column:
+        row = found._mapping
         kind = parse_type(row["type"])
         extra = str(row["extra"]).lower()
-        is_json = kind.data_type == "longtext" and (row["db"], row["name"], row["column_name"]) in json_columns
+        is_json = is_json and kind.data_type == "longtext"
         expression = row["expression"] or None
         generated = _generated(extra, expression)
         if self._flavor is Flavor.MARIADB:
@@ -240,21 +258,35 @@ def _collations(connection: Connection, flavor: Flavor, number: tuple[int, int, 
     return frozenset(name for name in names if name is not None)
 
 
-def _key(row: _Row) -> TableKey:
-    return TableKey(row["db"], row["name"])
+class _OncePerKind(Generic[_Made]):
+    """Makes one value of rows that say the same, whatever table they are of: thousands of tenants have the same."""
+
+    def __init__(self, make: Callable[..., _Made]) -> None:
+        self._make = make
+        self._made: dict[Hashable, _Made] = {}
+
+    def __call__(self, rows: _Rows, *more: Hashable) -> _Made:
+        kind = (tuple(tuple(row)[2:] for row in rows), more)
+        if kind not in self._made:
+            self._made[kind] = self._make(rows, *more)
+        return self._made[kind]
+
+
+def _key(row: Row[Any]) -> TableKey:
+    return TableKey(row.db, row.name)
 
 
 def _grouped(rows: _Rows) -> Mapping[TableKey, _Rows]:
-    grouped: dict[TableKey, _Rows] = defaultdict(list)
-    for row in rows:
-        grouped[_key(row)].append(row)
+    grouped: dict[TableKey, _Rows] = {}
+    for (database, name), found in itertools.groupby(rows, key=lambda row: (row.db, row.name)):
+        grouped.setdefault(TableKey(database, name), []).extend(found)
     return grouped
 
 
-def _json_columns(checks: Mapping[TableKey, _Rows]) -> frozenset[tuple[str, str, str]]:
+def _json_columns(checks: Sequence[str]) -> frozenset[str]:
     """MariaDB's JSON columns: LONGTEXT, and the check ``json_valid(`column`)`` is their only sign."""
-    matches = ((key, _JSON_VALID.fullmatch(row["clause"])) for key, rows in checks.items() for row in rows)
-    return frozenset((key.database, key.table, _name(match[1])) for key, match in matches if match is not None)
+    matches = (_JSON_VALID.fullmatch(clause) for clause in checks)
+    return frozenset(_name(match[1]) for match in matches if match is not None)
 
 
 def _name(quoted: str) -> str:
@@ -269,42 +301,42 @@ def _generated(extra: str, expression: str | None) -> Generated | None:
     return Generated.STORED if "stored generated" in extra or "persistent" in extra else None
 
 
-def _keys(rows: _Rows) -> list[Key]:
+def _keys(rows: _Rows) -> tuple[Key, ...]:
     grouped: dict[str, _Rows] = defaultdict(list)
     for row in rows:
-        grouped[row["key_name"]].append(row)
-    return [
+        grouped[row.key_name].append(row)
+    return tuple(
         Key(
             name=name,
-            unique=int(parts[0]["non_unique"]) == 0,
+            unique=int(parts[0].non_unique) == 0,
             primary=name == "PRIMARY",
             columns=tuple(
                 KeyColumn(
-                    name=part["column_name"],
-                    prefix=None if part["prefix"] is None else int(part["prefix"]),
-                    descending=part["direction"] == "D",
-                    expression=part["expression"],
+                    name=part.column_name,
+                    prefix=None if part.prefix is None else int(part.prefix),
+                    descending=part.direction == "D",
+                    expression=part.expression,
                 )
                 for part in parts
             ),
-            kind=parts[0]["kind"],
+            kind=parts[0].kind,
         )
         for name, parts in sorted(grouped.items())
-    ]
+    )
 
 
-def _foreign_keys(rows: _Rows, rules: Mapping[tuple[str, str, str], _Row]) -> list[ForeignKey]:
+def _foreign_keys(rows: _Rows, rules: Mapping[tuple[str, str, str], Row[Any]]) -> list[ForeignKey]:
     grouped: dict[str, _Rows] = defaultdict(list)
     for row in rows:
-        grouped[row["key_name"]].append(row)
+        grouped[row.key_name].append(row)
     return [
         ForeignKey(
             name=name,
-            columns=tuple(part["column_name"] for part in parts),
-            parent=TableKey(parts[0]["parent_db"], parts[0]["parent"]),
-            parent_columns=tuple(part["parent_column"] for part in parts),
-            on_update=_rule(rules[parts[0]["db"], parts[0]["name"], name]["on_update"]),
-            on_delete=_rule(rules[parts[0]["db"], parts[0]["name"], name]["on_delete"]),
+            columns=tuple(part.column_name for part in parts),
+            parent=TableKey(parts[0].parent_db, parts[0].parent),
+            parent_columns=tuple(part.parent_column for part in parts),
+            on_update=_rule(rules[parts[0].db, parts[0].name, name].on_update),
+            on_delete=_rule(rules[parts[0].db, parts[0].name, name].on_delete),
         )
         for name, parts in sorted(grouped.items())
     ]
@@ -314,13 +346,13 @@ def _rule(rule: str) -> str:
     return "RESTRICT" if rule == "NO ACTION" else rule
 
 
-def _may_be_without_overlaps(keys: tuple[Key, ...], checks: _Rows) -> bool:
+def _may_be_without_overlaps(keys: tuple[Key, ...], checks: Sequence[str]) -> bool:
     """Whether a unique key may be one WITHOUT OVERLAPS.
 
     MariaDB shows neither the period nor the clause in any table before 11.4. What it does show: the period's own check
     ``start < end``, and the key's last two parts, end and start. A table that has both by chance is only not reduced.
     """
-    matches = (_BEFORE.fullmatch(row["clause"]) for row in checks)
+    matches = (_BEFORE.fullmatch(clause) for clause in checks)
     periods = [(_name(match[1]), _name(match[2])) for match in matches if match is not None]
     ends = [tuple(part.name for part in key.columns[-2:]) for key in keys if key.unique]
     return any((end, start) in ends for start, end in periods)
@@ -335,10 +367,14 @@ SELECT table_name, column_name FROM information_schema.columns
 WHERE table_schema = 'information_schema' AND table_name IN ('STATISTICS', 'COLUMNS', 'CHECK_CONSTRAINTS')
 """
 _TABLES: Final = _Query("""
-SELECT table_schema AS db, table_name AS name, table_type AS kind, engine AS engine, create_options AS options
+SELECT table_schema AS db, table_name AS name, table_type AS kind, engine AS engine
 FROM information_schema.tables
 WHERE {scope} AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED', 'SEQUENCE')
 ORDER BY table_schema, table_name
+""")
+_PARTITIONED: Final = _Query("""
+SELECT table_schema AS db, table_name AS name FROM information_schema.tables
+WHERE {scope} AND create_options LIKE '%partitioned%'
 """)
 _COLUMNS: Final = _Query("""
 SELECT table_schema AS db, table_name AS name, column_name AS column_name, ordinal_position AS ordinal,

@@ -31,6 +31,8 @@ CONTEXT = "context.json"
 PLAN = "plan.json"
 SOURCE_TABLES = "source_tables.json"
 """Beside the plan: the source's definitions, at the window's end, of tables that the window alters."""
+PARTITIONED = "partitioned.json"
+"""Beside the plan: which of the target's tables that the window writes are partitioned."""
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 """Errors of files only: those of sockets are others."""
 

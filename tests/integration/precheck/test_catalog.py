@@ -138,7 +138,6 @@ def test_everything_beside_columns_is_read(server: PrivateServer) -> None:
     child, parent = TableKey("crm", "child"), TableKey("shop", "parent")
 
     assert schema.databases == {"crm", "shop"}
-    assert schema.tables[TableKey("shop", "p")].partitioned
     assert schema.tables[TableKey("shop", "plain")].engine == "MyISAM"
     assert schema.tables[TableKey("shop", "plain")].triggers == (Trigger("t", "BEFORE", "INSERT"),)
     assert schema.views == {TableKey("shop", "v")}

@@ -230,3 +230,16 @@ def test_accounts_made_alike_look_alike_and_any_change_shows(server: PrivateServ
 
     assert before is not None
     assert before == revoked != granted
+
+
+@pytest.mark.parametrize("name", ["table_open_cache", "table_definition_cache"])
+def test_a_cache_for_fewer_tables_than_the_window_writes_is_advice(server: PrivateServer, name: str) -> None:
+    with setting(server, name, "500"), connected(server) as connection:
+        shown = [
+            [str(one) for one in check_target(connection, needs=Needs(tables=tables)) if name in one.where]
+            for tables in (500, 501)
+        ]
+    (said,) = shown[1]
+    assert not shown[0]
+    assert f"target: {name}: expected 501 or more, found 500" in said
+    assert f"SET GLOBAL {name}" in said

@@ -244,12 +244,13 @@ def test_a_damaged_stream_is_refused(data: bytes, message: str) -> None:
         decompress(memoryview(data))
 
 
-def test_tables_are_numbered_by_body_and_forgotten_at_the_statement_end() -> None:
+def test_tables_are_numbered_by_definition_and_forgotten_at_the_statement_end() -> None:
     numbers = TableNumbers()
     first, other = memoryview(table_map_body(1, [])), memoryview(table_map_body(1, [], "other"))
     going_on, last = (memoryview(rows_body(WRITE, 1, 0, [], b"", ends=ends)) for ends in (False, True))
     shown = [(19, first), (WRITE, going_on), (19, other), (WRITE, last), (19, first), (16, memoryview(b""))]
     assert [numbers.number(code, body) for code, body in shown] == [0, 0, 1, 1, 0, None]
+    assert numbers.number(19, memoryview(table_map_body(2, []))) == 0
     assert numbers.number(WRITE, last) == 0
     with pytest.raises(BinlogError, match=r"^f:4: WRITE_ROWS_V1: table id 1 has no TABLE_MAP"):
         numbers.number(WRITE, last, "f:4: ")

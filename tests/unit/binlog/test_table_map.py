@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 
-from binlane.binlog.table_map import UNSUPPORTED_RULE, TableMap
+from binlane.binlog.table_map import SHORT, UNSUPPORTED_RULE, TableMap, known_columns
 from binlane.errors import BinlogError, UnsupportedEventError
 from tests.unit.binlog.row_events import EVERY_COLUMN, Column, table_map_body
 
@@ -164,3 +164,19 @@ def test_a_corrupt_byte_raises_nothing_but_binlog_errors(body: bytes) -> None:
     for at, value in itertools.product(range(len(body)), range(256)):
         with contextlib.suppress(BinlogError):
             parse(body[:at] + bytes([value]) + body[at + 1 :]).column_length_spec()
+
+
+def test_tables_of_the_same_columns_are_parsed_once() -> None:
+    first, other = (TableMap.parse(memoryview(table_map_body(1, [EVERY_COLUMN["long"]], name))) for name in "ab")
+    assert (first.database, other.database) == ("a", "b")
+    assert first.optional is other.optional
+
+
+def test_a_list_of_many_columns_is_not_kept() -> None:
+    """One of 1,000 columns would hold 100 KiB, and thousands are kept."""
+    known_columns.cache_clear()
+    for columns, kept in ((700, 0), (600, 1)):
+        body = table_map_body(1, [EVERY_COLUMN["varchar-255"]] * columns)
+        assert (len(body) <= SHORT) == bool(kept)
+        assert TableMap.parse(memoryview(body)).width == columns
+        assert known_columns.cache_info().currsize == kept

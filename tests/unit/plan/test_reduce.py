@@ -447,11 +447,17 @@ def test_the_rows_events_written_are_of_the_version_that_was_read() -> None:
     assert codes == [T.WRITE_ROWS_V2]
 
 
-def test_a_table_s_latest_table_map_goes_with_its_rows() -> None:
-    first, second = logged((MAIL, None, A1)), logged((MAIL, A1, A2))
-    second = [(mapped(MAIL, 9), None), (rows_event(MAIL, [(A1, A2)], 9), RowCounts(0, 1))]
-    (item,) = built([*first, *second]).items
-    assert item.payload.startswith(mapped(MAIL, 9))
+def test_a_table_s_latest_definition_goes_with_its_rows() -> None:
+    """And another table id alone is no other definition."""
+    latest = event(T.TABLE_MAP, table_map_body(9, DESIGNS[MAIL].columns, MAIL.database, b"\1\1\0"))
+    rows = [
+        (latest, None),
+        (rows_event(MAIL, [(A1, A2)], 9), RowCounts(0, 1)),
+        (latest.replace(b"\x09", b"\x0a", 1), None),
+        (rows_event(MAIL, [(A2, A1)], 10), RowCounts(0, 1)),
+    ]
+    (item,) = built([*logged((MAIL, None, A1)), *rows]).items
+    assert item.payload.startswith(latest)
 
 
 def test_a_stretch_of_nothing_but_table_maps_is_nothing() -> None:
@@ -463,8 +469,8 @@ def test_a_stretch_of_nothing_but_table_maps_is_nothing() -> None:
     ("other_id", "expected"),
     [
         pytest.param(8, [("map", 7), ("map", 8), ("rows", 7), ("end", 8)], id="one-statement"),
-        # of a server that began anew: two statements, for an id means one table in each
-        pytest.param(7, [("map", 7), ("end", 7), ("map", 7), ("end", 7)], id="one-id"),
+        # of a server that began anew: an id means one table in a statement, so both get others
+        pytest.param(7, [("map", 1), ("map", 2), ("rows", 1), ("end", 2)], id="one-id"),
     ],
 )
 def test_a_table_id_means_one_table_in_a_statement(other_id: int, expected: list[tuple[str, int]]) -> None:

@@ -65,6 +65,24 @@ def test_a_schema_is_the_same_after_writing_and_reading(value: Schema) -> None:
     assert schema_from_json(schema_to_json(value)) == value
 
 
+def test_tenants_with_the_same_tables_share_their_definitions() -> None:
+    """A foreign key within the database is the same in all; one into a shared database is another definition."""
+    keys = [TableKey(f"t{number}", "lines") for number in range(50)]
+
+    def linked(key: TableKey, parent: str) -> Table:
+        return table(key=key, foreign_keys=(dataclasses.replace(REFERENCE, parent=TableKey(parent, "orders")),))
+
+    value = schema(
+        *(linked(key, key.database) for key in keys),
+        *(linked(TableKey(key.database, "other"), "shared") for key in keys),
+    )
+
+    data = schema_to_json(value)
+
+    assert schema_from_json(data) == value
+    assert len(json.loads(data)["definitions"]) == 2
+
+
 def test_equal_schemas_give_equal_bytes_in_whatever_order_they_were_built() -> None:
     backwards = dataclasses.replace(
         FULL,
@@ -90,8 +108,9 @@ def changed(change: dict[str, Any], *path: str | int) -> bytes:
     ("data", "message"),
     [
         pytest.param(b"{", r"schema\.json: expected JSON", id="not-json"),
-        pytest.param(b"[]", r"\$: expected the keys format and schema", id="not-an-object"),
-        pytest.param(changed({"format": 2}), r"\$\.format: expected 1, got 2", id="another-format"),
+        pytest.param(b"[]", r"\$: expected an object with a format", id="not-an-object"),
+        pytest.param(changed({"format": 1}), r"\$\.format: expected 2, got 1", id="another-format"),
+        pytest.param(changed({"more": 1}), r"\$: expected the keys format, schema, def", id="another-part"),
         pytest.param(changed({"extra": 1}, "schema"), r"\$\.schema: expected the keys", id="unknown-key"),
         pytest.param(changed({"flavor": "oracle"}, "schema"), r"flavor: expected one of mariadb, mysql", id="enum"),
         pytest.param(changed({"version": 5}, "schema"), r"version: expected str, got 5", id="type"),
@@ -99,14 +118,17 @@ def changed(change: dict[str, Any], *path: str | int) -> bytes:
         pytest.param(changed({"settings": []}, "schema"), r"settings: expected an object", id="object"),
         pytest.param(changed({"routines": [["a"]]}, "schema"), r"routines\[0\]: expected 2 values, got 1", id="pair"),
         pytest.param(
-            changed({"ordinal": True}, "schema", "tables", 0, "columns", 0),
-            r"ordinal: expected int, got True",
+            changed({"ordinal": True}, "definitions", 0, "columns", 0),
+            r"definitions\[0\]\.columns\[0\]\.ordinal: expected int, got True",
             id="bool",
         ),
         pytest.param(
-            changed({"key": {"database": "shop", "table": "orders"}}, "schema", "tables", 1),
-            r"tables\[1\]: shop\.orders is there twice",
-            id="table-twice",
+            changed({"orders": 2}, "tables", "shop"),
+            r"\$\.tables\.shop\.orders: expected a definition below 2, got 2",
+            id="no-such-definition",
+        ),
+        pytest.param(
+            changed({"orders": "a"}, "tables", "shop"), r"shop\.orders: expected int, got 'a'", id="no-number"
         ),
     ],
 )
@@ -142,7 +164,6 @@ def test_databases_joined_by_foreign_keys_share_the_smallest_name(
     ("value", "reason"),
     [
         (schema(table()), None),
-        (schema(table(partitioned=True)), None),
         (schema(), "not in the target's schema"),
         (schema(table(engine="MyISAM")), "MyISAM"),
         (schema(table(engine="ROCKSDB")), "ROCKSDB"),

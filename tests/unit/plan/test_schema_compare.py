@@ -293,3 +293,41 @@ def test_capital_letters_are_named_where_the_servers_do_not_agree_on_them(
     found = letter_case(source, target, ["shop.t", "shop.T", "Shop", "shop"])
     assert [name for name, *_ in found] == refused
     assert all(expected == f"lower_case_table_names = {ours}" for _, expected, _, _ in found)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"columns": (ID, change(TEXT, collation="utf8mb4_bin"))},
+        {"keys": (PRIMARY, unique("c"))},
+        {"engine": "MyISAM"},
+        {"system_versioned": True},
+        {"foreign_keys": (CASCADE,)},
+        {"foreign_keys": (dataclasses.replace(PARENT, parent=TableKey("another", "p")),)},
+        {"triggers": (Trigger("t", "BEFORE", "INSERT"),)},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_tenant_whose_table_differs_is_found_among_those_whose_tables_do_not(
+    changes: dict[str, Any], place: int
+) -> None:
+    """They share columns and keys, as they do where they are read from a server."""
+    keys = [TableKey(f"tenant_{number}", "t") for number in range(3)]
+    plain = table(TEXT, foreign_keys=(PARENT,))
+
+    def schema(**changed: Any) -> Schema:
+        tables = {
+            key: dataclasses.replace(
+                plain, key=key, foreign_keys=(dataclasses.replace(PARENT, parent=TableKey(key.database, "p")),)
+            )
+            for key in keys
+        }
+        tables[keys[place]] = dataclasses.replace(tables[keys[place]], **changed)
+        return Schema(Flavor.MARIADB, "10.11.6-MariaDB", tables=tables, databases=frozenset(k.database for k in keys))
+
+    found = compare_schemas(schema(), schema(**changes), keys, Rules())
+
+    assert found
+    assert {one.table for one in found} == {keys[place]}
+    assert not compare_schemas(schema(**changes), schema(**changes), keys, Rules(allow_non_transactional=True))
