@@ -49,7 +49,7 @@ VERSIONS: Final[tuple[Row, ...]] = (
         f"{BETWEEN}::test_rows_that_are_current_on_one_side_and_history_on_the_other_are_named",
     ),
     refused(
-        "Rows of sequences for a MariaDB that ends with signal 11 at them (10.5.23 and others before MDEV-31779)",
+        "Rows of sequences for a MariaDB not known to have the fix of MDEV-31779 (10.5.23, tried, ends with signal 11)",
         "named",
         "PrecheckError",
         f"{BETWEEN}::test_a_sequence_that_would_end_the_target_is_named",
