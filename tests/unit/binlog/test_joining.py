@@ -119,6 +119,7 @@ A, B = {1: ("a", 0)}, {2: ("b", 0)}
         pytest.param(statement(A, [1], 2) + statement(A, [1], 0), [1, 1], 2, id="other flags"),
         pytest.param(statement(A, [1], 6) + statement(A, [1], 6), [1, 1], 2, id="without checks"),
         pytest.param(statement(A, [1], 0) + statement({1: ("a", 1)}, [1], 0), [1, 1], 2, id="other columns"),
+        pytest.param(statement(A, [1], 0) + statement({7: ("a", 1)}, [7], 0), [1, 7], 2, id="other columns and id"),
         pytest.param(statement(A, [1], 0) + statement({7: ("a", 0)}, [7], 0), [1], 1, id="the same under another id"),
         pytest.param(statement(A, [1], 0) + statement({1: ("b", 0)}, [1], 0), [1, 1], 2, id="its id for another"),
     ],

@@ -87,3 +87,14 @@ def test_a_table_is_folded_by_its_primary_key_and_all_that_its_unique_keys_are_m
 def test_what_is_not_folded_says_why(table: Table, excluded: Excluded, reason: str) -> None:
     assert table_rules(schema(table), excluded) == {}
     assert reason in str(why_not_folded(schema(table), excluded, NAME))
+
+
+def test_tables_that_share_their_columns_have_rules_by_their_own_keys() -> None:
+    """As tenants' tables share both, where they are the same."""
+    one, other = (replace(TABLE, key=TableKey("shop", name)) for name in ("one", "other"))
+    other = replace(other, keys=(key("PRIMARY", "n"),))
+    both = Schema(Flavor.MARIADB, "10.11.19-MariaDB", tables={one.key: one, other.key: other})
+    assert {name.table: rule.primary for name, rule in table_rules(both, NOTHING).items()} == {
+        "one": (0,),
+        "other": (2,),
+    }
