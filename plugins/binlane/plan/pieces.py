@@ -69,7 +69,7 @@ def pieces(
     log, numbered = read_segment(data, segment, settings)
     sink = _Kept()
     builder = BlockBuilder(replace(settings.limits, transactions=1))
-    writer = LaneWriter(sink, builder, LaneCursor(routing.by_lane[lane]), translation(log.format.flavor, log.target))
+    writer = LaneWriter(sink, builder, LaneCursor(routing.by_lane[lane]), translation(log.target))
     format_event = format_for(log.format, log.target, settings.target_version)
     barriers = BarrierMap(routing.barriers)
     for seqno, transaction in numbered:
@@ -157,9 +157,7 @@ def alone(
         raise PlanError(f"{name}: expected one transaction, found {len(found)}")
     log = LogFormat(reader.format, name, 0, target, selection, renaming)
     sink = _Kept()
-    writer = LaneWriter(
-        sink, BlockBuilder(replace(limits, transactions=1)), LaneCursor(()), translation(log.format.flavor, target)
-    )
+    writer = LaneWriter(sink, BlockBuilder(replace(limits, transactions=1)), LaneCursor(()), translation(target))
     if found[0].ending in _XA:
         raise PlanError(f"{name}: an XA COMMIT holds none of the changes it commits; apply its XA PREPARE's by hand")
     parts = dissect(found[0], log)

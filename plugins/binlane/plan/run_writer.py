@@ -35,7 +35,7 @@ class RunWriter(LaneWriter):
         tables: FoldTables | None = None,
     ) -> None:
         """``tables``: of the segment, if its events are folded as they stand in it."""
-        super().__init__(sink, builder, cursor, translation(columns.log.format.flavor, columns.log.target))
+        super().__init__(sink, builder, cursor, translation(columns.log.target))
         self._columns, self._tables = columns, tables
 
     def add_run(self, run: Run, chosen: Ints, stretch: int) -> None:

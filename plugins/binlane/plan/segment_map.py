@@ -124,7 +124,7 @@ def map_segment(
         if lane not in writers:
             sink = open_sink(lane, format_for(log.format, log.target, settings.target_version))
             builder = BlockBuilder(settings.limits, reducer)
-            translate = translation(log.format.flavor, log.target)
+            translate = translation(log.target)
             writers[lane] = LaneWriter(sink, builder, LaneCursor(routing.by_lane[lane]), translate)
         header = transaction_header(seqno, log.position(transaction), transaction.gtid, transaction.commit_time)
         writers[lane].add(header, parts, commits_itself(parts), log.name)

@@ -1,6 +1,7 @@
-"""Row events of one server family as the other one takes them in a BINLOG statement.
+"""Row events as a target of another family or of a later time takes them in a BINLOG statement.
 
-MySQL 9 refuses rows events of version 1 (error 1730), which are all that MariaDB writes. Version 2 differs by its type
+MySQL 9 refuses rows events of version 1 (error 1730), which are all that MariaDB writes, and MySQL up to 5.5, and later
+ones with ``log_bin_use_v1_row_events``. Version 2 differs by its type
 code and by extra data, here empty, between the flags and the width (MySQL ``rows_event.h``). The images are the same.
 """
 
@@ -26,20 +27,26 @@ _NO_EXTRA: Final = b"\x02\x00"
 """The length of the extra data, which counts itself."""
 
 
-def translation(source: Flavor, target: Flavor) -> Translation | None:
+def translation(target: Flavor) -> Translation | None:
     """What a BINLOG payload has to go through; None if it is taken as it is."""
-    return to_version_2 if (source, target) == (Flavor.MARIADB, Flavor.MYSQL) else None
+    return to_version_2 if target is Flavor.MYSQL else None
 
 
 def format_for(source: FormatDescription, target: Flavor, target_version: str) -> bytes:
-    """The FORMAT_DESCRIPTION event that announces payloads: the source's, or one of the target's own kind."""
-    if translation(source.flavor, target) is None:
-        return source.without_checksum()
-    return FormatDescription(target_version).without_checksum()
+    """The FORMAT_DESCRIPTION event that announces payloads: the source's, or one of the target's own kind.
+
+    MySQL before 5.6 does not announce version 2.
+    """
+    known = source.flavor is Flavor.MYSQL and len(source.post_header_lengths) >= EventType.DELETE_ROWS_V2
+    if target is Flavor.MYSQL and not known:
+        return FormatDescription(target_version).without_checksum()
+    return source.without_checksum()
 
 
 def to_version_2(payload: bytes) -> bytes:
     """A payload of TABLE_MAP and rows events without checksums, its rows events of version 2."""
+    if not _has_version_1(payload):
+        return payload
     out, at = bytearray(), 0
     while at < len(payload):
         timestamp, code, server_id, size, log_pos, flags = HEADER.unpack_from(payload, at)
@@ -52,3 +59,14 @@ def to_version_2(payload: bytes) -> bytes:
             out += payload[body : body + _HEAD] + _NO_EXTRA + payload[body + _HEAD : at + size]
         at += size
     return bytes(out)
+
+
+def _has_version_1(payload: bytes) -> bool:
+    """Whether there is anything to rewrite; asked of all that MySQL writes, where there hardly ever is."""
+    at = 0
+    while at < len(payload):
+        _, code, _, size, _, _ = HEADER.unpack_from(payload, at)
+        if code in _VERSION_2:
+            return True
+        at += size
+    return False
