@@ -23,6 +23,8 @@ from binlane.plan.demands import (
     CHANGED,
     CHARSET,
     COLLATION,
+    DATABASE_DEFAULT,
+    DATABASE_SET,
     DEFINER,
     ENGINE,
     JSON_TABLE,
@@ -107,7 +109,7 @@ def check_demands(
         there.setdefault(str(key).lower(), seqnos[0])
     written = tuple(f"{key}." for key in by_sql)
     for demand, seqno in plan.demands.items():
-        if demand.feature in _OF_ACCOUNTS or (demand.feature in _OF_ROWS and not demand.subject.startswith(written)):
+        if demand.feature in _OF_OTHERS or (demand.feature in _OF_ROWS and not demand.subject.startswith(written)):
             continue
         if there.get(demand.unless.lower(), seqno) < seqno:
             continue
@@ -221,8 +223,8 @@ _UNTRUSTED_ACCOUNT: Final = (
     "SET GLOBAL log_bin_trust_function_creators = ON on the target, or GRANT SUPER ON *.* TO the account",
 )
 _OF_ROWS: Final = frozenset({JSON_TABLE, UNSPELLED})
-_OF_ACCOUNTS: Final = frozenset({DEFINER, CHANGED, PRIVILEGE})
-"""Those are ``apply.definers``'."""
+_OF_OTHERS: Final = frozenset({DEFINER, CHANGED, PRIVILEGE, DATABASE_DEFAULT, DATABASE_SET})
+"""Those are ``apply.definers``' and ``orchestration.database_defaults``'."""
 _TODO_ROWS: Final = 'write the rows with BINLOG statements: apply.writer = "binlog"'
 _ENGINE_ALIASES: Final = {"heap": "memory", "merge": "mrg_myisam", "ndb": "ndbcluster"}
 _MARIADB: Final = Feature(None, (10, 3, 0))

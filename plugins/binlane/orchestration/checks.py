@@ -23,6 +23,7 @@ from binlane.connections import Endpoints
 from binlane.errors import BinlogError, SourceError
 from binlane.model import Flavor, TableKey
 from binlane.orchestration.checked import keep_definitions, keep_partitioned
+from binlane.orchestration.database_defaults import check_defaults
 from binlane.orchestration.judging import check_statements
 from binlane.orchestration.meanwhile import meanwhile
 from binlane.orchestration.selecting import selection_of, severed
@@ -110,6 +111,7 @@ def check_window(
         findings += check_statements(channel, endpoints.target, plan, plans, findings, by_sql)
     findings += check_logged_types(plan, target.flavor)
     findings += check_sequences(plan, target, by_sql)
+    findings += [] if begun else check_defaults(endpoints, plan, target, renaming)
     manifest = inputs.manifest
     findings += check_versioning(plan, target, {one.server_version for one in (*manifest.segments, *manifest.carried)})
     # an archive tells of no key but this one, and rows were folded by the target's

@@ -36,6 +36,10 @@ CHANGED: Final = "object or account of somebody"
 """Altered, replaced or dropped; ``subject``: the same, or ``account user@host``."""
 SESSION_COLLATION: Final = "collation of a session"
 """``detail``: its number; or that of a character set's default collation."""
+DATABASE_DEFAULT: Final = "default collation of a database"
+"""What has no character set of its own is made with it; ``subject``: the database."""
+DATABASE_SET: Final = "database"
+"""Made, altered or dropped; ``subject``: the database."""
 PRIVILEGE: Final = "privilege"
 """``subject``: the database that it is needed on, "" for all; ``detail``: its name."""
 JSON_TABLE: Final = "JSON_TABLE for a document that holds bytes, bits or a TIMESTAMP"
@@ -141,6 +145,7 @@ class _Words:
             if kind in ("TABLE", "DATABASE", "SCHEMA"):
                 yield from self._options()
             yield from self._bare_charsets(verb, kind)
+            yield from self._database_defaults(verb, kind)
             if kind in ("USER", "ROLE"):
                 yield from self._account()
         elif verb == "ANALYZE" and any(token.upper == "HISTOGRAM" for token in self.tokens):
@@ -317,6 +322,25 @@ class _Words:
                 whole = self.depths[at] == 0 and verb == "CREATE" and kind in ("TABLE", "DATABASE", "SCHEMA")
                 if value is not None and is_charset(value) and not self._has_collation(at, whole):
                     yield Demand(BARE_CHARSET, self._subject() or f"{verb} {kind}".rstrip(), value)
+
+    def _database_defaults(self, verb: str, kind: str) -> Iterator[Demand]:
+        """Databases whose default collation is that of what is made, and those that get another one."""
+        facts = self.facts
+        if kind in ("DATABASE", "SCHEMA"):
+            yield from (Demand(DATABASE_SET, name) for name in facts.databases)
+        elif (verb, kind) == ("CREATE", "TABLE") and not self._has_charset():
+            place = self._subject().partition(".")[0]
+            yield from (Demand(DATABASE_DEFAULT, name) for name in facts.databases if name == place)
+        elif verb == "CREATE" and kind in ("TRIGGER", "PROCEDURE", "FUNCTION"):
+            names = facts.routine_databases | {key.database for key in facts.triggered}
+            yield from (Demand(DATABASE_DEFAULT, name) for name in names)
+
+    def _has_charset(self) -> bool:
+        """Whether CREATE TABLE says its character set or collation, among its options or as another table's."""
+        words = [self._upper(at) for at in range(len(self.tokens)) if self.depths[at] == 0]
+        inside = self._upper(next((at + 1 for at, one in enumerate(self.tokens) if is_symbol(one, "(")), 0))
+        is_set = ("CHARACTER", "SET") in pairwise(words) or not {"CHARSET", "COLLATE"}.isdisjoint(words)
+        return is_set or "LIKE" in (*words[:10], inside)
 
     def _has_collation(self, at: int, whole: bool) -> bool:
         depth = self.depths[at]

@@ -94,6 +94,13 @@ def read_databases(connection: Connection) -> frozenset[str]:
     return _databases(connection, None)
 
 
+def read_default_collations(connection: Connection, databases: Collection[str]) -> dict[str, str]:
+    """By database, of those that are there, the collation of what is made in it without one."""
+    query = text(_DEFAULTS).bindparams(bindparam("databases", expanding=True))
+    rows = connection.execute(query, {"databases": sorted(databases)})
+    return {str(name): collation_name(str(collation)) or "" for name, collation in rows}
+
+
 class TableReader:
     """Reads single tables, one a call, as ``read_schema`` reads all of them."""
 
@@ -446,4 +453,7 @@ WHERE {scope} AND status = 'ENABLED'
 """,
     database="event_schema",
     table="event_name",
+)
+_DEFAULTS: Final = (
+    "SELECT schema_name, default_collation_name FROM information_schema.schemata WHERE schema_name IN :databases"
 )

@@ -11,6 +11,8 @@ from binlane.plan.demands import (
     CHANGED,
     CHARSET,
     COLLATION,
+    DATABASE_DEFAULT,
+    DATABASE_SET,
     DEFINER,
     ENGINE,
     PLUGIN,
@@ -156,7 +158,37 @@ LOOKS_LIKE_IT = [
 def asked(sql: str) -> set[tuple[str, str, str]]:
     flavor = Flavor.MARIADB
     found = demands_of(sql, analyze(sql, database="d", flavor=flavor), Dialect(flavor))
-    return {(one.feature, one.subject, one.detail) for one in found}
+    of_databases = (DATABASE_DEFAULT, DATABASE_SET)
+    return {(one.feature, one.subject, one.detail) for one in found if one.feature not in of_databases}
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("CREATE TABLE t (s TEXT)", {(DATABASE_DEFAULT, "d")}),
+        (
+            "CREATE TABLE x.t (s TEXT CHARSET latin1, FOREIGN KEY (a) REFERENCES y.u (a))",
+            {(DATABASE_DEFAULT, "x")},
+        ),
+        ("CREATE TEMPORARY TABLE t (s TEXT) ENGINE=InnoDB", {(DATABASE_DEFAULT, "d")}),
+        ("CREATE TABLE t AS SELECT a FROM x.u", {(DATABASE_DEFAULT, "d")}),
+        ("CREATE TABLE t (s TEXT) DEFAULT CHARSET=utf8mb4", set()),
+        ("CREATE TABLE t (s TEXT) CHARACTER SET utf8mb4", set()),
+        ("CREATE TABLE t (s TEXT) COLLATE=utf8mb4_bin", set()),
+        ("CREATE TABLE t LIKE x.u", set()),
+        ("CREATE TABLE t (LIKE x.u)", set()),
+        ("ALTER TABLE t ADD s TEXT", set()),
+        ("CREATE FUNCTION x.f(a TEXT) RETURNS TEXT DETERMINISTIC RETURN a", {(DATABASE_DEFAULT, "x")}),
+        ("CREATE PROCEDURE p(a TEXT) SELECT a", {(DATABASE_DEFAULT, "d")}),
+        ("CREATE TRIGGER g BEFORE INSERT ON x.t FOR EACH ROW SET NEW.a = 1", {(DATABASE_DEFAULT, "x")}),
+        ("CREATE DATABASE x", {(DATABASE_SET, "x")}),
+        ("ALTER DATABASE x CHARACTER SET latin1", {(DATABASE_SET, "x")}),
+        ("DROP SCHEMA x", {(DATABASE_SET, "x")}),
+    ],
+)
+def test_what_takes_its_database_s_default_is_named(sql: str, expected: set[tuple[str, str]]) -> None:
+    found = demands_of(sql, analyze(sql, database="d", flavor=Flavor.MARIADB), Dialect(Flavor.MARIADB))
+    assert {(one.feature, one.subject) for one in found if one.feature in (DATABASE_DEFAULT, DATABASE_SET)} == expected
 
 
 @pytest.mark.parametrize(("sql", "expected"), CASES)
@@ -207,7 +239,7 @@ def test_every_feature_is_one_that_the_precheck_knows() -> None:
 def test_what_does_nothing_where_the_table_is_there_says_so() -> None:
     sql = "CREATE TABLE IF NOT EXISTS t (j JSON)"
     found = demands_of(sql, analyze(sql, database="d", flavor=Flavor.MYSQL), Dialect(Flavor.MYSQL))
-    assert found == {Demand("JSON column", "d.t.j", unless="d.t")}
+    assert found == {Demand("JSON column", "d.t.j", unless="d.t"), Demand(DATABASE_DEFAULT, "d", unless="d.t")}
 
 
 def test_demands_are_ordered() -> None:
