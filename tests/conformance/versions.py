@@ -56,6 +56,24 @@ VERSIONS: Final[tuple[Row, ...]] = (
         f"{BETWEEN}::test_a_sequence_that_would_end_the_target_is_named",
     ),
     refused(
+        "Rows with a TIMESTAMP beyond 2038 (MariaDB 11.5) for an older MariaDB, and for MySQL",
+        "column and seqno are named; 10.5.23 would show another year, 10.11.18 fails in the window",
+        "PrecheckError",
+        f"{BETWEEN}::test_a_time_that_the_target_does_not_have_is_named",
+        "tests/unit/plan/test_widest.py::test_a_target_s_timestamps_end_earlier",
+    ),
+    refused(
+        "A database whose default collation is another on the target, and DDL that depends on it",
+        "named, with the ALTER DATABASE that helps; asked of a live source only",
+        "PrecheckError",
+        "tests/integration/window/test_database_defaults.py::test_a_table_that_would_get_another_character_set_is_named",
+    ),
+    supported(
+        "MySQL's rows events of version 1 (up to 5.5, log_bin_use_v1_row_events) for MySQL 9",
+        "given as version 2",
+        "tests/integration/apply/test_rows_version.py::test_rows_of_version_1_are_taken",
+    ),
+    refused(
         "What a newer MariaDB has and an older target has not: VECTOR, a character set without COLLATE (11.5)",
         "all of it at once, before the window",
         "PrecheckError",

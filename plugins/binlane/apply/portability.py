@@ -28,6 +28,7 @@ from binlane.plan.demands import (
     DEFINER,
     ENGINE,
     JSON_TABLE,
+    LATE_TIMESTAMP,
     PLUGIN,
     PRIVILEGE,
     SESSION_COLLATION,
@@ -119,9 +120,19 @@ def check_demands(
         if missing is not None:
             found, todo = missing
             what = f"{demand.feature} {demand.detail}".rstrip()
-            kind = "rows" if demand.feature in _OF_ROWS else "statement"
-            where = f"{demand.subject.rstrip('.')}: {what}, in the {kind} of seqno {seqno}"
+            kind = "rows" if demand.feature in (*_OF_ROWS, LATE_TIMESTAMP) else "statement"
+            subject = _with_column(demand.subject, plan, tables) if kind == "rows" else demand.subject
+            where = f"{subject.rstrip('.')}: {what}, in the {kind} of seqno {seqno}"
             yield Finding(Severity.FATAL, where, "a target that takes it", found, todo)
+
+
+def _with_column(subject: str, plan: WindowPlan, tables: Schema) -> str:
+    """``shop.orders.@3``, all that a log without names says, with the name that the target has at that place."""
+    table, _, label = subject.rpartition(".@")
+    found = next((one for key, one in tables.tables.items() if str(key) == table), None) if label.isdigit() else None
+    if found is None or plan.altered.names(found.key) or not 0 < int(label) <= len(found.columns):
+        return subject
+    return f"{table}.{found.columns[int(label) - 1].name}"
 
 
 def check_logged_types(plan: WindowPlan, target: Flavor) -> Iterator[Finding]:
@@ -225,12 +236,14 @@ _UNTRUSTED_ACCOUNT: Final = (
 _OF_ROWS: Final = frozenset({JSON_TABLE, UNSPELLED})
 _OF_OTHERS: Final = frozenset({DEFINER, CHANGED, PRIVILEGE, DATABASE_DEFAULT, DATABASE_SET})
 """Those are ``apply.definers``' and ``orchestration.database_defaults``'."""
+_TODO_LATE: Final = "make the column a DATETIME on both sides, or leave the table out (docs/filters.md)"
 _TODO_ROWS: Final = 'write the rows with BINLOG statements: apply.writer = "binlog"'
 _ENGINE_ALIASES: Final = {"heap": "memory", "merge": "mrg_myisam", "ndb": "ndbcluster"}
 _MARIADB: Final = Feature(None, (10, 3, 0))
 _MYSQL: Final = Feature((8, 0, 0), None)
 FEATURES: Final[Mapping[str, Feature]] = {
     JSON_TABLE: Feature((8, 0, 4), None, _TODO_ROWS),
+    LATE_TIMESTAMP: Feature(None, (11, 5, 1), _TODO_LATE),
     UNSPELLED: Feature(None, None, _TODO_ROWS),
     "JSON column": Feature((5, 7, 8), (10, 2, 7), _TODO_TYPE),
     "VECTOR column": Feature((9, 0, 0), (11, 7, 0), _TODO_TYPE, one_family=True),

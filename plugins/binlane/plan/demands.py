@@ -44,6 +44,8 @@ PRIVILEGE: Final = "privilege"
 """``subject``: the database that it is needed on, "" for all; ``detail``: its name."""
 JSON_TABLE: Final = "JSON_TABLE for a document that holds bytes, bits or a TIMESTAMP"
 """Asked for by rows, where statements write them."""
+LATE_TIMESTAMP: Final = "TIMESTAMP beyond 2038-01-19 03:14:07 UTC"
+"""Asked for by rows, however they are written."""
 UNSPELLED: Final = "JSON document without an SQL expression"
 """The same; ``detail`` says why."""
 

@@ -27,7 +27,7 @@ from binlane.plan.settings import FilterSettings
 from binlane.plan.tally import Tally
 from binlane.plan.temporary import TemporaryStep
 from binlane.plan.translate import Translation, format_for, translation
-from binlane.plan.widest import RowMeter
+from binlane.plan.widest import RowMeter, ends_earlier
 from binlane.plan.window_plan import LaneFile
 
 _FILE_PIECE = 1 << 20
@@ -233,8 +233,11 @@ def read_segment(
 
 
 def meter_of(settings: FilterSettings, log: LogFormat) -> RowMeter | None:
-    """What measures the rows of a log for the target; None if no statement will stand for any."""
-    return RowMeter(log.format.flavor, log.target, settings.packet) if settings.measures_rows else None
+    """What looks at the rows of a log for the target; None if there is nothing to look for."""
+    earlier = ends_earlier(log.format, log.target, settings.target_version)
+    if not settings.measures_rows and not earlier:
+        return None
+    return RowMeter(log.format.flavor, log.target, settings.packet, settings.measures_rows, earlier)
 
 
 def commits_itself(parts: Sequence[Part]) -> bool:

@@ -6,6 +6,9 @@ statements stand for rows, a value is longer there than in the log: two digits a
 text of up to sixteen times its length. So rows events that could come near the limit are measured value by value, and
 no other: those take well under half of it, however they are spelled. Documents are looked into only where an event has
 the byte that stands for a value without a JSON type.
+
+From 11.5 on MariaDB has TIMESTAMPs up to 2106 (MDEV-32188). For a target that ends in 2038 each is looked at: MariaDB
+10.11 refuses one of them in a BINLOG statement (1030, 173), 10.5 shows another time without a word.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from binlane.binlog.columns import Value, columns_of
+from binlane.binlog.format_description import FormatDescription, split_version
 from binlane.binlog.json_binary import Json, JsonDiffs, JsonDocument
 from binlane.binlog.json_sql import needs_json_table
 from binlane.binlog.rows import RowsEvent, rows_length
@@ -23,7 +27,7 @@ from binlane.binlog.table_map import ColumnType, TableMap
 from binlane.binlog.values import Absent, Image, RowDecoder
 from binlane.errors import BinlogError
 from binlane.model import Flavor
-from binlane.plan.demands import JSON_TABLE, UNSPELLED, Demand
+from binlane.plan.demands import JSON_TABLE, LATE_TIMESTAMP, UNSPELLED, Demand
 
 _SHARE: Final = 8
 """Of max_allowed_packet, one in so many bytes: a smaller event takes a quarter of it, as two digits a byte."""
@@ -35,6 +39,10 @@ _VALUE: Final = 40
 """More than stands around the digits of a string: its character set, ``X''`` and a comma."""
 _OPAQUE: Final = b"\x0f"
 """``JSONB_TYPE_OPAQUE``, which stands in the document of every such value."""
+_LAST: Final = "2038-01-19 03:14:07.999999"
+_TIMESTAMPS: Final = (ColumnType.TIMESTAMP, ColumnType.TIMESTAMP2)
+_ENDS_IN_2106: Final = (11, 5, 1)
+_NONE_SO_LONG: Final = 1 << 62
 _COMPRESSED: Final = (ColumnType.BLOB_COMPRESSED, ColumnType.VARCHAR_COMPRESSED)
 
 
@@ -63,9 +71,17 @@ class RowMeter:
     source: Flavor
     target: Flavor
     packet: int
+    writes: bool = True
+    """Statements will stand for rows, of some tables at least."""
+    ends_earlier: bool = False
+    """The target's TIMESTAMP ends in 2038, the source's does not."""
 
     def limit(self, table: TableMap) -> int:
-        """Bytes of a rows event of the table from which it is measured."""
+        """Bytes of a rows event of the table from which it is looked at."""
+        if self._may_be_late(table):
+            return 0
+        if not self.writes:
+            return _NONE_SO_LONG
         if table.width * _COLUMN > self.packet // _SHARE or any(code in table.column_types for code in _COMPRESSED):
             return 0
         return self.packet // (_JSON_SHARE if table.json_columns else _SHARE)
@@ -73,7 +89,7 @@ class RowMeter:
     def measure(self, table: TableMap, type_code: int, body: memoryview, seqno: int) -> Widest | None:
         """The widest rows of an event's body; None if it is too short for any that counts."""
         length = rows_length(type_code, body)
-        if length <= self.limit(table):
+        if not self.writes or length <= self.limit(table):
             return None
         columns = columns_of(table, self.source)
         stored = found = 0
@@ -96,8 +112,28 @@ class RowMeter:
         return Widest(stored, seqno, found, seqno)
 
     def asked(self, table: TableMap, type_code: int, body: memoryview) -> frozenset[Demand]:
-        """What the JSON documents of an event's body ask of a MySQL target beyond JSON text."""
-        if not table.json_columns or self.target is not Flavor.MYSQL or _OPAQUE not in bytes(body):
+        """What the values of an event's body ask of a target beyond their types."""
+        return self._late(table, type_code, body) | self._of_documents(table, type_code, body)
+
+    def _may_be_late(self, table: TableMap) -> bool:
+        return self.ends_earlier and not set(_TIMESTAMPS).isdisjoint(table.column_types)
+
+    def _late(self, table: TableMap, type_code: int, body: memoryview) -> frozenset[Demand]:
+        if not self._may_be_late(table):
+            return frozenset()
+        columns = columns_of(table, self.source)
+        found = {
+            column.label
+            for change in RowDecoder(table, columns, text=False).changes(RowsEvent.parse(type_code, body))
+            for image in (change.before, change.after)
+            for code, column, value in zip(table.column_types, columns, image or (), strict=False)
+            if code in _TIMESTAMPS and isinstance(value, str) and value > _LAST
+        }
+        return frozenset(Demand(LATE_TIMESTAMP, f"{table.database}.{table.table}.{label}") for label in found)
+
+    def _of_documents(self, table: TableMap, type_code: int, body: memoryview) -> frozenset[Demand]:
+        """What JSON documents ask of a MySQL target beyond JSON text."""
+        if not self.writes or not table.json_columns or self.target is not Flavor.MYSQL or _OPAQUE not in bytes(body):
             return frozenset()
         columns = columns_of(table, self.source)
         name = f"{table.database}.{table.table}"
@@ -110,6 +146,13 @@ class RowMeter:
         except BinlogError as exc:
             found.add(Demand(UNSPELLED, f"{name}.", str(exc)))
         return frozenset(found)
+
+
+def ends_earlier(source: FormatDescription, target: Flavor, target_version: str) -> bool:
+    """Whether the source has TIMESTAMPs beyond 2038 and the target has not."""
+    if source.flavor is not Flavor.MARIADB or source.version < _ENDS_IN_2106:
+        return False
+    return target is Flavor.MYSQL or split_version(target_version) < _ENDS_IN_2106
 
 
 def _asked(subject: str, value: Value | Absent) -> Iterator[Demand]:

@@ -133,6 +133,33 @@ def test_rows_that_are_current_on_one_side_and_history_on_the_other_are_named(
     assert channel.target.query("SHOW DATABASES LIKE 'tenant%'") == []
 
 
+@pytest.mark.parametrize("older", ["10.5", "10.11"])
+def test_a_time_that_the_target_does_not_have_is_named(
+    older: str,
+    server_of: Callable[[str, str], PrivateServer],
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+) -> None:
+    """10.5.23 shows 2105 as 2005, 10.11.18 fails with 1030."""
+    channel = opened(server_of, ("11.8", older), tmp_path, clean_servers)
+    for server in (channel.source, channel.target):
+        run_on(
+            server,
+            "CREATE DATABASE tenant_1",
+            "CREATE TABLE tenant_1.far (id INT PRIMARY KEY, n DATETIME, at TIMESTAMP(6) NULL)",
+            log=False,
+        )
+    run_on(
+        channel.source,
+        "INSERT INTO tenant_1.far VALUES (1, '2105-01-01', FROM_UNIXTIME(2147483647.999999)), (2, NULL, NULL)",
+    )
+    assert channel.run() is not None
+    channel.assert_equal()
+    run_on(channel.source, "UPDATE tenant_1.far SET at = FROM_UNIXTIME(2147483648) WHERE id = 2")
+    with pytest.raises(PrecheckError, match=r"tenant_1\.far\.at: TIMESTAMP beyond 2038.* in the rows of seqno \d+"):
+        channel.run()
+
+
 def test_a_sequence_that_would_end_the_target_is_named(
     server_of: Callable[[str, str], PrivateServer], tmp_path: Path, clean_servers: Callable[[PrivateServer], None]
 ) -> None:
