@@ -11,7 +11,7 @@ CONTENT_CASES: Final[tuple[Row, ...]] = (
     supported(
         "Table ids that are used again",
         "the latest TABLE_MAP counts; forgotten at STMT_END, ROTATE and a new format",
-        f"{proofs.ROWS}::test_tables_are_numbered_by_body_and_forgotten_at_the_statement_end",
+        f"{proofs.ROWS}::test_tables_are_numbered_by_definition_and_forgotten_at_the_statement_end",
         f"{proofs.ROWS}::test_a_format_description_forgets_all_tables",
     ),
     supported(
