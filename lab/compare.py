@@ -70,7 +70,7 @@ def compare(source: PrivateServer, target: PrivateServer) -> Comparison:
         if left.get(name) != right.get(name)
     )
     tables = sum(name.startswith("table ") for name in left)
-    rows = sum(int(text.split()[0]) for name, text in left.items() if name.startswith("data of "))
+    rows = sum(int(text.split()[0].replace(",", "")) for name, text in left.items() if name.startswith("data of "))
     return Comparison(tables, rows, len(left) - 2 * tables, differences)
 
 

@@ -429,7 +429,7 @@ def test_the_accounts_of_split_blocks_are_what_was_written_instead(engine: Engin
         assert is_split(cursor, KEY, 0, block)
         assert not is_split(cursor, KEY, 1, block)
         settle(cursor, KEY, (0,), 0, 20, 20, Counted(RowCounts(4, 2, 1), 1, 1))
-    with pytest.raises(PositionError, match=r"of the block of seqnos 11\.\.13 in lane 0, 1 of 2 transactions are done"):
+    with pytest.raises(PositionError, match=r"of the block of seqnos 11\.\.13 in lane 0, 1 of 2 transactions done"):
         finish_window(engine, "c", "w1", "d1")
     with cursor_of(engine) as cursor:
         add_piece(cursor, KEY, 0, block, ROWS, RowCounts(1, 0, 0), RowCounts(0, 5, 0))
