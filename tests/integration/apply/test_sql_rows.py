@@ -148,7 +148,7 @@ def test_an_update_that_changes_nothing_counts(pair: Pair) -> None:
 def test_a_row_that_is_not_there_rolls_the_block_back(pair: Pair, statement: str, key: str) -> None:
     pair.both(f"CREATE TABLE t (a INT {key}, b INT)", "INSERT INTO t VALUES (1, 1), (2, 1)")
     pair.target.query(f"DELETE FROM {DATABASE}.t WHERE a = 2")
-    with pytest.raises(DriftError, match=r"shop\.t: (update|delete) of 1 row, the target counted \d"):
+    with pytest.raises(DriftError, match=r"shop\.t: (update|delete) of \d rows?, the target counted \d"):
         replicate(pair, statement)
     assert pair.rows(f"SELECT * FROM {DATABASE}.t") == [(1, 1)]
     assert positions(pair)[0] == 0
