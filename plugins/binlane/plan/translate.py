@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+import numpy as np
+
 from binlane.binlog.format_description import FormatDescription
+from binlane.binlog.frames import frame
 from binlane.binlog.wire import HEADER, EventType
 from binlane.model import Flavor
 
@@ -23,6 +26,7 @@ _VERSION_2: Final[Mapping[int, int]] = {
 }
 _HEAD: Final = 8
 """Table id and flags."""
+_IS_VERSION_1: Final = np.isin(np.arange(256), list(_VERSION_2))
 _NO_EXTRA: Final = b"\x02\x00"
 """The length of the extra data, which counts itself."""
 
@@ -63,10 +67,4 @@ def to_version_2(payload: bytes) -> bytes:
 
 def _has_version_1(payload: bytes) -> bool:
     """Whether there is anything to rewrite; asked of all that MySQL writes, where there hardly ever is."""
-    at = 0
-    while at < len(payload):
-        _, code, _, size, _, _ = HEADER.unpack_from(payload, at)
-        if code in _VERSION_2:
-            return True
-        at += size
-    return False
+    return bool(_IS_VERSION_1[frame(payload, 0, 0).type_code].any())
