@@ -146,10 +146,9 @@ def fold(
 
     ``tables``, a table: its first rule, width and first flag, its columns up to the primary key's last one, and up to
     the last one of any other unique key (0: there is none); ``counters``, a table: (column or -1, signed).
-    Fills, an entry a key: ``entry_table``, ``before`` and ``now`` (image [start, end), -1 for no row); a table:
-    ``highest`` (AUTO_INCREMENT value among the first images of all keys, and among those that came after),
-    ``kept`` (the image that brought the latter, its entry), ``misfit`` (a row did not fit what came before it: what its
-    entries say means nothing); an entry: ``wobbly`` (its row or unique values once went).
+    Fills, an entry a key: ``entry_table``, ``before`` and ``now`` (image [start, end), -1 for no row), ``wobbly`` (its
+    row or unique values once went); a table: ``highest`` (AUTO_INCREMENT value among the first images of all keys, and
+    among those after), ``kept`` (the latter's image, its entry), ``misfit`` (a row did not fit: nothing here counts).
     """
     count = 0
     for row in range(images.shape[0]):
