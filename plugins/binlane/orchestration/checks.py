@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -28,6 +28,7 @@ from binlane.orchestration.judging import check_statements
 from binlane.orchestration.meanwhile import meanwhile
 from binlane.orchestration.selecting import selection_of, severed
 from binlane.plan.alterations import Alterations
+from binlane.plan.collating import Collations
 from binlane.plan.fold import EMPTY
 from binlane.plan.renaming import (
     name_of,
@@ -111,7 +112,7 @@ def check_window(
         findings += check_statements(channel, endpoints.target, plan, plans, findings, by_sql)
     findings += check_logged_types(plan, target.flavor)
     findings += check_sequences(plan, target, by_sql)
-    findings += [] if begun else check_defaults(endpoints, plan, target, renaming)
+    findings += [] if begun else check_defaults(endpoints, plan, target, inputs.settings.rules)
     manifest = inputs.manifest
     findings += check_versioning(plan, target, {one.server_version for one in (*manifest.segments, *manifest.carried)})
     # an archive tells of no key but this one, and rows were folded by the target's
@@ -149,6 +150,7 @@ def _compared_tables(
             altered=altered | frozenset(altered_since),
             complete_images=plan.complete_images,
             allow_non_transactional=channel.apply.allow_nontransactional,
+            collations=Collations(channel.collations).given,
         )
 
     findings = compared(())
@@ -183,13 +185,15 @@ def _altered_behind(
         return None
 
 
-def tables_with_other_keys(source: Schema | None, target: Schema) -> list[list[str]]:
+def tables_with_other_keys(
+    source: Schema | None, target: Schema, collations: Mapping[str, str] | None = None
+) -> list[list[str]]:
     """Databases and tables whose keys are not the same on ``source``, in the target's names, and target: their changes
     are not folded."""
     if source is None:
         return []
     common = [key for key in target.tables if source.table(key) is not None]
-    differences = compare_schemas(source, target, common, rules_for(source, target))
+    differences = compare_schemas(source, target, common, rules_for(source, target, collations=collations))
     return sorted([key.database, key.table] for key in not_reduced(differences))
 
 

@@ -56,7 +56,7 @@ def transactions_of(
     reader = LogReader(data, segment.source_file, verify=False)
     shift = segment.start_offset - segment.header_length
     target = Flavor(settings.target)
-    log = LogFormat(reader.format, segment.source_file, shift, target, settings.selection, settings.renaming)
+    log = LogFormat(reader.format, segment.source_file, shift, target, settings.rules)
     barriers = BarrierMap(routing.barriers)
     begins_here = segment.first_seqno <= block.first_seqno
     start = block.source.offset - shift if begins_here else segment.header_length

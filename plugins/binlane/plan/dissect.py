@@ -34,6 +34,7 @@ from binlane.binlog.wire import EventFlag, EventType, RawEvent, type_name, witho
 from binlane.errors import BinlogError, UnsupportedEventError
 from binlane.model import Flavor, LogPosition, RowCounts, SessionContext
 from binlane.plan import outcomes
+from binlane.plan.channel_rules import AS_LOGGED, ChannelRules
 from binlane.plan.filtering import decide, without_filtered
 from binlane.plan.inflated import Inflated
 from binlane.plan.invoker import as_invoked
@@ -42,8 +43,8 @@ from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementP
 from binlane.plan.renaming import Unsafe, renamed_parts
 from binlane.plan.server_spelling import is_composed_table, spelled_twice, without_transaction_clause
 from binlane.plan.statement_text import charset_is_read, decoded, dialect_of
-from binlane.shards.renaming import AS_THEY_ARE, Renaming
-from binlane.shards.selection import EVERYTHING, Selection, Undecided
+from binlane.shards.renaming import Renaming
+from binlane.shards.selection import Selection, Undecided
 from binlane.shards.statements import StatementFacts, StatementKind, analyze
 
 __all__ = ["LogFormat", "MapPart", "Part", "RowsPart", "StatementPart", "dissect", "statement_facts"]
@@ -80,12 +81,20 @@ class LogFormat:
     """Added to an offset in the segment gives the offset in the source file."""
     target: Flavor
     """What the statements will be executed on."""
-    selection: Selection = EVERYTHING
-    """What of the log is taken."""
-    renaming: Renaming = AS_THEY_ARE
-    """What its databases are called on the target."""
+    rules: ChannelRules = AS_LOGGED
+    """What of the log is taken, and what it is called on the target."""
     laid_out: Inflated | None = None
     """The segment with its compressed transactions opened, if the events are of that."""
+
+    @property
+    def selection(self) -> Selection:
+        """What of the log is taken."""
+        return self.rules.selection
+
+    @property
+    def renaming(self) -> Renaming:
+        """What its databases are called on the target."""
+        return self.rules.renaming
 
     def source_offset(self, offset: int) -> int:
         """The place in the source file of the event at ``offset``."""
@@ -231,6 +240,7 @@ class _Dissection:
         with self._naming(event):
             sql = without_transaction_clause(query.sql) if _is_filled_below(facts) else query.sql
             sql = as_invoked(sql, query.invoker, self.log.format.flavor, self.log.target)
+        sql, context = self.log.rules.collations.statement(sql, context, self.log.format.flavor, self.log.target)
         sql, context = outcomes.as_applied(sql, _with_default_collation(context, self.log))
         if _is_filled_below(facts):
             # without the clause it commits by itself, before the rows that follow: exactly once by its GTID

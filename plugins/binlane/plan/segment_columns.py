@@ -83,22 +83,21 @@ class SegmentColumns:
         self.segment = segment
         self.reader = reader
         offset = segment.start_offset - segment.header_length
-        target, selection = Flavor(settings.target), settings.selection
-        renaming = settings.renaming
-        self.log = LogFormat(self.reader.format, segment.source_file, offset, target, selection, renaming, laid_out)
+        target, rules = Flavor(settings.target), settings.rules
+        self.log = LogFormat(self.reader.format, segment.source_file, offset, target, rules, laid_out)
         self.frames = frames
         frames.check(segment.name)
         self.role = ROLES[self.frames.type_code]
         self.index = index_rows(self.frames, segment.name)
         self.number = self.index.number
         logged = table_maps(self.frames, self.index, segment.name, self.log.format.flavor)
-        self.verdicts = TableVerdicts(selection, logged)
+        self.verdicts = TableVerdicts(rules.selection, logged)
         self.tables = renamed_tables(self.log, self.frames, self.index, logged, self.verdicts)
         names = sorted({table.database for table in self.tables})
-        self.databases = (*names, FILTERED_SHARD) if selection.looks_at_rows else tuple(names)
+        self.databases = (*names, FILTERED_SHARD) if rules.selection.looks_at_rows else tuple(names)
         places = {name: place for place, name in enumerate(names)}
         self.database_of_table = np.array([places[table.database] for table in self.tables], np.int32)
-        self.filter = self._filter() if selection.looks_at_rows else None
+        self.filter = self._filter() if rules.selection.looks_at_rows else None
         if self.filter is not None:
             self.role = np.where(self.filter.is_out, NONE, self.role).astype(np.uint8)
         changed = [new is not old for new, old in zip(self.tables, logged, strict=True)]

@@ -13,11 +13,10 @@ from binlane.binlog.transactions import Ending, transactions
 from binlane.binlog.wire import Buffer, EventType
 from binlane.errors import PlanError, UnsupportedEventError
 from binlane.model import Flavor
+from binlane.plan.channel_rules import ChannelRules
 from binlane.plan.dissect import LogFormat, Part, dissect
 from binlane.plan.manifest import Segment
 from binlane.plan.routing import Routing
-from binlane.shards.renaming import AS_THEY_ARE, Renaming
-from binlane.shards.selection import Selection
 
 _T = EventType
 _ROW_TYPES: Final = (
@@ -37,10 +36,8 @@ class SegmentGroups:
     target: Flavor
     entry: Callable[[str], Segment]
     open: Callable[[Segment], AbstractContextManager[Buffer]]
-    selection: Selection
-    """What of the log is taken."""
-    renaming: Renaming = AS_THEY_ARE
-    """What its databases are called on the target."""
+    rules: ChannelRules
+    """What of the log is taken, and what it is called on the target."""
 
     def parts(self, seqno: int) -> tuple[Part, ...]:
         """What the XA COMMIT of this seqno commits.
@@ -62,7 +59,7 @@ class SegmentGroups:
                     f"{held_by.name}: no XA PREPARE of {group.xid} at {group.start}; run the filter step again"
                 )
             offset = held_by.start_offset - held_by.header_length
-            log = LogFormat(reader.format, held_by.source_file, offset, self.target, self.selection, self.renaming)
+            log = LogFormat(reader.format, held_by.source_file, offset, self.target, self.rules)
             return dissect(transaction, log)
 
     def _check_format(self, found: FormatDescription, xid: str, where: str) -> None:

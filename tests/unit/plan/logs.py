@@ -220,8 +220,7 @@ def filtered(
             Flavor.MARIADB,
             lambda name: files[name][1],
             lambda entry: nullcontext(files[entry.name][0]),
-            chosen.selection,
-            chosen.renaming,
+            chosen.rules,
         )
         summaries.append(map_one(data, segment, shipped, chosen, open_sink, reducer, groups))
         for sink in sinks:
