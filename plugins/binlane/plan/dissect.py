@@ -30,7 +30,7 @@ from binlane.binlog.sql_modes import translated, untranslatable
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.transactions import Ending, Transaction
 from binlane.binlog.variables import with_variables
-from binlane.binlog.wire import EventFlag, EventType, RawEvent, type_name, without_checksum
+from binlane.binlog.wire import BufferOffset, EventFlag, EventType, RawEvent, SegmentOffset, type_name, without_checksum
 from binlane.errors import BinlogError, UnsupportedEventError
 from binlane.model import Flavor, LogPosition, RowCounts, SessionContext
 from binlane.plan import outcomes
@@ -96,9 +96,13 @@ class LogFormat:
         """What its databases are called on the target."""
         return self.rules.renaming
 
-    def source_offset(self, offset: int) -> int:
+    def segment_offset(self, offset: BufferOffset) -> SegmentOffset:
+        """The place in the segment's file of what stands at ``offset`` of the bytes that are read."""
+        return SegmentOffset(offset) if self.laid_out is None else self.laid_out.segment_offset(offset)
+
+    def source_offset(self, offset: BufferOffset) -> int:
         """The place in the source file of the event at ``offset``."""
-        return self.offset + (offset if self.laid_out is None else self.laid_out.source(offset))
+        return self.offset + self.segment_offset(offset)
 
     def where(self, event: RawEvent) -> str:
         """The beginning of a message about an event."""
@@ -106,7 +110,7 @@ class LogFormat:
 
     def parse(self, event: RawEvent) -> Event:
         """What the event says; BinlogError names its place in the source file."""
-        return parse_body(event._replace(offset=self.source_offset(event.offset)), self.format, self.name)
+        return parse_body(event._replace(offset=BufferOffset(self.source_offset(event.offset))), self.format, self.name)
 
     def position(self, transaction: Transaction) -> LogPosition:
         """Where the transaction begins in the source's log."""

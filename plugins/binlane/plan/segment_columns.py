@@ -152,7 +152,7 @@ class SegmentColumns:
             event = plain.stopped_at
             if event == offset.size:
                 return
-            transaction = next(transactions(self.reader, start=int(offset[event])), None)
+            transaction = next(transactions(self.reader, start=self.frames.begin(event)), None)
             if transaction is None:
                 return
             yield Single(seqno, transaction)
@@ -170,14 +170,14 @@ class SegmentColumns:
             if at < stop:
                 yield Run(run.seqno + at, pick(run.plain, at, stop, empty, len(self.databases) - 1))
             if stop < run.size:
-                start = int(self.frames.offset[run.plain.first[stop]])
+                start = self.frames.begin(run.plain.first[stop])
                 yield Single(run.seqno + stop, next(transactions(self.reader, start=start)))
             at = stop + 1
 
     def header(self, seqno: int, event: int) -> BlockHeader:
         """The header of the plain transaction that begins with ``event``."""
         frames = self.frames
-        at = int(frames.offset[event])
+        at = frames.begin(event)
         head = EventHeader._make(HEADER.unpack_from(frames.data.data, at))
         identity = identify(RawEvent(at, head, frames.body(event)), self.reader)
         place = LogPosition(self.log.name, self.log.source_offset(at))

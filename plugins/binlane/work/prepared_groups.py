@@ -10,7 +10,7 @@ from typing import Final
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import Ending, transactions
-from binlane.binlog.wire import Buffer, EventType
+from binlane.binlog.wire import Buffer, BufferOffset, EventType
 from binlane.errors import PlanError, UnsupportedEventError
 from binlane.model import Flavor
 from binlane.plan.channel_rules import ChannelRules
@@ -53,13 +53,14 @@ class SegmentGroups:
         with self.open(held_by) as data:
             reader = LogReader(data, held_by.source_file, verify=False)
             self._check_format(reader.format, group.xid, str(group.source))
-            transaction = next(transactions(reader, start=group.start))
-            if (transaction.end, transaction.ending) != (group.end, Ending.XA_PREPARE):
+            offset = held_by.start_offset - held_by.header_length
+            log = LogFormat(reader.format, held_by.source_file, offset, self.target, self.rules)
+            # nothing is opened in these bytes: they are the segment's file
+            transaction = next(transactions(reader, start=BufferOffset(group.start)))
+            if (log.segment_offset(transaction.end), transaction.ending) != (group.end, Ending.XA_PREPARE):
                 raise PlanError(
                     f"{held_by.name}: no XA PREPARE of {group.xid} at {group.start}; run the filter step again"
                 )
-            offset = held_by.start_offset - held_by.header_length
-            log = LogFormat(reader.format, held_by.source_file, offset, self.target, self.rules)
             return dissect(transaction, log)
 
     def _check_format(self, found: FormatDescription, xid: str, where: str) -> None:
