@@ -43,6 +43,7 @@ from binlane.plan.schema_wire import compare_logged_key, compare_table_map
 from binlane.plan.tally import ROWS_ONLY
 from binlane.plan.window_plan import WindowPlan
 from binlane.shards.facts import StatementKind
+from binlane.shards.letter_case import lower
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
 from binlane.source.later import altered_behind
@@ -219,7 +220,7 @@ def _needs(channel: ChannelConfig, plan: WindowPlan, inputs: Inputs, writer: str
 def _databases(plan: WindowPlan) -> frozenset[str]:
     """The databases that the window names; a server with thousands of others is not asked for their tables."""
     names = {key.database for key in (*plan.tables, *plan.loaded, *plan.undone, *plan.written, *plan.altered.tables)}
-    return frozenset(names | {name.lower() for name in names})
+    return frozenset(names | set(map(lower, names)))
 
 
 def _source_schema(endpoints: Endpoints, databases: frozenset[str], renaming: Renaming) -> Schema | None:

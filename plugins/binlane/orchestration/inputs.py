@@ -19,7 +19,7 @@ from binlane.plan.blocks import PACKET_SHARE
 from binlane.plan.collating import Collations
 from binlane.plan.manifest import Manifest
 from binlane.plan.renaming import name_of, renamed_schema, sources_of
-from binlane.plan.schema import Schema, foreign_key_groups
+from binlane.plan.schema import Schema
 from binlane.plan.schema_json import schema_to_json
 from binlane.plan.settings import REDUCE_OFF, FilterSettings
 from binlane.shards.renaming import Renaming
@@ -52,7 +52,8 @@ def write_inputs(
             differing = tables_with_other_keys(source(), schema, Collations(channel.collations).given)
     settings = _settings(channel, request, manifest, schema, differing, by_sql)
     shard_list = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)
-    Partitioner(shard_list, settings.lanes, (), foreign_key_groups(schema.references), settings.renaming)
+    groups = schema.known().foreign_key_groups
+    Partitioner(shard_list, settings.lanes, (), groups, settings.renaming, schema.letter_case)
     folder.write_once(files.SCHEMA, schema_to_json(schema))
     folder.write_once(files.CHANNEL, settings.to_json())
     folder.write_once(files.MANIFEST, manifest.to_json())
