@@ -27,7 +27,7 @@ from binlane.binlog.events import (
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsEvent, RowsKind, count_rows, decompressed
 from binlane.binlog.sql_modes import translated, untranslatable
-from binlane.binlog.table_map import TableMap
+from binlane.binlog.table_map import ColumnType, TableMap
 from binlane.binlog.transactions import Ending, Transaction
 from binlane.binlog.variables import with_variables
 from binlane.binlog.wire import BufferOffset, EventFlag, EventType, RawEvent, SegmentOffset, type_name, without_checksum
@@ -190,8 +190,9 @@ class _Dissection:
             is_taken = self.log.selection.rows(part.key, is_delete=rows.kind is RowsKind.DELETE) is None
         except Undecided as undecided:
             raise self._undecided(event, f"rows of {part.key}: {undecided}") from None
-        if rows.partial and self.log.target is not Flavor.MYSQL and is_taken:
-            _refuse(event, self.log, "rows logged with binlog_row_value_options=PARTIAL_JSON, for a MariaDB target")
+        if rows.partial and self.log.target is not Flavor.MYSQL and is_taken and not _has_documents(rows, part.table):
+            what = "rows logged with binlog_row_value_options=PARTIAL_JSON and without the documents before them"
+            _refuse(event, self.log, f"{what} (binlog_row_image is not FULL), for a MariaDB target,")
         counts = _COUNTS[rows.kind](count_rows(rows, part.table, where))
         if rows.type_code in COMPRESSED_ROWS:
             event = _decompressed(event, where)
@@ -318,6 +319,15 @@ _SECOND_HALVES: Final = frozenset({Ending.XA_COMMIT, Ending.XA_ROLLBACK})
 _LOGS_DEFAULT_COLLATION: Final = (8, 0, 1)
 _SHOWN: Final = 200
 """Bytes of a refused statement in a message."""
+
+
+def _has_documents(rows: RowsEvent, table: TableMap) -> bool:
+    """Whether the before-images hold every JSON column: what a difference is made of."""
+    held = rows.columns_before or b""
+    return all(
+        code != ColumnType.JSON or (number >> 3 < len(held) and held[number >> 3] >> (number & 7) & 1)
+        for number, code in enumerate(table.column_types)
+    )
 
 
 def statement_facts(sql: bytes, context: SessionContext, flavor: Flavor) -> StatementFacts:
