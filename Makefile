@@ -5,7 +5,7 @@ export PYTHONPATH := plugins:.
 # hundreds of processes start here: without bytecode each would compile every package that it imports
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test chaos lint compiled conformance compose-check clean
+.PHONY: help setup demo test chaos suites lint compiled conformance compose-check clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -25,6 +25,10 @@ test: setup ## lint, types and every test, on private servers
 	@$(MAKE) --no-print-directory -j2 lint compiled
 	$(PYTHON) -m pytest tests/chaos tests $(SPREAD)
 
+# option NAME: NAME=value of the command line as --name value
+lower = $(shell echo $(1) | tr A-Z a-z)
+option = $(if $($(1)),--$(call lower,$(1)) $($(1)))
+
 # machine code, once: without a cache of it every process of the tests would spend half a minute on it
 compiled: setup
 	@$(PYTHON) -m pytest -q tests/unit/source/test_plain_runs.py \
@@ -32,6 +36,9 @@ compiled: setup
 
 chaos: setup ## kill -9, cut and pause everything, everywhere, once; SECONDS=600 for as long as asked, SEED=1 for the same dice
 	BINLANE_CHAOS=$(or $(SECONDS),all) BINLANE_CHAOS_SEED=$(SEED) $(PYTHON) -m pytest tests/chaos --timeout=0
+
+suites: setup ## the servers' own replication suites, what is left of them; SECONDS=3600 for so long, FAMILY=mysql FORMAT=row ONLY=rpl_alter
+	$(PYTHON) -m lab.suites $(foreach each,FAMILY FORMAT SUITE ONLY AGAIN SEED,$(call option,$(each))) $(if $(filter-out 0,$(SECONDS)),--seconds $(SECONDS))
 
 lint: setup ## ruff and mypy --strict
 	.venv/bin/ruff check .

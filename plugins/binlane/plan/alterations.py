@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from binlane.model import TableKey
-from binlane.shards.letter_case import lower
 
 
 @dataclass(frozen=True)
@@ -44,4 +43,4 @@ class Alterations:
 
 
 def _lower(key: TableKey) -> TableKey:
-    return TableKey(lower(key.database), lower(key.table))
+    return TableKey(key.database.lower(), key.table.lower())

@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from binlane.binlog.frames import BufferOffsets, Frames, SegmentOffsets
+from binlane.binlog.frames import Frames
 from binlane.binlog.inflating import lay_out, open_payloads, open_rows, plain_inside
-from binlane.binlog.wire import HEADER, BufferOffset, EventType, SegmentOffset
+from binlane.binlog.wire import HEADER, EventType
+
+Ints = NDArray[np.int64]
 
 _T = EventType
 _MOST: Final = 16 << 20
@@ -37,15 +40,15 @@ class Inflated:
     """A segment without the payloads and compressed rows that could be opened."""
 
     data: memoryview
-    _at: BufferOffsets
+    _at: Ints
     """Where each event begins in ``data``."""
-    _segment: SegmentOffsets
+    _source: Ints
     """Where it, or its payload, begins in the segment."""
 
-    def segment_offset(self, offset: BufferOffset) -> SegmentOffset:
-        """The place in the segment of the event at ``offset`` of ``data``, or of the end of the one before it."""
+    def source(self, offset: int) -> int:
+        """The place in the segment of the event at ``offset``."""
         place = int(np.searchsorted(self._at, offset, "right")) - 1
-        return SegmentOffset(offset if place < 0 else int(self._segment[place]) + (offset - int(self._at[place])))
+        return offset if place < 0 else int(self._source[place]) + (offset - int(self._at[place]))
 
 
 def inflated(frames: Frames) -> Inflated | None:
@@ -60,5 +63,5 @@ def inflated(frames: Frames) -> Inflated | None:
         wanted = np.ones(opened.event.size, np.bool_)
     if opened is None or not wanted.any():
         return None
-    data, at, segment = lay_out(frames, opened, wanted)
-    return Inflated(data.data, at, segment)
+    data, at, source = lay_out(frames, opened, wanted)
+    return Inflated(data.data, at, source)

@@ -15,7 +15,6 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from binlane.model import TableKey
-from binlane.rename_rules import lower
 from binlane.shards.facts import StatementFacts, StatementKind
 from binlane.shards.statement_kinds import DELETE, DROP_DATABASE
 
@@ -239,7 +238,7 @@ def _names(rules: Selection, pattern: str, key: TableKey) -> bool:
 
 def _matches(rules: Selection, name: str, pattern: str) -> bool:
     if rules.folds_names:
-        name, pattern = lower(name), lower(pattern)
+        name, pattern = name.lower(), pattern.lower()
     return fnmatchcase(name, pattern)
 
 

@@ -22,7 +22,6 @@ from binlane.binlog.wire import (
     FLAGS_AT,
     HEADER,
     IN_USE,
-    LOG_BEGIN,
     ChecksumAlgorithm,
     EventHeader,
     RawEvent,
@@ -109,7 +108,7 @@ def described(event: bytes, name: str) -> FormatDescription:
     """FORMAT_DESCRIPTION's content. Raises BinlogError."""
     body = memoryview(event)[HEADER.size :]
     raw = RawEvent(
-        LOG_BEGIN, EventHeader._make(HEADER.unpack_from(event)), body[: len(body) - own_checksum_length(body)]
+        LOG_START, EventHeader._make(HEADER.unpack_from(event)), body[: len(body) - own_checksum_length(body)]
     )
     parsed = parse_body(raw, FormatDescription(""), name)
     assert isinstance(parsed, FormatDescription)

@@ -58,7 +58,8 @@ class Inputs:
             Flavor(self.settings.target),
             self.segment,
             partial(segment_bytes, folder),
-            self.settings.rules,
+            self.settings.selection,
+            self.settings.renaming,
         )
 
 

@@ -1,0 +1,1 @@
+"""The servers' own replication and binlog suites as a trial: ``make suites``."""

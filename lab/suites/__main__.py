@@ -1,0 +1,191 @@
+"""``make suites``: run what is left of the servers' own suites, then write docs/suites.md."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from binlane.model import Flavor
+from lab.suites import driver, report
+from lab.suites.installation import SUITES, Installation, install, suites_folder
+from lab.suites.judging import Verdict
+from lab.suites.kinds import kind_of
+from lab.suites.results import Key, Result, Results
+from lab.suites.service import Judge, listening
+from lab.suites.verdict import Outcome, worse
+from lab.templates import LabError, series_of, server_binary
+
+ROOT: Final = Path(__file__).parents[2]
+RESULTS: Final = Path(__file__).parent / "results.jsonl"
+DOCUMENT: Final = ROOT / "docs" / "suites.md"
+FORMATS: Final = ("row", "mixed", "statement")
+_BATCH: Final = 12
+_DETAIL: Final = 4000
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Exit code 1: a test differs or fails in the middle where the server's own replica is equal."""
+    asked = _parse(arguments)
+    work = ROOT / ".binlane" / "suites"
+    if not asked.report:
+        end = time.monotonic() + asked.seconds if asked.seconds else float("inf")
+        trials = _trials(asked.family, suites_folder(), work)
+        try:
+            _run(trials, asked, end)
+        finally:
+            for trial in trials:
+                trial.close()
+    results = Results(asked.results)
+    results.name_kinds(_reasons(work))
+    results.compact()
+    DOCUMENT.write_text(report.document(results.all()))
+    bad = [each for each in results.all() if each.outcome in (Outcome.FAILED, Outcome.DIFFERS)]
+    for each in bad:
+        print(f"{each.family} {each.format} {each.test}: {each.outcome}: {each.kind}")
+    return 1 if bad else 0
+
+
+class Trial:
+    """One family's suites, as far as they are run."""
+
+    def __init__(self, flavor: Flavor, suites: Path, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.flavor, self.folder = flavor, folder
+        self.installed: Installation = install(flavor, suites, folder / "base")
+        self.version = series_of(server_binary(flavor))
+        self.judge = Judge(
+            flavor, self.installed.program, folder / "var" / driver.TEMPLATES[flavor], folder / "verdict"
+        )
+        self.build = _build()
+        self._now: dict[str, Outcome] = {}
+
+    def close(self) -> None:
+        """End what runs."""
+        self.judge.close()
+
+    def run(self, results: Results, binlog_format: str, tests: list[str]) -> None:
+        """One call of the driver; each of ``tests`` has a result behind it, unless the driver has been ended."""
+        self._now = {}
+
+        def answered(test: str, verdict: Verdict) -> None:
+            if test not in self._now or worse(verdict.outcome, self._now[test]):
+                self._add(results, binlog_format, test, verdict)
+
+        path = self.folder / "ask"
+        with listening(path, self.flavor, self.judge, answered):
+            for line in driver.lines(self.installed, self.folder / "var", binlog_format, tests, path):
+                said = driver.said(line)
+                if said is not None and said.test in tests and said.test not in self._now:
+                    self._add(results, binlog_format, said.test, _unjudged(said))
+        for test in tests:
+            if test not in self._now:
+                self._add(
+                    results, binlog_format, test, Verdict(Outcome.INCOMPARABLE, reason="the driver does not name it")
+                )
+
+    def _add(self, results: Results, binlog_format: str, test: str, verdict: Verdict) -> None:
+        kind = kind_of(verdict.outcome, verdict.reason)
+        self._now[test] = verdict.outcome
+        results.add(
+            Result(
+                self.flavor.value, self.version, binlog_format, test, verdict.outcome, kind, verdict.unsafe, self.build
+            )
+        )
+        detail: dict[str, object] = {
+            "family": self.flavor.value,
+            "format": binlog_format,
+            "test": test,
+            "outcome": verdict.outcome,
+        }
+        detail |= {"reason": verdict.reason[:_DETAIL], "native": verdict.native[:_DETAIL], "seconds": verdict.seconds}
+        with (self.folder / "details.jsonl").open("a") as file:
+            file.write(json.dumps(detail) + "\n")
+        print(f"{self.flavor.value} {binlog_format} {test}: {verdict.outcome} {kind}", flush=True)
+
+
+def _trials(families: Sequence[Flavor], suites: Path, work: Path) -> list[Trial]:
+    """Of the families asked for; without any, of all that can be run here. Raises LabError where there is none."""
+    trials, missing = [], []
+    for flavor in families or Flavor:
+        try:
+            trials.append(Trial(flavor, suites, work / flavor.value))
+        except LabError as exc:
+            missing.append(str(exc))
+    if missing and (families or not trials):
+        raise LabError("; ".join(missing))
+    for message in missing:
+        print(f"suites: {message}", file=sys.stderr)
+    return trials
+
+
+def _run(trials: list[Trial], asked: argparse.Namespace, end: float) -> None:
+    """Batches of all families and formats in turn, so that a part of the time tries a part of each."""
+    queues = []
+    for trial in trials:
+        for binlog_format in asked.format:
+            results = Results(asked.results)
+            suites = tuple(each for each in SUITES[trial.flavor] if not asked.suite or each in asked.suite)
+            names = [
+                each for each in trial.installed.names(suites) if not asked.only or each.split(".")[1] in asked.only
+            ]
+            random.Random(asked.seed).shuffle(names)
+            left = names if asked.only else results.left(trial.flavor.value, binlog_format, names, asked.again)
+            queues.append((trial, binlog_format, list(driver.batches(left, _BATCH))))
+    while any(waiting for _, _, waiting in queues):
+        for trial, binlog_format, waiting in queues:
+            if time.monotonic() > end:
+                return
+            if waiting:
+                trial.run(Results(asked.results), binlog_format, waiting.pop(0))
+
+
+def _reasons(work: Path) -> dict[Key, str]:
+    """The last reason of each test that was run here."""
+    details = [json.loads(line) for file in work.glob("*/details.jsonl") for line in file.read_text().splitlines()]
+    return {(each["family"], each["format"], each["test"]): each["reason"] for each in details}
+
+
+def _unjudged(said: driver.Said) -> Verdict:
+    if said.result in ("skipped", "disabled"):
+        return Verdict(Outcome.SKIPPED, reason=said.comment or said.result)
+    if said.result == "pass":
+        return Verdict(Outcome.INCOMPARABLE, reason="the test ends before its verdict")
+    return Verdict(Outcome.INCOMPARABLE, reason="the test itself fails here")
+
+
+def _build() -> str:
+    done = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip()
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make suites", description=__doc__)
+    parser.add_argument("--family", nargs="*", type=Flavor, default=[])
+    parser.add_argument("--format", nargs="*", choices=FORMATS, default=[])
+    parser.add_argument("--suite", nargs="*", default=[], help="rpl, binlog ...; without it, all")
+    parser.add_argument("--only", nargs="*", default=[], help="tests by name, whether they have a result or not")
+    parser.add_argument("--again", nargs="*", type=Outcome, default=[], help="outcomes that are tried again")
+    parser.add_argument("--seconds", type=float, default=0, help="begin no further batch after so long")
+    parser.add_argument("--seed", type=int, default=1, help="of the tests' order")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="another file of results")
+    parser.add_argument("--report", action="store_true", help="run nothing, write docs/suites.md")
+    asked = parser.parse_args(arguments)
+    asked.format = asked.format or list(FORMATS)
+    return asked
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except LabError as exc:
+        print(f"suites: {exc}", file=sys.stderr)
+        sys.exit(3)

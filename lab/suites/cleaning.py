@@ -1,0 +1,71 @@
+"""The driver's servers are kept from one test to the next: what a test has left is removed before the next begins."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pymysql.err import MySQLError
+
+from binlane.model import Flavor
+from lab.servers import PrivateServer
+
+if TYPE_CHECKING:
+    from pymysql.cursors import Cursor
+
+_OWN: Final = ("mysql", "information_schema", "performance_schema", "sys", "mtr", "test")
+_ACCOUNTS: Final = ("root", "", "mysql.session", "mysql.sys", "mysql.infoschema", "mariadb.sys", "PUBLIC")
+_TEST: Final = {
+    Flavor.MARIADB: "CREATE DATABASE test CHARACTER SET latin1 COLLATE latin1_swedish_ci",
+    Flavor.MYSQL: "CREATE DATABASE test CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci",
+}
+"""As the drivers install it."""
+_RESETS: Final = {
+    Flavor.MARIADB: ("STOP ALL SLAVES", "RESET SLAVE ALL", "RESET MASTER"),
+    Flavor.MYSQL: ("STOP REPLICA", "RESET REPLICA ALL", "RESET BINARY LOGS AND GTIDS"),
+}
+
+
+def clean(flavor: Flavor, ports: Iterable[int]) -> None:
+    """Empty the servers and their logs. One that does not run, or cannot be emptied, is left to the test."""
+    for port in ports:
+        server = PrivateServer(flavor, port, Path(), Path(), "suite", (), Path(), user="root", password="")
+        with (
+            contextlib.suppress(MySQLError),
+            closing(server.connect(autocommit=True)) as connection,
+            connection.cursor() as cursor,
+        ):
+            _clean(flavor, cursor)
+
+
+def _clean(flavor: Flavor, cursor: Cursor) -> None:
+    for statement in ("SET sql_log_bin = 0", "SET foreign_key_checks = 0", *_RESETS[flavor][:2]):
+        _try(cursor, statement)
+    _try(cursor, "SET SESSION lock_wait_timeout = 5")
+    for (name,) in _rows(cursor, "SHOW DATABASES"):
+        if name.lower() not in _OWN:
+            _try(cursor, f"DROP DATABASE `{name.replace('`', '``')}`")
+    if list(_rows(cursor, "SELECT 1 FROM information_schema.tables WHERE table_schema = 'test' LIMIT 1")) or not list(
+        _rows(cursor, "SHOW DATABASES LIKE 'test'")
+    ):
+        _try(cursor, "DROP DATABASE IF EXISTS test")
+        _try(cursor, _TEST[flavor])
+    for user, host in _rows(cursor, "SELECT user, host FROM mysql.user"):
+        if user not in _ACCOUNTS:
+            kind = "USER" if host or flavor is Flavor.MYSQL else "ROLE"
+            name = cursor.connection.escape(user) + (f"@{cursor.connection.escape(host)}" if kind == "USER" else "")
+            _try(cursor, f"DROP {kind} {name}")
+    _try(cursor, _RESETS[flavor][2])
+
+
+def _rows(cursor: Cursor, statement: str) -> Iterator[tuple[Any, ...]]:
+    cursor.execute(statement)
+    yield from list(cursor.fetchall())
+
+
+def _try(cursor: Cursor, statement: str) -> None:
+    with contextlib.suppress(MySQLError):
+        cursor.execute(statement)

@@ -1,0 +1,107 @@
+"""One test's verdict, in a process of its own that stays warm: starting Python for each would be most of the time."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from pymysql.err import MySQLError
+
+from binlane.model import Flavor
+from lab.servers import PrivateServer
+from lab.suites.comparing import differences, everything
+from lab.suites.replica import replicate
+from lab.suites.servers import Source, server_beside, source_at
+from lab.suites.verdict import Outcome, Run, judged
+from lab.suites.window import bring
+from lab.templates import LabError
+
+Held: TypeAlias = Mapping[str, str]
+"""See ``everything``."""
+
+_UNSAFE: Final = "allow_unsafe"
+_SHOWN: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A test that has come to its end."""
+
+    flavor: Flavor
+    test: str
+    port: int
+    """Of the source that the test has written to."""
+    program: Path
+    template: Path
+    """A data folder as the driver's servers begin with."""
+    folder: Path
+    """For the servers of the verdict; removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came of it."""
+
+    outcome: Outcome
+    binlog_format: str = ""
+    reason: str = ""
+    """Why it is not equal: what stopped binlane, or what differs."""
+    native: str = ""
+    """The same of the server's own replica; empty where it is equal or was not asked."""
+    unsafe: bool = False
+    """It was refused without ``allow_unsafe``; the outcome is the one with it."""
+    seconds: float = 0.0
+
+
+def judge(question: Question) -> Verdict:
+    """Bring the log to a fresh target, compare, and ask the server's own replica where that is not equal."""
+    begun = time.monotonic()
+    try:
+        source = source_at(question.flavor, question.port)
+        if not source.logs:
+            return Verdict(Outcome.INCOMPARABLE, reason="the source writes no binary log")
+        outcome, run, native, unsafe = _judge(question, source)
+    except (LabError, MySQLError, OSError) as exc:
+        return Verdict(Outcome.INCOMPARABLE, reason=f"{type(exc).__name__}: {exc}")
+    finally:
+        shutil.rmtree(question.folder, ignore_errors=True)
+    seconds = round(time.monotonic() - begun, 1)
+    return Verdict(outcome, source.binlog_format, _told(run), _told(native), unsafe, seconds)
+
+
+def _judge(question: Question, source: Source) -> tuple[Outcome, Run, Run | None, bool]:
+    held = everything(source.server)
+    unsafe = False
+    run = _by_binlane(question, source, held, allow_unsafe=False)
+    if run.refused and _UNSAFE in run.stopped:
+        unsafe = True
+        run = _by_binlane(question, source, held, allow_unsafe=True)
+    native = None if run.equal else _by_replica(question, source, held)
+    return judged(run, native), run, native, unsafe
+
+
+def _by_binlane(question: Question, source: Source, held: Held, *, allow_unsafe: bool) -> Run:
+    with server_beside(source, question.program, question.template, question.folder / "target") as target:
+        project = question.folder / ("unsafe" if allow_unsafe else "safe")
+        run = bring(source.server, target, project, allow_unsafe=allow_unsafe)
+        return run if run.stopped else _compared(held, target)
+
+
+def _by_replica(question: Question, source: Source, held: Held) -> Run:
+    with server_beside(source, question.program, question.template, question.folder / "replica") as replica:
+        stopped = replicate(source, replica)
+        return Run(stopped) if stopped else _compared(held, replica)
+
+
+def _compared(held: Held, server: PrivateServer) -> Run:
+    return Run(different=differences(held, everything(server)))
+
+
+def _told(run: Run | None) -> str:
+    if run is None:
+        return ""
+    return run.stopped or "; ".join([f"{name}: {text}" for name, text in run.different.items()][:_SHOWN])

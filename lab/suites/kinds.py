@@ -1,0 +1,45 @@
+"""Why a test is not equal, in a few words: the reasons of many tests in a table that can be read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from lab.suites.verdict import Outcome
+
+_SKIPS: Final[Mapping[str, str]] = {
+    r"binlog.format|not (row|statement|mixed)|neither|need.*(row|statement|mixed)": "not in this binlog format",
+    r"debug": "needs a server built for debugging",
+    r"^disabled": "disabled by its suite",
+    r"root": "does not run as root",
+    r"big.test": "big: run by --big-test alone",
+}
+_KINDS: Final[Mapping[str, str]] = {
+    r"^the test (itself fails|ends before)|^the driver does not": "does not reach its end here",
+    r"writes no binary log": "the source writes no log",
+    r"does not start": "a server with the source's options does not start",
+    r"^(LabError|OperationalError|InternalError|ProgrammingError|FileNotFoundError)": "the source cannot be read",
+    r"^IncidentError": "the log says that changes are missing (INCIDENT)",
+    r"^(data of|table|view|database) ": "something was never logged, or is another on every replica",
+}
+"""A pattern of a reason to its kind; the first that is found counts."""
+_CODE: Final = re.compile(r": ([1-4]\d{3}) ")
+"""Of a server, as binlane's messages have it; another number may be a place in a file."""
+_OBJECT: Final = re.compile(r"(?:^|; )(data of|table|view|database|procedure|function|trigger|event|account) ")
+
+
+def kind_of(outcome: Outcome, reason: str) -> str:
+    """The kind of a reason; without an entry in the table, the error's class and the server's error number."""
+    if outcome is Outcome.EQUAL:
+        return ""
+    if outcome is Outcome.DIFFERS:
+        return ", ".join(sorted(set(_OBJECT.findall(reason))))
+    for pattern, kind in (_SKIPS if outcome is Outcome.SKIPPED else _KINDS).items():
+        if re.search(pattern, reason, re.IGNORECASE) is not None:
+            return kind
+    error = re.match(r"(\w+(?:Error|Exception)): ", reason)
+    if error is not None:
+        code = _CODE.search(reason)
+        return f"{error[1]} {code[1]}" if code else error[1]
+    return "other"

@@ -1,0 +1,55 @@
+"""What a server of the suites was started with, as its command line says, and a server beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+_OWN: Final = (
+    *("datadir", "port", "socket", "pid-file", "tmpdir", "server-id", "log-error", "log-basename", "admin-port"),
+    *("general-log", "general-log-file", "slow-query-log", "slow-query-log-file", "log-output", "core-file"),
+    *("log-bin", "log-bin-index", "relay-log", "relay-log-index", "report-host", "report-port", "report-user"),
+    *("read-only", "super-read-only", "skip-slave-start", "skip-replica-start", "init-file", "user", "gdb"),
+    *("binlog-do-db", "binlog-ignore-db", "master-info-file", "relay-log-info-file", "slave-load-tmpdir"),
+)
+"""Options that one server has for itself, and the source's choice of what it logs."""
+_OWN_PREFIXES: Final = ("replicate-", "master-", "mysqlx", "loose-mysqlx", "init-rpl")
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A server's command line in parts."""
+
+    defaults: tuple[str, ...]
+    """``--defaults-file`` and its kin, which have to come first."""
+    options: tuple[str, ...]
+
+
+def started_with(arguments: Sequence[str]) -> Started:
+    """The parts of a server's arguments; what stands before the first option (loader, program) is no part."""
+    options = [each for each in arguments if each.startswith("--")]
+    options = [each for each in options if not each.startswith(("--library-path", "--plugin-dir"))]
+    defaults = tuple(each for each in options if each.startswith(("--defaults-", "--no-defaults")))
+    return Started(defaults, tuple(each for each in options if each not in defaults))
+
+
+def beside(source: Started, binlog_format: str) -> list[str]:
+    """The options of a target or a replica of that server, without its own place and name.
+
+    Where the source writes statements, its ``binlog_format`` is left out as well: a MySQL server that is to log
+    statements alone refuses rows.
+    """
+    kept = [each for each in source.options if not _is_own(_name(each))]
+    if binlog_format.upper() == "STATEMENT":
+        kept = [each for each in kept if _name(each) != "binlog-format"]
+    return kept
+
+
+def _name(option: str) -> str:
+    return option.removeprefix("--").partition("=")[0].replace("_", "-").lower()
+
+
+def _is_own(name: str) -> bool:
+    bare = name.removeprefix("loose-").removeprefix("skip-")
+    return bare in _OWN or name in _OWN or name.startswith(_OWN_PREFIXES)

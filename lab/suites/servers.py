@@ -1,0 +1,145 @@
+"""The servers of a trial: the suite's own source, which runs already, and servers started beside it like it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pymysql
+
+from binlane.model import Flavor
+from lab.servers import HOST, PrivateServer
+from lab.suites.options import Started, beside, started_with
+from lab.templates import LabError
+
+_ACCOUNT: Final = "root"
+"""The drivers' installed data folders have it, without a password."""
+_START_SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A running server of the suite."""
+
+    server: PrivateServer
+    started: Started
+    environment: Mapping[str, str]
+    binlog_format: str
+    logs: tuple[str, ...]
+    """Its binlog files, oldest first; none if it writes no log."""
+    end: int
+    """Bytes of the last file."""
+
+
+def source_at(flavor: Flavor, port: int) -> Source:
+    """The server on that port, read from its process. Raises LabError if its process is not to be found."""
+    server = _server(flavor, port, Path())
+    try:
+        ((pid_file, binlog_format),) = server.query("SELECT @@pid_file, @@GLOBAL.binlog_format")
+        logs = server.query("SHOW BINARY LOGS")
+    except pymysql.err.MySQLError as exc:
+        if exc.args[0] != _NO_BINARY_LOG:
+            raise LabError(f"the test's source does not answer: {exc}") from exc
+        logs = []
+    else:
+        process = Path("/proc") / Path(pid_file).read_text().strip()
+        arguments = (process / "cmdline").read_bytes().decode("latin-1").split("\0")
+        variables = (process / "environ").read_bytes().decode("latin-1").split("\0")
+        environment = dict(each.split("=", 1) for each in variables if "=" in each)
+        end = int(logs[-1][1]) if logs else 0
+        return Source(
+            server, started_with(arguments), environment, binlog_format, tuple(str(each[0]) for each in logs), end
+        )
+    return Source(server, Started((), ()), {}, "", (), 0)
+
+
+_NO_BINARY_LOG: Final = 1381
+
+
+@contextlib.contextmanager
+def server_beside(source: Source, program: Path, template: Path, folder: Path) -> Iterator[PrivateServer]:
+    """A fresh server with the source's options on a copy of ``template``; killed and removed at the end.
+
+    Raises LabError with the end of its log if it does not start.
+    """
+    datadir = folder / "data"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    shutil.copytree(template, datadir, symlinks=True)
+    # two servers from one template would share MySQL's server UUID
+    (datadir / "auto.cnf").unlink(missing_ok=True)
+    (folder / "tmp").mkdir()
+    server = _server(source.server.flavor, _free_port(), folder / "s.sock")
+    command = [str(program), *source.started.defaults, *beside(source.started, source.binlog_format)]
+    command += _place(server, folder)
+    if shutil.which("setpriv") is not None:
+        command = ["setpriv", "--pdeathsig", "KILL", *command]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            command, cwd=datadir, env=dict(source.environment), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        )
+    try:
+        _wait_until_ready(server, process, folder / "log")
+        yield server
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _place(server: PrivateServer, folder: Path) -> list[str]:
+    options = [
+        f"--datadir={folder / 'data'}",
+        f"--port={server.port}",
+        f"--socket={server.socket}",
+        f"--pid-file={folder / 'pid'}",
+        f"--tmpdir={folder / 'tmp'}",
+        f"--server-id={server.port}",
+        f"--log-bin={folder / 'data' / 'beside'}",
+        f"--log-bin-index={folder / 'data' / 'beside.index'}",
+        f"--relay-log={folder / 'data' / 'relay'}",
+        f"--log-error={folder / 'log'}",
+        "--general-log=0",
+        "--slow-query-log=0",
+        "--skip-slave-start",
+        *(["--user=root"] if os.getuid() == 0 else []),
+    ]
+    if server.flavor is Flavor.MARIADB:
+        # the driver leaves InnoDB out where a test does not ask for it; the state of a channel is kept there
+        return [*options, "--innodb=ON"]
+    return [*options, "--mysqlx=OFF", "--admin-port=0"]
+
+
+def _server(flavor: Flavor, port: int, place: Path) -> PrivateServer:
+    return PrivateServer(flavor, port, place, place.parent, "suite", (), Path(), user=_ACCOUNT, password="")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _wait_until_ready(server: PrivateServer, process: subprocess.Popen[bytes], log: Path) -> None:
+    end = time.monotonic() + _START_SECONDS
+    while True:
+        try:
+            server.connect().close()
+            return
+        except pymysql.err.MySQLError as exc:
+            if process.poll() is None and time.monotonic() < end:
+                time.sleep(0.05)
+                continue
+            tail = "\n".join(log.read_text("latin-1").splitlines()[-8:])
+            raise LabError(f"a server with the source's options does not start: {exc}\n{tail}") from exc

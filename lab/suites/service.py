@@ -1,0 +1,103 @@
+"""Between a running test and its verdict: a socket that tests ask at, and one warm process that judges.
+
+That process is replaced when it does not answer in time: a hanging window must not end the trial.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import socketserver
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Final
+
+from binlane.model import Flavor
+from lab.suites.cleaning import clean
+from lab.suites.judging import Question, Verdict, judge
+from lab.suites.verdict import Outcome
+
+_CONTEXT: Final = get_context("spawn")
+_SECONDS: Final = 300.0
+"""For one verdict: a target, a replica, and the time-outs of both."""
+
+Answered = Callable[[str, Verdict], None]
+"""Called with a test and its verdict."""
+
+
+class Judge:
+    """The warm process. Not for two threads at once."""
+
+    def __init__(self, flavor: Flavor, program: Path, template: Path, folder: Path) -> None:
+        self._flavor, self._program, self._template, self._folder = flavor, program, template, folder
+        self._begin()
+
+    def verdict(self, test: str, port: int) -> Verdict:
+        """Of a test whose source is on that port."""
+        self._pipe.send(Question(self._flavor, test, port, self._program, self._template, self._folder))
+        with contextlib.suppress(EOFError):
+            if self._pipe.poll(_SECONDS):
+                verdict: Verdict = self._pipe.recv()
+                return verdict
+        self.close()
+        self._begin()
+        return Verdict(Outcome.FAILED, reason=f"no end after {_SECONDS:.0f} s, or the process has died")
+
+    def close(self) -> None:
+        """End the process, and with it the servers that it has started."""
+        self._process.kill()
+        self._process.join()
+
+    def _begin(self) -> None:
+        self._pipe, other = _CONTEXT.Pipe()
+        self._process = _CONTEXT.Process(target=_answer, args=(other,), daemon=True)
+        self._process.start()
+        other.close()
+
+
+def _answer(pipe: Connection) -> None:
+    logging.disable(logging.ERROR)
+    with contextlib.suppress(EOFError):
+        while True:
+            pipe.send(judge(pipe.recv()))
+
+
+@contextlib.contextmanager
+def listening(path: Path, flavor: Flavor, judge: Judge, answered: Answered) -> Iterator[None]:
+    """Answer the tests of one driver at the socket ``path`` while the block runs."""
+    path.unlink(missing_ok=True)
+    turn = threading.Lock()
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            asked = json.loads(self.rfile.readline())
+            with turn:
+                said = _handle(asked, flavor, judge, answered)
+            self.wfile.write(f"{said}\n".encode())
+
+    with socketserver.ThreadingUnixStreamServer(str(path), Handler) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+
+
+def _handle(asked: Mapping[str, Any], flavor: Flavor, judge: Judge, answered: Answered) -> str:
+    ports: Mapping[str, int] = asked["ports"]
+    if asked["step"] == "start":
+        clean(flavor, sorted(set(_servers(ports).values())))
+        return "clean"
+    verdict = judge.verdict(asked["test"], ports["MASTER_MYPORT"])
+    answered(asked["test"], verdict)
+    return str(verdict.outcome)
+
+
+def _servers(ports: Mapping[str, int]) -> dict[str, int]:
+    """The test's servers; the other ports are those of their further protocols."""
+    return {name: port for name, port in ports.items() if name.split("_MYPORT")[0] in ("MASTER", "SLAVE", "SERVER")}
