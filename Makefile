@@ -5,7 +5,7 @@ export PYTHONPATH := plugins:.
 # hundreds of processes start here: without bytecode each would compile every package that it imports
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test chaos suites lint compiled conformance compose-check clean
+.PHONY: help setup demo test chaos suites histories lint compiled conformance compose-check clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -39,6 +39,9 @@ chaos: setup ## kill -9, cut and pause everything, everywhere, once; SECONDS=600
 
 suites: setup ## the servers' own replication suites, what is left of them; SECONDS=3600 for so long, FAMILY=mysql FORMAT=row ONLY=rpl_alter
 	$(PYTHON) -m lab.suites $(foreach each,FAMILY FORMAT SUITE ONLY AGAIN SEED,$(call option,$(each))) $(if $(filter-out 0,$(SECONDS)),--seconds $(SECONDS))
+
+histories: setup ## hostile histories on both families, the servers' own replicas as judges; SECONDS=600, SEED=1, FAMILY=mysql
+	$(PYTHON) -m lab.histories --seconds $(or $(SECONDS),60) --seed $(or $(SEED),0) $(if $(FAMILY),--family $(FAMILY))
 
 lint: setup ## ruff and mypy --strict
 	.venv/bin/ruff check .

@@ -1,0 +1,187 @@
+"""A history's channel, and its windows: whole ones, killed ones, ones whose connections are cut."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import multiprocessing
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pymysql
+
+from binlane.config import ChannelConfig, SegmentsConfig, load_channel
+from binlane.connections import Endpoint, Endpoints, Tls
+from binlane.errors import BinlaneError, WindowOpenError
+from binlane.orchestration import commands, steps
+from binlane.orchestration.request import NOW, WindowRequest
+from binlane.source.begin import begin
+from binlane.state import tables
+from binlane.state.channels import Watermark, create_channel
+from binlane.state.engines import engine_of
+from binlane.work.files import WorkFolder
+from binlane.work.filter_job import InProcess, run_filter
+from lab.histories.history import Settings
+from lab.servers import PrivateServer
+
+_OTHERS: Final = "SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user = %s"
+_PROJECT: Final = Path(__file__).resolve().parents[2]
+
+
+class StoppedError(Exception):
+    """A window did not end; ``wrote``: whether it may have written to the target before."""
+
+    def __init__(self, step: str, cause: BaseException) -> None:
+        super().__init__(f"{step}: {type(cause).__name__}: {cause}")
+        self.step, self.cause, self.wrote = step, cause, step in ("apply", "advance")
+
+
+@dataclass(slots=True)
+class Channel:
+    """From a source to a target, begun at the source's present end."""
+
+    source: PrivateServer
+    target: PrivateServer
+    config: ChannelConfig
+    endpoints: Endpoints
+    settings: Settings
+    windows: int = 0
+
+    @classmethod
+    def begin(
+        cls, name: str, source: PrivateServer, target: PrivateServer, folder: Path, settings: Settings
+    ) -> Channel:
+        """Write its file below ``folder``, and its row on the target."""
+        file = folder / "dags" / "channels" / f"{name}.toml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        gap = "" if settings.fold_gap is None else f"fold_gap = {settings.fold_gap}\n"
+        file.write_text(
+            '[source]\nconnection = "source"\n[target]\nconnection = "target"\n[window]\nschedule = "none"\n'
+            f"[lanes]\ncount = {settings.lanes}\n{gap}"
+            f'[blocks]\ntransactions = {settings.block}\nreduce = "{settings.reduce}"\n'
+            f'[apply]\nwriter = "{settings.writer}"\nlease_seconds = 5\nretries = 5\nbarrier_timeout = 60\n'
+            f'lock_wait_timeout = 5\n[work]\nuri = "{folder / "work"}"\n'
+        )
+        (folder / "spark_jobs").symlink_to(_PROJECT / "spark_jobs")
+        config = load_channel(file, {})
+        # smaller ones than a channel's file may ask for: a short log shall have many, too
+        config = dataclasses.replace(config, segments=SegmentsConfig(settings.segment_bytes))
+        endpoints = Endpoints(_endpoint("source", source), _endpoint("target", target))
+        engine = engine_of(endpoints.target)
+        tables.create(engine)
+        found = begin(steps.source_of(config, endpoints), "now")
+        mark = Watermark(found.seqno, found.position, found.gtid_set, found.time, found.fingerprint)
+        create_channel(engine, config.name, found.identity, mark)
+        return cls(source, target, config, endpoints, settings)
+
+    def window(self, how: str, dice: random.Random) -> bool:
+        """Apply one window, or find none. Raises StoppedError; WindowOpenError is for a later one."""
+        self.windows += 1
+        if how == "killed":
+            self._run_and_kill(dice.uniform(0.02, 0.6))
+            how = "window"
+        with self._cutting(dice) if how == "cut connections" else contextlib.nullcontext():
+            return run_window(self.config, self.endpoints, spark=self.settings.spark and self.windows == 1)
+
+    def _run_and_kill(self, seconds: float) -> None:
+        """In a process of its own, killed if it is still there after so many seconds."""
+        child = multiprocessing.get_context("fork").Process(target=_quiet_window, args=(self.config, self.endpoints))
+        child.start()
+        child.join(seconds)
+        if child.is_alive() and child.pid is not None:
+            os.kill(child.pid, signal.SIGKILL)
+        child.join()
+
+    @contextlib.contextmanager
+    def _cutting(self, dice: random.Random) -> Iterator[None]:
+        """End some of the target's connections while the window runs."""
+        ended, pauses = threading.Event(), [dice.uniform(0.01, 0.3) for _ in range(3)]
+        thread = threading.Thread(target=_cut, args=(self.target, pauses, ended))
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+
+def run_window(config: ChannelConfig, endpoints: Endpoints, *, spark: bool = False) -> bool:
+    """All steps of one window, lanes as threads. False: there was nothing to apply."""
+    with _step("extract"):
+        window = _tried_again(lambda: steps.extract(config, endpoints, WindowRequest(NOW)))
+    if window["work"] is None:
+        return False
+    with _step("filter"):
+        if window["plan"] is None and spark:
+            commands._filtered(config, commands.SPARK, WorkFolder(window["work"]))
+        elif window["plan"] is None:
+            run_filter(WorkFolder(window["work"]), InProcess())
+    with _step("check"):
+        adopted = _tried_again(lambda: steps.adopt_plan(config, endpoints, window["work"]))
+    lanes = [each["lane"] for each in adopted["lanes"]]
+
+    def apply(lane: int) -> None:
+        _tried_again(lambda: steps.apply_lane(config, endpoints, adopted["plan"], lane))
+
+    with _step("apply"), ThreadPoolExecutor(len(lanes)) as pool:
+        running = [pool.submit(apply, lane) for lane in lanes]
+        errors = [error for each in running if (error := each.exception()) is not None]
+        if errors:
+            # what stopped one lane is told by the others as well
+            raise next((error for error in errors if not getattr(error, "retryable", False)), errors[0])
+    with _step("advance"):
+        _tried_again(lambda: steps.advance(config, endpoints, adopted["plan"]))
+    return True
+
+
+@contextlib.contextmanager
+def _step(name: str) -> Iterator[None]:
+    try:
+        yield
+    except WindowOpenError:
+        raise
+    except Exception as exc:
+        raise StoppedError(name, exc) from exc
+
+
+def _tried_again(step: Any) -> Any:
+    """As Airflow does with what may succeed by itself."""
+    for _ in range(3):
+        try:
+            return step()
+        except WindowOpenError:
+            raise
+        except BinlaneError as exc:
+            if not exc.retryable:
+                raise
+            time.sleep(0.2)
+    return step()
+
+
+def _quiet_window(config: ChannelConfig, endpoints: Endpoints) -> None:
+    with contextlib.suppress(Exception), Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+        run_window(config, endpoints)
+
+
+def _cut(server: PrivateServer, pauses: list[float], ended: threading.Event) -> None:
+    with contextlib.closing(server.connect(autocommit=True)) as connection, connection.cursor() as cursor:
+        for pause in pauses:
+            if ended.wait(pause):
+                return
+            cursor.execute(_OTHERS, (server.user,))
+            for (number,) in cursor.fetchall():
+                with contextlib.suppress(pymysql.err.MySQLError):
+                    cursor.execute(f"KILL CONNECTION {number}")
+
+
+def _endpoint(name: str, server: PrivateServer) -> Endpoint:
+    return Endpoint(name, server.host, server.port, server.user, server.password, Tls("disabled"))

@@ -1,0 +1,240 @@
+"""One history tried: played on the source, brought to the target by binlane's windows, compared, judged."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import re
+import shutil
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final
+
+import pymysql
+
+from binlane.errors import WindowOpenError
+from binlane.model import Flavor
+from lab.histories import native
+from lab.histories.channel import Channel, StoppedError
+from lab.histories.content import SYSTEM, content_of, differences, is_about_next
+from lab.histories.history import BOTH, WINDOW, Event, History
+from lab.histories.play import Stage
+from lab.histories.sessions import GLOBALS
+from lab.servers import PrivateServer, start_server
+
+_OPTIONS: Final = ("--local-infile=1", "--log-bin-trust-function-creators=1", "--event-scheduler=OFF")
+_OF_FAMILY: Final = {
+    Flavor.MYSQL: ("--secure-file-priv=", "--replica-parallel-workers=1", "--skip-replica-start"),
+    Flavor.MARIADB: ("--skip-slave-start",),
+}
+_ROWS: Final = "1\n2\n5\n31\n32\n"
+"""What LOAD DATA reads."""
+_LAST_WINDOWS: Final = 6
+_NEXT_ASKED: Final = 8
+"""Of so many histories in which AUTO_INCREMENT alone differs one is judged: a source counts what it rolls back."""
+
+
+class Verdict(Enum):
+    """What became of a history."""
+
+    EQUAL = "equal"
+    REFUSED = "refused before the first write"
+    NATIVE_TOO = "the server's own replica does not do better"
+    FAILED = "failed"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The verdict, and why."""
+
+    verdict: Verdict
+    kind: str = ""
+    """What outcomes are counted by: a refusal's or failure's words without names and numbers."""
+    details: list[str] = field(default_factory=list)
+    statements: int = 0
+    refused_by_source: int = 0
+
+
+@dataclass(slots=True)
+class Trials:
+    """The servers of a run, started once. A context manager."""
+
+    flavor: Flavor
+    folder: Path
+    asks_native: bool = True
+    source: PrivateServer = field(init=False)
+    target: PrivateServer = field(init=False)
+    _replica: PrivateServer | None = None
+    _globals: dict[str, str] = field(default_factory=dict)
+    _count: int = 0
+
+    def __enter__(self) -> Trials:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "rows.txt").write_text(_ROWS)
+        self.folder.chmod(0o755)
+        self.source, self.target = self._start("source"), self._start("target")
+        self._globals = {name: str(self._ask(f"@@GLOBAL.{name}")) for name in GLOBALS[self.flavor]}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for server in (self.source, self.target, self._replica):
+            if server is not None:
+                server.kill()
+                server.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def judge(self, history: History) -> Outcome:
+        """Try it from the beginning: whatever an earlier one left is removed first."""
+        self._clean()
+        self._count += 1
+        place = self.folder / f"h{self._count}"
+        try:
+            with Stage(self.source, self.folder) as stage:
+                outcome = self._try(history, stage, place)
+                outcome.statements, outcome.refused_by_source = stage.played, stage.failed.total()
+                return outcome
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+    def _try(self, history: History, stage: Stage, place: Path) -> Outcome:
+        first = [event for event in history.events if event.session == BOTH]
+        for server in (self.source, self.target):
+            _make(server, first)
+        start = native.place_of(self.source)
+        channel = Channel.begin(f"history_{self._count}", self.source, self.target, place, history.settings)
+        stopped = _played(stage, channel, [event for event in history.events if event.session != BOTH], history.seed)
+        if stopped is not None and not stopped.wrote and _is_expected(stopped):
+            return Outcome(Verdict.REFUSED, kind_of(str(stopped)), [str(stopped)])
+        expected = content_of(self.source)
+        if stopped is not None:
+            return self._asked(expected, first, start, kind_of(str(stopped)), [str(stopped)])
+        found = differences(expected, content_of(self.target))
+        if all(map(is_about_next, found)) and (not found or self._count % _NEXT_ASKED):
+            return Outcome(Verdict.EQUAL)
+        return self._asked(expected, first, start, kind_of(_worst(found)), found)
+
+    def _asked(
+        self, expected: dict[str, Any], first: list[Event], start: native.Place, kind: str, details: list[str]
+    ) -> Outcome:
+        """What the server's own replica makes of the same log decides."""
+        if not self.asks_native:
+            return Outcome(Verdict.FAILED, kind, details)
+        if self._replica is None:
+            self._replica = self._start("replica")
+        _empty(self._replica)
+        _make(self._replica, first)
+        error = native.replicate(self.source, self._replica, start)
+        if error is not None:
+            return Outcome(Verdict.NATIVE_TOO, f"stops: {kind_of(error)}", [*details, f"replica: {error}"])
+        other = content_of(self._replica)
+        found = differences(expected, other)
+        ours = set(map(_subject, details))
+        if all(map(is_about_next, details)):
+            # a source counts what it rolls back, a replica never sees it
+            target = content_of(self.target)
+            if not [each for each in differences(other, target) if is_about_next(each)]:
+                return Outcome(Verdict.EQUAL)
+            return Outcome(Verdict.FAILED, kind, [*details, *(f"replica: {each}" for each in found)])
+        if [each for each in found if not is_about_next(each)] and ours <= set(map(_subject, found)):
+            return Outcome(Verdict.NATIVE_TOO, f"differs: {kind}", [*details, *(f"replica: {each}" for each in found)])
+        return Outcome(Verdict.FAILED, kind, [*details, *(f"replica: {each}" for each in found)])
+
+    def _start(self, name: str) -> PrivateServer:
+        options = (*_OPTIONS, *_OF_FAMILY[self.flavor])
+        return start_server(self.folder / name, self.flavor, options, name=name, durable=False)
+
+    def _ask(self, expression: str) -> Any:
+        return self.source.query(f"SELECT {expression}")[0][0]
+
+    def _clean(self) -> None:
+        for name, value in self._globals.items():
+            if str(self._ask(f"@@GLOBAL.{name}")) != value:
+                self.source.query(f"SET GLOBAL {name} = {value if value.isdigit() else repr(value)}")
+        for server in (self.source, self.target):
+            _empty(server)
+        if self._count % 50 == 49:
+            for server in (self.source, self.target):
+                server.query("FLUSH BINARY LOGS")
+                server.query("PURGE BINARY LOGS BEFORE NOW()")
+
+
+def _played(stage: Stage, channel: Channel, events: list[Event], seed: int) -> StoppedError | None:
+    """Play the events, and apply windows where they stand and behind them; what stopped one, if it did.
+
+    What is refused before the first write needs no judge: the rest is not played then.
+    """
+    dice = random.Random(seed)
+    stopped: StoppedError | None = None
+    for event in events:
+        if event.session != WINDOW:
+            stage.play(event)
+        elif stopped is None:
+            try:
+                with contextlib.suppress(WindowOpenError):
+                    channel.window(event.sql, dice)
+            except StoppedError as exc:
+                stopped = exc
+                if not exc.wrote and _is_expected(exc):
+                    return stopped
+    stage.end_sessions()
+    if stopped is not None:
+        return stopped
+    try:
+        for _ in range(_LAST_WINDOWS):
+            if not channel.window("window", dice):
+                return None
+        raise StoppedError("advance", AssertionError("windows without an end"))
+    except WindowOpenError as exc:
+        return StoppedError("advance", exc)
+    except StoppedError as exc:
+        return exc
+
+
+def kind_of(text: str) -> str:
+    """An error's or difference's words without names, numbers and values."""
+    text = text.split("\n")[0]
+    text = re.sub(r"binlog\.\d+|[`'\"][^`'\"]*[`'\"]|\bx'[0-9a-f]*'", "*", text)
+    text = re.sub(r"/\S+|\b[a-z]\w*\.\w+\b", "*", text) if "rows of" not in text else text.split(" ")[0]
+    return re.sub(r"\d[\d,.]*", "N", text)[:160]
+
+
+def _is_expected(stopped: StoppedError) -> bool:
+    """Whether it is an error that says what to do, by its type: anything else is no refusal."""
+    return type(stopped.cause).__module__.startswith("binlane.")
+
+
+def _worst(found: list[str]) -> str:
+    ranked = sorted(found, key=lambda each: (is_about_next(each), not each.startswith("rows")))
+    return "difference of " + ranked[0].split(" ")[0]
+
+
+def _subject(difference: str) -> str:
+    return difference.split(": ")[0]
+
+
+def _make(server: PrivateServer, events: list[Event]) -> None:
+    """What is on a server before the channel begins, out of its log. A statement that fails fails on each."""
+    with contextlib.closing(server.connect(autocommit=True)) as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION sql_log_bin = 0, timestamp = 1700000000")
+        for event in events:
+            with contextlib.suppress(pymysql.err.MySQLError):
+                cursor.execute(event.sql)
+
+
+def _empty(server: PrivateServer) -> None:
+    """Remove what a history has left; the schema binlane stays, each history has a channel of its own."""
+    with contextlib.closing(server.connect(autocommit=True)) as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION sql_log_bin = 0, foreign_key_checks = 0, lock_wait_timeout = 20")
+        mysql = server.flavor is Flavor.MYSQL
+        cursor.execute("XA RECOVER CONVERT XID" if mysql else "XA RECOVER FORMAT='SQL'")
+        for form, length, _, xid in cursor.fetchall():
+            if mysql:
+                at = 2 + 2 * int(length)
+                xid = f"X'{xid[2:at]}',X'{xid[at:]}',{form}"
+            with contextlib.suppress(pymysql.err.MySQLError):
+                cursor.execute(f"XA ROLLBACK {xid}")
+        cursor.execute("SELECT schema_name FROM information_schema.schemata")
+        for (name,) in cursor.fetchall():
+            if name.lower() not in SYSTEM:
+                cursor.execute(f"DROP DATABASE `{name.replace('`', '``')}`")
