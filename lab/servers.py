@@ -223,7 +223,7 @@ def start_server(
     program = server_binary(flavor) if program is None else program
     if not datadir.exists():
         datadir.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(data_template(flavor, program), datadir)
+        shutil.copytree(data_template(flavor, program, options), datadir)
         # two servers from one template would share MySQL's server UUID
         (datadir / "auto.cnf").unlink(missing_ok=True)
     for attempt in range(_PORT_TRIES):

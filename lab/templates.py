@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Final
 
@@ -21,6 +22,7 @@ _ACCOUNTS: Final = "".join(
     for host in ("%", "localhost")
 )
 _VARIABLES: Final = {Flavor.MARIADB: "BINLANE_MARIADBD", Flavor.MYSQL: "BINLANE_MYSQLD"}
+_MADE_FOR: Final = "--lower-case-table-names="
 _FOLDERS: Final = ("/usr/sbin", "/usr/libexec", "/usr/local/sbin", "/usr/local/libexec")
 
 
@@ -75,18 +77,22 @@ def common_options(flavor: Flavor, program: Path) -> list[str]:
     return options
 
 
-def data_template(flavor: Flavor, program: Path) -> Path:
-    """A freshly initialized data folder with the lab's account; made once a server version, then only copied from."""
+def data_template(flavor: Flavor, program: Path, options: Sequence[str] = ()) -> Path:
+    """A freshly initialized data folder with the lab's account; made once a server version, then only copied from.
+
+    ``options``: of the server that will run on it; MySQL's data folders are made for one ``lower_case_table_names``.
+    """
+    kept = tuple(each for each in options if each.startswith(_MADE_FOR) and flavor is Flavor.MYSQL)
     home = Path(tempfile.gettempdir()) / f"binlane-lab-{os.getuid()}"
     home.mkdir(mode=0o700, exist_ok=True)
     if home.stat().st_uid != os.getuid():
         raise LabError(f"{home} belongs to another user: remove it or set TMPDIR")
-    template = home / f"{flavor.value}-{_version(program)}"
+    template = home / "-".join((flavor.value, _version(program), *(each.strip("-") for each in kept)))
     if not template.exists():
         with tempfile.TemporaryDirectory(dir=home) as building:
             fresh = Path(building) / "data"
             accounts = Path(building) / "accounts.sql"
-            _INITIALIZERS[flavor](program, fresh, accounts)
+            _INITIALIZERS[flavor](program, fresh, accounts, kept)
             try:
                 fresh.rename(template)
             except OSError:
@@ -96,7 +102,7 @@ def data_template(flavor: Flavor, program: Path) -> Path:
     return template
 
 
-def _initialize_mariadb(program: Path, datadir: Path, accounts: Path) -> None:
+def _initialize_mariadb(program: Path, datadir: Path, accounts: Path, kept: tuple[str, ...]) -> None:
     # the one of the same installation first: each makes the system tables of its own version
     beside = os.pathsep.join([str(program.parent), str(program.parent.parent / "bin"), os.environ.get("PATH", "")])
     installer = shutil.which("mariadb-install-db", path=beside)
@@ -112,9 +118,9 @@ def _initialize_mariadb(program: Path, datadir: Path, accounts: Path) -> None:
         _run([str(program), *_no_defaults(program), *options, "--bootstrap"], statements)
 
 
-def _initialize_mysql(program: Path, datadir: Path, accounts: Path) -> None:
+def _initialize_mysql(program: Path, datadir: Path, accounts: Path, kept: tuple[str, ...]) -> None:
     accounts.write_text(_ACCOUNTS)
-    options = [*_no_defaults(program), f"--datadir={datadir}", *_as_root()]
+    options = [*_no_defaults(program), f"--datadir={datadir}", *kept, *_as_root()]
     _run(
         [str(program), *options, "--initialize-insecure", f"--init-file={accounts}", "--innodb-redo-log-capacity=100M"]
     )

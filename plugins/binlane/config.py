@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
+from binlane import collation_rules
 from binlane.errors import ConfigError
 from binlane.rename_rules import problem_of
 from binlane.toml_node import Node
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 MAX_LANES: Final = 256
@@ -237,6 +238,8 @@ class ChannelConfig:
     rename: tuple[tuple[str, str], ...]
     """``[rename]``: the source's databases and their names on the target, by name or by pattern with one star on each
     side, in order; default: all keep theirs."""
+    collations: tuple[tuple[str, str], ...]
+    """``[collations]``: collations that the target lacks, and what stands for them there; default: none."""
     blocks: BlocksConfig
     segments: SegmentsConfig
     apply: ApplyConfig
@@ -279,7 +282,7 @@ def load_channel(file: Path, environment: Mapping[str, str] | None = None) -> Ch
 
 def _channel(node: Node, file: Path, environment: Mapping[str, str]) -> ChannelConfig:
     tables = (
-        *("source", "target", "window", "lanes", "filter", "rename", "blocks", "segments", "apply"),
+        *("source", "target", "window", "lanes", "filter", "rename", "collations", "blocks", "segments", "apply"),
         *("verify", "alert", "work", "spark"),
     )
     node.only("owner", "owner_link", "tags", "description", *tables)
@@ -297,7 +300,8 @@ def _channel(node: Node, file: Path, environment: Mapping[str, str]) -> ChannelC
         window=_window(node.table("window")),
         lanes=_lanes(node.table("lanes"), name),
         filter=_filter(node.table("filter")),
-        rename=_rename(node.table("rename")),
+        rename=_rules(node.table("rename"), problem_of),
+        collations=_rules(node.table("collations"), collation_rules.problem_of),
         blocks=_blocks(node.table("blocks")),
         segments=_segments(node.table("segments")),
         apply=_apply(node.table("apply")),
@@ -382,7 +386,9 @@ def _kinds(node: Node) -> Mapping[str, str]:
     return given if policy == "apply" else dict.fromkeys(FILTER_DDL, policy) | given
 
 
-def _rename(node: Node) -> tuple[tuple[str, str], ...]:
+def _rules(
+    node: Node, problem_of: Callable[[tuple[tuple[str, str], ...]], tuple[str, str] | None]
+) -> tuple[tuple[str, str], ...]:
     rules = tuple((old, node.text(old)) for old in node.value)
     if (problem := problem_of(rules)) is not None:
         node.wrong(*problem)

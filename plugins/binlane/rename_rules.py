@@ -35,15 +35,23 @@ def problem_of(rules: Sequence[Rule]) -> tuple[str, str] | None:
     for (old, new), (other, its_new) in combinations(rules, 2):
         if matches(other.replace(_STAR, "\0"), old, folds=True):
             return other, f"a rule that is reached: {text_of((old, new))} comes first and matches all that it does"
-        if _meet(new.lower(), its_new.lower()):
+        if _meet(lower(new), lower(its_new)):
             return other, f"new names that {text_of((old, new))} cannot give: two databases would become one"
     return None
+
+
+def lower(name: str) -> str:
+    """A name in lower case, letter by letter, as the servers' ``my_casedn_str`` does in their system character set.
+
+    Not ``str.lower``, which looks at a letter's neighbours (a sigma at a word's end) and may make two letters of one.
+    """
+    return name.lower() if name.isascii() else "".join(letter.lower()[:1] for letter in name)
 
 
 def matches(name: str, pattern: str, folds: bool) -> bool:
     """Whether a name fits a pattern of at most one star; ``folds``: whatever its letters' case."""
     if folds:
-        name, pattern = name.lower(), pattern.lower()
+        name, pattern = lower(name), lower(pattern)
     if _STAR not in pattern:
         return name == pattern
     before, _, behind = pattern.partition(_STAR)

@@ -69,6 +69,13 @@ VERSIONS: Final[tuple[Row, ...]] = (
         "tests/integration/window/test_database_defaults.py::test_a_table_that_would_get_another_character_set_is_named",
     ),
     supported(
+        "A collation that the target lacks (utf8mb4_0900_ai_ci onto MariaDB), with a rule of [collations]",
+        "tables, columns, databases, views, functions and sessions get the rule's; columns in keys are named",
+        "tests/integration/window/test_collations.py::"
+        "test_a_plain_mysql_schema_is_applied_with_the_collation_that_the_channel_chose",
+        "tests/unit/plan/test_collating.py::test_only_collations_and_bare_character_sets_change",
+    ),
+    supported(
         "MySQL's rows events of version 1 (up to 5.5, log_bin_use_v1_row_events) for MySQL 9",
         "given as version 2",
         "tests/integration/apply/test_rows_version.py::test_rows_of_version_1_are_taken",

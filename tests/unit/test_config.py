@@ -36,6 +36,7 @@ def test_a_file_with_two_connections_is_a_channel_with_defaults(tmp_path: Path) 
     assert read.blocks == config.BlocksConfig(1000, 8 << 20, 0, "block", 64 << 20)
     assert read.filter == config.FilterConfig((), (), (), (), {})
     assert read.rename == ()
+    assert read.collations == ()
     assert read.work == config.WorkConfig(str(tmp_path / ".binlane/work"), 24)
     assert read.apply == config.ApplyConfig(
         *(3600, 60, 10, 5, 30),
@@ -81,6 +82,8 @@ EVERY_KEY = """
     [rename]
     "prod_*" = "dr_*"
     main = "dr2"
+    [collations]
+    utf8mb4_0900_ai_ci = "utf8mb4_uca1400_nopad_ai_ci"
     [blocks]
     transactions = 7
     bytes = 65536
@@ -125,6 +128,7 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
     kinds |= {"truncate": "ignore", "drop_database": "apply", "delete": "ignore"}
     assert read.filter == config.FilterConfig(("shop_*",), ("shop_test",), ("*.orders", "?.t"), ("*.log",), kinds)
     assert read.rename == (("prod_*", "dr_*"), ("main", "dr2"))
+    assert read.collations == (("utf8mb4_0900_ai_ci", "utf8mb4_uca1400_nopad_ai_ci"),)
     assert (read.blocks, read.segments) == (
         config.BlocksConfig(7, 65536, 30, "off", 64 << 20),
         config.SegmentsConfig(1 << 20),
@@ -213,6 +217,24 @@ WRONG = [
         id="two become one",
     ),
     pytest.param(MINIMAL + "[rename]\na = 1\n", "rename.a: expected text, got 1", id="no text"),
+    pytest.param(
+        MINIMAL + '[collations]\nutf8mb4_0900_ai_ci = "utf8mb3_bin"\n',
+        "collations.utf8mb4_0900_ai_ci: expected a collation of the character set utf8mb4",
+        id="another character set",
+    ),
+    pytest.param(
+        MINIMAL + '[collations]\nutf8mb4_bin = "uca1400_ai_ci"\n',
+        "collations.utf8mb4_bin: expected a collation of the character set utf8mb4",
+        id="a short name",
+    ),
+    pytest.param(
+        MINIMAL + '[collations]\n"utf8mb4 bin" = "x"\n', "collations.utf8mb4 bin: expected two names", id="no names"
+    ),
+    pytest.param(
+        MINIMAL + '[collations]\na_b = "a_c"\na_c = "a_d"\n',
+        "collations.a_b: expected another collation, which no other rule replaces",
+        id="a chain",
+    ),
     pytest.param(
         MINIMAL.replace("connection", "archive", 1) + '[verify]\nafter_window = "full"\n',
         'verify.after_window: expected "none" for a channel that reads an archive',

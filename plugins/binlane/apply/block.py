@@ -7,13 +7,14 @@ itself: it runs before the transaction that moves the position, exactly once by 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import pymysql
 
 from binlane.apply.ddl import DdlPlace, forget_intent, run_ddl
+from binlane.apply.nontransactional import Outside
 from binlane.model import ItemKind, RowCounts
 from binlane.state.orders import Orders, begin_ddl, end_ddl, read_orders
 from binlane.state.positions import Counted, PlanKey, move_position, settle
@@ -55,6 +56,8 @@ def apply_block(
     end: Callable[[], int],
     ddl_lock_wait_timeout: int = 60,
     planned: RowCounts | None = None,
+    *,
+    outside: bool = False,
 ) -> Applied | Orders | None:
     """Apply a block; None, and nothing is changed, if its lanes do not stand where it begins.
 
@@ -62,14 +65,15 @@ def apply_block(
     transactions to skip besides others. A block of one transaction that is to be skipped moves the position alone.
     ``end`` is asked once the items are consumed: the seqno to leave the lanes at, which for the last block before a
     barrier or the window's end lies behind the block's own last seqno. ``planned``: for a piece, the row changes of
-    the block that it belongs to. After an error the transaction is rolled back or the session closed.
+    the block that it belongs to. ``outside``: its one transaction changes tables without transactions, statement by
+    statement (``apply.nontransactional``). After an error the transaction is rolled back or the session closed.
     """
     writer.begin_block(block.format)
     task = _Task(session, writer, place, block, end, planned)
     items = iter(block.items)
     first = next(items, None)
-    if first is not None and first.kind is ItemKind.DDL:
-        return task.ddl(first, items, ddl_lock_wait_timeout)
+    if first is not None and (outside or first.kind is ItemKind.DDL):
+        return task.ddl(first, items, ddl_lock_wait_timeout, outside=outside)
     return task.transaction(iter(()) if first is None else chain((first,), items))
 
 
@@ -156,8 +160,13 @@ class _Task:
         session.commit()
         return Applied(seqno, counted)
 
-    def ddl(self, item: Item, rest: Iterator[Item], lock_wait_timeout: int) -> Applied | Orders | None:
-        """A DDL and the rows that fill what it creates, exactly once: the DDL by its GTID, the rows by the position."""
+    def ddl(
+        self, item: Item, rest: Iterator[Item], lock_wait_timeout: int, *, outside: bool
+    ) -> Applied | Orders | None:
+        """A DDL and the rows that fill what it creates, exactly once: the DDL by its GTID, the rows by the position.
+
+        ``outside``: the rows by GTIDs, too, and perhaps no DDL before them.
+        """
         session, place, header = self.session, self.place, self.block.header
         session.begin()
         try:
@@ -173,12 +182,26 @@ class _Task:
             raise
         session.commit()
         ddl_place = DdlPlace(place.key, place.channel_uuid, place.lane, header.last_seqno)
+        if item.kind is ItemKind.DDL:
+            try:
+                run_ddl(session, self.writer, item, ddl_place, lock_wait_timeout)
+            except pymysql.err.MySQLError:
+                self._ddl_failed()
+                raise
+        else:
+            rest = chain((item,), rest)
+        if not outside:
+            return self.transaction(rest, ddl_place)
+        written = self._outside(Outside.of(session, self.writer, rest, ddl_place), has_ddl=item.kind is ItemKind.DDL)
+        return replace(self, rewrite=lambda: written).transaction(iter(()), ddl_place)
+
+    def _outside(self, changes: Outside, *, has_ddl: bool) -> RowCounts:
         try:
-            run_ddl(session, self.writer, item, ddl_place, lock_wait_timeout)
+            return changes.write()
         except pymysql.err.MySQLError:
-            self._ddl_failed()
+            if not has_ddl and not changes.has_begun():
+                self._ddl_failed()
             raise
-        return self.transaction(rest, ddl_place)
 
     def _ddl_failed(self) -> None:
         """An order may stop before the DDL again; if the connection is gone, the next attempt begins it anew."""

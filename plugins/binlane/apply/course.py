@@ -108,7 +108,9 @@ class Course:
     stopped_at: int | None = None
     """The seqno of a graceful stop, once this run has been told of it."""
     to_split: set[BlockHeader] = field(default_factory=set)
-    """Blocks that hold transactions to skip."""
+    """Blocks that hold transactions to skip, or some that the target takes only by themselves."""
+    outside: set[BlockHeader] = field(default_factory=set)
+    """Blocks of one transaction that run outside any transaction of the target (``apply.nontransactional``)."""
     moves: int = 0
     """Positions moved by this run: what a retry is measured by."""
     blocks: int = 0

@@ -18,7 +18,7 @@ from binlane.binlog.rows import RowsEvent, RowsFlag, count_rows
 from binlane.binlog.table_map import ColumnType, TableMap
 from binlane.binlog.wire import HEADER, EventType
 from binlane.errors import DriftError
-from binlane.model import Item, ItemKind, RowCounts, TableKey
+from binlane.model import Flavor, Item, ItemKind, RowCounts, TableKey
 
 if TYPE_CHECKING:
     from binlane.apply.session import LaneSession
@@ -72,10 +72,14 @@ class FamilyRows:
             written += writer.write((item for _, item in run), seqno)
         return written
 
+    def are_by_sql(self, payload: bytes) -> bool:
+        """Whether statements write any of a payload's tables."""
+        return any(self._lookup(body)[1] for code, body in _events(payload) if code == EventType.TABLE_MAP)
+
     def _parts(self, items: Iterable[Item]) -> Iterator[tuple[bool, Item]]:
         for item in items:
             check_self_contained(item.payload)
-            if not any(self._lookup(body)[1] for code, body in _events(item.payload) if code == EventType.TABLE_MAP):
+            if not self.are_by_sql(item.payload):
                 yield False, item
                 continue
             total = RowCounts()
@@ -121,6 +125,21 @@ class FamilyRows:
             return False
         target = self.guard.read(TableKey(logged.database, logged.table))
         return target is not None and any(column.data_type == "json" for column in target.columns)
+
+
+def rows_events(payload: bytes, source: Flavor) -> Iterator[tuple[bytes, RowCounts]]:
+    """Each rows event of a self-contained payload as a payload of its own, with its row changes."""
+    mapped: dict[bytes, bytes] = {}
+    for event in _whole_events(payload):
+        body = memoryview(event)[HEADER.size :]
+        table_id = bytes(body[:6])
+        if event[4] == EventType.TABLE_MAP:
+            mapped[table_id] = event
+            continue
+        parsed = RowsEvent.parse(event[4], body)
+        table = TableMap.parse(memoryview(mapped[table_id])[HEADER.size :], flavor=source)
+        counts = ROW_COUNTS[parsed.kind](count_rows(parsed, table))
+        yield mapped[table_id] + _ending_statement(event), counts
 
 
 def _whole_events(payload: bytes) -> Iterator[bytes]:

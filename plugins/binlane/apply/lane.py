@@ -138,6 +138,7 @@ class _Runner:
             last_seqno=plan.last_seqno,
             complete_images=plan.complete_images,
             allow_nontransactional=self.course.options.allow_nontransactional,
+            collations=self.course.options.collations,
             allow_triggers=self.course.options.allow_triggers,
         )
 

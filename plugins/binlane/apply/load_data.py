@@ -66,7 +66,8 @@ def load(session: LaneSession, statement: bytes, pieces: Iterable[bytes]) -> Non
     if match is None:
         raise PlanError("a LOAD DATA that does not ask for its file by the one name that is served; it was not sent")
     session.sending()
-    said = bytes(_served(session, statement, pieces))
+    with session.committing():
+        said = bytes(_served(session, statement, pieces))
     counts = [int(number) for number in re.findall(rb"\d+", said)[-_COUNTS:]]
     if len(counts) != _COUNTS:
         raise ApplyError(f"LOAD DATA: the target does not tell how many rows it wrote: {said!r}")

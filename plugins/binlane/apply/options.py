@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -33,6 +33,8 @@ class ApplyOptions:
     ddl_lock_wait_timeout: int = 60
     allow_nontransactional: bool = False
     """The channel takes the risk that a block's rows stay after its rollback (invariant 2)."""
+    collations: Mapping[str, str] = field(default_factory=dict)
+    """The channel's ``[collations]``: the source's collation -> the target's."""
     allow_triggers: frozenset[str] = frozenset()
     """Tables with triggers, as ``database.table``, that statements may write in the place of row events."""
     writer: str = "binlog"

@@ -212,7 +212,8 @@ _TODO_JSON: Final = "write it with JSON_EXTRACT, JSON_UNQUOTE on the source, or 
 _TODO_NAMES: Final[Mapping[str, str]] = {
     ENGINE: "enable the engine on the target, or let the source create the table with another one",
     PLUGIN: "enable the plugin on the target, or give the account one that both servers have",
-    COLLATION: "give the table or column a collation on the source that both servers have",
+    COLLATION: "give the table or column a collation on the source that both servers have, or say in the channel's"
+    " [collations] what stands for it (docs/collations.md)",
     SESSION_COLLATION: "let the source's sessions use one that both servers have; until then end the window before it",
     CHARSET: "give the table or column a character set on the source that both servers have",
 }

@@ -127,9 +127,16 @@ def check_tables(
     altered: Collection[TableKey] = (),
     complete_images: bool = True,
     allow_non_transactional: bool = False,
+    collations: Mapping[str, str] | None = None,
 ) -> tuple[Finding, ...]:
     """``schema_compare.compare_schemas`` as findings; the arguments are the same."""
-    rules = rules_for(source, target, complete_images=complete_images, allow_non_transactional=allow_non_transactional)
+    rules = rules_for(
+        source,
+        target,
+        complete_images=complete_images,
+        allow_non_transactional=allow_non_transactional,
+        collations=collations,
+    )
     return findings_of(compare_schemas(source, target, touched, rules, created=created, altered=altered))
 
 

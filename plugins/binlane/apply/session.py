@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -48,6 +49,7 @@ class LaneSession:
     _format: bytes | None = None
     _clock_leaked: bool = False
     _is_replica: bool = False
+    _gtid: str | None = None
     _used_at: float = field(default_factory=time.monotonic)
 
     @classmethod
@@ -92,7 +94,37 @@ class LaneSession:
     def send(self, statement: bytes) -> None:
         """Run one statement given as bytes, whose effect on ``@@timestamp`` is unknown."""
         self.sending()
-        self.connection.query(statement)
+        with self.committing():
+            self.connection.query(statement)
+
+    @contextlib.contextmanager
+    def under_gtid(self, gtid: str) -> Iterator[None]:
+        """MySQL: let the one statement that is sent meanwhile commit by itself under this GTID."""
+        self._gtid = gtid
+        try:
+            yield
+        finally:
+            self._gtid = None
+
+    @contextlib.contextmanager
+    def committing(self) -> Iterator[None]:
+        """Around a statement of the source's: it gets the GTID that was chosen for it, and no other statement does."""
+        if self._gtid is None:
+            yield
+            return
+        self.execute(f"SET SESSION gtid_next = '{self._gtid}'")
+        try:
+            yield
+        except BaseException:
+            # one that failed still owns the GTID; on a connection that is gone there is nothing to set
+            with contextlib.suppress(Exception):
+                self._automatic()
+            raise
+        self._automatic()
+
+    def _automatic(self) -> None:
+        self.rollback()
+        self.execute("SET SESSION gtid_next = 'AUTOMATIC'")
 
     def sending(self) -> None:
         """Something is about to run whose effect on ``@@timestamp`` is unknown."""

@@ -11,9 +11,8 @@ from binlane.apply.writers import BlockWriter
 from binlane.errors import ApplyError, PositionError
 from binlane.model import ItemKind
 from binlane.plan.blocks import PACKET_SHARE, BlockLimits
+from binlane.plan.channel_rules import AS_LOGGED, ChannelRules
 from binlane.plan.pieces import alone
-from binlane.shards.renaming import AS_THEY_ARE, Renaming
-from binlane.shards.selection import EVERYTHING, Selection
 from binlane.state.skips import SKIPPED, mark_replayed, read_skip
 
 if TYPE_CHECKING:
@@ -24,12 +23,10 @@ if TYPE_CHECKING:
 _PAYLOAD = 1 << 20
 
 
-def replay_skipped(
-    engine: Engine, channel: str, seqno: int, selection: Selection = EVERYTHING, renaming: Renaming = AS_THEY_ARE
-) -> RowCounts:
+def replay_skipped(engine: Engine, channel: str, seqno: int, rules: ChannelRules = AS_LOGGED) -> RowCounts:
     """Apply the events that were recorded for a skipped transaction; the row changes made.
 
-    ``selection``: what the channel takes of them; ``renaming``: what their databases are called on the target.
+    ``rules``: what the channel takes of them, and what it is called on the target.
 
     Raises PositionError if it is not a skipped one, or was replayed already; ApplyError for a DDL; the driver's errors
     and DriftError if the target does not take it, and then nothing has changed.
@@ -43,7 +40,7 @@ def replay_skipped(
         largest = int(session.max_allowed_packet * PACKET_SHARE)
         limits = BlockLimits(1, largest, min(_PAYLOAD, largest), largest)
         version = str(session.value("SELECT VERSION()"))
-        block = alone(memoryview(log), skip.source.file, session.flavor, version, limits, selection, renaming)
+        block = alone(memoryview(log), skip.source.file, session.flavor, version, limits, rules)
         items = tuple(block.items)
         if any(item.kind is ItemKind.DDL for item in items):
             raise ApplyError(

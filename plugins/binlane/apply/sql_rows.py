@@ -218,7 +218,8 @@ class SqlRows:
             if target is None:
                 raise TableMismatchError(f"{key}: rows of seqno {seqno} need a table that the target has not")
             bound = bind(logged, guard.source, target)
-            known = self._known[name] = KnownTable(bound, RowDecoder(logged, bound.columns, text=False), target)
+            decoder = RowDecoder(logged, bound.columns, text=False, whole_documents=self._on_mariadb)
+            known = self._known[name] = KnownTable(bound, decoder, target)
         return known
 
 

@@ -8,7 +8,7 @@ last DDL of the window the source's own definition comes on top, if the precheck
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from binlane.binlog.table_map import TableMap
@@ -42,6 +42,8 @@ class TableGuard:
     """Of the window."""
     complete_images: bool = True
     allow_nontransactional: bool = False
+    collations: Mapping[str, str] = field(default_factory=dict)
+    """The channel's ``[collations]``."""
     allow_triggers: frozenset[str] = frozenset()
     """Tables, as ``database.table``, whose triggers the channel lets statements fire that stand for rows."""
     _rules: Rules | None = None
@@ -95,6 +97,7 @@ class TableGuard:
                     server(),
                     complete_images=self.complete_images,
                     allow_non_transactional=self.allow_nontransactional,
+                    collations=self.collations,
                 )
             self._rules = rules
         is_last = self.altered.before(key, seqno) == self.altered.before(key, self.last_seqno)

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 import pymysql
 
-from binlane.apply.block import BlockPlace, apply_block, move_only
+from binlane.apply.block import Applied, BlockPlace, apply_block, move_only
 from binlane.apply.course import Course, Links, Stream
+from binlane.apply.nontransactional import is_refused
 from binlane.apply.overwrite import Counting, is_drift, overwrite
 from binlane.apply.together import apply_together
 from binlane.errors import BarrierTimeoutError, DriftError, PlanError, PositionError, StopRequestedError
@@ -216,17 +217,28 @@ class Walk:
 
         course.current = (place.lane, header, place.expected)
         timeout, counted = course.options.ddl_lock_wait_timeout, Counting(block.items)
-        if course.options.overwrite:
-            block = replace(block, items=counted)
+        given = replace(block, items=counted) if course.options.overwrite else block
+
+        def apply(block: Block, *, outside: bool) -> Applied | Orders | None:
+            planned = stream.planned
+            return apply_block(links.session, links.writer, place, block, end, timeout, planned, outside=outside)
+
         try:
-            applied = apply_block(links.session, links.writer, place, block, end, timeout, stream.planned)
+            applied = apply(given, outside=header in course.outside)
         except (pymysql.err.MySQLError, DriftError) as exc:
-            if not course.options.overwrite or not is_drift(exc):
+            if self._is_for_outside(exc, header):
+                if block.planned is None:
+                    self._run_outside(place, header)
+                    return
+                # the items of a piece are there a second time
+                applied = apply(block, outside=True)
+            elif not course.options.overwrite or not is_drift(exc):
                 raise
-            # the next block can be asked for once all of this one's items are consumed
-            total = counted.total()
-            planned = total if block.planned is None or stream.planned is None else stream.planned
-            applied = overwrite(course, links, place, block, end, planned, exc)
+            else:
+                # the next block can be asked for once all of this one's items are consumed
+                total = counted.total()
+                planned = total if block.planned is None or stream.planned is None else stream.planned
+                applied = overwrite(course, links, place, given, end, planned, exc)
         if isinstance(applied, Orders):
             course.current = None
             links.forget_stream(place.lane)
@@ -238,6 +250,20 @@ class Walk:
         course.current = None
         if applied is not None:
             course.count(place.lane, applied)
+
+    def _is_for_outside(self, error: BaseException, header: BlockHeader) -> bool:
+        """Whether the target takes a change of the block only by itself, and the channel lets it."""
+        course = self.course
+        if not course.options.allow_nontransactional or header in course.outside:
+            return False
+        return is_refused(error, self.links.session)
+
+    def _run_outside(self, place: BlockPlace, header: BlockHeader) -> None:
+        """Read the block anew: its transactions one by one, or the only one outside a transaction of the target."""
+        course = self.course
+        course.current = None
+        self.links.forget_stream(place.lane)
+        (course.outside if header.transactions == 1 else course.to_split).add(header)
 
     def _split(self, place: BlockPlace, block: Block) -> None:
         """Go on with the block's transactions one by one. A position inside a block that nobody has split is wrong."""

@@ -18,7 +18,7 @@ from binlane.binlog.gtids import MariadbGtidFlag
 from binlane.binlog.payload import inflate
 from binlane.binlog.query import statement
 from binlane.binlog.reader import check_type
-from binlane.binlog.wire import EventType, RawEvent, type_name, where
+from binlane.binlog.wire import BufferOffset, EventType, RawEvent, type_name, where
 from binlane.errors import BinlogError
 
 
@@ -242,7 +242,7 @@ class Boundaries:
         self.name = name
         self.state = State.OUTSIDE
         self.ending: Ending | None = None
-        self.open_since: int | None = None
+        self.open_since: BufferOffset | None = None
         """Offset of the first event of the transaction that is open; None between transactions."""
         self._format = log_format
         self._looks: Mapping[int, Callable[[memoryview], Kind]] = {

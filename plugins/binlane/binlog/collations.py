@@ -6,6 +6,7 @@ stop at 323, MariaDB's own begin at 576. A character set is the part of a collat
 
 from __future__ import annotations
 
+import functools
 from typing import Final
 
 from binlane.model import Flavor
@@ -123,6 +124,18 @@ def collation_name(collation_id: int, server: Flavor) -> str | None:
     if name is not None and server is Flavor.MARIADB and collation_id in _RENAMED_BY_MARIADB:
         return name.removesuffix("_ci") + "_mysql561_ci"
     return name
+
+
+def collation_id(name: str, server: Flavor) -> int | None:
+    """The id of a collation of that name on a server of that family; None for a name that it does not have here."""
+    return _ids(server).get(name)
+
+
+@functools.cache
+def _ids(server: Flavor) -> dict[str, int]:
+    most = _UCA1400_FIRST + 256 * len(_UCA1400_CHARSETS)
+    numbers = (*_BY_ID, *range(_UCA1400_FIRST, most)) if server is Flavor.MARIADB else _BY_ID
+    return {name: number for number in numbers if (name := collation_name(number, server)) is not None}
 
 
 def is_charset(name: str) -> bool:

@@ -22,6 +22,7 @@ from binlane.binlog.wire import (
     HEADER,
     IGNORABLE,
     KNOWN_TYPES,
+    BufferOffset,
     EventHeader,
     EventType,
     RawEvent,
@@ -343,4 +344,4 @@ def parse_event(
         raise BinlogError(
             f"{where(name, at)}{type_name(header.type_code)}: event_size {header.event_size} has no room for a checksum"
         )
-    return header, parse_body(RawEvent(at, header, body[: len(body) - tail]), log_format, name)
+    return header, parse_body(RawEvent(BufferOffset(at), header, body[: len(body) - tail]), log_format, name)

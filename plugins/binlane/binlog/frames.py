@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NewType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,25 @@ from numpy.typing import NDArray
 from binlane.binlog import kernels, row_kernels
 from binlane.binlog import rows as plain
 from binlane.binlog.table_map import LengthRule, TableMap
-from binlane.binlog.wire import CHECKSUM_LENGTH, HEADER, Buffer, EventType, check_crc, type_name, where
+from binlane.binlog.wire import (
+    CHECKSUM_LENGTH,
+    HEADER,
+    Buffer,
+    BufferOffset,
+    EventType,
+    check_crc,
+    type_name,
+    where,
+)
 from binlane.errors import BinlogError, TruncatedEventError, UnsupportedEventError
 from binlane.model import Flavor, plural
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
+
+BufferOffsets = NewType("BufferOffsets", np.ndarray[tuple[int, ...], np.dtype[np.int64]])
+SegmentOffsets = NewType("SegmentOffsets", np.ndarray[tuple[int, ...], np.dtype[np.int64]])
+"""Arrays of the two kinds of places; what is taken out of one is a plain number, which has to be named anew."""
 
 _USUAL_ROW: Final = 8
 """Bytes of log that most rows have, at least."""
@@ -52,7 +65,7 @@ class Frames:
     data: Bytes
     header_length: int
     checksum_length: int
-    offset: Ints
+    offset: BufferOffsets
     type_code: NDArray[np.uint8]
     size: NDArray[np.uint32]
     """Whole events: header, body and checksum."""
@@ -73,12 +86,16 @@ class Frames:
         """Some of the events, in that order."""
         return replace(
             self,
-            offset=self.offset[events],
+            offset=BufferOffsets(self.offset[events]),
             type_code=self.type_code[events],
             size=self.size[events],
             timestamp=self.timestamp[events],
             flags=self.flags[events],
         )
+
+    def begin(self, event: int) -> BufferOffset:
+        """Where the event begins."""
+        return BufferOffset(int(self.offset[event]))
 
     def body(self, event: int) -> memoryview:
         """The body of one event: between header and checksum."""
@@ -133,7 +150,7 @@ def frame(data: Buffer | Bytes, start: int, checksum_length: int, header_length:
         data=array,
         header_length=header_length,
         checksum_length=checksum_length,
-        offset=offset[:count].copy(),
+        offset=BufferOffsets(offset[:count].copy()),
         type_code=kind[:count].copy(),
         size=size[:count].copy(),
         timestamp=time[:count].copy(),

@@ -16,7 +16,7 @@ import zstandard
 from numba import njit
 from numpy.typing import NDArray
 
-from binlane.binlog.frames import Bytes, Frames, Ints, as_array
+from binlane.binlog.frames import BufferOffsets, Bytes, Frames, Ints, SegmentOffsets, as_array
 from binlane.binlog.kernels import little, packed
 from binlane.binlog.payload import Compression
 from binlane.binlog.rows import COMPRESSED_ROWS, PLAIN_TYPES, ROWS_KINDS, WITH_EXTRA, RowsKind
@@ -135,11 +135,11 @@ def _opened(events: Ints, pieces: Sequence[bytes], types: NDArray[np.uint8] | No
     return Opened(np.ascontiguousarray(events), as_array(data), start)
 
 
-def lay_out(frames: Frames, opened: Opened, wanted: NDArray[np.bool_]) -> tuple[Bytes, Ints, Ints]:
+def lay_out(frames: Frames, opened: Opened, wanted: NDArray[np.bool_]) -> tuple[Bytes, BufferOffsets, SegmentOffsets]:
     """The frames' buffer with the ``wanted`` ones of ``opened`` in place of the events that held them.
 
     Every event has room for a checksum. Also the places in it where something begins that stood elsewhere, and where
-    each of those, or the event that held it, begins in the frames' buffer.
+    each of those, or the event that held it, begins in the frames' buffer, which is the segment.
     """
     chosen = np.flatnonzero(wanted)
     start, end, event = opened.start[chosen], opened.start[chosen + 1], opened.event[chosen]
@@ -151,7 +151,7 @@ def lay_out(frames: Frames, opened: Opened, wanted: NDArray[np.bool_]) -> tuple[
     at, source = np.empty((2, inside + event.size + 1), np.int64)
     out = np.empty(room, np.uint8)
     _lay_out(frames.data, frames.offset, frames.size, event, opened.data, start, end, tail, out, at, source)
-    return as_array(out), at, source
+    return as_array(out), BufferOffsets(at), SegmentOffsets(source)
 
 
 @njit(cache=True, nogil=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import zstandard
 
 from binlane.binlog.fields import Fields
-from binlane.binlog.wire import HEADER, EventHeader, RawEvent, type_name, where
+from binlane.binlog.wire import HEADER, BufferOffset, EventHeader, RawEvent, type_name, where
 from binlane.errors import BinlogError, UnsupportedEventError
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def unpack(event: RawEvent, name: str = "bytes", limit: int = MAX_UNCOMPRESSED) 
         raise BinlogError(f"{at}{exc}; the file is damaged here") from exc
 
 
-def _inner_events(source: _Readable, declared: int, offset: int, at: str) -> Iterator[RawEvent]:
+def _inner_events(source: _Readable, declared: int, offset: BufferOffset, at: str) -> Iterator[RawEvent]:
     done = 0
     while done < declared:
         head = _read(source, HEADER.size, at)

@@ -20,8 +20,10 @@ from binlane.binlog.wire import (
     IGNORABLE,
     IN_USE,
     KNOWN_TYPES,
+    LOG_BEGIN,
     MAGIC,
     Buffer,
+    BufferOffset,
     EventHeader,
     EventType,
     RawEvent,
@@ -73,14 +75,14 @@ class LogReader:
         self.name = name
         self.verify = verify
         self._data = memoryview(data)
-        self.position = len(MAGIC)
+        self.position: int = LOG_BEGIN
         check_magic(bytes(self._data[: len(MAGIC)]), name)
         first = self._first_event()
         self.format = self._read_format(first)
         self.in_use = bool(first.flags & IN_USE)
         """Whether the server has not closed the file: it is written to, or the server crashed."""
 
-    def events(self, start: int = len(MAGIC)) -> Iterator[RawEvent]:
+    def events(self, start: BufferOffset = LOG_BEGIN) -> Iterator[RawEvent]:
         """All events from the first FORMAT_DESCRIPTION on, which is one of them. Bodies are slices of the buffer.
 
         ``start``: the offset of a later event to begin at, of the same format as the first.
@@ -92,7 +94,7 @@ class LogReader:
         # what EventHeader(...) and RawEvent(...) do, without a Python frame for each: a third of the loop's time
         make = tuple.__new__
         length, tail = self.format.header_length, self.format.checksum.length
-        end, at = len(data), start
+        end, at = len(data), int(start)
         while at < end:
             self.position = at
             if end - at < HEADER.size:
@@ -106,7 +108,7 @@ class LogReader:
                 self.format = self._read_format(header)
                 length, tail = self.format.header_length, self.format.checksum.length
                 body = data[at + HEADER.size : after]
-                yield RawEvent(at, header, body[: len(body) - own_checksum_length(body)])
+                yield RawEvent(BufferOffset(at), header, body[: len(body) - own_checksum_length(body)])
                 at = after
                 continue
             stop = after - tail
@@ -130,7 +132,7 @@ class LogReader:
         whole = self._data[at : at + header.event_size]
         body = whole[HEADER.size :]
         tail = own_checksum_length(body)
-        described = parse_body(RawEvent(at, header, body[: len(body) - tail]), _UNUSED_FORMAT, name)
+        described = parse_body(RawEvent(BufferOffset(at), header, body[: len(body) - tail]), _UNUSED_FORMAT, name)
         assert isinstance(described, FormatDescription)
         if self.verify and tail == CHECKSUM_LENGTH:
             check_crc(whole, name, at)

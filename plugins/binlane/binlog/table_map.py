@@ -418,8 +418,9 @@ def _fields(characters: frozenset[ColumnType]) -> Mapping[int, _Field]:
 
 
 _FIELDS_OF: Final[Mapping[Flavor, Mapping[int, _Field]]] = {
-    Flavor.MYSQL: _fields(CHARACTER_TYPES),
-    # MariaDB's geometries are blobs with a character set, binary, and stand in its lists (seen on 10.11)
+    # with the character set binary: VECTOR in MySQL's lists (seen on 9.7), and in MariaDB's its geometries, which are
+    # blobs there (seen on 10.11); its VECTOR is logged as VARBINARY
+    Flavor.MYSQL: _fields(CHARACTER_TYPES | {_C.VECTOR}),
     Flavor.MARIADB: _fields(CHARACTER_TYPES | {_C.GEOMETRY}),
 }
 

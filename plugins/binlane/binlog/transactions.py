@@ -15,7 +15,7 @@ from binlane.binlog.events import Query, XaPrepare, parse_body
 from binlane.binlog.gtids import Gtid, MariadbGtid, XaName
 from binlane.binlog.payload import unpack
 from binlane.binlog.reader import LogReader
-from binlane.binlog.wire import MAGIC, EventType, RawEvent, where
+from binlane.binlog.wire import LOG_BEGIN, BufferOffset, EventType, RawEvent, where
 from binlane.errors import BinlogError, TruncatedEventError
 
 __all__ = ["Boundaries", "Ending", "IncompleteTail", "Place", "Transaction", "transactions"]
@@ -31,9 +31,9 @@ class Transaction:
 
     gtid: str
     """MySQL ``uuid:n`` or ``uuid:tag:n``, MariaDB ``domain-server-sequence``; empty if it has none."""
-    start: int
-    """Offsets in the log: its first byte, and the first byte behind it."""
-    end: int
+    start: BufferOffset
+    """Its first byte, and the first byte behind it."""
+    end: BufferOffset
     commit_time: float
     """Seconds since the epoch. MySQL 8: of the commit; otherwise the time in its first event's header."""
     group_flags: int
@@ -49,7 +49,7 @@ class Transaction:
 class IncompleteTail:
     """A log's end that is no whole transaction."""
 
-    offset: int
+    offset: BufferOffset
     """Everything before it was read."""
     reason: str
     in_use: bool
@@ -57,7 +57,7 @@ class IncompleteTail:
 
 
 def transactions(
-    reader: LogReader, on_incomplete: Callable[[IncompleteTail], None] | None = None, *, start: int = len(MAGIC)
+    reader: LogReader, on_incomplete: Callable[[IncompleteTail], None] | None = None, *, start: BufferOffset = LOG_BEGIN
 ) -> Iterator[Transaction]:
     """Every whole transaction of the log, in order. ``start``: the offset of an event that none of them stands across.
 
@@ -84,7 +84,7 @@ def transactions(
     at = boundaries.open_since if boundaries.open_since is not None else reader.position
     if on_incomplete is None:
         raise TruncatedEventError(f"{where(reader.name, at)}incomplete tail: {reason}")
-    on_incomplete(IncompleteTail(at, reason, reader.in_use))
+    on_incomplete(IncompleteTail(BufferOffset(at), reason, reader.in_use))
 
 
 def _transaction(collected: list[RawEvent], boundaries: Boundaries, reader: LogReader) -> Transaction:
@@ -99,7 +99,7 @@ def _transaction(collected: list[RawEvent], boundaries: Boundaries, reader: LogR
     return Transaction(
         gtid=identity.gtid,
         start=first.offset,
-        end=last.offset + last.header.event_size,
+        end=BufferOffset(last.offset + last.header.event_size),
         commit_time=identity.commit_time,
         group_flags=identity.flags,
         events=events,

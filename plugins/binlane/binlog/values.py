@@ -13,7 +13,8 @@ from enum import Enum
 from typing import Final
 
 from binlane.binlog.columns import Column, Reader, Value
-from binlane.binlog.json_binary import parse_diffs
+from binlane.binlog.json_binary import JsonDiffs, JsonDocument, parse_diffs
+from binlane.binlog.json_diffs import changed
 from binlane.binlog.rows import Range, RowsEvent, RowsKind, image_ranges, partial_head
 from binlane.binlog.table_map import ColumnType, LengthRule, TableMap
 from binlane.binlog.wire import type_name
@@ -46,15 +47,24 @@ class Change:
 class RowDecoder:
     """Decodes the ROWS events of one TABLE_MAP."""
 
-    def __init__(self, table: TableMap, columns: Sequence[Column], *, text: bool = True, where: str = "") -> None:
-        """``columns``: one for each of the table's; ``text`` as in ``Column.reader``.
+    def __init__(
+        self,
+        table: TableMap,
+        columns: Sequence[Column],
+        *,
+        text: bool = True,
+        whole_documents: bool = False,
+        where: str = "",
+    ) -> None:
+        """``columns``: one for each of the table's; ``text`` as in ``Column.reader``. ``whole_documents``, without
+        ``text``: partial updates of JSON become the document behind them.
 
         Raises BinlogError for metadata that no server writes.
         """
         self._table = table
         self._columns = columns
         self._readers = [self._reader(column, text, where) for column in columns]
-        self._text = text
+        self._text, self._whole_documents = text, whole_documents
         logged = table.column_length_spec(where)
         self._rules = [column.length_rule(rule) for column, rule in zip(columns, logged, strict=True)]
         self._json = [column.type_code == ColumnType.JSON for column in columns]
@@ -74,11 +84,25 @@ class RowDecoder:
         """
         rows = bytes(event.rows)
         for before, after in image_ranges(event, self._table, where, self._rules):
-            yield Change(
-                event.kind,
-                None if before is None else self._image(rows, before, event, event.columns_before, where, False),
-                None if after is None else self._image(rows, after, event, event.columns_after, where, event.partial),
-            )
+            old = None if before is None else self._image(rows, before, event, event.columns_before, where, False)
+            new = None if after is None else self._image(rows, after, event, event.columns_after, where, event.partial)
+            if event.partial and self._whole_documents and old is not None and new is not None:
+                new = self._with_documents(old, new, where)
+            yield Change(event.kind, old, new)
+
+    def _with_documents(self, old: Image, new: Image, where: str) -> Image:
+        values = list(new)
+        for number, diffs in enumerate(new):
+            if isinstance(diffs, JsonDiffs):
+                document, column = old[number], self._columns[number].label
+                place = f"{where}{self._table.database}.{self._table.table}, column {column}: "
+                if not isinstance(document, JsonDocument):
+                    raise BinlogError(f"{place}JSON diffs without the document before them")
+                try:
+                    values[number] = JsonDocument(changed(document.root, diffs))
+                except ValueError as exc:
+                    raise BinlogError(f"{place}{exc}; the event is damaged") from exc
+        return tuple(values)
 
     def _image(
         self, rows: bytes, place: Range, event: RowsEvent, bitmap: bytes | None, where: str, partial: bool

@@ -9,14 +9,22 @@ from __future__ import annotations
 import struct
 import zlib
 from enum import IntEnum, IntFlag
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, NewType
 
 from binlane.errors import BinlogError, ChecksumError, TruncatedEventError
 
 Buffer = bytes | bytearray | memoryview
 
+BufferOffset = NewType("BufferOffset", int)
+"""A place in the bytes that are being read: a log file, a segment's file, or a segment with its compressed events
+opened, where everything behind the first of them stands elsewhere than in the segment. Never stored."""
+SegmentOffset = NewType("SegmentOffset", int)
+"""A place in a segment's file as extraction wrote it. What is stored, and what another process reads by, is this."""
+
 MAGIC: Final = b"\xfebin"
 """The first four bytes of a plain binary or relay log."""
+LOG_BEGIN: Final = BufferOffset(len(MAGIC))
+"""Where its first event begins."""
 ENCRYPTED_MAGIC: Final = b"\xfdbin"
 """The first four bytes of a log that MySQL 8.0.14 or newer encrypted as a whole."""
 
@@ -159,8 +167,8 @@ class EventHeader(NamedTuple):
 class RawEvent(NamedTuple):
     """An event that was framed and not looked into. Slices share the log's buffer."""
 
-    offset: int
-    """Where the event begins in the buffer, 64 bits wide."""
+    offset: BufferOffset
+    """Where the event begins in what is read, 64 bits wide."""
     header: EventHeader
     body: memoryview
     """Between header and checksum."""

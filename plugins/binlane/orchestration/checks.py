@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -28,6 +28,7 @@ from binlane.orchestration.judging import check_statements
 from binlane.orchestration.meanwhile import meanwhile
 from binlane.orchestration.selecting import selection_of, severed
 from binlane.plan.alterations import Alterations
+from binlane.plan.collating import Collations
 from binlane.plan.fold import EMPTY
 from binlane.plan.renaming import (
     name_of,
@@ -42,12 +43,13 @@ from binlane.plan.schema_wire import compare_logged_key, compare_table_map
 from binlane.plan.tally import ROWS_ONLY
 from binlane.plan.window_plan import WindowPlan
 from binlane.shards.facts import StatementKind
+from binlane.shards.letter_case import lower
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
 from binlane.source.later import altered_behind
 from binlane.source.server import translated
 from binlane.source.stream import ServerSource
-from binlane.state.catalog import read_databases, read_partitioned, read_schema, version_number
+from binlane.state.catalog import gtids_are_on, read_databases, read_partitioned, read_schema, version_number
 from binlane.state.engines import engine_of
 from binlane.state.windows import read_window
 from binlane.work.files import WorkFolder
@@ -82,6 +84,8 @@ def check_window(
         number = version_number(target.version)
         findings += check_definers(connection, plan, target.flavor, number)
         knows = read_target(connection, target, number)
+        # what is refused beside the position may run by itself, under a GTID (apply.nontransactional)
+        by_gtid = channel.apply.allow_nontransactional and gtids_are_on(connection, target)
         window = read_window(connection, plan.channel, plan.window_id)
         if target.flavor is Flavor.MARIADB:  # which counts their rows twice
             keep_partitioned(plans, read_partitioned(connection, _databases(plan)) & plan.applied_tables)
@@ -100,7 +104,7 @@ def check_window(
     selection = selection_of(channel, target)
     findings += severed(selection, renamed_schema(target, renaming.source) if logged is None else logged)
     findings += _met(selection, renaming, logged)
-    findings += _engines(plan, source, target)
+    findings += _engines(plan, source, target, frozenset(by_sql) if by_gtid else None)
     findings += _written_by_statements(channel, plan, target)
     findings += _letter_case(plan, source, target)
     if not channel.apply.allow_unsafe:
@@ -108,10 +112,11 @@ def check_window(
     lenient = channel.apply.allow_nontransactional
     findings += check_demands(plan, knows, target, allow_nontransactional=lenient, by_sql=by_sql)
     if not begun:  # it was asked before, and some of it may have run
-        findings += check_statements(channel, endpoints.target, plan, plans, findings, by_sql)
+        refused = () if lenient else [key for key, table in target.tables.items() if not table.transactional]
+        findings += check_statements(channel, endpoints.target, plan, plans, findings, by_sql, refused)
     findings += check_logged_types(plan, target.flavor)
     findings += check_sequences(plan, target, by_sql)
-    findings += [] if begun else check_defaults(endpoints, plan, target, renaming)
+    findings += [] if begun else check_defaults(endpoints, plan, target, inputs.settings.rules)
     manifest = inputs.manifest
     findings += check_versioning(plan, target, {one.server_version for one in (*manifest.segments, *manifest.carried)})
     # an archive tells of no key but this one, and rows were folded by the target's
@@ -149,6 +154,7 @@ def _compared_tables(
             altered=altered | frozenset(altered_since),
             complete_images=plan.complete_images,
             allow_non_transactional=channel.apply.allow_nontransactional,
+            collations=Collations(channel.collations).given,
         )
 
     findings = compared(())
@@ -183,13 +189,15 @@ def _altered_behind(
         return None
 
 
-def tables_with_other_keys(source: Schema | None, target: Schema) -> list[list[str]]:
+def tables_with_other_keys(
+    source: Schema | None, target: Schema, collations: Mapping[str, str] | None = None
+) -> list[list[str]]:
     """Databases and tables whose keys are not the same on ``source``, in the target's names, and target: their changes
     are not folded."""
     if source is None:
         return []
     common = [key for key in target.tables if source.table(key) is not None]
-    differences = compare_schemas(source, target, common, rules_for(source, target))
+    differences = compare_schemas(source, target, common, rules_for(source, target, collations=collations))
     return sorted([key.database, key.table] for key in not_reduced(differences))
 
 
@@ -215,7 +223,7 @@ def _needs(channel: ChannelConfig, plan: WindowPlan, inputs: Inputs, writer: str
 def _databases(plan: WindowPlan) -> frozenset[str]:
     """The databases that the window names; a server with thousands of others is not asked for their tables."""
     names = {key.database for key in (*plan.tables, *plan.loaded, *plan.undone, *plan.written, *plan.altered.tables)}
-    return frozenset(names | {name.lower() for name in names})
+    return frozenset(names | set(map(lower, names)))
 
 
 def _source_schema(endpoints: Endpoints, databases: frozenset[str], renaming: Renaming) -> Schema | None:
@@ -267,8 +275,14 @@ def _written_by_statements(channel: ChannelConfig, plan: WindowPlan, target: Sch
             yield Finding(Severity.FATAL, f"{key}: engine", "a transactional one", table.engine, todo)
 
 
-def _engines(plan: WindowPlan, source: Schema | None, target: Schema) -> Iterator[Finding]:
-    """What an error or a rollback leaves is what tables without transactions keep: they must be the same ones."""
+def _engines(
+    plan: WindowPlan, source: Schema | None, target: Schema, by_sql: frozenset[TableKey] | None
+) -> Iterator[Finding]:
+    """What an error or a rollback leaves is what tables without transactions keep: they must be the same ones.
+
+    ``by_sql``: tables whose rows statements write; None if every table without transactions stands in the way of a
+    target that insists on GTIDs.
+    """
     for key in sorted(plan.undone, key=str):
         theirs, ours = target.table(key), None if source is None else source.table(key)
         if theirs is None or (ours is not None and ours.transactional == theirs.transactional):
@@ -284,8 +298,11 @@ def _engines(plan: WindowPlan, source: Schema | None, target: Schema) -> Iterato
         return
     for key in sorted({*plan.applied_tables, *plan.undone, *plan.written}, key=str):
         table = target.table(key)
-        if table is not None and not table.transactional:
-            todo = "such a target takes no change of it beside the lane's position (1785): ALTER TABLE .. ENGINE=InnoDB"
+        if table is not None and not table.transactional and (by_sql is None or key in by_sql):
+            todo = (
+                "such a target takes no change of it beside the lane's position (1785): ALTER TABLE .. ENGINE=InnoDB, "
+                'or set apply.allow_nontransactional, with apply.writer = "binlog"'
+            )
             expected = "a transactional one, with enforce_gtid_consistency=ON"
             yield Finding(Severity.FATAL, f"{key}: engine", expected, table.engine, todo)
 

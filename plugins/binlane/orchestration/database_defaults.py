@@ -7,18 +7,18 @@ from collections.abc import Iterator
 from binlane.apply.finding import Finding
 from binlane.apply.refusals import driver_errors
 from binlane.connections import Endpoints
+from binlane.plan.channel_rules import ChannelRules
 from binlane.plan.demands import DATABASE_DEFAULT, DATABASE_SET
 from binlane.plan.renaming import name_of, sources_of
 from binlane.plan.schema import Schema
 from binlane.plan.schema_compare import Severity
 from binlane.plan.window_plan import WindowPlan
-from binlane.shards.renaming import Renaming
 from binlane.source.server import translated
 from binlane.state.catalog import read_default_collations
 from binlane.state.engines import engine_of
 
 
-def check_defaults(endpoints: Endpoints, plan: WindowPlan, target: Schema, renaming: Renaming) -> Iterator[Finding]:
+def check_defaults(endpoints: Endpoints, plan: WindowPlan, target: Schema, rules: ChannelRules) -> Iterator[Finding]:
     """Databases with statements that depend on a default which source and target do not share.
 
     A database that the window makes, alters or drops is passed over: what it was meanwhile, neither server knows. Of a
@@ -38,14 +38,15 @@ def check_defaults(endpoints: Endpoints, plan: WindowPlan, target: Schema, renam
     with engine_of(endpoints.target).connect() as connection:
         ours = read_default_collations(connection, asked)
     with translated(str(endpoints.source)), driver_errors(), engine_of(endpoints.source).connect() as connection:
-        logged = read_default_collations(connection, sources_of(renaming, asked))
+        logged = read_default_collations(connection, sources_of(rules.renaming, asked))
     for source, theirs in sorted(logged.items()):
-        name = name_of(renaming, source)
-        if name in asked and ours.get(name, theirs) != theirs:
-            charset = theirs.split("_")[0]
+        name, expected = name_of(rules.renaming, source), rules.collations.given.get(theirs, theirs)
+        if name in asked and ours.get(name, expected) != expected:
+            charset = expected.split("_")[0]
             todo = (
                 f"the statement of seqno {asked[name]} makes what has the default: ALTER DATABASE `{name}` "
-                f"CHARACTER SET {charset} COLLATE {theirs} on the target, which alters none of its tables"
+                f"CHARACTER SET {charset} COLLATE {expected} on the target, which alters none of its tables"
             )
-            severity = Severity.FATAL if theirs in target.collations else Severity.INFO
-            yield Finding(severity, f"{name}: default collation", f"{theirs}, as on the source", ours[name], todo)
+            severity = Severity.FATAL if expected in target.collations else Severity.INFO
+            given = "as on the source" if expected == theirs else f"which [collations] gives for {theirs}"
+            yield Finding(severity, f"{name}: default collation", f"{expected}, {given}", ours[name], todo)

@@ -16,9 +16,10 @@ from binlane.orchestration.meanwhile import meanwhile
 from binlane.orchestration.request import WindowRequest
 from binlane.orchestration.selecting import renaming_of, selection_of
 from binlane.plan.blocks import PACKET_SHARE
+from binlane.plan.collating import Collations
 from binlane.plan.manifest import Manifest
 from binlane.plan.renaming import name_of, renamed_schema, sources_of
-from binlane.plan.schema import Schema, foreign_key_groups
+from binlane.plan.schema import Schema
 from binlane.plan.schema_json import schema_to_json
 from binlane.plan.settings import REDUCE_OFF, FilterSettings
 from binlane.shards.renaming import Renaming
@@ -47,13 +48,25 @@ def write_inputs(
         with meanwhile(partial(_source_schema, channel, endpoints, renaming, databases)) as source:
             schema = read_schema(connection, databases)
             by_sql = chosen_writer(connection, channel.apply.writer) == "sql"
-            differing = tables_with_other_keys(source(), schema)
+            check_collations(channel, schema)
+            differing = tables_with_other_keys(source(), schema, Collations(channel.collations).given)
     settings = _settings(channel, request, manifest, schema, differing, by_sql)
     shard_list = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)
-    Partitioner(shard_list, settings.lanes, (), foreign_key_groups(schema.references), settings.renaming)
+    groups = schema.known().foreign_key_groups
+    Partitioner(shard_list, settings.lanes, (), groups, settings.renaming, schema.letter_case)
     folder.write_once(files.SCHEMA, schema_to_json(schema))
     folder.write_once(files.CHANNEL, settings.to_json())
     folder.write_once(files.MANIFEST, manifest.to_json())
+
+
+def check_collations(channel: ChannelConfig, schema: Schema) -> None:
+    """Raises ConfigError for a rule of ``[collations]`` whose collation the target lacks, too. ``schema``: its own."""
+    for old, new in Collations(channel.collations).given.items():
+        if schema.collations and new not in schema.collations:
+            raise ConfigError(
+                f"{channel.file}: collations.{old}: expected a collation of {schema.flavor} {schema.version}, the "
+                f"target, got {new!r}: SHOW COLLATION there lists them"
+            )
 
 
 def _source_schema(
@@ -100,6 +113,7 @@ def _settings(
         target_version=schema.version,
         filters=selection_of(channel, schema).to_values(),
         renames=[list(rule) for rule in channel.rename],
+        collations=[list(rule) for rule in channel.collations],
         folds_names=schema.folds_names,
         # between the families statements write the tables with JSON
         measures_rows=by_sql or any(segment.flavor is not schema.flavor for segment in manifest.segments),

@@ -27,7 +27,8 @@ from binlane.orchestration.row_lines import Contents, row_line, row_object
 from binlane.orchestration.row_sql import row_sql
 from binlane.plan.classes import classify
 from binlane.plan.dissect import LogFormat, MapPart, Part, RowsPart, StatementPart, dissect
-from binlane.shards.event_filter import EventMetadataFilter, SchemaFacts
+from binlane.shards.event_filter import EventMetadataFilter
+from binlane.shards.schema_facts import SchemaFacts
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from binlane.apply.libraries import check_libraries
 from binlane.apply.logged_text import LoggedText, hides_secrets, shown
 from binlane.apply.rights import check_rights
 from binlane.apply.statement_judge import StatementJudge, Verdict
+from binlane.apply.table_engines import check_engines
 from binlane.apply.table_settings import check_settings
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
@@ -60,11 +61,13 @@ def check_statements(
     plans: WorkFolder,
     named: Iterable[Finding],
     by_sql: Collection[TableKey] = (),
+    without_transactions: Collection[TableKey] = (),
 ) -> list[Finding]:
     """What the target's parser refuses of the window's statements, and what its account and settings lack for them.
 
-    ``named``: findings that name some of them already; ``by_sql``: tables whose rows statements write. Raises
-    PlanError if the plan's files are not there.
+    ``named``: findings that name some of them already; ``by_sql``: tables whose rows statements write;
+    ``without_transactions``: the target's tables that the channel does not allow. Raises PlanError if the plan's files
+    are not there.
     """
     known = {int(match[1]) for each in named if (match := _SEQNO.search(each.where)) is not None}
     asked = _ask(target, plan, plans)
@@ -80,6 +83,7 @@ def check_statements(
     findings = [_refusal(plans, plan, *each) for each in found[:_MOST_FINDINGS]]
     asked.texts.sort(key=lambda each: each.seqno)
     findings += check_new_triggers(plan, plans, by_sql, channel.apply.allow_triggers, asked.texts)
+    findings += check_engines(plan, asked.texts, without_transactions)
     return [*findings, *_asked_for(channel, target, asked.texts)]
 
 

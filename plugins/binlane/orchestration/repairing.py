@@ -16,7 +16,7 @@ from binlane.errors import ConfigError, PlanError
 from binlane.model import plural
 from binlane.orchestration.commands import load
 from binlane.orchestration.operating import whoami
-from binlane.orchestration.selecting import renaming_of, selection_of
+from binlane.orchestration.selecting import rules_of, selection_of
 from binlane.orchestration.verification import shown_values, verify_channel
 from binlane.plan.schema import Schema
 from binlane.repair.plan import Action, RepairPlan, RowRepair, plan_repair
@@ -117,7 +117,7 @@ def _repair(channel: ChannelConfig, endpoints: Endpoints, stored: StoredPlan) ->
             engine=engine,
             source=source,
             target=theirs,
-            tables=pair(ours, theirs, selection_of(channel, theirs), renaming_of(channel, theirs)),
+            tables=pair(ours, theirs, rules_of(channel, theirs)),
             with_triggers=frozenset(channel.apply.allow_triggers),
         ).run()
 

@@ -1,4 +1,4 @@
-"""The channel's filter, as its file and the target's settings make it."""
+"""The channel's rules for what is applied, as its file and the target's settings make them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Final
 
 from binlane.apply.finding import Finding
 from binlane.config import ChannelConfig
+from binlane.plan.channel_rules import ChannelRules
+from binlane.plan.collating import Collations
 from binlane.plan.schema import Schema
 from binlane.plan.schema_compare import Severity
 from binlane.shards.renaming import Renaming
@@ -41,6 +43,11 @@ def renaming_of(channel: ChannelConfig, schema: Schema) -> Renaming:
     return Renaming(channel.rename, bool(channel.rename) and schema.folds_names)
 
 
+def rules_of(channel: ChannelConfig, schema: Schema) -> ChannelRules:
+    """All that the channel's file says of what is applied. ``schema``: as of ``selection_of``."""
+    return ChannelRules(selection_of(channel, schema), renaming_of(channel, schema), Collations(channel.collations))
+
+
 def severed(selection: Selection, schema: Schema) -> Iterator[Finding]:
     """Foreign keys that change rows which are taken when rows change that are left out: no log tells of it.
 
@@ -69,9 +76,13 @@ def forget_if_filter_has_changed(channel: ChannelConfig, window: Window, folder:
     if window.plan_digest is not None or not folder.exists(files.MANIFEST):
         return
     inputs = read_inputs(folder)
-    selection, renaming = selection_of(channel, inputs.schema), renaming_of(channel, inputs.schema)
-    if selection.to_values() != inputs.settings.filters or renaming != inputs.settings.renaming:
+    rules, settings = rules_of(channel, inputs.schema), inputs.settings
+    if rules.selection.to_values() != settings.filters or (rules.renaming, rules.collations) != (
+        settings.renaming,
+        settings.rules.collations,
+    ):
         log.info(
-            "the channel's filter or its names have changed, and the window is not planned yet: it gets the new ones"
+            "the channel's [filter], [rename] or [collations] have changed, and the window has no plan yet: it is "
+            "extracted again under the new ones"
         )
         folder.remove()

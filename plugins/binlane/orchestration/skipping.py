@@ -17,7 +17,7 @@ from binlane.model import plural
 from binlane.orchestration.commands import load
 from binlane.orchestration.operating import whoami
 from binlane.orchestration.report import moment
-from binlane.orchestration.selecting import renaming_of, selection_of
+from binlane.orchestration.selecting import rules_of
 from binlane.orchestration.steps import read_plan
 from binlane.plan.pieces import NOTHING
 from binlane.state.catalog import read_schema
@@ -168,8 +168,7 @@ def replay(name: str, folder: Path, seqno: int) -> str:
         with engine.connect() as connection:
             # nothing of it but whether letters' case counts
             schema = read_schema(connection, ())
-        rules = selection_of(channel, schema), renaming_of(channel, schema)
-        rows = replay_skipped(engine, name, seqno, *rules)
+        rows = replay_skipped(engine, name, seqno, rules_of(channel, schema))
     return f"channel {name}: seqno {seqno:,} was replayed: {rows} by row events, and its statements"
 
 

@@ -33,6 +33,7 @@ from binlane.orchestration.retention import remove_old
 from binlane.orchestration.selecting import forget_if_filter_has_changed
 from binlane.orchestration.shortening import is_forgotten
 from binlane.orchestration.stopping import check_stopped, is_stopped_inside, seqno_of, settle, start_of
+from binlane.plan.collating import Collations
 from binlane.plan.manifest import Manifest
 from binlane.plan.window_facts import facts_of, lane_name
 from binlane.plan.window_plan import WindowPlan
@@ -411,6 +412,7 @@ def apply_options(channel: ChannelConfig) -> ApplyOptions:
         retries=apply.retries,
         ddl_lock_wait_timeout=apply.lock_wait_timeout,
         allow_nontransactional=apply.allow_nontransactional,
+        collations=Collations(channel.collations).given,
         allow_triggers=frozenset(apply.allow_triggers),
         overwrite=apply.on_conflict == "overwrite",
         limits=SessionLimits(

@@ -13,7 +13,7 @@ from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError, DriftError
 from binlane.model import plural
 from binlane.orchestration.commands import load
-from binlane.orchestration.selecting import renaming_of, selection_of
+from binlane.orchestration.selecting import rules_of
 from binlane.orchestration.steps import source_of
 from binlane.source.server import translated
 from binlane.state.catalog import read_schema
@@ -48,8 +48,8 @@ def verify_channel(channel: ChannelConfig, endpoints: Endpoints, options: Option
         with engine.connect() as asked:
             theirs = read_schema(asked)
         source = source_of(channel, endpoints)
-        rules = selection_of(channel, theirs), renaming_of(channel, theirs)
-        return Verifier(channel.name, engine, source, pair, (ours, theirs), options, *rules).run()
+        rules = rules_of(channel, theirs)
+        return Verifier(channel.name, engine, source, pair, (ours, theirs), options, rules).run()
 
 
 def verify_after(channel: ChannelConfig, endpoints: Endpoints, kind: str) -> dict[str, Any]:

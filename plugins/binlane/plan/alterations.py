@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from binlane.model import TableKey
+from binlane.shards.letter_case import lower
 
 
 @dataclass(frozen=True)
@@ -43,4 +44,4 @@ class Alterations:
 
 
 def _lower(key: TableKey) -> TableKey:
-    return TableKey(key.database.lower(), key.table.lower())
+    return TableKey(lower(key.database), lower(key.table))

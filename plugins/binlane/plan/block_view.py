@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import IncompleteTail, Transaction, transactions
-from binlane.binlog.wire import Buffer
+from binlane.binlog.wire import Buffer, BufferOffset
 from binlane.model import BlockHeader, Flavor, LogPosition, RowCounts, TableKey
 from binlane.plan.barriers import BarrierMap
 from binlane.plan.classes import classify
@@ -56,10 +56,10 @@ def transactions_of(
     reader = LogReader(data, segment.source_file, verify=False)
     shift = segment.start_offset - segment.header_length
     target = Flavor(settings.target)
-    log = LogFormat(reader.format, segment.source_file, shift, target, settings.selection, settings.renaming)
+    log = LogFormat(reader.format, segment.source_file, shift, target, settings.rules)
     barriers = BarrierMap(routing.barriers)
     begins_here = segment.first_seqno <= block.first_seqno
-    start = block.source.offset - shift if begins_here else segment.header_length
+    start = BufferOffset(block.source.offset - shift if begins_here else segment.header_length)
     first = max(segment.first_seqno, block.first_seqno)
     for seqno, transaction in enumerate(transactions(reader, _ignore, start=start), first):
         if seqno > block.last_seqno:
@@ -91,7 +91,7 @@ def _found(
         seqno=seqno,
         gtid=transaction.gtid,
         source=log.position(transaction),
-        end_offset=transaction.end + log.offset,
+        end_offset=log.source_offset(transaction.end),
         commit_time=transaction.commit_time,
         shard=shard,
         barrier=barrier,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from binlane.plan.schema import Schema, foreign_key_groups
+from binlane.plan.schema import Schema
 from binlane.plan.settings import FilterSettings
 from binlane.shards.shard_list import parse_shard_list
 
@@ -13,7 +13,6 @@ def critical_databases(settings: FilterSettings, schema: Schema) -> Callable[[st
     """Tells the databases whose every transaction needs a barrier: the shard list's critical ones, and those that
     foreign keys join to them. The scan names each of their transactions."""
     shard_list = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)
-    groups = foreign_key_groups(schema.references)
-    critical = frozenset(map(settings.renaming.target, shard_list.critical))
-    joined = {groups.get(name, name) for name in critical}
-    return lambda database: database in critical or groups.get(database, database) in joined
+    known = schema.known()
+    joined = {known.group_of(settings.renaming.target(name)) for name in shard_list.critical}
+    return lambda database: known.group_of(database) in joined

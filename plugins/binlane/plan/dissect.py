@@ -27,13 +27,14 @@ from binlane.binlog.events import (
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsEvent, RowsKind, count_rows, decompressed
 from binlane.binlog.sql_modes import translated, untranslatable
-from binlane.binlog.table_map import TableMap
+from binlane.binlog.table_map import ColumnType, TableMap
 from binlane.binlog.transactions import Ending, Transaction
 from binlane.binlog.variables import with_variables
-from binlane.binlog.wire import EventFlag, EventType, RawEvent, type_name, without_checksum
+from binlane.binlog.wire import BufferOffset, EventFlag, EventType, RawEvent, SegmentOffset, type_name, without_checksum
 from binlane.errors import BinlogError, UnsupportedEventError
 from binlane.model import Flavor, LogPosition, RowCounts, SessionContext
 from binlane.plan import outcomes
+from binlane.plan.channel_rules import AS_LOGGED, ChannelRules
 from binlane.plan.filtering import decide, without_filtered
 from binlane.plan.inflated import Inflated
 from binlane.plan.invoker import as_invoked
@@ -42,8 +43,8 @@ from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementP
 from binlane.plan.renaming import Unsafe, renamed_parts
 from binlane.plan.server_spelling import is_composed_table, spelled_twice, without_transaction_clause
 from binlane.plan.statement_text import charset_is_read, decoded, dialect_of
-from binlane.shards.renaming import AS_THEY_ARE, Renaming
-from binlane.shards.selection import EVERYTHING, Selection, Undecided
+from binlane.shards.renaming import Renaming
+from binlane.shards.selection import Selection, Undecided
 from binlane.shards.statements import StatementFacts, StatementKind, analyze
 
 __all__ = ["LogFormat", "MapPart", "Part", "RowsPart", "StatementPart", "dissect", "statement_facts"]
@@ -80,16 +81,28 @@ class LogFormat:
     """Added to an offset in the segment gives the offset in the source file."""
     target: Flavor
     """What the statements will be executed on."""
-    selection: Selection = EVERYTHING
-    """What of the log is taken."""
-    renaming: Renaming = AS_THEY_ARE
-    """What its databases are called on the target."""
+    rules: ChannelRules = AS_LOGGED
+    """What of the log is taken, and what it is called on the target."""
     laid_out: Inflated | None = None
     """The segment with its compressed transactions opened, if the events are of that."""
 
-    def source_offset(self, offset: int) -> int:
+    @property
+    def selection(self) -> Selection:
+        """What of the log is taken."""
+        return self.rules.selection
+
+    @property
+    def renaming(self) -> Renaming:
+        """What its databases are called on the target."""
+        return self.rules.renaming
+
+    def segment_offset(self, offset: BufferOffset) -> SegmentOffset:
+        """The place in the segment's file of what stands at ``offset`` of the bytes that are read."""
+        return SegmentOffset(offset) if self.laid_out is None else self.laid_out.segment_offset(offset)
+
+    def source_offset(self, offset: BufferOffset) -> int:
         """The place in the source file of the event at ``offset``."""
-        return self.offset + (offset if self.laid_out is None else self.laid_out.source(offset))
+        return self.offset + self.segment_offset(offset)
 
     def where(self, event: RawEvent) -> str:
         """The beginning of a message about an event."""
@@ -97,7 +110,7 @@ class LogFormat:
 
     def parse(self, event: RawEvent) -> Event:
         """What the event says; BinlogError names its place in the source file."""
-        return parse_body(event._replace(offset=self.source_offset(event.offset)), self.format, self.name)
+        return parse_body(event._replace(offset=BufferOffset(self.source_offset(event.offset))), self.format, self.name)
 
     def position(self, transaction: Transaction) -> LogPosition:
         """Where the transaction begins in the source's log."""
@@ -177,8 +190,9 @@ class _Dissection:
             is_taken = self.log.selection.rows(part.key, is_delete=rows.kind is RowsKind.DELETE) is None
         except Undecided as undecided:
             raise self._undecided(event, f"rows of {part.key}: {undecided}") from None
-        if rows.partial and self.log.target is not Flavor.MYSQL and is_taken:
-            _refuse(event, self.log, "rows logged with binlog_row_value_options=PARTIAL_JSON, for a MariaDB target")
+        if rows.partial and self.log.target is not Flavor.MYSQL and is_taken and not _has_documents(rows, part.table):
+            what = "rows logged with binlog_row_value_options=PARTIAL_JSON and without the documents before them"
+            _refuse(event, self.log, f"{what} (binlog_row_image is not FULL), for a MariaDB target,")
         counts = _COUNTS[rows.kind](count_rows(rows, part.table, where))
         if rows.type_code in COMPRESSED_ROWS:
             event = _decompressed(event, where)
@@ -231,6 +245,7 @@ class _Dissection:
         with self._naming(event):
             sql = without_transaction_clause(query.sql) if _is_filled_below(facts) else query.sql
             sql = as_invoked(sql, query.invoker, self.log.format.flavor, self.log.target)
+        sql, context = self.log.rules.collations.statement(sql, context, self.log.format.flavor, self.log.target)
         sql, context = outcomes.as_applied(sql, _with_default_collation(context, self.log))
         if _is_filled_below(facts):
             # without the clause it commits by itself, before the rows that follow: exactly once by its GTID
@@ -304,6 +319,15 @@ _SECOND_HALVES: Final = frozenset({Ending.XA_COMMIT, Ending.XA_ROLLBACK})
 _LOGS_DEFAULT_COLLATION: Final = (8, 0, 1)
 _SHOWN: Final = 200
 """Bytes of a refused statement in a message."""
+
+
+def _has_documents(rows: RowsEvent, table: TableMap) -> bool:
+    """Whether the before-images hold every JSON column: what a difference is made of."""
+    held = rows.columns_before or b""
+    return all(
+        code != ColumnType.JSON or (number >> 3 < len(held) and held[number >> 3] >> (number & 7) & 1)
+        for number, code in enumerate(table.column_types)
+    )
 
 
 def statement_facts(sql: bytes, context: SessionContext, flavor: Flavor) -> StatementFacts:

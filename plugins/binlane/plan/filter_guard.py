@@ -8,9 +8,10 @@ from binlane.errors import UnsupportedEventError
 from binlane.model import Flavor
 from binlane.plan.manifest import Segment
 from binlane.plan.segment_map import ScanSummary
-from binlane.shards.event_filter import LoggedStatement, SchemaFacts
+from binlane.shards.event_filter import LoggedStatement
 from binlane.shards.facts import StatementKind
 from binlane.shards.renaming import Renaming
+from binlane.shards.schema_facts import SchemaFacts
 from binlane.shards.selection import Extent, Selection
 
 
@@ -47,7 +48,8 @@ def _view(
     facts = statement.facts
     if facts.kind is StatementKind.DDL and not facts.create_select:
         return None
-    used = sorted(str(key) for key in (facts.tables - facts.views) & schema.views)
+    named = schema.letter_case.tables(facts.tables - facts.views)
+    used = sorted(str(key) for key in named & schema.views)
     listed = statement.updated_databases if flavor is Flavor.MYSQL and not statement.too_many_databases else None
     names = {renaming.source(name) or name for name in (*facts.databases, *(listed or ()))}
     if listed and all(selection.database(name)[0] is Extent.ALL for name in names - {""}):

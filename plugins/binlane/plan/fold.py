@@ -15,7 +15,7 @@ from binlane.plan.filter_guard import check_views
 from binlane.plan.manifest import Manifest
 from binlane.plan.prepared import Pairs, pair
 from binlane.plan.routing import Route, Routing, first_appearance
-from binlane.plan.schema import Schema, foreign_key_groups
+from binlane.plan.schema import Schema
 from binlane.plan.segment_map import MapSummary, ScanSummary
 from binlane.plan.settings import FilterSettings
 from binlane.plan.stretches import FoldedLane
@@ -24,9 +24,10 @@ from binlane.plan.tally import Tally, total
 from binlane.plan.temporary import Life, check_commits, lives
 from binlane.plan.window_plan import LaneFile, TableCounts, WindowPlan
 from binlane.shards.assigners import assigner_class
-from binlane.shards.event_filter import EventMetadataFilter, SchemaFacts, TransactionShards
+from binlane.shards.event_filter import EventMetadataFilter, TransactionShards
 from binlane.shards.facts import StatementKind
 from binlane.shards.renaming import AS_THEY_ARE, Renaming
+from binlane.shards.schema_facts import SchemaFacts
 from binlane.shards.shard_list import Partitioner, parse_shard_list
 
 ANY_TIME = "any_time"
@@ -106,6 +107,7 @@ class _Fold:
             first_appearance(self._appearances()),
             facts.foreign_key_groups,
             settings.renaming,
+            facts.letter_case,
         )
 
     def _schema_facts(self, schema: Schema) -> SchemaFacts:
@@ -114,18 +116,14 @@ class _Fold:
         A statement before the window's own DDL is judged by what the DDL makes known later: serialized once too often,
         never once too seldom.
         """
-        facts = SchemaFacts(
-            views=schema.views,
-            triggered_tables=schema.tables_with_triggers,
-            routine_databases=frozenset(database for database, _ in schema.routines),
-            foreign_key_groups=foreign_key_groups(schema.references),
-            folds_names=schema.folds_names,
+        return schema.known().after(
+            *(
+                statement.facts
+                for scan in self._scans
+                for described in scan.classes
+                for statement in described.statements
+            )
         )
-        for scan in self._scans:
-            for described in scan.classes:
-                for statement in described.statements:
-                    facts = facts.after(statement.facts)
-        return facts
 
     def _decide(self, described: TransactionClass) -> TransactionShards:
         return self._filter.assign(described.row_databases, described.statements)

@@ -12,13 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from binlane.binlog.frames import Frames
+from binlane.binlog.frames import BufferOffsets, Frames, SegmentOffsets
 from binlane.binlog.inflating import lay_out, open_payloads, open_rows, plain_inside
-from binlane.binlog.wire import HEADER, EventType
-
-Ints = NDArray[np.int64]
+from binlane.binlog.wire import HEADER, BufferOffset, EventType, SegmentOffset
 
 _T = EventType
 _MOST: Final = 16 << 20
@@ -40,15 +37,15 @@ class Inflated:
     """A segment without the payloads and compressed rows that could be opened."""
 
     data: memoryview
-    _at: Ints
+    _at: BufferOffsets
     """Where each event begins in ``data``."""
-    _source: Ints
+    _segment: SegmentOffsets
     """Where it, or its payload, begins in the segment."""
 
-    def source(self, offset: int) -> int:
-        """The place in the segment of the event at ``offset``."""
+    def segment_offset(self, offset: BufferOffset) -> SegmentOffset:
+        """The place in the segment of the event at ``offset`` of ``data``, or of the end of the one before it."""
         place = int(np.searchsorted(self._at, offset, "right")) - 1
-        return offset if place < 0 else int(self._source[place]) + (offset - int(self._at[place]))
+        return SegmentOffset(offset if place < 0 else int(self._segment[place]) + (offset - int(self._at[place])))
 
 
 def inflated(frames: Frames) -> Inflated | None:
@@ -63,5 +60,5 @@ def inflated(frames: Frames) -> Inflated | None:
         wanted = np.ones(opened.event.size, np.bool_)
     if opened is None or not wanted.any():
         return None
-    data, at, source = lay_out(frames, opened, wanted)
-    return Inflated(data.data, at, source)
+    data, at, segment = lay_out(frames, opened, wanted)
+    return Inflated(data.data, at, segment)

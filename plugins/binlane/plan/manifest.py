@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
+from binlane.binlog.wire import SegmentOffset
 from binlane.errors import PlanError
 from binlane.model import Flavor, LogPosition, plural
 
@@ -57,7 +58,7 @@ class Segment:
         except ValueError as exc:
             raise PlanError(f"{where}: expected JSON: {exc}") from exc
 
-    def source_position(self, at: int) -> LogPosition:
+    def source_position(self, at: SegmentOffset) -> LogPosition:
         """Where the segment's byte ``at`` stands on the source."""
         return LogPosition(self.source_file, self.start_offset + at - self.header_length)
 

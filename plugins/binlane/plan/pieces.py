@@ -17,6 +17,7 @@ from binlane.errors import PlanError
 from binlane.model import BlockHeader, Flavor, Item, RowCounts, TableKey, plural
 from binlane.plan.barriers import BarrierMap
 from binlane.plan.blocks import BlockBuilder, BlockLimits, transaction_header
+from binlane.plan.channel_rules import AS_LOGGED, ChannelRules
 from binlane.plan.classes import classify
 from binlane.plan.dissect import LogFormat, MapPart, Part, RowsPart, StatementPart, dissect
 from binlane.plan.manifest import Segment
@@ -26,8 +27,6 @@ from binlane.plan.segment_map import LaneWriter, commits_itself, read_segment
 from binlane.plan.settings import FilterSettings
 from binlane.plan.translate import format_for, translation
 from binlane.plan.window_plan import Block, LaneFile
-from binlane.shards.renaming import AS_THEY_ARE, Renaming
-from binlane.shards.selection import EVERYTHING, Selection
 
 NOTHING = "nothing"
 """The summary of a transaction that changes nothing, as an XA PREPARE."""
@@ -144,10 +143,9 @@ def alone(
     target: Flavor,
     version: str,
     limits: BlockLimits,
-    selection: Selection = EVERYTHING,
-    renaming: Renaming = AS_THEY_ARE,
+    rules: ChannelRules = AS_LOGGED,
 ) -> Block:
-    """What ``selection`` takes of the one transaction of a small binlog file, as a block.
+    """What ``rules`` take of the one transaction of a small binlog file, as a block.
 
     Raises PlanError if the file holds another number of transactions.
     """
@@ -155,7 +153,7 @@ def alone(
     found = list(transactions(reader))
     if len(found) != 1:
         raise PlanError(f"{name}: expected one transaction, found {len(found)}")
-    log = LogFormat(reader.format, name, 0, target, selection, renaming)
+    log = LogFormat(reader.format, name, 0, target, rules)
     sink = _Kept()
     writer = LaneWriter(sink, BlockBuilder(replace(limits, transactions=1)), LaneCursor(()), translation(target))
     if found[0].ending in _XA:

@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 
 from binlane.binlog.gtids import XaName
 from binlane.binlog.transactions import Ending, Transaction
+from binlane.binlog.wire import SegmentOffset
 from binlane.errors import PlanError, UnsupportedEventError
 from binlane.model import LogPosition
 from binlane.plan.classes import TransactionClass, classify
@@ -35,9 +36,9 @@ class PreparedGroup:
     """Row changes in it."""
     file: str
     """The segment that holds it, by name in the window's folder."""
-    start: int
-    end: int
-    """Offsets in that file."""
+    start: SegmentOffset
+    end: SegmentOffset
+    """In that file: the map that fetches it reads the segment as it is, whatever the scan had opened in memory."""
 
     def to_values(self) -> list[str | int]:
         """A row for JSON."""
@@ -48,7 +49,7 @@ class PreparedGroup:
     def from_values(cls, values: Sequence[Any]) -> PreparedGroup:
         """What ``to_values`` wrote. Raises ValueError for anything else."""
         xid, seqno, gtid, source, offset, rows, file, start, end = values
-        return cls(xid, seqno, gtid, LogPosition(source, offset), rows, file, start, end)
+        return cls(xid, seqno, gtid, LogPosition(source, offset), rows, file, SegmentOffset(start), SegmentOffset(end))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,7 @@ class Halves:
             rows = sum(part.counts.total for part in parts if isinstance(part, RowsPart))
             group = PreparedGroup(
                 str(name), seqno, transaction.gtid, log.position(transaction), rows,
-                file, transaction.start, transaction.end,
+                file, log.segment_offset(transaction.start), log.segment_offset(transaction.end),
             )  # fmt: skip
             self.prepared.append(Prepared(name, group, described))
             return NOTHING, True
@@ -185,7 +186,8 @@ def pair(
             continue
         group = open_.pop(key)
         if group is None:
-            ended.append(PreparedGroup(str(key), 0, "", LogPosition("", 0), 0, "", 0, 0))
+            nowhere = SegmentOffset(0)
+            ended.append(PreparedGroup(str(key), 0, "", LogPosition("", 0), 0, "", nowhere, nowhere))
         elif group in earlier:
             ended.append(group.group)
         if step.commits:

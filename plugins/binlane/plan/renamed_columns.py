@@ -28,7 +28,7 @@ def renamed_tables(
             continue
         if (why := log.renaming.refusal(table.database)) is not None:
             event = int(index.first[number])
-            at = int(frames.offset[event])
+            at = frames.begin(event)
             raise not_renamed(
                 log, RawEvent(at, EventHeader._make(HEADER.unpack_from(frames.data.data, at)), frames.body(event)), why
             )

@@ -7,15 +7,15 @@ alias, so it is refused; and what was changed is read again: it must say the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from binlane.model import Flavor, SessionContext
 from binlane.plan.parts import StatementPart
-from binlane.plan.statement_text import dialect_of, placed
+from binlane.plan.statement_words import StatementWords, words_of
 from binlane.shards.facts import StatementFacts, StatementKind
-from binlane.shards.lexer import Token, TokenKind, Unreadable, lex
+from binlane.shards.lexer import Token, TokenKind, Unreadable
 from binlane.shards.reading import is_symbol
 from binlane.shards.renaming import Renaming
 
@@ -72,26 +72,17 @@ def renamed_statement(part: StatementPart, renaming: Renaming, flavor: Flavor, r
 
 
 @dataclass(frozen=True, slots=True)
-class _Words:
-    """A statement's tokens with the bytes that each stands in."""
-
-    sql: bytes
-    tokens: Sequence[Token]
-    places: Sequence[tuple[int, int]]
-    encode: Callable[[str], bytes | None]
-    """A name in the statement's character set; None if that cannot be told."""
+class _Words(StatementWords):
+    """A statement whose databases get the target's names."""
 
     @classmethod
     def of(cls, sql: bytes, context: SessionContext, flavor: Flavor) -> _Words:
         """Raises Unsafe for what cannot be cut into words."""
-        text, place, encode = placed(sql, context)
-        tokens: list[Token] = []
-        spans: list[tuple[int, int]] = []
         try:
-            lex(text, dialect_of(context, flavor), tokens, spans)
+            words = words_of(sql, context, flavor)
         except Unreadable as unreadable:
             raise Unsafe(f"a statement that cannot be cut into words ({unreadable})") from None
-        return cls(sql, tokens, [(place(start), place(end)) for start, end in spans], encode)
+        return cls(words.sql, words.tokens, words.places, words.encode)
 
     def renamed(self, facts: StatementFacts, renaming: Renaming, default: str | None) -> bytes:
         """The statement's bytes with the target's names. Raises Unsafe."""
@@ -102,7 +93,7 @@ class _Words:
         self._check_dynamic(is_renamed=any(map(renaming.changes, over)))
         body = self._body()
         own = self._database_at()
-        found, at = bytearray(), 0
+        edits: dict[int, bytes] = {}
         for number in self._qualifiers(own):
             token = self.tokens[number]
             if not renaming.changes(token.text) or (number > body and token.upper in _ROWS):
@@ -115,10 +106,8 @@ class _Words:
                 continue
             if token.text not in facts.databases:
                 raise Unsafe(f"the name {token.text}, which the channel renames, may be a database's or not")
-            start, end = self.places[number]
-            found += self.sql[at:start] + self._spelled(number, renaming.target(token.text))
-            at = end
-        return bytes(found + self.sql[at:])
+            edits[number] = self._spelled(number, renaming.target(token.text))
+        return self.replaced(edits)
 
     def _qualifiers(self, own: int | None) -> Iterator[int]:
         """Names that a dot follows and none precedes, and the one of DROP DATABASE."""

@@ -17,6 +17,7 @@ from binlane.plan.alterations import Alterations
 from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
 from binlane.plan.renamed_statements import Read, Unsafe, renamed_statement
 from binlane.plan.schema import Schema
+from binlane.shards.letter_case import lower
 from binlane.shards.renaming import Names, Renaming
 from binlane.shards.selection import Selection
 
@@ -138,7 +139,7 @@ def without_own_name(renaming: Renaming, databases: Iterable[str]) -> Iterator[t
 
 def _names_of(renaming: Renaming, name: str) -> tuple[str, ...]:
     new = renaming.target(name)
-    return (new, new.lower()) if renaming.folds_names else (new,)
+    return (new, lower(new)) if renaming.folds_names else (new,)
 
 
 def renamed_alterations(altered: Alterations, renaming: Renaming) -> Alterations:

@@ -122,7 +122,7 @@ class RunWriter(LaneWriter):
 
     def _where(self, event: int) -> str:
         columns = self._columns
-        return f"{columns.log.name}:{columns.log.source_offset(int(columns.frames.offset[event]))}: "
+        return f"{columns.log.name}:{columns.log.source_offset(columns.frames.begin(event))}: "
 
 
 def _ranges(first: Ints, end: Ints) -> Ints:

@@ -6,13 +6,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Final
 
 from binlane.model import Flavor, TableKey
+from binlane.shards.letter_case import LetterCase, lower
+from binlane.shards.schema_facts import SchemaFacts
 
 TRANSACTIONAL_ENGINES: Final = frozenset({"innodb", "rocksdb", "tokudb", "ndbcluster"})
 """Engines whose rows commit and roll back with the position (invariant 2). Lower case."""
@@ -188,6 +190,21 @@ class Schema:
     def _by_folded_name(self) -> Mapping[tuple[str, str], Table]:
         return {_folded(key): table for key, table in self.tables.items()}
 
+    @property
+    def letter_case(self) -> LetterCase:
+        """How the server compares names."""
+        return LetterCase(self.folds_names)
+
+    def known(self) -> SchemaFacts:
+        """What stands behind the names of statements."""
+        return SchemaFacts.of(
+            self.letter_case,
+            self.views,
+            self.tables_with_triggers,
+            frozenset(database for database, _ in self.routines),
+            self.references,
+        )
+
     @cached_property
     def linked(self) -> frozenset[TableKey]:
         """The tables at either end of a foreign key."""
@@ -197,26 +214,6 @@ class Schema:
     def tables_with_triggers(self) -> frozenset[TableKey]:
         """Statements that write these touch more than they name."""
         return frozenset(key for key, table in self.tables.items() if table.triggers)
-
-
-def foreign_key_groups(references: Iterable[tuple[TableKey, TableKey]]) -> Mapping[str, str]:
-    """Databases joined by foreign keys, each with its group's representative: the smallest name.
-
-    Databases that no foreign key leaves or enters are not in the result. One group goes to one lane: a child's row
-    applied before its parent's is refused (1452).
-    """
-    root: dict[str, str] = {}
-
-    def find(name: str) -> str:
-        while root.setdefault(name, name) != name:
-            name = root[name]
-        return name
-
-    for child, parent in references:
-        if child.database != parent.database:
-            low, high = sorted((find(child.database), find(parent.database)))
-            root[high] = low
-    return {name: find(name) for name in sorted(root)}
 
 
 def why_not_reduced(schema: Schema, key: TableKey) -> str | None:
@@ -255,4 +252,4 @@ def _own_reason(table: Table) -> str | None:
 
 
 def _folded(key: TableKey) -> tuple[str, str]:
-    return key.database.lower(), key.table.lower()
+    return lower(key.database), lower(key.table)

@@ -7,8 +7,8 @@ guard, so everything that can change data or its meaning is FATAL.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -66,10 +66,17 @@ class Rules:
     fills in values itself: defaults, triggers and primary keys must be the same."""
     allow_non_transactional: bool = False
     """The channel takes the risk that a block's rows stay after its rollback (invariant 2)."""
+    collations: Mapping[str, str] = field(default_factory=dict)
+    """The channel's ``[collations]``: what stands on the target for collations of the source."""
 
 
 def rules_for(
-    source: Schema | None, target: Schema, *, complete_images: bool = True, allow_non_transactional: bool = False
+    source: Schema | None,
+    target: Schema,
+    *,
+    complete_images: bool = True,
+    allow_non_transactional: bool = False,
+    collations: Mapping[str, str] | None = None,
 ) -> Rules:
     """The rules that the two servers' own settings give."""
     return Rules(
@@ -78,6 +85,7 @@ def rules_for(
         row_triggers_fire=target.settings.get("slave_run_triggers_for_rbr", "NO") != "NO",
         complete_images=complete_images,
         allow_non_transactional=allow_non_transactional,
+        collations=collations or {},
     )
 
 
@@ -199,14 +207,14 @@ def _compare_columns(source: Table, target: Table, rules: Rules) -> Iterator[Dif
     if [name.lower() for name in expected] != [name.lower() for name in found]:
         yield _names_differ(target.key, expected, found)
         return
-    in_keys = frozenset(part.name.lower() for key in target.keys if key.unique for part in key.columns if part.name)
+    in_keys = _in_keys(target)
     for ours, theirs in zip(source.columns, target.columns, strict=True):
         for what, severity, describe, hint in _FACTS:
             if describe(ours) != describe(theirs):
                 if "json" in (ours.data_type, theirs.data_type) and what == "type":
                     hint = JSON_HINT
                 yield Difference(severity, target.key, theirs.name, what, describe(ours), describe(theirs), hint)
-        yield from _compare_collation(target.key, ours, theirs, rules, in_key=theirs.name.lower() in in_keys)
+        yield from _compare_collation(target.key, ours, theirs, rules, in_keys.get(theirs.name.lower()))
         yield from _compare_generated(target.key, ours, theirs, rules)
         for what, describe in _FILLED_IN:
             if describe(ours) != describe(theirs):
@@ -277,12 +285,22 @@ _FILLED_IN: Final[tuple[tuple[str, _Describe], ...]] = (
 
 
 def _compare_collation(
-    table: TableKey, source: Column, target: Column, rules: Rules, *, in_key: bool
+    table: TableKey, source: Column, target: Column, rules: Rules, in_key: bool | None
 ) -> Iterator[Difference]:
+    """``in_key``: whether the column is in a unique key; None for one that is in no key at all."""
     ours, theirs = source.collation, target.collation
     if ours is None or theirs is None or source.charset != target.charset:
         return
     if SAME_COLLATION.get(ours, ours) == SAME_COLLATION.get(theirs, theirs):
+        return
+    given = rules.collations.get(ours)
+    if given is not None:
+        if given == theirs:
+            yield from _given_collation(table, target, ours, in_key)
+        else:
+            hint = f"ALTER TABLE .. COLLATE on the target, or another rule for {ours} in the channel's [collations]"
+            found = f"{given}, which [collations] gives for {ours}"
+            yield Difference(Severity.FATAL, table, target.name, "collation", found, theirs, hint)
         return
     twin = SAME_COLLATION.get(ours)
     if not rules.target_collations or ours in rules.target_collations or twin in rules.target_collations:
@@ -298,6 +316,27 @@ def _compare_collation(
         advice += "; a unique key may find other values equal, which shows as a duplicate key"
     severity = Severity.NOT_REDUCED if in_key else Severity.INFO
     yield Difference(severity, table, target.name, "collation", ours, theirs, advice)
+
+
+def _given_collation(table: TableKey, column: Column, ours: str, in_key: bool | None) -> Iterator[Difference]:
+    """By the channel's choice: named where a key may order values, or find them equal, in another way."""
+    if in_key is None:
+        return
+    severity = Severity.NOT_REDUCED if in_key else Severity.INFO
+    hint = "by [collations]: a key of it orders values in another way than the source's"
+    if in_key:
+        hint += ", and may find two of them equal that are not to the source, which ends in a duplicate key"
+    yield Difference(severity, table, column.name, "collation", ours, column.collation or "", hint)
+
+
+def _in_keys(table: Table) -> dict[str, bool]:
+    """The columns that are in a key, in lower case, and whether one of these is unique."""
+    found: dict[str, bool] = {}
+    for key in table.keys:
+        for part in key.columns:
+            if part.name is not None:
+                found[part.name.lower()] = key.unique or found.get(part.name.lower(), False)
+    return found
 
 
 def _compare_generated(table: TableKey, source: Column, target: Column, rules: Rules) -> Iterator[Difference]:

@@ -83,22 +83,21 @@ class SegmentColumns:
         self.segment = segment
         self.reader = reader
         offset = segment.start_offset - segment.header_length
-        target, selection = Flavor(settings.target), settings.selection
-        renaming = settings.renaming
-        self.log = LogFormat(self.reader.format, segment.source_file, offset, target, selection, renaming, laid_out)
+        target, rules = Flavor(settings.target), settings.rules
+        self.log = LogFormat(self.reader.format, segment.source_file, offset, target, rules, laid_out)
         self.frames = frames
         frames.check(segment.name)
         self.role = ROLES[self.frames.type_code]
         self.index = index_rows(self.frames, segment.name)
         self.number = self.index.number
         logged = table_maps(self.frames, self.index, segment.name, self.log.format.flavor)
-        self.verdicts = TableVerdicts(selection, logged)
+        self.verdicts = TableVerdicts(rules.selection, logged)
         self.tables = renamed_tables(self.log, self.frames, self.index, logged, self.verdicts)
         names = sorted({table.database for table in self.tables})
-        self.databases = (*names, FILTERED_SHARD) if selection.looks_at_rows else tuple(names)
+        self.databases = (*names, FILTERED_SHARD) if rules.selection.looks_at_rows else tuple(names)
         places = {name: place for place, name in enumerate(names)}
         self.database_of_table = np.array([places[table.database] for table in self.tables], np.int32)
-        self.filter = self._filter() if selection.looks_at_rows else None
+        self.filter = self._filter() if rules.selection.looks_at_rows else None
         if self.filter is not None:
             self.role = np.where(self.filter.is_out, NONE, self.role).astype(np.uint8)
         changed = [new is not old for new, old in zip(self.tables, logged, strict=True)]
@@ -153,7 +152,7 @@ class SegmentColumns:
             event = plain.stopped_at
             if event == offset.size:
                 return
-            transaction = next(transactions(self.reader, start=int(offset[event])), None)
+            transaction = next(transactions(self.reader, start=self.frames.begin(event)), None)
             if transaction is None:
                 return
             yield Single(seqno, transaction)
@@ -171,14 +170,14 @@ class SegmentColumns:
             if at < stop:
                 yield Run(run.seqno + at, pick(run.plain, at, stop, empty, len(self.databases) - 1))
             if stop < run.size:
-                start = int(self.frames.offset[run.plain.first[stop]])
+                start = self.frames.begin(run.plain.first[stop])
                 yield Single(run.seqno + stop, next(transactions(self.reader, start=start)))
             at = stop + 1
 
     def header(self, seqno: int, event: int) -> BlockHeader:
         """The header of the plain transaction that begins with ``event``."""
         frames = self.frames
-        at = int(frames.offset[event])
+        at = frames.begin(event)
         head = EventHeader._make(HEADER.unpack_from(frames.data.data, at))
         identity = identify(RawEvent(at, head, frames.body(event)), self.reader)
         place = LogPosition(self.log.name, self.log.source_offset(at))

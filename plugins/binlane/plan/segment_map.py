@@ -228,7 +228,7 @@ def read_segment(
     reader = LogReader(data, segment.source_file, verify=False)
     offset = segment.start_offset - segment.header_length
     target = Flavor(settings.target)
-    log = LogFormat(reader.format, segment.source_file, offset, target, settings.selection, settings.renaming)
+    log = LogFormat(reader.format, segment.source_file, offset, target, settings.rules)
     return log, enumerate(transactions(reader), segment.first_seqno)
 
 

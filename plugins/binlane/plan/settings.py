@@ -14,6 +14,8 @@ from typing import Any
 from binlane.errors import PlanError
 from binlane.plan.blocks import PACKET_SHARE, BlockLimits
 from binlane.plan.canonical import canonical_json
+from binlane.plan.channel_rules import ChannelRules
+from binlane.plan.collating import Collations
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import EVERYTHING, Selection
 
@@ -62,6 +64,8 @@ class FilterSettings:
 
     renames: list[list[str]] = field(default_factory=list)
     """The channel's ``[rename]``: the source's side and the target's of each rule, in order."""
+    collations: list[list[str]] = field(default_factory=list)
+    """The channel's ``[collations]``: the source's collation and the target's of each rule."""
     folds_names: bool = False
     """The target takes names in any case."""
     measures_rows: bool = True
@@ -71,6 +75,12 @@ class FilterSettings:
     def renaming(self) -> Renaming:
         """What the log's databases are called on the target."""
         return Renaming(tuple((old, new) for old, new in self.renames), self.folds_names and bool(self.renames))
+
+    @property
+    def rules(self) -> ChannelRules:
+        """What is taken, and what it is called on the target."""
+        collations = Collations(tuple((old, new) for old, new in self.collations))
+        return ChannelRules(self.selection, self.renaming, collations)
 
     @property
     def selection(self) -> Selection:
@@ -91,7 +101,10 @@ class FilterSettings:
 
     def to_json(self) -> bytes:
         """Canonical bytes of channel.json."""
-        return canonical_json(dataclasses.asdict(self))
+        values = dataclasses.asdict(self)
+        if not self.collations:  # the bytes, and with them the plan's digest, stay those of before there were any
+            del values["collations"]
+        return canonical_json(values)
 
     @classmethod
     def from_json(cls, data: bytes, where: str) -> FilterSettings:

@@ -8,6 +8,7 @@ from typing import Final
 
 from binlane.model import TableKey
 from binlane.plan.schema import Generated, Schema, Table, reducible_tables, why_not_reduced
+from binlane.shards.letter_case import lower
 
 _COUNTERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 
@@ -37,7 +38,7 @@ class Excluded:
         """The same, ready to be asked about many tables."""
         return _Reasons(
             {_lower(key): reason for key, reason in self.tables.items()},
-            {name.lower(): reason for name, reason in self.databases.items()},
+            {lower(name): reason for name, reason in self.databases.items()},
             self.everything,
         )
 
@@ -52,12 +53,12 @@ class _Reasons:
 
     def of(self, key: TableKey) -> str | None:
         """Why the table is not folded; None if nothing here speaks against it."""
-        lower = _lower(key)
-        return self.everything or self.tables.get(lower) or self.databases.get(lower.database)
+        name = _lower(key)
+        return self.everything or self.tables.get(name) or self.databases.get(name.database)
 
 
 def _lower(key: TableKey) -> TableKey:
-    return TableKey(key.database.lower(), key.table.lower())
+    return TableKey(lower(key.database), lower(key.table))
 
 
 def table_rules(schema: Schema, excluded: Excluded) -> Mapping[TableKey, TableRule]:

@@ -9,12 +9,13 @@ triggers. Everything else is ``#UNKNOWN`` and serialized (docs/invariants.md, 3 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from binlane.model import GLOBAL_SHARD, UNKNOWN_SHARD, Flavor, TableKey
 from binlane.shards.facts import StatementFacts, StatementKind
+from binlane.shards.schema_facts import SchemaFacts
 
 GLOBAL_CAUSE: Final = "global"
 CROSS_DATABASE: Final = "cross-database"
@@ -46,55 +47,6 @@ class TransactionShards:
     """Why it may need a barrier; None for a transaction of one shard."""
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaFacts:
-    """What a statement's text does not say: what stands behind the names. From the target, at the window's start."""
-
-    views: frozenset[TableKey] = frozenset()
-    triggered_tables: frozenset[TableKey] = frozenset()
-    routine_databases: frozenset[str] = frozenset()
-    """Databases that hold stored procedures or functions."""
-    foreign_key_groups: Mapping[str, str] = field(default_factory=dict)
-    """Database -> the representative of those that foreign keys join it to: the smallest name."""
-    uncertain: bool = False
-    """A statement that could not be read may have created any of these."""
-    folds_names: bool = False
-    """``lower_case_table_names`` is set: ``Shop`` and ``shop`` are one database. Rows are logged in lower case,
-    statements as they were typed."""
-
-    def group_of(self, database: str) -> str:
-        """The representative of the database's foreign key group: itself, if no foreign key joins it to another."""
-        return self.foreign_key_groups.get(database, database)
-
-    def after(self, facts: StatementFacts) -> SchemaFacts:
-        """What is known once the statement has run. What it drops stays known: at worst a barrier too many."""
-        if facts.kind is StatementKind.UNKNOWN:
-            return replace(self, uncertain=True) if facts.commits_implicitly and not self.uncertain else self
-        if facts.kind is not StatementKind.DDL:
-            return self
-        views, triggered = set(self.views | facts.views), set(self.triggered_tables | facts.triggered)
-        for old, new in facts.renames:
-            for names in (views, triggered):
-                if old in names:
-                    names.add(new)
-        return replace(
-            self,
-            views=frozenset(views),
-            triggered_tables=frozenset(triggered),
-            routine_databases=self.routine_databases | facts.routine_databases,
-            foreign_key_groups=self._joined(facts),
-        )
-
-    def _joined(self, facts: StatementFacts) -> Mapping[str, str]:
-        """The groups with one more: of all databases that a statement with REFERENCES names."""
-        members = {self.group_of(database) for database in facts.databases}
-        if not facts.references or len(members) < 2:
-            return self.foreign_key_groups
-        representative = min(members)
-        joined = {name: representative if of in members else of for name, of in self.foreign_key_groups.items()}
-        return joined | dict.fromkeys(members, representative)
-
-
 class EventMetadataFilter:
     """Decides the shards of whole transactions of one source."""
 
@@ -111,7 +63,7 @@ class EventMetadataFilter:
         """The shards of a transaction: the databases of its TABLE_MAPs, and its statements in order."""
         shards = {self.group_of(database) for database in row_databases}
         cause, unknown = CROSS_DATABASE, None
-        for statement in statements:
+        for statement in map(self._as_compared, statements):
             kind = statement.facts.kind
             if kind is StatementKind.GLOBAL:
                 return TransactionShards(frozenset({GLOBAL_SHARD}), GLOBAL_CAUSE)
@@ -129,6 +81,14 @@ class EventMetadataFilter:
             return TransactionShards(frozenset({UNKNOWN_SHARD}), UNKNOWN_CAUSE + unknown)
         return TransactionShards(frozenset(shards), cause if len(shards) > 1 else None)
 
+    def _as_compared(self, statement: LoggedStatement) -> LoggedStatement:
+        """The statement with its names as the schema's are."""
+        letter_case, listed = self._schema.letter_case, statement.updated_databases
+        if not letter_case.folds:
+            return statement
+        names = None if listed is None else tuple(map(letter_case.name, listed))
+        return LoggedStatement(letter_case.facts(statement.facts), names, statement.too_many_databases)
+
     def _listed(self, statement: LoggedStatement) -> frozenset[str]:
         """The databases that the source itself logged with the statement. An empty name means none."""
         listed = statement.updated_databases if self._lists_databases else None
@@ -142,9 +102,6 @@ class EventMetadataFilter:
         facts = statement.facts
         if self._lists_databases and statement.too_many_databases:
             return "more than 16 databases"
-        named = facts.databases | self._listed(statement)
-        if self._schema.folds_names and any(name != name.lower() for name in named):
-            return "a name with capital letters, which the server takes in any case"
         listed = bool(self._listed(statement))
         reads = facts.tables - facts.views
         if facts.views or (facts.create_select and not listed):  # what a view is defined on is in no list

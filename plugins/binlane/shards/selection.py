@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from binlane.model import TableKey
+from binlane.rename_rules import lower
 from binlane.shards.facts import StatementFacts, StatementKind
 from binlane.shards.statement_kinds import DELETE, DROP_DATABASE
 
@@ -238,7 +239,7 @@ def _names(rules: Selection, pattern: str, key: TableKey) -> bool:
 
 def _matches(rules: Selection, name: str, pattern: str) -> bool:
     if rules.folds_names:
-        name, pattern = name.lower(), pattern.lower()
+        name, pattern = lower(name), lower(pattern)
     return fnmatchcase(name, pattern)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from typing import Final
 
 from binlane.errors import ConfigError, PlanError
 from binlane.model import GLOBAL_SHARD, UNKNOWN_SHARD, plural
+from binlane.shards.letter_case import AS_TYPED, LetterCase
 from binlane.shards.properties import Property, escape_key, parse_properties
 from binlane.shards.renaming import AS_THEY_ARE, Renaming
 
@@ -62,6 +63,23 @@ class ShardList:
         if entry is not None or shard in _SPECIAL:
             return entry
         return next((glob for glob in self.globs if fnmatchcase(shard, glob.key)), None)
+
+    def compared(self, letter_case: LetterCase) -> ShardList:
+        """The list with its names and globs as ``letter_case`` compares them.
+
+        Raises ConfigError if two names are one and go to different lanes.
+        """
+        explicit: dict[str, Entry] = {}
+        for key, entry in self.explicit.items():
+            name = key if key in _SPECIAL else letter_case.name(key)
+            known = explicit.setdefault(name, replace(entry, key=name))
+            if known.lane != entry.lane:
+                raise ConfigError(
+                    f"{self.path}:{entry.line}: {key!r} is line {known.line} in other letters, and the target takes "
+                    f"names in any case: expected lane {known.lane}, got {entry.lane}; give both one lane"
+                )
+        globs = tuple(replace(glob, key=letter_case.name(glob.key)) for glob in self.globs)
+        return replace(self, explicit=explicit, globs=globs, critical=letter_case.names(self.critical))
 
     def text(self) -> str:
         """The list in its own format, the same for lists that mean the same."""
@@ -198,14 +216,18 @@ class Partitioner:
         order_of_appearance: Iterable[str],
         groups: Mapping[str, str] | None = None,
         renaming: Renaming = AS_THEY_ARE,
+        letter_case: LetterCase = AS_TYPED,
     ) -> None:
         """``order_of_appearance``: shards as they first appear in the window, for round-robin. ``groups``: database ->
         the representative of those that foreign keys join it to; a group has one lane. ``renaming``: the list speaks of
-        the source's names, shards have the target's.
+        the source's names, shards have the target's. ``letter_case``: how both are compared; shards come as it gives
+        them.
 
-        Raises ConfigError if the list sends two members of a group to different lanes.
+        Raises ConfigError if the list sends two members of a group, or one name in two spellings, to different lanes.
         """
+        shard_list = shard_list.compared(letter_case) if letter_case.folds else shard_list
         self._list = shard_list
+        self._letter_case = letter_case
         self._renaming = renaming
         self._lanes = lanes
         self._groups = {} if groups is None else groups
@@ -213,7 +235,7 @@ class Partitioner:
         for name, representative in self._groups.items():
             members.setdefault(representative, {representative}).add(name)
         self._entries = {representative: self._group_entry(names) for representative, names in members.items()}
-        self._critical = {self._shard(renaming.target(name)) for name in shard_list.critical}
+        self._critical = {self._shard(letter_case.name(renaming.target(name))) for name in shard_list.critical}
         self._turns: dict[str, int] = {}
         for name in order_of_appearance:
             shard = self._shard(name)
@@ -249,7 +271,7 @@ class Partitioner:
     def _name(self, shard: str) -> str:
         """What the shard list calls it."""
         name = None if shard.startswith("#") else self._renaming.source(shard)
-        return shard if name is None else name
+        return shard if name is None else self._letter_case.name(name)
 
     def _entry(self, shard: str) -> Entry | None:
         return self._entries[shard] if shard in self._entries else self._list.entry_of(self._name(shard))

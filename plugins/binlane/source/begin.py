@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from binlane.binlog.events import parse_body
 from binlane.binlog.frames import frame
 from binlane.binlog.gtids import Gtid, MariadbGtid, MariadbGtidList, PreviousGtids
-from binlane.binlog.wire import HEADER, EventHeader, EventType, RawEvent
+from binlane.binlog.wire import HEADER, BufferOffset, EventHeader, EventType, RawEvent
 from binlane.errors import SourceError
 from binlane.model import LogPosition
 from binlane.source.gtid_set import GtidSet, parse_gtid_set
@@ -121,7 +121,8 @@ def _head(source: EventSource, file: str) -> PreviousGtids | MariadbGtidList | N
         for index, code in enumerate(frames.type_code[:4].tolist()):
             if code in (EventType.PREVIOUS_GTIDS, EventType.MARIADB_GTID_LIST):
                 at = int(frames.offset[index])
-                raw = RawEvent(at, EventHeader._make(HEADER.unpack_from(chunk.data, at)), frames.body(index))
+                header = EventHeader._make(HEADER.unpack_from(chunk.data, at))
+                raw = RawEvent(BufferOffset(chunk.offset + at), header, frames.body(index))
                 head = parse_body(raw, log_format, f"{source.name}/{file}")
                 assert isinstance(head, PreviousGtids | MariadbGtidList)
                 return head

@@ -22,6 +22,7 @@ from binlane.binlog.wire import (
     FLAGS_AT,
     HEADER,
     IN_USE,
+    LOG_BEGIN,
     ChecksumAlgorithm,
     EventHeader,
     RawEvent,
@@ -108,7 +109,7 @@ def described(event: bytes, name: str) -> FormatDescription:
     """FORMAT_DESCRIPTION's content. Raises BinlogError."""
     body = memoryview(event)[HEADER.size :]
     raw = RawEvent(
-        LOG_START, EventHeader._make(HEADER.unpack_from(event)), body[: len(body) - own_checksum_length(body)]
+        LOG_BEGIN, EventHeader._make(HEADER.unpack_from(event)), body[: len(body) - own_checksum_length(body)]
     )
     parsed = parse_body(raw, FormatDescription(""), name)
     assert isinstance(parsed, FormatDescription)

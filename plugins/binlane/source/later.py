@@ -10,7 +10,7 @@ from binlane.binlog.events import parse_body
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.frames import frame
 from binlane.binlog.query import Query
-from binlane.binlog.wire import HEADER, EventHeader, EventType, RawEvent
+from binlane.binlog.wire import HEADER, BufferOffset, EventHeader, EventType, RawEvent
 from binlane.errors import BinlogError
 from binlane.model import LogPosition, TableKey
 from binlane.plan.alterations import Alterations
@@ -46,7 +46,7 @@ def altered_behind(
             for index in np.flatnonzero(np.isin(frames.type_code, _STATEMENTS)).tolist():
                 at = int(frames.offset[index])
                 header = EventHeader._make(HEADER.unpack_from(chunk.data, at))
-                found = _tables(RawEvent(at, header, frames.body(index)), log_format, name)
+                found = _tables(RawEvent(BufferOffset(chunk.offset + at), header, frames.body(index)), log_format, name)
                 unread = unread or found is None
                 tables |= found or frozenset()
     return Alterations(dict.fromkeys(tables, (0,)), (0,) if unread else ())

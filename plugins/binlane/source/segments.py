@@ -23,7 +23,7 @@ from binlane.binlog.frames import Frames, frame
 from binlane.binlog.gtids import Gtid, MariadbGtid, MariadbGtidList, PreviousGtids
 from binlane.binlog.plain_runs import PASSED, PlainTransactions, plain_transactions
 from binlane.binlog.reader import check_type
-from binlane.binlog.wire import HEADER, EventHeader, EventType, RawEvent, check_crc, where
+from binlane.binlog.wire import HEADER, BufferOffset, EventHeader, EventType, RawEvent, check_crc, where
 from binlane.errors import BinlogError, SourceIdentityError, UnsupportedEventError
 from binlane.model import LogPosition
 from binlane.plan.manifest import Manifest
@@ -323,7 +323,7 @@ class Extraction:
         if self._is_done:
             return
         header = EventHeader._make(HEADER.unpack_from(chunk.data, at))
-        event = RawEvent(chunk.offset + at, header, frames.body(index))
+        event = RawEvent(BufferOffset(chunk.offset + at), header, frames.body(index))
         was_outside = self._boundaries.state is State.OUTSIDE
         if was_outside and self._stop is not None and self._is_at_stop(event.offset):
             self._past_stop(LogPosition(chunk.file, event.offset))
@@ -404,7 +404,7 @@ class Extraction:
     def _gtid(self, frames: Frames, index: int, chunk: LogChunk) -> _Open:
         at = int(frames.offset[index])
         header = EventHeader._make(HEADER.unpack_from(chunk.data, at))
-        return self._opened(RawEvent(chunk.offset + at, header, frames.body(index)))
+        return self._opened(RawEvent(BufferOffset(chunk.offset + at), header, frames.body(index)))
 
     def _opened(self, event: RawEvent) -> _Open:
         """What a transaction's first event says about it."""

@@ -42,6 +42,13 @@ def server_version(connection: Connection) -> tuple[Flavor, str]:
     return (Flavor.MARIADB if "mariadb" in version.lower() else Flavor.MYSQL), version
 
 
+def gtids_are_on(connection: Connection, schema: Schema) -> bool:
+    """Whether a server of this schema lets a session choose the GTID of a transaction: MySQL's."""
+    if schema.flavor is not Flavor.MYSQL:
+        return False
+    return bool(connection.execute(text("SELECT @@gtid_mode")).scalar_one() == "ON")
+
+
 def version_number(version: str) -> tuple[int, int, int]:
     """``10.11.6-MariaDB-log`` -> (10, 11, 6). Some proxies and old MariaDB servers put ``5.5.5-`` in front."""
     match = re.search(r"(\d+)\.(\d+)\.(\d+)", version.removeprefix("5.5.5-"))

@@ -20,6 +20,8 @@ from binlane.state.verifications import count_suspects, verified_through
 from binlane.state.windows import Window, read_open_window
 
 DDL_INTENT = "intent"
+HALF_RUN = "half"
+"""In the place of a fingerprint: a statement that failed, and of which the target keeps what it had changed by then."""
 DDL_DONE = "done"
 
 
@@ -167,6 +169,11 @@ def decide_ddl(engine: Engine, channel: str, seqno: int, *, ran: bool) -> None:
     """
     with engine.begin() as connection:
         this = (ddl.c.channel == channel, ddl.c.seqno == seqno, ddl.c.state == DDL_INTENT)
+        if not ran and connection.execute(select(ddl).where(*this, ddl.c.fingerprint == HALF_RUN)).first():
+            raise PositionError(
+                f"channel {channel}, seqno {seqno}: a part of it has run, and nothing undoes that: it cannot run "
+                "again; bring its rows to what they are on the source and answer --ran"
+            )
         if ran:
             answered = connection.execute(update(ddl).where(*this).values(state=DDL_DONE, at=NOW))
         else:

@@ -19,7 +19,7 @@ from binlane.binlog.reader import LogReader
 from binlane.binlog.rows import ROWS_KINDS, RowsEvent, RowsKind
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.values import Absent, Image, RowDecoder
-from binlane.binlog.wire import HEADER, EventHeader, EventType, RawEvent
+from binlane.binlog.wire import HEADER, BufferOffset, EventHeader, EventType, RawEvent
 from binlane.errors import TableMismatchError, UnsupportedEventError
 from binlane.model import Flavor, LogPosition, TableKey
 from binlane.plan.bound_table import BoundTable, bind
@@ -87,7 +87,7 @@ class ChangeReader:
                 frames.check(name)
                 for index, at in enumerate(frames.offset.tolist()):
                     header = EventHeader._make(HEADER.unpack_from(chunk.data, at))
-                    self._take(RawEvent(at, header, frames.body(index)), log_format, name)
+                    self._take(RawEvent(BufferOffset(chunk.offset + at), header, frames.body(index)), log_format, name)
         return self._with_cascades()
 
     def read_window(self, folder: WorkFolder) -> Changes:

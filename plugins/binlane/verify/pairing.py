@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from binlane.model import TableKey
+from binlane.plan.channel_rules import AS_LOGGED, ChannelRules
 from binlane.plan.schema import Schema, Table
 from binlane.plan.schema_compare import Rules, Severity, compare
 from binlane.plan.schema_names import SAME_COLLATION
-from binlane.shards.renaming import AS_THEY_ARE, Renaming
-from binlane.shards.selection import EVERYTHING, Selection
 from binlane.verify.spelled import Compared, compared
 
 
@@ -22,15 +21,21 @@ class Tables:
     """What is different of the table itself."""
 
 
-def pair(source: Schema, target: Schema, selection: Selection = EVERYTHING, renaming: Renaming = AS_THEY_ARE) -> Tables:
-    """Every table of the source's databases that ``selection`` takes, on either server.
+def pair(source: Schema, target: Schema, channel: ChannelRules = AS_LOGGED) -> Tables:
+    """Every table of the source's databases that the channel takes, on either server.
 
-    ``renaming``: what they are called on the target. Databases of the target alone are somebody else's.
+    Databases of the target alone are somebody else's.
     """
+    selection, renaming = channel.selection, channel.renaming
     both: dict[TableKey, Compared] = {}
     unlike: dict[TableKey, str] = {}
     flavors = (source.flavor, target.flavor)
-    rules = Rules(flavors[0] is flavors[1], target.collations, allow_non_transactional=True)
+    rules = Rules(
+        flavors[0] is flavors[1],
+        target.collations,
+        allow_non_transactional=True,
+        collations=channel.collations.given,
+    )
     for ours in source.tables.values():
         if selection.table(ours.key) is not None:
             continue

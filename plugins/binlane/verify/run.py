@@ -18,10 +18,9 @@ from sqlalchemy import Engine
 
 from binlane.errors import PlanError, WindowBusyError
 from binlane.model import TableKey
+from binlane.plan.channel_rules import AS_LOGGED, ChannelRules
 from binlane.plan.renaming import name_of, renamed_schema
 from binlane.plan.schema import Schema
-from binlane.shards.renaming import AS_THEY_ARE, Renaming
-from binlane.shards.selection import EVERYTHING, Selection
 from binlane.source.log import EventSource
 from binlane.state.channels import Channel, read_channel
 from binlane.state.prepared import read_open_xa
@@ -89,10 +88,8 @@ class Verifier:
     schemas: tuple[Schema, Schema]
     """Source and target."""
     options: Options
-    selection: Selection = EVERYTHING
-    """The channel's filter: what it leaves out is not compared."""
-    renaming: Renaming = AS_THEY_ARE
-    """What the source's databases are called on the target."""
+    rules: ChannelRules = AS_LOGGED
+    """What the channel's filter leaves out is not compared; what has another name on the target is compared by it."""
     _standing: Channel | None = None
     _tables: Tables = field(default_factory=lambda: Tables({}, {}))
     _counts: list[int] = field(default_factory=lambda: [0, 0, 0])
@@ -102,7 +99,7 @@ class Verifier:
         """Raises WindowBusyError where a window is open or opens meanwhile, PlanError where the last window's files are
         gone; SourceError, BinlogError."""
         self._standing = self._stand()
-        self._tables = pair(*self.schemas, self.selection, self.renaming)
+        self._tables = pair(*self.schemas, self.rules)
         verification = self._begin()
         self._counts = [verification.tables, verification.chunks, verification.rows]
         if self.options.full:
@@ -197,8 +194,8 @@ class Verifier:
 
     def _reader(self) -> ChangeReader:
         source, target = self.schemas
-        renamed = renamed_schema(source, partial(name_of, self.renaming))
-        return ChangeReader(renamed, target, self._tables.compared, self.renaming)
+        renamed = renamed_schema(source, partial(name_of, self.rules.renaming))
+        return ChangeReader(renamed, target, self._tables.compared, self.rules.renaming)
 
     def _table(self, table: Compared, verification: Verification, after: Key | None) -> None:
         """Chunk by chunk; each leaves its progress."""

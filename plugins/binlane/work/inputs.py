@@ -58,8 +58,7 @@ class Inputs:
             Flavor(self.settings.target),
             self.segment,
             partial(segment_bytes, folder),
-            self.settings.selection,
-            self.settings.renaming,
+            self.settings.rules,
         )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import Transaction, transactions
-from binlane.binlog.wire import Buffer
+from binlane.binlog.wire import Buffer, SegmentOffset
 from binlane.errors import PlanError
 from binlane.model import LogPosition
 from binlane.plan.manifest import Manifest, Segment
@@ -86,7 +86,7 @@ def _found(seqno: int, transaction: Transaction, segment: Segment, header: bytes
     return Found(
         seqno=seqno,
         gtid=transaction.gtid,
-        source=segment.source_position(transaction.start),
+        source=segment.source_position(SegmentOffset(transaction.start)),
         commit_time=transaction.commit_time,
         log=header + bytes(data[transaction.start : transaction.end]),
     )

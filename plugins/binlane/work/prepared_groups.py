@@ -10,14 +10,13 @@ from typing import Final
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import Ending, transactions
-from binlane.binlog.wire import Buffer, EventType
+from binlane.binlog.wire import Buffer, BufferOffset, EventType
 from binlane.errors import PlanError, UnsupportedEventError
 from binlane.model import Flavor
+from binlane.plan.channel_rules import ChannelRules
 from binlane.plan.dissect import LogFormat, Part, dissect
 from binlane.plan.manifest import Segment
 from binlane.plan.routing import Routing
-from binlane.shards.renaming import AS_THEY_ARE, Renaming
-from binlane.shards.selection import Selection
 
 _T = EventType
 _ROW_TYPES: Final = (
@@ -37,10 +36,8 @@ class SegmentGroups:
     target: Flavor
     entry: Callable[[str], Segment]
     open: Callable[[Segment], AbstractContextManager[Buffer]]
-    selection: Selection
-    """What of the log is taken."""
-    renaming: Renaming = AS_THEY_ARE
-    """What its databases are called on the target."""
+    rules: ChannelRules
+    """What of the log is taken, and what it is called on the target."""
 
     def parts(self, seqno: int) -> tuple[Part, ...]:
         """What the XA COMMIT of this seqno commits.
@@ -56,13 +53,14 @@ class SegmentGroups:
         with self.open(held_by) as data:
             reader = LogReader(data, held_by.source_file, verify=False)
             self._check_format(reader.format, group.xid, str(group.source))
-            transaction = next(transactions(reader, start=group.start))
-            if (transaction.end, transaction.ending) != (group.end, Ending.XA_PREPARE):
+            offset = held_by.start_offset - held_by.header_length
+            log = LogFormat(reader.format, held_by.source_file, offset, self.target, self.rules)
+            # nothing is opened in these bytes: they are the segment's file
+            transaction = next(transactions(reader, start=BufferOffset(group.start)))
+            if (log.segment_offset(transaction.end), transaction.ending) != (group.end, Ending.XA_PREPARE):
                 raise PlanError(
                     f"{held_by.name}: no XA PREPARE of {group.xid} at {group.start}; run the filter step again"
                 )
-            offset = held_by.start_offset - held_by.header_length
-            log = LogFormat(reader.format, held_by.source_file, offset, self.target, self.selection, self.renaming)
             return dissect(transaction, log)
 
     def _check_format(self, found: FormatDescription, xid: str, where: str) -> None:

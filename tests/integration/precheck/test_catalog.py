@@ -30,6 +30,10 @@ CREATE TABLE shop.all_types (id BIGINT PRIMARY KEY AUTO_INCREMENT, g GEOMETRY, p
  UNIQUE u (c, x2(10)), KEY k (i8), FULLTEXT ft (x2)
 ) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci
 """
+MYSQL_ONLY = (
+    "CREATE TABLE shop.vectors (id INT PRIMARY KEY, v VECTOR(3), a VARCHAR(9) CHARACTER SET latin1, "
+    "b TEXT CHARACTER SET cp1251)",
+)
 MARIADB_ONLY = (
     "CREATE TABLE shop.versioned (id INT PRIMARY KEY, a INT) WITH SYSTEM VERSIONING",
     "CREATE TABLE shop.versions_shown (id INT PRIMARY KEY, s TIMESTAMP(6) GENERATED ALWAYS AS ROW START,"
@@ -227,7 +231,9 @@ def test_a_servers_own_table_maps_fit_its_own_tables(server: PrivateServer, meta
             "INSERT INTO shop.named VALUES (UUID(), '::1', '1.2.3.4')",
             "INSERT INTO shop.places (id) VALUES (1)",
         ]
-    schema = created(server, ALL_TYPES, *(MARIADB_ONLY if mariadb else ()))
+    else:
+        rows.append("INSERT INTO shop.vectors (id) VALUES (1)")
+    schema = created(server, ALL_TYPES, *(MARIADB_ONLY if mariadb else MYSQL_ONLY))
     run(server, "FLUSH BINARY LOGS", f"SET GLOBAL binlog_row_metadata = {metadata}", *rows[1:], rows[0])
 
     logged = logged_tables(server)

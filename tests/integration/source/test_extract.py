@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 import zstandard
 
+from binlane.binlog.wire import SegmentOffset
 from binlane.errors import WindowOpenError
 from binlane.model import Flavor, LogPosition
 from binlane.plan.manifest import Manifest
@@ -83,7 +84,8 @@ def test_the_source_holds_a_segments_bytes_at_its_offsets(own_server: PrivateSer
     for segment in manifest.segments:
         stretch = (tmp_path / segment.name).read_bytes()[segment.header_length :]
         assert stretch == source[segment.start_offset : segment.end_offset]
-        assert segment.source_position(segment.header_length) == LogPosition("binlog.000001", segment.start_offset)
+        first = SegmentOffset(segment.header_length)
+        assert segment.source_position(first) == LogPosition("binlog.000001", segment.start_offset)
 
 
 def test_windows_go_on_exactly_at_the_next_transaction(server: PrivateServer, tmp_path: Path) -> None:

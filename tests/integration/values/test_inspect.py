@@ -95,9 +95,10 @@ KEYLESS_OF: Final = {
         "UPDATE dynamic SET b = COLUMN_ADD(b, 'c', 2.5)",
     ),
     Flavor.MYSQL: (
-        "CREATE TABLE own (j JSON, v VECTOR(2), n INT)",
-        "INSERT INTO own VALUES ('1', TO_VECTOR('[1,2]'), 1), ('1.0', NULL, 1),"
-        " (CAST(CAST('1.0' AS DECIMAL(3,1)) AS JSON), NULL, 1)",
+        "CREATE TABLE own (j JSON, v VECTOR(2), n INT, t VARCHAR(9) CHARACTER SET latin1,"
+        " c CHAR(3) CHARACTER SET cp1251)",
+        "INSERT INTO own VALUES ('1', TO_VECTOR('[1,2]'), 1, 'é', 'Ж'), ('1.0', NULL, 1, 'ü', NULL),"
+        " (CAST(CAST('1.0' AS DECIMAL(3,1)) AS JSON), NULL, 1, NULL, 'Ы')",
         "UPDATE own SET n = 2 WHERE JSON_TYPE(j) = 'DOUBLE'",
         "DELETE FROM own WHERE v IS NOT NULL",
         "SET SESSION binlog_row_value_options = PARTIAL_JSON",

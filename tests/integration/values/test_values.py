@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -221,6 +223,55 @@ def test_partial_updates_of_json_are_their_diffs(
     assert first == (ABSENT, ABSENT, JsonDiffs((JsonDiff(DiffKind.REPLACE, "$.m", "2.50"),)))
     removed = JsonDiff(DiffKind.REPLACE, "$.k[1]", '"new"'), JsonDiff(DiffKind.REMOVE, "$.k[0]", None)
     assert second == (ABSENT, JsonDiffs(removed), None)
+
+
+AROUND = (
+    "a VARCHAR(9) CHARACTER SET latin1 COLLATE latin1_german1_ci, b ENUM('x') CHARACTER SET latin2, c {},"
+    " d TEXT CHARACTER SET cp1251, e SET('y') CHARACTER SET greek, f CHAR(3) CHARACTER SET hebrew, g INT UNSIGNED,"
+    " h ENUM('z') CHARACTER SET cp850",
+    # the servers log a default and what differs from it where that is shorter
+    "a TEXT, b VARCHAR(9), c {}, d TEXT, e CHAR(9), f TINYTEXT CHARACTER SET latin1, g VARCHAR(9), h BIGINT UNSIGNED,"
+    " i ENUM('x'), j ENUM('y'), k SET('z'), l ENUM('y') CHARACTER SET latin1, m LONGTEXT, n VARCHAR(300)",
+)
+"""Columns around one of each type: each list of the optional metadata leaves out the columns that it is not about."""
+
+
+@pytest.mark.parametrize("metadata", ["FULL", "MINIMAL"])
+def test_a_type_moves_nothing_that_the_log_says_of_the_columns_behind_it(server: PrivateServer, metadata: str) -> None:
+    server.query(f"SET GLOBAL binlog_row_metadata = {metadata}")
+    mine = (one.definition for one in (*TYPES, *SCHEMA_TYPES) if server.flavor in one.servers)
+    # one length of each
+    types = list({re.sub(r"\(.*\)", "", kind): kind for kind in mine}.values())
+    statements = []
+    for number, (kind, around) in enumerate((kind, around) for kind in types for around in AROUND):
+        statements += [f"CREATE TABLE t{number} ({around.format(kind)})", f"INSERT INTO t{number} (a) VALUES ('x')"]
+    data = logged(server, "SET SESSION sql_mode = 'ALLOW_INVALID_DATES'", *statements)
+    places = {
+        Flavor.MYSQL: "SELECT id, collation_name FROM information_schema.collations",
+        Flavor.MARIADB: "SELECT id, full_collation_name FROM information_schema.collation_character_set_applicability",
+    }
+    names = dict(server.query(places[server.flavor]))
+    found = defaultdict(list)
+    for table, *column in server.query(
+        "SELECT table_name, column_type, collation_name FROM information_schema.columns WHERE table_schema = 'v' "
+        "ORDER BY table_name, ordinal_position"
+    ):
+        found[table].append(column)
+    checked = 0
+    for rows in row_events(data, server.flavor):
+        expected = found[rows.table.table]
+        collations, unsigned = rows.table.optional.collations, rows.table.optional.unsigned
+        assert collations is not None
+        assert unsigned is not None
+        kinds = [str(kind) for kind, _ in expected]
+        said = [None if number in (None, 63) else names[number] for number in collations]
+        # those of ENUM and SET are in the full metadata alone
+        is_logged = [metadata == "FULL" or not kind.startswith(("enum", "set")) for kind in kinds]
+        assert said == [name if is_in else None for (_, name), is_in in zip(expected, is_logged, strict=True)], kinds
+        words = ("unsigned", "year", "zerofill")
+        assert [bool(sign) for sign in unsigned] == [any(word in kind for word in words) for kind in kinds], kinds
+        checked += 1
+    assert checked == len(types) * len(AROUND)
 
 
 EIGHT_BIT = (

@@ -12,7 +12,7 @@ from binlane.errors import PrecheckError
 from binlane.model import Flavor
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import Channel, ChannelOf, fresh_channel
+from tests.integration.window.conftest import Channel, ChannelOf, fresh_channel, run_on
 
 TABLE = (
     "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, n INT, s VARCHAR(200), b BLOB, d JSON, UNIQUE (n))",
@@ -173,18 +173,52 @@ def test_json_differences_arrive(on_mysql: Channel, reduce: str) -> None:
 
 
 @requires_mysql
-def test_json_differences_for_mariadb_are_refused(channel_of: ChannelOf) -> None:
+@pytest.mark.parametrize("reduce", ["off", "block"])
+def test_json_differences_become_documents_on_mariadb(channel_of: ChannelOf, reduce: str) -> None:
+    channel = channel_of("mysql", "mariadb")
+    channel.write_channel(blocks=f'reduce = "{reduce}"\n')
+    document = '{{"a": 1, "b": [1, [2, "x"], 3], "lang er": {{"ß": null}}, "padding": "a difference is shorter then"}}'
+    inserts = f"INSERT INTO tenant_1.{{}} VALUES ({{}}, '{document}', '[1, 2]', 0)"
+    updates = (
+        "UPDATE tenant_1.{} SET d = JSON_SET(d, '$.a', CAST('2.50' AS DECIMAL(5,2)), '$.b[1][0]', 'ü') WHERE id < 8",
+        "UPDATE tenant_1.{} SET d = JSON_SET(d, '$.bb', 1, '$.aaaa', 2, '$.c', NULL) WHERE id % 2 = 0",
+        "UPDATE tenant_1.{} SET d = JSON_REMOVE(d, '$.b[0]', '$.a') WHERE id % 3 = 0",
+        """UPDATE tenant_1.{} SET d = JSON_REPLACE(d, '$."lang er"."ß"', JSON_ARRAY(TRUE, 1e10)), n = 1 WHERE id < 6""",
+        "UPDATE tenant_1.{} SET e = JSON_ARRAY_INSERT(e, '$[1]', JSON_OBJECT('k', 'v')) WHERE id > 2",
+        "UPDATE tenant_1.{} SET e = JSON_ARRAY_APPEND(e, '$', 9), n = n + 1 WHERE id % 4 = 0",
+        "UPDATE tenant_1.{} SET e = NULL WHERE id = 9",
+        "UPDATE tenant_1.{} SET n = 7 WHERE id = 10",
+    )
+    run_on(
+        channel.source,
+        "CREATE DATABASE tenant_1 COLLATE utf8mb4_general_ci",
+        "CREATE TABLE tenant_1.keyed (id INT PRIMARY KEY, d JSON, e JSON, n INT)",
+        "CREATE TABLE tenant_1.loose (id INT, d JSON, e JSON, n INT)",
+        "SET SESSION binlog_row_value_options = PARTIAL_JSON",
+        *(inserts.format(table, number) for number in range(1, 12) for table in ("keyed", "loose")),
+        *(update.format(table) for update in updates for table in ("keyed", "loose")),
+    )
+    logged = b"".join(file.read_bytes() for file in channel.source.datadir.glob("binlog.0*"))
+    assert logged.count(b"$.b[1][0]") >= 2, "no difference was logged"
+    assert channel.run() is not None
+    for table in ("keyed", "loose"):
+        query = f"SELECT id, CAST(d AS CHAR), CAST(e AS CHAR), n FROM tenant_1.{table} ORDER BY id"
+        assert channel.target.query(query) == channel.source.query(query)
+
+
+@requires_mysql
+def test_json_differences_without_their_documents_are_refused_for_mariadb(channel_of: ChannelOf) -> None:
     channel = channel_of("mysql", "mariadb")
     with contextlib.closing(channel.source.connect(autocommit=True)) as connection, connection.cursor() as cursor:
         for statement in (
             "CREATE DATABASE tenant_1",
             "CREATE TABLE tenant_1.j (id INT PRIMARY KEY, d JSON)",
-            "SET SESSION binlog_row_value_options = PARTIAL_JSON",
+            "SET SESSION binlog_row_value_options = PARTIAL_JSON, binlog_row_image = MINIMAL",
             'INSERT INTO tenant_1.j VALUES (1, \'{"a": 1, "b": "a longer value, so that a difference is shorter"}\')',
             "UPDATE tenant_1.j SET d = JSON_SET(d, '$.a', 2)",
         ):
             cursor.execute(statement)
-    with pytest.raises(Exception, match=r"PARTIAL_UPDATE_ROWS: .*PARTIAL_JSON"):
+    with pytest.raises(Exception, match=r"PARTIAL_UPDATE_ROWS: .*PARTIAL_JSON and without the documents"):
         channel.run()
     assert channel.target.query("SHOW DATABASES LIKE 'tenant%%'") == []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import random
 import shutil
 import time
@@ -219,3 +220,55 @@ def test_runs_that_are_killed_between_the_halves_lose_and_double_nothing(xa: Cha
         xa.run()
         xa.assert_equal()
         assert xa.status.prepared == ()
+
+
+@contextlib.contextmanager
+def compression(server: PrivateServer) -> Iterator[Callable[[bool], None]]:
+    """Gives what turns compression of the sessions that begin afterwards on and off; off at the end."""
+    names = ("binlog_transaction_compression",) if server.flavor is Flavor.MYSQL else ("log_bin_compress",)
+    if server.flavor is Flavor.MARIADB:
+        server.query("SET GLOBAL log_bin_compress_min_len = 10")
+
+    def turn(on: bool) -> None:
+        for name in names:
+            server.query(f"SET GLOBAL {name} = {'ON' if on else 'OFF'}")
+
+    try:
+        yield turn
+    finally:
+        turn(False)
+        if server.flavor is Flavor.MARIADB:
+            server.query("SET GLOBAL log_bin_compress_min_len = DEFAULT")
+
+
+@pytest.mark.parametrize("cut", [False, True], ids=["one segment", "many segments"])
+def test_halves_among_compressed_transactions_are_found_whatever_is_opened_in_memory(xa: Channel, cut: bool) -> None:
+    rows = "INSERT INTO tenant_{}.t (v) VALUES (REPEAT('{}', 300)), (REPEAT('{}', 200))"
+
+    def step() -> None:
+        # a file's end ends a segment
+        if cut:
+            xa.source.query("FLUSH BINARY LOGS")
+
+    with compression(xa.source) as turn:
+        for number, (packed_prepare, packed_around) in enumerate([(False, True), (True, True), (True, False)]):
+            turn(packed_around)
+            for tenant, letter in itertools.product((1, 2), "ab"):
+                xa.source.query(rows.format(tenant, letter, letter))
+            step()
+            turn(packed_prepare)
+            prepare(xa, f"'p{number}'", rows.format(1, "x", number), rows.format(2, number, "y"))
+            prepare(xa, f"'r{number}'", rows.format(1, "never", "never"))
+            turn(packed_around)
+            step()
+            xa.source.query("UPDATE tenant_1.t SET n = COALESCE(n, 0) + 1 WHERE id IN (1, 2)")
+            xa.source.query("UPDATE tenant_2.t SET v = CONCAT(v, REPEAT('c', 400)) WHERE id IN (3, 4)")
+            step()
+            end(xa, f"XA COMMIT 'p{number}'")
+            end(xa, f"XA ROLLBACK 'r{number}'")
+            xa.source.query(rows.format(1, "d", "e"))
+    folder = Path(steps.extract(xa.config, xa.endpoints, WindowRequest("now"))["work"])
+    assert len(list(folder.glob("segments/*"))) == (10 if cut else 1)
+    assert xa.run() is not None
+    xa.assert_equal()
+    assert sum(value.startswith("xxx") for value in values(xa)) == 3

@@ -21,7 +21,15 @@ from binlane.binlog.events import (
 )
 from binlane.binlog.fields import Fields
 from binlane.binlog.format_description import BARE_FORMAT, has_checksum_fields, split_version
-from binlane.binlog.wire import ChecksumAlgorithm, EventHeader, EventType, RawEvent, check_crc, computed_crc
+from binlane.binlog.wire import (
+    BufferOffset,
+    ChecksumAlgorithm,
+    EventHeader,
+    EventType,
+    RawEvent,
+    check_crc,
+    computed_crc,
+)
 from binlane.errors import BinlogError, ChecksumError, TruncatedEventError, UnknownEventError, UnsupportedEventError
 from binlane.model import Flavor
 from tests.unit.binlog.cases import CASES, MARIADB, MYSQL, UUID, T, crc, format_event, query, wire
@@ -70,7 +78,7 @@ def test_a_body_that_ends_early_raises_nothing_but_binlog_errors(
     for end in range(len(body)):
         header = EventHeader(0, data[4], 7, 19 + end, 0, 0x80)
         with contextlib.suppress(BinlogError):
-            parse_body(RawEvent(0, header, body[:end]), log_format)
+            parse_body(RawEvent(BufferOffset(0), header, body[:end]), log_format)
 
 
 def test_every_parser_has_a_case() -> None:

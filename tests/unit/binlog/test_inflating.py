@@ -15,7 +15,7 @@ from binlane.binlog.frames import Frames, frame
 from binlane.binlog.inflating import Opened, lay_out, open_payloads, open_rows
 from binlane.binlog.payload import Compression, TransactionPayload
 from binlane.binlog.rows import decompressed
-from binlane.binlog.wire import HEADER, RawEvent, read_header, without_checksum
+from binlane.binlog.wire import HEADER, BufferOffset, RawEvent, read_header, without_checksum
 from binlane.errors import BinlogError
 from tests.unit.binlog.cases import T, payload, query, wire
 
@@ -54,7 +54,7 @@ ODD_ROWS = [
 
 def raw(event: bytes) -> RawEvent:
     view = memoryview(event)
-    return RawEvent(0, read_header(view, 0, "log"), view[HEADER.size :])
+    return RawEvent(BufferOffset(0), read_header(view, 0, "log"), view[HEADER.size :])
 
 
 def inside(opened: Opened | None) -> list[bytes]:
@@ -100,7 +100,7 @@ def test_every_damage_of_compressed_rows_leaves_them_closed_or_as_they_are_alone
         try:
             code, body = decompressed(source.header.type_code, source.body)
             header = source.header._replace(type_code=code)
-            expected = [without_checksum(RawEvent(0, header, memoryview(body)))]
+            expected = [without_checksum(RawEvent(BufferOffset(0), header, memoryview(body)))]
         except BinlogError:
             expected = []
         assert inside(open_rows(frame(case, 0, 0), ROOM, ROOM)) == expected, case

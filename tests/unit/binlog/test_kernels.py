@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from binlane.binlog import frames as fast
 from binlane.binlog import rows as plain
 from binlane.binlog.table_map import TableMap
-from binlane.binlog.wire import HEADER, EventType, RawEvent, build_event, read_header, without_checksum
+from binlane.binlog.wire import HEADER, BufferOffset, EventType, RawEvent, build_event, read_header, without_checksum
 from binlane.errors import BinlogError, ChecksumError, TruncatedEventError, UnsupportedEventError
 from tests.unit.binlog.row_events import EVERY_COLUMN, Statement, event, logs, rows_body, table_map_body
 from tests.unit.binlog.test_rows import CASES, WRONG
@@ -79,14 +79,14 @@ def framed_plainly(data: bytes, tail: int) -> tuple[list[RawEvent], bool]:
             header = read_header(view, at, "f", HEADER.size + tail)
         except BinlogError:
             return events, False
-        events.append(RawEvent(at, header, view[at + HEADER.size : at + header.event_size - tail]))
+        events.append(RawEvent(BufferOffset(at), header, view[at + HEADER.size : at + header.event_size - tail]))
         at += header.event_size
     return events, True
 
 
 def said_plainly(data: bytes, tail: int) -> Answer:
     events, framed = framed_plainly(data, tail)
-    offsets = [raw.offset for raw in events]
+    offsets: list[int] = [raw.offset for raw in events]
     known = plain.TableNumbers()
     try:
         numbers = [known.number(raw.header.type_code, raw.body) for raw in events]

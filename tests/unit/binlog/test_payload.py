@@ -10,7 +10,7 @@ import zstandard
 
 from binlane.binlog.events import Xid, parse_body
 from binlane.binlog.payload import Compression, inflate, unpack
-from binlane.binlog.wire import RawEvent, build_event, read_header, without_checksum
+from binlane.binlog.wire import BufferOffset, RawEvent, build_event, read_header, without_checksum
 from binlane.errors import BinlogError, UnsupportedEventError
 from tests.unit.binlog.cases import MYSQL, T, payload, query, wire
 
@@ -19,7 +19,7 @@ INNER = (query(b"BEGIN"), wire(T.XID, b"\x2a" + bytes(7)))
 
 def raw(event: bytes, offset: int = 4_294_967_300) -> RawEvent:
     view = memoryview(event)
-    return RawEvent(offset, read_header(view, 0, "log"), view[19:])
+    return RawEvent(BufferOffset(offset), read_header(view, 0, "log"), view[19:])
 
 
 @pytest.mark.parametrize("compression", list(Compression))

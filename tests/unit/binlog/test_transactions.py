@@ -13,7 +13,7 @@ from binlane.binlog.events import XaName
 from binlane.binlog.format_description import BARE_FORMAT, FormatDescription
 from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import Boundaries, Ending, IncompleteTail, Place, Transaction, transactions
-from binlane.binlog.wire import HEADER, KNOWN_TYPES, MAGIC, EventHeader, EventType, RawEvent
+from binlane.binlog.wire import HEADER, KNOWN_TYPES, LOG_BEGIN, MAGIC, EventHeader, EventType, RawEvent
 from binlane.errors import BinlogError, IncidentError, TruncatedEventError, UnknownEventError
 from tests.unit.binlog.cases import (
     COMPRESSED_BODY,
@@ -335,7 +335,7 @@ def test_a_later_format_decides_how_later_statements_are_read() -> None:
 
 
 def raw(code: int, body: bytes) -> RawEvent:
-    return RawEvent(4, EventHeader(0, code, 7, HEADER.size + len(body), 0, 0), memoryview(body))
+    return RawEvent(LOG_BEGIN, EventHeader(0, code, 7, HEADER.size + len(body), 0, 0), memoryview(body))
 
 
 def test_every_known_type_has_a_meaning() -> None:
@@ -361,7 +361,7 @@ def test_a_damaged_body_that_decides_the_grouping_is_refused() -> None:
     for code in (T.QUERY, T.QUERY_COMPRESSED, T.MARIADB_GTID, T.XA_PREPARE, T.WRITE_ROWS_V2):
         with pytest.raises(BinlogError, match=rf"^log:4: {EventType(code).name}: "):
             Boundaries(MARIADB, "log").feed(
-                RawEvent(4, raw(T.STOP, b"").header._replace(type_code=code), memoryview(b""))
+                RawEvent(LOG_BEGIN, raw(T.STOP, b"").header._replace(type_code=code), memoryview(b""))
             )
 
 

@@ -29,7 +29,7 @@ from binlane.plan.window_plan import Block, LaneFile, WindowPlan
 from binlane.work.prepared_groups import SegmentGroups
 from tests.unit.binlog.cases import MARIADB as FORMAT
 from tests.unit.binlog.cases import crc, format_event, mariadb_gtid, query, wire
-from tests.unit.binlog.row_events import EVERY_COLUMN, rows_body, table_map_body
+from tests.unit.binlog.row_events import EVERY_COLUMN, Column, rows_body, table_map_body
 
 T = EventType
 COLUMNS = (EVERY_COLUMN["long"],)
@@ -39,8 +39,8 @@ IN_TRANSACTION = int(MariadbGtidFlag.TRANSACTIONAL)
 STANDALONE = int(MariadbGtidFlag.STANDALONE)
 
 
-def table_map(table_id: int, database: str = "a") -> bytes:
-    return wire(T.TABLE_MAP, table_map_body(table_id, COLUMNS, database))
+def table_map(table_id: int, database: str = "a", columns: Sequence[Column] = COLUMNS) -> bytes:
+    return wire(T.TABLE_MAP, table_map_body(table_id, columns, database))
 
 
 def insert(table_id: int, values: Sequence[int], *, ends: bool = True) -> bytes:
@@ -220,8 +220,7 @@ def filtered(
             Flavor.MARIADB,
             lambda name: files[name][1],
             lambda entry: nullcontext(files[entry.name][0]),
-            chosen.selection,
-            chosen.renaming,
+            chosen.rules,
         )
         summaries.append(map_one(data, segment, shipped, chosen, open_sink, reducer, groups))
         for sink in sinks:

@@ -23,7 +23,7 @@ from binlane.plan.parts import Part
 from binlane.plan.routing import LaneCursor
 from binlane.plan.segment_map import LaneWriter, commits_itself
 from tests.unit.binlog.cases import mariadb_gtid, query, wire
-from tests.unit.binlog.row_events import rows_body
+from tests.unit.binlog.row_events import EVERY_COLUMN, rows_body
 from tests.unit.plan.logs import (
     HEAD,
     IN_TRANSACTION,
@@ -91,7 +91,7 @@ REFUSED = [
     ),
     pytest.param((GTID, table_map(1), insert(2, [1]), XID), 2, "WRITE_ROWS_V1", "no TABLE_MAP", id="rows-without-map"),
     pytest.param(
-        (GTID, table_map(1), wire(39, rows_body(39, 1, 1, [b"\1", b"\1"], b"")), XID),
+        (GTID, table_map(1, columns=(EVERY_COLUMN["json"],)), wire(39, rows_body(39, 1, 1, [b"\0", b"\1"], b"")), XID),
         2, "PARTIAL_UPDATE_ROWS", "PARTIAL_JSON", id="partial-json",
     ),
 ]  # fmt: skip

@@ -18,6 +18,7 @@ from binlane.binlog.transactions import transactions
 from binlane.binlog.wire import EventType
 from binlane.errors import UnsupportedEventError
 from binlane.model import FILTERED_SHARD, Flavor, ItemKind, RowCounts, TableKey
+from binlane.plan.channel_rules import ChannelRules
 from binlane.plan.dissect import LogFormat, dissect
 from binlane.plan.parts import FilteredPart, Part, RowsPart
 from binlane.plan.reduce import Reducer
@@ -200,7 +201,9 @@ def test_what_is_left_of_a_statement_ends_with_its_own_last_rows(columnar: bool)
 def parts_of(*done: list[Change], selection: Selection) -> tuple[Part, ...]:
     data, segment = segment_of([many(1, *done)])
     reader = LogReader(data, segment.source_file)
-    return dissect(next(transactions(reader)), LogFormat(reader.format, "log", 0, Flavor.MARIADB, selection))
+    return dissect(
+        next(transactions(reader)), LogFormat(reader.format, "log", 0, Flavor.MARIADB, ChannelRules(selection))
+    )
 
 
 def test_the_last_rows_that_are_left_of_a_statement_end_it() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from binlane.binlog.wire import SegmentOffset
 from binlane.errors import PlanError
 from binlane.model import Flavor, LogPosition
 from binlane.plan.manifest import Manifest, Segment
@@ -65,7 +66,7 @@ def test_a_manifest_comes_back_as_it_was_with_the_same_bytes() -> None:
 
 def test_a_segments_bytes_have_64_bit_places_on_the_source() -> None:
     assert FIRST.header_length == 260
-    assert FIRST.source_position(260) == LogPosition("binlog.000001", (1 << 32) + 5)
+    assert FIRST.source_position(SegmentOffset(260)) == LogPosition("binlog.000001", (1 << 32) + 5)
 
 
 def test_a_window_without_transactions_has_no_segments() -> None:

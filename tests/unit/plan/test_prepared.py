@@ -11,9 +11,9 @@ from binlane.binlog.gtids import XaName
 from binlane.binlog.wire import EventType
 from binlane.errors import PlanError, UnsupportedEventError
 from binlane.model import Flavor, RowCounts, TableKey
+from binlane.plan.channel_rules import AS_LOGGED
 from binlane.plan.prepared import find, xa_name
 from binlane.plan.routing import Routing
-from binlane.shards.selection import EVERYTHING
 from binlane.work.prepared_groups import SegmentGroups
 from tests.unit.binlog.cases import MARIADB as FORMAT
 from tests.unit.plan.logs import Filtered, alone, ends, filtered, prepare, rows, segment_of, settings
@@ -110,7 +110,7 @@ def test_a_group_of_a_server_whose_row_events_differ_is_refused_by_name() -> Non
     other = dataclasses.replace(FORMAT, post_header_lengths=bytes(lengths))
     for log_format, refused in ((FORMAT, False), (other, True)):
         groups = SegmentGroups(
-            found.routing, log_format, Flavor.MARIADB, lambda _: segment, lambda _: nullcontext(data), EVERYTHING
+            found.routing, log_format, Flavor.MARIADB, lambda _: segment, lambda _: nullcontext(data), AS_LOGGED
         )
         if refused:
             with pytest.raises(UnsupportedEventError, match=r"XA PREPARE of X'78',X'',1: written by .*, ended on"):

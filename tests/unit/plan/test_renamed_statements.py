@@ -14,6 +14,7 @@ from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import transactions
 from binlane.errors import UnsupportedEventError
 from binlane.model import Flavor
+from binlane.plan.channel_rules import ChannelRules
 from binlane.plan.dissect import LogFormat, dissect, statement_facts
 from binlane.plan.parts import StatementPart
 from binlane.plan.renamed_statements import Unsafe, renamed_statement
@@ -31,7 +32,7 @@ def part_of(sql: str, database: str = "", renaming: Renaming = RENAMING) -> Stat
     is_dml = sql.split(maxsplit=1)[0].upper() in ("INSERT", "UPDATE", "DELETE", "REPLACE", "SAVEPOINT")
     data, segment = segment_of([statements(1, sql, database=database) if is_dml else alone(1, sql, database)])
     reader = LogReader(data, segment.source_file)
-    log = LogFormat(reader.format, "log", 0, Flavor.MARIADB, renaming=renaming)
+    log = LogFormat(reader.format, "log", 0, Flavor.MARIADB, ChannelRules(renaming=renaming))
     [part] = dissect(next(transactions(reader)), log)
     assert isinstance(part, StatementPart)
     return part

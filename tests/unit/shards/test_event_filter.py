@@ -10,14 +10,16 @@ import pytest
 from binlane.errors import ConfigError
 from binlane.model import GLOBAL_SHARD, UNKNOWN_SHARD, Flavor, TableKey
 from binlane.shards.assigners import ASSIGNERS, assigner_class
-from binlane.shards.event_filter import EventMetadataFilter, LoggedStatement, SchemaFacts, TransactionShards
+from binlane.shards.event_filter import EventMetadataFilter, LoggedStatement, TransactionShards
+from binlane.shards.letter_case import LetterCase
+from binlane.shards.schema_facts import SchemaFacts
 from binlane.shards.statements import StatementFacts, analyze
 
 SCHEMA = SchemaFacts(
     views=frozenset({TableKey("a", "v")}),
     triggered_tables=frozenset({TableKey("a", "tr")}),
     routine_databases=frozenset({"a"}),
-    foreign_key_groups={"child": "base", "base": "base"},
+    foreign_keys=frozenset({frozenset({TableKey("child", "c"), TableKey("base", "p")})}),
 )
 
 
@@ -150,6 +152,9 @@ def test_a_reason_is_that_of_the_first_statement_that_has_one() -> None:
     assert mariadb("INSERT INTO v VALUES (1)", "DELETE FROM tr") == unknown("a view")
 
 
+KEY = "CREATE TABLE b.c (x INT REFERENCES b.p (id))"
+
+
 def after(*statements: str, schema: SchemaFacts | None = None) -> EventMetadataFilter:
     known = SchemaFacts() if schema is None else schema
     for sql in statements:
@@ -176,10 +181,20 @@ def after(*statements: str, schema: SchemaFacts | None = None) -> EventMetadataF
             "DELETE FROM u",
             unknown("a table with triggers"),
         ),
+        (
+            ["RENAME TABLE t TO u", "CREATE TRIGGER g AFTER INSERT ON t FOR EACH ROW SET @a=1"],
+            "DELETE FROM u",
+            unknown("a table with triggers"),
+        ),
         (["CREATE FUNCTION a.f() RETURNS INT RETURN 1"], "INSERT INTO t VALUES (f())", unknown("a routine")),
         (["CREATE PROCEDURE b.f() SELECT 1"], "INSERT INTO t VALUES (f())", one("a")),
         (["CREATE TABLE b.c (x INT REFERENCES a.p (id))"], "INSERT INTO b.c VALUES (1)", one("a")),
         (["CREATE TABLE b.c (x INT REFERENCES b.p (id))"], "INSERT INTO b.c VALUES (1)", one("b")),
+        ([KEY, "RENAME TABLE b.c TO a.c"], "INSERT INTO b.x VALUES (1)", one("a")),
+        ([KEY, "RENAME TABLE b.p TO a.p"], "INSERT INTO b.x VALUES (1)", one("a")),
+        (["RENAME TABLE b.d TO a.c", "RENAME TABLE b.c TO b.d", KEY], "INSERT INTO b.x VALUES (1)", one("a")),
+        (["RENAME TABLE b.c TO b.d", KEY, "RENAME TABLE a.t TO b.t"], "INSERT INTO b.x VALUES (1)", one("b")),
+        (["CREATE TABLE a.c LIKE b.c", KEY], "INSERT INTO b.x VALUES (1)", one("b")),
         (["CREATE TABLE t (x INT)", "INSERT INTO b.t VALUES (1)"], "INSERT INTO b.c VALUES (1)", one("b")),
         (["CREATE THING x"], "INSERT INTO t VALUES (1)", unknown("a statement after one that could not be read")),
         (["CREATE THING x"], "TRUNCATE t", one("a")),
@@ -223,18 +238,39 @@ def test_an_unknown_assigner_is_refused_with_the_known_ones() -> None:
     assert all(name == strategy.name for name, strategy in ASSIGNERS.items())
 
 
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("INSERT INTO shop.T VALUES (1)", one("shop")),
-        ("INSERT INTO Shop.t VALUES (1)", unknown("a name with capital letters, which the server takes in any case")),
-        ("ALTER TABLE SHOP.t ADD c INT", unknown("a name with capital letters, which the server takes in any case")),
-    ],
-)
-def test_capital_letters_are_serialized_where_the_server_takes_names_in_any_case(
+FOLDED = [
+    ("INSERT INTO Shop.t VALUES (1)", one("shop")),
+    ("ALTER TABLE SHOP.t ADD c INT", one("shop")),
+    ("UPDATE A.V SET x = 1", unknown("a view")),
+    ("DELETE FROM A.TR", unknown("a table with triggers")),
+    ("INSERT INTO A.t VALUES (A.f(1))", unknown("a routine")),
+    ("INSERT INTO CHILD.t VALUES (1)", one("base")),
+    ("CREATE VIEW A.V AS SELECT * FROM t", one("a")),
+]
+
+
+@pytest.mark.parametrize(("sql", "expected"), FOLDED)
+def test_names_are_compared_in_small_letters_where_the_server_takes_them_in_any_case(
     sql: str, expected: TransactionShards
 ) -> None:
-    folding = EventMetadataFilter(Flavor.MARIADB, SchemaFacts(folds_names=True))
+    known = SchemaFacts.of(
+        LetterCase(folds=True),
+        views=frozenset({TableKey("a", "v")}),
+        triggered_tables=frozenset({TableKey("A", "Tr")}),
+        routine_databases=frozenset({"A"}),
+        references=[(TableKey("Child", "c"), TableKey("BASE", "p"))],
+    )
+    folding = EventMetadataFilter(Flavor.MARIADB, known)
     assert folding.assign((), [LoggedStatement(facts(sql))]) == expected
-    told_apart = EventMetadataFilter(Flavor.MARIADB, SchemaFacts()).assign((), [LoggedStatement(facts(sql))])
-    assert told_apart.cause is None
+    assert folding.assign(("Child",), ()) == one("base")
+
+
+def test_names_are_told_apart_where_the_server_does() -> None:
+    assert mariadb("UPDATE V SET x = 1") == one("a")
+    assert mariadb("INSERT INTO CHILD.t VALUES (1)") == one("CHILD")
+
+
+def test_the_databases_that_mysql_lists_are_compared_so_too() -> None:
+    folding = EventMetadataFilter(Flavor.MYSQL, SchemaFacts(letter_case=LetterCase(folds=True)))
+    statement = LoggedStatement(facts("INSERT INTO T VALUES (1)", Flavor.MYSQL), ("B", "A"))
+    assert folding.assign((), [statement]).shards == {"a", "b"}

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from binlane.errors import ConfigError, PlanError
 from binlane.model import GLOBAL_SHARD, UNKNOWN_SHARD
+from binlane.shards.letter_case import LetterCase
 from binlane.shards.properties import escape_key, parse_properties
 from binlane.shards.renaming import Renaming
 from binlane.shards.shard_list import HashMethod, Partitioner, ShardList, hash_lane, parse_shard_list, string_hash
@@ -151,6 +152,22 @@ def test_own_entry_then_first_glob_then_default(shard: str, lane: int, critical:
 def test_no_glob_and_no_default_places_what_is_special() -> None:
     partitioner = Partitioner(parse("*=0\n\\#*=1\n(*)=2"), 4, [])
     assert partitioner.lane_of(GLOBAL_SHARD) == partitioner.lane_of(UNKNOWN_SHARD) == 4
+
+
+def test_a_target_that_takes_names_in_any_case_takes_the_list_s_so_too() -> None:
+    text = "Big=1\nARCHIVE_*=2\n(critical)=Ref\n\\#GLOBAL=3"
+    told_apart, folded = (Partitioner(parse(text), 4, [], letter_case=LetterCase(folds)) for folds in (False, True))
+    assert [folded.lane_of(name) for name in ("big", "archive_1", "ref", GLOBAL_SHARD)] == [1, 2, 4, 3]
+    assert folded.is_critical("ref")
+    assert not told_apart.is_critical("ref")
+    renamed = Partitioner(parse("SHOP_A=2"), 4, [], {}, Renaming((("Shop_*", "copy_*"),), True), LetterCase(True))
+    assert renamed.lane_of("copy_a") == 2
+
+
+def test_two_spellings_of_one_name_have_one_lane() -> None:
+    assert Partitioner(parse("Big=1\nbig=1"), 4, [], letter_case=LetterCase(True)).lane_of("big") == 1
+    with pytest.raises(ConfigError, match=r"^x.list:2: 'big' is line 1 in other letters.*expected lane 1, got 2"):
+        Partitioner(parse("Big=1\nbig=2"), 4, [], letter_case=LetterCase(True))
 
 
 def test_an_empty_list_hashes() -> None:

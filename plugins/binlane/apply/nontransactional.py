@@ -1,0 +1,173 @@
+"""Changes of tables without transactions on a MySQL target that insists on GTIDs: each by itself, exactly once.
+
+With ``enforce_gtid_consistency = ON`` MySQL refuses to change such a table in a transaction that has changed another
+one (1785), as every block does: its first statement moves the lane's position. So a transaction of the source that
+meets that refusal runs outside: each of its statements, and each of its rows events, commits by itself under a GTID of
+the channel's own. After a crash the target knows which of them have run; the position follows in a transaction of its
+own, as behind a DDL (``apply.ddl``).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pymysql
+
+from binlane.apply.binlog_rows import BinlogRows
+from binlane.apply.family_rows import FamilyRows, rows_events
+from binlane.apply.transient import error_code
+from binlane.errors import ApplyError, BinlaneError, UndecidableError
+from binlane.model import Flavor, Item, ItemKind, RowCounts
+from binlane.state.journal import HALF_RUN
+
+if TYPE_CHECKING:
+    from binlane.apply.ddl import DdlPlace
+    from binlane.apply.session import LaneSession
+    from binlane.apply.writers import BlockWriter
+
+_REFUSED: Final = 1785
+"""ER_GTID_UNSAFE_NON_TRANSACTIONAL_TABLE. Nothing of the statement has run."""
+_LOST: Final = (2000, 3000)
+"""The client's own errors: nobody has said how the statement ended."""
+_Unit = tuple[Item, ...]
+"""What commits by itself: a statement, a LOAD DATA with the pieces of its file, or one rows event."""
+
+
+def is_refused(error: BaseException, session: LaneSession) -> bool:
+    """Whether the target refuses a change beside the position's that it takes by itself."""
+    if session.flavor is not Flavor.MYSQL or error_code(error) != _REFUSED:
+        return False
+    return bool(session.value("SELECT @@gtid_mode") == "ON")
+
+
+def gtid_uuid(channel_uuid: str, number: int) -> str:
+    """The UUID of the GTIDs of each transaction's statement ``number``, from 0; the seqno is their sequence number."""
+    return str(uuid.uuid5(uuid.UUID(channel_uuid), f"statement {number}"))
+
+
+_INTENT: Final = "SELECT state, fingerprint FROM binlane.ddl WHERE channel = %s AND seqno = %s"
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """One transaction of the source, on its way without a transaction of the target."""
+
+    session: LaneSession
+    writer: BlockWriter
+    place: DdlPlace
+    units: tuple[_Unit, ...]
+
+    @classmethod
+    def of(cls, session: LaneSession, writer: BlockWriter, items: Iterable[Item], place: DdlPlace) -> Outside:
+        """All of its items are in memory. Raises ApplyError for those that cannot be run so."""
+        units = tuple(_units(items, session.flavor if writer.guard is None else writer.guard.source))
+        if any(unit[0].kind is ItemKind.ROWS for unit in units):
+            _check_writer(writer, units)
+        return cls(session, writer.with_rows(BinlogRows(session, writer.guard)), place, units)
+
+    def write(self) -> RowCounts:
+        """Run what has not run before; the row changes of all.
+
+        Raises UndecidableError where one has failed half-way before, and what the items themselves raise.
+        """
+        self._check_decided()
+        first = max(self._done(), default=-1) + 1
+        for number in range(first, len(self.units)):
+            self._run(number)
+        return sum((item.rows for unit in self.units for item in unit), RowCounts())
+
+    def has_begun(self) -> bool:
+        """Whether a part of it has run, or half of one: it cannot be called back then."""
+        return bool(self._done())
+
+    def _done(self) -> list[int]:
+        """Units that have run. One before another of them that is not in it has changed nothing."""
+        gtids = [self._gtid(number) for number in range(len(self.units))]
+        query = "SELECT GTID_SUBTRACT(%s, @@global.gtid_executed)"
+        missing = str(self.session.value(query, (",".join(gtids),)) or "") if gtids else ""
+        return [number for number, gtid in enumerate(gtids) if gtid.partition(":")[0] not in missing]
+
+    def _gtid(self, number: int) -> str:
+        return f"{gtid_uuid(self.place.channel_uuid, number)}:{int(self.place.seqno)}"
+
+    def _run(self, number: int) -> None:
+        try:
+            with self.session.under_gtid(self._gtid(number)):
+                self.writer.write(self.units[number], self.place.seqno)
+        except (pymysql.err.MySQLError, BinlaneError) as exc:
+            if not _LOST[0] <= error_code(exc) < _LOST[1]:
+                self._note_half(number)
+            raise
+
+    def _note_half(self, number: int) -> None:
+        """The server says that it has failed: if it used its GTID up, it has changed something before."""
+        self.writer.context.leave()
+        if number not in self._done():
+            return
+        item, place = self.units[number][0], self.place
+        text = item.payload if item.kind is not ItemKind.ROWS else f"rows event {number + 1}".encode()
+        self.session.own_clock()
+        self.session.execute(
+            "REPLACE INTO binlane.ddl (channel, seqno, lane, statement, fingerprint, state, at) "
+            "VALUES (%s, %s, %s, %s, %s, 'intent', UTC_TIMESTAMP(6))",
+            (place.key.channel, place.seqno, place.lane, text.decode("utf-8", "backslashreplace"), HALF_RUN),
+        )
+
+    def _check_decided(self) -> None:
+        place = self.place
+        for state, fingerprint in self.session.rows(_INTENT, (place.key.channel, place.seqno)):
+            if fingerprint == HALF_RUN and state != "done":
+                raise UndecidableError(
+                    f"channel {place.key.channel}, lane {place.lane}, seqno {place.seqno}: a statement of this "
+                    "transaction failed on the target, and a table without transactions keeps what it had changed by "
+                    "then; bring that statement's rows (`binlane status` shows it) to what they are on the source, "
+                    f"then `binlane decide {place.key.channel} {place.seqno} --ran` and run the lane again"
+                )
+
+
+def _check_writer(writer: BlockWriter, units: Iterable[_Unit]) -> None:
+    """Only a BINLOG statement writes an event's rows at once."""
+    rows = writer.rows
+    if isinstance(rows, BinlogRows):
+        return
+    if isinstance(rows, FamilyRows) and not any(rows.are_by_sql(unit[0].payload) for unit in units):
+        return
+    raise ApplyError(
+        "rows of a table without transactions are written exactly once only by BINLOG statements on a target with "
+        'enforce_gtid_consistency = ON (1785); set apply.writer = "binlog" and on_conflict = "stop", or ALTER TABLE .. '
+        "ENGINE=InnoDB on the target"
+    )
+
+
+def _units(items: Iterable[Item], source: Flavor) -> Iterator[_Unit]:
+    load: tuple[Item, ...] = ()
+    for item in items:
+        if item.kind is ItemKind.FILE:
+            load += (item,)
+            continue
+        if load:
+            yield load
+            load = ()
+        if item.kind is ItemKind.LOAD:
+            load = (item,)
+        elif item.kind is ItemKind.ROWS:
+            yield from ((Item(ItemKind.ROWS, *part),) for part in rows_events(item.payload, source))
+        elif not _is_savepoint(item):
+            yield (item,)
+    if load:
+        yield load
+
+
+def _is_savepoint(item: Item) -> bool:
+    """Raises ApplyError for a way back to one: what it undoes has to be in one transaction."""
+    verb = item.payload[:40].upper().split()[:1]
+    if verb == [b"ROLLBACK"]:
+        raise ApplyError(
+            "a transaction that changes a table without transactions and was rolled back in part: it would have to be "
+            "one transaction, which a target with enforce_gtid_consistency = ON refuses (1785); bring its rows to the "
+            "target by hand and skip it"
+        )
+    return verb in ([b"SAVEPOINT"], [b"RELEASE"])

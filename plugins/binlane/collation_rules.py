@@ -1,0 +1,32 @@
+"""The rules of ``[collations]``: a collation of the source and the one that the target has in its place.
+
+No imports of other parts: the channel's file is checked by these before anything else is loaded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+Rule = tuple[str, str]
+"""The source's collation and the target's."""
+_NAME: Final = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)+")
+
+
+def problem_of(rules: Sequence[Rule]) -> tuple[str, str] | None:
+    """The source's side of a rule that cannot stand, and what was expected of it; None if all can."""
+    replaced = {old for old, _ in rules}
+    for old, new in rules:
+        if not (_NAME.fullmatch(old) and _NAME.fullmatch(new)):
+            return old, "two names of collations in lower case, with their character set in front (utf8mb4_bin)"
+        if _charset(old) != _charset(new):
+            return old, f"a collation of the character set {_charset(old)}: bytes are copied as they are"
+        if old == new or new in replaced:
+            return old, "another collation, which no other rule replaces"
+    return None
+
+
+def _charset(collation: str) -> str:
+    charset = collation.partition("_")[0]
+    return "utf8mb3" if charset == "utf8" else charset

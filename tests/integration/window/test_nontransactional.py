@@ -1,0 +1,198 @@
+"""Tables without transactions on a MySQL target that insists on GTIDs: each change by itself, once, or refused."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conftest import requires_mysql
+from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
+
+pytestmark = requires_mysql
+ALLOWED = "allow_nontransactional = true\n"
+BY_STATEMENT = "SET SESSION binlog_format = STATEMENT"
+TABLES = (
+    "CREATE DATABASE tenant_1",
+    "CREATE TABLE tenant_1.kept (id INT PRIMARY KEY, n INT, s VARCHAR(60)) ENGINE=MyISAM",
+    "CREATE TABLE tenant_1.journal (s VARCHAR(60), n INT) ENGINE=MyISAM",
+    "CREATE TABLE tenant_1.i (id INT PRIMARY KEY AUTO_INCREMENT, s VARCHAR(60)) ENGINE=InnoDB",
+)
+
+
+@pytest.fixture
+def channel(channel_of: ChannelOf) -> Channel:
+    """From MySQL to MySQL, with GTIDs on both sides."""
+    return channel_of("mysql", "mysql")
+
+
+def changes(word: str) -> Iterator[tuple[str, ...]]:
+    """Rows and statements of both kinds of tables, tables made, changed, renamed: each group a session."""
+    yield (
+        f"INSERT INTO tenant_1.i (s) VALUES ('{word}')",
+        f"INSERT INTO tenant_1.kept SELECT 1 + COALESCE(MAX(id), 0), 0, '{word}' FROM tenant_1.kept",
+        f"INSERT INTO tenant_1.journal VALUES ('{word}', 1), ('{word}', 2)",
+        "UPDATE tenant_1.kept SET n = n + 1",
+        f"INSERT INTO tenant_1.i (s) VALUES ('{word}'), ('{word}')",
+        "UPDATE tenant_1.i SET s = CONCAT(s, '+') WHERE id % 2 = 0",
+    )
+    yield (
+        BY_STATEMENT,
+        f"INSERT INTO tenant_1.journal VALUES ('{word} statement', 1)",
+        "UPDATE tenant_1.kept SET n = n + 1",
+        f"INSERT INTO tenant_1.i (s) VALUES ('{word} statement')",
+        "UPDATE tenant_1.kept SET n = n + 1 WHERE id > 1",
+    )
+    yield (
+        "CREATE TABLE tenant_1.made (id INT PRIMARY KEY AUTO_INCREMENT, s VARCHAR(40)) ENGINE=MyISAM",
+        f"INSERT INTO tenant_1.made (s) VALUES ('{word}'), ('two')",
+        "CREATE TABLE tenant_1.likeness LIKE tenant_1.made",
+        "INSERT INTO tenant_1.likeness SELECT * FROM tenant_1.made",
+        "ALTER TABLE tenant_1.i ENGINE=MyISAM",
+        f"INSERT INTO tenant_1.i (s) VALUES ('{word} in MyISAM')",
+        "ALTER TABLE tenant_1.i ENGINE=InnoDB",
+        f"INSERT INTO tenant_1.i (s) VALUES ('{word} in InnoDB')",
+        "RENAME TABLE tenant_1.made TO tenant_1.renamed",
+        "UPDATE tenant_1.renamed SET s = CONCAT(s, '!')",
+        "DROP TABLE tenant_1.renamed, tenant_1.likeness",
+    )
+
+
+def run_changes(channel: Channel, word: str) -> None:
+    for group in changes(word):
+        run_on(channel.source, *group)
+
+
+def test_tables_without_transactions_are_written_beside_others(channel: Channel) -> None:
+    channel.write_channel(ALLOWED)
+    run_on(channel.source, *TABLES)
+    run_changes(channel, "one")
+    assert channel.run() is not None
+    channel.assert_equal()
+    run_changes(channel, "two")
+    finished = channel.run()
+    assert finished is not None
+    channel.assert_equal()
+    assert channel.run() is None
+
+
+def test_runs_that_are_killed_between_the_changes_lose_and_double_nothing(channel: Channel) -> None:
+    chance = random.Random(3)
+    channel.write_channel(ALLOWED)
+    run_on(channel.source, *TABLES)
+    run_changes(channel, "undisturbed")
+    began = time.monotonic()
+    assert channel.run() is not None
+    seconds = time.monotonic() - began
+    for round_ in range(2):
+        run_changes(channel, f"round {round_}")
+        for _ in range(2):
+            channel.run_and_kill(chance.uniform(0.2, 1.0) * seconds)
+        channel.run()
+        channel.assert_equal()
+
+
+def test_a_mixed_transaction_of_a_source_without_gtids_is_done_once_part_by_part(channel_of: ChannelOf) -> None:
+    channel = channel_of("mariadb", "mysql")
+    channel.write_channel(ALLOWED)
+    run_on(channel.source, *TABLES)
+    for way in ("SET SESSION binlog_format = ROW", BY_STATEMENT):
+        run_on(
+            channel.source,
+            way,
+            "BEGIN",
+            "INSERT INTO tenant_1.i (s) VALUES ('one')",
+            "UPDATE tenant_1.kept SET n = n + 1",
+            "INSERT INTO tenant_1.kept SELECT 1 + MAX(id), 0, 'mixed' FROM tenant_1.i",
+            "SAVEPOINT here",
+            "INSERT INTO tenant_1.i (s) SELECT s FROM tenant_1.kept",
+            "COMMIT",
+            "UPDATE tenant_1.i JOIN tenant_1.kept USING (id) SET i.s = 'joined'",
+        )
+    assert channel.run() is not None
+    assert channel.rows_of(channel.target) == channel.rows_of(channel.source)
+    assert len(channel.target.query("SELECT * FROM tenant_1.kept")) == 2
+
+
+def test_a_statement_that_fails_half_way_is_never_taken_for_one_that_has_run(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel.write_channel(ALLOWED)
+    run_on(channel.source, *TABLES)
+    assert channel.run() is not None
+    run_on(channel.target, "INSERT INTO tenant_1.kept VALUES (2, 0, 'drift')", log=False)
+    run_on(channel.source, "INSERT INTO tenant_1.kept VALUES (1, 0, 'a'), (2, 0, 'b'), (3, 0, 'c')")
+    assert channel.cli("run", CHANNEL) == 1
+    assert "1062" in capsys.readouterr().err
+    assert channel.target.query("SELECT id FROM tenant_1.kept ORDER BY id") == [(1,), (2,)]
+    assert channel.cli("run", CHANNEL) == 1
+    said = capsys.readouterr().err
+    assert "UndecidableError" in said
+    [seqno] = [intent.seqno for intent in channel.status.undecided]
+    assert f"binlane decide {CHANNEL} {seqno} --ran" in said
+    assert channel.cli("decide", CHANNEL, str(seqno), "--not-ran") == 1
+    assert "nothing undoes that" in capsys.readouterr().err
+    run_on(channel.target, "UPDATE tenant_1.kept SET s = 'b' WHERE id = 2", log=False)
+    run_on(channel.target, "INSERT INTO tenant_1.kept VALUES (3, 0, 'c')", log=False)
+    assert channel.cli("decide", CHANNEL, str(seqno), "--ran") == 0
+    assert channel.run() is not None
+    channel.assert_equal()
+
+
+REFUSED: dict[str, list[tuple[str, ...]]] = {
+    "tenant_1.made": [
+        ("CREATE TABLE tenant_1.made (id INT) ENGINE=MyISAM", "INSERT INTO tenant_1.made VALUES (1)"),
+        ("CREATE TABLE tenant_1.made LIKE tenant_1.kept", "INSERT INTO tenant_1.made VALUES (1, 2, 'x')"),
+        ("RENAME TABLE tenant_1.kept TO tenant_1.made", "INSERT INTO tenant_1.made VALUES (1, 2, 'x')"),
+        ("ALTER TABLE tenant_1.kept RENAME TO tenant_1.made", "INSERT INTO tenant_1.made VALUES (1, 2, 'x')"),
+        (
+            *(BY_STATEMENT, "CREATE TABLE tenant_1.between_them LIKE tenant_1.kept", "USE tenant_1"),
+            *("CREATE TABLE made LIKE between_them", "INSERT INTO tenant_1.made VALUES (1, 2, 'x')"),
+        ),
+    ],
+    "tenant_1.kept": [("ALTER TABLE tenant_1.kept ADD c INT", "INSERT INTO tenant_1.kept VALUES (1, 2, 'x', 3)")],
+    "tenant_1.i": [("ALTER TABLE tenant_1.i ENGINE=MyISAM", "INSERT INTO tenant_1.i VALUES (1, 'x')")],
+}
+
+
+def test_without_leave_each_way_to_such_a_table_is_refused_by_name_before_the_first_write(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One channel and one window after another."""
+    for name, statements in ((name, each) for name, several in REFUSED.items() for each in several):
+        fresh(channel)
+        capsys.readouterr()
+        run_on(channel.source, *statements)
+        assert channel.cli("run", CHANNEL) == 1, statements
+        said = capsys.readouterr().err
+        assert said.startswith("PrecheckError: "), f"{statements}: {said}"
+        assert name in said, f"{statements}: {said}"
+        assert "without transactions" in said or "transactional one" in said, f"{statements}: {said}"
+        assert "allow" in said, f"{statements}: {said}"
+
+
+def fresh(channel: Channel) -> None:
+    """Both servers with the tables, and a channel that begins behind them."""
+    for server in (channel.source, channel.target):
+        run_on(server, "DROP DATABASE IF EXISTS tenant_1", *TABLES, log=False)
+    run_on(channel.target, "DROP DATABASE IF EXISTS binlane", log=False)
+    channel.init()
+
+
+def test_what_needs_no_leave_passes(channel: Channel) -> None:
+    """DDL on such tables that nothing writes to, and rows once InnoDB has them."""
+    fresh(channel)
+    run_on(
+        channel.source,
+        "ALTER TABLE tenant_1.journal COMMENT 'of old'",
+        "ALTER TABLE tenant_1.kept ENGINE=InnoDB",
+        "CREATE TABLE tenant_1.more LIKE tenant_1.kept",
+        "INSERT INTO tenant_1.more VALUES (1, 2, 'x')",
+        "DROP TABLE tenant_1.journal",
+        "CREATE TABLE tenant_1.checked (s VARCHAR(60), kept VARCHAR(60), CHECK (s NOT LIKE kept))",
+        "INSERT INTO tenant_1.checked VALUES ('a', 'b')",
+    )
+    assert channel.run() is not None
+    channel.assert_equal()
