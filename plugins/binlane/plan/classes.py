@@ -59,13 +59,18 @@ def classify(parts: Sequence[Part]) -> TransactionClass:
     return TransactionClass(frozenset(databases), tuple(statements))
 
 
+_SINCE_KEYS = frozenset({"copies", "union"})
+"""Fields that came after the first keys were written: empty, they are left out, so that older keys stay."""
+
+
 def _canonical(value: Any) -> Any:
     if isinstance(value, TableKey):
         return [value.database, value.table]
     if isinstance(value, Enum):
         return value.value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {each.name: _canonical(getattr(value, each.name)) for each in dataclasses.fields(value)}
+        named = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+        return {name: _canonical(each) for name, each in named.items() if each or name not in _SINCE_KEYS}
     if isinstance(value, frozenset):
         return sorted(map(_canonical, value))
     if isinstance(value, tuple | list):

@@ -19,6 +19,7 @@ from binlane.shards.schema_facts import SchemaFacts
 TRANSACTIONAL_ENGINES: Final = frozenset({"innodb", "rocksdb", "tokudb", "ndbcluster"})
 """Engines whose rows commit and roll back with the position (invariant 2). Lower case."""
 REDUCIBLE_ENGINES: Final = frozenset({"innodb"})
+MERGE_ENGINE: Final = "mrg_myisam"
 
 
 class Generated(StrEnum):
@@ -168,7 +169,8 @@ class Schema:
     events: frozenset[tuple[str, str]] = frozenset()
     """Database and name of every ENABLED event."""
     references: frozenset[tuple[TableKey, TableKey]] = frozenset()
-    """(child, parent) of every foreign key that begins or ends in these databases, wherever its other end is."""
+    """(child, parent) of every foreign key that begins or ends in these databases, wherever its other end is; and each
+    MERGE table with every table that it is made of."""
 
     @property
     def folds_names(self) -> bool:
@@ -197,12 +199,14 @@ class Schema:
 
     def known(self) -> SchemaFacts:
         """What stands behind the names of statements."""
+        merges = {key for key, table in self.tables.items() if table.engine.lower() == MERGE_ENGINE}
         return SchemaFacts.of(
             self.letter_case,
             self.views,
             self.tables_with_triggers,
             frozenset(database for database, _ in self.routines),
-            self.references,
+            (pair for pair in self.references if pair[0] not in merges),
+            (pair for pair in self.references if pair[0] in merges),
         )
 
     @cached_property

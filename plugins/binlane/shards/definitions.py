@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from binlane.model import Flavor
+from binlane.model import Flavor, TableKey
 from binlane.shards.facts import StatementKind
 from binlane.shards.lexer import TokenKind, Unreadable
 from binlane.shards.queries import read_query, read_sequences
@@ -60,10 +60,31 @@ def truncate(cursor: Cursor, reading: Reading) -> None:
 
 
 def maintain(cursor: Cursor, reading: Reading) -> None:
-    """ANALYZE, OPTIMIZE, REPAIR TABLE: a list of tables, then options that name none."""
+    """ANALYZE, OPTIMIZE, REPAIR TABLE: a list of tables, each with options of its own, then options that name none."""
     cursor.any_word("NO_WRITE_TO_BINLOG", "LOCAL")
     cursor.expect("TABLE", found=cursor.any_word("TABLE", "TABLES", "VIEW") is not None)
-    _tables(cursor, reading)
+    while True:
+        reading.table(cursor.qualified())
+        if cursor.words("PERSISTENT", "FOR"):
+            _statistics(cursor)
+        if not cursor.symbol(","):
+            break
+    if cursor.any_word("UPDATE", "DROP") is not None:  # MySQL: HISTOGRAM ON columns, of one table
+        cursor.expect("HISTOGRAM", found=cursor.words("HISTOGRAM"))
+        return
+    cursor.skip_words("QUICK", "EXTENDED", "USE_FRM", "FORCE", "FOR", "UPGRADE", "FROM", "MYSQL")
+    _wait(cursor)
+    cursor.finished()
+
+
+def _statistics(cursor: Cursor) -> None:
+    """MariaDB's ALL, or COLUMNS and INDEXES, each with a list of names or ALL."""
+    if cursor.words("ALL"):
+        return
+    while cursor.any_word("COLUMNS", "INDEXES") is not None:
+        if not cursor.words("ALL"):
+            cursor.expect("a list of names", found=is_symbol(cursor.peek(), "("))
+            cursor.at = group_end(cursor.tokens, cursor.at)
 
 
 def lock(cursor: Cursor, reading: Reading) -> None:
@@ -126,10 +147,11 @@ def _wait(cursor: Cursor) -> None:
         cursor.words("NOWAIT")
 
 
-def _tables(cursor: Cursor, reading: Reading) -> None:
-    reading.table(cursor.qualified())
+def _tables(cursor: Cursor, reading: Reading) -> list[TableKey]:
+    found = [reading.table(cursor.qualified())]
     while cursor.symbol(","):
-        reading.table(cursor.qualified())
+        found.append(reading.table(cursor.qualified()))
+    return found
 
 
 def _global(cursor: Cursor, reading: Reading) -> None:
@@ -148,7 +170,7 @@ def _create_table(cursor: Cursor, reading: Reading) -> None:
     like = Cursor(cursor.rest)
     parenthesis = like.symbol("(")
     if like.words("LIKE"):
-        reading.table(like.qualified())
+        reading.copies.append((reading.table(like.qualified()), table))
         cursor.expect(")", found=not parenthesis or like.symbol(")"))
         like.finished()
         return
@@ -228,7 +250,7 @@ def _clauses(cursor: Cursor, reading: Reading, database: str) -> None:
         elif cursor.words("UNION"):
             cursor.symbol("=")
             if cursor.symbol("(") and not cursor.symbol(")"):
-                _tables(cursor, reading)
+                reading.union.update(_tables(cursor, reading))
         elif cursor.words("SELECT"):
             raise Unreadable("a query inside a table's definition")
         else:

@@ -106,10 +106,10 @@ class EventMetadataFilter:
         reads = facts.tables - facts.views
         if facts.views or (facts.create_select and not listed):  # what a view is defined on is in no list
             return self._hidden(facts, reads)
+        if facts.kind is StatementKind.UNKNOWN and (facts.commits_implicitly or not listed):
+            return facts.reason  # of a definition the list leaves out what it is made of
         if listed:
             return None
-        if facts.kind is StatementKind.UNKNOWN:
-            return facts.reason
         if facts.kind is StatementKind.DDL:
             return None
         if not facts.databases:

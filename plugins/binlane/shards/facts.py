@@ -61,3 +61,7 @@ class StatementFacts:
     """DROP TABLE ... IF EXISTS: harmless where the table does not exist."""
     unsafe: str | None = None
     """A part that another server answers differently, such as ``UUID()``; None where none was seen."""
+    copies: tuple[tuple[TableKey, TableKey], ...] = ()
+    """CREATE TABLE ... LIKE: the table that is copied and the new one. A MERGE table's UNION goes along."""
+    union: frozenset[TableKey] = frozenset()
+    """The tables that a MERGE table gets in its UNION."""

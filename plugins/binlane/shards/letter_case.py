@@ -56,6 +56,8 @@ class LetterCase:
             triggered=self.tables(facts.triggered),
             routine_databases=self.names(facts.routine_databases),
             renames=tuple((self.table(old), self.table(new)) for old, new in facts.renames),
+            copies=tuple((self.table(old), self.table(new)) for old, new in facts.copies),
+            union=self.tables(facts.union),
         )
 
 

@@ -70,6 +70,8 @@ class Reading:
     views: set[TableKey] = field(default_factory=set)
     triggered: set[TableKey] = field(default_factory=set)
     renames: list[tuple[TableKey, TableKey]] = field(default_factory=list)
+    copies: list[tuple[TableKey, TableKey]] = field(default_factory=list)
+    union: set[TableKey] = field(default_factory=set)
     routine_databases: set[str] = field(default_factory=set)
     routines_used: bool = False
     temporary: bool = False
@@ -121,6 +123,8 @@ class Reading:
             renames=tuple(self.renames),
             ends_or_begins=self.ends_or_begins,
             drops_if_exists=self.drops_if_exists,
+            copies=tuple(self.copies),
+            union=frozenset(self.union),
         )
 
 

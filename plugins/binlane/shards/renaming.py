@@ -97,6 +97,8 @@ class Renaming:
             triggered=frozenset(map(self.table, facts.triggered)),
             routine_databases=frozenset(map(self.target, facts.routine_databases)),
             renames=tuple((self.table(old), self.table(new)) for old, new in facts.renames),
+            copies=tuple((self.table(old), self.table(new)) for old, new in facts.copies),
+            union=frozenset(map(self.table, facts.union)),
         )
 
     def _rule_of(self, database: str) -> Rule | None:

@@ -1,4 +1,4 @@
-"""What stands behind the names of a window's statements: views, triggers, routines, foreign keys.
+"""What stands behind the names of a window's statements: views, triggers, routines, foreign keys, MERGE tables.
 
 From the target's schema at the window's start, and from the window's own statements. Nothing is ever forgotten: what
 a statement drops, or a key that it takes away, may still have been there for an earlier one, so at worst there is a
@@ -12,13 +12,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
 from binlane.model import TableKey
 from binlane.shards.facts import StatementFacts, StatementKind
 from binlane.shards.letter_case import AS_TYPED, LetterCase
 
 Tables = frozenset[TableKey]
-"""Tables that foreign keys join: a child and its parent, or all that a statement with REFERENCES names."""
+"""Tables that a change of one may change: a child and its parent, a MERGE table and one that it is made of; or all that
+a statement names that makes such a thing."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,12 @@ class SchemaFacts:
     """Databases that hold stored procedures or functions."""
     foreign_keys: frozenset[Tables] = frozenset()
     """All of them, those inside one database, too: a RENAME may carry either end into another database."""
+    merges: frozenset[Tables] = frozenset()
+    """Of MERGE tables, which CREATE TABLE ... LIKE copies together with their UNION; foreign keys it does not copy."""
     renames: frozenset[tuple[TableKey, TableKey]] = frozenset()
     """Old and new name of tables that the window moves."""
+    copies: frozenset[tuple[TableKey, TableKey]] = frozenset()
+    """Old and new name of tables that it makes LIKE others."""
     uncertain: bool = False
     """A statement that could not be read may have created any of these."""
     letter_case: LetterCase = AS_TYPED
@@ -47,13 +53,16 @@ class SchemaFacts:
         triggered_tables: frozenset[TableKey] = frozenset(),
         routine_databases: frozenset[str] = frozenset(),
         references: Iterable[tuple[TableKey, TableKey]] = (),
+        merges: Iterable[tuple[TableKey, TableKey]] = (),
     ) -> SchemaFacts:
-        """Of a server's catalogue; ``references``: child and parent of each foreign key."""
+        """Of a server's catalogue; ``references``: child and parent of each foreign key; ``merges``: each MERGE table
+        with every table that it is made of."""
         return cls(
             views=letter_case.tables(views),
             triggered_tables=letter_case.tables(triggered_tables),
             routine_databases=letter_case.names(routine_databases),
             foreign_keys=frozenset(frozenset(map(letter_case.table, pair)) for pair in references),
+            merges=frozenset(frozenset(map(letter_case.table, pair)) for pair in merges),
             letter_case=letter_case,
         )
 
@@ -74,16 +83,18 @@ class SchemaFacts:
             triggered_tables=_carried(self.triggered_tables.union(*(facts.triggered for facts in definitions)), moved),
             routine_databases=self.routine_databases.union(*(facts.routine_databases for facts in definitions)),
             foreign_keys=self.foreign_keys | {facts.tables for facts in definitions if facts.references},
+            merges=self.merges | {facts.tables for facts in definitions if facts.union},
             renames=renames,
+            copies=self.copies.union(*(facts.copies for facts in definitions)),
             uncertain=self.uncertain
             or any(facts.kind is StatementKind.UNKNOWN and facts.commits_implicitly for facts in seen),
         )
 
     @cached_property
     def foreign_key_groups(self) -> Mapping[str, str]:
-        """Databases joined by foreign keys, each with its group's representative: the smallest name.
+        """Databases joined by foreign keys and MERGE tables, each with its group's representative: the smallest name.
 
-        Databases that no foreign key leaves or enters are not in it. One group goes to one lane: a child's row that is
+        Databases that none leaves or enters are not in it. One group goes to one lane: a child's row that is
         applied before its parent's is refused (1452), and one before its parent's DELETE is deleted with it. A table
         keeps its keys under each name that the window gives it.
         """
@@ -94,9 +105,13 @@ class SchemaFacts:
                 name = root[name]
             return name
 
-        moved = _moved(self.renames)
-        for tables in self.foreign_keys:
-            databases = sorted({key.database for key in _carried(tables, moved)})
+        moved, copied = _moved(self.renames), _moved(self.renames | self.copies)
+        carried = chain(
+            (_carried(tables, moved) for tables in self.foreign_keys),
+            (_carried(tables, copied) for tables in self.merges),
+        )
+        for tables in carried:
+            databases = sorted({key.database for key in tables})
             for database in databases[1:]:
                 low, high = sorted((find(databases[0]), find(database)))
                 root[high] = low

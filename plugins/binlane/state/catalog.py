@@ -9,15 +9,16 @@ from __future__ import annotations
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from sqlalchemy import Connection, Row, bindparam, text
 
 from binlane.model import Flavor, TableKey
-from binlane.plan.schema import Column, ForeignKey, Generated, Key, KeyColumn, Schema, Table, Trigger
+from binlane.plan.schema import MERGE_ENGINE, Column, ForeignKey, Generated, Key, KeyColumn, Schema, Table, Trigger
 from binlane.plan.schema_names import charset_name, collation_name, mariadb_default, mysql_default, parse_type
+from binlane.shards.statements import analyze
 from binlane.state.tables import SCHEMA
 
 SYSTEM_DATABASES: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys", SCHEMA})
@@ -85,8 +86,20 @@ def read_schema(connection: Connection, databases: Collection[str] | None = None
         views=frozenset(_key(row) for row in catalog.rows(_VIEWS)),
         routines=frozenset((row.db, row.name) for row in catalog.rows(_ROUTINES)),
         events=frozenset((row.db, row.name) for row in catalog.rows(_EVENTS)),
-        references=frozenset((_key(row), TableKey(row.parent_db, row.parent)) for row in catalog.foreign_keys),
+        references=frozenset((_key(row), TableKey(row.parent_db, row.parent)) for row in catalog.foreign_keys)
+        | frozenset(_merged(connection, flavor, tables)),
     )
+
+
+def _merged(connection: Connection, flavor: Flavor, tables: Sequence[Table]) -> Iterator[tuple[TableKey, TableKey]]:
+    """Each MERGE table with the tables that it is made of, which its definition alone tells."""
+    for table in tables:
+        if table.engine.lower() == MERGE_ENGINE:
+            database, name = (part.replace("`", "``") for part in (table.key.database, table.key.table))
+            # as text: its per cent signs are no places for values
+            row = connection.exec_driver_sql(f"SHOW CREATE TABLE `{database}`.`{name}`".replace("%", "%%"), ()).one()
+            union = analyze(str(row[1]), database=table.key.database, flavor=flavor).union
+            yield from ((table.key, part) for part in union)
 
 
 def read_partitioned(connection: Connection, databases: Collection[str]) -> frozenset[TableKey]:

@@ -110,6 +110,7 @@ JOINED = {
 }
 
 
+MYISAM = ("CREATE TABLE {p}.t (id INT, n INT) ENGINE=MyISAM", "INSERT INTO {p}.t VALUES (1, 1)")
 FOLDED = {
     "a parent in capitals": Joined(parent("{p}.parent"), (child("{C}.CHILD", "{P}.Parent"),)),
     "a child in capitals": Joined(
@@ -137,6 +138,31 @@ FOLDED = {
     ),
     "one table in two spellings": Joined(
         parent("{c}.t"), (), ("UPDATE {c}.t SET n = n * 10", "UPDATE {C}.T SET n = n + 1")
+    ),
+}
+
+
+MERGE = "CREATE TABLE {0} (id INT, n INT) ENGINE=MERGE UNION=({1}) INSERT_METHOD=LAST"
+MERGED = {
+    "made before": Joined(
+        (*MYISAM, MERGE.format("{c}.m", "{p}.t")),
+        (),
+        ("UPDATE {p}.t SET n = n * 10", "UPDATE {c}.m SET n = n + 1"),
+    ),
+    "made in the window": Joined(
+        MYISAM,
+        (MERGE.format("{c}.m", "{p}.t"),),
+        ("UPDATE {p}.t SET n = n * 10", "UPDATE {c}.m SET n = n + 1"),
+    ),
+    "altered in the window": Joined(
+        (*MYISAM, "CREATE TABLE {c}.t LIKE {p}.t", MERGE.format("{c}.m", "{c}.t")),
+        ("ALTER TABLE {c}.m UNION=({p}.t)",),
+        ("UPDATE {p}.t SET n = n * 10", "INSERT INTO {c}.t SELECT id, n FROM {c}.m"),
+    ),
+    "copied in the window": Joined(
+        (*MYISAM, MERGE.format("{p}.m", "{p}.t")),
+        ("CREATE TABLE {c}.m LIKE {p}.m",),
+        ("UPDATE {p}.t SET n = n * 10", "UPDATE {c}.m SET n = n + 1"),
     ),
 }
 
@@ -208,3 +234,8 @@ def test_names_in_capitals_are_those_in_small_letters_where_the_servers_take_the
             for part in ("source", "target")
         ]
         check(fresh_channel(servers[0], servers[1], tmp_path, clean_servers), FOLDED.values())
+
+
+def test_a_merge_table_joins_the_databases_of_its_tables(channel: Channel) -> None:
+    channel.write_channel("allow_nontransactional = true\n")
+    check(channel, MERGED.values())

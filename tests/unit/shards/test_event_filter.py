@@ -104,12 +104,15 @@ def test_a_mariadb_statement_is_placed_by_its_text_or_not_at_all(sql: str, expec
     assert mariadb(sql) == expected
 
 
+DUALITY = unknown("an object of a kind that this version does not know")
 MYSQL = [
     ("INSERT INTO t SELECT * FROM b.u", ("a", "b"), TransactionShards(frozenset({"a", "b"}), "cross-database")),
     ("INSERT INTO v VALUES (1)", ("b",), TransactionShards(frozenset({"a", "b"}), "cross-database")),
     ("DELETE FROM tr", ("a",), one("a")),
     ("INSERT INTO t VALUES (f(1))", ("a",), one("a")),
-    ("gibberish", ("b",), one("b")),
+    ("gibberish", ("b",), unknown("a statement that logs are not known to hold")),
+    ("CREATE JSON RELATIONAL DUALITY VIEW v AS SELECT JSON_DUALITY_OBJECT('_id': id) FROM b.t", ("a",), DUALITY),
+    ("INSERT INTO t VALUES (", ("a", "b"), TransactionShards(frozenset({"a", "b"}), "cross-database")),
     ("gibberish", None, unknown("a statement that logs are not known to hold")),
     ("gibberish", ("",), unknown("a statement that logs are not known to hold")),
     ("DELETE FROM tr", None, unknown("a table with triggers")),
@@ -152,6 +155,7 @@ def test_a_reason_is_that_of_the_first_statement_that_has_one() -> None:
     assert mariadb("INSERT INTO v VALUES (1)", "DELETE FROM tr") == unknown("a view")
 
 
+MERGE = "CREATE TABLE b.m (x INT) ENGINE=MERGE UNION=(c.t, b.t)"
 KEY = "CREATE TABLE b.c (x INT REFERENCES b.p (id))"
 
 
@@ -195,6 +199,9 @@ def after(*statements: str, schema: SchemaFacts | None = None) -> EventMetadataF
         (["RENAME TABLE b.d TO a.c", "RENAME TABLE b.c TO b.d", KEY], "INSERT INTO b.x VALUES (1)", one("a")),
         (["RENAME TABLE b.c TO b.d", KEY, "RENAME TABLE a.t TO b.t"], "INSERT INTO b.x VALUES (1)", one("b")),
         (["CREATE TABLE a.c LIKE b.c", KEY], "INSERT INTO b.x VALUES (1)", one("b")),
+        (["CREATE TABLE a.m LIKE b.m", MERGE], "INSERT INTO c.x VALUES (1)", one("a")),
+        (["CREATE TABLE b.n LIKE b.m", "RENAME TABLE b.n TO a.n", MERGE], "INSERT INTO c.x VALUES (1)", one("a")),
+        (["ALTER TABLE b.m UNION=(a.t)"], "INSERT INTO b.x VALUES (1)", one("a")),
         (["CREATE TABLE t (x INT)", "INSERT INTO b.t VALUES (1)"], "INSERT INTO b.c VALUES (1)", one("b")),
         (["CREATE THING x"], "INSERT INTO t VALUES (1)", unknown("a statement after one that could not be read")),
         (["CREATE THING x"], "TRUNCATE t", one("a")),
