@@ -35,6 +35,7 @@ from binlane.errors import BinlogError, UnsupportedEventError
 from binlane.model import Flavor, LogPosition, RowCounts, SessionContext
 from binlane.plan import outcomes
 from binlane.plan.channel_rules import AS_LOGGED, ChannelRules
+from binlane.plan.family_statement import as_in_family, read_under_another_mode
 from binlane.plan.filtering import decide, without_filtered
 from binlane.plan.inflated import Inflated
 from binlane.plan.invoker import as_invoked
@@ -245,6 +246,7 @@ class _Dissection:
         with self._naming(event):
             sql = without_transaction_clause(query.sql) if _is_filled_below(facts) else query.sql
             sql = as_invoked(sql, query.invoker, self.log.format.flavor, self.log.target)
+        sql = as_in_family(sql, context, self.log.format.flavor, self.log.target)
         sql, context = self.log.rules.collations.statement(sql, context, self.log.format.flavor, self.log.target)
         sql, context = outcomes.as_applied(sql, _with_default_collation(context, self.log))
         if _is_filled_below(facts):
@@ -286,6 +288,11 @@ class _Dissection:
         spelled = spelled_twice(query.sql, query.context, self.log.format.flavor, composed=composed)
         if spelled is not None:
             _refuse(event, self.log, spelled)
+        if read_under_another_mode(query.sql, self.log.format.flavor):
+            what = (
+                'a text with ", \\ or || behind SET STATEMENT sql_mode, read under a mode that the log does not tell,'
+            )
+            _refuse(event, self.log, what)
         if query.unknown_status is not None:
             _refuse(event, self.log, f"a statement with the unknown status variable {query.unknown_status}")
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from binlane.errors import PrecheckError
 from binlane.model import Flavor
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import Channel, fresh_channel, run_on
+from tests.integration.window.conftest import Channel, ChannelOf, fresh_channel, run_on
 from tests.integration.window.test_load_data import file, load
 from tests.integration.window.test_temporary import life, session
 from tests.integration.window.test_xa import end, prepare
@@ -107,3 +108,43 @@ def test_files_that_statements_load(across: Channel, tmp_path: Path) -> None:
 
     assert_same(across)
     assert across.target.query("SELECT HEX(v) FROM tenant_1.t WHERE id = 11") == [("E9272CFC21",)]
+
+
+@requires_mysql
+def test_what_mariadb_alone_spells_so_is_said_in_mysql_s_words(channel_of: ChannelOf) -> None:
+    channel = channel_of("mariadb", "mysql")
+    run_on(
+        channel.source,
+        TENANT.format("tenant_1"),
+        "CREATE TABLE tenant_1.t (id INT PRIMARY KEY, v VARCHAR(9), twice INT AS (id * 2) PERSISTENT)",
+        "SET STATEMENT max_statement_time = 60 FOR CREATE TABLE tenant_1.said (id INT PRIMARY KEY, v VARCHAR(9))",
+        "SET STATEMENT lock_wait_timeout = 9 FOR ALTER TABLE tenant_1.t ADD half INT AS (id) PERSISTENT",
+        "SET SESSION binlog_format = STATEMENT",
+        "SET STATEMENT time_zone = '+05:00' FOR INSERT INTO tenant_1.t (id, v) SELECT 1, HOUR(FROM_UNIXTIME(0))",
+        "SET STATEMENT foreign_key_checks = 0, max_statement_time = 5 FOR INSERT INTO tenant_1.said (id) VALUES (1)",
+    )
+
+    assert channel.run() is not None
+
+    assert_same(channel)
+    assert channel.target.query("SELECT v, twice, half FROM tenant_1.t") == [("5", 2, 1)]
+
+
+@requires_mysql
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SET STATEMENT default_storage_engine = 'MyISAM' FOR CREATE TABLE tenant_1.t (id INT PRIMARY KEY)",
+        # its text was read with escapes, and a target would read it without
+        "SET STATEMENT sql_mode = 'NO_BACKSLASH_ESCAPES' FOR CREATE TABLE tenant_1.t (v CHAR(9) DEFAULT '\\n')",
+    ],
+)
+def test_a_variable_that_no_log_carries_stays_refused(channel_of: ChannelOf, statement: str) -> None:
+    channel = channel_of("mariadb", "mysql")
+    run_on(
+        channel.source,
+        TENANT.format("tenant_1"),
+        statement,
+    )
+    with pytest.raises(PrecheckError, match="SET STATEMENT"):
+        channel.run()

@@ -91,6 +91,10 @@ REFUSED = [
     ),
     pytest.param((GTID, table_map(1), insert(2, [1]), XID), 2, "WRITE_ROWS_V1", "no TABLE_MAP", id="rows-without-map"),
     pytest.param(
+        (GTID, query(b"SET STATEMENT max_statement_time=1, sql_mode='' FOR INSERT INTO t VALUES ('\\n')"), XID),
+        1, "QUERY", "behind SET STATEMENT sql_mode", id="text-read-under-another-mode",
+    ),
+    pytest.param(
         (GTID, table_map(1, columns=(EVERY_COLUMN["json"],)), wire(39, rows_body(39, 1, 1, [b"\0", b"\1"], b"")), XID),
         2, "PARTIAL_UPDATE_ROWS", "PARTIAL_JSON", id="partial-json",
     ),
@@ -115,6 +119,13 @@ def test_the_filter_stops_at_it_and_never_skips_it(
 ) -> None:
     with pytest.raises(BinlogError, match=event):
         filtered([rows(1, "a"), events, rows(3, "a")], columnar=columnar)
+
+
+def test_a_text_that_reads_the_same_in_every_mode_is_applied_behind_set_statement() -> None:
+    sql = b"SET STATEMENT sql_mode='' FOR INSERT INTO t VALUES ('n')"
+    [part] = dissect(*only((GTID, query(sql), XID)))
+    assert isinstance(part, StatementPart)
+    assert part.sql == sql
 
 
 def texts(parts: tuple[object, ...]) -> list[bytes]:

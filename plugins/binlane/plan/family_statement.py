@@ -1,0 +1,102 @@
+"""What one family alone spells so, in the words of the other, where that says exactly the same.
+
+MariaDB's PERSISTENT is the standard's STORED. ``SET STATEMENT variable = value, ... FOR`` sets variables for one
+statement: those that a log carries are in the statement's session already, with the values that it ran under (tried on
+10.11: ``Query_log_event`` reads them while the statement runs), and others decide how long it may take and not what it
+does. A statement that sets any further variable stays as it is, and the precheck names it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Final
+
+from binlane.model import Flavor, SessionContext
+from binlane.plan.statement_words import StatementWords, words_of
+from binlane.shards.lexer import TokenKind, Unreadable
+from binlane.shards.reading import is_symbol
+
+_SETS_MODE: Final = re.compile(rb"\s*SET\s+STATEMENT\s[^;]*?\bsql_mode\b", re.I)
+_READ_BY_MODE: Final = re.compile(rb"[\\\"]|\|\|")
+_LOGGED: Final = frozenset(
+    {
+        *("foreign_key_checks", "unique_checks", "check_constraint_checks", "auto_increment_increment"),
+        *("auto_increment_offset", "lc_time_names", "time_zone"),
+    }
+)
+"""Session variables that stand in the log with the statement and have no part in how its text is read.
+
+``sql_mode``, collations and ``explicit_defaults_for_timestamp`` have: the server reads the whole text under the
+session's values, which no log tells, and runs it under those behind SET STATEMENT.
+"""
+_WITHOUT_EFFECT: Final = frozenset(
+    {
+        *("max_statement_time", "lock_wait_timeout", "innodb_lock_wait_timeout", "net_read_timeout"),
+        *("net_write_timeout", "alter_algorithm", "sort_buffer_size", "join_buffer_size", "read_buffer_size"),
+        *("read_rnd_buffer_size", "tmp_table_size", "tmp_memory_table_size", "max_heap_table_size", "slow_query_log"),
+        *("long_query_time", "log_slow_verbosity", "profiling", "skip_parallel_replication", "binlog_format"),
+        *("binlog_row_image", "binlog_annotate_row_events", "sql_log_bin"),
+    }
+)
+"""They decide how a statement is run, watched or logged, and not what it leaves."""
+
+
+def as_in_family(sql: bytes, context: SessionContext, source: Flavor, target: Flavor) -> bytes:
+    """A statement of a ``source`` server as a ``target`` takes it; as it is where nothing is to be said otherwise."""
+    if (source, target) != (Flavor.MARIADB, Flavor.MYSQL):
+        return sql
+    upper = sql.upper()
+    if not any(word in upper for word, _ in _REWRITES):
+        return sql
+    for word, rewrite in _REWRITES:
+        if word in upper:
+            try:
+                sql = rewrite(words_of(sql, context, source))
+            except Unreadable:
+                return sql
+    return sql
+
+
+def read_under_another_mode(sql: bytes, source: Flavor) -> bool:
+    """Whether the source read quotes, backslashes or ``||`` of the statement under a sql_mode that no log tells.
+
+    ``SET STATEMENT sql_mode = .. FOR`` is read under the session's own mode and logged with the one it sets.
+    """
+    return source is Flavor.MARIADB and _SETS_MODE.match(sql) is not None and _READ_BY_MODE.search(sql) is not None
+
+
+def _without_set_statement(words: StatementWords) -> bytes:
+    head = [token.upper for token in words.tokens[:2]]
+    if head != ["SET", "STATEMENT"]:
+        return words.sql
+    depth, name_is_next = 0, True
+    for at, token in enumerate(words.tokens[2:], 2):
+        if depth == 0 and token.upper == "FOR":
+            return words.sql[words.places[at + 1][0] :] if at + 1 < len(words.tokens) else words.sql
+        if name_is_next and token.text.lower() not in _LOGGED | _WITHOUT_EFFECT:
+            return words.sql
+        depth += is_symbol(token, "(") - is_symbol(token, ")")
+        name_is_next = depth == 0 and is_symbol(token, ",")
+    return words.sql
+
+
+def _stored(words: StatementWords) -> bytes:
+    verb, kind = words.verb_and_kind()
+    if verb not in ("CREATE", "ALTER") or kind != "TABLE":
+        return words.sql
+    behind = enumerate(pairwise(words.tokens), 1)
+    edits = {
+        at: b"STORED"
+        for at, (before, token) in behind
+        if token.kind is TokenKind.WORD and token.upper == "PERSISTENT" and is_symbol(before, ")")
+    }
+    return words.replaced(edits)
+
+
+_REWRITES: Final[tuple[tuple[bytes, Callable[[StatementWords], bytes]], ...]] = (
+    (b"STATEMENT", _without_set_statement),
+    (b"PERSISTENT", _stored),
+)
+"""A word that has to be there, and what is done then; in this order: SET STATEMENT stands in front of the rest."""
