@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -26,7 +27,8 @@ ROOT: Final = Path(__file__).parents[2]
 RESULTS: Final = Path(__file__).parent / "results.jsonl"
 DOCUMENT: Final = ROOT / "docs" / "suites.md"
 FORMATS: Final = ("row", "mixed", "statement")
-_BATCH: Final = 12
+_BATCH: Final = 24
+_FAILS: Final = "the test itself fails here"
 _DETAIL: Final = 4000
 
 
@@ -71,7 +73,7 @@ class Trial:
         self.judge.close()
 
     def run(self, results: Results, binlog_format: str, tests: list[str]) -> None:
-        """One call of the driver; each of ``tests`` has a result behind it, unless the driver has been ended."""
+        """One call of the driver. Tests that it did not come to have no result, and are tried again by the next run."""
         self._now = {}
 
         def answered(test: str, verdict: Verdict) -> None:
@@ -80,15 +82,17 @@ class Trial:
 
         path = self.folder / "ask"
         with listening(path, self.flavor, self.judge, answered):
+            failed = ""
             for line in driver.lines(self.installed, self.folder / "var", binlog_format, tests, path):
-                said = driver.said(line)
+                said, fault = driver.said(line), driver.fault(line)
                 if said is not None and said.test in tests and said.test not in self._now:
                     self._add(results, binlog_format, said.test, _unjudged(said))
-        for test in tests:
-            if test not in self._now:
-                self._add(
-                    results, binlog_format, test, Verdict(Outcome.INCOMPARABLE, reason="the driver does not name it")
-                )
+                    failed = said.test if said.result == "fail" else ""
+                elif failed and fault is not None:
+                    self._add(
+                        results, binlog_format, failed, Verdict(Outcome.INCOMPARABLE, reason=f"{_FAILS}: {fault}")
+                    )
+                    failed = ""
 
     def _add(self, results: Results, binlog_format: str, test: str, verdict: Verdict) -> None:
         kind = kind_of(verdict.outcome, verdict.reason)
@@ -157,7 +161,7 @@ def _unjudged(said: driver.Said) -> Verdict:
         return Verdict(Outcome.SKIPPED, reason=said.comment or said.result)
     if said.result == "pass":
         return Verdict(Outcome.INCOMPARABLE, reason="the test ends before its verdict")
-    return Verdict(Outcome.INCOMPARABLE, reason="the test itself fails here")
+    return Verdict(Outcome.INCOMPARABLE, reason=_FAILS)
 
 
 def _build() -> str:
@@ -183,9 +187,19 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     return asked
 
 
+def _end(_number: int, _frame: object) -> None:
+    """SIGTERM and SIGINT: end the driver and the servers, too. A shell's background jobs ignore SIGINT otherwise."""
+    raise KeyboardInterrupt
+
+
 if __name__ == "__main__":
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end)
     try:
         sys.exit(main(sys.argv[1:]))
     except LabError as exc:
         print(f"suites: {exc}", file=sys.stderr)
         sys.exit(3)
+    except KeyboardInterrupt:
+        print("suites: ended; the next run continues", file=sys.stderr)
+        sys.exit(130)

@@ -72,7 +72,7 @@ def lines(installed: Installation, folder: Path, binlog_format: str, tests: Sequ
     )
     assert run.stdout is not None
     try:
-        with (folder.parent / "driver.log").open("w") as log:
+        with (folder.parent / "driver.log").open("a") as log:
             for line in run.stdout:
                 log.write(line)
                 log.flush()
@@ -82,6 +82,11 @@ def lines(installed: Installation, folder: Path, binlog_format: str, tests: Sequ
         if run.poll() is None:
             run.send_signal(signal.SIGTERM)
         run.wait()
+
+
+def fault(line: str) -> str | None:
+    """What the test's client says of its own end, in the lines behind a test that failed."""
+    return line.strip() if line.startswith(("mysqltest: ", "mariadb-test: ")) else None
 
 
 def said(line: str) -> Said | None:
