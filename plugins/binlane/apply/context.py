@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import pymysql
 
+from binlane.apply.session_state import UNLOGGED_VARIABLES
 from binlane.apply.transient import error_code
 from binlane.binlog.collations import UTF8MB4_GENERAL_CI, charset_name, collation_name
 from binlane.errors import ApplyError
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from binlane.apply.session import LaneSession
 
 _UNKNOWN_DATABASE: Final = 1049
+_PLAIN_DML: Final = re.compile(rb"\s*(?:INSERT|UPDATE|DELETE|REPLACE)\b", re.I)
+"""Statements whose effect hangs on nothing that a server keeps of the default database but its name."""
 _NEEDS_NO_DATABASE: Final = re.compile(rb"\s*(?:CREATE(?:\s+OR\s+REPLACE)?|DROP|ALTER)\s+(?:DATABASE|SCHEMA)\b", re.I)
 """Statements whose default database may be the one they make or drop."""
 
@@ -123,6 +126,10 @@ class ContextSetter:
     _entered: bool = False
     _own_collation: str = ""
     _database: str | None = field(default=None)
+    _is_renewed: bool = False
+    """Whether nobody else's changes are missing from what the session keeps (``session_state``)."""
+    _unlogged: tuple[str, ...] | None = None
+    """Those of ``UNLOGGED_VARIABLES`` that this server has."""
     _explicit_defaults: bool | None = None
     """What the session has now; None until it is asked."""
     _usual_explicit_defaults: bool = True
@@ -134,11 +141,11 @@ class ContextSetter:
         if not self._own_collation:
             self._own_collation = str(self.session.value("SELECT @@collation_connection"))
         self.leave()
-        self._use(context, statement)
+        renewals = self._renew(context, statement)
         self._entered = True
         for name, value in context.user_variables:
             self.session.execute(f"SET @`{name.replace('`', '``')}` := {value}")
-        self.session.execute("SET SESSION " + ", ".join(self._assignments(context)))
+        self.session.execute("SET SESSION " + ", ".join((*renewals, *self._assignments(context))))
 
     def leave(self) -> None:
         """Take the last statement's context back, before anything of binlane's own runs."""
@@ -155,12 +162,26 @@ class ContextSetter:
             charset_name(self._collation(context.charset_client)) if context.charset_client is not None else "utf8mb4"
         )
 
-    def _use(self, context: SessionContext, statement: bytes) -> None:
-        database = context.database
-        if database is None or database == self._database:
-            return
+    def _renew(self, context: SessionContext, statement: bytes) -> tuple[str, ...]:
+        """Select the statement's default database; what else the session has to be given anew, as assignments.
+
+        Only plain DML behind another statement of its block can do without: no statement runs with a stale default.
+        """
+        if self._is_renewed and context.database in (None, self._database) and _PLAIN_DML.match(statement):
+            return ()
+        if self._unlogged is None:
+            names = ", ".join(f"'{name}'" for name in UNLOGGED_VARIABLES)
+            found = self.session.rows(f"SHOW SESSION VARIABLES WHERE variable_name IN ({names})")
+            self._unlogged = tuple(str(name) for name, _ in found)
+        if context.database is not None:
+            self._use(context, context.database, statement)
+        self._is_renewed = True
+        return tuple(f"{name} = DEFAULT" for name in self._unlogged)
+
+    def _use(self, context: SessionContext, database: str, statement: bytes) -> None:
+        self._database = None
         try:
-            self.session.connection.select_db(database)
+            self.session.select_database(database)
         except pymysql.err.MySQLError as exc:
             if error_code(exc) != _UNKNOWN_DATABASE or not self._needs_no_database(context, statement):
                 raise
@@ -189,9 +210,9 @@ class ContextSetter:
         finally:
             self.session.execute(f"SET SESSION pseudo_thread_id = {self.session.connection_id}")
 
-    def forget_database(self) -> None:
-        """Select the default database again before the next statement: a DDL may have dropped or made it anew."""
-        self._database = None
+    def expire(self) -> None:
+        """Renew what the session keeps before the next statement: others may have changed it meanwhile."""
+        self._is_renewed = False
 
     def _assignments(self, context: SessionContext) -> Iterator[str]:
         flavor = self.session.flavor

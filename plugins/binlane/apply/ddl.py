@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 import pymysql
 
+from binlane.apply.session import AUTOMATIC
 from binlane.apply.transient import error_code
 from binlane.errors import UndecidableError
 from binlane.model import Flavor, Item
@@ -158,12 +159,12 @@ def _by_mysql_gtid(session: LaneSession, writer: BlockWriter, item: Item, place:
     text = writer.prepare(item)
     try:
         # waits for another session that owns this GTID, and skips the statement if that one committed it
-        session.execute(f"SET SESSION gtid_next = '{gtid_uuid(place.channel_uuid)}:{int(place.seqno)}'")
+        session.next_gtid(f"{gtid_uuid(place.channel_uuid)}:{int(place.seqno)}")
         writer.run(item, text)
     finally:
         # a statement that failed still owns the GTID, and 1790 would be the answer to any SET
         session.rollback()
-        session.execute("SET SESSION gtid_next = 'AUTOMATIC'")
+        session.next_gtid(AUTOMATIC)
 
 
 def _by_mariadb_gtid(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace) -> None:

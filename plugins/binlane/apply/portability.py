@@ -29,6 +29,7 @@ from binlane.plan.demands import (
     ENGINE,
     JSON_TABLE,
     LATE_TIMESTAMP,
+    LONG_DEFAULT,
     PLUGIN,
     PRIVILEGE,
     SESSION_COLLATION,
@@ -165,6 +166,8 @@ def _missing(demand: Demand, source: Flavor, target: Target) -> tuple[str, str] 
         # to MySQL it is one of utf8mb4_0900_ai_ci and utf8mb4_general_ci, as the session says (plan/dissect.py)
         knows = target.flavor is Flavor.MYSQL or target.number >= _CHARSET_COLLATIONS
         return None if knows else (f"{target.version}: character_set_collations came with 11.2", _TODO_BARE)
+    if demand.feature == LONG_DEFAULT and source is Flavor.MYSQL:
+        return None if target.flavor is Flavor.MYSQL else (f"{target.version}, which takes it", _TODO_LEFT_OUT)
     if demand.feature == TRUSTED_MAKER:
         return None if target.trusts_account else _UNTRUSTED_ACCOUNT
     feature = FEATURES[demand.feature]
@@ -208,6 +211,9 @@ _TODO_TYPE: Final = (
     " the table anew"
 )
 _TODO_DEFAULT: Final = "write the default as an expression on the source, DEFAULT ('{}'), which both families take"
+_TODO_LEFT_OUT: Final = (
+    "MySQL has left the default out, since its sql_mode was not strict: let the source make the column without one"
+)
 _TODO_JSON: Final = "write it with JSON_EXTRACT, JSON_UNQUOTE on the source, or make it on the target by hand"
 _TODO_NAMES: Final[Mapping[str, str]] = {
     ENGINE: "enable the engine on the target, or let the source create the table with another one",
@@ -253,7 +259,7 @@ FEATURES: Final[Mapping[str, Feature]] = {
     "INET4 column": Feature(None, (10, 10, 0), _TODO_TYPE),
     "XMLTYPE column": Feature(None, (12, 3, 0), _TODO_TYPE),
     "compressed column": _MARIADB,
-    "default of a BLOB, TEXT or JSON column": Feature(None, (10, 2, 1), _TODO_DEFAULT),
+    LONG_DEFAULT: Feature(None, (10, 2, 1), _TODO_DEFAULT),
     "JSON operator": Feature((5, 7, 9), None, _TODO_JSON),
     "CAST AS JSON": Feature((5, 7, 8), None, _TODO_JSON),
     "comment of a database": Feature(None, (10, 5, 0)),

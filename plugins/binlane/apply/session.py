@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from binlane.apply.session_state import NEUTRAL_DATABASE
 from binlane.errors import ApplyError
 from binlane.model import Flavor
 from binlane.state.catalog import version_number
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from pymysql.cursors import Cursor
     from sqlalchemy import Engine
 
+AUTOMATIC: Final = "AUTOMATIC"
+"""``gtid_next`` for what the target numbers itself."""
 _INVISIBLE_KEYS: Final = (8, 0, 30)
 _BINLOG_OVERHEAD: Final = len(b"BINLOG ''") + 1
 
@@ -50,6 +53,8 @@ class LaneSession:
     _clock_leaked: bool = False
     _is_replica: bool = False
     _gtid: str | None = None
+    _database: str = ""
+    """Where it is; a failed ``select_database`` does not change that."""
     _used_at: float = field(default_factory=time.monotonic)
 
     @classmethod
@@ -112,7 +117,7 @@ class LaneSession:
         if self._gtid is None:
             yield
             return
-        self.execute(f"SET SESSION gtid_next = '{self._gtid}'")
+        self.next_gtid(self._gtid)
         try:
             yield
         except BaseException:
@@ -124,7 +129,7 @@ class LaneSession:
 
     def _automatic(self) -> None:
         self.rollback()
-        self.execute("SET SESSION gtid_next = 'AUTOMATIC'")
+        self.next_gtid(AUTOMATIC)
 
     def sending(self) -> None:
         """Something is about to run whose effect on ``@@timestamp`` is unknown."""
@@ -144,6 +149,18 @@ class LaneSession:
             )
         self.send(statement)
 
+    def select_database(self, database: str) -> None:
+        """Make it the default database, as it is now. Raises the driver's errors: 1049 where there is none.
+
+        MariaDB keeps the character set that it had for a session that selects the database which it is in: it has to
+        leave it first. ``lower_case_table_names`` may make two spellings one name.
+        """
+        if self.flavor is Flavor.MARIADB and database.casefold() == self._database.casefold():
+            self.connection.select_db(NEUTRAL_DATABASE)
+            self._database = NEUTRAL_DATABASE
+        self.connection.select_db(database)
+        self._database = database
+
     def use_format(self, format_event: bytes) -> None:
         """Send the FORMAT_DESCRIPTION that the next events need, unless this session has it already; outside a
         transaction.
@@ -155,7 +172,7 @@ class LaneSession:
             return
         self.binlog(format_event)
         if self.flavor is Flavor.MYSQL:
-            self.execute("SET SESSION gtid_next = 'AUTOMATIC'")
+            self.next_gtid(AUTOMATIC)
             self.act_as_replica()
         else:
             # MariaDB writes each BINLOG statement's text into its own binlog, once per event in it
@@ -171,6 +188,11 @@ class LaneSession:
                 # a source that gives tables such a key logs it
                 self.execute("SET SESSION sql_generate_invisible_primary_key = OFF")
             self._is_replica = True
+
+    def next_gtid(self, gtid: str) -> None:
+        """MySQL's ``gtid_next``. A statement's session may be set, whose ``collation_connection`` all literals without
+        an introducer are in."""
+        self.execute(f"SET SESSION gtid_next = _ascii'{gtid}'")
 
     def at_time(self, seconds: int) -> None:
         """Let the next statements run at this time, until ``own_clock``."""

@@ -96,8 +96,6 @@ class Walk:
                 lane, barrier, barrier.last,
                 lambda at: [barrier.owner] if at[lane] < min(barrier.last, self.course.goal) else [],
             )  # fmt: skip
-        # DDL stands in barriers, so a table may be another behind one
-        self.links.writer.context.forget_database()
 
     def _wait(self, lane: int, barrier: Barrier, goal: int, missing: Callable[[dict[int, int]], list[int]]) -> None:
         """Wait until nobody is missing. A missing lane that nobody holds is adopted and moved to ``goal``."""

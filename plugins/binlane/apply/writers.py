@@ -91,6 +91,7 @@ class BlockWriter:
         transaction has to be rolled back.
         """
         written = RowCounts()
+        self.context.expire()
         for kind, run in groupby(items, key=lambda item: _RUNS.get(item.kind, item.kind)):
             if kind is ItemKind.ROWS:
                 self.context.leave()
@@ -125,7 +126,7 @@ class BlockWriter:
     def forget_tables(self) -> None:
         """Look at tables anew: a DDL has been, here or in another lane."""
         self.rows.forget_tables()
-        self.context.forget_database()
+        self.context.expire()
 
     def _statements(self, items: Iterator[Item]) -> None:
         for item in items:

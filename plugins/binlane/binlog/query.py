@@ -7,6 +7,7 @@ Sources: MySQL ``libs/mysql/binlog/event/statement_events.h``, MariaDB ``sql/log
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -23,6 +24,15 @@ _POST_HEADER: Final = struct.Struct("<IIBHH")
 _OLD_POST_HEADER: Final = struct.Struct("<IIBH")
 """Before MySQL 5.0 there were no status variables."""
 _EXECUTE_LOAD: Final = struct.Struct("<IIIB")
+
+_GAP: Final = rb"(?:\s|/\*!\d*|/\*.*?\*/|(?:--\s|\#)[^\n]*\n)"
+_NAMELESS_ALTER: Final = re.compile(
+    _GAP + rb"*ALTER" + _GAP + rb"+(?:DATABASE|SCHEMA)" + _GAP + rb"+"
+    rb"(?:CHARACTER|CHARSET|DEFAULT|COLLATE|READ|ENCRYPTION|COMMENT)\b",
+    re.I | re.S,
+)
+"""ALTER DATABASE without a name means the default database. The flag that no database is to be entered is set all the
+same, as for every statement about databases; of one that may be called as an option, it says nothing else."""
 
 _AUTO_IS_NULL: Final = 1 << 14
 _NO_CHECK_CONSTRAINT_CHECKS: Final = 1 << 15
@@ -197,7 +207,8 @@ class Query:
         A CREATE DATABASE is logged with the database that it makes; only the flag tells that it is not to be entered.
         """
         timestamp = header.timestamp + (self.microseconds or 0) / 1_000_000
-        needs_none = header.flags & SUPPRESS_USE or self.database == ""
+        suppressed = header.flags & SUPPRESS_USE and _NAMELESS_ALTER.match(self.sql) is None
+        needs_none = suppressed or self.database == ""
         return replace(self.context, timestamp=timestamp, database=None if needs_none else self.database)
 
 

@@ -105,6 +105,8 @@ class UserVar:
         """
         if self.value is None:
             return "NULL"
+        if self.type_name != "" and (make := _GEOMETRIES.get(self.type_name)) is not None:
+            return _geometry(self.value, make, target)
         if self.type_name != "":
             raise UnsupportedEventError(f"user variable {self.name!r}: its type {self.type_name!r} cannot be written")
         if self.type is ValueType.STRING:
@@ -118,6 +120,18 @@ class UserVar:
         raise UnsupportedEventError(f"user variable {self.name!r}: a row cannot be written as a value")
 
 
+_GEOMETRIES: Final = {
+    "geometry": "ST_GeomFromWKB",
+    "point": "ST_PointFromWKB",
+    "linestring": "ST_LineFromWKB",
+    "polygon": "ST_PolyFromWKB",
+    "multipoint": "ST_MPointFromWKB",
+    "multilinestring": "ST_MLineFromWKB",
+    "multipolygon": "ST_MPolyFromWKB",
+    "geometrycollection": "ST_GeomCollFromWKB",
+}
+"""MariaDB's types of user variables beside those of ``ValueType``, and what makes a value of each."""
+_SRID_BYTES: Final = 4
 _SIGNED: Final = 0
 _UNSIGNED: Final = 1
 _TYPE_NAME: Final = 2
@@ -159,6 +173,15 @@ def _string(value: bytes, collation_id: int, name: str, target: Flavor) -> str:
     literal = f"_{charset_name(collation)} X'{value.hex()}'"
     # the character set has one collation only, whose name MariaDB takes for a keyword
     return literal if collation == "binary" else f"{literal} COLLATE {collation}"
+
+
+def _geometry(value: bytes, make: str, target: Flavor) -> str:
+    """SRID and WKB, little-endian, as both families keep a geometry; MySQL's user variables have no type for one."""
+    if len(value) <= _SRID_BYTES:
+        raise ValueError(f"a geometry of {len(value)} bytes")
+    if target is Flavor.MYSQL:
+        return f"_binary X'{value.hex()}'"
+    return f"{make}(X'{value[_SRID_BYTES:].hex()}', {int.from_bytes(value[:_SRID_BYTES], 'little')})"
 
 
 def _integer(number: int, unsigned: bool) -> str:

@@ -46,6 +46,8 @@ JSON_TABLE: Final = "JSON_TABLE for a document that holds bytes, bits or a TIMES
 """Asked for by rows, where statements write them."""
 LATE_TIMESTAMP: Final = "TIMESTAMP beyond 2038-01-19 03:14:07 UTC"
 """Asked for by rows, however they are written."""
+LONG_DEFAULT: Final = "default of a BLOB, TEXT or JSON column"
+"""A literal: MariaDB takes it, MySQL refuses it, or leaves it out where the sql_mode is not strict."""
 UNSPELLED: Final = "JSON document without an SQL expression"
 """The same; ``detail`` says why."""
 
@@ -210,7 +212,7 @@ class _Words:
             if token.upper in _CHANGED and (following[:2] == ["IF", "EXISTS"] or following == ["IF", "NOT", "EXISTS"]):
                 yield Demand("IF EXISTS", self._subject())
             if token.upper == "DEFAULT" and self._is_default_of_long(at):
-                yield Demand("default of a BLOB, TEXT or JSON column", self._subject())
+                yield Demand(LONG_DEFAULT, self._subject())
             if token.upper == "COMPRESSED" and (self._text(at - 1) == ")" or self._upper(at - 1) in _LONG_TYPES):
                 yield Demand("compressed column", self._subject())
 

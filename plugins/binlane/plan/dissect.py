@@ -42,7 +42,7 @@ from binlane.plan.invoker import as_invoked
 from binlane.plan.loads import LoadedFiles, local_statement
 from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
 from binlane.plan.renaming import Unsafe, renamed_parts
-from binlane.plan.server_spelling import is_composed_table, spelled_twice, without_transaction_clause
+from binlane.plan.server_spelling import in_its_charset, is_composed_table, spelled_twice, without_transaction_clause
 from binlane.plan.statement_text import charset_is_read, decoded, dialect_of
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Selection, Undecided
@@ -232,6 +232,8 @@ class _Dissection:
     def _statement(
         self, event: RawEvent, query: Query, file: tuple[memoryview, ...] | None
     ) -> StatementPart | FilteredPart | None:
+        source = self.log.format
+        query = replace(query, context=in_its_charset(query.sql, query.context, source.flavor, source.version))
         try:
             context = with_variables(query.session(event.header), self._variables, self.log.target)
         except ValueError as exc:

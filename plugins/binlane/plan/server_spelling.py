@@ -9,9 +9,10 @@ replicas read all of it by the session. Tried with MariaDB 10.11 and MySQL 9.7; 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Final
 
-from binlane.binlog.collations import charset_name, collation_name
+from binlane.binlog.collations import UTF8MB4_GENERAL_CI, charset_name, collation_name
 from binlane.model import Flavor, SessionContext
 
 _FILLED_BELOW: Final = re.compile(rb"(?<=\n\)) START TRANSACTION(?=[ \n]|\Z)")
@@ -33,6 +34,9 @@ _ACCOUNT: Final = re.compile(
     rb"\s*(?P<spelled>(?:CREATE\s+USER|ALTER\s+USER|SET\s+PASSWORD|GRANT\b.*?\bON)\b.*)", re.S | re.I
 )
 """Which MySQL writes anew, as ``rewrite_query``; it leaves GRANT role, REVOKE, RENAME and DROP as they were written."""
+_COMPOSED_GRANT: Final = re.compile(rb"\s*GRANT\b[^'\"]*? ON [^'\"]*? TO '", re.I)
+_REWRITES: Final = (8, 0, 0)
+"""From MySQL 8.0 on a GRANT of privileges holds names alone, and the server's dictionary spells all of them."""
 _COMMENT: Final = re.compile(rb"\n    COMMENT '(?P<spelled>(?:[^'\\]|\\.|'')*)'\n", re.S)
 _IS_ROUTINE: Final = re.compile(rb"CREATE [^\n(]*?\b(?:PROCEDURE|FUNCTION) ")
 _NO_BACKSLASH_ESCAPES: Final = 0x100000
@@ -52,6 +56,17 @@ def without_transaction_clause(sql: bytes) -> bytes:
     if len(found) != 1:
         raise ValueError(f"a table that rows fill, with {len(found)} places that could be its START TRANSACTION,")
     return sql[: found[0].start()] + sql[found[0].end() :]
+
+
+def in_its_charset(
+    sql: bytes, context: SessionContext, flavor: Flavor, version: tuple[int, int, int]
+) -> SessionContext:
+    """The context with the character set that the statement's text is in: MySQL logs a GRANT ... ON in UTF-8, beside
+    whatever its session had."""
+    is_composed = flavor is Flavor.MYSQL and version >= _REWRITES and _COMPOSED_GRANT.match(sql) is not None
+    if not is_composed or sql.isascii() or not _is_utf8(sql):
+        return context
+    return replace(context, charset_client=UTF8MB4_GENERAL_CI)
 
 
 def is_composed_table(sql: bytes) -> bool:

@@ -170,7 +170,7 @@ def _append(match: re.Match[str], group: str, gap: bool, into: list[Token], patt
         run = patterns.literals.match(sql, at)
     elif text == "," and into and into[-1].text == ")":
         run = patterns.rows.match(sql, at)
-    kept = kind in (TokenKind.SYMBOL, TokenKind.VARIABLE)
+    kept = kind in (TokenKind.SYMBOL, TokenKind.VARIABLE) or text == "0"  # LIMIT 0 takes no row
     into.append(Token(kind, text if kept else "", gap=gap))
     return at if run is None else run.end()
 

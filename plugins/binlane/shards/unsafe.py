@@ -75,10 +75,16 @@ def _unordered_limit(tokens: Sequence[Token]) -> str | None:
             ordered[-1] = False
         elif token.upper == "ORDER" and at + 1 < len(tokens) and tokens[at + 1].upper == "BY":
             ordered[-1] = True
-        elif token.upper == "LIMIT" and not ordered[-1] and _is_number(tokens[at + 1 : at + 2]):
+        elif token.upper == "LIMIT" and not ordered[-1] and _takes_some(tokens[at + 1 : at + 4]):
             return "LIMIT without ORDER BY"
     return None
 
 
-def _is_number(tokens: Sequence[Token]) -> bool:
-    return any(token.kind in (TokenKind.NUMBER, TokenKind.VARIABLE) for token in tokens)
+def _takes_some(behind: Sequence[Token]) -> bool:
+    """Whether a LIMIT may take a row, by the three tokens behind it: ``count``, or ``offset, count``; 0 takes none."""
+    kinds = (TokenKind.NUMBER, TokenKind.VARIABLE)
+    if not behind or behind[0].kind not in kinds:
+        return False
+    has_offset = len(behind) == 3 and is_symbol(behind[1], ",") and behind[2].kind in kinds
+    count = behind[2] if has_offset else behind[0]
+    return count.text != "0"

@@ -8,7 +8,7 @@ import pytest
 
 from binlane.errors import PrecheckError
 from lab.servers import PrivateServer
-from tests.integration.window.conftest import fresh_channel, run_on
+from tests.integration.window.conftest import Channel, fresh_channel, run_on
 
 TABLES = "SELECT table_name, table_collation FROM information_schema.tables WHERE table_schema = 'tenant_1' ORDER BY 1"
 
@@ -39,4 +39,28 @@ def test_a_table_that_would_get_another_character_set_is_named(
     assert channel.run() is not None
     assert source.query(TABLES) == target.query(TABLES)
     assert ("t", "latin1_swedish_ci") in target.query(TABLES)
+    channel.assert_equal()
+
+
+def test_a_lane_that_is_in_the_database_sees_what_another_lane_has_altered(channel: Channel) -> None:
+    """What touches both databases is the first one's lane's; the second one's own lane alters it between two visits."""
+    between = ("INSERT INTO tenant_2.t VALUES ('between')",) * 6  # or all of it would be one barrier
+    run_on(
+        channel.source,
+        "CREATE DATABASE tenant_2",
+        "CREATE TABLE tenant_2.t (s VARCHAR(9))",
+        "CREATE DATABASE tenant_1 CHARACTER SET utf8mb4",
+        "SET SESSION binlog_format = STATEMENT",
+        "USE tenant_1",
+        "CREATE VIEW visited AS SELECT s FROM tenant_2.t",
+        *between,
+        "ALTER DATABASE tenant_1 CHARACTER SET latin1",
+        *between,
+        "CREATE TABLE behind_it (s TEXT) AS SELECT 1 AS id FROM tenant_2.t",
+        "CREATE TABLE of_its_own_lane (s TEXT)",
+    )
+    assert channel.run() is not None
+    latin1 = "latin1_swedish_ci"
+    assert set(channel.source.query(TABLES)) >= {("behind_it", latin1), ("of_its_own_lane", latin1)}
+    assert channel.target.query(TABLES) == channel.source.query(TABLES)
     channel.assert_equal()

@@ -405,6 +405,26 @@ def test_the_session_enters_a_database_only_if_the_statement_needs_it(
     assert event.session(header).database == expected
 
 
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (b"ALTER DATABASE CHARACTER SET latin1", "shop"),
+        (b"alter schema collate = utf8mb4_bin", "shop"),
+        (b"/* a */ ALTER -- b\n DATABASE/*!40100 DEFAULT CHARSET latin1 */", "shop"),
+        (b"ALTER DATABASE # READ\n READ ONLY = 1", "shop"),
+        (b"ALTER DATABASE encryption = 'Y'", "shop"),
+        (b"ALTER DATABASE shop CHARACTER SET latin1", None),
+        (b"ALTER DATABASE `read` COLLATE latin1_bin", None),
+        (b"DROP DATABASE shop", None),
+    ],
+)
+def test_the_database_that_an_alter_does_not_name_is_the_session_s(sql: bytes, expected: str | None) -> None:
+    header, event = parse_event(memoryview(query(sql, database=b"shop", flags=0x8)), 0)
+
+    assert isinstance(event, Query)
+    assert event.session(header).database == expected
+
+
 def test_the_error_of_a_statement_is_kept() -> None:
     event = parsed(query(b"INSERT", error=1062))
 

@@ -49,10 +49,22 @@ def test_a_value_becomes_sql_of_the_same_type(variable: UserVar, expected: str) 
     assert variable.sql_value() == expected
 
 
+POINT = "000000000101000000000000000000f03f0000000000000040"
+
+
+def test_a_geometry_of_mariadb_keeps_its_type_its_srid_and_its_bytes() -> None:
+    point = UserVar("x", bytes.fromhex(POINT), ValueType.STRING, 63, type_name="point")
+    assert point.sql_value(Flavor.MARIADB) == f"ST_PointFromWKB(X'{POINT[8:]}', 0)"
+    assert point.sql_value(Flavor.MYSQL) == f"_binary X'{POINT}'"
+    other = UserVar("x", bytes.fromhex("e6100000" + POINT[8:]), ValueType.STRING, 63, type_name="geometry")
+    assert other.sql_value(Flavor.MARIADB) == f"ST_GeomFromWKB(X'{POINT[8:]}', 4326)"
+
+
 @pytest.mark.parametrize(
     "variable",
     [
         UserVar("x", b"1234", ValueType.INT),
+        UserVar("x", b"1234", ValueType.STRING, 63, type_name="point"),
         UserVar("x", b"1234", ValueType.REAL),
         UserVar("x", struct.pack("<d", float("inf")), ValueType.REAL),
         decimal("03"),
@@ -71,7 +83,7 @@ def test_a_damaged_value_is_refused(variable: UserVar) -> None:
     "variable",
     [
         UserVar("x", b"a", ValueType.STRING, 9999),
-        UserVar("x", b"a", ValueType.STRING, 63, type_name="point"),
+        UserVar("x", b"a", ValueType.STRING, 63, type_name="a type of the next version"),
         UserVar("x", b"a", ValueType.ROW),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor, SessionContext
-from binlane.plan.server_spelling import spelled_twice, without_transaction_clause
+from binlane.plan.server_spelling import in_its_charset, spelled_twice, without_transaction_clause
 
 MARIADB, MYSQL = Flavor.MARIADB, Flavor.MYSQL
 LATIN1, UTF8MB4 = 8, 45
@@ -100,3 +100,17 @@ def test_a_clause_that_cannot_be_told_from_a_name_is_not_guessed() -> None:
         without_transaction_clause(b"CREATE TABLE `\n) START TRANSACTION x` (\n  a int\n) START TRANSACTION")
     with pytest.raises(ValueError, match="0 places"):
         without_transaction_clause(b"CREATE TABLE t (a int)  START TRANSACTION")
+
+
+def test_a_grant_of_mysql_8_is_read_in_the_character_set_that_the_server_writes_it_in() -> None:
+    composed = "GRANT SELECT ON `tenant_ä`.* TO 'u'@'localhost'".encode()
+    assert in_its_charset(composed, context(LATIN1), MYSQL, (8, 0, 11)).charset_client == UTF8MB4
+    as_it_was = context(LATIN1)
+    for sql, flavor, version in (
+        (composed, MYSQL, (5, 7, 44)),
+        (composed, MARIADB, (10, 11, 6)),
+        ("GRANT SELECT ON `tenant_ä`.* TO 'u'@'localhost'".encode("latin-1"), MYSQL, (8, 0, 11)),
+        ("REVOKE SELECT ON `tenant_ä`.* FROM u@localhost".encode(), MYSQL, (8, 0, 11)),
+        ("CREATE USER 'ä'@'localhost'".encode(), MYSQL, (8, 0, 11)),
+    ):
+        assert in_its_charset(sql, as_it_was, flavor, version) == as_it_was

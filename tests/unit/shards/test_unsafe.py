@@ -18,6 +18,9 @@ UNSAFE = [
     ("DELETE FROM t LIMIT 1", "LIMIT without ORDER BY"),
     ("INSERT INTO t (SELECT a FROM s ORDER BY a LIMIT 1) UNION (SELECT a FROM s LIMIT 1)", "LIMIT without ORDER BY"),
     ("CREATE TABLE t SELECT UUID() AS a", "UUID()"),
+    ("CREATE TABLE t SELECT a FROM s LIMIT 0, 1", "LIMIT without ORDER BY"),
+    ("INSERT INTO t SELECT a FROM s LIMIT 10 OFFSET 0", "LIMIT without ORDER BY"),
+    ("DELETE FROM t LIMIT @n", "LIMIT without ORDER BY"),
 ]
 SAFE = [
     "INSERT INTO t VALUES (1, 'UUID()')",
@@ -25,6 +28,9 @@ SAFE = [
     "UPDATE t SET user = 1, version = 2",
     "INSERT INTO t VALUES (@@session.sql_mode, @@timestamp, @x, NOW(), RAND(), CONNECTION_ID())",
     "DELETE FROM t ORDER BY a LIMIT 1",
+    "CREATE TABLE t AS SELECT a FROM s LIMIT 0",
+    "INSERT INTO t SELECT a FROM s LIMIT 7, 0",
+    "INSERT INTO t SELECT a FROM s LIMIT 0 OFFSET 7",
     "CREATE TABLE t (a VARCHAR(36) DEFAULT (UUID()))",
     "CREATE PROCEDURE p() INSERT INTO t VALUES (UUID())",
     "GRANT SELECT ON a.* TO CURRENT_USER()",

@@ -1,0 +1,69 @@
+"""What a server keeps per session of things that other sessions can change, and how a lane's session renews each.
+
+A source's statement means what it says under the definitions of its turn; a session that still has older ones gives it
+another meaning, in silence. Tried on MariaDB 10.11 and MySQL 9.7 (``tests/integration/apply/test_session_state.py``,
+a test for each entry). Not here, since sessions keep nothing of them: privileges on single tables, the definitions of
+time zones (the server's own, until it is started anew), and temporary tables, which no other session can change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from binlane.model import Flavor
+
+_BOTH: Final = frozenset(Flavor)
+
+
+class Renewal(StrEnum):
+    """When a lane's session takes a new value over."""
+
+    STATEMENT = "set before every statement that the log holds"
+    DATABASE = (
+        "with the default database: at a block's first statement, and before each statement that is not plain DML"
+    )
+    CONNECTION = "by the connection of the next attempt or window"
+    NEVER_KEPT = "the server looks at the present definition whenever it is asked for"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A piece of session state."""
+
+    name: str
+    changed_by: str
+    """The statement of another session."""
+    renewal: Renewal
+    flavors: frozenset[Flavor] = _BOTH
+    """The families that have it."""
+
+
+SESSION_STATE: Final = (
+    # MariaDB keeps it even where the session selects the database that it is in; for a table MySQL looks anew
+    Kept("the default database's character set", "ALTER DATABASE", Renewal.DATABASE),
+    Kept("collation_database", "ALTER DATABASE", Renewal.DATABASE),
+    Kept("the default database's identity", "DROP DATABASE, CREATE DATABASE", Renewal.DATABASE),
+    Kept("the default database's READ ONLY", "ALTER DATABASE", Renewal.NEVER_KEPT, frozenset({Flavor.MYSQL})),
+    Kept("the default database's encryption", "ALTER DATABASE", Renewal.NEVER_KEPT, frozenset({Flavor.MYSQL})),
+    Kept("privileges on the default database", "GRANT, REVOKE", Renewal.DATABASE),
+    # the precheck asks for them before the window's first write
+    Kept("privileges on all databases", "GRANT, REVOKE", Renewal.CONNECTION),
+    Kept("roles", "GRANT, REVOKE", Renewal.CONNECTION),
+    Kept("variables that the log holds", "SET GLOBAL", Renewal.STATEMENT),
+    Kept("variables that no log holds", "SET GLOBAL", Renewal.DATABASE),
+    Kept("prepared statements of the parser's questions", "ALTER TABLE", Renewal.NEVER_KEPT),
+)
+
+NEUTRAL_DATABASE: Final = "information_schema"
+"""On every server, open to every account, and without tables that an unqualified name of a user's could mean."""
+
+UNLOGGED_VARIABLES: Final = (
+    *("default_storage_engine", "default_tmp_storage_engine", "innodb_strict_mode", "old_mode", "alter_algorithm"),
+    *("div_precision_increment", "group_concat_max_len", "default_week_format", "max_sort_length"),
+    *("block_encryption_mode", "updatable_views_with_limit", "sql_select_limit", "sql_safe_updates", "sql_big_selects"),
+    *("max_join_size", "system_versioning_asof", "restrict_fk_on_non_standard_key"),
+)
+"""Session variables that decide what a statement does and that no server logs: a replica's applier, too, has its own
+server's global values. Not every version has each."""
