@@ -7,6 +7,7 @@ import logging
 from pathlib import Path
 from typing import Any, Final
 
+from binlane.apply.privileges import read_grants
 from binlane.apply.refusals import driver_errors, target_errors
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver
@@ -44,12 +45,16 @@ def verify_channel(channel: ChannelConfig, endpoints: Endpoints, options: Option
     with target_errors(str(endpoints.target)), contextlib.ExitStack() as stack:
         pair = Pair(stack.enter_context(source_side(source_engine, named)), stack.enter_context(target_side(engine)))
         with translated(named), driver_errors(), source_engine.connect() as asked:
-            ours = read_schema(asked)
+            ours, our_grants = read_schema(asked), read_grants(asked)
         with engine.connect() as asked:
-            theirs = read_schema(asked)
+            theirs, their_grants = read_schema(asked), read_grants(asked)
+
+        def sees(is_source: bool, privilege: str, database: str) -> bool:
+            return not (our_grants if is_source else their_grants).missing((privilege,), database)
+
         source = source_of(channel, endpoints)
         rules = rules_of(channel, theirs)
-        return Verifier(channel.name, engine, source, pair, (ours, theirs), options, rules).run()
+        return Verifier(channel.name, engine, source, pair, (ours, theirs), options, rules, sees).run()
 
 
 def verify_after(channel: ChannelConfig, endpoints: Endpoints, kind: str) -> dict[str, Any]:
@@ -78,10 +83,11 @@ def outcome_text(outcome: Outcome) -> str:
     """What a person reads."""
     drift, pending = outcome.of_state(DRIFT), outcome.of_state(PENDING)
     scope = "all tables" if outcome.kind == "full" else "the rows of the last window"
+    definitions = f", {plural(outcome.definitions, 'definition')}" if outcome.definitions else ""
     lines = [
         f"channel {outcome.channel}: {scope} through seqno {outcome.through_seqno:,}: "
         f"{plural(outcome.tables, 'table')}, {plural(outcome.rows, 'row')} in "
-        f"{plural(outcome.chunks, 'chunk')}: {outcome.state}"
+        f"{plural(outcome.chunks, 'chunk')}{definitions}: {outcome.state}"
     ]
     if pending:
         lines.append(
@@ -93,13 +99,16 @@ def outcome_text(outcome: Outcome) -> str:
         lines += [f"  {_suspect_text(one)}" for one in drift[:_SHOWN]]
     if len(drift) > _SHOWN:
         lines.append(f"  and {len(drift) - _SHOWN:,} more, in binlane.suspects on the target")
+    if outcome.unseen:
+        lines.append(f"{len(outcome.unseen):,} not compared:")
+        lines += [f"  {one}" for one in outcome.unseen[:_SHOWN]]
     return "\n".join(lines)
 
 
 def _suspect_text(one: Suspect) -> str:
     key = f" key ({', '.join(one.key)})" if one.key else ""
     if one.note:
-        return f"{one.table}: {one.note}"
+        return one.note if one.of_definition else f"{one.table}: {one.note}"
     if one.target is None:
         return f"{one.table}{key}: missing on the target; source: {shown_values(one.source)}"
     if one.source is None:

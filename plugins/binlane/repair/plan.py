@@ -139,7 +139,7 @@ def plan_repair(
     ``keeps_rows``: the channel's filter leaves out deletions, so rows that only the target has may be meant to stay.
     """
     rows: list[RowRepair] = []
-    left: dict[TableKey, str] = {}
+    left: dict[tuple[TableKey, str], None] = {}
     for one in drift:
         why = one.note or obstacle(target.table(one.table), with_triggers)
         if not why and not one.key:
@@ -150,11 +150,11 @@ def plan_repair(
                 "nothing tells those that it has kept from others"
             )
         if why:
-            left[one.table] = why
+            left[one.table, why] = None
         else:
             rows.append(RowRepair(one.table, one.key, one.source, one.target, one.columns))
     rows.sort(key=lambda row: (str(row.table), row.key))
-    return RepairPlan(channel, uuid, seqno, tuple(rows), tuple(sorted(left.items(), key=lambda each: str(each[0]))))
+    return RepairPlan(channel, uuid, seqno, tuple(rows), tuple(sorted(left, key=lambda each: (str(each[0]), each[1]))))
 
 
 def obstacle(table: Table | None, with_triggers: Collection[str]) -> str:

@@ -15,6 +15,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from sqlalchemy import Connection, Row, bindparam, text
 
+from binlane.errors import PrecheckError
 from binlane.model import Flavor, TableKey
 from binlane.plan.schema import MERGE_ENGINE, Column, ForeignKey, Generated, Key, KeyColumn, Schema, Table, Trigger
 from binlane.plan.schema_names import charset_name, collation_name, mariadb_default, mysql_default, parse_type
@@ -356,17 +357,26 @@ def _foreign_keys(rows: _Rows, rules: Mapping[tuple[str, str, str], Row[Any]]) -
     grouped: dict[str, _Rows] = defaultdict(list)
     for row in rows:
         grouped[row.key_name].append(row)
-    return [
-        ForeignKey(
-            name=name,
-            columns=tuple(part.column_name for part in parts),
-            parent=TableKey(parts[0].parent_db, parts[0].parent),
-            parent_columns=tuple(part.parent_column for part in parts),
-            on_update=_rule(rules[parts[0].db, parts[0].name, name].on_update),
-            on_delete=_rule(rules[parts[0].db, parts[0].name, name].on_delete),
+    found = []
+    for name, parts in sorted(grouped.items()):
+        rule = rules.get((parts[0].db, parts[0].name, name))
+        if rule is None:
+            raise PrecheckError(
+                f"foreign key {name} of {parts[0].db}.{parts[0].name}: expected its ON UPDATE and ON DELETE, found "
+                "an account that may not see them: MariaDB hides them from one that has SELECT alone. GRANT TRIGGER ON "
+                "*.* TO the account (docs/operations.md, Accounts)"
+            )
+        found.append(
+            ForeignKey(
+                name=name,
+                columns=tuple(part.column_name for part in parts),
+                parent=TableKey(parts[0].parent_db, parts[0].parent),
+                parent_columns=tuple(part.parent_column for part in parts),
+                on_update=_rule(rule.on_update),
+                on_delete=_rule(rule.on_delete),
+            )
         )
-        for name, parts in sorted(grouped.items())
-    ]
+    return found
 
 
 def _rule(rule: str) -> str:

@@ -298,14 +298,15 @@ verifications = Table(
 )
 
 suspects = Table(
-    # rows that differ, as they were when they were last looked at
+    # rows and parts of definitions that differ, as they were when they were last looked at
     "suspects",
     metadata,
     Column("id", BigInteger, primary_key=True, autoincrement=True),
     Column("channel", _NAME, nullable=False, index=True),
     Column("table_schema", _NAME, nullable=False),
     Column("table_name", _NAME, nullable=False),
-    # the key's values as JSON; empty: of a table that is compared as a whole, or the table itself
+    # the key's values as JSON; empty: of a table that is compared as a whole, or the table itself; of a definition the
+    # kind of thing, whose name is table_name
     Column("row_key", _LONG, nullable=False),
     # pending: the source has changed it since; drift: it has not
     Column("state", String(10), nullable=False),

@@ -31,7 +31,7 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A row that differs; fields as in ``tables.suspects``."""
+    """A row, or a part of a definition, that differs; fields as in ``tables.suspects``."""
 
     table: TableKey
     key: tuple[str, ...]
@@ -41,6 +41,11 @@ class Suspect:
     source: tuple[str | None, ...] | None
     target: tuple[str | None, ...] | None
     note: str
+
+    @property
+    def of_definition(self) -> bool:
+        """Whether it is no row: ``key`` is the kind of thing then, ``columns`` what of it, ``note`` all of it."""
+        return self.note != "" and self.key != ()
 
 
 @dataclass(frozen=True, slots=True)

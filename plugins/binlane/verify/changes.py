@@ -7,6 +7,7 @@ than the table has now. Where it cannot be told, everything counts as changed.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Final
@@ -36,6 +37,10 @@ from binlane.work.lookup import read_manifest
 
 _FRAMES: Final = (b"BEGIN", b"COMMIT", b"ROLLBACK")
 _T = EventType
+_DEFINES_NOTHING: Final = re.compile(
+    rb"\s*\(*\s*(?:INSERT|REPLACE|UPDATE|DELETE|SELECT|WITH|LOAD|DO|CALL|VALUES)\b", re.IGNORECASE
+)
+_MAKES_DATABASE: Final = re.compile(rb"\b(?:DROP|REPLACE)\s+(?:/\*.*?\*/\s*)?(?:DATABASE|SCHEMA)\b", re.IGNORECASE)
 _KEEPS_CHILDREN: Final = frozenset({"RESTRICT", "NO ACTION"})
 
 
@@ -48,12 +53,26 @@ class Changes:
     """Anything in these may have changed."""
     databases: set[str] = field(default_factory=set)
     everything: bool = False
+    defined: set[TableKey] = field(default_factory=set)
+    """Tables and views that a DDL names, and the children of such tables."""
+    defined_in: set[str] = field(default_factory=set)
+    """Databases in which a DDL is about something else: a routine, an event, the database itself."""
+    made: set[str] = field(default_factory=set)
+    """Databases that may have been dropped and made again."""
+    all_defined: bool = False
 
     def covers(self, table: TableKey, key: Key) -> bool:
         """Whether the row may have changed; without a key: anything of the table."""
         if self.covers_table(table):
             return True
         return bool(self.keys.get(table)) if key == () else key in self.keys.get(table, ())
+
+    def covers_definition(self, name: TableKey, *, is_named: bool) -> bool:
+        """Whether the definition of a thing may have changed; ``is_named``: DDL about it gives ``name``, as that about
+        tables and views does."""
+        if self.all_defined or name in self.defined or name.database in self.made:
+            return True
+        return not is_named and name.database in self.defined_in
 
     def covers_table(self, table: TableKey) -> bool:
         """Whether any row of the table may have changed."""
@@ -115,7 +134,7 @@ class ChangeReader:
             assert isinstance(query, Query)
             if query.sql not in _FRAMES:
                 facts = statement_facts(query.sql, query.session(event.header), log_format.flavor)
-                self._statement(self.renaming.facts(facts))
+                self._statement(self.renaming.facts(facts), query.sql)
         elif code == _T.TRANSACTION_PAYLOAD:
             for inner in unpack(event, name):
                 self._take(inner, log_format, name)
@@ -163,9 +182,10 @@ class ChangeReader:
         except UnsupportedEventError:
             self.found.tables.add(bound.key)
 
-    def _statement(self, facts: StatementFacts) -> None:
+    def _statement(self, facts: StatementFacts, sql: bytes) -> None:
         if facts.kind in (StatementKind.TRANSACTION, StatementKind.GLOBAL):
             return
+        self._definition(facts, sql)
         hidden = {*self.source.views, *self.target.views, *self.source.tables_with_triggers}
         names = {self._name(key) for key in facts.tables}
         if facts.kind is StatementKind.UNKNOWN or facts.routines_used or not hidden.isdisjoint(facts.tables):
@@ -175,6 +195,15 @@ class ChangeReader:
             self._parents |= names
         else:
             self.found.databases |= facts.databases
+
+    def _definition(self, facts: StatementFacts, sql: bytes) -> None:
+        if facts.kind is StatementKind.DDL:
+            named = facts.tables | facts.triggered | facts.views
+            self.found.defined |= {self._name(key) for key in named}
+            self.found.defined_in |= facts.databases if not named else facts.routine_databases
+            self.found.made |= facts.databases if _MAKES_DATABASE.search(sql) is not None else set()
+        elif facts.kind is StatementKind.UNKNOWN and _DEFINES_NOTHING.match(sql) is None:
+            self.found.all_defined = True
 
     def _name(self, key: TableKey) -> TableKey:
         table = self.target.table(key)
@@ -189,6 +218,9 @@ class ChangeReader:
             for foreign in table.foreign_keys
             if not {foreign.on_update, foreign.on_delete} <= _KEEPS_CHILDREN
         }
+        # a parent's new name, or a column's, stands in its children's definitions, too
+        pairs = {*self.source.references, *self.target.references}
+        self.found.defined |= {self._name(child) for child, parent in pairs if self._name(parent) in self.found.defined}
         left = set(self._parents)
         while left:
             parent = left.pop()

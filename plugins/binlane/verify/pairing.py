@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from binlane.model import TableKey
 from binlane.plan.channel_rules import AS_LOGGED, ChannelRules
+from binlane.plan.renaming import name_of, renamed_schema
 from binlane.plan.schema import Schema, Table
 from binlane.plan.schema_compare import Rules, Severity, compare
 from binlane.plan.schema_names import SAME_COLLATION
@@ -36,6 +38,7 @@ def pair(source: Schema, target: Schema, channel: ChannelRules = AS_LOGGED) -> T
         allow_non_transactional=True,
         collations=channel.collations.given,
     )
+    renamed = renamed_schema(source, partial(name_of, renaming)) if renaming else source
     for ours in source.tables.values():
         if selection.table(ours.key) is not None:
             continue
@@ -44,7 +47,8 @@ def pair(source: Schema, target: Schema, channel: ChannelRules = AS_LOGGED) -> T
         if theirs is None:
             unlike[named] = "the table is on the source and not on the target"
             continue
-        fatal = [one for one in compare(ours, theirs, rules) if one.severity is Severity.FATAL]
+        # foreign keys name databases
+        fatal = [one for one in compare(renamed.tables[named], theirs, rules) if one.severity is Severity.FATAL]
         if fatal:
             unlike[theirs.key] = str(fatal[0])
         else:

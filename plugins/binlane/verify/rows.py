@@ -21,7 +21,7 @@ BATCH: Final = 500
 """Keys a statement."""
 _SET_UP: Final = (
     # MySQL compares a column with 31 February only where such dates are allowed (1525)
-    "SET SESSION time_zone = '+00:00', sql_mode = 'ALLOW_INVALID_DATES', autocommit = 1",
+    "SET SESSION time_zone = '+00:00', sql_mode = 'ALLOW_INVALID_DATES', autocommit = 1, sql_quote_show_create = 1",
     "SET NAMES utf8mb4",
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 )
@@ -49,6 +49,8 @@ class Side:
 
     execute: Callable[[str], Sequence[Sequence[Any]]]
     """Runs a statement as it is, and gives all rows."""
+    texts: Callable[[str], list[tuple[str | None, ...]]]
+    """The same with every value as text, whatever bytes a definition holds."""
     is_source: bool
 
     def name(self, table: Compared) -> str:
@@ -72,9 +74,13 @@ def source_side(engine: Engine, name: str) -> Iterator[Side]:
             with translated(name):
                 return _execute(raw, sql)
 
+        def texts(sql: str) -> list[tuple[str | None, ...]]:
+            with translated(name):
+                return _texts(raw, sql)
+
         for statement in _SET_UP:
             execute(statement)
-        yield Side(execute, is_source=True)
+        yield Side(execute, texts, is_source=True)
     finally:
         raw.close()
 
@@ -86,7 +92,7 @@ def target_side(engine: Engine) -> Iterator[Side]:
     try:
         for statement in _SET_UP:
             _execute(raw, statement)
-        yield Side(lambda sql: _execute(raw, sql), is_source=False)
+        yield Side(lambda sql: _execute(raw, sql), lambda sql: _texts(raw, sql), is_source=False)
     finally:
         raw.close()
 
@@ -102,6 +108,18 @@ def _execute(raw: PoolProxiedConnection, sql: str) -> Sequence[Sequence[Any]]:
     with contextlib.closing(raw.cursor()) as cursor:
         cursor.execute(sql)
         return cursor.fetchall()
+
+
+def _texts(raw: PoolProxiedConnection, sql: str) -> list[tuple[str | None, ...]]:
+    """A default or an ENUM's member of another character set would end the driver's own decoding."""
+    connection: Any = raw.driver_connection
+    plain = connection.use_unicode, connection.decoders
+    connection.use_unicode, connection.decoders = False, {}
+    try:
+        rows = _execute(raw, sql)
+    finally:
+        connection.use_unicode, connection.decoders = plain
+    return [tuple(None if one is None else one.decode("utf-8", "backslashreplace") for one in row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

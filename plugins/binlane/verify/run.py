@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from sqlalchemy import Engine
@@ -42,6 +42,8 @@ from binlane.state.verifications import (
 )
 from binlane.state.windows import read_open_window
 from binlane.verify.changes import ChangeReader, Changes
+from binlane.verify.definition_reader import Thing
+from binlane.verify.definitions import NAMED, DefinitionDifference, Definitions, Sees
 from binlane.verify.pairing import Tables, pair
 from binlane.verify.rows import Difference, Pair
 from binlane.verify.spelled import Compared, Key
@@ -70,10 +72,18 @@ class Outcome:
     chunks: int
     rows: int
     suspects: tuple[Suspect, ...]
+    definitions: int = 0
+    """Tables, views, routines, triggers, events and databases whose definitions were compared; of kind full only."""
+    unseen: tuple[str, ...] = ()
+    """Definitions that were not compared, and why."""
 
     def of_state(self, state: str) -> tuple[Suspect, ...]:
         """Those that are drift, or pending."""
         return tuple(one for one in self.suspects if one.state == state)
+
+
+def _everything(_is_source: bool, _privilege: str, _database: str) -> bool:
+    return True
 
 
 @dataclass(slots=True)
@@ -90,8 +100,11 @@ class Verifier:
     options: Options
     rules: ChannelRules = AS_LOGGED
     """What the channel's filter leaves out is not compared; what has another name on the target is compared by it."""
+    sees: Sees = _everything
+    """What the two accounts may see."""
     _standing: Channel | None = None
     _tables: Tables = field(default_factory=lambda: Tables({}, {}))
+    _definitions: Definitions = field(init=False)
     _counts: list[int] = field(default_factory=lambda: [0, 0, 0])
     """Tables, chunks, rows."""
 
@@ -100,6 +113,7 @@ class Verifier:
         gone; SourceError, BinlogError."""
         self._standing = self._stand()
         self._tables = pair(*self.schemas, self.rules)
+        self._definitions = Definitions(self.pair, self.schemas, self.rules, self.sees)
         verification = self._begin()
         self._counts = [verification.tables, verification.chunks, verification.rows]
         if self.options.full:
@@ -114,7 +128,11 @@ class Verifier:
             replace_suspects(connection, self.channel, suspects)
             save_progress(connection, verification.id, self._counted, None)
             end_verification(connection, verification.id, state, drift, len(suspects) - drift)
-        return Outcome(self.channel, verification.kind, state, verification.through_seqno, *self._counted, suspects)
+        compared = self._definitions
+        return Outcome(
+            self.channel, verification.kind, state, verification.through_seqno, *self._counted, suspects,
+            compared.counted[0], tuple(sorted(compared.unseen)),
+        )  # fmt: skip
 
     @property
     def _counted(self) -> tuple[int, int, int]:
@@ -167,6 +185,7 @@ class Verifier:
         """All tables; from the stored progress on."""
         begin, after = _progress(verification.progress)
         self._found((Difference(key, (), None, None, note=note) for key, note in self._tables.unlike.items()))
+        self._store(self._defined(one, PENDING) for one in self._definitions.differences())
         for table in self._tables.compared.values():
             if begin is None or str(table.target) >= begin:
                 resumed = after if str(table.target) == begin else None
@@ -225,8 +244,18 @@ class Verifier:
                 save_progress(connection, verification.id, self._counted, progress)
 
     def _found(self, found: Iterable[Difference]) -> None:
+        self._store(map(self._unjudged, found))
+
+    def _store(self, found: Iterable[Suspect]) -> None:
+        suspects = tuple(found)
         with self.engine.begin() as connection:
-            add_suspects(connection, self.channel, map(self._unjudged, found))
+            add_suspects(connection, self.channel, suspects)
+
+    def _defined(self, one: DefinitionDifference, state: str) -> Suspect:
+        assert self._standing is not None
+        source, target = (None if side is None else (side,) for side in (one.source, one.target))
+        thing, seqno = one.thing, self._standing.watermark.seqno
+        return Suspect(thing.key, (thing.kind,), state, seqno, (one.what,), source, target, str(one))
 
     def _unjudged(self, found: Difference) -> Suspect:
         return self._suspect(found, PENDING)
@@ -241,17 +270,27 @@ class Verifier:
         with self.engine.connect() as connection:
             stored = read_suspects(connection, self.channel)
         by_table: dict[TableKey, set[Key]] = {}
+        things: set[Thing] = set()
         for one in stored:
-            by_table.setdefault(one.table, set()).add(one.key)
+            if one.of_definition:
+                things.add(Thing(one.key[0], one.table.database, one.table.table))
+            else:
+                by_table.setdefault(one.table, set()).add(one.key)
         found: list[Difference] = []
         for key, keys in sorted(by_table.items(), key=lambda entry: str(entry[0])):
             found += self._look_again(key, keys)
+        defined = tuple(self._definitions.differences(things)) if things else ()
         self._stand()
-        if not found:
+        if not found and not defined:
             return ()
         changed = self._changed_since()
         self._stand()
-        return tuple(self._suspect(one, PENDING if changed.covers(one.table, one.key) else DRIFT) for one in found)
+        suspects = [self._suspect(one, PENDING if changed.covers(one.table, one.key) else DRIFT) for one in found]
+        for each in defined:
+            later = changed.covers_definition(each.thing.key, is_named=each.thing.kind in NAMED)
+            later |= each.table is not None and changed.covers_definition(each.table, is_named=True)
+            suspects.append(self._defined(each, PENDING if later else DRIFT))
+        return tuple(suspects)
 
     def _look_again(self, key: TableKey, keys: set[Key]) -> list[Difference]:
         if key in self._tables.unlike:
@@ -273,10 +312,9 @@ class Verifier:
         mark = self._standing.watermark
         with self.engine.connect() as connection:
             prepared = read_open_xa(connection, self.channel)
-        if prepared:
-            # their changes were logged before the watermark, and become visible behind it
-            return Changes(everything=True)
-        return self._reader().read_source(self.source, mark.source, mark.gtid_set)
+        changes = self._reader().read_source(self.source, mark.source, mark.gtid_set)
+        # the changes of prepared transactions were logged before the watermark, and become visible behind it
+        return replace(changes, everything=True) if prepared else changes
 
 
 def _progress(text: str | None) -> tuple[str | None, Key | None]:

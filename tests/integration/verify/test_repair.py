@@ -112,12 +112,13 @@ def test_changed_missing_and_extra_rows_are_set_right_and_all_else_is_left(
     assert "tenant_1.t: 2 to insert, 3 to update, 1 to delete\n  insert (0): 0, 0, " in said
     assert "tenant_1.fires: not repaired: statements would fire its triggers (fired)" in said
     assert "tenant_1.bare: not repaired: its rows have no primary key" in said
+    assert "tenant_1.fired: not repaired: trigger tenant_1.fired: is on the target and not on the source" in said
     assert "4 rows inserted, 3 updated, 2 deleted on the target; 0 were right already" in said
     assert rows(channel.source) == rows(channel.target)
     assert channel.target.query("SELECT state, inserted, updated, deleted FROM binlane.repairs") == [("done", 4, 3, 2)]
-    assert {table for (table,) in channel.target.query("SELECT table_name FROM binlane.suspects")} == {"fires", "bare"}
+    assert {table for (table,) in channel.target.query("SELECT table_name FROM binlane.suspects")} == {"fires", "fired", "bare"}
     assert channel.cli("verify", CHANNEL, "--full") == 1
-    assert "2 drift" in capsys.readouterr().out
+    assert "3 drift" in capsys.readouterr().out
 
 
 def test_a_repair_ended_in_the_middle_is_finished_by_the_same_plan(

@@ -206,7 +206,7 @@ def test_the_longest_doubles_and_impossible_dates(
         run_on(
             server,
             "SET SESSION sql_mode = 'ALLOW_INVALID_DATES'",
-            "CREATE DATABASE tenant_1",
+            "CREATE DATABASE tenant_1 CHARACTER SET latin1",
             "CREATE TABLE tenant_1.f (k DOUBLE PRIMARY KEY, d DOUBLE, f FLOAT)",
             "INSERT INTO tenant_1.f VALUES (0.5, NULL, NULL), "
             + ", ".join(f"({one}, {one}, {n / 3!r})" for n, one in enumerate(doubles)),

@@ -1,0 +1,181 @@
+"""What a server's catalogue says of databases, views, routines, triggers and events: facts by name, a query a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from binlane.binlog.spelling import identifier, quoted
+from binlane.model import Flavor, TableKey
+from binlane.plan.schema_names import charset_name, collation_name
+from binlane.verify.rows import Side
+
+Facts = Mapping[str, str | None]
+"""What a definition says, by the fact's name; None: nothing, or the account may not see it."""
+DATABASE, VIEW, TRIGGER, EVENT = "database", "view", "trigger", "event"
+PRIVILEGES: Final = {TRIGGER: "TRIGGER", EVENT: "EVENT"}
+"""Without it an account does not see that there is such a thing. EXECUTE is for everything else with a body."""
+_ROUTINE: Final = "EXECUTE"
+_COLLATIONS: Final = frozenset({"character set of the client", "collation of the client", "collation of the database"})
+
+
+class Thing(NamedTuple):
+    """One of the things that are compared besides tables."""
+
+    kind: str
+    database: str
+    name: str
+    """Empty for a database."""
+
+    @property
+    def key(self) -> TableKey:
+        """As statements name it."""
+        return TableKey(self.database, self.name)
+
+    @property
+    def privilege(self) -> str | None:
+        """What it takes to see that it is there; None: what any account of the channel has."""
+        return None if self.kind in (DATABASE, VIEW) else PRIVILEGES.get(self.kind, _ROUTINE)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.database}.{self.name}" if self.name else f"{self.kind} {self.database}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Query:
+    """Kind, database and name, then a column a fact."""
+
+    head: str
+    facts: Mapping[str, str]
+    view: str
+    database: str
+
+
+def read_things(side: Side, flavor: Flavor, databases: Collection[str]) -> dict[Thing, Facts]:
+    """All things in ``databases``, and these themselves. Raises SourceError for the source, the driver's errors."""
+    found: dict[Thing, Facts] = {}
+    if not databases:
+        return found
+    chosen = ", ".join(quoted(name) for name in sorted(databases))
+    for query in _queries(flavor):
+        columns = ", ".join((query.head, *query.facts.values()))
+        rows = side.texts(f"SELECT {columns} FROM {query.view} WHERE {query.database} IN ({chosen})")
+        for kind, database, name, *values in rows:
+            thing = Thing(str(kind).lower(), str(database), str(name))
+            found[thing] = dict(_spelled(zip(query.facts, values, strict=True)))
+    parameters: dict[Thing, list[str]] = {}
+    for kind, database, name, text in side.texts(_PARAMETERS.format(databases=chosen)):
+        parameters.setdefault(Thing(str(kind).lower(), str(database), str(name)), []).append(str(text))
+    for thing in parameters.keys() & found.keys():
+        found[thing] = {**found[thing], "parameters": ", ".join(parameters[thing])}
+    return found
+
+
+def table_statement(side: Side, key: TableKey, *, is_sequence: bool) -> str:
+    """SHOW CREATE of a table or a sequence."""
+    kind = "SEQUENCE" if is_sequence else "TABLE"
+    [row] = side.texts(f"SHOW CREATE {kind} {identifier(key.database)}.{identifier(key.table)}")
+    return row[1] or ""
+
+
+def read_sequences(side: Side, flavor: Flavor) -> frozenset[TableKey]:
+    """MariaDB's sequences."""
+    rows = side.texts(_SEQUENCES) if flavor is Flavor.MARIADB else []
+    return frozenset(TableKey(str(database), str(name)) for database, name in rows)
+
+
+def read_table_collations(side: Side) -> dict[TableKey, str]:
+    """By table, the collation of columns that are added without one."""
+    rows = side.texts(_TABLE_COLLATIONS)
+    return {TableKey(str(database), str(name)): collation_name(found) or "" for database, name, found in rows}
+
+
+def _spelled(facts: Iterator[tuple[str, str | None]]) -> Iterator[tuple[str, str | None]]:
+    """``utf8`` and ``utf8mb3`` are one character set."""
+    for name, value in facts:
+        yield name, charset_name(collation_name(value)) if name in _COLLATIONS else value
+
+
+def _queries(flavor: Flavor) -> Iterator[_Query]:
+    mariadb = flavor is Flavor.MARIADB
+    yield _Query(
+        "'database', schema_name, ''",
+        {"default collation": "default_collation_name", **({"comment": "schema_comment"} if mariadb else {})},
+        "information_schema.schemata",
+        "schema_name",
+    )
+    yield _Query(
+        "'view', table_schema, table_name",
+        {
+            "definition": "view_definition",
+            "CHECK OPTION": "check_option",
+            "definer": "definer",
+            "SQL SECURITY": "security_type",
+            **({"algorithm": "algorithm"} if mariadb else {}),
+            **_CLIENT,
+        },
+        "information_schema.views",
+        "table_schema",
+    )
+    yield _Query(
+        "routine_type, routine_schema, routine_name",
+        {
+            "body": "routine_definition",
+            "returned type": "dtd_identifier",
+            "DETERMINISTIC": "is_deterministic",
+            "data access": "sql_data_access",
+            "SQL SECURITY": "security_type",
+            "definer": "definer",
+            "comment": "routine_comment",
+            **_STORED,
+        },
+        "information_schema.routines",
+        "routine_schema",
+    )
+    yield _Query(
+        "'trigger', trigger_schema, trigger_name",
+        {
+            "table": "event_object_table",
+            "time": "CONCAT(action_timing, ' ', event_manipulation)",
+            "order": "action_order",
+            "body": "action_statement",
+            "definer": "definer",
+            **_STORED,
+        },
+        "information_schema.triggers",
+        "trigger_schema",
+    )
+    yield _Query(
+        "'event', event_schema, event_name",
+        {
+            # not the status: on the target an event is disabled, as on any replica
+            "body": "event_definition",
+            "schedule": "CONCAT_WS(' ', execute_at, interval_value, interval_field, starts, ends)",
+            "ON COMPLETION": "on_completion",
+            "time zone": "time_zone",
+            "definer": "definer",
+            "comment": "event_comment",
+            **_STORED,
+        },
+        "information_schema.events",
+        "event_schema",
+    )
+
+
+_CLIENT: Final = {
+    "character set of the client": "character_set_client",
+    "collation of the client": "collation_connection",
+}
+_STORED: Final = {"sql_mode": "sql_mode", **_CLIENT, "collation of the database": "database_collation"}
+_PARAMETERS: Final = (
+    "SELECT routine_type, specific_schema, specific_name, "
+    "CONCAT_WS(' ', parameter_mode, parameter_name, dtd_identifier, character_set_name, collation_name) "
+    "FROM information_schema.parameters WHERE ordinal_position > 0 AND specific_schema IN ({databases}) "
+    "ORDER BY specific_schema, specific_name, routine_type, ordinal_position"
+)
+_SEQUENCES: Final = "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'SEQUENCE'"
+_TABLE_COLLATIONS: Final = (
+    "SELECT table_schema, table_name, table_collation FROM information_schema.tables "
+    "WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"
+)

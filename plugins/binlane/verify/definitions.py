@@ -1,0 +1,340 @@
+"""Definitions of source against target: what a server accepts rows with in silence, and what comes of it later.
+
+Servers of one version print a definition alike, so there all of it is compared (``Depth.EXACT``). Other versions of the
+family spell types, views and modes in their own way, the other family nearly everything: there only that is compared
+of which both spellings are known. What an account may not see is not compared, and named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cached_property, partial
+from typing import Final
+
+from binlane.binlog.spelling import identifier
+from binlane.errors import SourceError
+from binlane.model import TableKey
+from binlane.plan.channel_rules import ChannelRules
+from binlane.plan.renaming import name_of, renamed_schema
+from binlane.plan.schema import Schema, Table
+from binlane.plan.schema_compare import Rules, Severity, compare
+from binlane.plan.schema_names import SAME_COLLATION
+from binlane.shards.renaming import Renaming
+from binlane.shards.selection import IGNORE, Extent, Selection
+from binlane.shards.statement_kinds import ALTER, CREATE, DROP, DROP_DATABASE, RENAME
+from binlane.state.catalog import version_number
+from binlane.verify.definition_reader import (
+    TRIGGER,
+    VIEW,
+    Facts,
+    Thing,
+    read_sequences,
+    read_table_collations,
+    read_things,
+    table_statement,
+)
+from binlane.verify.rows import Pair
+from binlane.verify.show_create import mending, table_parts
+
+TABLE, SEQUENCE = "table", "sequence"
+NAMED: Final = frozenset({TABLE, SEQUENCE, VIEW})
+"""Kinds of things that the parser of statements knows by name."""
+Sees = Callable[[bool, str, str], bool]
+"""Whether the account of the source (True) or the target holds a privilege on a database, by that server's name."""
+
+_WIDTH: Final = 200
+"""Characters of a definition that a message shows; all of it is stored."""
+_GONE: Final = frozenset({1146, 1049})
+_HIDDEN: Final = frozenset({"definition", "body"})
+"""Facts that an account may be refused though it sees the thing."""
+_OF_ONE_VERSION: Final = frozenset(
+    {"definition", "sql_mode", "parameters", "returned type", "algorithm", "character set of the client"}
+)
+_OF_BOTH_FAMILIES: Final = frozenset({"table", "time"})
+_FAMILYS_OWN: Final = frozenset({"engine", "generated expression"})
+_NO_DRIFT: Final = frozenset({"triggers", "collation"})
+"""Triggers are compared by their names; a column's collation is left where the target does not know the source's."""
+
+
+class Depth(IntEnum):
+    """How alike the two servers spell definitions."""
+
+    FAMILIES = 0
+    VERSIONS = 1
+    EXACT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionDifference:
+    """One fact of a definition that is not the same on both servers."""
+
+    thing: Thing
+    """By the target's name."""
+    what: str
+    """The fact, as ``index `k```; empty: the thing itself."""
+    source: str | None
+    """None: not there."""
+    target: str | None
+    mend: str = ""
+    """A statement for the target; empty where none is simple."""
+    table: TableKey | None = None
+    """Of a trigger, whose own name few statements give."""
+
+    def __str__(self) -> str:
+        mend = f"; {self.mend}" if self.mend else ""
+        if not self.what:
+            there, lacking = ("source", "target") if self.target is None else ("target", "source")
+            return f"{self.thing}: is on the {there} and not on the {lacking}{mend}"
+        source, target = (_shown(value) for value in (self.source, self.target))
+        return f"{self.thing}: {self.what}: source {source}, target {target}{mend}"
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """Compares the definitions of a channel's servers."""
+
+    pair: Pair
+    schemas: tuple[Schema, Schema]
+    """Source and target."""
+    rules: ChannelRules
+    sees: Sees
+    unseen: set[str] = field(default_factory=set)
+    """What was not compared, and why: filled by ``differences``."""
+    tables: dict[Thing, TableKey] = field(default_factory=dict)
+    """Of triggers, by the target's names: filled by ``differences``."""
+    counted: list[int] = field(default_factory=lambda: [0])
+    """Tables and other things that were compared."""
+
+    def differences(self, only: Collection[Thing] | None = None) -> Iterator[DefinitionDifference]:
+        """All, or those of some things. Raises SourceError, the target's errors as the driver's."""
+        yield from self._tables(only)
+        if only is None or any(thing.kind not in (TABLE, SEQUENCE) for thing in only):
+            for one in self._things():
+                if only is None or one.thing in only:
+                    yield one
+
+    @property
+    def selection(self) -> Selection:
+        """The channel's filter."""
+        return self.rules.selection
+
+    @property
+    def renaming(self) -> Renaming:
+        """What the source's databases are called on the target."""
+        return self.rules.renaming
+
+    @cached_property
+    def depth(self) -> Depth:
+        """By the two servers' families and versions."""
+        source, target = self.schemas
+        if source.flavor is not target.flavor:
+            return Depth.FAMILIES
+        same = version_number(source.version) == version_number(target.version)
+        return Depth.EXACT if same and not self.rules.collations else Depth.VERSIONS
+
+    def _tables(self, only: Collection[Thing] | None) -> Iterator[DefinitionDifference]:
+        source, target = self.schemas
+        sequences = read_sequences(self.pair.source, source.flavor)
+        collations = None if self.depth is Depth.EXACT else [read_table_collations(side) for side in self.pair.sides]
+        for ours in source.tables.values():
+            if self.selection.table(ours.key) is not None or self.renaming.refusal(ours.key.database) is not None:
+                continue
+            theirs = target.table(self.renaming.table(ours.key))
+            if theirs is None:
+                continue  # the comparison of rows says so
+            kind = SEQUENCE if ours.key in sequences else TABLE
+            thing = Thing(kind, theirs.key.database, theirs.key.table)
+            if only is not None and thing not in only:
+                continue
+            self.counted[0] += only is None
+            if collations is None:
+                yield from self._exactly(thing, ours.key, theirs.key)
+            else:
+                yield from self._known(thing, ours, theirs)
+                yield from self._default(thing, collations[0].get(ours.key), collations[1].get(theirs.key))
+
+    def _exactly(self, thing: Thing, ours: TableKey, theirs: TableKey) -> Iterator[DefinitionDifference]:
+        is_sequence = thing.kind == SEQUENCE
+        try:
+            statements = [
+                self._named(table_statement(side, key, is_sequence=is_sequence))
+                for side, key in zip(self.pair.sides, (ours, theirs), strict=True)
+            ]
+        except SourceError as exc:
+            if exc.__cause__ is None or exc.__cause__.args[0] not in _GONE:
+                raise
+            return  # dropped since the schema was read: the comparison of rows says so
+        if is_sequence:
+            source, target = ({"definition": text.split("\n", 1)[0]} for text in statements)
+        else:
+            source, target = map(table_parts, statements)
+        name = f"{identifier(theirs.database)}.{identifier(theirs.table)}"
+        for part in _of_either(source, target):
+            mend = "" if is_sequence else mending(name, part, source.get(part), target.get(part))
+            yield from self._one(thing, part, source.get(part), target.get(part), mend)
+
+    def _known(self, thing: Thing, ours: Table, theirs: Table) -> Iterator[DefinitionDifference]:
+        """What the precheck compares, apart from what only one family's spelling would make a difference."""
+        target = self.schemas[1]
+        ours = self._renamed.tables.get(self.renaming.table(ours.key), ours)
+        rules = Rules(
+            self.depth is not Depth.FAMILIES,
+            target.collations,
+            allow_non_transactional=True,
+            collations=self.rules.collations.given,
+        )
+        for one in compare(ours, theirs, rules):
+            computed = one.what == "default" and "'" not in (one.expected[:1], one.found[:1])
+            if one.severity is Severity.FATAL or one.what in _NO_DRIFT:
+                continue
+            if self.depth is Depth.FAMILIES and (computed or one.what in _FAMILYS_OWN):
+                continue
+            what = one.what if one.column is None else f"column {identifier(one.column)}: {one.what}"
+            yield from self._one(thing, what, one.expected, one.found)
+
+    def _default(self, thing: Thing, ours: str | None, theirs: str | None) -> Iterator[DefinitionDifference]:
+        """Of a database or a table, where the target could have the source's collation."""
+        ours = self.rules.collations.given.get(ours or "", ours)
+        wanted = SAME_COLLATION.get(ours or "", ours)
+        known = self.schemas[1].collations
+        if not ours or not theirs or SAME_COLLATION.get(theirs, theirs) == wanted or not {ours, wanted} & known:
+            return
+        collation = ours if ours in known else wanted
+        name = identifier(thing.database) + (f".{identifier(thing.name)}" if thing.name else "")
+        mend = f"ALTER {thing.kind.upper()} {name} COLLATE {collation}"
+        yield from self._one(thing, "default collation", ours, theirs, mend)
+
+    def _things(self) -> Iterator[DefinitionDifference]:
+        ours, theirs = self._read()
+        for thing in sorted(ours.keys() | theirs.keys()):
+            if not self._is_seen(thing):
+                continue
+            self.counted[0] += thing in ours
+            source, target = ours.get(thing), theirs.get(thing)
+            if thing.kind == TRIGGER:
+                self.tables[thing] = TableKey(thing.database, (source or target or {}).get("table") or "")
+            if source is None or target is None:
+                show = f"SHOW CREATE {thing.kind.upper()} on the source shows the statement" if target is None else ""
+                there, lacking = ("there", None) if target is None else (None, "there")
+                yield from self._one(thing, "", there, lacking, show)
+                continue
+            yield from self._facts(thing, source, target)
+
+    def _facts(self, thing: Thing, source: Facts, target: Facts) -> Iterator[DefinitionDifference]:
+        for what in _of_either(source, target):
+            ours, theirs = source.get(what), target.get(what)
+            if what == "default collation":
+                yield from self._default(thing, ours, theirs)
+            elif not self._is_spelled_alike(what):
+                continue
+            elif what not in _HIDDEN:
+                yield from self._one(thing, what, ours, theirs)
+            elif ours and theirs:
+                yield from self._one(thing, what, self._named(ours), self._named(theirs))
+            else:
+                side = "source" if not ours else "target"
+                self.unseen.add(f"what {thing} does: the {side}'s account may not see it")
+
+    def _is_spelled_alike(self, what: str) -> bool:
+        if self.depth is Depth.FAMILIES:
+            return what in _OF_BOTH_FAMILIES
+        if self.rules.collations and what.startswith("collation of"):
+            return False
+        return self.depth is Depth.EXACT or what not in _OF_ONE_VERSION
+
+    def _one(
+        self, thing: Thing, what: str, source: str | None, target: str | None, mend: str = ""
+    ) -> Iterator[DefinitionDifference]:
+        """The difference, if it is one and the channel's filter does not mean it."""
+        if source == target:
+            return
+        kinds = _MEANT[source is not None, target is not None]
+        if not any(self.selection.policy(kind) == IGNORE for kind in kinds):
+            yield DefinitionDifference(thing, what, source, target, mend, self.tables.get(thing))
+
+    def _read(self) -> tuple[dict[Thing, Facts], dict[Thing, Facts]]:
+        """The things of both servers by the target's names."""
+        source, target = self.schemas
+        names = {name: self._cased(self.renaming.target(name)) for name in source.databases if self._takes(name)}
+        there = {name for name in target.databases if self._cased(name) in names.values()}
+        ours = {
+            Thing(thing.kind, names[thing.database], self._cased(thing.name)): facts
+            for thing, facts in read_things(self.pair.source, source.flavor, names).items()
+            if self._takes_thing(thing, facts)
+        }
+        theirs = {
+            Thing(thing.kind, self._cased(thing.database), self._cased(thing.name)): facts
+            for thing, facts in read_things(self.pair.target, target.flavor, there).items()
+            if self._takes_thing(thing._replace(database=self.renaming.source(thing.database) or ""), facts)
+        }
+        return ours, theirs
+
+    def _takes(self, database: str) -> bool:
+        return self.selection.database(database)[0] is not Extent.NONE and self.renaming.refusal(database) is None
+
+    def _takes_thing(self, thing: Thing, facts: Facts) -> bool:
+        """By the source's names: a trigger goes with its table."""
+        if thing.kind not in (VIEW, TRIGGER):
+            return True
+        table = thing.name if thing.kind == VIEW else facts.get("table") or ""
+        return self.selection.table(TableKey(thing.database, table)) is None
+
+    def _is_seen(self, thing: Thing) -> bool:
+        privilege = thing.privilege
+        if privilege is None:
+            return True
+        for is_source, name in ((True, self.renaming.source(thing.database) or ""), (False, thing.database)):
+            if not self.sees(is_source, privilege, name):
+                server = "source" if is_source else "target"
+                self.unseen.add(f"{thing.kind}s of {name}: the {server}'s account lacks {privilege} there")
+                return False
+        return True
+
+    def _cased(self, name: str) -> str:
+        return name.lower() if any(schema.folds_names for schema in self.schemas) else name
+
+    def _named(self, text: str) -> str:
+        """A definition with the target's names of databases, whichever side it is from."""
+        if self._new_names:
+            text = _QUALIFIER.sub(self._new_name, text)
+        return self._cased(text)
+
+    def _new_name(self, match: re.Match[str]) -> str:
+        name = (match["quoted"] or match["plain"]).replace("``", "`")
+        new = self._new_names.get(name)
+        return match[0] if new is None else f"{identifier(new)}."
+
+    @cached_property
+    def _new_names(self) -> Mapping[str, str]:
+        """Both sides' names to the target's."""
+        renamed = {
+            name: self.renaming.target(name) for name in self.schemas[0].databases if self.renaming.changes(name)
+        }
+        return {**{new: new for new in renamed.values()}, **renamed}
+
+    @cached_property
+    def _renamed(self) -> Schema:
+        return renamed_schema(self.schemas[0], partial(name_of, self.renaming))
+
+
+def _of_either(source: Mapping[str, object], target: Mapping[str, object]) -> list[str]:
+    """The names of both, the source's first."""
+    return list(dict.fromkeys((*source, *target)))
+
+
+def _shown(value: str | None) -> str:
+    if value is None:
+        return "none"
+    return repr(value) if value == "" else value if len(value) <= _WIDTH else f"{value[:_WIDTH]}..."
+
+
+_QUALIFIER: Final = re.compile(r"`(?P<quoted>(?:[^`]|``)+)`\s*\.|(?<![\w$.`])(?P<plain>[^\W\d][\w$]*)\.")
+_MEANT: Final = {
+    (True, False): (CREATE, ALTER, RENAME),
+    (False, True): (DROP, DROP_DATABASE, ALTER, RENAME),
+    (True, True): (ALTER, CREATE, DROP, RENAME),
+}
+"""By whether source and target have it: the kinds of statements that a filter leaves out where that is meant."""

@@ -1,0 +1,232 @@
+"""A full verification sees every definition that is not the same, and none that is."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from binlane.errors import PrecheckError
+from binlane.orchestration.verification import outcome_text, verify_channel
+from binlane.verify.run import Options, Outcome
+from tests.conftest import requires_mysql
+from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, channel_of, clean_servers, run_on
+from tests.integration.window.test_whole_server import (
+    ACCOUNTS,
+    ACCOUNTS_OF_FAMILY,
+    CHANGES,
+    OF_FAMILY,
+    PASSWORD,
+    TABLES,
+    without_accounts,
+)
+
+__all__ = ["channel_of", "clean_servers"]
+
+BOTH: Final = pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+STORED: Final = (
+    "CREATE VIEW tenant_1.v AS SELECT id, n FROM tenant_1.parent WHERE n > 1 WITH CHECK OPTION",
+    "CREATE TRIGGER tenant_1.tr BEFORE INSERT ON tenant_1.parent FOR EACH ROW SET NEW.n = NEW.n",
+    "CREATE FUNCTION tenant_1.f(a VARCHAR(9), b INT) RETURNS INT DETERMINISTIC RETURN b + 1",
+    "CREATE PROCEDURE tenant_1.p(INOUT x INT) SQL SECURITY INVOKER COMMENT 'it''s' SET x = x + 1",
+    "CREATE EVENT tenant_1.e ON SCHEDULE EVERY 1 DAY DO SET @a = 1",
+    "CREATE EVENT tenant_1.later ON SCHEDULE AT '2037-01-02 03:04:05' ON COMPLETION PRESERVE DO SET @a = 'é'",
+)
+
+
+def verify(channel: Channel, *, full: bool = True) -> Outcome:
+    return verify_channel(channel.config, channel.endpoints, Options(full))
+
+
+def drift(outcome: Outcome) -> dict[tuple[str, str], str]:
+    """What of which thing, with the message."""
+    assert {one.state for one in outcome.suspects} <= {"drift"}
+    return {(f"{one.key[0]} {one.table}", one.columns[0]): one.note for one in outcome.suspects if one.of_definition}
+
+
+@BOTH
+def test_a_whole_server_is_no_drift_and_each_change_of_the_target_is(
+    family: str, channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel = channel_of(family, family)
+    source, target = channel.source, channel.target
+    told = (*ACCOUNTS, *ACCOUNTS_OF_FAMILY[source.flavor])
+    with without_accounts(channel):
+        run_on(source, *TABLES, *CHANGES, *OF_FAMILY[source.flavor], *STORED)
+        run_on(source, *(statement.format(password=PASSWORD[source.flavor]) for statement in told))
+        assert channel.run() is not None
+        outcome = verify(channel)
+        assert (outcome.state, outcome.suspects, outcome.unseen) == ("clean", (), ())
+        assert outcome.definitions > 20
+
+        for wrong in WRONG:
+            run_on(target, wrong, log=False)
+        outcome = verify(channel)
+        found = drift(outcome)
+        assert found.keys() >= EXPECTED.keys(), found
+        for each, said in EXPECTED.items():
+            assert said in found[each], found[each]
+        assert channel.cli("verify", CHANNEL, "--full") == 1
+        assert "ALTER TABLE `tenant_1`.`parent` ADD UNIQUE KEY `by_n` (`n`)" in capsys.readouterr().out
+        # the statements that the messages name mend it
+        run_on(target, *(one.note.split("; ")[-1] for one in outcome.suspects if "; ALTER" in one.note), log=False)
+        left = drift(verify(channel, full=False)).keys()
+        assert left == {each for each, note in found.items() if "; ALTER" not in note}
+
+
+WRONG: Final = (
+    "ALTER TABLE tenant_1.parent DROP KEY by_n, DEFAULT CHARACTER SET latin1",
+    "CREATE INDEX mine ON tenant_1.checked (n)",
+    "ALTER TABLE tenant_1.hidden ALTER COLUMN late SET DEFAULT 77",
+    "ALTER TABLE tenant_1.by_range DROP PARTITION p2",
+    "ALTER DATABASE tenant_1 CHARACTER SET utf8mb4",
+    "DROP TRIGGER tenant_1.tr",
+    "DROP FUNCTION tenant_1.f",
+    "DROP EVENT tenant_1.later",
+    "CREATE OR REPLACE VIEW tenant_1.v AS SELECT id, n FROM tenant_1.parent WHERE n > 2",
+    "DROP PROCEDURE tenant_1.p",
+    "CREATE PROCEDURE tenant_1.p(INOUT x BIGINT) SET x = x + 2",
+    "CREATE EVENT tenant_1.mine ON SCHEDULE EVERY 1 DAY DO SET @a = 1",
+)
+EXPECTED: Final = {
+    ("table tenant_1.parent", "index `by_n`"): "source UNIQUE KEY `by_n` (`n`), target none; ALTER TABLE",
+    ("table tenant_1.parent", "option DEFAULT CHARSET"): "target latin1; ALTER TABLE `tenant_1`.`parent`",
+    ("table tenant_1.checked", "index `mine`"): "ALTER TABLE `tenant_1`.`checked` DROP INDEX `mine`",
+    ("table tenant_1.hidden", "column `late`"): "MODIFY COLUMN `late` int",
+    ("table tenant_1.by_range", "partitions"): "PARTITION",
+    ("database tenant_1.", "default collation"): "ALTER DATABASE `tenant_1` COLLATE latin1_swedish_ci",
+    ("trigger tenant_1.tr", ""): "is on the source and not on the target; SHOW CREATE TRIGGER",
+    ("function tenant_1.f", ""): "is on the source and not on the target",
+    ("event tenant_1.later", ""): "is on the source and not on the target",
+    ("event tenant_1.mine", ""): "is on the target and not on the source",
+    ("view tenant_1.v", "definition"): "> 2",
+    ("view tenant_1.v", "CHECK OPTION"): "source CASCADED, target NONE",
+    ("procedure tenant_1.p", "body"): "source SET x = x + 1, target SET x = x + 2",
+    ("procedure tenant_1.p", "parameters"): "target INOUT x bigint",
+    ("procedure tenant_1.p", "SQL SECURITY"): "source INVOKER, target DEFINER",
+    ("procedure tenant_1.p", "comment"): "source it's, target ''",
+}
+
+
+LATER: Final = (
+    "ALTER TABLE tenant_1.parent ADD INDEX also (n, id)",
+    "RENAME TABLE tenant_1.checked TO tenant_1.checks",
+    "CREATE OR REPLACE VIEW tenant_1.v AS SELECT id FROM tenant_1.parent",
+    "DROP TRIGGER tenant_1.tr",
+    "CREATE TRIGGER tenant_1.tr2 BEFORE DELETE ON tenant_1.parent FOR EACH ROW SET @a = 1",
+    "ALTER DATABASE tenant_2 CHARACTER SET latin1",
+)
+
+
+@BOTH
+def test_what_the_source_has_changed_since_is_pending_and_the_rest_is_drift(family: str, channel_of: ChannelOf) -> None:
+    channel = channel_of(family, family)
+    run_on(channel.source, *TABLES, *STORED, "CREATE DATABASE tenant_2", "CREATE TABLE tenant_2.t (a INT, KEY (a))")
+    assert channel.run() is not None
+    run_on(
+        channel.target,
+        "ALTER TABLE tenant_1.made DROP KEY u",
+        "ALTER TABLE tenant_1.likeness COMMENT 'other'",
+        "ALTER TABLE tenant_2.t DROP KEY a",
+        log=False,
+    )
+    run_on(channel.source, *LATER, "INSERT INTO tenant_1.parent VALUES (1, 1)", "DELETE FROM tenant_1.parent")
+    outcome = verify(channel)
+    states = {(f"{one.key[0]} {one.table}", one.columns[0]): one.state for one in outcome.suspects if one.of_definition}
+    assert states == {
+        ("table tenant_1.parent", "index `also`"): "pending",
+        ("view tenant_1.v", "definition"): "pending",
+        ("view tenant_1.v", "CHECK OPTION"): "pending",
+        ("trigger tenant_1.tr", ""): "pending",
+        ("trigger tenant_1.tr2", ""): "pending",
+        ("database tenant_2.", "default collation"): "pending",
+        ("table tenant_1.made", "index `u`"): "drift",
+        ("table tenant_1.likeness", "option COMMENT"): "drift",
+        ("table tenant_2.t", "index `a`"): "drift",
+    }
+    assert channel.run() is not None
+    assert {each[0] for each in drift(verify(channel))} == {
+        "table tenant_1.made", "table tenant_1.likeness", "table tenant_2.t"
+    }  # fmt: skip
+
+
+SHARED: Final = (
+    "CREATE DATABASE tenant_1 CHARACTER SET latin1",
+    "CREATE TABLE tenant_1.p (id INT PRIMARY KEY AUTO_INCREMENT, n INT NOT NULL DEFAULT 5, "
+    "s VARCHAR(9) DEFAULT 'it''s', d DECIMAL(9,2) DEFAULT 1.50, "
+    "at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, "
+    "g INT AS (n + 1) STORED, UNIQUE KEY by_n (n), KEY (s(3)), KEY (g)) COMMENT 'x' CHARACTER SET utf8mb4 "
+    "COLLATE utf8mb4_unicode_ci",
+    "CREATE TABLE tenant_1.c (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE)",
+    "CREATE TABLE tenant_1.parts (id INT PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 3",
+    "CREATE VIEW tenant_1.v AS SELECT id, n FROM tenant_1.p WHERE n > 1",
+    "CREATE TRIGGER tenant_1.tr BEFORE INSERT ON tenant_1.p FOR EACH ROW SET NEW.n = NEW.n",
+    "CREATE FUNCTION tenant_1.f(a VARCHAR(9)) RETURNS INT DETERMINISTIC RETURN 1",
+    "CREATE EVENT tenant_1.e ON SCHEDULE EVERY 1 DAY DO SET @a = 1",
+)
+
+
+@requires_mysql
+@pytest.mark.parametrize("families", [("mariadb", "mysql"), ("mysql", "mariadb")], ids="-".join)
+def test_between_the_families_only_what_both_spell_alike_is_drift(
+    families: tuple[str, str], channel_of: ChannelOf
+) -> None:
+    channel = channel_of(*families)
+    run_on(channel.source, "SET NAMES utf8mb4 COLLATE utf8mb4_unicode_ci", *SHARED)
+    assert channel.run() is not None
+    outcome = verify(channel)
+    assert (outcome.state, outcome.suspects, outcome.unseen) == ("clean", (), ())
+    run_on(
+        channel.target,
+        "ALTER TABLE tenant_1.p DROP KEY by_n, DROP KEY s, DEFAULT CHARACTER SET latin1, ALTER COLUMN n SET DEFAULT 6",
+        "DROP TRIGGER tenant_1.tr",
+        "DROP VIEW tenant_1.v",
+        "ALTER DATABASE tenant_1 CHARACTER SET utf8mb4",
+        log=False,
+    )
+    assert drift(verify(channel)).keys() == {
+        ("table tenant_1.p", "unique keys"),
+        ("table tenant_1.p", "keys"),
+        ("table tenant_1.p", "default collation"),
+        ("table tenant_1.p", "column `n`: default"),
+        ("trigger tenant_1.tr", ""),
+        ("view tenant_1.v", ""),
+        ("database tenant_1.", "default collation"),
+    }
+
+
+def test_renames_and_filters_and_what_the_account_may_not_see(channel_of: ChannelOf) -> None:
+    channel = channel_of("mariadb", "mariadb")
+    channel.write_channel('[rename]\n"tenant_*" = "dr_*"\n[filter]\nexclude_tables = ["tenant_1.left*"]\n')
+    run_on(
+        channel.source,
+        *SHARED,
+        "CREATE TABLE tenant_1.left_out (id INT PRIMARY KEY)",
+        "CREATE DATABASE tenant_2",
+        "CREATE TABLE tenant_2.c (id INT PRIMARY KEY, p INT, "
+        "FOREIGN KEY (p) REFERENCES tenant_1.p (id) ON DELETE CASCADE)",
+        "CREATE VIEW tenant_2.v AS SELECT tenant_1.id FROM tenant_2.c AS tenant_1",
+    )
+    assert channel.run() is not None
+    outcome = verify(channel)
+    assert (outcome.state, outcome.suspects, outcome.unseen) == ("clean", (), ())
+    run_on(channel.target, "ALTER TABLE dr_1.p DROP KEY by_n", log=False)
+    run_on(
+        channel.source,
+        "CREATE USER test_reader@'%' IDENTIFIED BY 'Aa-12345'",
+        f"SET PASSWORD FOR test_reader@'%' = PASSWORD('{channel.source.password}')",
+        "GRANT REPLICATION SLAVE, REPLICATION MASTER ADMIN, BINLOG MONITOR, SLAVE MONITOR, SELECT, EVENT ON *.* "
+        "TO test_reader@'%'",
+        log=False,
+    )
+    channel.connect("source_server", channel.source, user="test_reader")
+    with pytest.raises(PrecheckError, match=r"foreign key c_ibfk_1 of tenant_1.c: .* GRANT TRIGGER"):
+        verify(channel)
+    run_on(channel.source, "GRANT INDEX ON *.* TO test_reader@'%'", log=False)
+    outcome = verify(channel)
+    assert drift(outcome).keys() == {("table dr_1.p", "index `by_n`")}
+    text = outcome_text(outcome)
+    assert "ALTER TABLE `dr_1`.`p` ADD UNIQUE KEY `by_n` (`n`)" in text
+    assert "triggers of tenant_1: the source's account lacks TRIGGER there" in text
+    assert "functions of tenant_1: the source's account lacks EXECUTE there" in text
+    assert "what view dr_1.v does: the source's account may not see it" in text
