@@ -116,7 +116,8 @@ def test_changed_missing_and_extra_rows_are_set_right_and_all_else_is_left(
     assert "4 rows inserted, 3 updated, 2 deleted on the target; 0 were right already" in said
     assert rows(channel.source) == rows(channel.target)
     assert channel.target.query("SELECT state, inserted, updated, deleted FROM binlane.repairs") == [("done", 4, 3, 2)]
-    assert {table for (table,) in channel.target.query("SELECT table_name FROM binlane.suspects")} == {"fires", "fired", "bare"}
+    suspects = channel.target.query("SELECT table_name FROM binlane.suspects")
+    assert {table for (table,) in suspects} == {"fires", "fired", "bare"}
     assert channel.cli("verify", CHANNEL, "--full") == 1
     assert "3 drift" in capsys.readouterr().out
 
