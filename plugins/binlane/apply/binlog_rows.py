@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from binlane.apply.sequence_rows import may_hold_sequence, with_whole_rows
+from binlane.binlog.spelling import identifier
 from binlane.binlog.wire import HEADER, EventType
 from binlane.errors import DriftError, PlanError
 from binlane.model import Flavor, Item, RowCounts, TableKey
@@ -124,7 +126,7 @@ class BinlogRows:
             tables |= check_self_contained(item.payload)
             if self.guard is not None:
                 self.guard.check(item.payload, seqno)
-            self.session.binlog(item.payload)
+            self.session.binlog(self._with_whole_sequences(item.payload))
             expected += item.rows
         after = self._handler_counts()
         counted = RowCounts(
@@ -138,6 +140,18 @@ class BinlogRows:
             names = ", ".join(sorted(map(str, tables))[:5])
             raise DriftError(f"the target counted {counted}, the block holds {expected}, in {names}")
         return expected
+
+    def _with_whole_sequences(self, payload: bytes) -> bytes:
+        if self.session.flavor is Flavor.MARIADB and may_hold_sequence(payload):
+            return with_whole_rows(payload, self._sequence)
+        return payload
+
+    def _sequence(self, key: TableKey) -> tuple[int, ...] | None:
+        kind = "SELECT table_type FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
+        if self.session.value(kind, (key.database, key.table)) != "SEQUENCE":
+            return None
+        (row,) = self.session.rows(f"SELECT * FROM {identifier(key.database)}.{identifier(key.table)}")
+        return tuple(map(int, row))
 
     def _handler_counts(self) -> RowCounts:
         found = {name.lower(): int(value) for name, value in self.session.rows(_HANDLERS)}

@@ -100,9 +100,16 @@ class TableGuard:
                     collations=self.collations,
                 )
             self._rules = rules
-        is_last = self.altered.before(key, seqno) == self.altered.before(key, self.last_seqno)
-        ours = self.definitions.table(key) if is_last and self.definitions is not None else None
+        ours = None if self.definitions is None else self.definitions.table(key)
+        if ours is not None:
+            # a RENAME of a table changes the foreign keys that lead to it
+            parents = {each.parent for table in (ours, target) for each in table.foreign_keys}
+            if any(self._is_altered_later(each, seqno) for each in (key, *parents)):
+                ours = None
         return judge_alone(target, rules) if ours is None else compare(ours, target, rules)
+
+    def _is_altered_later(self, key: TableKey, seqno: int) -> bool:
+        return self.altered.before(key, seqno) != self.altered.before(key, self.last_seqno)
 
 
 def _table_maps(payload: bytes) -> Iterator[bytes]:

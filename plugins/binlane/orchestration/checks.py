@@ -27,7 +27,7 @@ from binlane.orchestration.database_defaults import check_defaults
 from binlane.orchestration.judging import check_statements
 from binlane.orchestration.meanwhile import meanwhile
 from binlane.orchestration.selecting import selection_of, severed
-from binlane.plan.alterations import Alterations
+from binlane.plan.alterations import Alterations, without_altered_parents
 from binlane.plan.collating import Collations
 from binlane.plan.fold import EMPTY
 from binlane.plan.renaming import (
@@ -145,10 +145,10 @@ def _compared_tables(
     touched = {*plan.applied_tables, *plan.undone, *(key for key in plan.loaded if key not in target.views)}
     altered = frozenset(key for key in touched if plan.altered.names(key))
 
-    def compared(altered_since: Collection[TableKey]) -> tuple[Finding, ...]:
+    def compared(altered_since: Collection[TableKey], *alterations: Alterations) -> tuple[Finding, ...]:
         return check_tables(
-            source,
-            target,
+            None if source is None else without_altered_parents(source, *alterations),
+            without_altered_parents(target, *alterations),
             touched,
             created=altered,
             altered=altered | frozenset(altered_since),
@@ -157,7 +157,7 @@ def _compared_tables(
             collations=Collations(channel.collations).given,
         )
 
-    findings = compared(())
+    findings = compared((), plan.altered)
     differ = any(finding.severity is Severity.FATAL for finding in findings)
     if source is None or not (differ or altered):
         return findings
@@ -168,7 +168,7 @@ def _compared_tables(
     known = {key: table for key in altered if not behind.names(key) and (table := source.table(key)) is not None}
     keep_definitions(plans, replace(_bare(source), tables=known))
     since = [key for key in touched if behind.names(key)]
-    return compared(since) if differ and since else findings
+    return compared(since, plan.altered, behind) if differ else findings
 
 
 def _bare(source: Schema) -> Schema:

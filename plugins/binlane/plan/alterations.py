@@ -5,11 +5,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from binlane.model import TableKey
+from binlane.plan.schema import ForeignKey, Schema, Table
 from binlane.shards.letter_case import lower
+
+_RENAMED = TableKey("", "(a table that was altered)")
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,26 @@ class Alterations:
         for key, seqnos in self.tables.items():
             found[_lower(key)].update(seqnos)
         return {key: tuple(sorted(seqnos)) for key, seqnos in found.items()}
+
+
+def without_altered_parents(schema: Schema, *alterations: Alterations) -> Schema:
+    """The schema with foreign keys that do not tell to which table they lead, if that is one of the altered ones.
+
+    RENAME changes the foreign keys of tables that it does not name: a definition from before it and one from behind it
+    are the same but for that.
+    """
+
+    def parent(one: ForeignKey) -> ForeignKey:
+        altered = any(each.names(one.parent) for each in alterations)
+        return replace(one, parent=_RENAMED) if altered else one
+
+    def changed(table: Table) -> Table:
+        keys = tuple(map(parent, table.foreign_keys))
+        return table if keys == table.foreign_keys else replace(table, foreign_keys=keys)
+
+    if not any(alterations):
+        return schema
+    return replace(schema, tables={key: changed(table) for key, table in schema.tables.items()})
 
 
 def _lower(key: TableKey) -> TableKey:

@@ -14,7 +14,7 @@ from typing import Final
 from binlane.binlog import collations
 from binlane.binlog.table_map import ColumnType, TableMap
 from binlane.model import Flavor
-from binlane.plan.schema import Column, Generated, Table
+from binlane.plan.schema import Column, Generated, Key, KeyColumn, Table
 from binlane.plan.schema_compare import JSON_HINT, Difference, Severity
 from binlane.plan.schema_names import charset_name
 
@@ -39,21 +39,41 @@ def compare_logged_key(logged: TableMap, target: Table, severity: Severity) -> t
     if optional.column_names is None:
         return ()
     names = [name.lower() for name in optional.column_names]
-    parts = optional.primary_key or ()
+    # MariaDB adds the row's end to every unique key of a versioned table, and shows it in no catalogue
+    ends = {column.name.lower() for column in target.columns if column.generated is Generated.ROW_END}
+    ends |= {column.name for column in hidden_columns(target)}
     ours = sorted(
         (names[at] if at < len(names) else f"column {at + 1}") + (f"({prefix})" if prefix else "")
-        for at, prefix in parts
+        for at, prefix in optional.primary_key or ()
+        if at >= len(names) or names[at] not in ends
     )
-    key = target.primary_key
-    theirs = sorted(
-        (part.name or part.expression or "").lower() + ("" if part.prefix is None else f"({part.prefix})")
-        for part in (() if key is None else key.columns)
-    )
-    if ours == theirs:
+    candidates = [
+        sorted(text for part in key.columns if (text := _key_part(part)) not in ends) for key in _as_primary(target)
+    ]
+    if ours in candidates or (not ours and target.primary_key is None):
         return ()
+    theirs = candidates[0] if candidates else []
     hint = "rows are found and folded by it: give the target's table the source's primary key"
     shown = (", ".join(one) or "none" for one in (ours, theirs))
     return (Difference(severity, target.key, None, "logged primary key", next(shown), next(shown), hint),)
+
+
+def _as_primary(table: Table) -> list[Key]:
+    """The primary key; without one every unique key that a server may take for it, and logs as it: the first whose
+    columns are whole and never NULL (MySQL ``sql/table.cc``, MariaDB ``TABLE_SHARE::init_from_binary_frm_image``)."""
+    if table.primary_key is not None:
+        return [table.primary_key]
+    filled = {column.name.lower() for column in table.columns if not column.nullable}
+    return [
+        key
+        for key in table.keys
+        if key.unique
+        and all(part.prefix is None and part.name is not None and part.name.lower() in filled for part in key.columns)
+    ]
+
+
+def _key_part(part: KeyColumn) -> str:
+    return (part.name or part.expression or "").lower() + ("" if part.prefix is None else f"({part.prefix})")
 
 
 def describe_logged(code: int, metadata: int) -> str:

@@ -171,3 +171,33 @@ def test_another_primary_key_than_the_logged_one_is_named(
 
     assert [(one.expected, one.found) for one in differences] == ([] if found is None else [found])
     assert compare_logged_key(logged((3, 0), (15, 40)), there, Severity.FATAL) == ()
+
+
+@pytest.mark.parametrize(
+    ("unique", "nullable", "fits"),
+    [
+        pytest.param((KeyColumn("id"),), False, True, id="whole and never NULL"),
+        pytest.param((KeyColumn("id"),), True, False, id="may be NULL"),
+        pytest.param((KeyColumn("id"), KeyColumn("s", prefix=3)), False, False, id="of a part of a column"),
+        pytest.param((KeyColumn("s"),), False, False, id="of another column"),
+    ],
+)
+def test_without_a_primary_key_servers_log_a_unique_one(
+    unique: tuple[KeyColumn, ...], nullable: bool, fits: bool
+) -> None:
+    one = logged((3, 0), (15, 40), column_names=("id", "s"), primary_key=((0, 0),))
+    columns = column("int", name="id", nullable=nullable), column("varchar", name="s", octets=40, nullable=nullable)
+    there = table(*columns, keys=(Key("u", unique=True, primary=False, columns=unique),))
+
+    assert (compare_logged_key(one, there, Severity.FATAL) == ()) is fits
+    assert compare_logged_key(dataclasses.replace(one, optional=OptionalMetadata(column_names=("id", "s"))), there,
+                              Severity.FATAL) == ()  # fmt: skip
+
+
+def test_the_row_s_end_in_keys_of_versioned_tables_is_the_server_s_own() -> None:
+    names = ("id", "row_start", "row_end")
+    one = logged((3, 0), (17, 6), (17, 6), column_names=names, primary_key=((0, 0), (2, 0)))
+    there = table(column("int", name="id"), system_versioned=True)
+
+    assert compare_logged_key(one, there, Severity.FATAL) == ()
+    assert compare_logged_key(one, dataclasses.replace(there, keys=()), Severity.FATAL) != ()
