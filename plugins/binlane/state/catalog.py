@@ -9,20 +9,24 @@ from __future__ import annotations
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from sqlalchemy import Connection, Row, bindparam, text
+from sqlalchemy.exc import DBAPIError
 
 from binlane.errors import PrecheckError
 from binlane.model import Flavor, TableKey
-from binlane.plan.schema import MERGE_ENGINE, Column, ForeignKey, Generated, Key, KeyColumn, Schema, Table, Trigger
+from binlane.plan.schema import Column, ForeignKey, Generated, Key, KeyColumn, Schema, Table, Trigger
 from binlane.plan.schema_names import charset_name, collation_name, mariadb_default, mysql_default, parse_type
 from binlane.shards.statements import analyze
 from binlane.state.tables import SCHEMA
 
 SYSTEM_DATABASES: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys", SCHEMA})
+_MERGE: Final = ("MRG_MYISAM", "MRG_MyISAM")
+_MERGE_OF_NOTHING: Final = 1168
+"""ER_WRONG_MRG_TABLE: a table that it is made of is not there, or is another one."""
 SETTINGS: Final = (
     "character_set_server",
     "collation_server",
@@ -77,6 +81,7 @@ def read_schema(connection: Connection, databases: Collection[str] | None = None
     present = _databases(connection, databases)
     catalog = _Catalog(connection, flavor, _known_columns(connection), _Databases(present))
     tables = catalog.tables()
+    merged = {table.key: _union(connection, flavor, table.key) for table in tables if table.engine in _MERGE}
     return Schema(
         flavor=flavor,
         version=version,
@@ -84,23 +89,28 @@ def read_schema(connection: Connection, databases: Collection[str] | None = None
         collations=_collations(connection, flavor, version_number(version)),
         databases=present,
         tables={table.key: table for table in tables},
-        views=frozenset(_key(row) for row in catalog.rows(_VIEWS)),
+        # as of a view: what a MERGE table stands for that cannot be opened, nobody tells
+        views=frozenset(_key(row) for row in catalog.rows(_VIEWS))
+        | {key for key, union in merged.items() if union is None},
         routines=frozenset((row.db, row.name) for row in catalog.rows(_ROUTINES)),
         events=frozenset((row.db, row.name) for row in catalog.rows(_EVENTS)),
         references=frozenset((_key(row), TableKey(row.parent_db, row.parent)) for row in catalog.foreign_keys)
-        | frozenset(_merged(connection, flavor, tables)),
+        | frozenset((key, part) for key, union in merged.items() for part in union or ()),
     )
 
 
-def _merged(connection: Connection, flavor: Flavor, tables: Sequence[Table]) -> Iterator[tuple[TableKey, TableKey]]:
-    """Each MERGE table with the tables that it is made of, which its definition alone tells."""
-    for table in tables:
-        if table.engine.lower() == MERGE_ENGINE:
-            database, name = (part.replace("`", "``") for part in (table.key.database, table.key.table))
-            # as text: its per cent signs are no places for values
-            row = connection.exec_driver_sql(f"SHOW CREATE TABLE `{database}`.`{name}`".replace("%", "%%"), ()).one()
-            union = analyze(str(row[1]), database=table.key.database, flavor=flavor).union
-            yield from ((table.key, part) for part in union)
+def _union(connection: Connection, flavor: Flavor, key: TableKey) -> frozenset[TableKey] | None:
+    """The tables that a MERGE table is made of, which its definition alone tells; None if it cannot be opened."""
+    database, name = (part.replace("`", "``") for part in (key.database, key.table))
+    # its per cent signs are no places for values
+    query = f"SHOW CREATE TABLE `{database}`.`{name}`".replace("%", "%%")
+    try:
+        row = connection.exec_driver_sql(query, ()).one()
+    except DBAPIError as exc:
+        if exc.orig is None or exc.orig.args[:1] != (_MERGE_OF_NOTHING,):
+            raise
+        return None
+    return analyze(str(row[1]), database=key.database, flavor=flavor).union
 
 
 def read_partitioned(connection: Connection, databases: Collection[str]) -> frozenset[TableKey]:

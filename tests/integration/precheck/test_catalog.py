@@ -179,6 +179,20 @@ def test_a_database_whose_name_differs_in_case_is_another_one(server: PrivateSer
     assert (set(schema.tables), schema.views) == ({TableKey("shop", "t")}, frozenset())
 
 
+def test_a_merge_table_names_those_that_it_is_made_of(server: PrivateServer) -> None:
+    pair = "(id INT) ENGINE=MERGE UNION=(shop.`a%d`, shop.b)"
+    tables = [f"CREATE TABLE shop.{name} (id INT) ENGINE=MyISAM" for name in ("`a%d`", "b")]
+    found = created(server, *tables, f"CREATE TABLE shop.`m%s` {pair}")
+    merge, parts = TableKey("shop", "m%s"), [TableKey("shop", "a%d"), TableKey("shop", "b")]
+    assert found.references == {(merge, part) for part in parts}
+    assert found.known().merges == {frozenset({merge, part}) for part in parts}
+    assert found.known().foreign_keys == frozenset()
+    run(server, "DROP TABLE shop.b")
+    broken = schema_of(server)
+    assert broken.references == frozenset()
+    assert broken.views == {merge}
+
+
 def test_binlanes_own_schema_is_no_part_of_the_catalogue(server: PrivateServer) -> None:
     created(server, "CREATE DATABASE binlane", "CREATE TABLE binlane.positions (id INT PRIMARY KEY)")
 
