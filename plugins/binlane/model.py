@@ -14,6 +14,9 @@ GLOBAL_SHARD: Final = "#GLOBAL"
 """Server-wide operations: accounts, FLUSH, server settings."""
 UNKNOWN_SHARD: Final = "#UNKNOWN"
 """What cannot be told: serialized, never guessed."""
+OWN_SCHEMA: Final = "binlane"
+"""The database on each target that holds binlane's own state; a source may have one, too, as the target of another
+channel."""
 FILTERED_SHARD: Final = "#FILTERED"
 """Transactions of which the channel's filter leaves nothing: they only move a position."""
 

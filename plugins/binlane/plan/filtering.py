@@ -13,6 +13,7 @@ from typing import Final
 from binlane.binlog.query import Query
 from binlane.binlog.rows import ROWS_KINDS, RowsFlag, RowsKind
 from binlane.model import Flavor, RowCounts, SessionContext, TableKey
+from binlane.plan.own_schema import own_schema
 from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
 from binlane.plan.statement_text import decoded, dialect_of
 from binlane.shards.facts import StatementFacts, StatementKind
@@ -28,9 +29,11 @@ def decide(
     selection: Selection, query: Query, facts: StatementFacts, context: SessionContext, flavor: Flavor
 ) -> str | None:
     """The rule that leaves a statement of a ``flavor`` server out; None if it is taken. Raises Undecided."""
+    listed = query.updated_databases if flavor is Flavor.MYSQL and not query.too_many_databases else None
+    if (rule := own_schema(selection, query.sql, facts, listed, context, flavor)) is not None:
+        return rule
     if not selection.looks_at_statements:
         return None
-    listed = query.updated_databases if flavor is Flavor.MYSQL and not query.too_many_databases else None
     kinds = kinds_of(decoded(query.sql, context), facts, dialect_of(context, flavor))
     return selection.statement(facts, listed, kinds)
 
@@ -39,7 +42,7 @@ def without_filtered(
     parts: tuple[Part, ...], selection: Selection
 ) -> tuple[tuple[Part, ...], tuple[FilteredPart, ...]]:
     """What is left of a transaction, and what is not, rows summed by rule and table."""
-    if not selection.looks_at_statements:
+    if not selection.looks_at_statements and not any(_is_out(part, selection) for part in parts):
         return parts, ()
     kept: list[Part] = []
     statements: list[FilteredPart] = []
@@ -56,6 +59,10 @@ def without_filtered(
     if filtered and not any(_changes(part) for part in kept):
         kept.clear()
     return tuple(kept), filtered
+
+
+def _is_out(part: Part, selection: Selection) -> bool:
+    return isinstance(part, FilteredPart) or (isinstance(part, MapPart) and selection.table(part.key) is not None)
 
 
 def _changes(part: Part) -> bool:

@@ -94,10 +94,11 @@ class SegmentColumns:
         self.verdicts = TableVerdicts(rules.selection, logged)
         self.tables = renamed_tables(self.log, self.frames, self.index, logged, self.verdicts)
         names = sorted({table.database for table in self.tables})
-        self.databases = (*names, FILTERED_SHARD) if rules.selection.looks_at_rows else tuple(names)
+        leaves_out = rules.selection.looks_at_rows or any(self.verdicts.all_rows)
+        self.databases = (*names, FILTERED_SHARD) if leaves_out else tuple(names)
         places = {name: place for place, name in enumerate(names)}
         self.database_of_table = np.array([places[table.database] for table in self.tables], np.int32)
-        self.filter = self._filter() if rules.selection.looks_at_rows else None
+        self.filter = self._filter() if leaves_out else None
         if self.filter is not None:
             self.role = np.where(self.filter.is_out, NONE, self.role).astype(np.uint8)
         changed = [new is not old for new, old in zip(self.tables, logged, strict=True)]

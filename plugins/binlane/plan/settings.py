@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from binlane.errors import PlanError
@@ -85,7 +85,7 @@ class FilterSettings:
     @property
     def selection(self) -> Selection:
         """What of the log is taken."""
-        return Selection.of(self.filters) if self.filters else EVERYTHING
+        return Selection.of(self.filters) if self.filters else replace(EVERYTHING, folds_names=self.folds_names)
 
     @property
     def limits(self) -> BlockLimits:

@@ -14,7 +14,7 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from binlane.model import TableKey
+from binlane.model import OWN_SCHEMA, TableKey
 from binlane.rename_rules import lower
 from binlane.shards.facts import StatementFacts, StatementKind
 from binlane.shards.statement_kinds import DELETE, DROP_DATABASE
@@ -24,6 +24,8 @@ IGNORE: Final = "ignore"
 REFUSE: Final = "refuse"
 NOT_INCLUDED_DATABASE: Final = "not in include_databases"
 NOT_INCLUDED_TABLE: Final = "not in include_tables"
+OWN: Final = f"the schema {OWN_SCHEMA} is each target's own"
+"""The rule that no channel's file can take back: a source's state of another channel never meets its target's."""
 _ANY: Final = "*"
 
 
@@ -100,10 +102,18 @@ class Selection:
 
     def table(self, key: TableKey) -> str | None:
         """The rule that leaves the table out; None if it is taken."""
+        if self.is_own(key.database):
+            return OWN
         return _table(self, key) if self.selects else None
+
+    def is_own(self, database: str) -> bool:
+        """Whether the target takes the name for that of its own state."""
+        return _matches(self, database, OWN_SCHEMA)
 
     def database(self, name: str) -> tuple[Extent, str | None]:
         """How much of a database is taken, and the rule that leaves out what is not."""
+        if self.is_own(name):
+            return Extent.NONE, OWN
         return _database(self, name) if self.selects else (Extent.ALL, None)
 
     def statement(self, facts: StatementFacts, listed: Iterable[str] | None, kinds: frozenset[str]) -> str | None:

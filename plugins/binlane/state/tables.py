@@ -28,8 +28,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects.mysql import BIGINT, DATETIME, MEDIUMBLOB, MEDIUMTEXT, VARCHAR
 
 from binlane.errors import PrecheckError
+from binlane.model import OWN_SCHEMA
 
-SCHEMA: Final = "binlane"
+SCHEMA: Final = OWN_SCHEMA
 NOW: Final = text("UTC_TIMESTAMP(6)")
 _NAME = VARCHAR(64, charset="utf8mb4", collation="utf8mb4_bin")
 _SEQNO = BIGINT(unsigned=True)

@@ -1,0 +1,95 @@
+"""Statements of the source that name the database of binlane's own state, which every target has.
+
+A source has such a database, too, if it is or was the target of another channel. Its statements are no part of what a
+channel carries: they are left out as its rows are, and one that names other databases as well is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+from binlane.model import OWN_SCHEMA, Flavor, SessionContext
+from binlane.plan.statement_text import decoded, dialect_of
+from binlane.shards.facts import StatementFacts, StatementKind
+from binlane.shards.lexer import Token, TokenKind, Unreadable, lex
+from binlane.shards.reading import END, is_symbol
+from binlane.shards.selection import OWN, Selection, Undecided
+
+_NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
+_GRANTS: Final = ("GRANT", "REVOKE")
+
+
+def own_schema(
+    selection: Selection,
+    sql: bytes | memoryview,
+    facts: StatementFacts,
+    listed: Iterable[str] | None,
+    context: SessionContext,
+    flavor: Flavor,
+) -> str | None:
+    """The rule that leaves a statement out because it is about that database alone; None if it does not name it.
+
+    ``listed``: as of ``Selection.statement``. Raises Undecided for a statement that names other databases, too, and for
+    one of which that cannot be told: a stored program whose body names it, a statement that is not read.
+    """
+    if facts.kind is StatementKind.TRANSACTION:
+        return None
+    # MySQL lists its own database with what is server-wide, and the session's
+    databases = facts.databases | frozenset(listed or () if facts.kind is not StatementKind.GLOBAL else ()) - {""}
+    own = sorted(filter(selection.is_own, databases))
+    others = sorted(databases.difference(own))
+    if own and others:
+        raise Undecided(f"a statement over {others[0]} and {own[0]} ({OWN})")
+    if own and facts.kind is not StatementKind.UNKNOWN:
+        return OWN
+    if not own and not _may_hide(selection, sql, facts, context):
+        return None
+    tokens: list[Token] = []
+    try:
+        lex(decoded(bytes(sql), context), dialect_of(context, flavor), tokens)
+    except Unreadable as unreadable:
+        raise Undecided(f"a statement that is not read ({unreadable}) and may be about {OWN_SCHEMA} ({OWN})") from None
+    if facts.kind is StatementKind.UNKNOWN:
+        if own or selection.is_own(context.database or "") or any(map(selection.is_own, _names(tokens))):
+            raise Undecided(f"a statement that is not read ({facts.reason}) and may be about {OWN_SCHEMA} ({OWN})")
+        return None
+    is_named = any(map(selection.is_own, _qualifiers(tokens)))
+    if facts.kind is StatementKind.GLOBAL:
+        return OWN if is_named or _is_about_default(selection, tokens, context) else None
+    if is_named:
+        raise Undecided(f"a stored program whose body names {OWN_SCHEMA} ({OWN})")
+    return None
+
+
+def _may_hide(selection: Selection, sql: bytes | memoryview, facts: StatementFacts, context: SessionContext) -> bool:
+    """Whether the statement may be about that database although ``facts`` has no such name: a quick look."""
+    is_read = facts.kind in (StatementKind.DML, StatementKind.LOAD_DATA)
+    if is_read or (facts.kind is StatementKind.DDL and facts.tables - facts.triggered):
+        return False
+    default = "" if facts.kind is StatementKind.DDL else context.database or ""
+    return OWN_SCHEMA.encode() in bytes(sql).lower() or selection.is_own(default)
+
+
+def _names(tokens: Sequence[Token]) -> Iterator[str]:
+    """All names but those of accounts."""
+    for token, behind in pairwise((*tokens, END)):
+        if token.kind in _NAMES and behind.kind is not TokenKind.VARIABLE and not is_symbol(behind, "@"):
+            yield token.text
+
+
+def _qualifiers(tokens: Sequence[Token]) -> Iterator[str]:
+    """Names that a dot follows and none precedes."""
+    for number, token in enumerate(tokens[:-1]):
+        is_first = number == 0 or not is_symbol(tokens[number - 1], ".")
+        if token.kind in _NAMES and is_first and is_symbol(tokens[number + 1], "."):
+            yield token.text
+
+
+def _is_about_default(selection: Selection, tokens: Sequence[Token], context: SessionContext) -> bool:
+    """Whether it grants or revokes privileges on something of the default database, which is that one."""
+    if tokens[0].upper not in _GRANTS or not selection.is_own(context.database or ""):
+        return False
+    on = next((number for number, token in enumerate(tokens) if token.upper == "ON"), len(tokens))
+    return on < len(tokens) and not any(is_symbol(token, ".") for token in tokens[on:])
