@@ -18,8 +18,9 @@ from lab.suites.rewriting import ASK
 
 TEMPLATES: Final = {Flavor.MARIADB: "install.db", Flavor.MYSQL: "data"}
 """In the driver's work folder: the data folder that its servers begin with."""
+_BUILD_THREAD: Final = "MTR_BUILD_THREAD"
 _THREADS: Final = {Flavor.MARIADB: "331", Flavor.MYSQL: "361"}
-"""MTR_BUILD_THREAD: a family's range of ports."""
+"""A family's range of ports, unless the environment names another."""
 _LINE: Final = re.compile(
     r"(?:\[\s*\d+%\]\s+)?(?P<test>\w+\.[\w-]+)(?:\s+'(?P<combination>[^']*)')?(?:\s+w\d+)?\s+"
     r"\[ (?P<result>[\w-]+) \]\s*(?P<comment>.*)"
@@ -56,7 +57,12 @@ def command(installed: Installation, folder: Path, binlog_format: str, tests: Se
 def lines(installed: Installation, folder: Path, binlog_format: str, tests: Sequence[str], ask: Path) -> Iterator[str]:
     """Run the driver: its output, line by line. ``ask``: the socket at which tests ask. Ended with the caller."""
     caller = f"{sys.executable} -I -S {Path(__file__).parent / 'ask.py'} {ask}"
-    variables = {**os.environ, **installed.environment, "MTR_BUILD_THREAD": _THREADS[installed.flavor], ASK: caller}
+    variables = {
+        **os.environ,
+        **installed.environment,
+        _BUILD_THREAD: os.environ.get(_BUILD_THREAD, _THREADS[installed.flavor]),
+        ASK: caller,
+    }
     for name in ("PYTHONPATH", "MALLOC_ARENA_MAX"):
         variables.pop(name, None)
     run = subprocess.Popen(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from binlane.model import Flavor
 from lab.servers import PrivateServer
 from lab.suites.comparing import differences, everything
 from lab.suites.replica import replicate
-from lab.suites.servers import Source, server_beside, source_at
+from lab.suites.servers import Source, server_beside, source_at, with_ended_sessions
 from lab.suites.verdict import Outcome, Run, judged
 from lab.suites.window import bring
 from lab.templates import LabError
@@ -23,6 +24,7 @@ from lab.templates import LabError
 Held: TypeAlias = Mapping[str, str]
 """See ``everything``."""
 
+_OPEN: Final = "WindowOpenError"
 _UNSAFE: Final = "allow_unsafe"
 _SHOWN: Final = 20
 
@@ -60,6 +62,8 @@ class Verdict:
 def judge(question: Question) -> Verdict:
     """Bring the log to a fresh target, compare, and ask the server's own replica where that is not equal."""
     begun = time.monotonic()
+    # of a process that was killed
+    shutil.rmtree(question.folder, ignore_errors=True)
     try:
         source = source_at(question.flavor, question.port)
         if not source.logs:
@@ -74,19 +78,23 @@ def judge(question: Question) -> Verdict:
 
 
 def _judge(question: Question, source: Source) -> tuple[Outcome, Run, Run | None, bool]:
-    held = everything(source.server)
-    unsafe = False
-    run = _by_binlane(question, source, held, allow_unsafe=False)
+    held, unsafe = everything(source.server), False
+    run = _by_binlane(question, source, held, allow_unsafe=unsafe)
+    if run.refused and _OPEN in run.stopped:
+        # temporary tables live as long as their connections: a log is judged to its end
+        source = with_ended_sessions(source)
+        held = everything(source.server)
+        run = _by_binlane(question, source, held, allow_unsafe=unsafe)
     if run.refused and _UNSAFE in run.stopped:
         unsafe = True
-        run = _by_binlane(question, source, held, allow_unsafe=True)
+        run = _by_binlane(question, source, held, allow_unsafe=unsafe)
     native = None if run.equal else _by_replica(question, source, held)
     return judged(run, native), run, native, unsafe
 
 
 def _by_binlane(question: Question, source: Source, held: Held, *, allow_unsafe: bool) -> Run:
     with server_beside(source, question.program, question.template, question.folder / "target") as target:
-        project = question.folder / ("unsafe" if allow_unsafe else "safe")
+        project = Path(tempfile.mkdtemp(dir=question.folder))
         run = bring(source.server, target, project, allow_unsafe=allow_unsafe)
         return run if run.stopped else _compared(held, target)
 

@@ -20,6 +20,10 @@ _KINDS: Final[Mapping[str, str]] = {
     r"writes no binary log": "the source writes no log",
     r"does not start": "a server with the source's options does not start",
     r"^(LabError|OperationalError|InternalError|ProgrammingError|FileNotFoundError)": "the source cannot be read",
+    r"leaves changes out of its log|log_(slave|replica)_updates OFF": "the source leaves changes out of its log",
+    r"a temporary table is made here, by .* commits by itself": "DDL while a temporary table lives",
+    r"^WindowOpenError.* temporary table": "a temporary table that is open at the log's end",
+    r": 1785 ": "tables without transactions on MySQL with GTIDs",
     r"^IncidentError": "the log says that changes are missing (INCIDENT)",
     r"^(data of|table|view|database) ": "something was never logged, or is another on every replica",
 }

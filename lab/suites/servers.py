@@ -24,6 +24,7 @@ from lab.templates import LabError
 _ACCOUNT: Final = "root"
 """The drivers' installed data folders have it, without a password."""
 _START_SECONDS: Final = 60.0
+_END_SECONDS: Final = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,33 @@ def source_at(flavor: Flavor, port: int) -> Source:
 
 
 _NO_BINARY_LOG: Final = 1381
+
+
+def with_ended_sessions(source: Source) -> Source:
+    """The source, its log as it is once all of its clients are gone. The test that they belong to cannot go on.
+
+    Raises LabError if they do not end.
+    """
+    end = time.monotonic() + _END_SECONDS
+    with contextlib.closing(source.server.connect(autocommit=True)) as connection, connection.cursor() as cursor:
+        while True:
+            cursor.execute(_CLIENTS)
+            clients = [client for (client,) in cursor.fetchall()]
+            if not clients:
+                return source_at(source.server.flavor, source.server.port)
+            if time.monotonic() > end:
+                raise LabError(f"clients of the test's source do not end: connections {clients}")
+            for client in clients:
+                # it may have ended by itself
+                with contextlib.suppress(pymysql.err.MySQLError):
+                    cursor.execute(f"KILL {client}")
+            time.sleep(0.1)
+
+
+_CLIENTS: Final = (
+    "SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND command NOT LIKE 'Binlog Dump%' "
+    "AND user NOT IN ('system user', 'event_scheduler')"
+)
 
 
 @contextlib.contextmanager

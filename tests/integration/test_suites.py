@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pymysql.err import MySQLError
 
 from binlane.model import Flavor
 from lab.servers import PrivateServer
@@ -63,6 +64,18 @@ def test_a_verdict(mariadb_source: PrivateServer, tmp_path: Path, last: str, out
     assert named in verdict.reason
     assert (verdict.native != "") == (outcome is Outcome.NATIVE)
     assert not (tmp_path / "verdict").exists()
+
+
+def test_a_temporary_table_that_is_open_at_the_log_s_end_ends_with_its_connection(
+    mariadb_source: PrivateServer, tmp_path: Path
+) -> None:
+    written(mariadb_source, *[each for each in RUN.split(";") if each.strip()])
+    with mariadb_source.connect(autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("SET binlog_format = STATEMENT")
+        cursor.execute("CREATE TEMPORARY TABLE a.kept (id INT)")
+        assert judge(question(mariadb_source, tmp_path)).outcome is Outcome.EQUAL
+        with pytest.raises(MySQLError):
+            cursor.execute("SELECT 1")
 
 
 def test_a_source_that_is_gone_is_not_comparable(tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ def test_a_dropped_table_is_kept(drop: str, renames: list[str]) -> None:
         "send drop table t1;\n",
         "eval DROP TABLE $name;\n",
         "delimiter |;\nCREATE PROCEDURE p() BEGIN\nDROP TABLE t1;\nEND|\ndelimiter ;|\n",
+        "delimiter |;\nDROP TABLE t1;\nSELECT 1|\ndelimiter ;|\n",
         "CREATE EVENT e ON SCHEDULE EVERY 1 SECOND DO\nDROP TABLE t1;\n",
         "--write_file $file END\nDROP TABLE t1;\nEND\n",
         "perl;\nDROP TABLE t1;\nEOF\n",

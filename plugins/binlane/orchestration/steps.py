@@ -326,14 +326,18 @@ def _read_log(
     )
     end = temporary.open_since
     if end is not None:
-        if end == begin.source:
+        log.info("%s: %s: the window ends before it", end, temporary.text)
+        folder.remove()
+        before = None
+        if end != begin.source:
+            before = _read_log(channel, endpoints, begin, state, UntilPosition(end), folder, window)
+        # the head of a file may stand between: places that differ do not say that a transaction does
+        if before is None or before.transactions == 0:
             raise WindowOpenError(
                 f"{end}: {temporary.text}: a window cannot end while it is there, and this one would hold nothing "
                 "before it; run it again when the connection has dropped it or ended"
             )
-        log.info("%s: %s: the window ends before it", end, temporary.text)
-        folder.remove()
-        return _read_log(channel, endpoints, begin, state, UntilPosition(end), folder, window)
+        return before
     with engine.connect() as connection:
         return with_carried(connection, manifest, prepared, xa.ended, folder)
 

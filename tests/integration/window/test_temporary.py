@@ -94,6 +94,20 @@ def wait_for_the_drop(channel: Channel, name: str) -> None:
         time.sleep(0.05)
 
 
+def test_a_window_that_would_hold_nothing_but_the_head_of_a_file_before_a_table_that_is_still_there_says_so(
+    temporary: Channel,
+) -> None:
+    """Between the watermark and the table are a ROTATE and the next file's first events, and no transaction."""
+    temporary.source.query("FLUSH BINARY LOGS")
+    with session(temporary) as run:
+        life(run, "kept")
+        with pytest.raises(WindowOpenError, match=r"temporary table tenant_1\.tmp of connection \d+ is made here"):
+            temporary.run()
+        run("DROP TABLE tmp")
+    assert temporary.run() is not None
+    temporary.assert_equal()
+
+
 def test_a_window_ends_before_a_table_that_is_still_there_and_the_next_one_takes_all_of_it(temporary: Channel) -> None:
     temporary.source.query("INSERT INTO tenant_1.t (v) VALUES ('before')")
     with session(temporary) as run:
