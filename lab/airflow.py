@@ -34,6 +34,8 @@ VIEWER: Final = "viewer"
 """May look at everything and change nothing; the same password."""
 _SERVICES: Final = ("scheduler", "dag-processor")
 _AIRFLOW: Final = (sys.executable, "-m", "airflow")
+_PARENT: Final = 1
+"""Place of the parent's id among the fields from the state on."""
 _SESSION: Final = 2
 """Place of the session's id after the state, in /proc/<pid>/stat."""
 _GROUP: Final = 2
@@ -158,6 +160,10 @@ class PrivateAirflow:
             if group != leader
         }
 
+    def parent(self, pid: int) -> int:
+        """The process that has started this one: a task's is its supervisor."""
+        return int(_stat(Path(f"/proc/{pid}"))[_PARENT])
+
     def task_commands(self) -> list[str]:
         """What the task processes are, one line each."""
         lines = []
@@ -191,11 +197,17 @@ class PrivateAirflow:
                     found[pid] = int(fields[_GROUP])
         return found
 
-    def launch(self, service: str) -> None:
-        """Start a service, and do not wait for it."""
+    def keep(self, service: str) -> None:
+        """Start a service anew if its process is gone."""
+        pid = next(pid for pid, name in reversed(self._services.items()) if name == service)
+        if _started_at(pid) != self.leaders[pid]:
+            self.launch(service)
+
+    def launch(self, service: str, program: Sequence[str] = _AIRFLOW) -> None:
+        """Start a service, and do not wait for it. ``program``: what stands for the ``airflow`` command."""
         with (self.home / "logs" / f"{service}.log").open("ab") as log:
             started = subprocess.Popen(
-                [*_AIRFLOW, service],
+                [*program, service],
                 env=self.environment(),
                 cwd=self.home,
                 stdin=subprocess.DEVNULL,

@@ -58,6 +58,11 @@ class AirflowApi:
         answer: dict[str, Any] = self._call("GET", self._run_path(dag_id, run_id))
         return answer
 
+    def running(self, dag_id: str) -> list[str]:
+        """The ids of the DAG's runs that have not ended."""
+        answer = self._call("GET", f"/api/v2/dags/{quote(dag_id)}/dagRuns?state=running&state=queued&limit=100")
+        return [str(run["dag_run_id"]) for run in answer["dag_runs"]]
+
     def mark(self, dag_id: str, run_id: str, state: str) -> None:
         """Mark a run as the buttons of the UI do: "failed" or "success"."""
         self._call("PATCH", self._run_path(dag_id, run_id), {"state": state})

@@ -152,6 +152,7 @@ def _last_run(dag_id: str) -> LastRun | None:
     from sqlalchemy import select
 
     from binlane.board.host import LastRun
+    from binlane.orchestration.dag_shape import Kind
 
     with create_session() as session:
         run = session.scalars(
@@ -170,7 +171,8 @@ def _last_run(dag_id: str) -> LastRun | None:
             state=str(run.state),
             started_at=None if run.start_date is None else run.start_date.timestamp(),
             ended_at=None if run.end_date is None else run.end_date.timestamp(),
-            failed_tasks=tuple(sorted(failed)),
+            # the last task fails with any other
+            failed_tasks=tuple(sorted({*failed} - {Kind.CONFIRM.value} or failed)),
             is_paused=bool(paused),
         )
 

@@ -153,6 +153,9 @@ class ApplyConfig:
     """Times a block is tried again after a transient error of the target, with backoff; default 10."""
     task_retries: int
     """Times Airflow starts an apply task again, at least 4 (a restarted worker eats a try); default 5."""
+    task_timeout: int
+    """Seconds after which Airflow ends a try of a task and starts the next one, which goes on where a lane stood, and
+    begins anew otherwise; not the verification's; default 86400; 0: never."""
     lock_wait_timeout: int
     """Seconds a block waits for a metadata or row lock on the target; default 30."""
     allow_nontransactional: bool
@@ -209,7 +212,7 @@ class SparkConfig:
     connection: str
     """Airflow connection of the Spark master; default spark_default."""
     conf: Mapping[str, str]
-    """``[spark.conf]``: Spark properties, handed to spark-submit as they are."""
+    """``[spark.conf]``: Spark properties, handed to spark-submit in a file that only its account can read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,7 +424,7 @@ def _segments(node: Node) -> SegmentsConfig:
 
 def _apply(node: Node) -> ApplyConfig:
     node.only(
-        *("barrier_timeout", "lease_seconds", "retries", "task_retries", "lock_wait_timeout"),
+        *("barrier_timeout", "lease_seconds", "retries", "task_retries", "task_timeout", "lock_wait_timeout"),
         *("allow_nontransactional", "allow_unsafe", "writer", "allow_triggers", "on_conflict"),
     )
     return ApplyConfig(
@@ -429,6 +432,7 @@ def _apply(node: Node) -> ApplyConfig:
         lease_seconds=node.integer("lease_seconds", 5, 86_400, 60),
         retries=node.integer("retries", 0, 1000, 10),
         task_retries=node.integer("task_retries", 4, 100, 5),
+        task_timeout=node.integer("task_timeout", 0, 30 * 86_400, 86_400),
         lock_wait_timeout=node.integer("lock_wait_timeout", 1, 86_400, 30),
         allow_nontransactional=node.boolean("allow_nontransactional", default=False),
         allow_unsafe=node.boolean("allow_unsafe", default=False),

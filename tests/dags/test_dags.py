@@ -43,6 +43,7 @@ def test_the_shape_of_a_window_is_one_line(tmp_path: Path) -> None:
         (Kind.APPLY, (Kind.ADOPT,)),
         (Kind.ADVANCE, (Kind.APPLY,)),
         (Kind.VERIFY, (Kind.ADVANCE,)),
+        (Kind.CONFIRM, (Kind.APPLY, Kind.VERIFY)),
     ]
 
 
@@ -66,6 +67,15 @@ def test_every_task_has_its_place_in_the_demo(tmp_path: Path) -> None:
 
 def test_the_default_of_apply_outlives_restarted_workers(tmp_path: Path) -> None:
     assert (shop(tmp_path).get_task("apply_lane").retries or 0) >= 4
+
+
+def test_a_task_has_a_time_but_not_what_could_not_go_on_after_it(tmp_path: Path) -> None:
+    dag = shop(tmp_path, CHANNEL + "[apply]\ntask_timeout = 7200\n")
+    timeouts = {task.task_id: task.execution_timeout for task in dag.tasks}
+    assert timeouts.pop("verify_target") is None
+    assert set(timeouts.values()) == {dt.timedelta(hours=2)}
+    assert shop(tmp_path).get_task("apply_lane").execution_timeout == dt.timedelta(days=1)
+    assert shop(tmp_path, CHANNEL + "[apply]\ntask_timeout = 0\n").get_task("apply_lane").execution_timeout is None
 
 
 def test_a_window_is_an_interval_of_the_channels_schedule(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -28,6 +29,7 @@ from lab.traffic import Mix
 from tests.integration.window.conftest import CHANNEL, Channel
 
 ROOT = Path(__file__).parents[2]
+SLOW_SCHEDULER = Path(__file__).with_name("slow_scheduler.py")
 DAG_ID = f"replicate_{CHANNEL}"
 MIX = Mix(cross_database=0.04, reference=0.03, ddl=0.0, accounts=0.006, statements=0.04)
 """Without DDL: only rows are to wait for the test's locks."""
@@ -37,7 +39,11 @@ SETTINGS = {
     "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "8",
     "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "2",
     "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "2",
 }
+ENDED = {"success", "failed", "skipped", "upstream_failed"}
+"""States of tasks."""
 CHANNEL_FILE = """lock_wait_timeout = 600
 [alert]
 lag_seconds = 1
@@ -71,6 +77,10 @@ class Site:
             print(task["task_id"], task["map_index"], task["state"], "try", task["try_number"])  # noqa: T201
         return str(self.airflow.api.run(DAG_ID, run_id)["state"])
 
+    def states(self, run_id: str) -> set[str]:
+        """What the run's tasks are at."""
+        return {str(task["state"]) for task in self.airflow.api.task_instances(DAG_ID, run_id)}
+
     def tries(self, run_id: str) -> int:
         """The most tries that a task of the run has had."""
         return max(int(task["try_number"]) for task in self.airflow.api.task_instances(DAG_ID, run_id))
@@ -79,6 +89,16 @@ class Site:
         """What the callbacks of late runs have written."""
         logs = self.airflow.home.rglob(f"executor_callbacks/{DAG_ID}/**/*")
         return "".join(file.read_text() for file in logs if file.is_file())
+
+    def finish(self) -> None:
+        """End what a test may have left: its tasks, its run and its window."""
+        self.airflow.keep("scheduler")
+        for run_id in self.airflow.api.running(DAG_ID):
+            self.airflow.api.mark(DAG_ID, run_id, "failed")
+            self.ended(run_id)
+        wait_until(lambda: self.airflow.tasks() == set(), what=self.airflow.task_commands)
+        if self.channel.status.window is not None or self.channel.status.channel.stopped is not None:
+            assert self.ended(self.trigger(resume=True)) == "success"
 
     @contextlib.contextmanager
     def held(self, seed: int) -> Iterator[str]:
@@ -110,8 +130,15 @@ def wait_until(reached: Callable[[], bool], seconds: float = 600.0, what: Callab
         time.sleep(0.2)
 
 
+@pytest.fixture
+def site(one_site: Site) -> Iterator[Site]:
+    """The site, with no run under way and no window open, whatever the test before has come to."""
+    yield one_site
+    one_site.finish()
+
+
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def one_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     home = tmp_path_factory.mktemp("live")
     with (
         private_server(home / "source", name="live_source", durable=False) as source,
@@ -192,6 +219,43 @@ def test_a_run_that_is_marked_failed_stops_all_its_tasks_and_the_form_stops_at_o
     assert site.ended(run_id) == "success"
     assert site.channel.status.window is None
     assert site.channel.status.channel.stopped is None
+    site.channel.assert_equal()
+
+
+@pytest.mark.parametrize("place", ["judging", "queueing"])
+def test_a_mark_that_the_scheduler_writes_over_ends_the_run_all_the_same(
+    site: Site, tmp_path: Path, place: str
+) -> None:
+    """The run is judged, or its next tries are queued, by what was read before the mark."""
+    slow = (sys.executable, str(SLOW_SCHEDULER), place, str(tmp_path))
+    with site.held(seed=7) as run_id:
+        site.airflow.kill("scheduler", and_its_tasks=True)
+        site.airflow.launch("scheduler", slow)
+        try:
+            wait_until((tmp_path / "held").exists)
+            site.airflow.api.mark(DAG_ID, run_id, "failed")
+        finally:
+            (tmp_path / "go").touch()
+        # rows are locked: no lane can come to its end
+        wait_until(lambda: site.states(run_id) <= ENDED, what=lambda: site.states(run_id))
+        wait_until(lambda: site.airflow.tasks() == set(), what=site.airflow.task_commands)
+        assert site.ended(run_id) == "failed"
+        assert site.channel.status.window is not None
+
+
+def test_a_task_whose_supervisor_is_killed_ends_though_it_waits_for_a_lock(site: Site) -> None:
+    with site.held(seed=8) as run_id:
+        orphans = site.airflow.tasks()
+        supervisors = {site.airflow.parent(pid) for pid in orphans}
+        for pid in supervisors:
+            os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not orphans & site.airflow.tasks(), what=site.airflow.task_commands)
+        window = site.channel.status.window
+        assert window is not None
+        assert min(lane.seqno for lane in site.channel.status.positions) < window.bounds.last_seqno
+    # what was not heard of is tried again
+    assert site.ended(run_id) == "success"
+    assert site.channel.status.window is None
     site.channel.assert_equal()
 
 

@@ -45,13 +45,13 @@ def test_a_window_with_nothing_to_do_is_a_success_that_skips_the_rest(run_window
     steps = Steps(answer)
     state, tasks = run_window(steps)
     assert (state, len(steps.calls)) == ("success", 1)
-    assert tasks.pop("extract_segments") == "success"
+    assert (tasks.pop("extract_segments"), tasks.pop("confirm_window")) == ("success", "success")
     assert set(tasks.values()) == {"skipped"}
 
 
 def test_a_dry_run_ends_after_the_plan(run_window: Run) -> None:
     steps = Steps({}, lanes=0)
-    state, tasks = run_window(steps)
+    state, tasks = run_window(steps, dry_run=True)
     assert (state, tasks["adopt_plan"], tasks["advance_watermark"]) == ("success", "success", "skipped")
     assert [call[0] for call in steps.calls] == ["extract", "adopt_plan"]
 

@@ -39,7 +39,7 @@ def test_a_file_with_two_connections_is_a_channel_with_defaults(tmp_path: Path) 
     assert read.collations == ()
     assert read.work == config.WorkConfig(str(tmp_path / ".binlane/work"), 24)
     assert read.apply == config.ApplyConfig(
-        *(3600, 60, 10, 5, 30),
+        *(3600, 60, 10, 5, 86_400, 30),
         allow_nontransactional=False,
         allow_unsafe=False,
         writer="binlog",
@@ -96,6 +96,7 @@ EVERY_KEY = """
     lease_seconds = 5
     retries = 0
     task_retries = 4
+    task_timeout = 0
     lock_wait_timeout = 2
     allow_nontransactional = true
     allow_unsafe = true
@@ -134,7 +135,7 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
         config.SegmentsConfig(1 << 20),
     )
     assert read.apply == config.ApplyConfig(
-        *(1, 5, 0, 4, 2),
+        *(1, 5, 0, 4, 0, 2),
         allow_nontransactional=True,
         allow_unsafe=True,
         writer="auto",

@@ -6,12 +6,12 @@ import datetime as dt
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from airflow.providers.standard.operators.python import PythonOperator
 from airflow.sdk import DAG, Param, get_current_context
 
 from binlane.orchestration.airflow_side import airflow_errors, endpoints_of, note
 from binlane.orchestration.dag_shape import RETRIES, bootstrap_dag_id, dag_id
 from binlane.orchestration.signals import asset_of, tell_asset
+from binlane.orchestration.task_watch import StepOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -108,7 +108,7 @@ Channel file: `{channel.file}`.
 """
 
 
-def _task(channel: ChannelConfig) -> PythonOperator:
+def _task(channel: ChannelConfig) -> StepOperator:
     def copy_databases() -> dict[str, Any]:
         from binlane.orchestration import bootstrapping
 
@@ -124,7 +124,7 @@ def _task(channel: ChannelConfig) -> PythonOperator:
         tell_asset(channel.name, summary, context)
         return summary
 
-    return PythonOperator(
+    return StepOperator(
         task_id=TASK,
         python_callable=copy_databases,
         retries=RETRIES,

@@ -23,7 +23,13 @@ from binlane.connections import Endpoints, Resolver, environment_resolver, resol
 from binlane.errors import ConfigError, PlanError
 from binlane.orchestration import report, steps
 from binlane.orchestration.request import NOW, WindowRequest
-from binlane.orchestration.spark import spark_properties
+from binlane.orchestration.spark import (
+    WITH_DEFAULTS,
+    properties_file,
+    spark_environment,
+    spark_properties,
+    without_secrets,
+)
 from binlane.plan.window_facts import lane_name
 from binlane.plan.window_plan import WindowPlan
 from binlane.source.begin import begin
@@ -133,7 +139,7 @@ def load(name: str, folder: Path, resolve: Resolver | None = None) -> tuple[Chan
 def _filtered(channel: ChannelConfig, engine: str, work: WorkFolder) -> WindowPlan:
     if engine == LOCAL:
         return run_filter(work, _local())
-    _submit(channel, work)
+    submit(channel, work)
     return steps.read_plan(work.child(read_inputs(work).key).uri)
 
 
@@ -141,11 +147,10 @@ def _local() -> Engine:
     return LocalProcesses(os.cpu_count() or 1, preload=__name__)
 
 
-def _submit(channel: ChannelConfig, work: WorkFolder) -> None:
-    """Run the Spark job here, as the DAG's task does on the cluster."""
+def submit(channel: ChannelConfig, work: WorkFolder) -> None:
+    """Run the Spark job here, as the DAG's task does on the cluster. Raises PlanError with what it has said."""
     script = channel.root / "spark_jobs" / "event_metadata_filter.py"
     given = spark_properties(channel.spark.conf)
-    properties = [part for key, value in given.items() for part in ("--conf", f"{key}={value}")]
     # beside this interpreter, where pyspark was installed with it, else wherever PATH finds it
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     program = shutil.which("spark-submit", path=path)
@@ -153,11 +158,13 @@ def _submit(channel: ChannelConfig, work: WorkFolder) -> None:
         raise ConfigError(
             "--engine spark: expected spark-submit on PATH, found none; install Spark, or use --engine local"
         )
-    command = [program, *properties, str(script), "--work", work.uri]
-    environment = {"PYSPARK_PYTHON": sys.executable, **os.environ, "PATH": path}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    environment = {"PYSPARK_PYTHON": sys.executable, **spark_environment(os.environ), "PATH": path}
+    with properties_file(given) as file:
+        command = [program, WITH_DEFAULTS, "--properties-file", file, str(script), "--work", work.uri]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise PlanError(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr[-4000:]}")
+        told = without_secrets(done.stderr, given)
+        raise PlanError(f"{' '.join(command)}: exit code {done.returncode}\n{told[-4000:]}")
 
 
 def _apply(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lanes: Sequence[int], console: Console) -> None:

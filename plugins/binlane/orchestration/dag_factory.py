@@ -10,8 +10,6 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.providers.standard.operators.python import PythonOperator, ShortCircuitOperator
 from airflow.sdk import DAG, CronDataIntervalTimetable, Param, XComArg, get_current_context
 from airflow.sdk.definitions.callback import SyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
@@ -25,6 +23,8 @@ from binlane.orchestration.bootstrap_dag import build_bootstrap_dag
 from binlane.orchestration.dag_shape import Kind, Step, bootstrap_dag_id, dag_id, describe
 from binlane.orchestration.signals import announce, asset_of
 from binlane.orchestration.spark import spark_properties
+from binlane.orchestration.spark_operator import FilterJobOperator
+from binlane.orchestration.task_watch import ShortCircuitStepOperator, StepOperator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 WINDOW_KEY: Final = "window"
-"""XCom key of extract_segments: its whole answer, for a skipped window too."""
+"""XCom key of extract_segments: its whole answer, for a skipped window too; empty if it was not to read any log."""
 PLAN_KEY: Final = "plan"
 """XCom key of adopt_plan: the plan's URI."""
 WINDOW, FULL = VERIFY[1:]
@@ -226,6 +226,7 @@ def _extract(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         context = get_current_context()
         if _verifies_only(context):
             log.info("no log is read and nothing is applied: this run verifies alone")
+            context["ti"].xcom_push(WINDOW_KEY, {})
             return False
         with airflow_errors():
             try:
@@ -233,6 +234,7 @@ def _extract(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
             except StopRequestedError as exc:
                 log.warning("%s", exc)
                 note(context, str(exc))
+                context["ti"].xcom_push(WINDOW_KEY, {})
                 return False
         context["ti"].xcom_push(WINDOW_KEY, window)
         log.info("window: %s", window)
@@ -243,7 +245,7 @@ def _extract(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
     return ExtractOperator(**_arguments(step), python_callable=extract_segments)
 
 
-class ExtractOperator(ShortCircuitOperator):
+class ExtractOperator(ShortCircuitStepOperator):
     """Skips all that follows if there is nothing to apply; but not a full verification, which needs no new window, nor
     one that was asked for alone."""
 
@@ -252,7 +254,7 @@ class ExtractOperator(ShortCircuitOperator):
         context = get_current_context()
         window, kind = ti.xcom_pull(task_ids=self.task_id, key=WINDOW_KEY), _verification(context)
         # a run that was stopped has no window
-        verified = _verifies_only(context) or (window is not None and kind == FULL)
+        verified = _verifies_only(context) or (bool(window) and kind == FULL)
         kept = {Kind.VERIFY.value} if verified else set()
         super().skip(ti, [task for task in tasks if task.node_id not in kept])
 
@@ -266,13 +268,13 @@ def _filter(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
             raise AirflowSkipException(f"window {window['window']} has a plan: {window['plan']}")
 
     work = f"{{{{ ti.xcom_pull(task_ids='{Kind.EXTRACT.value}', key='{WINDOW_KEY}')['work'] }}}}"
-    return SparkSubmitOperator(
+    return FilterJobOperator(
         **_arguments(step),
         application=str(channel.root / "spark_jobs" / "event_metadata_filter.py"),
         application_args=["--work", work],
         conn_id=channel.spark.connection,
         name=f"binlane {channel.name}",
-        conf=spark_properties(channel.spark.conf),
+        properties=spark_properties(channel.spark.conf),
         pre_execute=skip_if_planned,
     )
 
@@ -290,7 +292,7 @@ def _adopt(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
             note(context, f"a dry run: the plan is in the log of {step.task_id}")
         return [{"lane": lane["lane"], "name": lane["name"], "plan": adopted["plan"]} for lane in adopted["lanes"]]
 
-    return PythonOperator(**_arguments(step), python_callable=adopt_plan)
+    return StepOperator(**_arguments(step), python_callable=adopt_plan)
 
 
 def _apply(channel: ChannelConfig, step: Step, nodes: Nodes) -> MappedOperator:
@@ -311,7 +313,7 @@ def _apply(channel: ChannelConfig, step: Step, nodes: Nodes) -> MappedOperator:
     ).expand(op_kwargs=XComArg(nodes[Kind.ADOPT]))
 
 
-class LaneOperator(PythonOperator):
+class LaneOperator(StepOperator):
     """One lane. Marked failed, or told to end by a signal, it stops at its next block's boundary."""
 
     def on_kill(self) -> None:
@@ -332,7 +334,7 @@ def _advance(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         announce(channel.name, summary, context)
         return summary
 
-    return PythonOperator(**_arguments(step), python_callable=advance_watermark, outlets=[asset_of(channel.name)])
+    return StepOperator(**_arguments(step), python_callable=advance_watermark, outlets=[asset_of(channel.name)])
 
 
 def _verify(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
@@ -353,7 +355,40 @@ def _verify(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         note(context, found["note"])
         return found
 
-    return PythonOperator(**_arguments(step), python_callable=verify_target)
+    return StepOperator(**_arguments(step), python_callable=verify_target)
+
+
+def _confirm(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
+    """A teardown: Airflow leaves it out when it skips what follows and when a person marks the run."""
+
+    def confirm_window() -> None:
+        # none of it is loaded for nothing
+        from binlane.orchestration import run_outcome
+
+        context = get_current_context()
+        run, ti = context["dag_run"], context["ti"]
+        outcome = run_outcome.RunOutcome(
+            states=ti.get_task_states(dag_id=run.dag_id, run_ids=[run.run_id]).get(run.run_id, {}),
+            window=_window(context),
+            advanced=ti.xcom_pull(task_ids=Kind.ADVANCE.value),
+            dry_run=bool(context["params"].get("dry_run")),
+            verification=_verification(context),
+            verifies_only=bool(context["params"].get("verify_only")),
+        )
+        problem = outcome.problem()
+        if problem is None and outcome.undecided is not None:
+            with airflow_errors():
+                problem = run_outcome.open_window(channel.name, endpoints_of(channel), outcome.undecided)
+        if problem is None:
+            return
+        # what failed by itself has said why
+        if not outcome.failed():
+            note(context, problem)
+        raise AirflowFailException(problem)
+
+    operator = StepOperator(**_arguments(step), python_callable=confirm_window)
+    operator.as_teardown(on_failure_fail_dagrun=True)
+    return operator
 
 
 def _verification(context: Context) -> str:
@@ -380,7 +415,14 @@ def _window(context: Context) -> dict[str, Any]:
 def _arguments(step: Step) -> dict[str, Any]:
     """What every operator of a step is given."""
     rule = "none_failed" if step.runs_after_skip else "all_success"
-    return {"task_id": step.task_id, "retries": step.retries, "trigger_rule": rule, "doc_md": step.doc}
+    timeout = dt.timedelta(seconds=step.timeout) if step.timeout else None
+    return {
+        "task_id": step.task_id,
+        "retries": step.retries,
+        "trigger_rule": rule,
+        "execution_timeout": timeout,
+        "doc_md": step.doc,
+    }
 
 
 BUILDERS: Final[Mapping[Kind, Callable[[ChannelConfig, Step, Nodes], Node]]] = {
@@ -390,4 +432,5 @@ BUILDERS: Final[Mapping[Kind, Callable[[ChannelConfig, Step, Nodes], Node]]] = {
     Kind.APPLY: _apply,
     Kind.ADVANCE: _advance,
     Kind.VERIFY: _verify,
+    Kind.CONFIRM: _confirm,
 }

@@ -33,6 +33,7 @@ class Kind(StrEnum):
     APPLY = "apply_lane"
     ADVANCE = "advance_watermark"
     VERIFY = "verify_target"
+    CONFIRM = "confirm_window"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ class Step:
     runs_after_skip: bool = False
     """Run although what stands before was skipped."""
     doc: str = ""
+    timeout: int = 0
+    """Seconds a try may take; 0: any time."""
 
     @property
     def task_id(self) -> str:
@@ -66,6 +69,8 @@ _DOCS: Final = {
     Kind.ADVANCE: "Moves the watermark to the window's end once every lane has reached it.",
     Kind.VERIFY: "Compares source and target: the window's rows, or all tables, as the run's form or the channel file "
     "says; skipped if neither does. Fails if rows have drifted; the window stays applied.",
+    Kind.CONFIRM: "Runs whatever the other tasks came to, and decides the run's state: fails if one of them failed, or "
+    "if the window is unfinished though nobody has stopped the channel: tasks were skipped, or the run was marked.",
 }
 
 
@@ -73,7 +78,9 @@ def describe(channel: ChannelConfig) -> tuple[Step, ...]:
     """The steps of a window, each after those it needs."""
 
     def step(kind: Kind, *after: Kind, retries: int = RETRIES, runs_after_skip: bool = False) -> Step:
-        return Step(kind, retries, after, runs_after_skip, _DOCS[kind])
+        # a verification that is cut begins anew: it would never end
+        timeout = 0 if kind is Kind.VERIFY else channel.apply.task_timeout
+        return Step(kind, retries, after, runs_after_skip, _DOCS[kind], timeout)
 
     return (
         step(Kind.EXTRACT),
@@ -82,4 +89,5 @@ def describe(channel: ChannelConfig) -> tuple[Step, ...]:
         step(Kind.APPLY, Kind.ADOPT, retries=channel.apply.task_retries),
         step(Kind.ADVANCE, Kind.APPLY),
         step(Kind.VERIFY, Kind.ADVANCE, runs_after_skip=True),
+        step(Kind.CONFIRM, Kind.APPLY, Kind.VERIFY),
     )

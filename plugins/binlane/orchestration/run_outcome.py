@@ -1,0 +1,100 @@
+"""Whether a run came to the end that it was started for. Airflow calls a run whose last tasks are skipped a success,
+whoever skipped them; a window that is still open is none."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from binlane.config import VERIFY
+from binlane.orchestration.dag_shape import Kind
+from binlane.state.engines import engine_of
+from binlane.state.windows import read_window
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from binlane.connections import Endpoints
+
+WINDOW, FULL = VERIFY[1:]
+_FAILED: Final = frozenset(("failed", "upstream_failed"))
+_MAPPED: Final = re.compile(r"_\d+$")
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """What a run's tasks have left."""
+
+    states: Mapping[str, str | None]
+    """By task; a mapped one's name ends in ``_`` and its index, as Airflow gives them."""
+    window: Mapping[str, Any] | None
+    """What extract_segments has answered: nothing for a stopped channel, and for a run that only verifies."""
+    advanced: Mapping[str, Any] | None
+    """What advance_watermark has answered."""
+    dry_run: bool
+    verification: str
+    """Which one was asked for."""
+    verifies_only: bool
+
+    def failed(self) -> list[str]:
+        """The tasks that have failed, or were marked so, by name."""
+        failed = {_task(name) for name, state in self.states.items() if state in _FAILED}
+        return sorted(failed - {Kind.CONFIRM.value})
+
+    def problem(self) -> str | None:
+        """What is not as it should be; None if nothing is, or if the window's row on the target has to say."""
+        if failed := self.failed():
+            return f"failed or ended early: {', '.join(failed)}"
+        if self.window is None or not self._is(Kind.EXTRACT, "success"):
+            return f"{Kind.EXTRACT.value} was ended before it had read the log"
+        if self._verification_is_due() and self._is(Kind.VERIFY, "skipped"):
+            return f"{Kind.VERIFY.value} was asked for and is skipped"
+        if self._has_work() and self.dry_run and not self._is(Kind.ADOPT, "success"):
+            return f"{Kind.ADOPT.value} was ended before it had shown the plan"
+        return None
+
+    @property
+    def undecided(self) -> str | None:
+        """The window whose row on the target has to say whether it is finished."""
+        if not self._has_work() or self.dry_run or self._has_advanced():
+            return None
+        assert self.window is not None
+        return str(self.window["window"])
+
+    def _has_work(self) -> bool:
+        window = self.window
+        return window is not None and bool(window) and not window["empty"] and not window["finished"]
+
+    def _has_advanced(self) -> bool:
+        return self.advanced is not None and self._is(Kind.ADVANCE, "success")
+
+    def _verification_is_due(self) -> bool:
+        if self.verifies_only:
+            return True
+        is_open = self.advanced is not None and bool(self.advanced.get("is_open"))
+        if not self.window or self.dry_run or is_open:
+            return False
+        return self.verification == FULL or (self.verification == WINDOW and self._has_work())
+
+    def _is(self, kind: Kind, state: str) -> bool:
+        return self.states.get(kind.value) == state
+
+
+def _task(name: str) -> str:
+    return name if name in set(Kind) else _MAPPED.sub("", name)
+
+
+def open_window(channel: str, endpoints: Endpoints, window_id: str) -> str | None:
+    """What the target says of a window that is not finished; None if it is."""
+    with engine_of(endpoints.target).connect() as connection:
+        window = read_window(connection, channel, window_id)
+    if window is None:
+        return f"window {window_id}: {endpoints.target} does not have it"
+    if window.is_finished:
+        return None
+    bounds = window.bounds
+    return (
+        f"window {window_id}, seqnos {bounds.first_seqno:,} to {bounds.last_seqno:,}, is unfinished: tasks of this run "
+        "were skipped or marked; the next run goes on with it"
+    )

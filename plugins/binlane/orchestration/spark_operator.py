@@ -1,0 +1,55 @@
+"""The filter job as an Airflow task: the provider's operator, with properties in a file instead of arguments.
+
+``conf`` of the provider's operator is a template field: its values are stored with the DAG, shown in the UI, written to
+the task's log and passed to spark-submit as arguments.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.log import mask_secret
+
+from binlane.orchestration.spark import WITH_DEFAULTS, properties_file, secrets_of, spark_environment
+from binlane.orchestration.task_watch import Watched
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+    from airflow.sdk import Context
+
+
+class FilterJobOperator(Watched, SparkSubmitOperator):
+    """``properties``: for Spark, secrets among them."""
+
+    def __init__(self, *, properties: Mapping[str, str], **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._given = dict(properties)
+
+    def execute(self, context: Context) -> Any:
+        """Submit the job and wait for it."""
+        for value in secrets_of(self._given):
+            mask_secret(value)
+        with properties_file(self._given) as path:
+            self.properties_file = path
+            return super().execute(context)
+
+    def _get_hook(self) -> SparkSubmitHook:
+        hook = super()._get_hook()
+        # the provider has no parameter for either
+        build = _with_defaults(hook._build_spark_submit_command)
+        hook._build_spark_submit_command = build  # type: ignore[method-assign, assignment]
+        hook.submit = functools.partial(hook.submit, env=spark_environment(os.environ))  # type: ignore[method-assign]
+        return hook
+
+
+def _with_defaults(build: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
+    def command(application: str) -> list[str]:
+        program, *arguments = build(application)
+        return [program, WITH_DEFAULTS, *arguments]
+
+    return command

@@ -1,0 +1,173 @@
+"""A task's process ends by itself once nobody wants it any longer, whatever its scheduler and its supervisor do.
+
+Airflow ends a task through its supervisor, at a heartbeat that is answered with no. That does not reach a task whose
+supervisor was killed, nor one that a scheduler has queued after a person marked its run: with SQLite (and wherever row
+locks are off) the scheduler writes what it has read before the mark, and the heartbeats of that task are answered with
+yes. So each task asks by itself, in a thread: is the process that started it still its parent, is its run still
+running, and is what follows it still to come?
+
+A task that is to end is told so (``on_kill``: a lane stops at its next block's boundary), then interrupted by an
+exception wherever it waits, then killed with what it has started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from airflow.providers.standard.operators.python import PythonOperator, ShortCircuitOperator
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from binlane.orchestration.dag_shape import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+    from airflow.sdk import Context
+
+log = logging.getLogger(__name__)
+
+PARENT_SECONDS: Final = 1.0
+"""Between two looks at the process's parent."""
+RUN_SECONDS: Final = 10.0
+"""Between two questions to Airflow."""
+GRACE_SECONDS: Final = 15.0
+"""From a task's being told to end to the exception, and from there to the kill."""
+_ENDED: Final = ("failed", "success")
+_SIGNAL: Final = signal.SIGUSR1
+
+
+class Watched(BaseOperator):
+    """A task that ends by itself; to be put before the operator that does the work."""
+
+    def execute(self, context: Context) -> Any:
+        """The other operator's, watched. A task that has ended by itself is failed and is not tried again."""
+        if not _has_supervisor():  # `airflow dags test`
+            return super().execute(context)
+        if (reason := why_ended(context)) is not None:
+            raise AirflowFailException(reason)
+        with watching(lambda: why_ended(context), self.on_kill) as watch:
+            try:
+                return super().execute(context)
+            except Exception as exc:
+                if watch.reason is None:
+                    raise
+                raise AirflowFailException(watch.reason) from exc
+
+
+class StepOperator(Watched, PythonOperator):
+    """A step in Python."""
+
+
+class ShortCircuitStepOperator(Watched, ShortCircuitOperator):
+    """A step that can skip all that follows it."""
+
+
+class Watch:
+    """The thread; ``reason`` is set once the task is to end."""
+
+    def __init__(self, ended: Callable[[], str | None], tell: Callable[[], None]) -> None:
+        self.reason: str | None = None
+        self._ended, self._tell = ended, tell
+        self._parent, self._main = os.getppid(), threading.get_ident()
+        self._done = threading.Event()
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="binlane-task-watch", daemon=True)
+
+    def start(self) -> None:
+        """To be called by the thread that does the work."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Once this has returned nothing is interrupted any more."""
+        with self._lock:
+            self._done.set()
+
+    def raise_reason(self, _: int, __: FrameType | None) -> None:
+        """The signal's handler, in the thread that does the work."""
+        raise AirflowFailException(self.reason or "told to end")
+
+    def _run(self) -> None:
+        next_question = time.monotonic() + RUN_SECONDS
+        while not self._done.wait(PARENT_SECONDS):
+            if os.getppid() != self._parent:
+                self.reason = f"the process that supervises this task, pid {self._parent}, is gone"
+            elif time.monotonic() >= next_question:
+                self.reason = self._ended()
+                next_question = time.monotonic() + RUN_SECONDS
+            if self.reason is not None:
+                self._end()
+                return
+
+    def _end(self) -> None:
+        # what is logged goes to the supervisor, which may be gone
+        with contextlib.suppress(OSError):
+            log.error("%s: this task ends", self.reason)
+        # an operator's own way to end is worth a try, whatever it is
+        with contextlib.suppress(Exception):
+            self._tell()
+        if self._done.wait(GRACE_SECONDS):
+            return
+        with self._lock:
+            if not self._done.is_set():
+                signal.pthread_kill(self._main, _SIGNAL)
+        if self._done.wait(GRACE_SECONDS):
+            return
+        # a task leads a group of its own, with what it has started
+        if os.getpgid(0) == os.getpid():
+            os.killpg(0, signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def watching(ended: Callable[[], str | None], tell: Callable[[], None]) -> Iterator[Watch]:
+    """Watch this process, whose main thread this is: ``ended`` says why it is to end, ``tell`` begins its end."""
+    watch = Watch(ended, tell)
+    before = signal.signal(_SIGNAL, watch.raise_reason)
+    watch.start()
+    try:
+        yield watch
+    finally:
+        watch.stop()
+        signal.signal(_SIGNAL, before)
+
+
+def why_ended(context: Context) -> str | None:
+    """Why nobody wants the task any longer; None if its run goes on, or Airflow does not answer."""
+    run, ti = context["dag_run"], context["ti"]
+    try:
+        state = ti.get_dagrun_state(run.dag_id, run.run_id)
+        if state in _ENDED:
+            return f"run {run.run_id} is {state}: it was marked, or its other tasks ended, while this one went on"
+        if ti.task_id not in _BEFORE_WATERMARK:
+            return None
+        following = ti.get_task_states(dag_id=run.dag_id, task_ids=[Kind.ADVANCE.value], run_ids=[run.run_id])
+    # a heartbeat's answers decide then
+    except Exception as exc:
+        with contextlib.suppress(OSError):
+            log.debug("Airflow was not to be asked about run %s: %s", run.run_id, exc)
+        return None
+    if following.get(run.run_id, {}).get(Kind.ADVANCE.value) != "skipped":
+        return None
+    return (
+        f"{Kind.ADVANCE.value} of run {run.run_id} is skipped: the run was marked, and this task went on all the same; "
+        "clear it with the tasks behind it, or start another run"
+    )
+
+
+_BEFORE_WATERMARK: Final = frozenset((Kind.FILTER.value, Kind.ADOPT.value, Kind.APPLY.value))
+
+
+def _has_supervisor() -> bool:
+    """Whether this process is a task's own, as a supervisor forks it."""
+    from airflow.sdk.execution_time import task_runner
+    from airflow.sdk.execution_time.comms import CommsDecoder
+
+    return isinstance(getattr(task_runner, "SUPERVISOR_COMMS", None), CommsDecoder)
