@@ -51,7 +51,7 @@ def check_definers(connection: Connection, plan: WindowPlan, flavor: Flavor, num
         who = demand.detail
         needed: tuple[str, ...] = ()
         if demand.feature == DEFINER and who != own:
-            needed = _lacking(grants, _setters(flavor, number))
+            needed = _lacking(grants, setters(flavor, number))
             is_made = named.get(who, seqno) < seqno
             if not needed and number >= _SINCE_ABSENT and there.known is not None and who not in there.known | {own}:
                 needed = () if is_made else _lacking(grants, ("ALLOW_NONEXISTENT_DEFINER", "SUPER"))
@@ -111,7 +111,7 @@ def _lacking(grants: Grants, names: tuple[str, ...]) -> tuple[str, ...]:
     return names if len(grants.missing(names)) == len(names) else ()
 
 
-def _setters(flavor: Flavor, number: _Version) -> tuple[str, ...]:
+def setters(flavor: Flavor, number: _Version) -> tuple[str, ...]:
     """Any of these lets an account set another one as definer."""
     if flavor is Flavor.MARIADB:
         if number < (10, 5, 2):

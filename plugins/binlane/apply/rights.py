@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import OperationalError
 
+from binlane.apply.definers import setters
 from binlane.apply.finding import Finding
 from binlane.apply.logged_text import LoggedText, index_of, split
 from binlane.apply.privileges import Grants, held_on, parse_grants
 from binlane.model import Flavor
-from binlane.plan.accounts_named import accounts
+from binlane.plan.accounts_named import ACCOUNT_PATTERN, accounts, spelled
 from binlane.plan.schema_compare import Severity
 from binlane.shards.lexer import Token, TokenKind
 
@@ -27,6 +29,9 @@ _OPTION: Final = "GRANT OPTION"
 _DYNAMIC: Final = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
 _ROLE: Final = re.compile(r"GRANT (?P<roles>[^ ].*?) TO .*?(?P<admin> WITH ADMIN OPTION)?")
 _SPELLED: Final = re.compile(r"[`'\"]?(?P<name>[^`'\"@]+)[`'\"]?(?:@\S+)?")
+_PROXY: Final = re.compile(rf"\s*(?:GRANT|REVOKE)\s+(?:IF\s+EXISTS\s+)?PROXY\s+ON\s+{ACCOUNT_PATTERN}", re.I)
+_ADMIN: Final = re.compile(rf"\bWITH\s+ADMIN\s+{ACCOUNT_PATTERN}\s*\Z", re.I)
+_WITH_GRANT: Final = re.compile(r"WITH\s+GRANT\s+OPTION", re.I)
 _ROUTINES: Final = frozenset({"FUNCTION", "PROCEDURE", "PACKAGE", "LIBRARY"})
 
 
@@ -37,10 +42,14 @@ class _Account:
     own: str
     """``user@host``."""
     grants: Grants
-    administered: frozenset[str]
-    """Roles that it may grant, in lower case."""
-    made_roles: set[str] = field(default_factory=set)
-    """Roles that the window has made: on MariaDB their maker may grant them."""
+    administered: set[str]
+    """Roles that it may grant, in lower case: at first, and behind the statements that have been looked at."""
+    proxied: tuple[str, ...] = ()
+    """``user@host`` of those whose proxy it may make others; an empty user, or host, is any."""
+    others: dict[str, str] = field(default_factory=dict)
+    """Roles that the window gives to another administrator, in lower case, and the statement that does."""
+    roles: set[str] = field(default_factory=set)
+    """The roles that are there, in lower case; without the right to read them, those that the window makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +86,24 @@ def _read(connection: Connection, flavor: Flavor, number: _Version) -> _Account:
         if (name := _SPELLED.fullmatch(each.strip())) is not None
     )
     own = str(connection.execute(text("SELECT CURRENT_USER()")).scalar_one())
-    return _Account(flavor, number, own, parse_grants(lines), frozenset(roles))
+    proxied = (
+        spelled(match)
+        for line in lines
+        if (match := _PROXY.match(line)) is not None and _WITH_GRANT.search(line, match.end()) is not None
+    )
+    return _Account(
+        flavor, number, own, parse_grants(lines), set(roles), tuple(proxied), roles=_roles_of(connection, flavor)
+    )
+
+
+def _roles_of(connection: Connection, flavor: Flavor) -> set[str]:
+    if flavor is not Flavor.MARIADB:
+        return set()
+    try:
+        found = connection.execute(text("SELECT user FROM mysql.user WHERE is_role = 'Y'"))
+        return {str(row[0]).lower() for row in found}
+    except OperationalError:
+        return set()
 
 
 def _passed_on(statement: LoggedText, account: _Account) -> Iterator[Finding]:
@@ -89,7 +115,10 @@ def _passed_on(statement: LoggedText, account: _Account) -> Iterator[Finding]:
         if end is not None and words[begin] != "ALL":  # REVOKE ALL takes CREATE USER, which is asked for anyway
             yield from _roles(statement, account, tokens[begin:end])
         return
-    if words[begin] == "PROXY" or words[on + 1] in _ROUTINES:
+    if words[begin] == "PROXY":
+        yield from _proxy(statement, account)
+        return
+    if words[on + 1] in _ROUTINES:
         return  # what a routine's maker may do with it is the server's to give
     scope = _scope(tokens[on + 2 if words[on + 1] == "TABLE" else on + 1 : end], statement.context.database)
     if scope is None:
@@ -144,6 +173,26 @@ def _of_all(scope: _Scope, flavor: Flavor) -> Collection[str]:
     return _OF_DATABASES if scope.database else _OF_SERVERS[flavor]
 
 
+def _proxy(statement: LoggedText, account: _Account) -> Iterator[Finding]:
+    match = _PROXY.match(statement.sql)
+    proxied = "?" if match is None else spelled(match)
+    user = proxied.rpartition("@")[0]
+    if proxied == account.own:
+        return  # everybody makes others his own proxy
+    for each in account.proxied:
+        name, _, host = each.rpartition("@")
+        if name in ("", user) and host in ("", "%"):
+            return
+    todo = f"GRANT PROXY ON {_quoted(proxied)} or ''@'%' TO the account WITH GRANT OPTION, as one that has it (1698)"
+    found = "an account without it, or without the GRANT OPTION"
+    yield Finding(Severity.FATAL, statement.where, f"PROXY on {proxied}, to pass on", found, todo)
+
+
+def _quoted(name: str) -> str:
+    user, _, host = name.rpartition("@")
+    return f"'{user}'@'{host or '%'}'"
+
+
 def _roles(statement: LoggedText, account: _Account, tokens: Sequence[Token]) -> Iterator[Finding]:
     if words_of_admin := index_of((token.upper for token in tokens[:3]), "ADMIN"):
         tokens = tokens[words_of_admin + 2 :]  # REVOKE ADMIN OPTION FOR role
@@ -151,20 +200,58 @@ def _roles(statement: LoggedText, account: _Account, tokens: Sequence[Token]) ->
     able = ("ROLE_ADMIN", "SUPER")
     if account.flavor is Flavor.MYSQL and len(account.grants.missing(able)) < len(able):
         return
-    made = account.made_roles if account.flavor is Flavor.MARIADB else ()
-    lacking = [name for name in names if name.lower() not in account.administered and name.lower() not in made]
+    lacking = [name for name in names if name.lower() not in account.administered]
     if lacking:
         other = "GRANT ROLE_ADMIN ON *.* TO the account, or " if account.flavor is Flavor.MYSQL else ""
         todo = f"{other}GRANT {', '.join(lacking)} TO the account WITH ADMIN OPTION: without it the server refuses that"
         found = "an account without the ADMIN OPTION"
+        made = next((account.others[name.lower()] for name in lacking if name.lower() in account.others), None)
+        if made is not None:
+            found += f", since {made} makes another account its administrator"
+            todo = (
+                "end a window before that (--until with its GTID), make the role on the target by hand, with the "
+                "account and that one as its administrators, and leave the statement out (binlane skip)"
+            )
         yield Finding(Severity.FATAL, statement.where, f"{', '.join(lacking)}, to pass on", found, todo)
+    elif statement.words[0] == "REVOKE" and account.own in accounts(statement.sql):
+        account.administered.difference_update(name.lower() for name in names)
+
+
+def _made_roles(statement: LoggedText, account: _Account) -> Iterator[Finding]:
+    """CREATE ROLE and DROP ROLE: on MariaDB whom WITH ADMIN names may grant it, and its maker if it names nobody."""
+    words = statement.words
+    begin = words.index("ROLE") + 1
+    is_conditional = words[begin : begin + 1] == ("IF",)
+    while begin < len(words) and words[begin] in ("IF", "NOT", "EXISTS"):
+        begin += 1
+    end = index_of(words, "WITH")
+    names = [each[0].text.lower() for each in split(statement.tokens[begin:end]) if each]
+    if words[0] == "CREATE" and is_conditional:
+        names = [name for name in names if name not in account.roles]
+    account.administered.difference_update(names)
+    account.roles.difference_update(names)
+    for name in names:
+        account.others.pop(name, None)
+    if words[0] != "CREATE" or account.flavor is not Flavor.MARIADB:
+        return
+    account.roles.update(names)
+    admin = _ADMIN.search(statement.sql)
+    if admin is None or spelled(admin) == account.own:
+        account.administered.update(names)
+        return
+    account.others.update(dict.fromkeys(names, f"seqno {statement.seqno}"))
+    needed = setters(account.flavor, account.number)
+    if len(account.grants.missing(needed)) == len(needed):
+        todo = f"GRANT {needed[0]} ON *.* TO the account: without it the server refuses the statement (1227)"
+        expected = f"an account with {' or '.join(needed)}, as the administrator of the role is {spelled(admin)}"
+        yield Finding(Severity.FATAL, statement.where, expected, "an account without it", todo)
 
 
 def _made(statement: LoggedText, account: _Account) -> Iterator[Finding]:
     words = statement.words[:8]
-    others = "ADMIN" in statement.words and any(who != account.own for who in accounts(statement.sql))
-    if words[0] == "CREATE" and "ROLE" in words[:4] and not others:
-        account.made_roles.update(token.text.lower() for token in statement.tokens[words.index("ROLE") + 1 :])
+    if words[0] != "ALTER" and "ROLE" in words[:4]:
+        yield from _made_roles(statement, account)
+        return
     at = index_of(words, *_SERVERS_OWN)
     if at is None or any(word in ("TABLE", "VIEW", "USER", "PROCEDURE", "EVENT", "TRIGGER") for word in words[:at]):
         return

@@ -20,6 +20,7 @@ from binlane.binlog.query import statement
 from binlane.binlog.reader import check_type
 from binlane.binlog.wire import BufferOffset, EventType, RawEvent, type_name, where
 from binlane.errors import BinlogError
+from binlane.model import Flavor
 
 
 class Place(Enum):
@@ -266,6 +267,9 @@ class Boundaries:
         before = self.state
         rule = _STATE_RULES[before][kind]
         if rule is None:
+            if code == _T.XID and self._has_committed():
+                self.ending = Ending.XID
+                return Place.OUTSIDE
             raise BinlogError(self._misplaced(event))
         self.state = rule.state
         if before == State.OUTSIDE:
@@ -276,6 +280,15 @@ class Boundaries:
         if rule.ending is not None:
             self.ending = rule.ending
         return rule.place
+
+    def _has_committed(self) -> bool:
+        """Whether an XID stands behind a statement in autocommit mode, which MySQL 5.0 and 5.1 log without BEGIN.
+
+        Where the statement ends nobody has yet seen an XID, nor does an engine without transactions write one: so the
+        statement is a whole transaction, and its XID says nothing more. It may be the first event of a segment.
+        """
+        is_old = self._format.flavor is Flavor.MYSQL and self._format.version < _ALWAYS_BEGINS
+        return is_old and self.state is State.OUTSIDE and self.ending in (None, Ending.STANDALONE)
 
     def _kind(self, event: RawEvent) -> Kind:
         code = event.header.type_code
@@ -313,6 +326,8 @@ class Boundaries:
         )
 
 
+_ALWAYS_BEGINS: Final = (5, 2, 0)
+"""No version behind 5.1 logs a transaction without BEGIN, so an XID without one is the middle of something there."""
 _OLD_TABLE_MAP: Final = 6
 """Post-header length of TABLE_MAP in MySQL 5.1 pre-releases: table ids have 4 bytes."""
 

@@ -15,6 +15,8 @@ from binlane.shards.reading import is_symbol
 
 _PART: Final = r"(?:'(?:[^'\\]|''|\\.)*'|`(?:[^`]|``)*`|\"(?:[^\"\\]|\"\"|\\.)*\"|[\w$.%-]+)"
 _ACCOUNT: Final = rf"(?P<user>{_PART})@(?P<host>{_PART})"
+ACCOUNT_PATTERN: Final = rf"(?P<user>{_PART})(?:\s*@\s*(?P<host>{_PART}))?"
+"""An account as a statement of accounts names it, for ``spelled``: without a host it is any host's."""
 _DEFINER: Final = re.compile(rf"\s*(?:CREATE|ALTER)\b[^`'\"(]*?\bDEFINER\s*=\s*{_ACCOUNT}", re.I)
 _NAMED: Final = re.compile(_ACCOUNT)
 _OWNED: Final = frozenset({"PROCEDURE", "FUNCTION", "EVENT", "VIEW"})
@@ -25,12 +27,12 @@ _SKIPPED: Final = frozenset({"IF", "NOT", "EXISTS"})
 def definer(sql: str) -> str | None:
     """``user@host`` of a definition; None if it names none."""
     match = _DEFINER.match(sql)
-    return None if match is None else _spelled(match)
+    return None if match is None else spelled(match)
 
 
 def accounts(sql: str) -> Iterator[str]:
     """Each ``user@host`` that an account statement names."""
-    return map(_spelled, _NAMED.finditer(sql))
+    return map(spelled, _NAMED.finditer(sql))
 
 
 def defined(verb: str, kind: str, tokens: Sequence[Token], facts: StatementFacts) -> Iterator[str]:
@@ -56,8 +58,9 @@ def is_owned(verb: str, kind: str, head: Sequence[str]) -> bool:
     return kind in _OWNED and (verb in ("ALTER", "DROP") or "REPLACE" in head)
 
 
-def _spelled(match: re.Match[str]) -> str:
-    return f"{_plain(match['user'])}@{_plain(match['host'])}"
+def spelled(match: re.Match[str]) -> str:
+    """``user@host`` of a match, without quotes."""
+    return f"{_plain(match['user'])}@{'%' if match['host'] is None else _plain(match['host'])}"
 
 
 def _plain(part: str) -> str:

@@ -152,13 +152,87 @@ def test_a_finding_says_where_what_and_what_to_grant(server: PrivateServer) -> N
         logged("CREATE ROLE of_another WITH ADMIN 'another'@'%'", server.flavor),
         logged("GRANT of_another TO somebody", server.flavor),
     ]
-    with account(server, "SELECT, DROP ON *.*"), connected(server, USER) as connection:
+    setter = ("SET USER ON *.*",) if server.flavor is Flavor.MARIADB else ()
+    with account(server, "SELECT, DROP ON *.*", *setter), connected(server, USER) as connection:
         first, *others = map(str, check_rights(connection, server.flavor, number, statements))
     assert first.startswith("binlog.000007:4711: statement of seqno 5, GRANT DROP, EVENT ON shop.* TO somebody: ")
     assert "GRANT DROP, EVENT ON `shop`.* TO the account WITH GRANT OPTION" in first
     # on MariaDB the window's roles are their maker's to grant, unless it names another
     lacking = ["of_another"] if server.flavor is Flavor.MARIADB else ["of_the_window", "its_own", "of_another"]
     assert [other.partition("expected ")[2].partition(",")[0] for other in others] == lacking
+
+
+PROXIED: Sequence[tuple[str, str, int] | None] = [
+    *(None, ("", "%", 1), ("", "", 1), ("", "%", 0), ("", "localhost", 1)),
+    *(("rights_user", "%", 1), ("rights_user", "", 1), ("rights_user", "%", 0), ("another", "%", 1)),
+]
+PROXIES: Sequence[str] = (
+    *("GRANT PROXY ON rights_user@localhost TO rights_user", "REVOKE PROXY ON rights_user@localhost FROM rights_user"),
+    *("GRANT PROXY ON 'rights_user' TO rights_user WITH GRANT OPTION", "GRANT PROXY ON ``@`%` TO rights_user"),
+    f"GRANT PROXY ON `{USER}`@'%' TO rights_user",
+)
+
+
+def test_whose_proxy_an_account_may_make_others_is_judged_as_the_server_does(server: PrivateServer) -> None:
+    number = version_number(server.query("SELECT VERSION()")[0][0])
+    insert = (
+        "INSERT INTO mysql.proxies_priv (host, user, proxied_user, proxied_host, with_grant, grantor) "
+        f"VALUES ('%', '{USER}', '{{}}', '{{}}', {{}}, '')"
+    )
+    different: dict[str, object] = {}
+    run(server, "CREATE USER rights_user")
+    try:
+        with account(server):
+            for proxied in PROXIED:
+                rows = [] if proxied is None else [insert.format(*proxied)]
+                run(server, f"DELETE FROM mysql.proxies_priv WHERE user = '{USER}'", *rows, "FLUSH PRIVILEGES")
+                for statement in PROXIES:
+                    with connected(server, USER) as connection:
+                        text = logged(statement, server.flavor)
+                        found = [str(one) for one in check_rights(connection, server.flavor, number, [text])]
+                    if may(server, statement) != (found == []):
+                        different[f"{proxied}: {statement}"] = found
+    finally:
+        run(server, f"DELETE FROM mysql.proxies_priv WHERE user = '{USER}'", "FLUSH PRIVILEGES")
+        run(server, "DROP USER rights_user")
+    assert different == {}
+
+
+ADMINISTRATORS: Sequence[tuple[tuple[str, ...], str, str]] = [
+    (("CREATE ROLE r",), "GRANT r TO rights_user", ""),
+    ((), "CREATE ROLE r WITH ADMIN rights_user", "an account with SET USER or SUPER, as the administrator"),
+    (("CREATE ROLE r WITH ADMIN CURRENT_USER",), "GRANT r TO rights_user", ""),
+    (("CREATE ROLE r WITH ADMIN rights_user",), "GRANT r TO rights_user", "seqno 5 makes another account"),
+    (("CREATE ROLE r WITH ADMIN 'rights_user'@'%'",), "REVOKE r FROM rights_user", "seqno 5 makes another account"),
+    (("CREATE ROLE IF NOT EXISTS there",), "GRANT there TO rights_user", "without the ADMIN OPTION"),
+    (("CREATE ROLE IF NOT EXISTS r",), "GRANT r TO rights_user", ""),
+    (("CREATE ROLE r", "DROP ROLE r", "CREATE ROLE r WITH ADMIN rights_user"), "GRANT r TO rights_user", "makes"),
+    (("CREATE ROLE r WITH ADMIN rights_user", "CREATE OR REPLACE ROLE r"), "GRANT r TO rights_user", ""),
+    ((f"CREATE ROLE r WITH ADMIN {USER}",), "GRANT r TO rights_user", ""),
+    (("CREATE ROLE r", f"REVOKE r FROM {USER}@'%'"), "GRANT r TO rights_user", "without the ADMIN OPTION"),
+    (("CREATE ROLE r, s WITH ADMIN rights_user",), "GRANT s TO rights_user", "makes another account"),
+]  # fmt: skip
+
+
+def test_a_role_is_its_administrator_s_to_grant_whoever_makes_it(mariadb_target: PrivateServer) -> None:
+    """Each statement is judged behind those before it, and then run."""
+    different: dict[str, object] = {}
+    run(mariadb_target, "CREATE USER rights_user", "CREATE ROLE there")
+    try:
+        for before, statement, said in ADMINISTRATORS:
+            sent = [each.replace("CURRENT_USER", f"'{USER}'@'%'") for each in (*before, statement)]
+            rights = ("CREATE USER ON *.*", "SELECT ON mysql.*", *(() if "SET USER" in said else ("SET USER ON *.*",)))
+            with account(mariadb_target, *rights):
+                with connected(mariadb_target, USER) as connection:
+                    texts = [logged(each, Flavor.MARIADB) for each in sent]
+                    found = [str(one) for one in check_rights(connection, Flavor.MARIADB, (10, 11, 0), texts)]
+                answers = [may(mariadb_target, each) for each in sent]
+                if all(answers) != (found == []) or said not in "".join(found):
+                    different[f"{before}: {statement}"] = found
+            run(mariadb_target, "DROP ROLE IF EXISTS r, s")
+    finally:
+        run(mariadb_target, "DROP USER rights_user", "DROP ROLE there")
+    assert different == {}
 
 
 def test_a_function_of_a_powerful_account_is_not_dropped_by_its_bare_name_either(mysql_target: PrivateServer) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from binlane.model import Flavor
 from tests.conftest import requires_mysql
-from tests.integration.window.conftest import ChannelOf
+from tests.integration.window.conftest import CHANNEL, ChannelOf, run_on
 
 STATEMENTS = (
     "CREATE EVENT tenant_1.e ON SCHEDULE EVERY 1 DAY DO SET @a = 1",
@@ -45,3 +45,52 @@ def test_definitions_and_grants_belong_to_who_made_them_on_the_source(family: st
         for server in (source, target):
             for statement in ("DROP ROLE IF EXISTS test_role",) if role else ():
                 server.query(statement)
+
+
+ANY_PROXY = (
+    "INSERT INTO mysql.proxies_priv (host, user, proxied_host, proxied_user, with_grant, grantor) "
+    "VALUES ('%', '{}', '%', '', 1, '')"
+)
+
+
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_what_the_account_may_not_pass_on_is_named_before_the_first_write(
+    family: str, channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The source's account may; the target's has all privileges, and these two are none of them."""
+    channel = channel_of(family, family)
+    source, target = channel.source, channel.target
+    made = ("CREATE ROLE test_role", "GRANT test_role TO test_ann") if family == "mariadb" else ()
+    run_on(
+        source,
+        f"CREATE USER test_ann IDENTIFIED BY '{source.password}'",
+        *("GRANT ALL ON *.* TO test_ann WITH GRANT OPTION", "CREATE USER test_bob"),
+        *(ANY_PROXY.format("test_ann"), "FLUSH PRIVILEGES"),
+        log=False,
+    )
+    run_on(target, "CREATE USER test_ann", "CREATE USER test_bob", log=False)
+    ann = source.connect(user="test_ann", autocommit=True)
+    try:
+        with contextlib.closing(ann), ann.cursor() as cursor:
+            for statement in ("CREATE DATABASE tenant_1", *made, "GRANT PROXY ON test_bob TO test_ann"):
+                cursor.execute(statement)
+        assert channel.cli("run", CHANNEL) == 1
+        said = capsys.readouterr().err
+        assert "expected PROXY on test_bob@%, to pass on" in said
+        assert ("expected test_role, to pass on" in said) == bool(made)
+        assert "makes another account its administrator" in said or not made
+        assert target.query("SHOW DATABASES LIKE 'tenant%'") == []
+        if not made:
+            right = ANY_PROXY.format(target.user)
+            run_on(target, right, "FLUSH PRIVILEGES", log=False)
+            assert channel.run() is not None
+            proxies = "SELECT user, proxied_user FROM mysql.proxies_priv WHERE proxied_user = 'test_bob'"
+            assert target.query(proxies) == [("test_ann", "test_bob")]
+    finally:
+        for server in (source, target):
+            run_on(
+                server,
+                f"DELETE FROM mysql.proxies_priv WHERE user IN ('test_ann', '{server.user}')",
+                *("FLUSH PRIVILEGES", *(("DROP ROLE IF EXISTS test_role",) if made else ())),
+                log=False,
+            )

@@ -334,6 +334,40 @@ def test_a_later_format_decides_how_later_statements_are_read() -> None:
     assert places == [Place.BEGIN, Place.END, Place.OUTSIDE, Place.BEGIN]
 
 
+OLD_FORMAT = FormatDescription("5.1.22-rc-log", post_header_lengths=BARE_FORMAT.post_header_lengths[:27])
+
+
+def old_log(*events: bytes) -> bytes:
+    return MAGIC + OLD_FORMAT.without_checksum() + b"".join(events)
+
+
+def test_the_xid_of_an_autocommitted_statement_says_nothing_more_in_old_logs() -> None:
+    """MySQL 5.0 and 5.1 log no BEGIN in autocommit mode; an engine without transactions writes no XID either."""
+    shapes = [(INSERT_ID, DML, XID), (DML,), (DML, XID), (TABLE_MAP, ROWS, LAST_ROWS, XID), (BEGIN, DML, DML, XID)]
+
+    found = grouped(old_log(*(event for events in shapes for event in events)))
+
+    assert [len(one.events) for one in found] == [2, 1, 1, 3, 4]
+    assert [one.ending for one in found] == [Ending.STANDALONE] * 4 + [Ending.XID]
+    # a segment may begin between the two
+    assert [one.ending for one in grouped(old_log(XID, DML, XID))] == [Ending.STANDALONE]
+
+
+@pytest.mark.parametrize(
+    "events", [(DML, XID, XID), (BEGIN, DML, XID, XID), (BEGIN, DML, COMMIT, XID), (XID, XID)], ids=str
+)
+def test_an_xid_that_no_statement_stands_before_is_misplaced_in_old_logs_too(events: tuple[bytes, ...]) -> None:
+    with pytest.raises(BinlogError, match="XID outside a transaction"):
+        grouped(old_log(*events))
+
+
+@pytest.mark.parametrize("version", ["5.5.62-log", "9.7.4", "5.3.12-MariaDB"])
+def test_newer_servers_log_no_transaction_without_begin(version: str) -> None:
+    newer = FormatDescription(version, post_header_lengths=BARE_FORMAT.post_header_lengths[:27])
+    with pytest.raises(BinlogError, match="XID outside a transaction"):
+        grouped(MAGIC + newer.without_checksum() + DML + XID)
+
+
 def raw(code: int, body: bytes) -> RawEvent:
     return RawEvent(LOG_BEGIN, EventHeader(0, code, 7, HEADER.size + len(body), 0, 0), memoryview(body))
 
