@@ -101,7 +101,7 @@ def run_window(
 
 
 def _endpoint(name: str, server: PrivateServer) -> Endpoint:
-    return Endpoint(name, server.host, server.port, server.user, server.password, Tls("disabled"))
+    return Endpoint(name, server.host, server.port, server.user, server.password, Tls("disabled", get_public_key=True))
 
 
 class _Clock:

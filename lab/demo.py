@@ -135,7 +135,7 @@ def _servers_up(console: Console, names: Sequence[str]) -> Demo:
 
 def _connections(up: Mapping[str, PrivateServer]) -> dict[str, str]:
     def uri(server: PrivateServer) -> str:
-        return f"mysql://{server.user}:{server.password}@{server.host}:{server.port}/?ssl_mode=disabled"
+        return f"mysql://{server.user}:{server.password}@{server.host}:{server.port}/?ssl_mode=disabled&get_server_public_key=true"
 
     spark = json.dumps({"conn_type": "spark", "host": f"local[{min(4, os.cpu_count() or 2)}]"})
     return {**{f"binlane_demo_{name}": uri(server) for name, server in up.items()}, "binlane_spark": spark}

@@ -23,7 +23,12 @@ PREFIX: Final = "AIRFLOW_CONN_"
 CONNECTION_TYPES: Final = ("mysql", "mariadb")
 DEFAULT_PORT: Final = 3306
 SSL_MODES: Final = ("disabled", "preferred", "required", "verify_ca", "verify_identity")
-_SSL_KEYS: Final = ("ssl_mode", "ssl_ca", "ssl_cert", "ssl_key")
+_KNOWN: Final = ("ssl_mode", "ssl_ca", "ssl_cert", "ssl_key", "ssl", "server_public_key", "get_server_public_key")
+_OF_AIRFLOW: Final = frozenset({"charset", "cursor", "local_infile", "client"})
+"""Keys of Airflow's own MySQL hook that change nothing of where and how safely binlane connects: passed over."""
+_PARTS: Final = ("ca", "cert", "key")
+"""Of the extra ``ssl``."""
+_YES: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +39,17 @@ class Tls:
     ca: str | None = None
     cert: str | None = None
     key: str | None = None
+    public_key: str | None = None
+    """The server's RSA key, which a password is encrypted with where the connection is not."""
+    get_public_key: bool = False
+    """Take the RSA key that the server sends, whoever it may be."""
 
     def arguments(self) -> dict[str, Any]:
-        """PyMySQL's keyword arguments. Without any, PyMySQL encrypts if the server can and goes on in clear if not."""
+        """Keyword arguments of ``driver.Connection``, which without any encrypts only if the server can."""
+        keys = {"public_key_file": self.public_key} if self.public_key is not None else {}
+        return {**self._encryption(), **keys, **({"get_server_public_key": True} if self.get_public_key else {})}
+
+    def _encryption(self) -> dict[str, Any]:
         if self.mode == "disabled":
             return {"ssl_disabled": True}
         if self.mode == "preferred":
@@ -191,20 +204,34 @@ def _uri_extra(query: str, where: str) -> Mapping[str, Any]:
 
 
 def _tls(extra: Mapping[str, Any], where: str) -> Tls:
-    """TLS from ``ssl_*`` keys or Airflow's ``ssl`` object of ca, cert and key; other keys belong to other tools."""
+    """TLS from ``ssl_*`` keys or Airflow's ``ssl`` object of ca, cert and key.
+
+    Raises ConfigError for a key that is not known: one that is mistyped and ignored would be a connection in clear.
+    """
     packed = extra.get("ssl", {})
     try:
         packed = json.loads(packed) if isinstance(packed, str) else packed
         named = {f"ssl_{key}": value for key, value in packed.items()}
     except (ValueError, AttributeError):
         raise ConfigError(f'{where}: extra ssl: expected an object such as {{"ca": "ca.pem"}}') from None
+    if unknown := sorted(named.keys() - {f"ssl_{part}" for part in _PARTS}):
+        raise ConfigError(f"{where}: extra ssl: unknown {unknown[0][4:]!r}; known: {', '.join(_PARTS)}")
+    if unknown := sorted(extra.keys() - set(_KNOWN) - _OF_AIRFLOW):
+        raise ConfigError(f"{where}: extra {unknown[0]}: unknown; known: {', '.join(_KNOWN)}")
     named |= {key: value for key, value in extra.items() if key.startswith("ssl_")}
-    # a mistyped TLS option that is ignored would be a connection in clear
-    if unknown := sorted(named.keys() - set(_SSL_KEYS)):
-        raise ConfigError(f"{where}: extra {unknown[0]}: unknown TLS option; known: {', '.join(_SSL_KEYS)}")
-    files = {key: named.get(f"ssl_{key}") for key in ("ca", "cert", "key")}
+    files = {key: _path(named, f"ssl_{key}", where) for key in _PARTS}
     asked = "preferred" if files == {"ca": None, "cert": None, "key": None} else "required"
     mode = str(named.get("ssl_mode", "verify_ca" if files["ca"] else asked)).lower().replace("-", "_")
     if mode not in SSL_MODES:
         raise ConfigError(f"{where}: extra ssl_mode: expected one of {', '.join(SSL_MODES)}, got {mode!r}")
-    return Tls(mode, files["ca"], files["cert"], files["key"])
+    takes = _YES.get(str(extra.get("get_server_public_key", False)).lower())
+    if takes is None:
+        raise ConfigError(f"{where}: extra get_server_public_key: expected true or false")
+    return Tls(mode, files["ca"], files["cert"], files["key"], _path(extra, "server_public_key", where), takes)
+
+
+def _path(extra: Mapping[str, Any], key: str, where: str) -> str | None:
+    value = extra.get(key)
+    if value is not None and (not isinstance(value, str) or not value):
+        raise ConfigError(f"{where}: extra {key}: expected the path of a PEM file")
+    return value

@@ -1,33 +1,257 @@
-"""Connections by PyMySQL."""
+"""Connections by PyMySQL: what a password is sent over, how long an answer is waited for, how large one may be.
+
+A server that is frozen (stopped, out of memory, its disk gone) still has its connections acknowledged by its kernel, so
+neither TCP nor its keepalive finds out; a statement that takes hours looks the same. So whoever waits in vain asks
+whether the server answers anybody: by logging in once more. No statement that runs is ever cut, and no dead server is
+waited for (docs/security.md#connections).
+"""
 
 from __future__ import annotations
 
 import functools
+import io
+import ipaddress
+import logging
+import socket
 import ssl
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
-from pymysql import connections
+from pymysql import connections, err
+from pymysql.constants import CR
+
+from binlane.errors import BinlaneError, ConfigError
 
 if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
     from pymysql.cursors import Cursor
 
     Driver = connections.Connection[Cursor]
 else:
     Driver = connections.Connection
 
+GREETING_SECONDS: Final = 30
+"""Each answer until the login is done: a server that is up gives them at once, a slow name server behind it later."""
+SILENT_SECONDS: Final = 60
+"""Without a byte of an answer, before the server is asked whether it still answers anybody."""
+ASKED: Final = 2
+"""Logins in vain, ``GREETING_SECONDS`` each, before a server that is silent is given up."""
+WRITE_SECONDS: Final = 300
+"""To hand over one packet, of 16 MiB at most."""
+LARGEST_ANSWER: Final = (1 << 30) + (1 << 20)
+"""Bytes of one packet of an answer in all its pieces: the servers' own limit for max_allowed_packet, and some."""
+
+_WHOLE_PACKET: Final = 0xFF_FFFF
+"""A packet of this length goes on in the next one."""
+_HEAD: Final = 4
+"""Bytes before each packet."""
+_IN_CLEAR: Final = frozenset({b"mysql_clear_password", b"dialog"})
+_CLIENTS_OWN: Final = range(2000, 3000)
+"""Error numbers that no server sends."""
+_PEM: Final = {"ca": "ssl_ca", "cert": "ssl_cert", "key": "ssl_key"}
+_log = logging.getLogger(__name__)
+
 
 class Connection(Driver):
-    """PyMySQL's own, but for TLS that verifies nothing: that has one context a process.
+    """PyMySQL's own, with the rules of this module.
 
-    PyMySQL makes one a connection and loads every certificate authority of the machine into it, 0.1 s of CPU.
+    TLS that verifies nothing has one context a process: PyMySQL makes one a connection and loads every certificate
+    authority of the machine into it, 0.1 s of CPU.
     """
+
+    if TYPE_CHECKING:
+        # the stubs leave them out
+        _closed: bool
+        _sock: socket.socket
+        _secure: bool
+        _rfile: io.BufferedReader
+        _read_timeout: float | None
+
+    def __init__(
+        self,
+        *,
+        password: str | bytes = "",
+        public_key_file: str | None = None,
+        get_server_public_key: bool = False,
+        read_timeout: float | None = None,
+        write_timeout: float | None = WRITE_SECONDS,
+        **named: Any,
+    ) -> None:
+        """``public_key_file``: PEM, the server's RSA key; ``get_server_public_key``: take the one that it sends.
+
+        ``read_timeout``: seconds that each answer may take; None: as long as the server answers anybody.
+        """
+        self._again = {
+            "password": password,
+            "public_key_file": public_key_file,
+            "get_server_public_key": get_server_public_key,
+            **{name: value for name, value in named.items() if name != "connect_timeout"},
+        }
+        self._asked = read_timeout
+        self._pinned = public_key_file is not None
+        self._takes_key = get_server_public_key
+        self._answer_bytes = 0
+        if public_key_file is not None:
+            named["server_public_key"] = _file(public_key_file, "server_public_key")
+        # the servers compare bytes, and got those of utf8mb4 when the account was made; PyMySQL would send latin-1
+        secret = password.encode() if isinstance(password, str) else password
+        limits: dict[str, Any] = {"read_timeout": read_timeout, "write_timeout": write_timeout}
+        super().__init__(password=secret, **limits, **named)
+
+    def connect(self, sock: Any = None) -> None:
+        """As PyMySQL's. Raises ConfigError for a certificate that does not match: no later try would change that."""
+        self._read_timeout = GREETING_SECONDS if self._asked is None else self._asked
+        try:
+            super().connect(sock)
+        except err.OperationalError as exc:
+            cause = getattr(exc, "original_exception", None)
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                raise ConfigError(
+                    f"{self._place}: the server's certificate is not the expected one: {cause.verify_message}; "
+                    "compare ssl_ca and host of the connection with the certificate, and ssl_mode with what you want "
+                    "verified"
+                ) from exc
+            if exc.args[0] == CR.CR_SERVER_LOST and isinstance(exc.__context__, TimeoutError):
+                raise err.OperationalError(
+                    CR.CR_SERVER_LOST,
+                    f"the server takes connections and says nothing for {self._read_timeout:g} s: it is frozen or "
+                    "overloaded",
+                ) from exc
+            raise
+        if self._asked is None:
+            self._read_timeout = SILENT_SECONDS
+            # nothing of the login is left in the reader that is replaced
+            self._rfile = io.BufferedReader(_Answers(self))
+        if not self._secure and not _is_loopback(self._sock):
+            _warn_in_clear(self._place)
 
     def _create_ssl_ctx(self, sslp: Mapping[str, Any]) -> ssl.SSLContext:
         if not sslp:
             return _unverified()
-        context: ssl.SSLContext = super()._create_ssl_ctx(sslp)  # type: ignore[misc]  # the stubs leave it out
+        for part, extra in _PEM.items():
+            if (name := sslp.get(part)) is not None:
+                _file(name, extra)
+        try:
+            context: ssl.SSLContext = super()._create_ssl_ctx(sslp)  # type: ignore[misc]  # the stubs leave it out
+        except ssl.SSLError as exc:
+            files = ", ".join(f"{extra} {sslp[part]}" for part, extra in _PEM.items() if sslp.get(part) is not None)
+            raise ConfigError(f"{files}: expected PEM, and a key that is the certificate's: {exc}") from exc
+        if sslp.get("check_hostname") and context.verify_mode is ssl.CERT_REQUIRED:
+            # PyMySQL leaves the name unchecked where the machine's own authorities are asked
+            context.check_hostname = True
         return context
+
+    @property
+    def server_public_key(self) -> bytes | None:
+        """The RSA key that the password is encrypted with where the connection is not; None: none yet."""
+        return self._public_key
+
+    @server_public_key.setter
+    def server_public_key(self, key: bytes | None) -> None:
+        # PyMySQL sets it at its start, and from every key that a server sends
+        if self._closed or self._sock is None:
+            self._public_key = key
+        elif not self._takes_key and not self._pinned:
+            raise ConfigError(
+                f"{self._place}: the connection is not encrypted, and the server wants the password by an RSA key "
+                "that it has just sent, which anybody in between can replace by one of his own: let the server have "
+                "TLS (ssl_mode=required, better verify_identity), or name the server's key (extra server_public_key: "
+                "its file in PEM), or take the risk (extra get_server_public_key: true)"
+            )
+        elif not self._pinned:
+            self._public_key = key
+
+    def _process_auth(self, plugin_name: bytes, auth_packet: Any, handler: Any = None) -> Any:
+        if plugin_name in _IN_CLEAR and not self._secure:
+            raise ConfigError(
+                f"{self._place}: the server wants the password in clear text ({plugin_name.decode()}) over a "
+                "connection that is not encrypted: let the server have TLS (ssl_mode=required, better "
+                "verify_identity), or give the account another plugin"
+            )
+        return super()._process_auth(plugin_name, auth_packet, handler)  # type: ignore[misc]
+
+    def _read_bytes(self, num_bytes: int) -> bytes:
+        if num_bytes == _WHOLE_PACKET:
+            self._answer_bytes += num_bytes
+        elif self._answer_bytes and num_bytes != _HEAD:
+            self._answer_bytes = 0
+        if self._answer_bytes > LARGEST_ANSWER:
+            self._force_close()  # type: ignore[attr-defined]
+            raise err.OperationalError(
+                CR.CR_NET_PACKET_TOO_LARGE,
+                f"the server sends one packet of more than {LARGEST_ANSWER:,} bytes, more than any server takes "
+                "itself: it is no server, or something in between changes what it sends",
+            )
+        data: bytes = super()._read_bytes(num_bytes)  # type: ignore[misc]
+        return data
+
+    def answers_others(self) -> bool:
+        """Whether the server lets somebody log in now, or says why not."""
+        limits: dict[str, Any] = dict.fromkeys(("read_timeout", "connect_timeout"), GREETING_SECONDS)
+        for _ in range(ASKED):
+            try:
+                Connection(**self._again, **limits).close()
+            except err.OperationalError as exc:
+                if exc.args[0] in _CLIENTS_OWN:
+                    continue
+            except BinlaneError:
+                # it has answered
+                pass
+            return True
+        return False
+
+    @property
+    def _place(self) -> str:
+        user = self.user.decode() if isinstance(self.user, bytes) else self.user
+        return f"{user}@{self.host}:{self.port}"
+
+
+class _Answers(io.RawIOBase):
+    """The bytes that a server sends, as long as it lives."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__()
+        self._connection = connection
+        self._socket = connection._sock
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """Wait for bytes. Raises OSError if the connection breaks or the server answers nobody any more."""
+        while True:
+            try:
+                return int(self._socket.recv_into(buffer))
+            except TimeoutError as exc:
+                if not self._connection.answers_others():
+                    raise TimeoutError(
+                        f"no answer for {self._socket.gettimeout():g} s, and {ASKED} new logins in vain: the server "
+                        "is frozen, overloaded or unreachable"
+                    ) from exc
+
+
+def _file(name: str, extra: str) -> bytes:
+    try:
+        return Path(name).read_bytes()
+    except OSError as exc:
+        raise ConfigError(f"extra {extra} of the connection: {name}: {exc.strerror}") from exc
+
+
+def _is_loopback(peer: Any) -> bool:
+    address = peer.getpeername()
+    return not isinstance(address, tuple) or ipaddress.ip_address(address[0].partition("%")[0]).is_loopback
+
+
+@functools.cache
+def _warn_in_clear(place: str) -> None:
+    """Once a process and account."""
+    _log.warning(
+        "%s: the connection is not encrypted: who can listen reads all rows, and who can change packets can take the "
+        "connection over; give the server TLS and set ssl_mode=verify_identity (docs/security.md#connections)",
+        place,
+    )
 
 
 @functools.cache

@@ -370,6 +370,11 @@ URIS = [
         ("h", 3306, "u", "p", Tls("verify_ca", "a", "b", "c")),
         id="Airflow's ssl object in JSON in JSON",
     ),
+    pytest.param(
+        "mysql://u:p@h/?server_public_key=k.pem&get_server_public_key=True&cursor=dictcursor",
+        ("h", 3306, "u", "p", Tls(public_key="k.pem", get_public_key=True)),
+        id="keys of the server",
+    ),
 ]
 
 
@@ -387,7 +392,16 @@ BAD_CONNECTIONS = [
     pytest.param("mysql://u:secret@h:0/", "expected a port 1..65535, got 0", id="port"),
     pytest.param('{"conn_type": "mysql", "password": "secret"', "expected JSON with conn_type", id="JSON"),
     pytest.param("mysql://u:secret@h/?ssl_mode=x", "extra ssl_mode: expected one of disabled, preferred", id="mode"),
-    pytest.param("mysql://u:secret@h/?ssl_cca=x", "extra ssl_cca: unknown TLS option; known: ssl_mode", id="typo"),
+    pytest.param("mysql://u:secret@h/?ssl_cca=x", "extra ssl_cca: unknown; known: ssl_mode, ssl_ca, ", id="typo"),
+    pytest.param("mysql://u:secret@h/?sslmode=require", "extra sslmode: unknown; known: ssl_mode", id="another tool's"),
+    pytest.param("mysql://u:secret@h/?unix_socket=%2Fs", "extra unix_socket: unknown; known: ssl_mode", id="socket"),
+    pytest.param("mysql://u:secret@h/?ssl=%7B%22caa%22%3A1%7D", "extra ssl: unknown 'caa'; known: ca", id="ssl's"),
+    pytest.param("mysql://u:secret@h/?ssl_ca=", "extra ssl_ca: expected the path of a PEM file", id="no file"),
+    pytest.param(
+        "mysql://u:secret@h/?get_server_public_key=maybe",
+        "extra get_server_public_key: expected true or false",
+        id="key",
+    ),
     pytest.param("mysql://u:secret@h/?ssl=x", "extra ssl: expected an object", id="ssl"),
 ]
 
@@ -424,6 +438,8 @@ def test_an_endpoint_becomes_arguments_for_both_drivers() -> None:
     assert Tls("disabled").arguments() == {"ssl_disabled": True}
     assert Tls().arguments() == {}
     assert Tls("required").arguments()["ssl"]["verify_mode"] is False
+    keys = {"public_key_file": "k.pem", "get_server_public_key": True}
+    assert Tls("disabled", public_key="k.pem", get_public_key=True).arguments() == {"ssl_disabled": True, **keys}
 
 
 def test_a_missing_variable_is_named_with_the_channels_file(tmp_path: Path) -> None:

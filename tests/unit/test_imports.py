@@ -28,7 +28,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "collation_rules": (),
     "config": ("errors", "toml_node", "rename_rules", "collation_rules"),
     "connections": ("errors", "config"),
-    "driver": (),
+    "driver": ("errors",),
     "binlog": BASE,
     "shards": (*BASE, "binlog", "rename_rules"),
     "plan": (*BASE, "binlog", "shards"),

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 import pymysql
 from sqlalchemy.exc import SQLAlchemyError
 
+from binlane.errors import ConfigError
 from binlane.state.journal import LaneError, read_errors
 from binlane.state.leases import beat
 from binlane.state.windows import read_window
@@ -62,8 +63,12 @@ class Pulse:
     def _run(self) -> None:
         while not self._ended.is_set():
             # a lost connection is made anew; meanwhile the lane goes on. SQLAlchemy leaves what happens while it sets
-            # a new connection up to the driver's own errors
-            with contextlib.suppress(SQLAlchemyError, pymysql.err.Error, OSError), self._engine.connect() as connection:
+            # a new connection up to the driver's own errors; a server that was started anew may want a login that the
+            # connection does not allow
+            with (
+                contextlib.suppress(SQLAlchemyError, pymysql.err.Error, OSError, ConfigError),
+                self._engine.connect() as connection,
+            ):
                 self._beat(connection.execution_options(isolation_level="AUTOCOMMIT"))
             self._ended.wait(self._interval)
 

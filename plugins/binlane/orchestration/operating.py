@@ -81,14 +81,16 @@ def stop(
 def resume(name: str, folder: Path, *, resolve: Resolver | None = None) -> str:
     """Take a stop request back."""
     _, endpoints = load(name, folder, resolve)
-    clear_stop(engine_of(endpoints.target), name)
+    with target_errors(str(endpoints.target)):
+        clear_stop(engine_of(endpoints.target), name)
     return f"channel {name}: may run; `binlane run {name}`, or the next run in Airflow, goes on from the positions"
 
 
 def decide(name: str, folder: Path, seqno: int, *, ran: bool, resolve: Resolver | None = None) -> str:
     """Answer UndecidableError."""
     _, endpoints = load(name, folder, resolve)
-    decide_ddl(engine_of(endpoints.target), name, seqno, ran=ran)
+    with target_errors(str(endpoints.target)):
+        decide_ddl(engine_of(endpoints.target), name, seqno, ran=ran)
     answer = "counts as done" if ran else "will run again"
     return f"channel {name}: the DDL of seqno {seqno:,} {answer}; run the channel again"
 
@@ -100,7 +102,8 @@ def xa(name: str, folder: Path, *, done: str | None, forget: str | None) -> str:
         raise ConfigError("--done and --forget: expected one of them")
     xid = done if done is not None else forget
     if xid is not None:
-        decide_xa(engine_of(endpoints.target), name, xid, done=done is not None)
+        with target_errors(str(endpoints.target)):
+            decide_xa(engine_of(endpoints.target), name, xid, done=done is not None)
     lines = report.open_xa_text(read_channel_status(endpoints, name).prepared)
     return "\n".join((f"channel {name}: {plural(len(lines), 'prepared XA transaction')} at its watermark", *lines))
 

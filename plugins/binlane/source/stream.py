@@ -37,7 +37,6 @@ OFFSET_LIMIT: Final = 0xFFFF_FFFF
 _BUFFER: Final = 1 << 20
 _NO_EVENT: Final = memoryview(b"")
 _ROOM: Final = 128 << 10
-_READ_TIMEOUT: Final = 120.0
 _WHOLE_PACKET: Final = 0xFF_FFFF
 """A packet of this length goes on in the next one."""
 _U32: Final = struct.Struct("<I")
@@ -101,7 +100,7 @@ class ServerSource:
 
     def _connect(self) -> Any:
         with translated(self.name):
-            return Connection(**{"autocommit": True, "connect_timeout": 10, "read_timeout": 60, **self.arguments})
+            return Connection(**{"autocommit": True, **self.arguments})
 
     def _prepare(self, connection: Any) -> None:
         replica = uuid.uuid5(uuid.NAMESPACE_URL, f"binlane:{self.replica_name}")
@@ -152,7 +151,8 @@ class Dump:
         """The server looks for the start itself, and may send events of the file's head before it."""
         self._has_begun = False
         self._receive = connection._rfile.readinto1
-        connection._sock.settimeout(_READ_TIMEOUT)
+        # since the request was sent it is that of writing
+        connection._sock.settimeout(connection._read_timeout)
         self._buffer = bytearray(_BUFFER)
         self._array = np.frombuffer(self._buffer, np.uint8)
         self._filled = 0

@@ -60,8 +60,8 @@ def _engine(endpoint: Endpoint, timeout: int | None, **pool: Any) -> Engine:
     engine = create_engine(endpoint.sqlalchemy_url(), connect_args=arguments, **pool)
 
     @event.listens_for(engine, "do_connect")
-    def connect(_dialect: object, _record: object, positional: list[Any], named: dict[str, Any]) -> Connection:
-        return Connection(*positional, **named)
+    def connect(_dialect: object, _record: object, _positional: list[Any], named: dict[str, Any]) -> Connection:
+        return Connection(**named)
 
     @event.listens_for(engine, "connect")
     def connected(connection: Any, _record: object) -> None:

@@ -59,11 +59,14 @@ class Channel:
     ) -> None:
         """Point a connection at a server; another account has the lab's password.
 
-        Without TLS, whose handshakes are half of what a small window between MySQL servers costs.
+        Without TLS, whose handshakes are half of what a small window between MySQL servers costs; so the servers' RSA
+        keys are taken, as they have to be then.
         """
         place = f"{server.host}:{server.port if port is None else port}"
         account = f"{server.user if user is None else user}:{server.password}"
-        self.environment[f"AIRFLOW_CONN_{connection.upper()}"] = f"mysql://{account}@{place}/?ssl_mode={tls}"
+        self.environment[f"AIRFLOW_CONN_{connection.upper()}"] = (
+            f"mysql://{account}@{place}/?ssl_mode={tls}&get_server_public_key=true"
+        )
 
     def write_channel(self, text: str = "", blocks: str = "") -> None:
         self.channels.mkdir(parents=True, exist_ok=True)

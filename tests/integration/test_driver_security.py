@@ -1,0 +1,307 @@
+"""What a password is sent over, and servers that lie, are frozen, or say too much."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from sqlalchemy import text
+
+from binlane import driver
+from binlane.connections import Endpoint, parse_connection
+from binlane.driver import Connection
+from binlane.errors import ConfigError, SourceUnavailableError
+from binlane.model import Flavor, LogPosition
+from binlane.source.stream import ServerSource
+from binlane.state.engines import engine_of
+from lab.servers import PrivateServer
+from tests.conftest import requires_mysql
+
+PASSWORD = "pässwörd-Ж密码😀"
+
+
+@pytest.fixture(params=list(Flavor))
+def server(request: pytest.FixtureRequest) -> PrivateServer:
+    found: PrivateServer = request.getfixturevalue(f"{request.param}_source")
+    return found
+
+
+@pytest.fixture
+def account(server: PrivateServer) -> Iterator[Callable[[str], Endpoint]]:
+    """Makes the endpoint of an account whose password has other letters than latin-1."""
+    server.query("CREATE USER test_secret@'%%' IDENTIFIED BY %s", (PASSWORD,))
+    server.query("GRANT REPLICATION SLAVE ON *.* TO test_secret@'%'")
+
+    def endpoint(extra: str) -> Endpoint:
+        found = parse_connection("db", f"mysql://test_secret:x@{server.host}:{server.port}/?{extra}")
+        return Endpoint(found.name, found.host, found.port, found.user, PASSWORD, found.tls)
+
+    yield endpoint
+    server.query("DROP USER test_secret@'%'")
+
+
+def logs_in(endpoint: Endpoint) -> bool:
+    with contextlib.closing(Connection(**endpoint.pymysql_arguments())) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT 7")
+        found = cursor.fetchone()
+    with engine_of(endpoint).connect() as pooled:
+        return bool(found == pooled.execute(text("SELECT 7")).one() == (7,))
+
+
+def test_a_password_of_any_letters_logs_in(account: Callable[[str], Endpoint]) -> None:
+    assert logs_in(account(""))
+
+
+@requires_mysql
+def test_without_tls_a_password_goes_by_the_servers_key_only_if_that_is_pinned_or_asked_for(
+    mysql_source: PrivateServer, tmp_path: Path
+) -> None:
+    mysql_source.query("CREATE USER test_key@'%%' IDENTIFIED BY %s", (PASSWORD,))
+    place = f"mysql://test_key:x@{mysql_source.host}:{mysql_source.port}/?ssl_mode=disabled"
+
+    def attempt(extra: str) -> bool:
+        # the server knows nobody any more, so that a hash does not do
+        mysql_source.query("FLUSH PRIVILEGES")
+        found = parse_connection("db", place + extra)
+        return logs_in(Endpoint("db", found.host, found.port, found.user, PASSWORD, found.tls))
+
+    try:
+        with pytest.raises(ConfigError, match=r"test_key@127.0.0.1:\d+: the connection is not encrypted, .*TLS"):
+            attempt("")
+        assert attempt("&get_server_public_key=true")
+        assert attempt(f"&server_public_key={mysql_source.datadir / 'public_key.pem'}")
+        other = tmp_path / "other.pem"
+        other.write_bytes(public_pem())
+        with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
+            attempt(f"&server_public_key={other}")
+        with pytest.raises(ConfigError, match=r"extra server_public_key .*gone\.pem: No such file"):
+            attempt(f"&server_public_key={tmp_path / 'gone.pem'}")
+    finally:
+        mysql_source.query("DROP USER test_key@'%'")
+
+
+@requires_mysql
+@pytest.mark.parametrize(
+    ("extra", "expected"),
+    [
+        ("ssl_mode=verify_ca&ssl_ca={datadir}/ca.pem", None),
+        ("ssl_ca={datadir}/server-cert.pem", "the server's certificate is not the expected one"),
+        ("ssl_mode=verify_identity&ssl_ca={datadir}/ca.pem", "the server's certificate is not the expected one: .*127"),
+        ("ssl_ca={datadir}/gone.pem", r"extra ssl_ca of the connection: .*gone\.pem: No such file"),
+        ("ssl_cert={datadir}/gone.pem", r"extra ssl_cert of the connection: .*gone\.pem: No such file"),
+        ("ssl_ca={datadir}/auto.cnf", r"ssl_ca .*auto\.cnf: expected PEM"),
+        ("ssl_cert={datadir}/client-cert.pem&ssl_key={datadir}/server-key.pem", "ssl_key .*: expected PEM, and a key"),
+        ("ssl_cert={datadir}/client-cert.pem&ssl_key={datadir}/client-key.pem", None),
+    ],
+)
+def test_a_certificate_that_does_not_match_and_files_that_are_not_there_are_named_and_no_reason_to_retry(
+    mysql_source: PrivateServer, extra: str, expected: str | None
+) -> None:
+    place = f"mysql://{mysql_source.user}:{mysql_source.password}@{mysql_source.host}:{mysql_source.port}/?"
+    endpoint = parse_connection("db", place + extra.format(datadir=mysql_source.datadir))
+    if expected is None:
+        assert logs_in(endpoint)
+        return
+    for connect in (
+        lambda: Connection(**endpoint.pymysql_arguments()),
+        lambda: engine_of(endpoint).connect(),
+        lambda: ServerSource("db", endpoint.pymysql_arguments(), 9, "c").state(),
+    ):
+        with pytest.raises(ConfigError, match=expected):
+            connect()
+
+
+def test_the_machines_own_authorities_verify_the_host_name_too() -> None:
+    arguments = parse_connection("db", "mysql://u:p@db.example.com/?ssl_mode=verify_identity").pymysql_arguments()
+    assert vars(Connection(**arguments, defer_connect=True))["ctx"].check_hostname
+
+
+def test_a_connection_in_clear_is_warned_of_once_unless_it_stays_on_the_machine(
+    mariadb_source: PrivateServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    arguments = parse_connection(
+        "db",
+        f"mysql://{mariadb_source.user}:{mariadb_source.password}@{mariadb_source.host}:{mariadb_source.port}/"
+        "?ssl_mode=disabled",
+    ).pymysql_arguments()
+    Connection(**arguments).close()
+    assert caplog.messages == []
+    # no second machine is there to be far away
+    monkeypatch.setattr(driver, "_is_loopback", lambda peer: False)
+    for _ in range(2):
+        Connection(**arguments).close()
+    assert [message.partition(":3")[0].partition(":")[0] for message in caplog.messages] == [
+        f"{mariadb_source.user}@{mariadb_source.host}"
+    ]
+    assert "is not encrypted" in caplog.text
+
+
+# A server that is none: what it is told is kept.
+
+CAPABILITIES = 0x0000_0001 | 0x0000_0200 | 0x0000_8000 | 0x0008_0000 | 0x0020_0000
+"""Long passwords, protocol 4.1, SECURE_CONNECTION, PLUGIN_AUTH and its length: no TLS."""
+
+
+def public_pem() -> bytes:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048).public_key()
+    return key.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+
+
+@dataclass
+class Impostor:
+    """Listens, greets as MySQL with ``plugin``, then says ``answers`` in turn, whatever it is told."""
+
+    plugin: bytes
+    answers: list[bytes]
+    told: bytes = b""
+    _listener: socket.socket = field(default_factory=lambda: socket.create_server(("127.0.0.1", 0)))
+
+    @property
+    def port(self) -> int:
+        return int(self._listener.getsockname()[1])
+
+    def __enter__(self) -> Impostor:
+        threading.Thread(target=self._serve, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.close()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                peer, _ = self._listener.accept()
+                with peer:
+                    self._talk(peer)
+
+    def _talk(self, peer: socket.socket) -> None:
+        salt = b"12345678" + b"\0" + struct.pack("<H", CAPABILITIES & 0xFFFF) + b"\x2d\2\0"
+        salt += struct.pack("<H", CAPABILITIES >> 16) + bytes([21]) + bytes(10) + b"123456789012\0"
+        greeting = b"\x0a" + b"9.9.9\0" + struct.pack("<I", 1) + salt + self.plugin + b"\0"
+        number = 0
+        for answer in (greeting, *self.answers):
+            for at in range(0, len(answer) + 1, 0xFF_FFFF):
+                piece = answer[at : at + 0xFF_FFFF]
+                peer.sendall(struct.pack("<I", len(piece))[:3] + bytes([number % 256]) + piece)
+                number += 1
+            self.told += peer.recv(1 << 16)
+            number += 1
+
+
+SWITCH = b"\xfe%s\0" + b"a" * 20 + b"\0"
+
+
+@pytest.mark.parametrize(
+    ("plugin", "answers", "expected"),
+    [
+        (b"mysql_native_password", [SWITCH % b"mysql_clear_password"], "in clear text .mysql_clear_password."),
+        (b"mysql_native_password", [b"\xfedialog\0\x04Password: "], "in clear text .dialog."),
+        (b"caching_sha2_password", [b"\1\4", b"\1" + public_pem()], "an RSA key that it has just sent"),
+        (b"sha256_password", [b"\1" + public_pem()], "an RSA key that it has just sent"),
+        (b"mysql_native_password", [SWITCH % b"sha256_password", b"\1" + public_pem()], "an RSA key"),
+        (b"mysql_native_password", [SWITCH % b"caching_sha2_password", b"\1\4", b"\1" + public_pem()], "an RSA key"),
+    ],
+)
+def test_an_impostor_gets_no_password(plugin: bytes, answers: list[bytes], expected: str, tmp_path: Path) -> None:
+    with Impostor(plugin, answers) as impostor:
+        endpoint = parse_connection("db", f"mysql://u:secret@127.0.0.1:{impostor.port}/")
+        with pytest.raises(ConfigError, match=expected):
+            Connection(**endpoint.pymysql_arguments())
+    assert b"secret" not in impostor.told
+    if b"BEGIN" in answers[-1]:
+        # a key that is pinned stays: what is sent is of no use to another one's owner
+        (tmp_path / "key.pem").write_bytes(public_pem())
+        with Impostor(plugin, [*answers, b"\xff\x15\x04#28000no"]) as impostor, pytest.raises(pymysql.err.MySQLError):
+            Connection(
+                **endpoint.pymysql_arguments() | {"port": impostor.port, "public_key_file": str(tmp_path / "key.pem")}
+            )
+        assert b"secret" not in impostor.told
+
+
+def test_an_answer_of_more_bytes_than_any_server_sends_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "LARGEST_ANSWER", 40 << 20)
+    endless = b"\1" + bytes(90 << 20)
+    with Impostor(b"mysql_native_password", [endless]) as impostor:
+        endpoint = parse_connection("db", f"mysql://u:secret@127.0.0.1:{impostor.port}/")
+        with pytest.raises(pymysql.err.OperationalError, match="more than 41,943,040 bytes"):
+            Connection(**endpoint.pymysql_arguments())
+
+
+# Frozen: the kernel still acknowledges everything, the server says nothing.
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GREETING_SECONDS", "SILENT_SECONDS"):
+        monkeypatch.setattr(driver, name, 1)
+
+
+@contextlib.contextmanager
+def frozen(server: PrivateServer) -> Iterator[None]:
+    os.kill(server.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
+
+
+def arguments_of(server: PrivateServer, tls: str = "preferred") -> dict[str, Any]:
+    place = f"mysql://{server.user}:{server.password}@{server.host}:{server.port}/"
+    return parse_connection("db", f"{place}?ssl_mode={tls}&get_server_public_key=true").pymysql_arguments()
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("tls", ["disabled", "preferred"])
+def test_a_statement_takes_as_long_as_it_takes_and_a_frozen_server_is_given_up(server: PrivateServer, tls: str) -> None:
+    with contextlib.closing(Connection(**arguments_of(server, tls))) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT SLEEP(3)")
+        assert cursor.fetchone() == (0,)
+        with frozen(server):
+            with pytest.raises(
+                pymysql.err.OperationalError, match="no answer for 1 s, and 2 new logins in vain"
+            ) as told:
+                cursor.execute("SELECT 1")
+            assert told.value.args[0] == 2013
+            with pytest.raises(pymysql.err.OperationalError, match=r"says nothing for 1 s|handshake .*timed out"):
+                Connection(**arguments_of(server, tls))
+    assert server.query("SELECT 1") == [(1,)]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_server_that_lets_nobody_in_and_says_so_is_alive(server: PrivateServer) -> None:
+    arguments = arguments_of(server, "disabled")
+    with contextlib.closing(Connection(**arguments)) as connection, connection.cursor() as cursor:
+        before = server.query("SELECT @@GLOBAL.max_connect_errors")
+        connection._again["password"] = "another"
+        cursor.execute("SELECT SLEEP(3)")
+        assert cursor.fetchone() == (0,)
+        assert server.query("SELECT @@GLOBAL.max_connect_errors") == before
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_log_that_stops_coming_is_given_up(server: PrivateServer) -> None:
+    server.query("FLUSH BINARY LOGS")
+    file = str(server.query("SHOW BINARY LOGS")[-1][0])
+    server.query("CREATE DATABASE IF NOT EXISTS test_stream")
+    server.query("CREATE TABLE test_stream.t (v LONGTEXT)")
+    for _ in range(12):
+        server.query("INSERT INTO test_stream.t VALUES (REPEAT('x', 3000000))")
+    source = ServerSource("db", arguments_of(server), 99, "orders")
+    with contextlib.closing(source.read(LogPosition(file, 4))) as chunks:
+        next(chunks)
+        next(chunks)
+        with frozen(server), pytest.raises(SourceUnavailableError, match="the connection broke: no answer for 1 s"):
+            list(chunks)
+    server.query("DROP DATABASE test_stream")
