@@ -60,11 +60,14 @@ def inspect(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     rows: Annotated[bool, typer.Option("--rows", help="Every row change with its values.")] = False,
     sql: Annotated[bool, typer.Option("--sql", help="Every row change and statement as SQL.")] = False,
+    event_bytes: Annotated[
+        int, typer.Option("--event-bytes", help="Bytes that a compressed transaction may inflate to.", min=1)
+    ] = 1 << 30,
 ) -> None:
     """Show a line a transaction: seqno, place, GTID, time, databases, statements, rows."""
     from binlane.orchestration.inspection import Detail, inspect_files
 
-    inspect_files(files, as_json=as_json, out=out, err=err, detail=Detail(rows=rows, sql=sql))
+    inspect_files(files, as_json=as_json, out=out, err=err, detail=Detail(rows=rows, sql=sql, event_bytes=event_bytes))
 
 
 @app.command()

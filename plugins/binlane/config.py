@@ -57,6 +57,8 @@ class SourceConfig:
     """fsspec URI (or folder) of binlog files, plain, .gz or .zst, with or without an index file."""
     server_id: int
     """Server id that extraction registers with, used by no replica; default: derived from the channel's name."""
+    event_bytes: int
+    """Bytes of one event at most, as logged and inflated: what declares more is refused before memory is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,13 +318,14 @@ def _channel(node: Node, file: Path, environment: Mapping[str, str]) -> ChannelC
 
 
 def _source(node: Node, channel: str) -> SourceConfig:
-    node.only("connection", "archive", "server_id")
+    node.only("connection", "archive", "server_id", "event_bytes")
     connection, archive = node.optional_text("connection"), node.optional_text("archive")
     if (connection is None) == (archive is None):
         raise ConfigError(f"{node.file}: {node.path}: expected either connection or archive, got {_which(node)}")
     # high numbers, so that it is unlike the small ids that people give to servers; stable, so that it is seen again
     derived = 0x8000_0000 | zlib.crc32(f"binlane:{channel}".encode())
-    return SourceConfig(connection, archive, node.integer("server_id", 1, 0xFFFF_FFFF, derived))
+    event_bytes = node.integer("event_bytes", 16 << 20, 4 << 30, 1 << 30)
+    return SourceConfig(connection, archive, node.integer("server_id", 1, 0xFFFF_FFFF, derived), event_bytes)
 
 
 def _which(node: Node) -> str:

@@ -56,6 +56,7 @@ EVERY_KEY = """
     [source]
     archive = "s3://logs/shop"
     server_id = 77
+    event_bytes = 33554432
     [target]
     connection = "b"
     [window]
@@ -122,7 +123,7 @@ EVERY_KEY = """
 def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
     read = channel(tmp_path, EVERY_KEY)
     assert (read.owner, read.tags, read.description) == ("team", ("x", "y"), "words")
-    assert read.source == config.SourceConfig(None, "s3://logs/shop", 77)
+    assert read.source == config.SourceConfig(None, "s3://logs/shop", 77, 32 << 20)
     assert read.window == config.WindowConfig("*/15 * * * *", "Europe/Berlin", dt.date(2026, 2, 3))
     assert read.lanes == config.LanesConfig(8, "lists/a.list", "database", "epoch", 5, 0)
     kinds = dict.fromkeys(("create", "alter", "rename", "drop"), "refuse")

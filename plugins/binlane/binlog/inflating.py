@@ -26,6 +26,7 @@ from binlane.binlog.wire import HEADER, EventType
 Int = Any
 Array = Any
 
+_ANY: Final = 1 << 62
 _PAYLOAD: Final = int(EventType.TRANSACTION_PAYLOAD)
 _ZSTD: Final = int(Compression.ZSTD)
 _SIZE, _COMPRESSION, _INFLATED = 1, 2, 3
@@ -119,6 +120,27 @@ def open_rows(frames: Frames, most: int, budget: int) -> Opened | None:
             kept.append(place)
             pieces.append(b"".join((view[begin:head], rows)))
     return _opened(found[kept, 0], pieces, _PLAIN[frames.type_code[found[kept, 0]]])
+
+
+def largest_inflated(frames: Frames) -> tuple[int, int]:
+    """The event that declares most inflated bytes, and how many; (-1, 0) if none does. Nothing is inflated for it."""
+    found = np.empty((int(np.count_nonzero(frames.type_code == _PAYLOAD)), 4), np.int64)
+    used = 0
+    if found.size:
+        used = _payload_heads(
+            frames.data, frames.offset, frames.type_code, frames.size, frames.header_length, frames.checksum_length,
+            _ANY, _ANY, found,
+        )  # fmt: skip
+    rows = np.empty((int(np.count_nonzero(_BITMAPS[frames.type_code])), 5), np.int64)
+    if rows.size and frames.header_length == _HEADER:
+        used = _rows_heads(
+            frames.data, frames.offset, frames.type_code, frames.size, frames.checksum_length, _ANY, _ANY, rows
+        )
+        found = rows
+    if used == 0:
+        return -1, 0
+    largest = int(found[:used, -1].argmax())
+    return int(found[largest, 0]), int(found[largest, -1])
 
 
 def _opened(events: Ints, pieces: Sequence[bytes], types: NDArray[np.uint8] | None = None) -> Opened | None:

@@ -13,6 +13,7 @@ from typing import Final
 
 from binlane.binlog.events import FormatDescription, Incident, parse_body
 from binlane.binlog.format_description import own_checksum_length
+from binlane.binlog.payload import MAX_UNCOMPRESSED
 from binlane.binlog.wire import (
     CHECKSUM_LENGTH,
     ENCRYPTED_MAGIC,
@@ -67,13 +68,18 @@ class LogReader:
     of the event that is read next: where it stands after an error tells what was read before it.
     """
 
-    def __init__(self, data: Buffer | mmap, name: str, *, verify: bool = True) -> None:
+    def __init__(
+        self, data: Buffer | mmap, name: str, *, verify: bool = True, event_bytes: int = MAX_UNCOMPRESSED
+    ) -> None:
         """Reads the magic and the first FORMAT_DESCRIPTION. ``verify``: compute every event's CRC32.
+
+        ``event_bytes``: what a TRANSACTION_PAYLOAD may inflate to, for logs that nobody has looked at before.
 
         Raises BinlogError, or one of its subclasses, for a log that cannot be read at all.
         """
         self.name = name
         self.verify = verify
+        self.event_bytes = event_bytes
         self._data = memoryview(data)
         self.position: int = LOG_BEGIN
         check_magic(bytes(self._data[: len(MAGIC)]), name)

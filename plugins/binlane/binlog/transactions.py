@@ -112,7 +112,7 @@ def _unpacked(event: RawEvent, reader: LogReader) -> tuple[tuple[RawEvent, ...],
     """The events inside a payload, which are one whole transaction by the same rules."""
     boundaries = Boundaries(reader.format, reader.name)
     inner: list[RawEvent] = []
-    for unpacked in unpack(event, reader.name):
+    for unpacked in unpack(event, reader.name, reader.event_bytes):
         if boundaries.ending is not None:
             raise BinlogError(f"{where(reader.name, event.offset)}TRANSACTION_PAYLOAD: events behind its transaction")
         if unpacked.header.type_code == _T.TRANSACTION_PAYLOAD:

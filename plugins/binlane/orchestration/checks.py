@@ -181,7 +181,10 @@ def _altered_behind(
     """What the source's log says of its tables behind the window; None if it cannot be told."""
     endpoint = endpoints.source
     assert endpoint is not None
-    source = ServerSource(str(endpoint), endpoint.pymysql_arguments(), channel.source.server_id, channel.name)
+    source = ServerSource(
+        str(endpoint), endpoint.pymysql_arguments(), channel.source.server_id, channel.name,
+        event_bytes=channel.source.event_bytes,
+    )  # fmt: skip
     try:
         return altered_behind(source, plan.end, plan.end_gtid_set, limit)
     except (SourceError, BinlogError) as exc:

@@ -55,6 +55,8 @@ class Detail:
 
     rows: bool = False
     sql: bool = False
+    event_bytes: int = 1 << 30
+    """What a TRANSACTION_PAYLOAD may inflate to: all of one is in memory at once."""
 
 
 _NOTHING: Final = Detail()
@@ -67,7 +69,7 @@ def inspect_files(
     seqno = 0
     for path in paths:
         with _contents(path) as data:
-            for line, transaction, log in _lines(data, path.name, seqno, err):
+            for line, transaction, log in _lines(data, path.name, seqno, detail.event_bytes, err):
                 seqno = line.seqno
                 if as_json:
                     inside = _objects(transaction, log, detail)
@@ -98,13 +100,13 @@ def _print_inside(transaction: Transaction, log: LogFormat, detail: Detail, out:
 
 
 def _lines(
-    data: Buffer | mmap.mmap, name: str, seqno: int, err: Console
+    data: Buffer | mmap.mmap, name: str, seqno: int, event_bytes: int, err: Console
 ) -> Iterator[tuple[Line, Transaction, LogFormat]]:
     def incomplete(tail: IncompleteTail) -> None:
         state = "the server is still writing this file" if tail.in_use else "the file was cut"
         err.print(f"{name}:{tail.offset}: {tail.reason} ({state})", markup=False)
 
-    reader = LogReader(data, name)
+    reader = LogReader(data, name, event_bytes=event_bytes)
     log = LogFormat(reader.format, name, 0, Flavor.MARIADB)
     rule = EventMetadataFilter(reader.format.flavor, SchemaFacts())
     for number, transaction in enumerate(transactions(reader, incomplete), seqno + 1):

@@ -24,7 +24,7 @@ import zstandard
 from binlane.binlog import kernels
 from binlane.binlog.frames import as_array
 from binlane.binlog.reader import INNODB_LOG, check_first_type, check_magic
-from binlane.binlog.wire import FLAGS_AT, HEADER, IN_USE, MAGIC
+from binlane.binlog.wire import FLAGS_AT, HEADER, IN_USE, MAGIC, type_name
 from binlane.errors import (
     BinlogError,
     MissingLogError,
@@ -36,7 +36,7 @@ from binlane.errors import (
 )
 from binlane.model import LogPosition
 from binlane.source.identity import described
-from binlane.source.log import LOG_START, LogChunk, LogState, file_number, missing_file
+from binlane.source.log import LARGEST_EVENT, LOG_START, LogChunk, LogState, file_number, missing_file, too_large
 
 _PIECE: Final = 1 << 20
 _BINLOG: Final = re.compile(r"(?P<base>.+)\.(?P<number>\d{4,})(?P<packed>\.gz|\.zst)?")
@@ -50,6 +50,7 @@ class ArchiveSource:
     """The binlog files below ``uri``. What is not a binlog by its name is not looked at."""
 
     uri: str
+    event_bytes: int = LARGEST_EVENT
 
     @property
     def name(self) -> str:
@@ -146,7 +147,7 @@ class ArchiveSource:
         where = f"{self.name}/{file}"
         try:
             with self._place[0].open(path, "rb") as raw, _unpacked(raw, path) as stream:
-                yield from _FileReader(where, file, stream, may_grow=is_last).chunks(offset)
+                yield from _FileReader(where, file, stream, self.event_bytes, may_grow=is_last).chunks(offset)
         except (gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as exc:
             raise BinlogError(f"{where}: cannot be unpacked: {exc}; copy the file into the archive again") from exc
         except EOFError as exc:
@@ -158,8 +159,9 @@ class ArchiveSource:
 class _FileReader:
     """One open binlog file, cut into chunks of whole events."""
 
-    def __init__(self, where: str, file: str, stream: IO[bytes], *, may_grow: bool) -> None:
+    def __init__(self, where: str, file: str, stream: IO[bytes], event_bytes: int, *, may_grow: bool) -> None:
         self._where = where
+        self._event_bytes = event_bytes
         self._file = file
         self._stream = stream
         self._may_grow = may_grow
@@ -172,19 +174,33 @@ class _FileReader:
         yield LogChunk(self._file, LOG_START, header)
         position = LOG_START + len(header)
         position = self._skip(position, max(start, position))
-        rest = b""
+        pieces, have, needed = list[bytes](), 0, 0
         while piece := self._stream.read(_PIECE):
-            data = rest + piece if rest else piece
+            pieces.append(piece)
+            have += len(piece)
+            if have < needed:
+                continue
+            data = b"".join(pieces)
             end = self._whole_events(data, position)
             if end:
                 yield LogChunk(self._file, position, data[:end])
-            rest, position = data[end:], position + end
+            pieces, have, position = [data[end:]], have - end, position + end
+            needed = self._declared(pieces[0], position)
         # a file that was never closed may end anywhere: the server crashed, or writes it now
-        if rest and self._was_closed and not self._may_grow:
+        if have and self._was_closed and not self._may_grow:
             raise TruncatedEventError(
-                f"{self._where}:{position}: the file ends inside an event, {len(rest)} bytes after its beginning; "
+                f"{self._where}:{position}: the file ends inside an event, {have} bytes after its beginning; "
                 "copy the file into the archive again"
             )
+
+    def _declared(self, rest: bytes, position: int) -> int:
+        """Bytes of the event that ``rest`` is the beginning of; 0 if they are not known yet."""
+        if len(rest) < HEADER.size:
+            return 0
+        size = int(_SIZE.unpack_from(rest, _AT_SIZE)[0])
+        if size > self._event_bytes:
+            raise too_large(f"{self._where}:{position}: {type_name(rest[_AT_TYPE])}: ", size, self._event_bytes)
+        return size
 
     def _header(self) -> bytes:
         head = self._stream.read(HEADER.size)

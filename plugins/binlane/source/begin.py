@@ -89,7 +89,7 @@ def _scan(
 ) -> Start:
     """Read from the beginning of a file and keep only where that led."""
     from_head = Start(0, first, "", 0.0, state.identity, "")
-    run = Extraction(source.name, state, from_head, until, Nowhere(), bound=bound)
+    run = Extraction(source.name, state, from_head, until, Nowhere(), bound=bound, event_bytes=source.event_bytes)
     with contextlib.closing(source.read(first)) as chunks:
         for chunk in chunks:
             if run.take(chunk):

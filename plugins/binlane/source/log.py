@@ -6,11 +6,14 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from binlane.errors import MissingLogError, SourceError, SourceIdentityError
+from binlane.errors import MissingLogError, SourceError, SourceIdentityError, UnsupportedEventError
 from binlane.model import Flavor, LogPosition
 
 LOG_START = 4
 """The first event of a file stands behind the four bytes of magic."""
+LARGEST_EVENT = 1 << 30
+"""Bytes of one event at most, unless the channel says otherwise: the servers' own limit for max_allowed_packet, beyond
+which no replica of theirs takes an event."""
 
 
 class LogChunk(NamedTuple):
@@ -49,6 +52,11 @@ class EventSource(Protocol):
     def name(self) -> str:
         """The server or the folder."""
 
+    @property
+    def event_bytes(self) -> int:
+        """Bytes of one event at most, as it stands in the log and inflated. What declares more is damaged or hostile:
+        it is refused before memory is taken for it."""
+
     def state(self) -> LogState:
         """Ask the source; raises SourceError or PrecheckError if it cannot be read as it is."""
 
@@ -60,6 +68,14 @@ class EventSource(Protocol):
 
         ``gtid_set``: everything before ``start``, for servers that find a far offset by nothing else.
         """
+
+
+def too_large(place: str, declared: int, limit: int, inflated: str = "") -> UnsupportedEventError:
+    """The error for an event that declares more bytes than are taken. ``place``: where it stands, and what it is."""
+    return UnsupportedEventError(
+        f"{place}declares {declared:,}{inflated} bytes, source.event_bytes of the channel is {limit:,}: the log is "
+        "damaged here, or made to take this machine's memory; if a source of yours wrote it, raise source.event_bytes"
+    )
 
 
 def file_number(name: str) -> int:

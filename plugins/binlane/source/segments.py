@@ -21,9 +21,10 @@ from binlane.binlog.events import Rotate, parse_body
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.frames import Frames, frame
 from binlane.binlog.gtids import Gtid, MariadbGtid, MariadbGtidList, PreviousGtids
+from binlane.binlog.inflating import largest_inflated
 from binlane.binlog.plain_runs import PASSED, PlainTransactions, plain_transactions
 from binlane.binlog.reader import check_type
-from binlane.binlog.wire import HEADER, BufferOffset, EventHeader, EventType, RawEvent, check_crc, where
+from binlane.binlog.wire import HEADER, BufferOffset, EventHeader, EventType, RawEvent, check_crc, type_name, where
 from binlane.errors import BinlogError, SourceIdentityError, UnsupportedEventError
 from binlane.model import LogPosition
 from binlane.plan.manifest import Manifest
@@ -38,7 +39,16 @@ from binlane.source.identity import (
     no_events,
     verified,
 )
-from binlane.source.log import LOG_START, EventSource, LogChunk, LogState, file_number, missing_between
+from binlane.source.log import (
+    LARGEST_EVENT,
+    LOG_START,
+    EventSource,
+    LogChunk,
+    LogState,
+    file_number,
+    missing_between,
+    too_large,
+)
 from binlane.source.segment_writer import SegmentWriter, Sink, Stretch
 from binlane.source.temporary import TemporaryTracker
 from binlane.source.until import Bound, Until, UntilPosition, bound_of, first_of
@@ -76,8 +86,9 @@ def extract(
     """
     state = source.state()
     run = Extraction(
-        source.name, state, start, until, SegmentWriter(folder), segment_bytes, progress, None, xa, temporary
-    )
+        source.name, state, start, until, SegmentWriter(folder), segment_bytes, progress, None, xa, temporary,
+        source.event_bytes,
+    )  # fmt: skip
     with contextlib.closing(verified(source, state, start)) as chunks:
         try:
             for chunk in chunks:
@@ -116,7 +127,9 @@ class Extraction:
         bound: Bound | None = None,
         xa: XaTracker | None = None,
         temporary: TemporaryTracker | None = None,
+        event_bytes: int = LARGEST_EVENT,
     ) -> None:
+        self._event_bytes = event_bytes
         self._xa, self._temporary = xa, temporary
         self.sink = sink
         self.seqno = start.seqno
@@ -262,6 +275,10 @@ class Extraction:
             if bad < frames.offset.size:
                 at = int(frames.offset[bad])
                 check_crc(frames.data.data[at : at + int(frames.size[bad])], name, chunk.offset + at)
+        event, inflated = largest_inflated(frames)
+        if inflated > self._event_bytes:
+            place = f"{where(name, chunk.offset + frames.begin(event))}{type_name(int(frames.type_code[event]))}: "
+            raise too_large(place, inflated, self._event_bytes, " inflated")
         return frames
 
     def _walk(self, frames: Frames, chunk: LogChunk) -> None:

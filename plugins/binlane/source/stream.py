@@ -20,12 +20,12 @@ import numpy as np
 from pymysql.constants import COMMAND
 from pymysql.err import raise_mysql_exception
 
-from binlane.binlog.wire import ARTIFICIAL, FLAGS_AT, HEADER, EventType
+from binlane.binlog.wire import ARTIFICIAL, FLAGS_AT, HEADER, EventType, type_name
 from binlane.driver import Connection
 from binlane.errors import BinlogError, SourceError, SourceIdentityError, SourceUnavailableError
 from binlane.model import Flavor, LogPosition
 from binlane.source import packets, server
-from binlane.source.log import LOG_START, LogChunk, LogState
+from binlane.source.log import LARGEST_EVENT, LOG_START, LogChunk, LogState, too_large
 from binlane.source.server import translated
 
 DUMP_NON_BLOCK: Final = 0x01
@@ -69,6 +69,7 @@ class ServerSource:
     replica_name: str
     """The channel; shown by SHOW REPLICAS, and the base of the replica's UUID."""
     offset_limit: int = OFFSET_LIMIT
+    event_bytes: int = LARGEST_EVENT
 
     def state(self) -> LogState:
         """Check that the server's log can be read and is complete; raises SourceError or PrecheckError by name."""
@@ -92,7 +93,7 @@ class ServerSource:
             with translated(self.name):
                 self._prepare(connection)
                 self._request(connection, start, gtid_set)
-                dump = Dump(self.name, connection, start, by_gtid=start.offset > self.offset_limit)
+                dump = Dump(self.name, connection, start, self.event_bytes, by_gtid=start.offset > self.offset_limit)
                 yield from dump.chunks()
         finally:
             # the server may be in the middle of a packet: there is no polite end
@@ -142,8 +143,9 @@ class ServerSource:
 class Dump:
     """The packets of one dump, as chunks. One per connection."""
 
-    def __init__(self, name: str, connection: Any, start: LogPosition, *, by_gtid: bool) -> None:
+    def __init__(self, name: str, connection: Any, start: LogPosition, event_bytes: int, *, by_gtid: bool) -> None:
         self._name = name
+        self._event_bytes = event_bytes
         self._start = start
         self._file = start.file
         self._position = max(start.offset, LOG_START)
@@ -207,7 +209,8 @@ class Dump:
                 return True
             at, length = self._at, _U32.unpack_from(self._buffer, self._at)[0] & _WHOLE_PACKET
             end = at + 4 + length
-            if end > self._filled:
+            # one in several packets is looked at as soon as its head is there, before memory is taken for all of it
+            if (at + 5 + HEADER.size if length == _WHOLE_PACKET else end) > self._filled:
                 return True
             # what the kernel leaves: an event that means something here, one in several packets, the end, damage
             yield from self._flush()
@@ -222,16 +225,28 @@ class Dump:
                 return False
             self._at = end
             if len(event) < HEADER.size or _U32.unpack_from(event, _AT_SIZE)[0] != len(event):
-                raise BinlogError(self._wrong_size(event))
+                raise BinlogError(self._wrong_size(len(event)))
             yield from self._alone(event)
 
     def _long_packet(self, at: int) -> tuple[memoryview, int]:
-        """The event in 16 MiB packets that begin at ``at``, and their end; ``at`` again if its rest has not come."""
-        begin, parts, length = at, [], _WHOLE_PACKET
+        """The event in 16 MiB packets that begin at ``at``, and their end; ``at`` again if its rest has not come.
+
+        Raises UnsupportedEventError for one that declares more than ``event_bytes``, BinlogError for more packets than
+        it declares, as soon as that is seen.
+        """
+        begin, parts, length, come = at, [], _WHOLE_PACKET, 0
+        declared = _U32.unpack_from(self._buffer, at + 5 + _AT_SIZE)[0]
+        if declared > self._event_bytes:
+            raise too_large(
+                f"{self._where()}{type_name(self._buffer[at + 5 + _AT_TYPE])}: ", declared, self._event_bytes
+            )
         while length == _WHOLE_PACKET:
             if at + 4 > self._filled:
                 return _NO_EVENT, begin
             length = _U32.unpack_from(self._buffer, at)[0] & _WHOLE_PACKET
+            come += length
+            if come > 1 + declared:
+                raise BinlogError(self._wrong_size(come - 1))
             if at + 4 + length > self._filled:
                 return _NO_EVENT, begin
             parts.append(memoryview(self._buffer)[at + 4 : at + 4 + length])
@@ -239,9 +254,9 @@ class Dump:
         # the first byte says that it is no error
         return memoryview(b"".join(parts))[1:], at
 
-    def _wrong_size(self, event: memoryview) -> str:
+    def _wrong_size(self, size: int) -> str:
         return (
-            f"{self._where()}the server sent a packet of {len(event)} bytes whose event declares another size; "
+            f"{self._where()}the server sent a packet of {size} bytes whose event declares another size; "
             "something between here and the server changes the stream"
         )
 
