@@ -201,6 +201,7 @@ def _add_note(session: Session, dag_run: DagRun) -> None:
     from sqlalchemy import select
 
     from binlane.orchestration.dag_shape import NOTE_KEY
+    from binlane.safe_text import markdown
 
     said = session.scalars(
         select(XComModel.value)
@@ -208,6 +209,7 @@ def _add_note(session: Session, dag_run: DagRun) -> None:
         .order_by(XComModel.timestamp)
     ).all()
     before = dag_run.note or ""
-    lines = [line for line in dict.fromkeys(said) if isinstance(line, str) and line not in before]
+    notes = [markdown(line) for line in dict.fromkeys(said) if isinstance(line, str)]
+    lines = [line for line in notes if line not in before]
     if lines:
         dag_run.note = "\n\n".join([*filter(None, [before]), *lines])[:NOTE_LENGTH]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from binlane.errors import BinlaneError, ConfigError
 from binlane.model import plural
+from binlane.orchestration.terminal import Terminal, unexpected
 
 if TYPE_CHECKING:
     from binlane.verify.run import Options
@@ -19,10 +20,13 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
+    # no markup of rich, neither in help nor in errors, which repeat what was typed
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
     help="Rolls MySQL and MariaDB binary logs forward onto another server: in parallel, in windows, exactly once.",
 )
-out = Console()
-err = Console(stderr=True)
+out = Terminal()
+err = Terminal(stderr=True)
 
 ChannelName = Annotated[
     str, typer.Argument(help="A channel: the name of a file in the channels folder, without .toml.")
@@ -109,11 +113,7 @@ def status(
     """Show the watermark, its lag, the open window, each lane's position, gap and holder, and the last errors."""
     from binlane.orchestration import operating
 
-    view = operating.status(channel, channels, as_json=as_json)
-    if as_json:
-        sys.stdout.write(f"{view}\n")
-    else:
-        out.print(view)
+    out.print(operating.status(channel, channels, as_json=as_json))
 
 
 @app.command()
@@ -176,7 +176,7 @@ def xa(
     """List the XA transactions that are prepared and not ended at the watermark, or say what is true of one."""
     from binlane.orchestration import operating
 
-    out.print(operating.xa(channel, channels, done=done, forget=forget), markup=False, highlight=False)
+    out.print(operating.xa(channel, channels, done=done, forget=forget))
 
 
 @app.command()
@@ -202,9 +202,7 @@ def skip(
     elif cancel:
         out.print(skipping.cancel(channel, channels, skipping.Which(seqno, gtid, range_)))
     else:
-        out.print(
-            skipping.skip(channel, channels, skipping.Which(seqno, gtid, range_), reason), markup=False, highlight=False
-        )
+        out.print(skipping.skip(channel, channels, skipping.Which(seqno, gtid, range_), reason))
 
 
 @app.command()
@@ -229,7 +227,8 @@ def conflicts(
     from binlane.orchestration import conflicts
 
     if as_json:
-        sys.stdout.writelines(f"{line}\n" for line in conflicts.as_json(channel, channels))
+        for line in conflicts.as_json(channel, channels):
+            out.print(line)
     else:
         out.print(conflicts.view(channel, channels))
 
@@ -259,7 +258,7 @@ def verify(
         _repair(channel, channels, Options(full, chunk_rows, rows_per_second), plan, repair=repair, yes=yes)
         return
     outcome = verification.verify(channel, channels, Options(full, chunk_rows, rows_per_second))
-    out.print(verification.outcome_text(outcome), markup=False, highlight=False, soft_wrap=True)
+    out.print(verification.outcome_text(outcome))
     if outcome.of_state("drift"):
         raise typer.Exit(1)
 
@@ -272,10 +271,10 @@ def _repair(channel: str, channels: Path, options: Options, plan: str | None, *,
         raise ConfigError("--plan, --yes: expected with --repair alone")
     if plan is None:
         outcome, stored = repairing.make_plan(channel, channels, options)
-        out.print(verification.outcome_text(outcome), markup=False, highlight=False, soft_wrap=True)
+        out.print(verification.outcome_text(outcome))
     else:
         stored = repairing.read_stored(channel, plan)
-    out.print(repairing.plan_text(stored), markup=False, highlight=False, soft_wrap=True)
+    out.print(repairing.plan_text(stored))
     rows = len(stored.plan.rows)
     if rows:
         try:
@@ -284,11 +283,11 @@ def _repair(channel: str, channels: Path, options: Options, plan: str | None, *,
             sure = False
         if not sure:
             again = f"binlane verify {channel} --repair --plan {stored.place}"
-            out.print(f"nothing was repaired; `{again}` does it", markup=False, highlight=False, soft_wrap=True)
+            out.print(f"nothing was repaired; `{again}` does it")
             raise typer.Exit(1)
         repaired = repairing.apply_plan(channel, channels, stored)
         text = repairing.repaired_text(channel, repaired)
-        out.print(text, markup=False, highlight=False, soft_wrap=True)
+        out.print(text)
     if stored.plan.left:
         raise typer.Exit(1)
 
@@ -314,7 +313,7 @@ def bootstrap(
 
     options = Options(bootstrapping.patterns_of(databases), users, replace, jobs, chunk_rows, lock_seconds)
     outcome = bootstrapping.bootstrap(channel, channels, options, out)
-    out.print(bootstrapping.outcome_text(outcome), markup=False, highlight=False, soft_wrap=True)
+    out.print(bootstrapping.outcome_text(outcome))
 
 
 @app.command()
@@ -328,6 +327,8 @@ def main() -> None:
     try:
         app()
     except BinlaneError as exc:
-        err.print(f"[bold red]{type(exc).__name__}[/]: ", end="")
-        err.print(str(exc), markup=False, highlight=False, soft_wrap=True)
+        err.message((type(exc).__name__, "bold red"), (f": {exc}", ""))
         sys.exit(exc.exit_code)
+    except Exception:
+        unexpected(traceback.format_exc())
+        sys.exit(1)

@@ -34,12 +34,20 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from binlane.safe_text import printable
+
 
 class BinlaneError(Exception):
-    """Base of all errors. ``retryable``: the same step may succeed if it is simply run again."""
+    """Base of all errors. ``retryable``: the same step may succeed if it is simply run again.
+
+    A message names what logs and servers hold, and is shown on terminals, in tasks' logs, notes and on the board.
+    """
 
     retryable: ClassVar[bool] = False
     exit_code: ClassVar[int] = 1
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*(printable(one) if isinstance(one, str) else one for one in arguments))
 
 
 class ConfigError(BinlaneError):

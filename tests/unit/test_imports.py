@@ -21,7 +21,8 @@ TOP: Final = (*SERVERS, "source", "state", "apply", "verify", "bootstrap", "repa
 MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "": ("machine_code",),
     "machine_code": (),
-    "errors": (),
+    "safe_text": (),
+    "errors": ("safe_text",),
     "model": ("errors",),
     "toml_node": ("errors",),
     "rename_rules": (),
@@ -40,7 +41,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "verify": (*SERVERS, "source", "state"),
     "bootstrap": (*SERVERS, "source", "state", "apply", "verify"),
     "repair": (*SERVERS, "source", "state", "apply", "verify", "bootstrap"),
-    "orchestration": TOP,
+    "orchestration": (*TOP, "safe_text"),
     "cli": (*TOP, "orchestration"),
     "board": (*TOP, "orchestration"),
 }
@@ -170,6 +171,24 @@ def test_only_what_makes_the_dags_imports_airflow_in_orchestration() -> None:
         *("airflow_side.py", "bootstrap_dag.py", "dag_factory.py", "signals.py", "binlane_plugin.py"),
         *("spark_operator.py", "task_watch.py"),
     }
+
+
+def test_only_what_makes_text_safe_writes_to_terminals() -> None:
+    """Nothing else may print, or have rich read a text as markup."""
+    rich = {each.file.name for each in all_imports() if each.module.split(".")[0] == "rich"}
+    assert rich == {"terminal.py"}
+    markup = [str(each) for each in all_imports() if each.module == "rich.markup"]
+    wrong = []
+    for file in product_files():
+        for node in ast.walk(ast.parse(file.read_text(), str(file))):
+            match node:
+                case ast.Call(func=ast.Name(id="print")) if file.is_relative_to(BINLANE):
+                    wrong.append(f"{file.relative_to(ROOT)}:{node.lineno} prints")
+                case ast.Attribute(value=ast.Name(id="sys"), attr="stdout" | "stderr") if file.name != "terminal.py":
+                    wrong.append(f"{file.relative_to(ROOT)}:{node.lineno} writes to a stream")
+                case ast.Attribute(attr="from_markup" | "render_str" | "echo" | "secho"):
+                    wrong.append(f"{file.relative_to(ROOT)}:{node.lineno} reads markup, or prints")
+    assert (markup, wrong) == ([], [])
 
 
 @pytest.mark.parametrize("part", PURE)

@@ -81,8 +81,9 @@ def session_token(request: Request) -> str:
 
 def guard_action(request: Request) -> None:
     """Refuse what another site made a browser send: a cookie alone is never enough to act (403)."""
-    if request.headers.get("Authorization", "").lower().startswith("bearer "):
-        # a browser never adds this one by itself
+    scheme, _, credentials = request.headers.get("Authorization", "").partition(" ")
+    if COOKIE not in request.cookies and scheme.lower() == "bearer" and credentials.strip():
+        # a browser never adds this one by itself; beside a cookie Airflow may go by that, as it does if this is empty
         return
     site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
     if site is not None and site != "same-origin":
@@ -91,7 +92,7 @@ def guard_action(request: Request) -> None:
         _refuse(f"the request comes from {origin}")
     expected, found = session_token(request), request.headers.get(TOKEN_HEADER, "")
     if not expected or not hmac.compare_digest(expected.encode(), found.encode()):
-        _refuse(f"expected the header {TOKEN_HEADER} with the token of api/session, or a bearer token")
+        _refuse(f"expected the header {TOKEN_HEADER} with the token of api/session, or a bearer token and no cookie")
 
 
 def _refuse(why: str) -> None:

@@ -8,9 +8,6 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
 from binlane.apply.refusals import target_errors
 from binlane.bootstrap.run import FirstCopy, Options, Outcome
 from binlane.bootstrap.run import Progress as Told
@@ -21,6 +18,8 @@ from binlane.model import TableKey, plural
 from binlane.orchestration.commands import load
 from binlane.orchestration.selecting import selection_of
 from binlane.orchestration.steps import source_of
+from binlane.orchestration.terminal import Bars, Terminal
+from binlane.safe_text import one_line
 from binlane.state.catalog import read_schema
 from binlane.state.engines import engine_of
 
@@ -30,12 +29,12 @@ _LOG_SECONDS: Final = 5.0
 
 
 def bootstrap(
-    name: str, folder: Path, options: Options, console: Console, *, resolve: Resolver | None = None
+    name: str, folder: Path, options: Options, console: Terminal, *, resolve: Resolver | None = None
 ) -> Outcome:
     """Copy a channel's databases and create the channel, with a bar. Raises what ``first_copy`` does."""
     channel, endpoints = load(name, folder, resolve)
-    with Bar(console) as bar:
-        return first_copy(channel, endpoints, options, bar)
+    with console.bars(seconds_left=True) as bars:
+        return first_copy(channel, endpoints, options, Bar(bars))
 
 
 def first_copy(channel: ChannelConfig, endpoints: Endpoints, options: Options, told: Told) -> Outcome:
@@ -88,7 +87,7 @@ def outcome_text(outcome: Outcome) -> str:
         f"{plural(outcome.rows, 'row')}, {others}{accounts}; "
         f"watermark at seqno 0, {outcome.mark.source}"
     ]
-    return "\n".join((*lines, *outcome.notes))
+    return "\n".join((*lines, *map(one_line, outcome.notes)))
 
 
 class LogLines:
@@ -128,25 +127,16 @@ class LogLines:
 class Bar:
     """A bar over all rows, by the source's estimate of them; empty where nothing is a terminal."""
 
-    def __init__(self, console: Console) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[rows]} rows"))
-        times, hidden = (TimeElapsedColumn(), TimeRemainingColumn()), not console.is_terminal
-        self._progress = Progress(*columns, *times, console=console, transient=True, disable=hidden)
-        self._task: TaskID | None = None
+    def __init__(self, bars: Bars) -> None:
+        self._bars = bars
+        self._bar: int | None = None
         self._tables = self._finished = self._rows = 0
         self._lock = threading.Lock()
-
-    def __enter__(self) -> Bar:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
 
     def begins(self, tables: int, rows: int) -> None:
         """See ``bootstrap.run.Progress``."""
         self._tables = tables
-        self._task = self._progress.add_task(f"0 of {plural(tables, 'table')}", total=max(rows, 1), rows="0")
+        self._bar = self._bars.add(f"0 of {plural(tables, 'table')}", max(rows, 1), plural(0, "row"))
 
     def copied(self, rows: int) -> None:
         """See ``bootstrap.run.Progress``."""
@@ -161,6 +151,6 @@ class Bar:
             self._show()
 
     def _show(self) -> None:
-        if self._task is not None:
+        if self._bar is not None:
             text = f"{self._finished:,} of {plural(self._tables, 'table')}"
-            self._progress.update(self._task, completed=self._rows, description=text, rows=f"{self._rows:,}")
+            self._bars.show(self._bar, self._rows, text, plural(self._rows, "row"))

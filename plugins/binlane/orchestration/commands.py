@@ -14,9 +14,6 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
 from binlane.apply.refusals import target_errors
 from binlane.config import ChannelConfig, find_channel, load_channel
 from binlane.connections import Endpoints, Resolver, environment_resolver, resolve_endpoints
@@ -30,6 +27,7 @@ from binlane.orchestration.spark import (
     spark_properties,
     without_secrets,
 )
+from binlane.orchestration.terminal import Terminal, View
 from binlane.plan.window_facts import lane_name
 from binlane.plan.window_plan import WindowPlan
 from binlane.source.begin import begin
@@ -81,7 +79,7 @@ def init(name: str, folder: Path, start: str) -> str:
     return f"channel {name}: watermark at seqno {mark.seqno:,}, {mark.source} of {state.source_identity}"
 
 
-def plan(call: Call, console: Console) -> RenderableType:
+def plan(call: Call, console: Terminal) -> View:
     """Show the plan of the next window, then ask whether anything stands in its way: PrecheckError if so.
 
     The target's data and state stay as they are, and so does the work directory.
@@ -103,7 +101,7 @@ def plan(call: Call, console: Console) -> RenderableType:
         work.remove()
 
 
-def run(call: Call, console: Console) -> RenderableType:
+def run(call: Call, console: Terminal) -> View:
     """Apply one window, and say what happened."""
     channel, endpoints = load(call.channel, call.folder)
     seconds: dict[str, float] = {}
@@ -167,7 +165,9 @@ def submit(channel: ChannelConfig, work: WorkFolder) -> None:
         raise PlanError(f"{' '.join(command)}: exit code {done.returncode}\n{told[-4000:]}")
 
 
-def _apply(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lanes: Sequence[int], console: Console) -> None:
+def _apply(
+    channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lanes: Sequence[int], console: Terminal
+) -> None:
     """Every lane a process. With fewer processes than lanes a waiting lane moves the others: lanes are leases."""
     workers = min(len(lanes), _MOST_PROCESSES)
     context = get_context("forkserver")
@@ -185,28 +185,25 @@ def apply_lane(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lane
     steps.apply_lane(channel, endpoints, plan_uri, lane)
 
 
-def _show(running: list[Future[None]], plan_uri: str, endpoints: Endpoints, console: Console) -> None:
+def _show(running: list[Future[None]], plan_uri: str, endpoints: Endpoints, console: Terminal) -> None:
     """A bar a lane, until all have ended."""
     planned = steps.read_plan(plan_uri)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with console.bars() as shown:
         bars = {
-            lane: progress.add_task(
-                lane_name(planned, lane), total=sum(file.transactions for file in planned.files[lane])
-            )
+            lane: shown.add(lane_name(planned, lane), sum(file.transactions for file in planned.files[lane]))
             for lane in planned.all_lanes
         }
         while not all(future.done() for future in running):
             for position in read_channel_status(endpoints, planned.channel).positions:
                 if position.lane in bars:  # another run can have opened the next window, with more lanes
-                    progress.update(bars[position.lane], completed=position.transactions)
+                    shown.show(bars[position.lane], position.transactions)
             time.sleep(_POLL_SECONDS)
 
 
 class _timed:  # noqa: N801 -- reads as a statement
     """Adds the seconds of a step, and names it while it runs."""
 
-    def __init__(self, seconds: dict[str, float], step: str, console: Console) -> None:
+    def __init__(self, seconds: dict[str, float], step: str, console: Terminal) -> None:
         self._seconds, self._step, self._console = seconds, step, console
 
     def __enter__(self) -> None:
@@ -215,4 +212,4 @@ class _timed:  # noqa: N801 -- reads as a statement
     def __exit__(self, kind: object, *_: object) -> None:
         self._seconds[self._step] = time.monotonic() - self._start
         if kind is None:
-            self._console.print(f"[green]✓[/] {self._step} [dim]{self._seconds[self._step]:.1f} s[/]")
+            self._console.line(("✓", "green"), (f" {self._step} ", ""), (f"{self._seconds[self._step]:.1f} s", "dim"))

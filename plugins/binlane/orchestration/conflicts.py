@@ -7,12 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from binlane.apply.refusals import target_errors
 from binlane.orchestration.commands import load
+from binlane.orchestration.terminal import Grid, View
 from binlane.state.conflicts import Listed, Values, read_conflicts
 from binlane.state.engines import engine_of
 
@@ -20,23 +17,20 @@ _SHOWN: Final = 1000
 """Conflicts in the table; --json has all."""
 
 
-def view(name: str, folder: Path) -> RenderableType:
+def view(name: str, folder: Path) -> View:
     """The newest conflicts of a channel."""
     found = _read(name, folder, _SHOWN)
     if not found:
         return f"channel {name}: no row was overwritten, removed or missing"
-    table = Table(title=f"rows of {name} that were set right, newest first", title_justify="left")
-    for heading in ("seqno", "change", "met"):
-        table.add_column(heading, justify="right" if heading == "seqno" else "left", no_wrap=True)
-    for heading in ("table", "key", "the target had", "at (UTC)"):
-        table.add_column(heading, overflow="fold")
+    caption = f"the newest {_SHOWN:,}; --json has all" if len(found) == _SHOWN else ""
+    grid = Grid(f"rows of {name} that were set right, newest first", caption=caption)
+    grid.columns("seqno", justify="right", no_wrap=True).columns("change", "met", no_wrap=True)
+    grid.columns("table", "key", "the target had", "at (UTC)", fold=True)
     for each in found:
         one = each.conflict
         row = (f"{one.seqno:,}", one.change, one.kind.value, str(one.table), _text(one.key), _text(one.found))
-        table.add_row(*map(Text, row), each.at[:19])
-    if len(found) == _SHOWN:
-        table.caption = f"the newest {_SHOWN:,}; --json has all"
-    return table
+        grid.row(*row, each.at[:19])
+    return grid
 
 
 def as_json(name: str, folder: Path) -> Iterator[str]:

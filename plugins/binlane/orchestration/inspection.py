@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Final
 
 import zstandard
-from rich.console import Console
-from rich.markup import escape
 
 from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import IncompleteTail, Transaction, transactions
@@ -25,8 +23,10 @@ from binlane.errors import ConfigError, UnsupportedEventError
 from binlane.model import Flavor
 from binlane.orchestration.row_lines import Contents, row_line, row_object
 from binlane.orchestration.row_sql import row_sql
+from binlane.orchestration.terminal import Style, Terminal
 from binlane.plan.classes import classify
 from binlane.plan.dissect import LogFormat, MapPart, Part, RowsPart, StatementPart, dissect
+from binlane.safe_text import json_text, one_line
 from binlane.shards.event_filter import EventMetadataFilter
 from binlane.shards.schema_facts import SchemaFacts
 
@@ -63,7 +63,7 @@ _NOTHING: Final = Detail()
 
 
 def inspect_files(
-    paths: Sequence[Path], *, as_json: bool, out: Console, err: Console, detail: Detail = _NOTHING
+    paths: Sequence[Path], *, as_json: bool, out: Terminal, err: Terminal, detail: Detail = _NOTHING
 ) -> None:
     """Print every transaction. Raises BinlogError where a file cannot be read on, ConfigError if it is not there."""
     seqno = 0
@@ -73,10 +73,9 @@ def inspect_files(
                 seqno = line.seqno
                 if as_json:
                     inside = _objects(transaction, log, detail)
-                    out.file.write(json.dumps(asdict(line) | inside, ensure_ascii=False) + "\n")
+                    out.exactly(json_text(json.dumps(asdict(line) | inside, ensure_ascii=False)) + "\n")
                 else:
-                    text = f"-- {' '.join(_text(line).split(chr(10)))}" if detail.sql else _text(line)
-                    out.print(text, highlight=False, soft_wrap=True)
+                    out.line(("-- " if detail.sql else "", ""), *_text(line))
                     _print_inside(transaction, log, detail, out)
 
 
@@ -89,22 +88,21 @@ def _objects(transaction: Transaction, log: LogFormat, detail: Detail) -> dict[s
     return found
 
 
-def _print_inside(transaction: Transaction, log: LogFormat, detail: Detail, out: Console) -> None:
+def _print_inside(transaction: Transaction, log: LogFormat, detail: Detail, out: Terminal) -> None:
     """Written as it is, without markup: statements can be piped, whatever else stands beside them is a comment then."""
     head = ("-- " if detail.sql else "") + " " * 9
     for one in Contents(log).of(transaction) if detail.rows else ():
-        text = row_line(one).replace("\n", "\n-- ") if detail.sql else row_line(one)
-        out.file.write(f"{head}{text}\n")
+        out.exactly(f"{head}{one_line(row_line(one))}\n")
     for one in Contents(log, text=False).of(transaction) if detail.sql else ():
-        out.file.write(f"{row_sql(one, for_client=True)}\n")
+        out.exactly(f"{row_sql(one, for_client=True)}\n")
 
 
 def _lines(
-    data: Buffer | mmap.mmap, name: str, seqno: int, event_bytes: int, err: Console
+    data: Buffer | mmap.mmap, name: str, seqno: int, event_bytes: int, err: Terminal
 ) -> Iterator[tuple[Line, Transaction, LogFormat]]:
     def incomplete(tail: IncompleteTail) -> None:
         state = "the server is still writing this file" if tail.in_use else "the file was cut"
-        err.print(f"{name}:{tail.offset}: {tail.reason} ({state})", markup=False)
+        err.print(one_line(f"{name}:{tail.offset}: {tail.reason} ({state})"))
 
     reader = LogReader(data, name, event_bytes=event_bytes)
     log = LogFormat(reader.format, name, 0, Flavor.MARIADB)
@@ -148,15 +146,17 @@ def _line(seqno: int, transaction: Transaction, log: LogFormat, rule: EventMetad
     )
 
 
-def _text(line: Line) -> str:
+def _text(line: Line) -> list[tuple[str, Style]]:
     parts = [f"{count} {kind}" for kind, count in line.statements.items()]
     parts += [f"{table} {count}" for table, count in line.rows.items()]
-    what = escape(", ".join(parts)) or "nothing"
-    refused = f" [red]{escape(line.refused)}[/]" if line.refused is not None else ""
-    return (
-        f"{line.seqno:>8} [dim]{escape(line.file)}:{line.position}[/] {line.gtid or '-'} {line.time} "
-        f"[bold]{escape(line.shard) or '-'}[/] {what}{refused}"
-    )
+    return [
+        (f"{line.seqno:>8} ", ""),
+        (f"{line.file}:{line.position}", "dim"),
+        (f" {line.gtid or '-'} {line.time} ", ""),
+        (line.shard or "-", "bold"),
+        (f" {', '.join(parts) or 'nothing'}", ""),
+        ("" if line.refused is None else f" {line.refused}", "red"),
+    ]
 
 
 @contextmanager

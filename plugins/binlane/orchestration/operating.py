@@ -8,8 +8,6 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from rich.console import RenderableType
-
 from binlane.apply.refusals import target_errors
 from binlane.connections import Resolver
 from binlane.errors import ConfigError, PositionError
@@ -18,6 +16,8 @@ from binlane.orchestration import report
 from binlane.orchestration.commands import load, read_channel_status
 from binlane.orchestration.status import status_json, status_view
 from binlane.orchestration.stopping import seqno_of, settle
+from binlane.orchestration.terminal import View
+from binlane.safe_text import one_line
 from binlane.state.engines import engine_of
 from binlane.state.journal import decide_ddl
 from binlane.state.prepared import decide_xa
@@ -105,10 +105,12 @@ def xa(name: str, folder: Path, *, done: str | None, forget: str | None) -> str:
         with target_errors(str(endpoints.target)):
             decide_xa(engine_of(endpoints.target), name, xid, done=done is not None)
     lines = report.open_xa_text(read_channel_status(endpoints, name).prepared)
-    return "\n".join((f"channel {name}: {plural(len(lines), 'prepared XA transaction')} at its watermark", *lines))
+    return "\n".join(
+        (f"channel {name}: {plural(len(lines), 'prepared XA transaction')} at its watermark", *map(one_line, lines))
+    )
 
 
-def status(name: str, folder: Path, *, as_json: bool) -> RenderableType:
+def status(name: str, folder: Path, *, as_json: bool) -> View:
     """How the channel stands, from the target alone."""
     _, endpoints = load(name, folder)
     found = read_channel_status(endpoints, name)

@@ -21,6 +21,7 @@ from binlane.orchestration.verification import shown_values, verify_channel
 from binlane.plan.schema import Schema
 from binlane.repair.plan import Action, RepairPlan, RowRepair, plan_repair
 from binlane.repair.run import Repaired, Repairer
+from binlane.safe_text import one_line
 from binlane.shards.selection import IGNORE
 from binlane.shards.statement_kinds import DELETE, TRUNCATE
 from binlane.source.server import translated
@@ -131,11 +132,11 @@ def plan_text(stored: StoredPlan) -> str:
         by_table.setdefault(str(row.table), []).append(row)
     for table, rows in by_table.items():
         counts = ", ".join(f"{sum(row.action is each for row in rows):,} to {each}" for each in Action)
-        lines.append(f"{table}: {counts}")
-        lines += [f"  {_row_text(row)}" for row in rows[:_SHOWN]]
+        lines.append(f"{one_line(table)}: {counts}")
+        lines += [f"  {one_line(_row_text(row))}" for row in rows[:_SHOWN]]
         if len(rows) > _SHOWN:
             lines.append(f"  and {len(rows) - _SHOWN:,} more, in the plan")
-    lines += [f"{table}: not repaired: {why}" for table, why in plan.left]
+    lines += [one_line(f"{table}: not repaired: {why}") for table, why in plan.left]
     if not plan.rows:
         lines.append("nothing to repair")
     return "\n".join(lines)

@@ -2,42 +2,26 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from binlane.model import plural
+from binlane.orchestration.terminal import Grid, View
 from binlane.plan.prepared import PreparedGroup
 from binlane.plan.window_facts import barrier_causes, lane_name
 from binlane.plan.window_plan import TableCounts, WindowPlan
+from binlane.safe_text import one_line
 from binlane.state.prepared import OpenXa
 
-_WIDTH: Final = 110
 _TOP: Final = 12
 """Rows of a list before the rest is summed up."""
 
 
-def plan_view(plan: WindowPlan) -> RenderableType:
+def plan_view(plan: WindowPlan) -> View:
     """The plan as tables: lanes, barriers, busiest tables."""
-    return Group(
-        *(
-            table
-            for table in (_head(plan), _lanes(plan), _barriers(plan), _tables(plan), _filtered(plan), _renamed(plan))
-            if table is not None
-        )
-    )
-
-
-def as_text(view: RenderableType) -> str:
-    """A view as plain text, for a task's log."""
-    out = io.StringIO()
-    Console(file=out, width=_WIDTH, no_color=True, force_terminal=False).print(view)
-    return out.getvalue().rstrip()
+    found = (_head(plan), _lanes(plan), _barriers(plan), _tables(plan), _filtered(plan), _renamed(plan))
+    return [grid for grid in found if grid is not None]
 
 
 def moment(seconds: float) -> str:
@@ -62,8 +46,8 @@ def summary_note(plan: WindowPlan, conflicts: Mapping[str, int]) -> str:
     )
 
 
-def _head(plan: WindowPlan) -> Table:
-    table = Table(show_header=False, box=None, pad_edge=False, title=f"window {plan.window_id} of {plan.channel}")
+def _head(plan: WindowPlan) -> Grid:
+    grid = Grid.of_facts(f"window {plan.window_id} of {plan.channel}")
     transactions = plan.last_seqno - plan.first_seqno + 1
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(plan.kinds.items(), key=lambda kind: -kind[1]))
     for name, value in (
@@ -74,8 +58,8 @@ def _head(plan: WindowPlan) -> Table:
         ("ends at", f"{plan.end}, GTID set {plan.end_gtid_set or '-'}, {moment(plan.end_time)}"),
         ("digest", plan.digest),
     ):
-        table.add_row(name, value)
-    return table
+        grid.row(name, value)
+    return grid
 
 
 def _prepared(plan: WindowPlan) -> list[tuple[str, str]]:
@@ -92,6 +76,7 @@ def _xa(group: PreparedGroup) -> str:
 
 def few(lines: list[str]) -> str:
     """The first lines of a list, and how many more there are."""
+    lines = [one_line(line) for line in lines]
     more = [f"{len(lines) - _TOP:,} more"] if len(lines) > _TOP else []
     return "\n".join([*lines[:_TOP], *more])
 
@@ -106,75 +91,65 @@ def open_xa_text(prepared: Sequence[OpenXa]) -> list[str]:
     ]
 
 
-def _lanes(plan: WindowPlan) -> Table:
-    table = Table(title="lanes", title_justify="left")
-    for heading in ("lane", "transactions", "blocks", "row changes", "bytes"):
-        table.add_column(heading, justify="left" if heading == "lane" else "right")
+def _lanes(plan: WindowPlan) -> Grid:
+    grid = Grid("lanes").columns("lane").columns("transactions", "blocks", "row changes", "bytes", justify="right")
     for lane in plan.all_lanes:
         files = plan.files[lane]
-        table.add_row(
+        grid.row(
             lane_name(plan, lane),
             f"{sum(file.transactions for file in files):,}",
             f"{sum(file.blocks for file in files):,}",
             f"{plan.lane_rows[lane].total:,}",
             f"{sum(file.bytes for file in files):,}",
         )
-    return table
+    return grid
 
 
-def _barriers(plan: WindowPlan) -> Table | None:
+def _barriers(plan: WindowPlan) -> Grid | None:
     if not plan.barriers:
         return None
     serialized = sum(barrier.last - barrier.first + 1 for barrier in plan.barriers)
     title = f"{plural(len(plan.barriers), 'barrier')} over {plural(serialized, 'seqno')}, by cause"
-    table = Table(title=title, title_justify="left")
-    table.add_column("cause")
-    table.add_column("transactions", justify="right")
+    grid = Grid(title).columns("cause").columns("transactions", justify="right")
     for cause, count in barrier_causes(plan).most_common():
-        table.add_row(cause, f"{count:,}")
-    return table
+        grid.row(cause, f"{count:,}")
+    return grid
 
 
-def _filtered(plan: WindowPlan) -> Table | None:
+def _filtered(plan: WindowPlan) -> Grid | None:
     if not plan.filtered:
         return None
-    table = Table(title="left out by the filter", title_justify="left")
-    for heading in ("rule", "row changes", "statements"):
-        table.add_column(heading, justify="left" if heading == "rule" else "right")
+    grid = Grid("left out by the filter").columns("rule").columns("row changes", "statements", justify="right")
     for rule, counts in plan.filtered.items():
-        table.add_row(Text(rule), f"{counts.rows:,}", f"{counts.statements:,}")
-    return table
+        grid.row(rule, f"{counts.rows:,}", f"{counts.statements:,}")
+    return grid
 
 
-def _renamed(plan: WindowPlan) -> Table | None:
+def _renamed(plan: WindowPlan) -> Grid | None:
     if not plan.renamed:
         return None
-    table = Table(title="renamed databases", title_justify="left")
-    for heading in ("source", "target"):
-        table.add_column(heading)
+    grid = Grid("renamed databases").columns("source", "target")
     ordered = sorted(plan.renamed.items())
     for names in ordered[:_TOP]:
-        table.add_row(*map(Text, names))
+        grid.row(*names)
     if len(ordered) > _TOP:
-        table.add_row(f"{len(ordered) - _TOP:,} more", "")
-    return table
+        grid.row(f"{len(ordered) - _TOP:,} more", "")
+    return grid
 
 
-def _tables(plan: WindowPlan) -> Table | None:
+def _tables(plan: WindowPlan) -> Grid | None:
     """What was read of each table and what becomes of it, as the accounts have it: left out, folded away, written."""
     if not plan.tables:
         return None
-    table = Table(title="tables", title_justify="left")
-    table.add_column("table", overflow="fold")
-    for heading in ("inserts", "updates", "deletes", "left out", "folded", "written"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    numbers_of = ("inserts", "updates", "deletes", "left out", "folded", "written")
+    grid = Grid("tables").columns("table", fold=True).columns(*numbers_of, justify="right", no_wrap=True)
     ordered = sorted(plan.tables.items(), key=lambda entry: (-entry[1].read.total, str(entry[0])))
     for key, counts in ordered[:_TOP]:
-        table.add_row(Text(str(key)), *(f"{number:,}" for number in _account(counts)))
+        grid.row(str(key), *(f"{number:,}" for number in _account(counts)))
     rest = [_account(counts) for _, counts in ordered[_TOP:]]
     if rest:
-        table.add_row(f"{len(rest):,} more", *(f"{sum(numbers):,}" for numbers in zip(*rest, strict=True)))
-    return table
+        grid.row(f"{len(rest):,} more", *(f"{sum(numbers):,}" for numbers in zip(*rest, strict=True)))
+    return grid
 
 
 def _account(counts: TableCounts) -> tuple[int, ...]:

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-
 from binlane.apply.refusals import driver_errors, target_errors
 from binlane.apply.skipped import replay_skipped
 from binlane.errors import ConfigError, PlanError, PositionError
@@ -19,7 +16,9 @@ from binlane.orchestration.operating import whoami
 from binlane.orchestration.report import moment
 from binlane.orchestration.selecting import rules_of
 from binlane.orchestration.steps import read_plan
+from binlane.orchestration.terminal import Grid, View
 from binlane.plan.pieces import NOTHING
+from binlane.safe_text import one_line
 from binlane.state.catalog import read_schema
 from binlane.state.engines import engine_of
 from binlane.state.skips import Skip, SkipRequest, cancel_skip, read_skip, read_skips, request_skips
@@ -100,7 +99,10 @@ def skip(
         if nothing := [each.seqno for each in requests if each.summary == NOTHING]:
             raise PositionError(f"channel {name}: seqnos {nothing} change nothing, so there is nothing to leave out")
         new = request_skips(engine, window, requests, reason=reason.strip(), by=whoami() if by is None else by)
-    lines = [f"seqno {each.seqno:,}, GTID {each.gtid or '-'}, lane {each.lane}: {each.summary}" for each in requests]
+    lines = [
+        f"seqno {each.seqno:,}, GTID {each.gtid or '-'}, lane {each.lane}: {one_line(each.summary)}"
+        for each in requests
+    ]
     return "\n".join(
         [
             f"channel {name}: {plural(len(new), 'transaction')} will be left out "
@@ -134,30 +136,29 @@ def cancel(name: str, folder: Path, which: Which, *, resolve: Resolver | None = 
     return f"channel {name}: seqno {which.seqno:,} will be applied"
 
 
-def skips(name: str, folder: Path) -> RenderableType:
+def skips(name: str, folder: Path) -> View:
     """All orders of a channel."""
     _, endpoints = load(name, folder)
     with target_errors(str(endpoints.target)), engine_of(endpoints.target).connect() as connection:
         found = read_skips(connection, name)
     if not found:
         return f"channel {name}: nothing was skipped"
-    table = Table(title=f"skipped transactions of {name}", title_justify="left")
-    for heading in ("seqno", "GTID", "state", "by, at (UTC)", "reason", "what it changes"):
-        table.add_column(heading, justify="right" if heading == "seqno" else "left")
+    grid = Grid(f"skipped transactions of {name}").columns("seqno", justify="right")
+    grid.columns("GTID", "state", "by, at (UTC)", "reason", "what it changes")
     for each in found:
         row = (each.gtid or "-", each.state, f"{each.by}, {each.at[:19]}", each.reason, each.summary[:200])
-        table.add_row(f"{each.seqno:,}", *row)
-    return table
+        grid.row(f"{each.seqno:,}", *row)
+    return grid
 
 
-def show(name: str, folder: Path, seqno: int, write_to: Path | None) -> RenderableType:
+def show(name: str, folder: Path, seqno: int, write_to: Path | None) -> View:
     """One order with all that is known of it; its events go to a binlog file if one is named."""
     _, endpoints = load(name, folder)
     with target_errors(str(endpoints.target)), engine_of(endpoints.target).connect() as connection:
         found, log = read_skip(connection, name, seqno)
     if write_to is not None:
         write_to.write_bytes(log)
-    return Group(_details(found, write_to))
+    return _details(found, write_to)
 
 
 def replay(name: str, folder: Path, seqno: int) -> str:
@@ -197,8 +198,8 @@ def _open_window(endpoints: Endpoints, name: str) -> tuple[Window, PlannedLanes]
     return window, PlannedLanes(plans, plan)
 
 
-def _details(found: Skip, write_to: Path | None) -> Table:
-    table = Table(show_header=False, box=None, pad_edge=False, title=f"seqno {found.seqno:,}")
+def _details(found: Skip, write_to: Path | None) -> Grid:
+    grid = Grid.of_facts(f"seqno {found.seqno:,}")
     for key, value in (
         ("GTID", found.gtid or "-"),
         ("window, lane", f"{found.window_id}, {found.lane}"),
@@ -210,5 +211,5 @@ def _details(found: Skip, write_to: Path | None) -> Table:
         ("events", f"{found.bytes:,} bytes as a binlog file, SHA-256 {found.sha256}"),
         ("written to", "-" if write_to is None else str(write_to)),
     ):
-        table.add_row(key, value)
-    return table
+        grid.row(key, one_line(value))
+    return grid

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-
 from binlane.model import plural
 from binlane.orchestration.report import conflicts_text, few, moment, open_xa_text
+from binlane.orchestration.terminal import Grid, View
+from binlane.safe_text import one_line
 from binlane.state.journal import ChannelStatus
 from binlane.state.orders import NOW
 from binlane.state.verifications import DRIFT, FULL, PENDING, WINDOW
@@ -113,30 +112,30 @@ def _lanes(status: ChannelStatus) -> list[dict[str, Any]]:
     ]
 
 
-def status_view(status: ChannelStatus, now: float) -> RenderableType:
+def status_view(status: ChannelStatus, now: float) -> View:
     """Watermark, unfinished window, lanes and errors of a channel. ``now``: seconds since the epoch, for the lag."""
     mark = status.channel.watermark
     seconds, transactions = lag(status, now)
-    head = Table(show_header=False, box=None, pad_edge=False, title=f"channel {status.channel.name}")
+    head = Grid.of_facts(f"channel {status.channel.name}")
     behind = "no transaction applied yet" if seconds is None else f"{seconds:,.0f} s behind now"
-    head.add_row("watermark", f"seqno {mark.seqno:,}, {mark.source}, {moment(mark.source_time)} ({behind})")
-    head.add_row("GTID set", mark.gtid_set or "-")
-    head.add_row("source", status.channel.source_identity)
+    head.row("watermark", f"seqno {mark.seqno:,}, {mark.source}, {moment(mark.source_time)} ({behind})")
+    head.row("GTID set", mark.gtid_set or "-")
+    head.row("source", status.channel.source_identity)
     if status.channel.stopped is not None:
-        head.add_row("stopped", f"{status.channel.stopped}; `binlane resume {status.channel.name}` takes it back")
+        head.row("stopped", f"{status.channel.stopped}; `binlane resume {status.channel.name}` takes it back")
     for name, value in _window_rows(status, transactions):
-        head.add_row(name, value)
-    head.add_row("verified", _verified(status))
+        head.row(name, value)
+    head.row("verified", _verified(status))
     if status.prepared:
-        head.add_row("prepared XA", few(open_xa_text(status.prepared)))
+        head.row("prepared XA", few(open_xa_text(status.prepared)))
     if status.conflicts:
         told = f"{conflicts_text(status.conflicts)}; `binlane conflicts {status.channel.name}` lists them"
-        head.add_row("conflicts", told)
+        head.row("conflicts", told)
     for intent in status.undecided:
-        head.add_row("undecided DDL", f"seqno {intent.seqno:,}, lane {intent.lane}: {intent.statement[:200]}")
+        head.row("undecided DDL", f"seqno {intent.seqno:,}, lane {intent.lane}: {one_line(intent.statement[:200])}")
     for skip in status.skips:
-        head.add_row("to skip", f"seqno {skip.seqno:,}, by {skip.by}: {skip.reason}")
-    return Group(head, *_positions(status), *_errors(status))
+        head.row("to skip", f"seqno {skip.seqno:,}, by {one_line(skip.by)}: {one_line(skip.reason)}")
+    return [head, *_positions(status), *_errors(status)]
 
 
 def _verified(status: ChannelStatus) -> str:
@@ -166,29 +165,26 @@ def _window_rows(status: ChannelStatus, transactions: int) -> list[tuple[str, st
     return rows
 
 
-def _positions(status: ChannelStatus) -> list[Table]:
+def _positions(status: ChannelStatus) -> list[Grid]:
     lanes = _lanes(status)
     if not lanes:
         return []
-    table = Table(title="lanes", title_justify="left")
-    for heading in ("lane", "position", "gap", "transactions", "row changes", "held by"):
-        table.add_column(heading, justify="left" if heading in ("gap", "held by") else "right")
+    grid = Grid("lanes").columns("lane", "position", justify="right").columns("gap")
+    grid.columns("transactions", "row changes", justify="right").columns("held by")
     for lane in lanes:
         missing = "-" if lane["gap"] is None else f"{lane['gap'][0]:,} to {lane['gap'][1]:,}"
         last = "" if lane["last_holder"] is None else f"{lane['last_holder']}, {lane['heartbeat']} UTC"
         held = lane["held_by_connection"]
         who = f"connection {held}: {last}" if held is not None else f"nobody{'; last: ' if last else ''}{last}"
         row = (f"{lane['seqno']:,}", missing, f"{lane['transactions']:,}", f"{lane['rows']:,}", who)
-        table.add_row(str(lane["lane"]), *row)
-    return [table]
+        grid.row(str(lane["lane"]), *row)
+    return [grid]
 
 
-def _errors(status: ChannelStatus) -> list[Table]:
+def _errors(status: ChannelStatus) -> list[Grid]:
     if not status.errors:
         return []
-    table = Table(title="last errors", title_justify="left")
-    for heading in ("at (UTC)", "lane", "seqno", "error"):
-        table.add_column(heading)
+    grid = Grid("last errors", lines=True).columns("at (UTC)", "lane", "seqno", "error")
     for error in status.errors:
-        table.add_row(error.at, str(error.lane), f"{error.seqno:,}", error.text)
-    return [table]
+        grid.row(error.at, str(error.lane), f"{error.seqno:,}", error.text)
+    return [grid]

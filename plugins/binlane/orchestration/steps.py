@@ -33,6 +33,7 @@ from binlane.orchestration.retention import remove_old
 from binlane.orchestration.selecting import forget_if_filter_has_changed
 from binlane.orchestration.shortening import is_forgotten
 from binlane.orchestration.stopping import check_stopped, is_stopped_inside, seqno_of, settle, start_of
+from binlane.orchestration.terminal import as_text
 from binlane.plan.collating import Collations
 from binlane.plan.manifest import Manifest
 from binlane.plan.window_facts import facts_of, lane_name
@@ -165,7 +166,7 @@ def adopt_plan(channel: ChannelConfig, endpoints: Endpoints, work: str, stop_at:
     inputs = read_inputs(folder)
     plans = folder.child(inputs.key)
     plan = read_plan(plans.uri)
-    log.info("the plan\n%s", report.as_text(report.plan_view(plan)))
+    log.info("the plan\n%s", as_text(report.plan_view(plan)))
     engine = engine_of(endpoints.target)
     check_window(channel, endpoints, plan, inputs, plans)
     with engine.connect() as connection:

@@ -16,6 +16,7 @@ from binlane.model import plural
 from binlane.orchestration.commands import load
 from binlane.orchestration.selecting import rules_of
 from binlane.orchestration.steps import source_of
+from binlane.safe_text import one_line
 from binlane.source.server import translated
 from binlane.state.catalog import read_schema
 from binlane.state.engines import engine_of
@@ -96,12 +97,12 @@ def outcome_text(outcome: Outcome) -> str:
         )
     if drift:
         lines.append(f"{len(drift):,} drift: they differ, and the source has not changed them since the watermark")
-        lines += [f"  {_suspect_text(one)}" for one in drift[:_SHOWN]]
+        lines += [f"  {one_line(_suspect_text(one))}" for one in drift[:_SHOWN]]
     if len(drift) > _SHOWN:
         lines.append(f"  and {len(drift) - _SHOWN:,} more, in binlane.suspects on the target")
     if outcome.unseen:
         lines.append(f"{len(outcome.unseen):,} not compared:")
-        lines += [f"  {one}" for one in outcome.unseen[:_SHOWN]]
+        lines += [f"  {one_line(one)}" for one in outcome.unseen[:_SHOWN]]
     return "\n".join(lines)
 
 

@@ -8,11 +8,10 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
-
 from binlane.binlog.reader import LogReader
 from binlane.model import Flavor
 from binlane.orchestration.inspection import Detail, inspect_files
+from binlane.orchestration.terminal import Terminal
 from lab.compare import data_of
 from lab.servers import PrivateServer
 from tests.integration.values.test_values import SESSION, logged, tables
@@ -24,7 +23,7 @@ def inspected(data: bytes, folder: Path, *, as_json: bool = False, rows: bool = 
     path = folder / "binlog.000001"
     path.write_bytes(data)
     shown = io.StringIO()
-    console = Console(file=shown, width=200)
+    console = Terminal(file=shown, width=200)
     inspect_files([path], as_json=as_json, out=console, err=console, detail=Detail(rows=rows, sql=sql))
     return shown.getvalue()
 

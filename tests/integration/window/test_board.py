@@ -430,6 +430,12 @@ CSRF = [
     pytest.param({"X-Binlane-Token": "right", "Sec-Fetch-Site": "same-site"}, 403, id="a neighbour"),
     pytest.param({"X-Binlane-Token": "right", "Origin": "https://evil.example"}, 403, id="another origin"),
     pytest.param({"Authorization": "Basic x", "X-Binlane-Token": ""}, 403, id="another scheme is no bearer"),
+    # FastAPI takes these for no bearer at all, and Airflow goes by the cookie
+    pytest.param({"Authorization": "Bearer"}, 403, id="an empty bearer"),
+    pytest.param({"Authorization": "Bearer "}, 403, id="an empty bearer with a space"),
+    pytest.param({"Authorization": "bearer\t"}, 403, id="an empty bearer with a tab"),
+    pytest.param({"Authorization": "Bearer x"}, 403, id="a bearer beside the cookie"),
+    pytest.param({"Authorization": "Bearer x", "X-Binlane-Token": "right"}, 200, id="a bearer and the token"),
 ]
 
 
@@ -446,3 +452,7 @@ def test_a_cookie_alone_never_acts(channel: Channel, headers: dict[str, str], ex
     assert "signed" not in token
     sent = {name: token if value == "right" else value for name, value in headers.items()}
     assert browser.post(f"{API}/resume", headers=sent).status_code == expected
+    program = TestClient(app)
+    assert program.post(f"{API}/resume", headers={"Authorization": "Bearer x"}).status_code == 200
+    for none in ("Bearer", "Bearer ", "Basic x"):
+        assert program.post(f"{API}/resume", headers={"Authorization": none}).status_code == 403

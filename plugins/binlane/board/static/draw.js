@@ -1,6 +1,17 @@
 // Elements, figures and charts. Data becomes text nodes and attributes, never markup.
 
+// what acts on the text around it, or has no shape: the list is binlane/safe_text.py's
+const ACTIVE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
+
+/** Text to be shown: nothing in it turns the line round or hides. */
+export const plain = (text) => String(text).replace(ACTIVE, (one) => {
+  const number = one.codePointAt(0), digits = number.toString(16);
+  return number < 0x100 ? `\\x${digits.padStart(2, "0")}` : number < 0x10000 ? `\\u${digits.padStart(4, "0")}` : `\\U${digits.padStart(8, "0")}`;
+});
+
 const SVG = "http://www.w3.org/2000/svg";
+
+const SHOWN = new Set(["title", "aria-label", "alt", "placeholder"]);
 
 /** An element: attributes by name, `on` handlers, children as nodes or text. */
 export function h(tag, attributes = {}, ...children) {
@@ -15,11 +26,11 @@ function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) element[name] = value;
-    else element.setAttribute(name, value === true ? "" : String(value));
+    else element.setAttribute(name, value === true ? "" : SHOWN.has(name) ? plain(value) : String(value));
   }
   for (const child of children.flat(9)) {
     if (child === null || child === undefined || child === false) continue;
-    element.append(child instanceof Node ? child : document.createTextNode(String(child)));
+    element.append(child instanceof Node ? child : document.createTextNode(plain(child)));
   }
   return element;
 }

@@ -1,0 +1,161 @@
+"""What a person reads on a terminal and in a task's log: the only importer of rich (tests/unit/test_imports.py).
+
+No text is ever read as markup, and every text goes through ``safe_text``: a database may be called ``[/x]``, hold an
+escape sequence or turn the line's direction round.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, Literal, TextIO
+
+from rich.console import Console, Group
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+from binlane.safe_text import one_line, printable
+
+__all__ = ["Bars", "Grid", "Terminal", "View", "as_text"]
+
+_WIDTH: Final = 110
+Justify = Literal["left", "right"]
+Style = Literal["", "bold", "dim", "red", "bold red", "green"]
+
+
+class Grid:
+    """A table. ``lines``: cells keep their line breaks, which are this program's own."""
+
+    def __init__(self, title: str = "", *, lines: bool = False, caption: str = "") -> None:
+        self._table = Table(title=Text(one_line(title)) if title else None, title_justify="left")
+        self.caption = caption
+        self._lines = lines
+
+    @classmethod
+    def of_facts(cls, title: str) -> Grid:
+        """Names and values without a frame."""
+        grid = cls(lines=True)
+        grid._table = Table(show_header=False, box=None, pad_edge=False, title=Text(one_line(title)))
+        return grid
+
+    def columns(self, *headings: str, justify: Justify = "left", fold: bool = False, no_wrap: bool = False) -> Grid:
+        """Add columns that are alike; the grid itself, for more of them."""
+        for heading in headings:
+            overflow: Literal["fold", "ellipsis"] = "fold" if fold else "ellipsis"
+            self._table.add_column(Text(one_line(heading)), justify=justify, overflow=overflow, no_wrap=no_wrap)
+        return self
+
+    def row(self, *cells: str) -> None:
+        """Add a row."""
+        safe = printable if self._lines else one_line
+        self._table.add_row(*(Text(safe(cell)) for cell in cells))
+
+    @property
+    def table(self) -> Table:
+        """For rich."""
+        self._table.caption = Text(one_line(self.caption)) if self.caption else None
+        return self._table
+
+
+View = str | Grid | Sequence[Grid]
+"""What is shown: a text of one or more lines, a table, or several."""
+
+
+class Terminal:
+    """Standard output or standard error, or another stream."""
+
+    def __init__(self, *, stderr: bool = False, file: TextIO | None = None, width: int | None = None) -> None:
+        self._stderr = stderr
+        self._console = Console(
+            stderr=stderr, file=file, width=width, markup=False, emoji=False, highlight=False, soft_wrap=False
+        )
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether somebody looks."""
+        return self._console.is_terminal
+
+    def print(self, view: View) -> None:
+        """Show it; text is not broken into lines."""
+        if isinstance(view, str):
+            self._console.print(Text(printable(view)), soft_wrap=True)
+        elif isinstance(view, Grid):
+            self._console.print(view.table)
+        else:
+            self._console.print(Group(*(grid.table for grid in view)))
+
+    def line(self, *parts: tuple[str, Style]) -> None:
+        """One line of texts, each in its style."""
+        text = Text()
+        for part, style in parts:
+            text.append(one_line(part), style=style or None)
+        self._console.print(text, soft_wrap=True)
+
+    def message(self, *parts: tuple[str, Style]) -> None:
+        """The same with the parts' own line breaks."""
+        text = Text()
+        for part, style in parts:
+            text.append(printable(part), style=style or None)
+        self._console.print(text, soft_wrap=True)
+
+    def exactly(self, text: str) -> None:
+        """For a pipe or a file the very text; for a terminal what can be shown of it."""
+        self._console.file.write(printable(text) if self.is_terminal else text)
+
+    @contextmanager
+    def bars(self, *, seconds_left: bool = False) -> Iterator[Bars]:
+        """Bars for as long as something runs; nothing where nobody looks."""
+        description = TextColumn("{task.description}", markup=False)
+        counted: ProgressColumn = (
+            TextColumn("{task.fields[said]}", markup=False) if seconds_left else MofNCompleteColumn()
+        )
+        times = (TimeElapsedColumn(), TimeRemainingColumn()) if seconds_left else (TimeElapsedColumn(),)
+        hidden = not self.is_terminal
+        columns = (description, BarColumn(), counted, *times)
+        with Progress(*columns, console=self._console, transient=True, disable=hidden) as progress:
+            yield Bars(progress)
+
+
+class Bars:
+    """Bars by number."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def add(self, description: str, total: int, said: str = "") -> int:
+        """A bar; its number."""
+        return int(self._progress.add_task(one_line(description), total=total, said=one_line(said)))
+
+    def show(self, bar: int, completed: int, description: str | None = None, said: str = "") -> None:
+        """How far it is."""
+        from rich.progress import TaskID
+
+        named = None if description is None else one_line(description)
+        self._progress.update(TaskID(bar), completed=completed, description=named, said=one_line(said))
+
+
+def as_text(view: View) -> str:
+    """A view as plain text, for a task's log."""
+    out = io.StringIO()
+    console = Console(file=out, width=_WIDTH, no_color=True, force_terminal=False, markup=False, emoji=False)
+    if isinstance(view, str):
+        return printable(view)
+    grids = [view] if isinstance(view, Grid) else view
+    console.print(Group(*(grid.table for grid in grids)))
+    return out.getvalue().rstrip()
+
+
+def unexpected(traceback: str) -> None:
+    """A fault of this program's own, as Python tells it."""
+    sys.stderr.write(printable(traceback))

@@ -1,0 +1,59 @@
+"""Text from a log, a server or a file, made safe to be shown: nothing in it acts on a terminal or a page.
+
+Shown as escapes, as ``\\x1b`` and ``\\u202e``: control characters, among them those of terminals' escape sequences, and
+what has no shape but changes its neighbours': bidirectional controls, invisible separators, halves of surrogate pairs.
+The one list of such characters; the page's script has the same (board/static/draw.js), and a test holds them together.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+ACTIVE: Final = (
+    (0x00, 0x08), (0x0B, 0x1F), (0x7F, 0x9F), (0xAD, 0xAD), (0x61C, 0x61C), (0x180E, 0x180E), (0x200B, 0x200F),
+    (0x2028, 0x202E), (0x2060, 0x206F), (0xD800, 0xDFFF), (0xFEFF, 0xFEFF), (0xFFF9, 0xFFFB), (0xE0000, 0xE007F),
+)  # fmt: skip
+"""First and last of each range. Tab and newline are not among them: ``one_line`` takes them, too."""
+
+
+def _class(ranges: tuple[tuple[int, int], ...]) -> str:
+    return "[" + "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges) + "]"
+
+
+_ACTIVE: Final = re.compile(_class(ACTIVE))
+_BREAKING: Final = re.compile(_class((*ACTIVE, (0x09, 0x0A))))
+_MARKDOWN: Final = re.compile(r"[\\\[\]<>]")
+_NAMED: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def printable(text: str) -> str:
+    """Text of several lines for a terminal, a task's log or an error."""
+    return _ACTIVE.sub(_escaped, text)
+
+
+def one_line(text: str) -> str:
+    """A name or a value that stands in a line: it cannot begin another one."""
+    return _BREAKING.sub(_escaped, text)
+
+
+def json_text(encoded: str) -> str:
+    """JSON whose strings hold no such character as it is; every reader of JSON gets the same values."""
+    return _ACTIVE.sub(_unit, encoded)
+
+
+def markdown(text: str) -> str:
+    """For a note, which Airflow shows as Markdown: no links, no images, no HTML."""
+    return _MARKDOWN.sub(r"\\\g<0>", printable(text))
+
+
+def _escaped(match: re.Match[str]) -> str:
+    number = ord(match[0])
+    if match[0] in _NAMED:
+        return _NAMED[match[0]]
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def _unit(match: re.Match[str]) -> str:
+    data = match[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{data[at : at + 2].hex()}" for at in range(0, len(data), 2))

@@ -1,0 +1,97 @@
+"""What a database may be called, on a terminal, in JSON, in a note and on the page."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+import unicodedata
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from binlane import safe_text
+from binlane.errors import BinlaneError, ConfigError
+from binlane.orchestration.terminal import Grid, Terminal, as_text
+from binlane.safe_text import json_text, markdown, one_line, printable
+
+HOSTILE: Final = "a[/x][bold]b[/]:smile:\x1b[31m\x1b]0;title\x07\u202egnp.exe\u2066\u200b\x9b2J\r\ud800%s{0}"
+SHOWN: Final = "a[/x][bold]b[/]:smile:\\x1b[31m\\x1b]0;title\\x07\\u202egnp.exe\\u2066\\u200b\\x9b2J\\r\\ud800%s{0}"
+DRAW: Final = Path(safe_text.__file__).parent / "board" / "static" / "draw.js"
+
+
+def test_every_character_that_acts_or_hides_is_shown_as_an_escape() -> None:
+    for number in range(sys.maxunicode + 1):
+        one = chr(number)
+        acts = unicodedata.category(one) in ("Cc", "Cs", "Zl", "Zp") or unicodedata.bidirectional(one) in (
+            *("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"),
+        )
+        if acts and one not in "\n\t":
+            assert printable(one) != one, hex(number)
+        if unicodedata.category(one)[0] in "LNPS":
+            assert printable(one) == one_line(one) == one, hex(number)
+    assert printable("a\n\tb") == "a\n\tb"
+    assert one_line("a\n\tb") == "a\\n\\tb"
+    assert printable(HOSTILE) == one_line(HOSTILE) == SHOWN
+
+
+def test_json_keeps_every_value() -> None:
+    text = "\U000e0041" + HOSTILE.replace("\ud800", "")
+    encoded = json_text(json.dumps({"x": text}, ensure_ascii=False))
+    assert printable(encoded) == encoded
+    assert json.loads(encoded) == {"x": text}
+
+
+def test_a_note_makes_neither_links_nor_html() -> None:
+    assert markdown("![x](http://e) <b> \\ tenant_1") == "!\\[x\\](http://e) \\<b\\> \\\\ tenant_1"
+
+
+@pytest.mark.parametrize("kind", [BinlaneError, ConfigError])
+def test_an_errors_message_is_safe_from_its_birth(kind: type[BinlaneError]) -> None:
+    assert str(kind(HOSTILE)) == SHOWN
+
+
+def test_a_terminal_shows_the_text_itself_and_never_reads_it() -> None:
+    shown = io.StringIO()
+    out = Terminal(file=shown, width=400)
+    out.print(HOSTILE)
+    out.line((HOSTILE, "bold"), ("\nnext", ""))
+    grid = Grid(HOSTILE, caption=HOSTILE).columns(HOSTILE, "value", fold=True)
+    grid.row(HOSTILE, "1\n2")
+    out.print(grid)
+    out.print([grid, grid])
+    facts = Grid.of_facts(HOSTILE)
+    facts.row("lines", "one\ntwo")
+    out.print(facts)
+    text = shown.getvalue()
+    assert text.splitlines()[:2] == [SHOWN, SHOWN + "\\nnext"]
+    assert text.count(SHOWN) >= 2 + 3 * 3
+    assert "1\\n2" in text
+    assert printable(text) == text
+    assert printable(as_text([grid])) == as_text([grid])
+
+
+def test_a_pipe_gets_the_exact_text_and_a_terminal_what_can_be_shown() -> None:
+    class Tty(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    pipe, tty = io.StringIO(), Tty()
+    Terminal(file=pipe).exactly(HOSTILE)
+    Terminal(file=tty).exactly(HOSTILE)
+    assert (pipe.getvalue(), tty.getvalue()) == (HOSTILE, SHOWN)
+
+
+def test_the_page_has_the_same_list() -> None:
+    listed = re.search(r"const ACTIVE = /\[(.*)\]/gu;", DRAW.read_text())
+    assert listed is not None
+    point = r"\\u(?:\{([0-9a-f]+)\}|([0-9a-f]{4}))"
+    found = []
+    for match in re.finditer(f"{point}(?:-{point})?", listed[1]):
+        first = int(match[1] or match[2], 16)
+        last = match[3] or match[4]
+        found.append((first, first if last is None else int(last, 16)))
+    # a browser's text has no halves of pairs: they are replaced where it reads the answer
+    assert found == [each for each in safe_text.ACTIVE if each != (0xD800, 0xDFFF)]
