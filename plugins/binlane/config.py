@@ -205,6 +205,8 @@ class WorkConfig:
     """fsspec URI (or folder) of the work folders; default: $BINLANE_WORK, else .binlane/work in the project."""
     keep_windows: int
     """Finished windows whose work folders are kept; older ones are removed; default 24."""
+    keep_history: int
+    """Windows, errors and verifications whose rows the state on the target keeps; default 10,000."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,11 +473,12 @@ def _link(node: Node, key: str) -> str | None:
 
 
 def _work(node: Node, root: Path, environment: Mapping[str, str]) -> WorkConfig:
-    node.only("uri", "keep_windows")
+    node.only("uri", "keep_windows", "keep_history")
     uri = node.text("uri", environment.get(WORK_VARIABLE) or ".binlane/work")
     return WorkConfig(
         uri=uri if "://" in uri else str(root / uri),
         keep_windows=node.integer("keep_windows", 1, 1_000_000, 24),
+        keep_history=node.integer("keep_history", 1, 10_000_000, 10_000),
     )
 
 

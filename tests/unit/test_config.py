@@ -37,7 +37,7 @@ def test_a_file_with_two_connections_is_a_channel_with_defaults(tmp_path: Path) 
     assert read.filter == config.FilterConfig((), (), (), (), {})
     assert read.rename == ()
     assert read.collations == ()
-    assert read.work == config.WorkConfig(str(tmp_path / ".binlane/work"), 24)
+    assert read.work == config.WorkConfig(str(tmp_path / ".binlane/work"), 24, 10_000)
     assert read.apply == config.ApplyConfig(
         *(3600, 60, 10, 5, 86_400, 30),
         allow_nontransactional=False,
@@ -113,6 +113,7 @@ EVERY_KEY = """
     [work]
     uri = "s3://work/binlane"
     keep_windows = 1
+    keep_history = 7
     [spark]
     connection = "cluster"
     [spark.conf]
@@ -145,7 +146,7 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
     )
     assert (read.owner_link, read.alert) == ("mailto:team@example.com", config.AlertConfig(60, "company.alerts.page"))
     assert read.verify == config.VerifyConfig("none", 5)
-    assert read.work == config.WorkConfig("s3://work/binlane", 1)
+    assert read.work == config.WorkConfig("s3://work/binlane", 1, 7)
     assert read.spark == config.SparkConfig("cluster", {"spark.driver.memory": "2g"})
 
 

@@ -170,7 +170,7 @@ class Reading:
             found = next(read, None)
         if found is None or found.seqno != seqno:
             raise NotFound(f"window {window_id}: the block at seqno {first_seqno} of lane {lane} has no seqno {seqno}")
-        page = list(itertools.islice(part_changes(found.parts, found.log), after, after + limit + 1))
+        page = list(itertools.islice(part_changes(found.parts, found.log, after), limit + 1))
         return models.Rows(
             seqno=seqno,
             gtid=found.gtid,

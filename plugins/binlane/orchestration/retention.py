@@ -11,9 +11,10 @@ from typing import Final
 
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
+from binlane.model import plural
 from binlane.state.channels import read_channel
 from binlane.state.engines import engine_of
-from binlane.state.retention import finished_work, forget_work, windows_with_work
+from binlane.state.retention import finished_work, forget_history, forget_work, windows_with_work
 from binlane.work.files import WorkFolder
 
 _log = logging.getLogger(__name__)
@@ -22,7 +23,8 @@ _WINDOW: Final = re.compile(r"(\d{12,})-[0-9a-f]{8}")
 
 
 def remove_old(channel: ChannelConfig, endpoints: Endpoints) -> None:
-    """Remove folders of finished windows beyond the newest ``work.keep_windows``, and those that nobody can use."""
+    """Remove folders of finished windows beyond the newest ``work.keep_windows``, those that nobody can use, and the
+    rows of the state beyond ``work.keep_history``."""
     engine = engine_of(endpoints.target)
     with engine.connect() as connection:
         old = finished_work(connection, channel.name, keep=channel.work.keep_windows)
@@ -32,6 +34,9 @@ def remove_old(channel: ChannelConfig, endpoints: Endpoints) -> None:
         with engine.begin() as connection:
             forget_work(connection, channel.name, work)
     _sweep(channel, endpoints)
+    gone = forget_history(engine, channel.name, keep=channel.work.keep_history)
+    if gone:
+        _log.info("removing the rows of %s from the state on the target", plural(gone, "old window"))
 
 
 def _sweep(channel: ChannelConfig, endpoints: Endpoints) -> None:

@@ -5,6 +5,7 @@ Everything comes from the log alone: names where it has them, ``@1`` otherwise. 
 
 from __future__ import annotations
 
+import itertools
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -102,20 +103,27 @@ class Contents:
             yield table, change
 
 
-def part_changes(parts: Iterable[Part], log: LogFormat) -> Iterator[tuple[TableKey, LoggedTable, Change]]:
+def part_changes(
+    parts: Iterable[Part], log: LogFormat, after: int = 0
+) -> Iterator[tuple[TableKey, LoggedTable, Change]]:
     """Row changes of a transaction that was taken apart, an XA COMMIT's among them, and the target's name of the table.
 
-    Errors as ``Contents``.
+    The first ``after`` of them are left out: of events that hold no others, nothing is decoded. Errors as ``Contents``.
     """
     tables: dict[int, LoggedTable] = {}
+    left = after
     for part in parts:
         if isinstance(part, RowsPart):
+            if part.counts.total <= left:
+                left -= part.counts.total
+                continue
             table = tables.get(id(part.table))
             if table is None:
                 table = tables[id(part.table)] = _logged(part.table.table, log, "")
             rows = RowsEvent.parse(part.event[_TYPE_AT], memoryview(part.event)[HEADER.size :])
-            for change in table.decoder.changes(rows):
+            for change in itertools.islice(table.decoder.changes(rows), left, None):
                 yield part.table.key, table, change
+            left = 0
 
 
 def cells(table: LoggedTable, image: Image) -> list[str | None]:

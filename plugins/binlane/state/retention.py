@@ -1,11 +1,29 @@
-"""Work folders of finished windows: which may go, and which are gone."""
+"""Work folders of finished windows and rows of the state: which may go, and which are gone."""
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, ScalarSelect, select, update
+from typing import Final
 
-from binlane.state.tables import channels, windows
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    ScalarSelect,
+    Select,
+    Table,
+    and_,
+    delete,
+    func,
+    select,
+    update,
+)
+
+from binlane.state.tables import channels, conflicts, errors, skips, splits, verifications, windows
+from binlane.state.verifications import CLEAN, RUNNING
 from binlane.state.windows import FINISHED
+
+_BATCH: Final = 1_000
+"""Rows that go in one transaction."""
 
 
 def finished_work(connection: Connection, channel: str, *, keep: int) -> tuple[str, ...]:
@@ -27,6 +45,69 @@ def forget_work(connection: Connection, channel: str, work: str) -> None:
         update(windows)
         .where(windows.c.channel == channel, windows.c.state == FINISHED, windows.c.work == work)
         .values(work="")
+    )
+
+
+def forget_history(engine: Engine, channel: str, *, keep: int) -> int:
+    """Remove what the newest ``keep`` windows, errors and verifications have left behind; how many windows went.
+
+    Kept whatever their age: windows that are not finished, whose folder is there, or that a verification, a skip or a
+    conflict which is kept names; of each kind the newest verification that found both servers equal.
+    """
+    for table, clause in ((verifications, _old_verifications(channel, keep)), (errors, _old_errors(channel, keep))):
+        _forget(engine, table, select(table.c.id).where(clause))
+    gone = 0
+    with engine.connect() as connection:
+        found = [row.window_id for row in connection.execute(_old_windows(channel, keep))]
+    for at in range(0, len(found), _BATCH):
+        batch = found[at : at + _BATCH]
+        with engine.begin() as connection:
+            for table in (splits, windows):
+                connection.execute(delete(table).where(table.c.channel == channel, table.c.window_id.in_(batch)))
+        gone += len(batch)
+    return gone
+
+
+def _forget(engine: Engine, table: Table, found: Select[tuple[int]]) -> None:
+    with engine.connect() as connection:
+        numbers = [row.id for row in connection.execute(found)]
+    for at in range(0, len(numbers), _BATCH):
+        with engine.begin() as connection:
+            connection.execute(delete(table).where(table.c.id.in_(numbers[at : at + _BATCH])))
+
+
+def _older(table: Table, channel: str, keep: int) -> ColumnElement[bool]:
+    """Rows of the channel before its newest ``keep``."""
+    newest = select(table.c.id).where(table.c.channel == channel).order_by(table.c.id.desc()).limit(1).offset(keep - 1)
+    return and_(table.c.channel == channel, table.c.id < newest.scalar_subquery())
+
+
+def _old_errors(channel: str, keep: int) -> ColumnElement[bool]:
+    return _older(errors, channel, keep)
+
+
+def _old_verifications(channel: str, keep: int) -> ColumnElement[bool]:
+    mine = verifications.c.channel == channel
+    equal = (
+        select(func.max(verifications.c.id)).where(mine, verifications.c.state == CLEAN).group_by(verifications.c.kind)
+    )
+    return and_(
+        _older(verifications, channel, keep),
+        verifications.c.state != RUNNING,
+        verifications.c.id.not_in(equal),
+    )
+
+
+def _old_windows(channel: str, keep: int) -> Select[tuple[str]]:
+    named = [
+        select(table.c.window_id).where(table.c.channel == channel, table.c.window_id == windows.c.window_id).exists()
+        for table in (verifications, skips, conflicts)
+    ]
+    return (
+        select(windows.c.window_id)
+        .where(windows.c.channel == channel, windows.c.state == FINISHED, windows.c.work == "")
+        .where(windows.c.number <= _windows_of(channel) - keep, *(~each for each in named))
+        .order_by(windows.c.number)
     )
 
 

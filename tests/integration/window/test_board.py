@@ -1,7 +1,7 @@
 """The board's API on a channel between real servers. That Airflow guards it is tested in tests/dags/test_board.py."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,8 @@ from fastapi import Header, HTTPException
 from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 
+from binlane.binlog.rows import RowsEvent
+from binlane.binlog.values import Change, RowDecoder
 from binlane.board.api import FILES, STATIC, build_app
 from binlane.board.host import Host, LastRun, Triggered
 from binlane.connections import environment_resolver
@@ -285,6 +287,30 @@ def test_rows_are_for_those_who_may_edit_whole_in_pages_and_as_they_were_logged(
     assert client.get(f"{path}/{seqno}/rows").status_code == 403
     assert client.get(f"{path}/{seqno + 1}/rows", headers=EDIT).status_code == 404
     assert client.get(f"{path}/{seqno}/rows?after={10**19}", headers=EDIT).status_code == 422
+    decoded: list[RowsEvent] = []
+    original = RowDecoder.changes
+
+    def counted(self: RowDecoder, event: RowsEvent, where: str = "") -> Iterator[Change]:
+        decoded.append(event)
+        return original(self, event, where)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RowDecoder, "changes", counted)
+        [last_row] = get(client, f"{path}/{seqno}/rows?after=3", EDIT)["rows"]
+    # the page's own event alone: of a million rows before it none is decoded
+    assert (last_row["kind"], len(decoded)) == ("delete", 1)
+    decoded: list[RowsEvent] = []
+    original = RowDecoder.changes
+
+    def counted(self: RowDecoder, event: RowsEvent, where: str = "") -> Iterator[Change]:
+        decoded.append(event)
+        return original(self, event, where)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RowDecoder, "changes", counted)
+        [last_row] = get(client, f"{path}/{seqno}/rows?after=3", EDIT)["rows"]
+    # the page's own event alone: of a million rows before it none is decoded
+    assert (last_row["kind"], len(decoded)) == ("delete", 1)
     found: list[dict[str, Any]] = []
     after: int | None = 0
     while after is not None:

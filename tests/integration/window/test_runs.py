@@ -225,6 +225,42 @@ def test_work_folders_of_old_finished_windows_are_removed(channel: Channel) -> N
     channel.assert_equal()
 
 
+def test_old_rows_of_the_state_go_and_what_is_referred_to_stays(channel: Channel) -> None:
+    channel.write_channel("[work]\nkeep_windows = 1\nkeep_history = 2\n")
+    for number in range(4):
+        channel.source.query(f"CREATE DATABASE tenant_{number}")
+        channel.run()
+    told = "SELECT number FROM binlane.windows WHERE channel = 'orders' ORDER BY number"
+    assert channel.target.query(told) == [(3,), (4,)]
+    with channel.target.connect(autocommit=True) as connection, connection.cursor() as cursor:
+        [(third,)] = channel.target.query("SELECT window_id FROM binlane.windows WHERE number = 3")
+        for kind, window, state in (
+            *(("window", third, "clean"), ("full", "", "drift"), ("full", "", "drift")),
+            *(("full", "", "running"), ("full", "", "drift")),
+        ):
+            cursor.execute(
+                "INSERT INTO binlane.verifications SET channel = 'orders', kind = %s, window_id = %s, state = %s, "
+                "through_seqno = 3, started_at = NOW(), tables = 0, chunks = 0, compared_rows = 0, drift = 0, "
+                "pending = 0",
+                (kind, window, state),
+            )
+        for name in ("orders", "others") * 4:
+            cursor.execute(
+                "INSERT INTO binlane.errors SET channel = %s, window_id = %s, lane = 0, seqno = 1, gtid = '', "
+                "source_file = '', source_offset = 0, code = 0, text = 'x', at = NOW()",
+                (name, third),
+            )
+    for number in range(4, 7):
+        channel.source.query(f"CREATE DATABASE tenant_{number}")
+        channel.run()
+    # a clean verification refers to window 3
+    assert channel.target.query(told) == [(3,), (6,), (7,)]
+    states = "SELECT state FROM binlane.verifications WHERE channel = 'orders' ORDER BY id"
+    assert channel.target.query(states) == [("clean",), ("running",), ("drift",)]
+    counts = "SELECT channel, COUNT(*) FROM binlane.errors GROUP BY channel ORDER BY channel"
+    assert channel.target.query(counts) == [("orders", 2), ("others", 4)]
+
+
 @pytest.mark.parametrize("killed_at", ["WorkFolder.remove", "forget_work"])
 @pytest.mark.parametrize("again", ["empty", "finished"])
 def test_retention_that_was_killed_is_ended_by_a_run_without_a_window(
