@@ -23,6 +23,7 @@ _KINDS: Final[Mapping[str, str]] = {
     r"leaves changes out of its log|log_(slave|replica)_updates OFF": "the source leaves changes out of its log",
     r"a temporary table is made here, by .* commits by itself": "DDL while a temporary table lives",
     r"^WindowOpenError.* temporary table": "a temporary table that is open at the log's end",
+    r"^PrecheckError.*\bmysql\.\w+: table: ": "rows of the server's own tables (schema mysql)",
     r": 1785 ": "tables without transactions on MySQL with GTIDs",
     r"^IncidentError": "the log says that changes are missing (INCIDENT)",
     r"^(data of|table|view|database) ": "something was never logged, or is another on every replica",
@@ -40,7 +41,7 @@ def kind_of(outcome: Outcome, reason: str) -> str:
     if outcome is Outcome.DIFFERS:
         return ", ".join(sorted(set(_OBJECT.findall(reason))))
     for pattern, kind in (_SKIPS if outcome is Outcome.SKIPPED else _KINDS).items():
-        if re.search(pattern, reason, re.IGNORECASE) is not None:
+        if re.search(pattern, reason, re.IGNORECASE | re.DOTALL) is not None:
             return kind
     error = re.match(r"(\w+(?:Error|Exception)): ", reason)
     if error is not None:

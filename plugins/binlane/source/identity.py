@@ -29,7 +29,7 @@ from binlane.binlog.wire import (
     check_crc,
 )
 from binlane.errors import BinlogError, SourceError, SourceIdentityError
-from binlane.model import LogPosition
+from binlane.model import Flavor, LogPosition
 from binlane.source.log import LOG_START, EventSource, LogChunk, LogState, missing_file
 
 WHOLE_TRANSACTION: Final = 64 << 10
@@ -114,6 +114,20 @@ def described(event: bytes, name: str) -> FormatDescription:
     parsed = parse_body(raw, FormatDescription(""), name)
     assert isinstance(parsed, FormatDescription)
     return parsed
+
+
+def check_family(log_format: FormatDescription, flavor: Flavor, name: str) -> None:
+    """Raises SourceIdentityError for a file of the other family: one that a server was given, or kept from before.
+
+    The families number transactions, types and checksums differently: nothing behind its first event would be read
+    as what it is.
+    """
+    if log_format.flavor is not flavor:
+        raise SourceIdentityError(
+            f"{name}: FORMAT_DESCRIPTION: expected a file of the source's own family, {flavor.value}, found one of "
+            f"{log_format.flavor.value} {log_format.server_version}: begin the channel behind it "
+            "(`binlane init --start`), or read it as an archive of its own"
+        )
 
 
 def no_events(header: bytes, position: LogPosition) -> Fingerprint:

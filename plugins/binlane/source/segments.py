@@ -34,6 +34,7 @@ from binlane.source.identity import (
     Fingerprint,
     Start,
     canonical_header,
+    check_family,
     described,
     digest,
     no_events,
@@ -204,6 +205,7 @@ class Extraction:
         name = f"{self._name}/{chunk.file}"
         header = canonical_header(chunk.data, name)
         log_format = described(chunk.data, name)
+        check_family(log_format, self._state.flavor, name)
         if self._boundaries.state is not State.OUTSIDE and log_format.created == 0:
             at = where(self._boundaries.name, self._boundaries.open_since or 0)
             raise BinlogError(

@@ -1,4 +1,4 @@
-"""Relay logs in an archive: two formats in one file, of which a window's segments could keep only one."""
+"""Two formats in one log: relay logs, of which a window's segments could keep only one, and files of both families."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.wire import MAGIC, ChecksumAlgorithm
-from binlane.errors import UnsupportedEventError
+from binlane.errors import SourceIdentityError, UnsupportedEventError
 from binlane.plan.manifest import Manifest
 from binlane.source.archive import ArchiveSource
 from binlane.source.begin import begin
@@ -54,3 +54,29 @@ def test_a_file_with_two_formats_is_refused(
 def test_the_same_format_again_changes_nothing(tmp_path: Path) -> None:
     same = replace(MARIADB, checksum=CRC)
     assert extracted(tmp_path, same, replace(same, created=1_700_000_000)).last_seqno == 2
+
+
+@pytest.mark.parametrize(("first", "second"), [(MARIADB, MYSQL), (MYSQL, MARIADB)])
+def test_a_file_of_the_other_family_is_refused(
+    tmp_path: Path, first: FormatDescription, second: FormatDescription
+) -> None:
+    """A server that was migrated in place keeps its old files, and gives them out."""
+    source = tmp_path / "archive"
+    source.mkdir()
+    for number, log_format in enumerate((first, second), start=1):
+        head = format_event(replace(log_format, checksum=CRC))
+        (source / f"binlog.{number:06d}").write_bytes(MAGIC + head + (b"" if number == 1 else previous(log_format)))
+    archive = ArchiveSource(str(source))
+    with pytest.raises(
+        SourceIdentityError, match=r"binlog\.000002: FORMAT_DESCRIPTION: expected a file of the source's"
+    ):
+        extract(
+            archive, begin(archive, "oldest"), UntilLogEnd(), WorkFolder(str(tmp_path / "out")), channel="c", window="w"
+        )
+
+
+def previous(log_format: FormatDescription) -> bytes:
+    """An empty PREVIOUS_GTIDS or GTID_LIST."""
+    if log_format is MYSQL:
+        return crc(wire(T.PREVIOUS_GTIDS, struct.pack("<Q", 0)))
+    return crc(wire(T.MARIADB_GTID_LIST, struct.pack("<I", 0)))
