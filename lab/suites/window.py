@@ -52,7 +52,7 @@ def bring(source: PrivateServer, target: PrivateServer, folder: Path, *, allow_u
     (channels / f"{_CHANNEL}.toml").write_text(text)
     for name, server in (("SOURCE", source), ("TARGET", target)):
         place = f"{server.user}:{server.password}@{server.host}:{server.port}"
-        os.environ[f"AIRFLOW_CONN_SUITE_{name}"] = f"mysql://{place}/?ssl_mode=disabled"
+        os.environ[f"AIRFLOW_CONN_SUITE_{name}"] = f"mysql://{place}/?ssl_mode=disabled&get_server_public_key=true"
     refused = True
     try:
         commands.init(_CHANNEL, channels, "oldest")

@@ -15,8 +15,8 @@ from typing import Any
 
 import pymysql
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from sqlalchemy import text
 
 from binlane import driver
@@ -83,7 +83,7 @@ def test_without_tls_a_password_goes_by_the_servers_key_only_if_that_is_pinned_o
         assert attempt("&get_server_public_key=true")
         assert attempt(f"&server_public_key={mysql_source.datadir / 'public_key.pem'}")
         other = tmp_path / "other.pem"
-        other.write_bytes(public_pem())
+        other.write_bytes(public_pem(rsa.generate_private_key(public_exponent=65537, key_size=2048)))
         with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
             attempt(f"&server_public_key={other}")
         with pytest.raises(ConfigError, match=r"extra server_public_key .*gone\.pem: No such file"):
@@ -154,9 +154,11 @@ CAPABILITIES = 0x0000_0001 | 0x0000_0200 | 0x0000_8000 | 0x0008_0000 | 0x0020_00
 """Long passwords, protocol 4.1, SECURE_CONNECTION, PLUGIN_AUTH and its length: no TLS."""
 
 
-def public_pem() -> bytes:
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048).public_key()
-    return key.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+IMPOSTORS_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+def public_pem(key: rsa.RSAPrivateKey) -> bytes:
+    return key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
 
 
 @dataclass
@@ -200,6 +202,7 @@ class Impostor:
             number += 1
 
 
+A_KEY = b"\1" + public_pem(IMPOSTORS_KEY)
 SWITCH = b"\xfe%s\0" + b"a" * 20 + b"\0"
 
 
@@ -208,10 +211,14 @@ SWITCH = b"\xfe%s\0" + b"a" * 20 + b"\0"
     [
         (b"mysql_native_password", [SWITCH % b"mysql_clear_password"], "in clear text .mysql_clear_password."),
         (b"mysql_native_password", [b"\xfedialog\0\x04Password: "], "in clear text .dialog."),
-        (b"caching_sha2_password", [b"\1\4", b"\1" + public_pem()], "an RSA key that it has just sent"),
-        (b"sha256_password", [b"\1" + public_pem()], "an RSA key that it has just sent"),
-        (b"mysql_native_password", [SWITCH % b"sha256_password", b"\1" + public_pem()], "an RSA key"),
-        (b"mysql_native_password", [SWITCH % b"caching_sha2_password", b"\1\4", b"\1" + public_pem()], "an RSA key"),
+        (b"caching_sha2_password", [b"\1\4", A_KEY], "an RSA key that it has just sent"),
+        (b"sha256_password", [A_KEY], "an RSA key that it has just sent"),
+        (b"mysql_native_password", [SWITCH % b"sha256_password", A_KEY], "an RSA key"),
+        (
+            b"mysql_native_password",
+            [SWITCH % b"caching_sha2_password", b"\1\4", A_KEY],
+            "an RSA key",
+        ),
     ],
 )
 def test_an_impostor_gets_no_password(plugin: bytes, answers: list[bytes], expected: str, tmp_path: Path) -> None:
@@ -220,14 +227,19 @@ def test_an_impostor_gets_no_password(plugin: bytes, answers: list[bytes], expec
         with pytest.raises(ConfigError, match=expected):
             Connection(**endpoint.pymysql_arguments())
     assert b"secret" not in impostor.told
-    if b"BEGIN" in answers[-1]:
-        # a key that is pinned stays: what is sent is of no use to another one's owner
-        (tmp_path / "key.pem").write_bytes(public_pem())
-        with Impostor(plugin, [*answers, b"\xff\x15\x04#28000no"]) as impostor, pytest.raises(pymysql.err.MySQLError):
-            Connection(
-                **endpoint.pymysql_arguments() | {"port": impostor.port, "public_key_file": str(tmp_path / "key.pem")}
-            )
-        assert b"secret" not in impostor.told
+    if b"BEGIN" not in answers[-1]:
+        return
+    # a key that is pinned stays: what is sent is of no use to the owner of another one
+    key = tmp_path / "key.pem"
+    key.write_bytes(public_pem(rsa.generate_private_key(public_exponent=65537, key_size=2048)))
+    with Impostor(plugin, [*answers, b"\xff\x15\x04#28000no"]) as impostor:
+        arguments = endpoint.pymysql_arguments() | {"port": impostor.port, "public_key_file": str(key)}
+        with pytest.raises(pymysql.err.MySQLError):
+            Connection(**arguments)
+    encrypted = impostor.told[-IMPOSTORS_KEY.key_size // 8 :]
+    with pytest.raises(ValueError, match="Decryption failed"):
+        IMPOSTORS_KEY.decrypt(encrypted, padding.OAEP(padding.MGF1(hashes.SHA1()), hashes.SHA1(), None))
+    assert impostor.told.endswith(b"\0\1\0" + impostor.told[-257:]), "a packet of 256 bytes"
 
 
 def test_an_answer_of_more_bytes_than_any_server_sends_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
