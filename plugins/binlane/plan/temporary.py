@@ -36,6 +36,8 @@ class TemporaryStep:
     if_exists: bool = False
     used: tuple[TableKey, ...] = ()
     """The tables that a DML statement names."""
+    calls: bool = False
+    """It calls a routine, which may have made a temporary table: the log does not hold what routines do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,8 @@ def steps(seqno: int, parts: Iterable[Part], where: str) -> list[TemporaryStep]:
                 )
             else:
                 used = tuple(sorted(facts.tables, key=str)) if facts.kind is StatementKind.DML else ()
-                found.append(TemporaryStep(seqno, part.session, where, used=used))
+                calls = facts.routines_used or facts.kind is StatementKind.UNKNOWN
+                found.append(TemporaryStep(seqno, part.session, where, used=used, calls=calls))
     return found
 
 
@@ -94,19 +97,18 @@ class OpenTables:
         """Whether a connection has one."""
         return any(owner == session for owner, _ in self.tables)
 
-    def take(self, step: TemporaryStep) -> None:
-        """Raises UnsupportedEventError for the DROP of one that is not known."""
+    def take(self, step: TemporaryStep) -> tuple[TableKey, ...]:
+        """The tables that the step drops and that are not known."""
         if step.opened is not None:
             self.tables.setdefault((step.session, step.opened), step.where)
+        unknown = []
         for table in step.closed:
             key = self._find(step.session, table)
             if key is not None:
                 del self.tables[key]
-            elif not step.if_exists:
-                raise UnsupportedEventError(
-                    f"{step.where}: DROP of the temporary table {table} of connection {step.session[1]}, which was "
-                    "made before the channel began; nothing of the window was written; begin the channel behind it"
-                )
+            else:
+                unknown.append(table)
+        return tuple(unknown)
 
     def _find(self, session: Session, table: TableKey) -> tuple[Session, TableKey] | None:
         if (session, table) in self.tables:
@@ -114,6 +116,15 @@ class OpenTables:
         # lower_case_table_names may have changed the case of either statement
         name = str(table).casefold()
         return next((key for key in self.tables if key[0] == session and str(key[1]).casefold() == name), None)
+
+
+@dataclass(slots=True)
+class _Calls:
+    """A connection's calls of routines, which may have made temporary tables, and the tables that only they can be."""
+
+    first: int
+    where: str
+    used: list[TemporaryStep] = field(default_factory=list)
 
 
 def lives(
@@ -125,35 +136,76 @@ def lives(
     channel, or that the window ends in, which extraction does not let happen.
     """
     done: list[Life] = []
-    tables = OpenTables()
+    tables, calls = OpenTables(), dict[Session, _Calls]()
     first, where = 0, ""
     starts = sorted(restarts)
     for step in sorted(found, key=lambda each: each.seqno):
         while starts and starts[0] <= step.seqno:
             done += _lost(tables, first, starts.pop(0), where)
+            _check_dropped(calls)
         was_open = bool(tables.tables)
         if not tables.has(step.session):
-            _check_known(step, is_known)
-        tables.take(step)
+            _check_known(step, is_known, calls)
+        hidden = _made_by_call(step, tables.take(step), is_known, calls)
         if not was_open and step.opened is not None:
             first, where = step.seqno, step.where
         if was_open and not tables.tables:
             done.append(Life(first, step.seqno, where))
+        if hidden is not None:
+            done.append(Life(hidden.first, step.seqno, hidden.where))
+        if step.calls:
+            calls.setdefault(step.session, _Calls(step.seqno, step.where))
     for start in starts:
         done += _lost(tables, first, start, where)
     if tables.tables:
         raise UnsupportedEventError(f"{where}: {open_text(tables)}; the window cannot end with one open")
+    _check_dropped(calls)
     return _joined(done)
 
 
-def _check_known(step: TemporaryStep, is_known: Callable[[TableKey], bool]) -> None:
+def _made_by_call(
+    step: TemporaryStep, unknown: Sequence[TableKey], is_known: Callable[[TableKey], bool], calls: dict[Session, _Calls]
+) -> _Calls | None:
+    """The call that may have made what the step drops and nobody has seen made; None if nothing needs one.
+
+    Without a call in this window the DROP says that there was one before: of a table whose name no other has, since
+    any use of it would have been refused. Raises UnsupportedEventError where statements may have meant either.
+    """
+    called = calls.get(step.session)
+    if called is not None and (called.used or not step.if_exists) and unknown:
+        return calls.pop(step.session)
+    for table in unknown:
+        if not step.if_exists and is_known(table):
+            raise UnsupportedEventError(
+                f"{step.where}: DROP of the temporary table {table} of connection {step.session[1]}, which was "
+                "made before the channel began; nothing of the window was written; begin the channel behind it"
+            )
+    return None
+
+
+def _check_known(step: TemporaryStep, is_known: Callable[[TableKey], bool], calls: dict[Session, _Calls]) -> None:
     for table in step.used:
         if not is_known(table):
-            raise UnsupportedEventError(
-                f"{step.where}: a statement of connection {step.session[1]} uses {table}, which is neither on the "
-                "target nor made in this window: a temporary table that was made before the channel began; nothing of "
-                "the window was written; begin the channel behind it, or with a backup from before it"
-            )
+            if step.session not in calls:
+                raise _unknown(step, table)
+            calls[step.session].used.append(step)
+
+
+def _check_dropped(calls: dict[Session, _Calls]) -> None:
+    """Raises UnsupportedEventError for a table that only a routine can have made, and that was not dropped."""
+    for called in calls.values():
+        for step in called.used:
+            raise _unknown(step, step.used[0])
+    calls.clear()
+
+
+def _unknown(step: TemporaryStep, table: TableKey) -> UnsupportedEventError:
+    return UnsupportedEventError(
+        f"{step.where}: a statement of connection {step.session[1]} uses {table}, which is neither on the "
+        "target nor made in this window: a temporary table that was made before the channel began, or by a routine "
+        "and not dropped in this window; nothing of the window was written; begin the channel behind it, or with a "
+        "backup from before it"
+    )
 
 
 def open_text(tables: OpenTables) -> str:
@@ -171,12 +223,12 @@ def _lost(tables: OpenTables, first: int, restart: int, where: str) -> list[Life
 
 
 def _joined(found: list[Life]) -> tuple[Life, ...]:
-    """One transaction may hold the end of a life and all of another one."""
+    """One transaction may hold the end of a life and all of another one; a routine's table is seen at its end."""
     joined: list[Life] = []
-    for life in found:
+    for life in sorted(found, key=lambda each: (each.first, each.last)):
         if joined and life.first <= joined[-1].last:
             before = joined.pop()
-            life = Life(before.first, life.last, before.where, before.leftovers + life.leftovers)
+            life = Life(before.first, max(before.last, life.last), before.where, before.leftovers + life.leftovers)
         joined.append(life)
     return tuple(joined)
 

@@ -36,7 +36,7 @@ class TemporaryTracker:
     def take(self, event: RawEvent, before: LogPosition, log_format: FormatDescription, name: str) -> None:
         """An event of the file ``name``, of a transaction that begins at ``before``.
 
-        Raises UnsupportedEventError for the DROP of a table that was made before the channel began.
+        The DROP of a table that was not seen made is the plan's to judge.
         """
         code = event.header.type_code
         if code not in _QUERIES or (code == EventType.QUERY and not is_about_one(event.body)):

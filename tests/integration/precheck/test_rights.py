@@ -210,6 +210,8 @@ ADMINISTRATORS: Sequence[tuple[tuple[str, ...], str, str]] = [
     (("CREATE ROLE r WITH ADMIN rights_user", "CREATE OR REPLACE ROLE r"), "GRANT r TO rights_user", ""),
     ((f"CREATE ROLE r WITH ADMIN {USER}",), "GRANT r TO rights_user", ""),
     (("CREATE ROLE r", f"REVOKE r FROM {USER}@'%'"), "GRANT r TO rights_user", "without the ADMIN OPTION"),
+    (("CREATE ROLE r WITH ADMIN rights_user", "CREATE OR REPLACE ROLE r", f"REVOKE r FROM {USER}@'%'"),
+     "GRANT r TO rights_user", "without the ADMIN OPTION; GRANT r TO the account"),
     (("CREATE ROLE r, s WITH ADMIN rights_user",), "GRANT s TO rights_user", "makes another account"),
 ]  # fmt: skip
 

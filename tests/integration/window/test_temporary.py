@@ -184,3 +184,37 @@ def test_a_crash_of_the_source_ends_the_lives_that_were_open(
             channel.source.query(f"INSERT INTO tenant_1.t (v) VALUES ('behind the {word} crash')")
         assert channel.run() is not None
         channel.assert_equal()
+
+
+MAKES = (
+    "CREATE FUNCTION tenant_1.makes() RETURNS INT DETERMINISTIC MODIFIES SQL DATA BEGIN "
+    "CREATE TEMPORARY TABLE IF NOT EXISTS tenant_1.made (a INT); INSERT INTO tenant_1.made VALUES (1); "
+    "RETURN (SELECT COUNT(*) FROM tenant_1.made); END"
+)
+
+
+def test_a_table_that_a_function_makes_is_there_until_it_is_dropped(
+    mariadb_source: PrivateServer,
+    mariadb_target: PrivateServer,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+) -> None:
+    """The log holds the call, the uses and the DROP, and not the CREATE. MySQL logs no such DROP."""
+    channel: Channel = prepared(mariadb_source, mariadb_target, tmp_path, clean_servers)
+    channel.source.query(MAKES)
+    with session(channel) as run:
+        run("INSERT INTO t (v) VALUES (makes())", "INSERT INTO made VALUES (2)")
+        channel.source.query("INSERT INTO tenant_2.t (v) VALUES ('between')")
+        run("INSERT INTO t (v) SELECT a FROM made ORDER BY a", "DROP TEMPORARY TABLE made")
+        assert channel.run() is not None
+        channel.assert_equal()
+        run("INSERT INTO t (v) VALUES (makes())")
+        # the window ends inside the table's life, which nothing tells before the DROP
+        assert channel.run() is not None
+        run("DROP TEMPORARY TABLE made", "INSERT INTO t (v) VALUES (makes())")
+    channel.source.query("INSERT INTO tenant_2.t (v) VALUES ('behind')")
+    assert channel.run() is not None
+    channel.assert_equal()
+    assert channel.target.query("SELECT v FROM tenant_1.t WHERE id > 2 ORDER BY id") == [
+        *(("1",), ("1",), ("2",), ("1",), ("1",)),
+    ]
