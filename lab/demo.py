@@ -1,5 +1,7 @@
 """``make demo``: one window of a private MariaDB server's log onto another one, through a real Airflow and Spark.
 
+A third server applies the same log as the source's own replica, to compare the time and the outcome.
+
 ``KEEP=1`` leaves servers and Airflow up; run again, the demo applies the next window. ``--clean`` stops and removes
 what was left. Everything is under ./.binlane/demo and on 127.0.0.1.
 """
@@ -13,6 +15,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,28 +25,38 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import Console
 
 from binlane.model import plural
-from lab import airflow, servers
+from lab import airflow, replica, servers
 from lab.airflow_api import FINAL_STATES
 from lab.compare import Comparison, compare
 from lab.servers import LabError
-from lab.traffic import run_traffic
+from lab.traffic import Mix, run_traffic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from types import FrameType
 
     from lab.airflow import PrivateAirflow
     from lab.servers import PrivateServer
 
 HOME: Final = airflow.PROJECT / ".binlane" / "demo"
-SERVERS: Final = ("source", "target", "spare")
+SERVERS: Final = ("source", "target", "replica", "spare")
 """The last one is empty and there with KEEP=1 alone: for a second channel."""
+OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    # with it the log has the columns' names, for the board and for `binlane inspect`
+    "source": ("--binlog-row-metadata=FULL",),
+    "replica": replica.OPTIONS,
+}
 EXPORTS: Final = HOME / "env"
 """What a shell reads to have the demo's `binlane` and `airflow`."""
 CHANNEL: Final = "demo"
 DAG_ID: Final = f"replicate_{CHANNEL}"
 _TENANTS: Final = 24
-_TRANSACTIONS: Final = 20_000
+_BEFORE: Final = 2_000
+"""Transactions before the first copy."""
+_TRANSACTIONS: Final = 40_000
+"""In the window."""
+_MIX: Final = Mix(cross_database=0.0002, reference=0.0002, ddl=0.0001, accounts=0.0001, statements=0.001)
+"""Tenants that have little to do with each other."""
 _RUN_SECONDS: Final = 900.0
 
 
@@ -54,6 +67,7 @@ class Demo:
     console: Console
     source: PrivateServer
     target: PrivateServer
+    replica: PrivateServer
     airflow: PrivateAirflow
     is_new: bool
     seconds: dict[str, float] = field(default_factory=dict)
@@ -77,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(highlight=False)
     status = 1
     try:
-        demo = _servers_up(console, SERVERS if keep else SERVERS[:2])
+        demo = _servers_up(console, SERVERS if keep else SERVERS[:3])
         status = _run(demo, keep)
     except LabError as exc:
         console.print(f"[red]✗[/] {exc}", markup=True)
@@ -120,14 +134,16 @@ def _servers_up(console: Console, names: Sequence[str]) -> Demo:
     if is_new:
         clean()
         # kept until stop(): a demo that is killed leaves them to `make clean`
-        found = [servers.start_server(HOME / name, name=name, keep=True) for name in names]
+        found = [
+            servers.start_server(HOME / name, options=OPTIONS.get(name, ()), name=name, keep=True) for name in names
+        ]
     up_servers = dict(zip(names, filter(None, found), strict=True))
     source, target = up_servers["source"], up_servers["target"]
     up = airflow.find(HOME / "airflow")
     if not up.is_healthy():
         up.stop()
         up = airflow.new_airflow(HOME / "airflow", _connections(up_servers), {"BINLANE_WORK": str(HOME / "work")})
-    demo = Demo(console, source, target, up, is_new)
+    demo = Demo(console, source, target, up_servers["replica"], up, is_new)
     demo.seconds["servers"] = time.monotonic() - start
     console.print(f"[green]✓[/] MariaDB, source on port {source.port}, target on port {target.port}")
     return demo
@@ -143,14 +159,11 @@ def _connections(up: Mapping[str, PrivateServer]) -> dict[str, str]:
 
 def _run(demo: Demo, keep: bool) -> int:
     # the product's own code: what stops and removes the demo has to work without it
-    from lab.demo_view import print_failure, print_summary
+    from lab.demo_view import Measured, print_failure, print_summary
 
-    if demo.is_new:
-        with demo.phase("binlane init"):
-            _binlane(demo, "init", CHANNEL, "--start", "oldest")
     # Airflow's start is mostly waiting for imports; the traffic is written meanwhile
     with ThreadPoolExecutor(2) as pool:
-        traffic = pool.submit(_traffic, demo)
+        traffic = pool.submit(_written, demo)
         started = pool.submit(_airflow_up, demo)
         traffic.result()
         started.result()
@@ -160,21 +173,37 @@ def _run(demo: Demo, keep: bool) -> int:
     if state != "success":
         print_failure(demo.console, demo.airflow.api, DAG_ID, run_id)
         return 1
+    # the other way over the same log, when nothing else runs
+    with demo.phase("replica"):
+        replicated = replica.catch_up(demo.replica, demo.source)
     with demo.phase("compare"):
-        comparison = compare(demo.source, demo.target)
-    print_summary(demo.console, demo.airflow, (DAG_ID, run_id), demo.target, demo.seconds, comparison, keep=keep)
-    return 0 if _equal(comparison) else 1
+        comparison, others = compare(demo.source, demo.target), compare(demo.source, demo.replica)
+    print_summary(
+        demo.console,
+        demo.airflow,
+        (DAG_ID, run_id),
+        demo.target,
+        Measured(demo.seconds, replicated, comparison, others),
+        keep=keep,
+    )
+    return 0 if _equal(comparison) and _equal(others) else 1
 
 
 def _equal(comparison: Comparison) -> bool:
     return not comparison.differences and comparison.tables > 0
 
 
-def _traffic(demo: Demo) -> None:
+def _written(demo: Demo) -> None:
+    """The source's data, its first copy, and the traffic of the window behind it."""
+    if demo.is_new:
+        run_traffic(demo.source.connect, tenants=_TENANTS, transactions=_BEFORE, seed=1)
+        with demo.phase("binlane bootstrap"):
+            _binlane(demo, "bootstrap", CHANNEL, "--users")
+        replica.follow(demo.replica, demo.source)
     # the first window is the same for everybody, later ones differ from it
-    seed = 1 if demo.is_new else time.time_ns() % 1_000_000
+    seed = 2 if demo.is_new else time.time_ns() % 1_000_000
     with demo.phase("traffic"):
-        written = run_traffic(demo.source.connect, tenants=_TENANTS, transactions=_TRANSACTIONS, seed=seed)
+        written = run_traffic(demo.source.connect, tenants=_TENANTS, transactions=_TRANSACTIONS, seed=seed, mix=_MIX)
     demo.console.print(
         f"  {plural(written.transactions, 'transaction')} over {plural(len(written.databases), 'database')}"
     )

@@ -16,8 +16,9 @@ from rich.text import Text
 from binlane.model import plural
 from binlane.orchestration.dag_shape import Kind
 from binlane.orchestration.steps import read_plan
-from binlane.plan.window_facts import barrier_causes
+from binlane.plan.window_facts import barrier_causes, facts_of
 from lab.airflow_api import AirflowApi
+from lab.replica import THREADS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,27 +79,45 @@ def print_failure(console: Console, api: AirflowApi, dag_id: str, run_id: str) -
             console.print("\n".join(log.splitlines()[-_LOG_LINES:]), markup=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the demo has measured and compared."""
+
+    seconds: Mapping[str, float]
+    """By phase."""
+    replica_seconds: float
+    """What the server's own replica took to apply the window's log."""
+    comparison: Comparison
+    """Of source and target."""
+    replica: Comparison
+    """Of source and replica."""
+
+
 def print_summary(
     console: Console,
     airflow: PrivateAirflow,
     run: tuple[str, str],
     target: PrivateServer,
-    seconds: Mapping[str, float],
-    comparison: Comparison,
+    measured: Measured,
     *,
     keep: bool,
 ) -> None:
-    """What the window was, what it cost and whether both servers hold the same."""
+    """What the window was, what it cost and whether the servers hold the same."""
     table = Table(show_header=False, box=None, padding=(0, 2))
     table.add_column(style="bold")
-    for name, value in _window_facts(airflow.api, run, target):
+    for name, value in _window_facts(airflow.api, run, target, measured.replica_seconds):
         table.add_row(name, value)
-    table.add_row("seconds", ", ".join(f"{name} {value:.1f}" for name, value in seconds.items()))
+    table.add_row("seconds", ", ".join(f"{name} {value:.1f}" for name, value in measured.seconds.items()))
     if keep:
         table.add_row("Airflow", f"{airflow.url}/dags/{run[0]}  login admin, password {airflow.password}")
         table.add_row("shell", ". .binlane/demo/env  then `binlane status demo`, `airflow dags list` ...")
         table.add_row("board", f"{airflow.url}/plugin/replication  the same login; viewer may look only")
     console.print(table)
+    _print_comparison(console, "source and target", measured.comparison)
+    _print_comparison(console, "source and its own replica", measured.replica)
+
+
+def _print_comparison(console: Console, which: str, comparison: Comparison) -> None:
     for difference in comparison.differences[:20]:
         console.print(Text.assemble(("✗ ", "red"), difference))
     size = (
@@ -106,12 +125,14 @@ def print_summary(
         f"{comparison.others} databases, accounts and others"
     )
     if comparison.differences:
-        console.print(f"[red]✗ {plural(len(comparison.differences), 'difference')}[/] in {size}")
+        console.print(f"[red]✗ {which}: {plural(len(comparison.differences), 'difference')}[/] in {size}")
     else:
-        console.print(f"[green]✓ source and target are equal[/]: {size}")
+        console.print(f"[green]✓ {which} are equal[/]: {size}")
 
 
-def _window_facts(api: AirflowApi, run: tuple[str, str], target: PrivateServer) -> list[tuple[str, str]]:
+def _window_facts(
+    api: AirflowApi, run: tuple[str, str], target: PrivateServer, replica_seconds: float
+) -> list[tuple[str, str]]:
     window = api.xcom(*run, "extract_segments", "window")
     plan_uri = api.xcom(*run, "adopt_plan", "plan")
     if plan_uri is None:
@@ -129,15 +150,21 @@ def _window_facts(api: AirflowApi, run: tuple[str, str], target: PrivateServer) 
         ("transactions", f"{transactions:,}: seqno {plan.first_seqno:,} to {plan.last_seqno:,}"),
         (
             "row changes",
-            f"{rows.total:,}: {rows.inserts:,} inserted, {rows.updates:,} updated, {rows.deletes:,} deleted",
+            f"{facts_of(plan).read:,} read, {rows.total:,} written: {rows.inserts:,} inserted, "
+            f"{rows.updates:,} updated, {rows.deletes:,} deleted",
         ),
         ("shards", f"{len(plan.shards):,}, {plural(len(plan.tables), 'table')}"),
         ("lanes", f"{plan.lanes} and the serialized lane; row changes {lanes}"),
         ("barriers", f"{len(plan.barriers)}; transactions by cause: {causes}"),
         ("steps", ", ".join(f"{step} {seconds:.1f} s" for step, seconds in spans.items() if seconds > 0)),
-        ("apply", f"{transactions / applied:,.0f} transactions/s" if applied > 0 else "nothing"),
+        ("apply", f"{_rate(transactions, applied)}: from the first lane's start to the last one's end"),
+        ("replica", f"{_rate(transactions, replica_seconds)}: the server's own, {THREADS} threads, on the same log"),
         ("watermark", _watermark(target)),
     ]
+
+
+def _rate(transactions: int, seconds: float) -> str:
+    return f"{transactions / seconds:,.0f} transactions/s, {seconds:.1f} s" if seconds > 0 else "nothing"
 
 
 def _span(tasks: list[dict[str, Any]]) -> float:

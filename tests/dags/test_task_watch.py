@@ -75,12 +75,12 @@ def test_a_task_that_goes_on_all_the_same_is_killed_with_what_it_has_started() -
 
     def task() -> int:
         if os.fork() == 0:
-            time.sleep(600)
+            time.sleep(30)
         os.close(writer)
         with watching(lambda: "marked", nothing):
             while True:
                 try:
-                    time.sleep(600)
+                    time.sleep(30)
                 except AirflowFailException:
                     continue
 
@@ -99,11 +99,11 @@ def test_a_task_outlives_its_supervisor_for_moments_only() -> None:
             try:
                 with watching(goes_on, nothing):
                     os.write(writer, b"up")
-                    time.sleep(600)
+                    time.sleep(30)
             except AirflowFailException as exc:
                 os.write(writer, str(exc).encode())
             os._exit(0)
-        time.sleep(600)
+        time.sleep(30)
         return 0
 
     pid = os.fork()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -41,7 +40,7 @@ class Onlooker:
                 # gone meanwhile
                 with contextlib.suppress(OSError):
                     self._look(Path(f"/proc/{pid}"))
-            time.sleep(0.05)
+            self._ended.wait(0.5)
 
     def _look(self, process: Path) -> None:
         arguments = (process / "cmdline").read_bytes()
