@@ -133,6 +133,8 @@ class FilterConfig:
     kinds: Mapping[str, str]
     """``[filter.kinds]``: what becomes of statements by what they do, "apply" (default), "ignore" or "refuse"; "ddl"
     stands for create, alter, rename, drop, drop_database and truncate where they are not named themselves."""
+    allow_statements: tuple[str, ...]
+    """Kinds of statements that no server logs, and that are applied all the same; default: none is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,7 +375,7 @@ def _lanes(node: Node, channel: str) -> LanesConfig:
 
 
 def _filter(node: Node) -> FilterConfig:
-    node.only("include_databases", "exclude_databases", "include_tables", "exclude_tables", "kinds")
+    node.only("include_databases", "exclude_databases", "include_tables", "exclude_tables", "kinds", "allow_statements")
     for key in ("include_tables", "exclude_tables"):
         if not all(_TABLE_PATTERN.fullmatch(pattern) for pattern in node.texts(key)):
             node.wrong(key, "a list of database.table, patterns with one dot each (? stands for a dot in a name)")
@@ -383,6 +385,7 @@ def _filter(node: Node) -> FilterConfig:
         include_tables=node.texts("include_tables"),
         exclude_tables=node.texts("exclude_tables"),
         kinds=_kinds(node.table("kinds")),
+        allow_statements=node.texts("allow_statements"),
     )
 
 

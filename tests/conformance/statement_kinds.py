@@ -19,6 +19,21 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         f"{proofs.SESSION}::test_a_statement_runs_in_its_source_s_session",
         f"{proofs.SESSION}::test_nothing_of_one_statement_s_session_is_left_for_the_next",
     ),
+    refused(
+        "Statements that no server logs: SELECT ... INTO OUTFILE, SET GLOBAL, CHANGE MASTER, INSTALL PLUGIN, SHUTDOWN, "
+        "KILL, EXECUTE IMMEDIATE, CREATE SERVER ...; definitions and changes of the server's own tables (mysql.*)",
+        "named, whoever wrote them into the log; by kind with filter.allow_statements",
+        _UNSUPPORTED,
+        "tests/unit/shards/test_logged_kinds.py::test_it_is_refused_with_its_place_and_the_way_to_allow_it",
+        "tests/integration/window/test_logged_kinds.py::test_servers_log_the_kinds_of_the_list_and_no_others",
+    ),
+    refused(
+        "Statements that name the source's own schema binlane together with other databases",
+        "named; those that name it alone are left out and counted",
+        _UNSUPPORTED,
+        "tests/unit/plan/test_own_schema.py::test_a_statement_over_it_and_another_is_refused_with_its_place",
+        "tests/integration/window/test_chains.py::test_a_statement_over_the_state_and_other_databases_is_refused",
+    ),
     supported(
         "DDL",
         "exactly once, by the target's GTID, alone in its block",

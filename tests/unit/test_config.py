@@ -13,7 +13,11 @@ from binlane import config
 from binlane.config import ChannelConfig, channel_files, find_channel, load_channel
 from binlane.connections import Tls, endpoint, environment_resolver, parse_connection, resolve_endpoints
 from binlane.errors import ConfigError
+from binlane.model import Flavor
 from binlane.orchestration.request import WindowRequest, request_from_params
+from binlane.orchestration.selecting import selection_of
+from binlane.plan.schema import Schema
+from binlane.shards.selection import Selection
 
 ROOT = Path(__file__).parents[2]
 MINIMAL = '[source]\nconnection = "a"\n[target]\nconnection = "b"\n'
@@ -34,7 +38,7 @@ def test_a_file_with_two_connections_is_a_channel_with_defaults(tmp_path: Path) 
     assert read.lanes == config.LanesConfig(4, "shard_list/shop.list", "database", "eventual", 60, 500)
     assert read.shard_list_file == tmp_path / "shard_list" / "shop.list"
     assert read.blocks == config.BlocksConfig(1000, 8 << 20, 0, "block", 64 << 20)
-    assert read.filter == config.FilterConfig((), (), (), (), {})
+    assert read.filter == config.FilterConfig((), (), (), (), {}, ())
     assert read.rename == ()
     assert read.collations == ()
     assert read.work == config.WorkConfig(str(tmp_path / ".binlane/work"), 24, 10_000)
@@ -75,6 +79,7 @@ EVERY_KEY = """
     exclude_databases = ["shop_test"]
     include_tables = ["*.orders", "?.t"]
     exclude_tables = ["*.log"]
+    allow_statements = ["SET GLOBAL"]
     [filter.kinds]
     ddl = "refuse"
     truncate = "ignore"
@@ -129,7 +134,8 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
     assert read.lanes == config.LanesConfig(8, "lists/a.list", "database", "epoch", 5, 0)
     kinds = dict.fromkeys(("create", "alter", "rename", "drop"), "refuse")
     kinds |= {"truncate": "ignore", "drop_database": "apply", "delete": "ignore"}
-    assert read.filter == config.FilterConfig(("shop_*",), ("shop_test",), ("*.orders", "?.t"), ("*.log",), kinds)
+    tables = (("*.orders", "?.t"), ("*.log",))
+    assert read.filter == config.FilterConfig(("shop_*",), ("shop_test",), *tables, kinds, ("SET GLOBAL",))
     assert read.rename == (("prod_*", "dr_*"), ("main", "dr2"))
     assert read.collations == (("utf8mb4_0900_ai_ci", "utf8mb4_uca1400_nopad_ai_ci"),)
     assert (read.blocks, read.segments) == (
@@ -499,3 +505,14 @@ def test_a_request_that_cannot_be_meant_is_refused(values: dict[str, Any], messa
 def test_the_forms_values_reach_the_request() -> None:
     params = {"until": "now", "dry_run": True, "lanes": 2, "block_size": 50}
     assert request_from_params(params, NOON) == WindowRequest("now", NOON, True, 2, 50)
+
+
+def test_a_kind_of_statements_that_is_none_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+    target = Schema(Flavor.MARIADB, "10.11.6-MariaDB")
+    read = channel(tmp_path, MINIMAL + '[filter]\nallow_statements = ["SET GLOBAL"]\n')
+    assert selection_of(read, target).allowed == ("SET GLOBAL",)
+    assert selection_of(read, target).to_values()["allowed"] == ["SET GLOBAL"]
+    assert Selection.of(selection_of(read, target).to_values()) == selection_of(read, target)
+    wrong = channel(tmp_path, MINIMAL + '[filter]\nallow_statements = ["SET GLOBALS"]\n')
+    with pytest.raises(ConfigError, match=r"filter\.allow_statements: expected kinds of .*SHUTDOWN.*got 'SET GLOBALS'"):
+        selection_of(wrong, target)

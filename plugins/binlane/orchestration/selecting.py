@@ -8,10 +8,12 @@ from typing import Final
 
 from binlane.apply.finding import Finding
 from binlane.config import ChannelConfig
+from binlane.errors import ConfigError
 from binlane.plan.channel_rules import ChannelRules
 from binlane.plan.collating import Collations
 from binlane.plan.schema import Schema
 from binlane.plan.schema_compare import Severity
+from binlane.shards.logged_kinds import NOT_LOGGED
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Selection
 from binlane.state.windows import Window
@@ -26,8 +28,15 @@ _LEAVING: Final = frozenset({"RESTRICT"})
 
 
 def selection_of(channel: ChannelConfig, schema: Schema) -> Selection:
-    """What the channel takes. ``schema``: of the target, which says whether letters' case counts."""
+    """What the channel takes. ``schema``: of the target, which says whether letters' case counts.
+
+    Raises ConfigError for a kind of statements in ``allow_statements`` that is none.
+    """
     rules = channel.filter
+    for kind in rules.allow_statements:
+        if kind not in NOT_LOGGED:
+            known = ", ".join(NOT_LOGGED)
+            raise ConfigError(f"{channel.file}: filter.allow_statements: expected kinds of {known}, got {kind!r}")
     return Selection(
         include_databases=rules.include_databases,
         exclude_databases=rules.exclude_databases,
@@ -35,6 +44,7 @@ def selection_of(channel: ChannelConfig, schema: Schema) -> Selection:
         exclude_tables=rules.exclude_tables,
         folds_names=schema.folds_names,
         kinds=tuple(sorted(rules.kinds.items())),
+        allowed=tuple(sorted(rules.allow_statements)),
     )
 
 

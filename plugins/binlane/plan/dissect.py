@@ -44,6 +44,7 @@ from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementP
 from binlane.plan.renaming import Unsafe, renamed_parts
 from binlane.plan.server_spelling import in_its_charset, is_composed_table, spelled_twice, without_transaction_clause
 from binlane.plan.statement_text import charset_is_read, decoded, dialect_of
+from binlane.shards.logged_kinds import not_logged
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Selection, Undecided
 from binlane.shards.statements import StatementFacts, StatementKind, analyze
@@ -244,6 +245,7 @@ class _Dissection:
             return None
         if (rule := self._left_out(event, query, facts, context)) is not None:
             return FilteredPart(rule, None, RowCounts())
+        self._check_kind(event, query, facts, context)
         self._check(event, query, facts)
         with self._naming(event):
             sql = without_transaction_clause(query.sql) if _is_filled_below(facts) else query.sql
@@ -270,6 +272,18 @@ class _Dissection:
             f"{self.log.where(event)}{type_name(event.header.type_code)}: {why}; nothing of the window was written; "
             "see docs/filters.md#what-is-refused for what to do"
         )
+
+    def _check_kind(self, event: RawEvent, query: Query, facts: StatementFacts, context: SessionContext) -> None:
+        """Raises UnsupportedEventError for a kind that servers do not log and the channel does not allow."""
+        text, flavor = decoded(query.sql, context), self.log.format.flavor
+        kind = not_logged(text, facts, dialect_of(context, flavor))
+        if kind is not None and kind not in self.log.selection.allowed:
+            raise UnsupportedEventError(
+                f"{self.log.where(event)}{type_name(event.header.type_code)}: a statement of a kind that servers do "
+                f"not log ({kind}): {text[:_SHOWN]!r}; nothing of the window was written; find out who wrote it there, "
+                f'and if it is to be applied set filter.allow_statements = ["{kind}"] in the channel\'s file; '
+                "see docs/security.md#statements-that-no-server-logs"
+            )
 
     def _in_modes_of_the_target(self, event: RawEvent, context: SessionContext) -> SessionContext:
         if context.sql_mode is None:

@@ -56,6 +56,8 @@ class Selection:
     kinds: tuple[tuple[str, str], ...] = ()
     """What becomes of statements, and of rows that are deleted, by the kinds of ``statement_kinds``: those that the
     channel's file names, ascending. The others are applied."""
+    allowed: tuple[str, ...] = ()
+    """Kinds of ``logged_kinds.NOT_LOGGED`` that are applied all the same."""
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Selection:
@@ -70,11 +72,12 @@ class Selection:
 
     def to_values(self) -> dict[str, Any]:
         """For JSON; empty for a channel that takes everything."""
-        if not self.selects and not self.kinds:
+        if not self.selects and not self.kinds and not self.allowed:
             return {}
         names = ("include_databases", "exclude_databases", "include_tables", "exclude_tables")
         patterns = {name: list(getattr(self, name)) for name in names}
-        return {**patterns, "folds_names": self.folds_names, "kinds": [list(each) for each in self.kinds]}
+        allowed = {"allowed": list(self.allowed)} if self.allowed else {}
+        return {**patterns, "folds_names": self.folds_names, "kinds": [list(each) for each in self.kinds], **allowed}
 
     @property
     def selects(self) -> bool:

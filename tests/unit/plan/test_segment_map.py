@@ -213,7 +213,7 @@ def test_counts_are_by_table_shard_and_kind() -> None:
 def test_a_plan_says_when_tables_are_first_written_and_when_they_are_altered(columnar: bool) -> None:
     log = [
         rows(1, "b"), rows(2, "a"), alone(3, "ALTER TABLE T ADD x INT"), rows(4, "a"), alone(5, "DROP TABLE t, u"),
-        alone(6, "CREATE FROBNICATE x"), rows(7, "c"), statements(8, "DELETE FROM t"),
+        alone(6, "CREATE FROBNICATE TABLE x"), rows(7, "c"), statements(8, "DELETE FROM t"),
     ]  # fmt: skip
     plan = filtered(log, CHOSEN, cuts=[4], columnar=columnar).plan
     assert {str(key): list(maps.values()) for key, maps in plan.table_maps.items()} == {

@@ -119,7 +119,7 @@ REFUSED = [
         "prepared XA transaction with a statement that depends on its connection", id="inside-xa",
     ),
     pytest.param(
-        [bound(1, "CREATE TEMPORARY WHATEVER tmp", alone=True)], "cannot be read", id="unreadable"
+        [bound(1, "CREATE TEMPORARY WHATEVER TABLE tmp", alone=True)], "cannot be read", id="unreadable"
     ),
 ]  # fmt: skip
 SCHEMA = dataclasses.replace(EMPTY_SCHEMA, views=frozenset({TableKey("a", "T")}))

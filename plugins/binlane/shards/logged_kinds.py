@@ -1,0 +1,180 @@
+"""Which kinds of statements the servers write into their binary logs: everything else in a log was put there by hand.
+
+Tried by running each kind in statement format on MariaDB 10.11 and 11.8 and on MySQL 9.7, and reading their logs; what
+these cannot run is taken from the servers' sources (``mysql_execute_command`` in ``sql/sql_parse.cc``, the calls of
+``write_bin_log``). An archive is files: a statement that no server logs (SELECT ... INTO OUTFILE, SET GLOBAL, CHANGE
+MASTER) may do on the target what the source's accounts could never do. It is refused, unless the channel allows its
+kind (``filter.allow_statements``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from binlane.model import TableKey
+from binlane.shards.facts import StatementFacts, StatementKind
+from binlane.shards.lexer import Dialect, Token, TokenKind, Unreadable, lex
+from binlane.shards.reading import is_symbol
+
+OTHER: Final = "OTHER"
+"""A kind of no known name."""
+SELECT_INTO: Final = "SELECT INTO"
+SYSTEM_TABLES: Final = "SYSTEM TABLES"
+"""Definitions and statement-format changes in the server's own databases, whatever the statement's verb is. Servers do
+log them if somebody writes there; no application does, and the target's accounts and libraries are kept there."""
+
+_OBJECTS: Final = (
+    "DATABASE SCHEMA TABLE TABLES INDEX VIEW TRIGGER PROCEDURE FUNCTION EVENT PACKAGE LIBRARY SEQUENCE USER ROLE "
+    "TABLESPACE"
+)
+LOGGED: Final[frozenset[str]] = frozenset(
+    {
+        # changes; the servers log a call of a function as SELECT or DO, a procedure's statements one by one, and
+        # those before MySQL 5.0.13 the CALL
+        *("INSERT", "REPLACE", "UPDATE", "DELETE", "WITH", "LOAD DATA", "LOAD XML", "SELECT", "DO", "CALL"),
+        # transactions
+        *("BEGIN", "START TRANSACTION", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE SAVEPOINT", "XA"),
+        # definitions
+        *(f"{verb} {kind}" for verb in ("CREATE", "ALTER", "DROP") for kind in _OBJECTS.split()),
+        *("RENAME TABLE", "RENAME TABLES", "RENAME USER", "TRUNCATE", "CREATE SPATIAL", "DROP SPATIAL"),
+        "ALTER INSTANCE ROTATE INNODB",
+        # accounts
+        *("GRANT", "REVOKE", "SET PASSWORD", "SET DEFAULT ROLE"),
+        # maintenance
+        *("ANALYZE", "OPTIMIZE", "REPAIR"),
+        "FLUSH",
+        # a comment alone: what a MariaDB server sends a replica in place of an event that it does not know
+        "",
+    }
+)
+"""The kinds that servers log, as ``_kind`` names them."""
+NOT_LOGGED: Final = (
+    *("ALTER INSTANCE", "ALTER LOGFILE", "ALTER RESOURCE", "ALTER SERVER", "ALTER UNDO", "BACKUP", "BEGIN NOT ATOMIC"),
+    *("BINLOG", "CACHE INDEX", "CHANGE MASTER", "CHANGE REPLICATION", "CHECK", "CHECKSUM", "CLONE", "CREATE LOGFILE"),
+    *("CREATE RESOURCE", "CREATE SERVER", "CREATE UNDO", "DEALLOCATE", "DROP LOGFILE", "DROP RESOURCE", "DROP SERVER"),
+    *("DROP UNDO", "EXECUTE", "EXPLAIN", "FLUSH BINARY", "FLUSH LOGS", "FLUSH TABLES WITH READ LOCK", "HANDLER"),
+    *("IMPORT TABLE", "INSTALL", "KILL", "LOAD INDEX", "LOCK", "PREPARE", "PURGE", "RESET", "RESTART", SELECT_INTO),
+    *("SET", "SET GLOBAL", "SHOW", "SHUTDOWN", "START", "STOP", SYSTEM_TABLES, "UNINSTALL", "UNLOCK", "USE", OTHER),
+)
+"""The others that have a name, so that a channel can allow them."""
+
+_SECOND: Final[Mapping[str, frozenset[str]]] = {
+    "ALTER": frozenset({*_OBJECTS.split(), "INSTANCE", "LOGFILE", "RESOURCE", "SERVER", "UNDO"}),
+    "CREATE": frozenset({*_OBJECTS.split(), "LOGFILE", "RESOURCE", "SERVER", "SPATIAL", "UNDO"}),
+    "DROP": frozenset({*_OBJECTS.split(), "LOGFILE", "RESOURCE", "SERVER", "SPATIAL", "UNDO"}),
+}
+"""The words that say what a definition is about; others may stand before them."""
+_INDEXED: Final = frozenset({"UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"})
+_GLOBAL: Final = re.compile(r"@@`?(?:global|persist|persist_only)\b", re.I)
+_GLOBALS: Final = frozenset({"GLOBAL", "PERSIST", "PERSIST_ONLY"})
+_SERVERS_OWN: Final = frozenset({"mysql", "performance_schema", "information_schema"})
+_SERVERS_LOGS: Final = frozenset({TableKey("mysql", "general_log"), TableKey("mysql", "slow_log")})
+"""Which people empty and rotate."""
+_MAINTENANCE: Final = frozenset({"ANALYZE", "OPTIMIZE", "REPAIR"})
+"""Of all databases, as mysqlcheck and mariadb-check do it."""
+_CHANGE: Final = re.compile(r"\s*(?:INSERT|REPLACE|UPDATE|DELETE)\b", re.I)
+_FILE: Final = re.compile(r"\b(?:OUT|DUMP)FILE\b", re.I)
+_CACHED_LENGTH: Final = 4096
+
+
+def not_logged(text: str, facts: StatementFacts, dialect: Dialect) -> str | None:
+    """The kind of a statement that servers do not log, by its name in ``NOT_LOGGED``; None for one that they do.
+
+    A statement that cannot be cut into words has the kind of what stands before the fault.
+    """
+    read = _kind_of if len(text) > _CACHED_LENGTH else _cached
+    kind = read(text, dialect, facts.kind)
+    if kind in LOGGED:
+        return SYSTEM_TABLES if kind not in _MAINTENANCE and _changes_servers_own(facts) else None
+    return kind if kind in NOT_LOGGED else OTHER
+
+
+def _changes_servers_own(facts: StatementFacts) -> bool:
+    changed = {key.database for key in facts.written}
+    if facts.kind is StatementKind.DDL and not facts.tables <= _SERVERS_LOGS:
+        of_others = facts.tables if facts.views else {old for old, _ in facts.copies}
+        changed |= facts.databases - {key.database for key in of_others}
+        changed |= {key.database for key in (*facts.views, *(new for _, new in facts.copies))}
+    return any(name.lower() in _SERVERS_OWN for name in changed)
+
+
+def _kind_of(text: str, dialect: Dialect, kind: StatementKind) -> str:
+    plain = _CHANGE.match(text)
+    if plain is not None and _FILE.search(text) is None:
+        return plain.group().strip().upper()
+    tokens: list[Token] = []
+    with contextlib.suppress(Unreadable):  # what stands before the fault says what it begins with
+        lex(text, dialect, tokens)
+    words = [token.upper for token in tokens]
+    if words[:2] == ["SET", "STATEMENT"] and "FOR" in words:  # MariaDB: variables for one statement
+        tokens = tokens[words.index("FOR") + 1 :]
+    return _kind(tokens, kind)
+
+
+_cached = functools.lru_cache(maxsize=4096)(_kind_of)
+
+
+def _kind(tokens: Sequence[Token], kind: StatementKind) -> str:
+    """A statement's kind: its first words, as ``LOGGED`` and ``NOT_LOGGED`` spell them."""
+    start = 0
+    while start < len(tokens) and is_symbol(tokens[start], "("):
+        start += 1
+    words = [token.upper for token in tokens[start:]]
+    if not words:
+        return ""
+    verb, second = words[0], words[1] if len(words) > 1 else ""
+    if verb in ("SELECT", "WITH", "VALUES", "TABLE", "INSERT", "REPLACE") and _writes_a_file(words):
+        return SELECT_INTO
+    if verb in _SECOND:
+        return _definition(verb, tokens[start:])
+    if verb == "SET":
+        return _setting(tokens[start:])
+    if verb == "BEGIN":
+        return verb if kind is StatementKind.TRANSACTION else "BEGIN NOT ATOMIC"
+    if verb == "FLUSH":
+        return _flush(words)
+    if verb in ("RENAME", "LOAD", "CHANGE", "CACHE", "IMPORT", "RELEASE") or words[:2] == ["START", "TRANSACTION"]:
+        return f"{verb} {second}"
+    return "EXPLAIN" if verb in ("DESCRIBE", "DESC") else verb
+
+
+def _writes_a_file(words: Sequence[str]) -> bool:
+    """SELECT ... INTO a file or a variable. OUTFILE, DUMPFILE and INTO are reserved: they are no names."""
+    if words[0] in ("INSERT", "REPLACE"):
+        return "OUTFILE" in words or "DUMPFILE" in words
+    return "INTO" in words
+
+
+def _definition(verb: str, tokens: Sequence[Token]) -> str:
+    """CREATE, ALTER or DROP and what it is about: the first such word that no quotes are around."""
+    for token, behind in zip(tokens[1:], [*tokens[2:], None], strict=True):
+        if is_symbol(token, "(") and (behind is None or not is_symbol(behind, ")")):
+            break  # not CURRENT_USER()
+        if token.upper in _INDEXED and behind is not None and behind.upper in ("INDEX", "KEY"):
+            return f"{verb} INDEX"
+        if token.kind is TokenKind.WORD and token.upper in _SECOND[verb]:
+            rotates = [one.upper for one in tokens[2:4]] == ["ROTATE", "INNODB"]
+            return "ALTER INSTANCE ROTATE INNODB" if token.upper == "INSTANCE" and rotates else f"{verb} {token.upper}"
+    return verb
+
+
+def _setting(tokens: Sequence[Token]) -> str:
+    words = [token.upper for token in tokens]
+    if any(_GLOBAL.match(token.text) for token in tokens if token.kind is TokenKind.VARIABLE) or _GLOBALS & set(words):
+        return "SET GLOBAL"
+    if words[1:2] == ["PASSWORD"]:
+        return "SET PASSWORD"
+    if words[1:3] == ["DEFAULT", "ROLE"]:
+        return "SET DEFAULT ROLE"
+    return "SET"
+
+
+def _flush(words: Sequence[str]) -> str:
+    what = [word for word in words[1:] if word not in ("NO_WRITE_TO_BINLOG", "LOCAL")]
+    if "LOCK" in what or "EXPORT" in what:
+        return "FLUSH TABLES WITH READ LOCK"
+    return f"FLUSH {what[0]}" if what[:1] in (["LOGS"], ["BINARY"]) else "FLUSH"
