@@ -7,14 +7,18 @@ name segments; no shuffle, and no payload crosses into the JVM.
 from __future__ import annotations
 
 import argparse
+import pickle
+import sys
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from binlane.errors import BinlaneError
 from binlane.work.arrow_arrays import array
 from binlane.work.files import WorkFolder
 from binlane.work.filter_job import Task, run_filter
+from binlane.work.job_errors import as_line
 
 
 class SparkEngine:
@@ -28,21 +32,35 @@ class SparkEngine:
 
         def call(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
-                results = [task(name) for name in batch.column("name").to_pylist()]
-                yield pa.RecordBatch.from_arrays(
-                    [batch.column("ordinal"), array(results, pa.binary())], ["ordinal", "result"]
-                )
+                found = [_attempt(task, name) for name in batch.column("name").to_pylist()]
+                results = [array([one[at] for one in found], pa.binary()) for at in (0, 1)]
+                yield pa.RecordBatch.from_arrays([batch.column("ordinal"), *results], ["ordinal", "result", "error"])
 
         rows = self._spark.createDataFrame(list(enumerate(names)), "ordinal long, name string")
         spread = rows.repartitionByRange(max(1, len(names)), "ordinal")
-        return [row.result for row in sorted(spread.mapInArrow(call, "ordinal long, result binary").collect())]
+        found = spread.mapInArrow(call, "ordinal long, result binary, error binary").collect()
+        found.sort(key=lambda row: row.ordinal)
+        for row in found:
+            if row.error is not None:
+                raise pickle.loads(row.error)
+        return [row.result for row in found]
 
     def close(self) -> None:
         """See Engine: the executors are the session's."""
 
 
+def _attempt(task: Task, name: str) -> tuple[bytes | None, bytes | None]:
+    """A task's result, or its error where Spark's trying again would only meet it again."""
+    try:
+        return task(name), None
+    except BinlaneError as exc:
+        if exc.retryable:
+            raise
+        return None, pickle.dumps(exc)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
-    """Plan the window in the folder that ``--work`` names."""
+    """Plan the window in the folder that ``--work`` names. What stops it is told in one line, and ends it with 1."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--work", required=True, help="URI of the window's folder: manifest.json, channel.json, schema.json"
@@ -51,6 +69,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     spark = SparkSession.builder.appName("binlane.event_metadata_filter").getOrCreate()
     try:
         plan = run_filter(WorkFolder(arguments.work), SparkEngine(spark))
+    except BinlaneError as exc:
+        print(as_line(exc), file=sys.stderr)  # noqa: T201
+        sys.exit(1)
     finally:
         spark.stop()
     print(f"binlane: planned seqno {plan.first_seqno:,} to {plan.last_seqno:,}, digest {plan.digest}")  # noqa: T201

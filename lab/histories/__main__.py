@@ -93,7 +93,7 @@ def main(
                 _report(trials, history, outcome, shrink_seconds if alike <= _SHRUNK_A_KIND else 0, keep)
             elif show or outcome.verdict is not Verdict.EQUAL:
                 say(f"seed {history.seed}: {outcome.verdict.value}: {outcome.kind}")
-                say(*outcome.details if show else ())
+                say(*(f"  {each[:300]}" for each in (outcome.details if show else outcome.details[:2])))
             if score.verdicts.total() % _SHOWN_EVERY == 0:
                 score.show()
         score.show()

@@ -121,7 +121,7 @@ def run_window(config: ChannelConfig, endpoints: Endpoints, *, spark: bool = Fal
         return False
     with _step("filter"):
         if window["plan"] is None and spark:
-            commands._filtered(config, commands.SPARK, WorkFolder(window["work"]))
+            commands.submit(config, WorkFolder(window["work"]))
         elif window["plan"] is None:
             run_filter(WorkFolder(window["work"]), InProcess())
     with _step("check"):

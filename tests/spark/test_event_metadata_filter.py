@@ -19,8 +19,10 @@ import pytest
 import s3fs
 from moto.server import ThreadedMotoServer
 
+from binlane.config import load_channel
 from binlane.errors import BinlogError, PlanError
 from binlane.model import RowCounts, TableKey
+from binlane.orchestration import commands
 from binlane.orchestration.spark import spark_properties
 from binlane.plan.fold import files_of
 from binlane.plan.manifest import Segment
@@ -237,6 +239,22 @@ def submit(folder: WorkFolder) -> str:
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
+
+
+def test_an_executor_s_error_reaches_who_submits_the_job_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = WorkFolder(str(tmp_path / "work"))
+    fill(folder)
+    segment = tmp_path / "work" / "segments" / "000018.binlog"
+    segment.write_bytes(segment.read_bytes()[:-9] + bytes(9))
+    (tmp_path / "spark_jobs").symlink_to(PROJECT / "spark_jobs")
+    file = tmp_path / "dags" / "channels" / "orders.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(
+        '[source]\nconnection = "a"\n[target]\nconnection = "b"\n[spark.conf]\n"spark.master" = "local[1]"\n'
+    )
+    monkeypatch.setenv("PYTHONPATH", str(PROJECT / "plugins"))
+    with pytest.raises(PlanError, match=r"^\S+000018.binlog: expected BLAKE3 .* it reads the same\S*"):
+        commands.submit(load_channel(file, {}), folder)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from typing import Final
 from binlane.apply.refusals import target_errors
 from binlane.config import ChannelConfig, find_channel, load_channel
 from binlane.connections import Endpoints, Resolver, environment_resolver, resolve_endpoints
-from binlane.errors import ConfigError, PlanError
+from binlane.errors import ConfigError
 from binlane.orchestration import report, steps
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.orchestration.spark import (
@@ -36,9 +36,10 @@ from binlane.state.channels import Watermark, create_channel
 from binlane.state.engines import engine_of
 from binlane.state.journal import ChannelStatus, read_status
 from binlane.work.children import end_with_parent
-from binlane.work.files import WorkFolder
+from binlane.work.files import PLAN, WorkFolder
 from binlane.work.filter_job import Engine, LocalProcesses, run_filter
 from binlane.work.inputs import read_inputs
+from binlane.work.job_errors import error_of
 
 _MOST_PROCESSES: Final = 16
 _POLL_SECONDS: Final = 0.5
@@ -160,9 +161,10 @@ def submit(channel: ChannelConfig, work: WorkFolder) -> None:
     with properties_file(given) as file:
         command = [program, WITH_DEFAULTS, "--properties-file", file, str(script), "--work", work.uri]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        told = without_secrets(done.stderr, given)
-        raise PlanError(f"{' '.join(command)}: exit code {done.returncode}\n{told[-4000:]}")
+    if done.returncode != 0 or not work.child(read_inputs(work).key).exists(PLAN):
+        # Spark's runner sends all that the driver's Python writes to its own standard output
+        told = without_secrets(f"{done.stdout}\n{done.stderr}", given)
+        raise error_of(" ".join(command), done.returncode, told)
 
 
 def _apply(
