@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     try:
         plan = run_filter(WorkFolder(arguments.work), SparkEngine(spark))
     except BinlaneError as exc:
-        print(as_line(exc), file=sys.stderr)  # noqa: T201
+        print(as_line(exc))  # noqa: T201
         sys.exit(1)
     finally:
         spark.stop()
