@@ -36,7 +36,8 @@ def cache_folder(package: Path) -> Path | None:
         try:
             # RuntimeError: a container's user may have neither a home nor a name
             folder = base.expanduser() / f"machine-code-{text.hexdigest()[:16]}"
-            folder.mkdir(parents=True, exist_ok=True)
+            # what stands in it is run: nobody else may write there
+            folder.mkdir(0o700, parents=True, exist_ok=True)
         except (OSError, RuntimeError):
             continue
         if os.access(folder, os.W_OK):

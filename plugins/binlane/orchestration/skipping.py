@@ -23,7 +23,7 @@ from binlane.state.catalog import read_schema
 from binlane.state.engines import engine_of
 from binlane.state.skips import Skip, SkipRequest, cancel_skip, read_skip, read_skips, request_skips
 from binlane.state.windows import Window, read_open_window
-from binlane.work.files import WorkFolder
+from binlane.work.files import WorkFolder, private_file
 from binlane.work.inputs import read_inputs
 from binlane.work.lookup import Found, find_gtid, find_seqnos
 from binlane.work.planned import PlannedLanes
@@ -157,7 +157,8 @@ def show(name: str, folder: Path, seqno: int, write_to: Path | None) -> View:
     with target_errors(str(endpoints.target)), engine_of(endpoints.target).connect() as connection:
         found, log = read_skip(connection, name, seqno)
     if write_to is not None:
-        write_to.write_bytes(log)
+        with private_file(write_to) as file:
+            file.write(log)
     return _details(found, write_to)
 
 

@@ -33,6 +33,8 @@ SOURCE_TABLES = "source_tables.json"
 """Beside the plan: the source's definitions, at the window's end, of tables that the window alters."""
 PARTITIONED = "partitioned.json"
 """Beside the plan: which of the target's tables that the window writes are partitioned."""
+PRIVATE_FOLDER = 0o700
+PRIVATE_FILE = 0o600
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 """Errors of files only: those of sockets are others."""
 
@@ -135,17 +137,18 @@ class WorkFolder:
     def create(self, name: str) -> Iterator[IO[bytes]]:
         """Write a file that appears when the block ends without an error, and not at all otherwise."""
         filesystem, path = self._place[0], self.path(name)
-        filesystem.makedirs(posixpath.dirname(path), exist_ok=True)
         if not self.is_local:
+            filesystem.makedirs(posixpath.dirname(path), exist_ok=True)
             # a store's own file object uploads what it has when it is closed, after an error, too
             with tempfile.NamedTemporaryFile(prefix="binlane-") as local:
                 yield local
                 local.flush()
                 filesystem.put_file(local.name, path)
             return
+        _make_private(Path(path).parent)
         temporary = Path(f"{path}.{uuid.uuid4().hex[:8]}.part")
         try:
-            with temporary.open("wb") as file:
+            with private_file(temporary) as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -163,6 +166,24 @@ class WorkFolder:
         """Remove the folder and everything in it; nothing happens if it is not there."""
         with contextlib.suppress(FileNotFoundError):
             self._place[0].rm(self._place[1], recursive=True)
+
+
+def _make_private(folder: Path) -> None:
+    """The folder and those above it that are missing, for their owner alone, whatever the umask says.
+
+    They hold every row that the source's log does. A folder that is there keeps its mode: it is somebody's choice.
+    """
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(PRIVATE_FOLDER, exist_ok=True)
+
+
+def private_file(path: Path) -> IO[bytes]:
+    """The file, empty and open for writing, for its owner alone."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE)
+    # one that was there has kept its mode
+    os.fchmod(descriptor, PRIVATE_FILE)
+    return os.fdopen(descriptor, "wb")
 
 
 def _sync_folder(folder: Path) -> None:

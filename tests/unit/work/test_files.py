@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from binlane.errors import PlanError
-from binlane.work.files import WorkFolder
+from binlane.machine_code import cache_folder
+from binlane.work.files import WorkFolder, private_file
 
 
 @pytest.fixture(params=["local", "memory"])
@@ -57,3 +59,45 @@ def test_removing_a_folder_takes_everything_and_may_be_repeated(folder: WorkFold
     folder.remove()
     folder.remove()
     assert not folder.exists("a/b")
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o000, 0o077])
+def test_what_is_written_is_the_owners_alone_whatever_the_umask_says(tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        folder = WorkFolder(str(tmp_path / "work" / "shop")).child("w1")
+        folder.write_once("segments/000001.binlog", b"rows")
+        folder.child("plan").write_once("plan.json", b"{}")
+        kept = tmp_path / "kept.binlog"
+        kept.write_bytes(b"an older one")
+        with private_file(kept) as file:
+            file.write(b"rows")
+    finally:
+        os.umask(before)
+    modes = {path.relative_to(tmp_path).as_posix(): path.stat().st_mode & 0o777 for path in tmp_path.rglob("*")}
+    assert {path: mode for path, mode in modes.items() if mode not in (0o700, 0o600)} == {}
+    assert modes["work/shop/w1/segments"] == modes["work"] == 0o700
+    assert modes["work/shop/w1/segments/000001.binlog"] == modes["kept.binlog"] == 0o600
+    assert kept.read_bytes() == b"rows"
+
+
+def test_a_folder_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o770)
+    WorkFolder(str(shared)).write_once("w1/manifest.json", b"{}")
+    assert shared.stat().st_mode & 0o777 == 0o770
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o000])
+def test_compiled_kernels_can_be_changed_by_nobody_else(tmp_path: Path, mask: int) -> None:
+    package = tmp_path / "binlane"
+    (package / "binlog").mkdir(parents=True)
+    (package / "source").mkdir()
+    before = os.umask(mask)
+    try:
+        found = cache_folder(package)
+    finally:
+        os.umask(before)
+    assert found is not None
+    assert found.stat().st_mode & 0o777 == 0o700
