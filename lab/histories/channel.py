@@ -184,4 +184,4 @@ def _cut(server: PrivateServer, pauses: list[float], ended: threading.Event) -> 
 
 
 def _endpoint(name: str, server: PrivateServer) -> Endpoint:
-    return Endpoint(name, server.host, server.port, server.user, server.password, Tls("disabled"))
+    return Endpoint(name, server.host, server.port, server.user, server.password, Tls("disabled", get_public_key=True))
