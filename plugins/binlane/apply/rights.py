@@ -249,7 +249,7 @@ def _made_roles(statement: LoggedText, account: _Account) -> Iterator[Finding]:
 
 def _made(statement: LoggedText, account: _Account) -> Iterator[Finding]:
     words = statement.words[:8]
-    if words[0] != "ALTER" and "ROLE" in words[:4]:
+    if "ROLE" in (words[1:2] if words[1:3] != ("OR", "REPLACE") else words[3:4]):
         yield from _made_roles(statement, account)
         return
     at = index_of(words, *_SERVERS_OWN)

@@ -65,6 +65,7 @@ CASES: Sequence[tuple[tuple[str, ...], str, tuple[Flavor, ...]]] = [
     (("ROLE_ADMIN ON *.* TO {user}",), "GRANT rights_role TO rights_user", MYSQL),
     (("CREATE USER ON *.* TO {user}",), "CREATE ROLE rights_new", BOTH),
     ((), "CREATE SERVER rights FOREIGN DATA WRAPPER mysql OPTIONS (HOST 'h')", BOTH),
+    ((), "CREATE SERVER role FOREIGN DATA WRAPPER mysql OPTIONS (HOST 'h')", BOTH),
     (("SUPER ON *.* TO {user}",), "CREATE SERVER rights FOREIGN DATA WRAPPER mysql OPTIONS (HOST 'h')", BOTH),
     (("FEDERATED ADMIN ON *.* TO {user}",),
      "CREATE SERVER rights FOREIGN DATA WRAPPER mysql OPTIONS (HOST 'h')", MARIADB),
