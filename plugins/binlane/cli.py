@@ -75,6 +75,19 @@ def inspect(
 
 
 @app.command()
+def show(
+    channel: ChannelName,
+    seqno: Annotated[int, typer.Argument(help="A transaction of the open window, as errors name it.")],
+    sql: Annotated[bool, typer.Option("--sql", help="As statements, instead of rows with their values.")] = False,
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """Show one transaction of the open window as the source's log has it: statements, and rows with both images."""
+    from binlane.orchestration import inspection
+
+    inspection.show(channel, channels, seqno, out, err, inspection.Detail(rows=not sql, sql=sql))
+
+
+@app.command()
 def plan(
     channel: ChannelName,
     until: Until = None,
@@ -329,6 +342,9 @@ def main() -> None:
     except BinlaneError as exc:
         err.message((type(exc).__name__, "bold red"), (f": {exc}", ""))
         sys.exit(exc.exit_code)
+    except KeyboardInterrupt:
+        err.message(("interrupted", "bold red"), (": what is committed stays; the same command goes on from there", ""))
+        sys.exit(130)
     except Exception:
         unexpected(traceback.format_exc())
         sys.exit(1)

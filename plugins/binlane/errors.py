@@ -24,6 +24,7 @@ BinlaneError
 │   ├── TableMismatchError       behind a DDL of the window, a table is not as the log says
 │   ├── DriftError               rows on the target are not what the source's log expects
 │   └── UndecidableError         a DDL may or may not have run: a person has to look
+├── LaneEndedError          the process of a lane is gone (retryable)
 ├── PositionError           a compare-and-set that must hold does not: state was changed by somebody else
 ├── WindowBusyError         another run has this channel's window (retryable)
 ├── BarrierTimeoutError     a participant did not reach a barrier in time (retryable)
@@ -46,8 +47,8 @@ class BinlaneError(Exception):
     retryable: ClassVar[bool] = False
     exit_code: ClassVar[int] = 1
 
-    def __init__(self, *arguments: object) -> None:
-        super().__init__(*(printable(one) if isinstance(one, str) else one for one in arguments))
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class ConfigError(BinlaneError):
@@ -152,6 +153,12 @@ class DriftError(TargetError):
 
 class UndecidableError(TargetError):
     """A DDL may or may not have run; running it again could undo it."""
+
+
+class LaneEndedError(BinlaneError):
+    """The process of a lane is gone, killed or out of memory: what it had not committed was rolled back."""
+
+    retryable = True
 
 
 class PositionError(BinlaneError):

@@ -16,6 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from binlane.apply.context import ContextSetter
 from binlane.apply.session import LaneSession
+from binlane.apply.single_rows import single_rows
 from binlane.apply.transient import Verdict, error_code, error_text, judge
 from binlane.apply.writers import BlockWriter, check_self_contained
 from binlane.binlog.wire import HEADER, type_name
@@ -71,8 +72,11 @@ def _first(session: LaneSession, course: Course, lane: int, block: BlockHeader, 
                     return None
             if piece.header.last_seqno <= expected:
                 continue
+            items = tuple(piece.items)
+            if block.transactions == 1 and any(item.kind is not ItemKind.ROWS for item in items):
+                return None  # it may be a statement that commits by itself
             session.execute("SAVEPOINT piece")
-            told = _Told(iter(piece.items))
+            told = _Told(iter(items))
             try:
                 writer.write(told, piece.header.last_seqno)
             except pymysql.err.MySQLError as exc:
@@ -112,8 +116,24 @@ def _where(session: LaneSession, item: Item | None) -> str:
             try:
                 session.binlog(statement)
             except pymysql.err.MySQLError:
-                return f", in the rows event {number} of {len(statements)} of the transaction: {_rows(statement)}"
+                found = f", in the rows event {number} of {len(statements)} of the transaction: {_rows(statement)}"
+                return f"{found}{_row(session, statement)}"
     return _described(item)
+
+
+def _row(session: LaneSession, statement: bytes) -> str:
+    """The row of a rows event that the target refuses: database, table, primary key and both images.
+
+    Its rows are sent one by one. Of an event that cannot be taken apart nothing is said.
+    """
+    with contextlib.suppress(pymysql.err.MySQLError, OSError, BinlaneError):
+        session.execute("ROLLBACK TO SAVEPOINT piece")
+        for number, (alone, text) in enumerate(single_rows(statement, session), 1):
+            try:
+                session.binlog(alone)
+            except pymysql.err.MySQLError:
+                return f", row {number} of it: {text}"
+    return ""
 
 
 def _described(item: Item | None) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _CONVERSION: Final = 1105
 """What BINLOG answers when a column cannot be converted: the text is in the server's error log only."""
 _CHOICES: Final = (
-    "the block was rolled back and all lanes stop. Choices: set the target right and run the lane again; "
+    "the block was rolled back and all lanes stop. {show}Choices: set the target right and run the lane again; "
     '`binlane skip {channel} --seqno {seqno} --reason "..."` {which}; or load the target anew'
 )
 
@@ -38,6 +38,7 @@ def located(message: str, where: str, header: BlockHeader, channel: str) -> str:
     gtid = f", GTID {header.gtid}" if header.gtid else ""
     single = header.transactions == 1
     choices = _CHOICES.format(
+        show=f"`binlane show {channel} {header.last_seqno}` shows the transaction. " if single else "",
         channel=channel,
         seqno=header.last_seqno if single else "N",
         which="and run it again" if single else "with the seqno of the transaction that fails, and run it again",

@@ -192,7 +192,7 @@ class _Runner:
         """Add the place to the error's text and store it, so that the other lanes stop at their next block."""
         course = self.course
         lane, header = (course.lane, None) if course.current is None else course.current[:2]
-        if header is not None and isinstance(error, ApplyError | DriftError) and header.transactions > 1:
+        if header is not None and isinstance(error, ApplyError | DriftError):
             header = self._narrowed(error, header)
         if header is not None:
             error.args = (located(str(error), course.where(lane), header, course.plan.channel),)

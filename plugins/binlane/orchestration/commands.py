@@ -9,15 +9,16 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Final
 
 from binlane.apply.refusals import target_errors
 from binlane.config import ChannelConfig, find_channel, load_channel
 from binlane.connections import Endpoints, Resolver, environment_resolver, resolve_endpoints
-from binlane.errors import ConfigError
+from binlane.errors import ConfigError, LaneEndedError
 from binlane.orchestration import report, steps
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.orchestration.spark import (
@@ -149,6 +150,11 @@ def _local() -> Engine:
 def submit(channel: ChannelConfig, work: WorkFolder) -> None:
     """Run the Spark job here, as the DAG's task does on the cluster. Raises PlanError with what it has said."""
     script = channel.root / "spark_jobs" / "event_metadata_filter.py"
+    if not script.is_file():
+        raise ConfigError(
+            f"{channel.file}: --engine spark: expected the job's file {script}, in the project of the channel's "
+            "file; it is not there: keep spark_jobs/ beside dags/, or use --engine local"
+        )
     given = spark_properties(channel.spark.conf)
     # beside this interpreter, where pyspark was installed with it, else wherever PATH finds it
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
@@ -176,10 +182,22 @@ def _apply(
     # a local filter job has started the server that the lanes are forked from, with the same modules
     context.set_forkserver_preload([__name__])
     with ProcessPoolExecutor(workers, mp_context=context, initializer=end_with_parent) as pool:
-        running = [pool.submit(apply_lane, channel, endpoints, plan_uri, lane) for lane in lanes]
-        _show(running, plan_uri, endpoints, console)
-        for future in running:
-            future.result()
+        try:
+            running = [pool.submit(apply_lane, channel, endpoints, plan_uri, lane) for lane in lanes]
+            _show(running, plan_uri, endpoints, console)
+            for future in running:
+                future.result()
+        except BrokenProcessPool as exc:
+            raise LaneEndedError(
+                f"channel {channel.name}: the process of a lane was ended from outside (kill -9, or no memory left), "
+                f"and the others with it; their open blocks are rolled back: `binlane run {channel.name}` goes on from "
+                "where each lane stands"
+            ) from exc
+        except KeyboardInterrupt:
+            # else the pool would wait until they have applied the whole window
+            for child in active_children():
+                child.terminate()
+            raise
 
 
 def apply_lane(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lane: int) -> None:

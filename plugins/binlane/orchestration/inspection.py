@@ -16,11 +16,12 @@ from typing import Final
 
 import zstandard
 
+from binlane.apply.refusals import target_errors
 from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import IncompleteTail, Transaction, transactions
 from binlane.binlog.wire import Buffer
-from binlane.errors import ConfigError, UnsupportedEventError
-from binlane.model import Flavor
+from binlane.errors import ConfigError, PositionError, UnsupportedEventError
+from binlane.orchestration.commands import load
 from binlane.orchestration.row_lines import Contents, row_line, row_object
 from binlane.orchestration.row_sql import row_sql
 from binlane.orchestration.terminal import Style, Terminal
@@ -29,6 +30,10 @@ from binlane.plan.dissect import LogFormat, MapPart, Part, RowsPart, StatementPa
 from binlane.safe_text import json_text, one_line
 from binlane.shards.event_filter import EventMetadataFilter
 from binlane.shards.schema_facts import SchemaFacts
+from binlane.state.engines import engine_of
+from binlane.state.windows import read_open_window
+from binlane.work.files import WorkFolder
+from binlane.work.lookup import find_seqnos
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,22 @@ def inspect_files(
                     _print_inside(transaction, log, detail, out)
 
 
+def show(name: str, folder: Path, seqno: int, out: Terminal, err: Terminal, detail: Detail) -> None:
+    """Print one transaction of the channel's open window as its log has it. Raises PositionError where none is open."""
+    _, endpoints = load(name, folder)
+    with target_errors(str(endpoints.target)), engine_of(endpoints.target).connect() as connection:
+        window = read_open_window(connection, name)
+    if window is None:
+        raise PositionError(
+            f"channel {name}: no window is open; `binlane inspect --rows` shows the files of the source's log, and "
+            "`binlane skip --show` what was left out"
+        )
+    for found in find_seqnos(WorkFolder(window.bounds.work), seqno, seqno):
+        out.line((f"seqno {found.seqno:,}, GTID {found.gtid or '-'}, {found.source}", "bold"))
+        for _, transaction, log in _lines(found.log, found.source.file, seqno - 1, detail.event_bytes, err):
+            _print_inside(transaction, log, detail, out)
+
+
 def _objects(transaction: Transaction, log: LogFormat, detail: Detail) -> dict[str, list[object]]:
     found: dict[str, list[object]] = {}
     if detail.rows:
@@ -105,7 +126,8 @@ def _lines(
         err.print(one_line(f"{name}:{tail.offset}: {tail.reason} ({state})"))
 
     reader = LogReader(data, name, event_bytes=event_bytes)
-    log = LogFormat(reader.format, name, 0, Flavor.MARIADB)
+    # no target is known: what its own family takes
+    log = LogFormat(reader.format, name, 0, reader.format.flavor)
     rule = EventMetadataFilter(reader.format.flavor, SchemaFacts())
     for number, transaction in enumerate(transactions(reader, incomplete), seqno + 1):
         yield _line(number, transaction, log, rule), transaction, log

@@ -150,7 +150,12 @@ def _row_text(row: RowRepair) -> str:
         case Action.DELETE:
             return f"{key}: {shown_values(row.target)}"
         case Action.UPDATE:
-            return f"{key}: {', '.join(row.columns)}: {shown_values(row.target)} becomes {shown_values(row.source)}"
+            return f"{key}: {'; '.join(_changed(*each) for each in row.changes) or ', '.join(row.columns)}"
+
+
+def _changed(column: str, target: str | None, source: str | None) -> str:
+    found, wanted = (shown_values((value,)) for value in (target, source))
+    return f"{column}: {found} becomes {wanted}"
 
 
 def repaired_text(name: str, repaired: Repaired) -> str:

@@ -15,7 +15,8 @@ from typing import Final
 from binlane.binlog.charsets import decode_text, guessed_text
 from binlane.binlog.collations import charset_name, collation_name
 from binlane.binlog.columns import Column, Value, columns_of
-from binlane.binlog.events import Query
+from binlane.binlog.decimals import spell_decimal
+from binlane.binlog.events import ExecuteLoadQuery, Query
 from binlane.binlog.json_binary import JsonDiffs, JsonDocument, json_text
 from binlane.binlog.rows import ROWS_KINDS, RowsEvent
 from binlane.binlog.spelling import identifier, spell
@@ -58,6 +59,8 @@ class LoggedStatement:
 
     database: str
     sql: str
+    runs: bool = True
+    """False for LOAD DATA: its file is in the log beside it."""
 
 
 Shown = tuple[LoggedTable, Change] | LoggedStatement
@@ -87,6 +90,11 @@ class Contents:
                 sql = _statement_text(query, event, self.log)
                 if sql.upper() not in _ENDS:
                     yield LoggedStatement(query.session(event.header).database or "", sql)
+            elif code == EventType.EXECUTE_LOAD_QUERY:
+                load = self.log.parse(event)
+                assert isinstance(load, ExecuteLoadQuery)
+                sql = _statement_text(load.query, event, self.log)
+                yield LoggedStatement(load.query.session(event.header).database or "", sql, runs=False)
 
     def _map(self, event: RawEvent) -> None:
         where, flavor = self.log.where(event), self.log.format.flavor
@@ -187,7 +195,7 @@ def _json_value(value: Value) -> object:
         case bytes():
             return {"hex": value.hex()}
         case Decimal():
-            return str(value)
+            return spell_decimal(value)
         case JsonDocument():
             return json_text(value.root)
         case JsonDiffs():

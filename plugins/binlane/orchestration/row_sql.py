@@ -18,6 +18,7 @@ from binlane.binlog.spelling import changed_document, identifier, literal, quote
 from binlane.binlog.table_map import ColumnType
 from binlane.binlog.values import Change
 from binlane.orchestration.row_lines import LoggedStatement, LoggedTable, Shown, present
+from binlane.safe_text import one_line
 
 _UTF: Final = frozenset({"ucs2", "utf16", "utf16le", "utf32", "utf8mb3", "utf8mb4"})
 """Character sets in which no character has two spellings."""
@@ -31,6 +32,8 @@ def row_sql(shown: Shown, *, for_client: bool = False) -> str:
     ``for_client``: for a program that reads up to a semicolon, which the statements inside a routine have, too.
     """
     if isinstance(shown, LoggedStatement):
+        if not shown.runs:
+            return f"-- its file is in the log, and no statement of it: {one_line(shown.sql)}"
         use = f"USE {identifier(shown.database)};\n" if shown.database else ""
         last = shown.sql.rpartition("\n")[2]
         sql = shown.sql + ("\n" if "--" in last or "#" in last else "")  # the end must not stand in a comment

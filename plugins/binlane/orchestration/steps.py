@@ -24,6 +24,7 @@ from binlane.apply.session import SessionLimits
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import PlanError, PositionError, WindowBusyError, WindowOpenError
+from binlane.model import plural
 from binlane.orchestration import report
 from binlane.orchestration.checked import checked_of
 from binlane.orchestration.checks import check_window
@@ -140,7 +141,8 @@ def _extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowReques
     if manifest.transactions == 0:
         folder.remove()
         return _answer(state)
-    log.info("window %s: %d transactions in %d segments", window, manifest.transactions, len(manifest.segments))
+    transactions, segments = plural(manifest.transactions, "transaction"), plural(len(manifest.segments), "segment")
+    log.info("window %s: %s in %s", window, transactions, segments)
     return _answer(state, folder=folder, manifest=manifest, dry_run=request.dry_run)
 
 

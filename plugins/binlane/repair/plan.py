@@ -14,7 +14,7 @@ from binlane.errors import PlanError
 from binlane.model import TableKey
 from binlane.plan.schema import Schema, Table
 from binlane.state.verifications import Suspect
-from binlane.verify.spelled import Key, Row
+from binlane.verify.spelled import Key, Row, as_text, shown_columns
 
 _FORMAT: Final = 1
 _LARGE: Final = re.compile(r"(\d+):[0-9a-f]{64}")
@@ -39,6 +39,8 @@ class RowRepair:
     target: Row | None
     columns: tuple[str, ...]
     """Those that differ, where both have the row."""
+    changes: tuple[tuple[str, str | None, str | None], ...] = ()
+    """For a person: each of these columns with what the target has and what it will have, strings as text."""
 
     @property
     def action(self) -> Action:
@@ -112,6 +114,7 @@ class RepairPlan:
                     "columns": list(one.columns),
                     "source": None if one.source is None else list(one.source),
                     "target": None if one.target is None else list(one.target),
+                    **({"changes": [list(each) for each in one.changes]} if one.changes else {}),
                 }
                 for one in self.rows
             ],
@@ -121,7 +124,23 @@ class RepairPlan:
 
 def _row(raw: dict[str, Any]) -> RowRepair:
     sides = [None if raw[side] is None else tuple(raw[side]) for side in ("source", "target")]
-    return RowRepair(TableKey(*raw["table"]), tuple(raw["key"]), sides[0], sides[1], tuple(raw["columns"]))
+    changes = tuple((name, old, new) for name, old, new in raw.get("changes", ()))
+    return RowRepair(TableKey(*raw["table"]), tuple(raw["key"]), sides[0], sides[1], tuple(raw["columns"]), changes)
+
+
+def _changes(table: Table | None, one: Suspect) -> tuple[tuple[str, str | None, str | None], ...]:
+    if table is None or one.source is None or one.target is None:
+        return ()
+    names = [column.name for column in shown_columns(table)]
+    if len(names) != len(one.source):
+        return ()  # it was altered since it was compared
+    places = dict(zip(names, zip(one.target, one.source, strict=True), strict=True))
+    columns = {column.name: column for column in table.columns}
+    return tuple(
+        (name, as_text(columns[name], places[name][0]), as_text(columns[name], places[name][1]))
+        for name in one.columns
+        if name in places
+    )
 
 
 def plan_repair(
@@ -152,7 +171,8 @@ def plan_repair(
         if why:
             left[one.table, why] = None
         else:
-            rows.append(RowRepair(one.table, one.key, one.source, one.target, one.columns))
+            changes = _changes(target.table(one.table), one)
+            rows.append(RowRepair(one.table, one.key, one.source, one.target, one.columns, changes))
     rows.sort(key=lambda row: (str(row.table), row.key))
     return RepairPlan(channel, uuid, seqno, tuple(rows), tuple(sorted(left, key=lambda each: (str(each[0]), each[1]))))
 

@@ -25,6 +25,7 @@ from binlane.model import Flavor, TableKey
 from binlane.plan.schema import Column, Generated, Schema
 from binlane.repair.plan import Action, RepairPlan, RowRepair, moves_unique, obstacle
 from binlane.state.channels import read_channel
+from binlane.state.journal import read_status, standing
 from binlane.state.repairs import begin_repair, forget_suspects, save_repair
 from binlane.state.windows import read_open_window
 from binlane.verify.pairing import Tables
@@ -123,9 +124,10 @@ class Repairer:
         channel = read_channel(connection, plan.channel, for_update=True)
         window = read_open_window(connection, plan.channel)
         if window is not None:
+            found = standing(read_status(self.engine, plan.channel), window)
             raise WindowBusyError(
-                f"channel {plan.channel}: window {window.bounds.window_id} is being applied, and a repair must not "
-                "write beside its lanes; when it is finished, verify again and repair by the new plan"
+                f"channel {plan.channel}: {found}; a repair must not "
+                "write while a window is open: when it is finished, verify again and repair by the new plan"
             )
         if (channel.uuid, channel.watermark.seqno) != (plan.uuid, plan.seqno):
             raise PlanError(

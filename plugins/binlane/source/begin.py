@@ -17,7 +17,7 @@ from binlane.binlog.events import parse_body
 from binlane.binlog.frames import frame
 from binlane.binlog.gtids import Gtid, MariadbGtid, MariadbGtidList, PreviousGtids
 from binlane.binlog.wire import HEADER, BufferOffset, EventHeader, EventType, RawEvent
-from binlane.errors import SourceError
+from binlane.errors import SourceError, SourceIdentityError
 from binlane.model import LogPosition
 from binlane.source.gtid_set import GtidSet, parse_gtid_set
 from binlane.source.identity import Start, described
@@ -44,9 +44,26 @@ def begin(source: EventSource, at: str) -> Start:
     if at == NOW:
         return _scan(source, state, LogPosition(state.files[-1], LOG_START), UntilLogEnd())
     if match := _POSITION.fullmatch(at):
-        position = LogPosition(match[1], max(int(match[2]), _head_end_of(source, state, match[1]).offset))
-        return _scan(source, state, LogPosition(position.file, LOG_START), UntilPosition(position))
+        return _at(source, state, LogPosition(match[1], int(match[2])))
     return _behind(source, state, at)
+
+
+def _at(source: EventSource, state: LogState, asked: LogPosition) -> Start:
+    """At a position that a backup tells. The file's first byte stands for the end of its head."""
+    head = _head_end_of(source, state, asked.file)
+    position = head if asked.offset in (0, LOG_START) else asked
+    if position.offset < head.offset:
+        raise SourceError(
+            f"{source.name}: --start {asked}: expected the beginning of a transaction, found a place inside the file's "
+            f"head, which ends at {head}; begin there, or at the position that the backup tells"
+        )
+    try:
+        return _scan(source, state, LogPosition(position.file, LOG_START), UntilPosition(position))
+    except SourceIdentityError as exc:
+        raise SourceError(
+            f"{source.name}: --start {asked}: expected the end of a transaction, found a place inside a transaction or "
+            "an event, or behind the log's end; begin where the backup tells, or where `binlane inspect` shows one"
+        ) from exc
 
 
 def _behind(source: EventSource, state: LogState, text: str) -> Start:
@@ -59,7 +76,7 @@ def _behind(source: EventSource, state: LogState, text: str) -> Start:
             if start.gtid_set != str(wanted):
                 raise SourceError(
                     f"{source.name}: expected a place in the log behind exactly {wanted}; the log holds "
-                    f"{start.gtid_set} before {start.position}, where the first other transaction "
+                    f"{start.gtid_set or 'no transaction'} before {start.position}, where the first other transaction "
                     "begins; begin at a file:offset instead"
                 )
             return start

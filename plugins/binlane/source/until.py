@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binlane.binlog.gtids import Gtid, MariadbGtid
-from binlane.errors import SourceError, WindowOpenError
+from binlane.errors import SourceError, WindowOpenError, SourceIdentityError
 from binlane.model import LogPosition
 from binlane.source.log import LogState
 
@@ -173,7 +173,7 @@ class AtPosition(AnyTransaction):
 
     def check_log_end(self, newest: float) -> None:
         """The log must reach the position."""
-        raise SourceError(
+        raise SourceIdentityError(
             f"{self._name}: the window ends at {self._position} by what the target has stored, and the log ends before "
             "that: it is not the log that the window was read from, or files of it are missing"
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 
 from binlane.errors import PositionError
-from binlane.model import BlockHeader, LogPosition
+from binlane.model import BlockHeader, LogPosition, plural
 from binlane.state.channels import Channel, read_channel
 from binlane.state.conflicts import count_conflicts
 from binlane.state.leases import Heartbeat, holder, lease_name, read_heartbeats
@@ -89,6 +89,14 @@ class ChannelStatus:
         """No transaction behind this seqno is on the target."""
         marks = [lane.seqno for lane in self.positions] if self.window is not None else []
         return max(marks, default=self.channel.watermark.seqno)
+
+
+def standing(status: ChannelStatus, window: Window) -> str:
+    """Of an open window: that it is being applied, or that it waits for somebody who does."""
+    name = f"window {window.bounds.window_id}"
+    if status.holders:
+        return f"{name} is being applied (by {plural(len(status.holders), 'lane')})"
+    return f"{name} is unfinished, and nobody applies it now: `binlane run {status.channel.name}` finishes it"
 
 
 def read_status(engine: Engine, channel: str, *, last_errors: int = 10) -> ChannelStatus:

@@ -23,6 +23,7 @@ from binlane.plan.renaming import name_of, renamed_schema
 from binlane.plan.schema import Schema
 from binlane.source.log import EventSource
 from binlane.state.channels import Channel, read_channel
+from binlane.state.journal import read_status, standing
 from binlane.state.prepared import read_open_xa
 from binlane.state.verifications import (
     CLEAN,
@@ -40,7 +41,7 @@ from binlane.state.verifications import (
     replace_suspects,
     save_progress,
 )
-from binlane.state.windows import read_open_window
+from binlane.state.windows import Window, read_open_window
 from binlane.verify.changes import ChangeReader, Changes
 from binlane.verify.definition_reader import Thing
 from binlane.verify.definitions import NAMED, DefinitionDifference, Definitions, Sees
@@ -153,10 +154,10 @@ class Verifier:
                 before.watermark,
             )
         ):
-            name = "a window" if window is None else f"window {window.bounds.window_id}"
             raise WindowBusyError(
-                f"channel {self.channel}: {name} is being applied, and rows can be compared only while the target "
-                "stands at its watermark; verify again when it is finished: a full verification goes on where it was"
+                f"channel {self.channel}: {_busy(self.engine, self.channel, window)}; rows can be compared only while "
+                "the target stands at its watermark: verify again when the window is finished; a full verification "
+                "goes on where it was"
             )
         return channel
 
@@ -315,6 +316,13 @@ class Verifier:
         changes = self._reader().read_source(self.source, mark.source, mark.gtid_set)
         # the changes of prepared transactions were logged before the watermark, and become visible behind it
         return replace(changes, everything=True) if prepared else changes
+
+
+def _busy(engine: Engine, channel: str, window: Window | None) -> str:
+    """Why the target does not stand still: somebody applies, or nobody does any more."""
+    if window is None:
+        return "a window has been applied meanwhile"
+    return standing(read_status(engine, channel), window)
 
 
 def _progress(text: str | None) -> tuple[str | None, Key | None]:

@@ -8,15 +8,17 @@ A row's checksum and its comparison use the same expressions, so what one finds 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
+from binlane.binlog.charsets import decode_text
 from binlane.binlog.columns import Value
 from binlane.binlog.decimals import spell_decimal
 from binlane.binlog.spelling import identifier, quoted
-from binlane.model import Flavor, TableKey
+from binlane.model import Flavor, TableKey, plural
 from binlane.plan.schema import Column, Generated, Table
 
 Key = tuple[str, ...]
@@ -30,6 +32,7 @@ _FLOATS: Final = frozenset({"float", "double"})
 _LARGE: Final = frozenset(f"{size}{kind}" for size in ("tiny", "", "medium", "long") for kind in ("text", "blob"))
 _STRINGS: Final = frozenset({"char", "varchar", "binary", "varbinary"})
 _TEMPORAL: Final = frozenset({"date", "time", "datetime", "timestamp", "uuid", "inet4", "inet6"})
+_HASH: Final = re.compile(r"(\d+):([0-9a-f]{64})")
 _UNSEEN: Final = frozenset({Generated.VIRTUAL, Generated.ROW_START, Generated.ROW_END})
 """Computed when read, or the server's own: not what was replicated."""
 
@@ -77,12 +80,35 @@ class Compared:
 
 def compared(source: Table, target: Table, flavors: tuple[Flavor, Flavor], *, by_key: bool) -> Compared:
     """The comparison of two tables that are alike; ``by_key``: both order the primary key's values in one way."""
-    columns = tuple(column for column in target.columns if column.generated not in _UNSEEN)
+    columns = shown_columns(target)
     place = {column.name: column for column in columns}
     primary = target.primary_key
     names = () if primary is None or not by_key else tuple(part.name or "" for part in primary.columns)
     key = tuple(place[name] for name in names if name in place)
     return Compared(source.key, target.key, columns, key if len(key) == len(names) else (), flavors)
+
+
+def shown_columns(table: Table) -> tuple[Column, ...]:
+    """Those whose values are compared."""
+    return tuple(column for column in table.columns if column.generated not in _UNSEEN)
+
+
+def as_text(column: Column, value: str | None) -> str | None:
+    """A spelled value for a person: strings as text, bytes and what is no text as X'..', members by their names."""
+    if value is None:
+        return None
+    if column.data_type in _STRINGS:
+        text = decode_text(bytes.fromhex(value), column.charset)
+        return f"X'{value}'" if text is None else quoted(text)
+    if column.data_type in ("enum", "set") and column.members:
+        number = int(value)
+        names = [name for at, name in enumerate(column.members) if number >> at & 1]
+        if column.data_type == "enum":
+            names = [column.members[number - 1]] if 0 < number <= len(column.members) else [""]
+        return quoted(",".join(names))
+    if column.data_type in _LARGE and (large := _HASH.fullmatch(value)) is not None:
+        return f"{plural(int(large[1]), 'byte')} of SHA-256 {large[2][:12]}..."
+    return value
 
 
 def expression(column: Column, *, whole: bool = False) -> str:

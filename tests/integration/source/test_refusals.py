@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from binlane.binlog.reader import LogReader
+from binlane.binlog.transactions import transactions
 from binlane.errors import (
     MissingLogError,
     PrecheckError,
@@ -49,6 +51,23 @@ def test_a_purged_file_is_named_with_what_to_do(own_server: PrivateServer, tmp_p
     with pytest.raises(MissingLogError, match=r"expected binlog\.000002, the oldest is binlog\.000003.*newer backup"):
         window(live(own_server), start, tmp_path / "second")
     assert not (tmp_path / "second").exists()
+
+
+def test_a_start_is_the_end_of_a_transaction_and_is_never_moved(own_server: PrivateServer) -> None:
+    fill(own_server, 3)
+    file = "binlog.000001"
+    data = (own_server.datadir / file).read_bytes()
+    reader = LogReader(data, file)
+    ends = [transaction.end for transaction in transactions(reader)]
+    offsets = {at + step for event in LogReader(data, file).events() for at in (event.offset,) for step in (0, 1)}
+    first = begin(live(own_server), f"{file}:4").position.offset
+    for offset in sorted(offsets | {77, len(data)}):
+        asked = LogPosition(file, offset)
+        if offset in ends:
+            assert begin(live(own_server), str(asked)).position == asked
+        elif 4 < offset < first or (first < offset < ends[-1] and offset > ends[0]):
+            with pytest.raises(SourceError, match=rf"--start {file}:{offset}: expected the (beginning|end) of a trans"):
+                begin(live(own_server), str(asked))
 
 
 def forget(server: PrivateServer, file: str) -> None:

@@ -110,6 +110,8 @@ def test_changed_missing_and_extra_rows_are_set_right_and_all_else_is_left(
     assert channel.cli("verify", CHANNEL, "--full", "--repair", "--yes") == 1  # two tables are left
     said = capsys.readouterr().out
     assert "tenant_1.t: 2 to insert, 3 to update, 1 to delete\n  insert (0): 0, 0, " in said
+    assert "  update (7): note: 'n''o\\\\te ü 7' becomes" not in said
+    assert "note: 'mine' becomes 'n\\'o\\\\te ü 7'" in said
     assert "tenant_1.fires: not repaired: statements would fire its triggers (fired)" in said
     assert "tenant_1.bare: not repaired: its rows have no primary key" in said
     assert "tenant_1.fired: not repaired: trigger tenant_1.fired: is on the target and not on the source" in said

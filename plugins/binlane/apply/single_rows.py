@@ -1,0 +1,63 @@
+"""A rows event taken apart: each of its rows as an event of its own, with its key and images for a person."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from binlane.binlog.columns import Column, columns_of
+from binlane.binlog.rows import COMPRESSED_ROWS, RowsEvent, image_ranges
+from binlane.binlog.spelling import spell
+from binlane.binlog.table_map import TableMap
+from binlane.binlog.values import Absent, Image, RowDecoder
+from binlane.binlog.wire import HEADER
+
+if TYPE_CHECKING:
+    from binlane.apply.session import LaneSession
+
+_SIZE_AT: Final = 9
+_SHOWN: Final = 1_000
+"""Characters of an image in a message."""
+_COLUMNS: Final = (
+    "SELECT column_name, column_key = 'PRI' FROM information_schema.columns "
+    "WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position"
+)
+
+
+def single_rows(payload: bytes, session: LaneSession) -> Iterator[tuple[bytes, str]]:
+    """Of a TABLE_MAP and one rows event behind it: for each row the two with that row alone, and the row in words.
+
+    None of a compressed event. Raises BinlogError for rows that do not fit the TABLE_MAP.
+    """
+    size = HEADER.unpack_from(payload, 0)[3]
+    code = payload[size + 4]
+    if code in COMPRESSED_ROWS:
+        return
+    event = RowsEvent.parse(code, memoryview(payload)[size + HEADER.size :])
+    table = TableMap.parse(memoryview(payload)[HEADER.size : size], "", session.flavor)
+    columns = columns_of(table, session.flavor)
+    names = [(str(name), bool(is_key)) for name, is_key in session.rows(_COLUMNS, (table.database, table.table))]
+    if len(names) != len(columns):
+        names = [(column.label, False) for column in columns]
+    head = payload[size : size + HEADER.size + event.images_at]
+    rows = bytes(event.rows)
+    changes = RowDecoder(table, columns).changes(event)
+    for (before, after), change in zip(image_ranges(event, table), changes, strict=True):
+        places = [place for place in (before, after) if place is not None]
+        row = rows[places[0][0] : places[-1][1]]
+        alone = head[:_SIZE_AT] + struct.pack("<I", len(head) + len(row)) + head[_SIZE_AT + 4 :] + row
+        images = [image for image in (change.before, change.after) if image is not None]
+        key = _words(columns, images[0], [name if is_key else None for name, is_key in names])
+        said = " -> ".join(_words(columns, image, [name for name, _ in names]) for image in images)
+        told = f"{table.database}.{table.table}, primary key {key or '(none)'}: {change.kind.value} {said}"
+        yield payload[:size] + alone, told
+
+
+def _words(columns: Sequence[Column], image: Image, names: Sequence[str | None]) -> str:
+    text = " ".join(
+        f"{name}={spell(column, value)}"
+        for column, value, name in zip(columns, image, names, strict=True)
+        if name is not None and not isinstance(value, Absent)
+    )
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
