@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binlane.binlog.gtids import Gtid, MariadbGtid
-from binlane.errors import SourceError, WindowOpenError, SourceIdentityError
+from binlane.errors import SourceError, SourceIdentityError, WindowOpenError
 from binlane.model import LogPosition
 from binlane.source.log import LogState
 
