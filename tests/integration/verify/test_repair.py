@@ -110,8 +110,9 @@ def test_changed_missing_and_extra_rows_are_set_right_and_all_else_is_left(
     assert channel.cli("verify", CHANNEL, "--full", "--repair", "--yes") == 1  # two tables are left
     said = capsys.readouterr().out
     assert "tenant_1.t: 2 to insert, 3 to update, 1 to delete\n  insert (0): 0, 0, " in said
-    assert "  update (7): note: 'n''o\\\\te ü 7' becomes" not in said
-    assert "note: 'mine' becomes 'n\\'o\\\\te ü 7'" in said
+    # the changed columns alone, strings as text
+    assert "  update (7): note: 'mine' becomes 'n" in said
+    assert "; b: NULL becomes 4 bytes of SHA-256 " in said
     assert "tenant_1.fires: not repaired: statements would fire its triggers (fired)" in said
     assert "tenant_1.bare: not repaired: its rows have no primary key" in said
     assert "tenant_1.fired: not repaired: trigger tenant_1.fired: is on the target and not on the source" in said
@@ -196,7 +197,7 @@ def test_a_plan_that_no_longer_fits_is_refused_and_nothing_is_written(drifted: C
     run_on(drifted.target, "DROP TRIGGER tenant_1.f", log=False)
     run_on(drifted.source, "UPDATE tenant_1.fires SET n = 3")
     window = steps.extract(drifted.config, drifted.endpoints, WindowRequest("now"))
-    refused(WindowBusyError, "must not write beside its lanes")
+    refused(WindowBusyError, "nobody applies it now.*a repair must not write while a window is open")
     drifted.go_on(window)
     refused(PlanError, "at seqno 0, where the plan was made, found .* at seqno 1: ")
 

@@ -231,7 +231,9 @@ def test_the_longest_doubles_and_impossible_dates(
 def test_an_open_window_refuses(filled: Channel) -> None:
     run_on(filled.source, "UPDATE tenant_1.t SET note = 'later' WHERE id = 5")
     steps.extract(filled.config, filled.endpoints, WindowRequest("now"))
-    with pytest.raises(WindowBusyError, match="is being applied"):
+    with pytest.raises(
+        WindowBusyError, match="is unfinished, and nobody applies it now: `binlane run orders` finishes it"
+    ):
         verify(filled)
 
 
