@@ -9,7 +9,7 @@ last DDL of the window the source's own definition comes on top, if the precheck
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.wire import HEADER, EventType
@@ -104,8 +104,9 @@ class TableGuard:
         if ours is not None:
             # a RENAME of a table changes the foreign keys that lead to it
             parents = {each.parent for table in (ours, target) for each in table.foreign_keys}
-            if any(self._is_altered_later(each, seqno) for each in (key, *parents)):
-                ours = None
+            altered = any(self._is_altered_later(each, seqno) for each in (key, *parents))
+            # DROP TRIGGER names no table, and no row event fires one
+            ours = None if altered else replace(ours, triggers=target.triggers)
         return judge_alone(target, rules) if ours is None else compare(ours, target, rules)
 
     def _is_altered_later(self, key: TableKey, seqno: int) -> bool:
