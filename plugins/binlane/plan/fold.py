@@ -35,6 +35,7 @@ EPOCH = "epoch"
 CRITICAL = "reference shard"
 CROSS_LANE = "several lanes"
 TEMPORARY = "temporary tables"
+UNREAD = "unknown: a definition that could not be read may join databases by a foreign key"
 EMPTY = "(empty)"
 """What transactions without rows and statements count as."""
 
@@ -89,7 +90,7 @@ class _Fold:
         self._fold_gap = min(settings.fold_gap, _transactions_of(settings.block_bytes, manifest))
         self._schema = schema
         self._serialized = settings.lanes
-        facts = self._schema_facts(schema)
+        facts = self._known = self._schema_facts(schema)
         check_views(settings.selection, settings.renaming, manifest.segments, scans, facts)
         self._filter = EventMetadataFilter(manifest.segments[0].flavor, facts)
         assigner = assigner_class(settings.assigner)()
@@ -219,6 +220,8 @@ class _Fold:
         """Why the whole window goes through the serialized lane, if it does."""
         if self._settings.consistency == ANY_TIME:
             return ANY_TIME
+        if self._known.may_join:
+            return UNREAD
         if any(self._partitioner.is_critical(shard) for shard in self._databases.values()):
             # the scan could not know: it named none of their transactions one by one
             return "reference shard joined by a foreign key of this window"

@@ -15,6 +15,7 @@ from binlane.shards.lexer import TokenKind, Unreadable
 from binlane.shards.queries import read_query, read_sequences
 from binlane.shards.reading import Cursor, Reading, group_end, is_name, is_symbol
 
+LOADABLE_OR_STORED: Final = "DROP FUNCTION without a database, which may mean a loadable function"
 _Reader = Callable[[Cursor, Reading], None]
 
 
@@ -311,7 +312,7 @@ def _drop_function(cursor: Cursor, reading: Reading) -> None:
     _if_exists(cursor)
     database = cursor.qualified()[0]
     if database is None:
-        raise Unreadable("DROP FUNCTION without a database, which may mean a loadable function")
+        raise Unreadable(LOADABLE_OR_STORED)
     reading.database(database)
     cursor.finished()
 

@@ -15,6 +15,7 @@ from functools import cached_property
 from itertools import chain
 
 from binlane.model import TableKey
+from binlane.shards.definitions import LOADABLE_OR_STORED
 from binlane.shards.facts import StatementFacts, StatementKind
 from binlane.shards.letter_case import AS_TYPED, LetterCase
 
@@ -43,6 +44,8 @@ class SchemaFacts:
     """Old and new name of tables that it makes LIKE others."""
     uncertain: bool = False
     """A statement that could not be read may have created any of these."""
+    may_join: bool = False
+    """Such a statement may have joined any databases, or moved a table that others are joined to."""
     letter_case: LetterCase = AS_TYPED
 
     @classmethod
@@ -77,6 +80,7 @@ class SchemaFacts:
         definitions = [facts for facts in seen if facts.kind is StatementKind.DDL]
         renames = self.renames.union(*(facts.renames for facts in definitions))
         moved = _moved(renames)
+        unread = {facts.reason for facts in seen if facts.kind is StatementKind.UNKNOWN and facts.commits_implicitly}
         return replace(
             self,
             views=_carried(self.views.union(*(facts.views for facts in definitions)), moved),
@@ -86,8 +90,8 @@ class SchemaFacts:
             merges=self.merges | {facts.tables for facts in definitions if facts.union},
             renames=renames,
             copies=self.copies.union(*(facts.copies for facts in definitions)),
-            uncertain=self.uncertain
-            or any(facts.kind is StatementKind.UNKNOWN and facts.commits_implicitly for facts in seen),
+            uncertain=self.uncertain or bool(unread),
+            may_join=self.may_join or bool(unread - {LOADABLE_OR_STORED}),
         )
 
     @cached_property

@@ -10,6 +10,7 @@ import pytest
 from binlane.errors import ConfigError, PlanError
 from binlane.model import TableKey
 from binlane.plan.classes import TransactionClass
+from binlane.plan.fold import UNREAD
 from binlane.plan.routing import LaneCursor, Routing, first_appearance
 from binlane.shards.shard_list import hash_lane
 from tests.unit.plan.logs import EMPTY_SCHEMA, alone, filtered, rows, settings, statements
@@ -221,3 +222,10 @@ def test_a_class_has_one_key_in_every_order_and_another_one_for_other_content() 
     one, same = (TransactionClass(frozenset(names), ()) for names in (("a", "b"), ("b", "a")))
     assert one.key == same.key
     assert len({one.key, TransactionClass(frozenset({"a"}), ()).key, TransactionClass(frozenset(), ()).key}) == 3
+
+
+@pytest.mark.parametrize(("sql", "is_serial"), [("CREATE FROBNICATE TABLE x", True), ("DROP FUNCTION f", False)])
+def test_a_definition_that_is_not_read_may_join_any_databases(sql: str, is_serial: bool) -> None:
+    done = filtered([rows(1, "a"), alone(2, sql), rows(3, "b"), rows(4, "a")], settings(fold_gap=0))
+    assert all(any(UNREAD in cause for cause in causes) == is_serial for *_, causes in done.barriers())
+    assert [(first, last) for first, last, *_ in done.barriers()] == ([(1, 4)] if is_serial else [(2, 2)])
