@@ -73,33 +73,49 @@ class Trial:
         self.judge.close()
 
     def run(self, results: Results, binlog_format: str, tests: list[str]) -> None:
-        """One call of the driver. Tests that it did not come to have no result, and are tried again by the next run."""
+        """Two calls of the driver: of all tests, and as they are of those that fail when what they drop is kept.
+
+        Tests that the driver did not come to have no result, and are tried again by the next run.
+        """
+        failed = self._run(results, binlog_format, tests, keeps=True)
+        if failed:
+            self._run(results, binlog_format, failed, keeps=False)
+
+    def _run(self, results: Results, binlog_format: str, tests: list[str], *, keeps: bool) -> list[str]:
+        """One call of the driver; the tests that fail without a verdict."""
         self._now = {}
 
         def answered(test: str, verdict: Verdict) -> None:
             if test not in self._now or worse(verdict.outcome, self._now[test]):
-                self._add(results, binlog_format, test, verdict)
+                self._add(results, binlog_format, test, verdict, kept=keeps)
 
-        path = self.folder / "ask"
+        path, failed = self.folder / "ask", ""
         with listening(path, self.flavor, self.judge, answered):
-            failed = ""
-            for line in driver.lines(self.installed, self.folder / "var", binlog_format, tests, path):
+            for line in driver.lines(self.installed, self.folder / "var", binlog_format, tests, path, keeps=keeps):
                 said, fault = driver.said(line), driver.fault(line)
                 if said is not None and said.test in tests and said.test not in self._now:
-                    self._add(results, binlog_format, said.test, _unjudged(said))
+                    self._add(results, binlog_format, said.test, _unjudged(said), kept=keeps)
                     failed = said.test if said.result == "fail" else ""
                 elif failed and fault is not None:
-                    self._add(
-                        results, binlog_format, failed, Verdict(Outcome.INCOMPARABLE, reason=f"{_FAILS}: {fault}")
-                    )
+                    verdict = Verdict(Outcome.INCOMPARABLE, reason=f"{_FAILS}: {fault}")
+                    self._add(results, binlog_format, failed, verdict, kept=keeps)
                     failed = ""
+        return [test for test, outcome in self._now.items() if outcome is Outcome.INCOMPARABLE]
 
-    def _add(self, results: Results, binlog_format: str, test: str, verdict: Verdict) -> None:
+    def _add(self, results: Results, binlog_format: str, test: str, verdict: Verdict, *, kept: bool) -> None:
         kind = kind_of(verdict.outcome, verdict.reason)
         self._now[test] = verdict.outcome
         results.add(
             Result(
-                self.flavor.value, self.version, binlog_format, test, verdict.outcome, kind, verdict.unsafe, self.build
+                self.flavor.value,
+                self.version,
+                binlog_format,
+                test,
+                verdict.outcome,
+                kind,
+                verdict.unsafe,
+                kept,
+                self.build,
             )
         )
         detail: dict[str, object] = {

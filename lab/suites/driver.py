@@ -14,7 +14,7 @@ from typing import Final
 
 from binlane.model import Flavor
 from lab.suites.installation import Installation
-from lab.suites.rewriting import ASK
+from lab.suites.rewriting import ASK, KEEPS
 
 TEMPLATES: Final = {Flavor.MARIADB: "install.db", Flavor.MYSQL: "data"}
 """In the driver's work folder: the data folder that its servers begin with."""
@@ -49,19 +49,25 @@ def command(installed: Installation, folder: Path, binlog_format: str, tests: Se
             f"--client-bindir={installed.base / 'bin'}",
         ),
         *("--record", "--nocheck-testcases", "--nowarnings", "--force", "--retry=0", "--max-test-fail=0"),
-        *("--testcase-timeout=6", "--suite-timeout=600", "--max-save-datadir=0", "--max-save-core=0"),
+        *("--testcase-timeout=15", "--suite-timeout=600", "--max-save-datadir=0", "--max-save-core=0"),
         *(f"--mysqld=--binlog-format={binlog_format}", *logged, *tests),
     ]
 
 
-def lines(installed: Installation, folder: Path, binlog_format: str, tests: Sequence[str], ask: Path) -> Iterator[str]:
-    """Run the driver: its output, line by line. ``ask``: the socket at which tests ask. Ended with the caller."""
+def lines(
+    installed: Installation, folder: Path, binlog_format: str, tests: Sequence[str], ask: Path, *, keeps: bool
+) -> Iterator[str]:
+    """Run the driver: its output, line by line. ``ask``: the socket at which tests ask. Ended with the caller.
+
+    ``keeps``: what tests drop is kept aside.
+    """
     caller = f"{sys.executable} -I -S {Path(__file__).parent / 'ask.py'} {ask}"
     variables = {
         **os.environ,
         **installed.environment,
         _BUILD_THREAD: os.environ.get(_BUILD_THREAD, _THREADS[installed.flavor]),
         ASK: caller,
+        KEEPS: str(int(keeps)),
     }
     for name in ("PYTHONPATH", "MALLOC_ARENA_MAX"):
         variables.pop(name, None)

@@ -14,8 +14,9 @@ _HEAD: Final = """\
 
 MariaDB's and MySQL's developers test replication with suites of their own, `rpl` and `binlog`. `make suites` runs them
 as a trial of binlane: each test's own client writes on a private source with the test's own options, binlane brings the
-log to a fresh target, and everything on both is compared. Where that is not equal, the server's own replica is given
-the same log. That command makes this page from its results (`lab/suites/results.jsonl`); do not edit.
+log to a fresh target, and everything on both is compared, with what the test drops, which is kept aside. Where that is
+not equal, the server's own replica is given the same log. That command makes this page from its results
+(`lab/suites/results.jsonl`); do not edit.
 
 - **equal**: databases, tables, rows, views, routines, triggers, events and accounts are the source's.
 - **native too**: the server's own replica stops as well, or the same is not the source's there.
@@ -58,7 +59,8 @@ def _counts(results: Sequence[Result]) -> str:
         of = [each for each in results if (each.family, each.format, _suite(each)) == (family, binlog_format, suite)]
         lines.append(f"| {family} {version} | {binlog_format} | {suite} | {_numbers(of)} |")
     lines.append(f"| all | | | {_numbers(results)} |")
-    return "\n".join(lines) + "\n"
+    bare = sum(not each.kept and each.outcome is not Outcome.SKIPPED for each in results)
+    return "\n".join(lines) + f"\n\nOf these, {bare:,} fail when what they drop is kept, and were run as they are.\n"
 
 
 def _numbers(results: Sequence[Result]) -> str:

@@ -33,6 +33,8 @@ class Result:
     """Why it is not equal, in a few words that many tests share."""
     unsafe: bool = False
     """Only with ``apply.allow_unsafe``."""
+    kept: bool = True
+    """What the test drops was kept; not so where the test fails then."""
     build: str = ""
     """binlane's commit."""
 

@@ -15,6 +15,8 @@ from typing import Final
 
 KEEP: Final = "keep"
 """The database that keeps what tests drop."""
+KEEPS: Final = "BINLANE_KEEPS"
+"""Environment variable: 1 where dropped tables are kept, 0 where the test runs as it was written."""
 ASK: Final = "BINLANE_ASK"
 """Environment variable: the command that reaches the trial from inside a test."""
 
@@ -49,7 +51,8 @@ def with_kept_tables(text: str, prefix: str) -> str:
         names = _dropped(line)
         if names:
             number += 1
-            changed += _kept(names, f"{prefix}{number}", line.text)
+            changed += [f"if (${KEEPS})\n{{\n", *_kept(names, f"{prefix}{number}", line.text), "}\n"]
+            changed += [f"if (!${KEEPS})\n{{\n", line.text, "}\n"]
         else:
             changed.append(line.text)
     return "".join(changed)

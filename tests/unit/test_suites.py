@@ -35,6 +35,7 @@ def test_a_dropped_table_is_kept(drop: str, renames: list[str]) -> None:
     changed = with_kept_tables(drop, "k_")
     assert [line[13:-1] for line in changed.splitlines() if line.startswith("RENAME TABLE")] == renames
     assert "IF EXISTS" in changed
+    assert f"if (!$BINLANE_KEEPS)\n{{\n{drop.splitlines(keepends=True)[-1 if '}' not in drop else -2]}}}\n" in changed
     assert (
         changed.index("disable_abort_on_error") < changed.index("RENAME") < changed.index("enable_abort_on_error", 20)
     )
