@@ -67,7 +67,8 @@ def lines(
         **installed.environment,
         _BUILD_THREAD: os.environ.get(_BUILD_THREAD, _THREADS[installed.flavor]),
         ASK: caller,
-        KEEPS: str(int(keeps)),
+        # to the client a 0 of the environment is a text, and true
+        KEEPS: "1" if keeps else "",
     }
     for name in ("PYTHONPATH", "MALLOC_ARENA_MAX"):
         variables.pop(name, None)

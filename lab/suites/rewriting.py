@@ -16,12 +16,15 @@ from typing import Final
 KEEP: Final = "keep"
 """The database that keeps what tests drop."""
 KEEPS: Final = "BINLANE_KEEPS"
-"""Environment variable: 1 where dropped tables are kept, 0 where the test runs as it was written."""
+"""Environment variable: 1 where dropped tables are kept, empty where the test runs as it was written."""
 ASK: Final = "BINLANE_ASK"
 """Environment variable: the command that reaches the trial from inside a test."""
 
 _DROP: Final = re.compile(
     r"\s*DROP\s+TABLES?\s+(?:IF\s+EXISTS\s+)?(?P<names>[\w$.`,\s]+?)\s*;\s*(?:#.*)?", re.IGNORECASE
+)
+_TEMPORARY: Final = re.compile(
+    r"CREATE\s+(?:OR\s+REPLACE\s+)?TEMPORARY\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?([\w$.`]+)", re.IGNORECASE
 )
 _NAME: Final = re.compile(r"(?:(?:`[^`]+`|[\w$]+)\s*\.\s*)?(?:`[^`]+`|[\w$]+)")
 _DELIMITER: Final = re.compile(r"\s*(?:--\s*)?delimiter\s+(?P<new>\S+)\s*", re.IGNORECASE)
@@ -41,15 +44,17 @@ def with_kept_tables(text: str, prefix: str) -> str:
     """``text`` with its plain DROP TABLE statements changed; ``prefix`` makes the kept names those of one file.
 
     Left alone: a DROP that belongs to a command before it (``--error``, ``--send``), one inside a longer statement,
-    a stored program or an embedded script, and files that switch by themselves whether errors end them.
+    a stored program or an embedded script, one of a name that the file also gives to a temporary table (MariaDB
+    would rename that), and files that switch by themselves whether errors end them.
     """
     if _ABORTS.search(text) is not None:
         return text
+    temporary = {name.lower() for name in _TEMPORARY.findall(text)}
     changed: list[str] = []
     number = 0
     for line in _lines(text):
         names = _dropped(line)
-        if names:
+        if names and temporary.isdisjoint(name.lower() for name in names):
             number += 1
             changed += [f"if (${KEEPS})\n{{\n", *_kept(names, f"{prefix}{number}", line.text), "}\n"]
             changed += [f"if (!${KEEPS})\n{{\n", line.text, "}\n"]

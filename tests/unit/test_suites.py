@@ -49,6 +49,7 @@ def test_a_dropped_table_is_kept(drop: str, renames: list[str]) -> None:
         "error 1051;\nDROP TABLE t1;\n",
         "--send\nDROP TABLE t1;\n",
         "send drop table t1;\n",
+        "CREATE TEMPORARY TABLE t1 (a INT);\nDROP TABLE T1;\n",
         "eval DROP TABLE $name;\n",
         "delimiter |;\nCREATE PROCEDURE p() BEGIN\nDROP TABLE t1;\nEND|\ndelimiter ;|\n",
         "delimiter |;\nDROP TABLE t1;\nSELECT 1|\ndelimiter ;|\n",
