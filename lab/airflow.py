@@ -45,6 +45,8 @@ _START_TIME: Final = 19
 _HANDLE: Final = "binlane-airflow.json"
 _START_SECONDS: Final = 180.0
 _STOP_SECONDS: Final = 10.0
+_LOCK_SECONDS: Final = 60
+"""What Airflow waits for its metadata database's lock."""
 
 
 @dataclass(slots=True)
@@ -317,7 +319,8 @@ def _places(home: Path, port: int) -> dict[str, str]:
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin,{VIEWER}:viewer",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home / "passwords.json"),
-        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",
+        # one writer at a time: with SQLite's own 5 seconds a busy machine's Airflow answers 500
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}?timeout={_LOCK_SECONDS}",
         "AIRFLOW__API__HOST": HOST,
         "AIRFLOW__API__PORT": str(port),
         "AIRFLOW__API__BASE_URL": url,

@@ -10,7 +10,8 @@ from typing import Any, Final
 from urllib.parse import quote
 
 FINAL_STATES: Final = ("success", "failed")
-_SECONDS: Final = 30.0
+_SECONDS: Final = 90.0
+"""Longer than Airflow waits for its metadata database."""
 
 # servers on 127.0.0.1 are never behind a proxy, whatever the environment says
 _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
