@@ -152,6 +152,17 @@ class BlockHeader:
 
 
 @dataclass(frozen=True, slots=True)
+class TemporaryCopies:
+    """What a barrier inside the life of temporary tables takes up, and what it leaves for whoever goes on behind it."""
+
+    since: int | None
+    """The seqno behind which the copies were made that its tables are brought back from; None: none is open before."""
+    kept: tuple[tuple[int, str, str], ...] | None
+    """What is open behind it, by thread, database and name, and is copied with its position; empty: nothing is, and the
+    copies go. None: it leaves the tables as they were, and the copies stay."""
+
+
+@dataclass(frozen=True, slots=True)
 class Barrier:
     """Transactions ``first`` .. ``last`` of the participants' shards are applied by ``owner``, nobody else meanwhile.
 
@@ -169,6 +180,8 @@ class Barrier:
     """All of it is one transaction on the target: temporary tables are open inside."""
     leftovers: tuple[tuple[int, str, str], ...] = ()
     """Temporary tables to drop at its end, by thread, database and name: the source has lost them."""
+    temporary: TemporaryCopies | None = None
+    """Where a life of temporary tables is more than one transaction."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,3 +79,10 @@ def run_window(config: ChannelConfig, endpoints: Endpoints, fault: Fault) -> Non
         for each in adopted["lanes"]:
             steps.apply_lane(config, endpoints, adopted["plan"], each["lane"])
         steps.advance(config, endpoints, adopted["plan"])
+
+
+def apply_lanes(config: ChannelConfig, endpoints: Endpoints, plan: str, lanes: Sequence[int], fault: Fault) -> None:
+    """The lanes of an adopted plan, one after another, with a fault at one of their statements."""
+    _inject(Faults(fault, kill=killer(endpoints.target.sqlalchemy_url())))
+    for lane in lanes:
+        steps.apply_lane(config, endpoints, plan, lane)

@@ -295,10 +295,16 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "each is a transaction",
         "tests/integration/window/test_old_logs.py::test_statements_in_autocommit_mode_without_begin_are_transactions",
     ),
-    refused(
+    supported(
         "A statement that commits by itself while a temporary table lives",
+        "the life is several transactions, with copies of its open tables between them",
+        f"{proofs.TEMPORARY_COMMITS}::test_lives_with_commits_inside_arrive",
+        f"{proofs.TEMPORARY_COPIES}::test_kill_9_of_lanes_whose_temporary_tables_live_on",
+    ),
+    refused(
+        "The same with a temporary sequence, an engine without rows of its own, or other tables changed with it",
         "named",
         _UNSUPPORTED,
-        f"{proofs.TEMPORARY}::test_a_statement_that_commits_by_itself_inside_a_life_is_refused_before_the_first_write",
+        f"{proofs.UNIT_TEMPORARY}::test_what_cannot_be_exact_is_refused_with_its_place",
     ),
 )

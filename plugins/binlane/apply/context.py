@@ -138,8 +138,7 @@ class ContextSetter:
 
     def enter(self, context: SessionContext, statement: bytes) -> None:
         """Give the session the context of ``statement``. Raises ApplyError where the target cannot have it."""
-        if not self._own_collation:
-            self._own_collation = str(self.session.value("SELECT @@collation_connection"))
+        self._remember_collation()
         self.leave()
         renewals = self._renew(context, statement)
         self._entered = True
@@ -155,6 +154,10 @@ class ContextSetter:
             own = f", collation_connection = {self._own_collation}{self._no_insert_id()}"
             self.session.execute("SET SESSION " + ", ".join(self._assignments(usual)) + own)
             self._entered = False
+
+    def _remember_collation(self) -> None:
+        if not self._own_collation:
+            self._own_collation = str(self.session.value("SELECT @@collation_connection"))
 
     def client_charset(self, context: SessionContext) -> str:
         """The character set that the statement's bytes are in."""
@@ -213,6 +216,19 @@ class ContextSetter:
     def expire(self) -> None:
         """Renew what the session keeps before the next statement: others may have changed it meanwhile."""
         self._is_renewed = False
+
+    def copying(self, thread_id: int) -> None:
+        """Let the session see a source connection's temporary tables and move their rows as they are, until
+        ``leave``."""
+        self._remember_collation()
+        self.leave()
+        on_mariadb = self.session.flavor is Flavor.MARIADB
+        checks = ", check_constraint_checks = 0" if on_mariadb else ", sql_require_primary_key = 0"
+        self._entered = True
+        self.session.execute(
+            f"SET SESSION pseudo_thread_id = {int(thread_id)}, sql_mode = 'NO_AUTO_VALUE_ON_ZERO', "
+            f"time_zone = '+00:00'{checks}"
+        )
 
     def _assignments(self, context: SessionContext) -> Iterator[str]:
         flavor = self.session.flavor

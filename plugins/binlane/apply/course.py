@@ -68,6 +68,8 @@ class Links:
     pulse: Pulse
     positions: dict[int, int]
     streams: dict[int, Stream] = field(default_factory=dict)
+    temporary: int | None = None
+    """The session's temporary tables are those of the copies made behind this seqno; None: it has none."""
 
     def forget_stream(self, lane: int) -> None:
         """Open the lane's blocks anew, from its position, when they are needed again."""

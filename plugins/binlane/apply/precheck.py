@@ -15,6 +15,7 @@ from binlane.apply.finding import Finding
 from binlane.apply.packets import PACKET_LIMIT
 from binlane.apply.privileges import (
     ACCOUNTS,
+    COPIES,
     DDL,
     ROWS,
     STATE,
@@ -92,6 +93,8 @@ class Needs:
     """Rows that met drift are written by statements, whichever writer has the others."""
     row_statements: bool = False
     """Some tables' rows are written by statements, whichever writer has the others."""
+    copies: bool = False
+    """It keeps copies of temporary tables."""
     allow_events: bool = False
     """The channel accepts that the target's own events write to replicated databases."""
 
@@ -186,7 +189,7 @@ def _check_privileges(target: _Target, needs: Needs) -> Iterator[Finding]:
             yield _privilege(Severity.FATAL, name, "*.*", "the window creates or changes accounts")
         for name in target.grants.missing(("SELECT",), "mysql"):
             yield _privilege(Severity.FATAL, name, "mysql.*", "accounts are compared before one is created again")
-    for name in target.grants.missing(STATE, SCHEMA):
+    for name in target.grants.missing((*STATE, *(COPIES if needs.copies else ())), SCHEMA):
         yield _privilege(Severity.FATAL, name, f"`{SCHEMA}`.*", "positions and windows are kept there")
     wanted = (
         *VISIBILITY,

@@ -34,6 +34,8 @@ DDL: Final = (
 )
 STATE: Final = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE")
 """On binlane's own schema."""
+COPIES: Final = ("DROP",)
+"""There, too, for a window that keeps copies of temporary tables."""
 ACCOUNTS: Final = ("CREATE USER", "GRANT OPTION")
 
 

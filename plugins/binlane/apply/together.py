@@ -1,7 +1,8 @@
 """All blocks of a barrier in one transaction: temporary tables are open between them, and no log could bring them back.
 
 A temporary table survives ROLLBACK and dies with its connection: so after any error the connection is closed, and the
-next attempt begins the whole stretch anew on another one.
+next attempt begins the whole stretch anew on another one, with the tables that are open before it made again from their
+copies (``temporary_copies``).
 """
 
 from __future__ import annotations
@@ -18,27 +19,37 @@ from binlane.state.positions import Counted, move_position, settle
 
 if TYPE_CHECKING:
     from binlane.apply.session import LaneSession
+    from binlane.apply.temporary_copies import CopyKeeper
     from binlane.apply.writers import BlockWriter
     from binlane.plan.window_plan import Block
 
 
 def apply_together(
-    session: LaneSession, writer: BlockWriter, place: BlockPlace, blocks: Iterator[Block], barrier: Barrier
+    session: LaneSession,
+    writer: BlockWriter,
+    place: BlockPlace,
+    blocks: Iterator[Block],
+    barrier: Barrier,
+    keeper: CopyKeeper,
 ) -> Applied | Orders | None:
     """Apply the barrier's blocks, streamed; None if the lanes do not stand before them, Orders if they must not move.
 
-    Raises PlanError for blocks that cannot be one transaction, and for an order to leave one of them out.
+    A statement that commits by itself and changes temporary tables, in a barrier of its own, runs before the
+    transaction: it changes nothing else, and is lost with the connection. Raises PlanError for blocks that cannot be
+    one transaction, and for an order to leave one of them out.
     """
     first = next(blocks)
     session.use_format(first.format)
-    session.begin()
     try:
+        if not barrier.together:
+            _run_by_itself(writer, first)
+        session.begin()
         if not move_position(session.cursor, place.key, place.lanes, place.expected, barrier.last):
-            session.rollback()
+            _go_back(session, barrier)
             return None
         orders = read_orders(session.cursor, place.key, barrier.first, barrier.last)
         if orders.forbids(barrier.last):
-            session.rollback()
+            _go_back(session, barrier)
             return orders
         if orders.skipped:
             raise PlanError(
@@ -46,7 +57,9 @@ def apply_together(
                 f"{barrier.first}..{barrier.last}, which is all or nothing; take that back"
             )
         rows, count, transactions = RowCounts(), 0, 0
-        for block in chain((first,), blocks):
+        if not barrier.together:
+            count, transactions = 1, first.header.transactions
+        for block in chain((first,), blocks) if barrier.together else ():
             if block.format != first.format:
                 raise PlanError(
                     f"seqno {block.header.first_seqno}: temporary tables are open over a change of the source's version"
@@ -55,10 +68,30 @@ def apply_together(
             count, transactions = count + 1, transactions + block.header.transactions
         for thread_id, database, table in barrier.leftovers:
             writer.context.drop_temporary(thread_id, database, table)
+        if barrier.temporary is not None and barrier.temporary.kept is not None:
+            keeper.keep(session, writer.context, barrier.last, barrier.temporary.kept)
+            session.own_clock()
         counted = Counted(rows, count, transactions)
         settle(session.cursor, place.key, place.lanes, place.lane, barrier.last, barrier.last, counted)
     except BaseException:
         session.close()
         raise
     session.commit()
+    if barrier.temporary is not None:
+        keeper.sweep(barrier.last)
     return Applied(barrier.last, counted)
+
+
+def _run_by_itself(writer: BlockWriter, block: Block) -> None:
+    for item in block.items:
+        writer.run(item, writer.prepare(item))
+    writer.context.leave()
+    writer.forget_tables()
+
+
+def _go_back(session: LaneSession, barrier: Barrier) -> None:
+    """Undo what the connection has done; nothing undoes a changed temporary table but the connection's end."""
+    if barrier.together:
+        session.rollback()
+    else:
+        session.close()

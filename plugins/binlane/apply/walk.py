@@ -20,6 +20,7 @@ from binlane.apply.block import Applied, BlockPlace, apply_block, move_only
 from binlane.apply.course import Course, Links, Stream
 from binlane.apply.nontransactional import is_refused
 from binlane.apply.overwrite import Counting, is_drift, overwrite
+from binlane.apply.temporary_copies import CopyKeeper
 from binlane.apply.together import apply_together
 from binlane.errors import BarrierTimeoutError, DriftError, PlanError, PositionError, StopRequestedError
 from binlane.model import Barrier, BlockHeader, RowCounts
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _FIRST_PAUSE = 0.003
 """Seconds."""
+_LOST = 2013
+"""The client's CR_SERVER_LOST: the lane begins again on another connection."""
+_UNFINISHED = -1
+"""In the place of a seqno: some of the temporary tables are there."""
 
 
 @dataclass(slots=True)
@@ -87,9 +92,11 @@ class Walk:
                 lane, barrier, arrived,
                 lambda at: [other for other in barrier.participants if at[other] < min(arrived, self.course.goal)],
             )  # fmt: skip
-            if barrier.together:
+            if barrier.together or (barrier.temporary is not None and barrier.temporary.kept is not None):
                 self._apply_together(lane, barrier)
             else:
+                if barrier.temporary is not None and self.links.positions[lane] < min(barrier.last, self.course.goal):
+                    self._bring_back(barrier)
                 self._apply_up_to(lane, barrier.last, barrier.participants)
         else:
             self._wait(
@@ -168,6 +175,7 @@ class Walk:
         self._check_stop_inside(barrier, lane)
         if links.positions[lane] >= barrier.last or course.goal < barrier.first:
             return
+        self._bring_back(barrier)
         if lane not in links.streams:
             links.streams[lane] = Stream(course.source.blocks(lane, links.positions[lane]))
         stream = links.streams[lane]
@@ -177,7 +185,8 @@ class Walk:
         self._check_range(block.header, lane, barrier.first - 1, barrier.last)
         place = BlockPlace(course.key, course.channel_uuid, lane, barrier.participants, barrier.first - 1)
         course.current = (lane, block.header, place.expected)
-        applied = apply_together(links.session, links.writer, place, stream.up_to(barrier.last), barrier)
+        blocks = stream.up_to(barrier.last)
+        applied = apply_together(links.session, links.writer, place, blocks, barrier, self._keeper)
         course.current = None
         if isinstance(applied, Orders):
             links.forget_stream(lane)
@@ -187,6 +196,32 @@ class Walk:
         self._moved(place, None if applied is None else applied.seqno, barrier.last)
         if applied is not None:
             course.count(lane, applied)
+            if barrier.temporary is not None and barrier.temporary.kept is not None:
+                links.temporary = barrier.last if barrier.temporary.kept else None
+
+    @property
+    def _keeper(self) -> CopyKeeper:
+        course = self.course
+        return CopyKeeper(course.engine, course.options.limits, course.plan.channel)
+
+    def _bring_back(self, barrier: Barrier) -> None:
+        """The temporary tables that are open before the barrier, on this connection.
+
+        Raises OperationalError, as of a lost connection, for one that has others: nothing else drops them all.
+        """
+        links = self.links
+        since = None if barrier.temporary is None else barrier.temporary.since
+        if links.temporary == since:
+            return
+        if links.temporary is not None:
+            links.session.close()
+            raise pymysql.err.OperationalError(
+                _LOST, f"the connection's temporary tables are those of seqno {links.temporary}, not of {since}"
+            )
+        assert since is not None
+        links.temporary = _UNFINISHED
+        self._keeper.bring_back(links.session, links.writer.context, since)
+        links.temporary = since
 
     def _check_stop_inside(self, barrier: Barrier, lane: int) -> None:
         """Raises StopRequestedError if the stop stands where nobody can: temporary tables are open there."""

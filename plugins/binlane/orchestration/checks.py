@@ -220,6 +220,7 @@ def _needs(channel: ChannelConfig, plan: WindowPlan, inputs: Inputs, writer: str
         connections=3 * (plan.lanes + 1),
         writer=writer,
         overwrite=channel.apply.on_conflict == "overwrite",
+        copies=any(barrier.temporary is not None for barrier in plan.barriers),
     )
 
 

@@ -21,7 +21,8 @@ from binlane.plan.settings import FilterSettings
 from binlane.plan.stretches import FoldedLane
 from binlane.plan.table_rules import Excluded
 from binlane.plan.tally import Tally, total
-from binlane.plan.temporary import Life, check_commits, lives
+from binlane.plan.temporary import lives
+from binlane.plan.temporary_stretches import stretches
 from binlane.plan.window_plan import LaneFile, TableCounts, WindowPlan
 from binlane.shards.assigners import assigner_class
 from binlane.shards.event_filter import EventMetadataFilter, TransactionShards
@@ -156,36 +157,46 @@ class _Fold:
         """Those of the meetings, or one of everything, and between them those of temporary tables."""
         meetings, serial = list(self._meetings()), self._why_serial()
         first, last = self._window
-        for life in (*self._lives(), None):
-            end = last if life is None else life.first - 1
+        for stretch in (*self._of_temporary_tables(), None):
+            end = last if stretch is None else stretch.first - 1
             if serial is not None and first <= end:
                 yield self._serial(first, end, serial)
             elif serial is None:
                 between = (meeting for meeting in meetings if first <= meeting.seqno <= end)
                 yield from fold(between, serialized=self._serialized, fold_gap=self._fold_gap)
-            if life is not None:
-                leftovers = tuple((each.thread_id, each.table.database, each.table.table) for each in life.leftovers)
-                barrier = self._serial(life.first, life.last, TEMPORARY)
-                yield dataclasses.replace(barrier, together=True, leftovers=leftovers)
-                first = life.last + 1
+            if stretch is not None:
+                yield stretch
+                first = stretch.last + 1
 
     def _serial(self, first: int, last: int, cause: str) -> Barrier:
         return Barrier(first, last, self._serialized, tuple(range(self._serialized + 1)), {cause: last - first + 1})
 
-    def _lives(self) -> tuple[Life, ...]:
-        """Where temporary tables are open. Raises UnsupportedEventError for what cannot be one transaction there."""
+    def _of_temporary_tables(self) -> Iterator[Barrier]:
+        """Where temporary tables are open and used. Raises UnsupportedEventError for what cannot be exact there."""
         steps = [step for scan in self._scans for step in scan.temporary]
-        found = lives(steps, self._restarts, self._known_tables() if steps else lambda _: True)
-        if found:
-            commits = sorted(
-                seqno
-                for scan in self._scans
-                for seqno, number in scan.members
-                if any(statement.facts.commits_implicitly for statement in scan.classes[number].statements)
-            )
-            for life in found:
-                check_commits(life, commits)
-        return found
+        if not steps:
+            return
+        found = lives(steps, self._restarts, self._known_tables())
+        commits = self._commits() if found else []
+        for life in found:
+            for stretch in stretches(life, steps, commits):
+                yield dataclasses.replace(
+                    self._serial(stretch.first, stretch.last, TEMPORARY),
+                    together=stretch.together,
+                    leftovers=tuple(
+                        (each.thread_id, each.table.database, each.table.table) for each in stretch.leftovers
+                    ),
+                    temporary=stretch.copies,
+                )
+
+    def _commits(self) -> list[int]:
+        """Seqnos of transactions that commit by themselves."""
+        return sorted(
+            seqno
+            for scan in self._scans
+            for seqno, number in scan.members
+            if any(statement.facts.commits_implicitly for statement in scan.classes[number].statements)
+        )
 
     def _known_tables(self) -> Callable[[TableKey], bool]:
         """Tells tables and views that are on the target, or that a DDL of the window names."""

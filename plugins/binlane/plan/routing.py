@@ -16,6 +16,7 @@ from binlane.model import Barrier, TableKey
 from binlane.plan.classes import TransactionClass
 from binlane.plan.prepared import PreparedGroup
 from binlane.plan.table_rules import Excluded
+from binlane.plan.window_plan import copies_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,8 @@ class Routing:
                     dict(barrier.causes),
                     barrier.together,
                     [list(each) for each in barrier.leftovers],
+                    # only where it is: routes of windows without it are the same bytes as ever
+                    *([] if barrier.temporary is None else [[barrier.temporary.since, barrier.temporary.kept]]),
                 ]
                 for barrier in self.barriers
             ],
@@ -110,8 +113,11 @@ class Routing:
                 databases={name: Route(*route) for name, route in values["databases"].items()},
                 classes={key: Route(*route) for key, route in values["classes"].items()},
                 barriers=tuple(
-                    Barrier(first, last, owner, tuple(lanes), causes, together, tuple(map(tuple, leftovers)))
-                    for first, last, owner, lanes, causes, together, leftovers in values["barriers"]
+                    Barrier(
+                        *(first, last, owner, tuple(lanes), causes, together, tuple(map(tuple, leftovers))),
+                        copies_of(next(iter(more), None)),
+                    )
+                    for first, last, owner, lanes, causes, together, leftovers, *more in values["barriers"]
                 ),
                 excluded=Excluded(
                     {TableKey(database, table): reason for database, table, reason in values["excluded"]["tables"]},

@@ -3,7 +3,8 @@
 A temporary table belongs to a connection and is in no redo log: once half of its life is committed on the target, a
 lost connection could not be made good, because the tables it was filled from have moved on. So all that the source did
 while one was open (a *life*; lives that overlap are one) is one stretch of the serialized lane and one transaction:
-either all of it is on the target, or it begins anew on a new connection.
+either all of it is on the target, or it begins anew on a new connection. What commits by itself inside a life cuts it
+into several transactions: ``temporary_stretches``.
 """
 
 from __future__ import annotations
@@ -16,12 +17,35 @@ from typing import Final
 from binlane.errors import UnsupportedEventError
 from binlane.model import TableKey
 from binlane.plan.parts import Part, StatementPart
-from binlane.shards.facts import StatementKind
+from binlane.shards.facts import StatementFacts, StatementKind
 
 Session = tuple[int, int]
 """Server id and thread id: the names of temporary tables are the connection's own."""
 
 _TEMPORARY: Final = re.compile(rb"\bTEMPORARY\b", re.IGNORECASE)
+_RENAME: Final = re.compile(rb"\bRENAME\b", re.IGNORECASE)
+_MAKES: Final = re.compile(rb"\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:TABLE|VIEW)\b", re.IGNORECASE)
+_SEQUENCE: Final = re.compile(rb"\s*CREATE\s+(?:OR\s+REPLACE\s+)?TEMPORARY\s+SEQUENCE\b", re.IGNORECASE)
+_ENGINE: Final = re.compile(rb"\bENGINE\s*=?\s*[`'\"]?(?P<name>\w+)", re.IGNORECASE)
+_COPIED_ENGINES: Final = frozenset({b"INNODB", b"MYISAM", b"MEMORY", b"HEAP", b"ARIA", b"CSV"})
+"""Engines whose tables hold nothing but their own rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ddl:
+    """A statement that commits by itself and uses a temporary table of its connection."""
+
+    tables: frozenset[TableKey]
+    """All that it names."""
+    only_reads: bool
+    """It makes another table or view of them, and leaves them as they are."""
+    reason: str | None = None
+    """Why it could not be read."""
+
+    @classmethod
+    def of(cls, facts: StatementFacts, sql: bytes) -> Ddl:
+        """Of a statement that commits by itself."""
+        return cls(facts.tables, _MAKES.match(sql) is not None, facts.reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +62,12 @@ class TemporaryStep:
     """The tables that a DML statement names."""
     calls: bool = False
     """It calls a routine, which may have made a temporary table: the log does not hold what routines do."""
+    ddl: Ddl | None = None
+    """Of a statement that commits by itself."""
+    renamed: tuple[tuple[TableKey, TableKey], ...] = ()
+    """Old and new names."""
+    not_copied: str | None = None
+    """Why no copy can hold what is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +87,8 @@ class Life:
     where: str
     """Of the CREATE."""
     leftovers: tuple[Leftover, ...] = ()
+    by_routine: bool = False
+    """A routine has made one of its tables: the log tells of its DROP alone."""
 
 
 def steps(seqno: int, parts: Iterable[Part], where: str) -> list[TemporaryStep]:
@@ -68,7 +100,10 @@ def steps(seqno: int, parts: Iterable[Part], where: str) -> list[TemporaryStep]:
             if facts.temporary:
                 opened = facts.created_temporary
                 closed = () if opened is not None else tuple(sorted(facts.tables, key=str))
-                found.append(TemporaryStep(seqno, part.session, where, opened, closed, facts.drops_if_exists))
+                why = None if opened is None else _why_not_copied(part.sql)
+                found.append(
+                    TemporaryStep(seqno, part.session, where, opened, closed, facts.drops_if_exists, not_copied=why)
+                )
             elif facts.reason is not None and is_about_one(part.sql):
                 raise UnsupportedEventError(
                     f"{where}: a statement that makes or drops a temporary table and cannot be read ({facts.reason}); "
@@ -77,8 +112,26 @@ def steps(seqno: int, parts: Iterable[Part], where: str) -> list[TemporaryStep]:
             else:
                 used = tuple(sorted(facts.tables, key=str)) if facts.kind is StatementKind.DML else ()
                 calls = facts.routines_used or facts.kind is StatementKind.UNKNOWN
-                found.append(TemporaryStep(seqno, part.session, where, used=used, calls=calls))
+                ddl = Ddl.of(facts, part.sql) if facts.commits_implicitly else None
+                renamed = () if ddl is None else facts.renames
+                found.append(
+                    TemporaryStep(seqno, part.session, where, used=used, calls=calls, ddl=ddl, renamed=renamed)
+                )
     return found
+
+
+def _why_not_copied(sql: bytes) -> str | None:
+    if _SEQUENCE.match(sql):
+        return "it is a sequence"
+    engine = _ENGINE.search(sql)
+    if engine is not None and engine["name"].upper() not in _COPIED_ENGINES:
+        return f"its engine is {engine['name'].decode('utf-8', 'replace')}"
+    return None
+
+
+def may_rename(sql: bytes | memoryview) -> bool:
+    """Whether a statement may give a table another name: a quick look."""
+    return _RENAME.search(sql) is not None
 
 
 def is_about_one(sql: bytes | memoryview) -> bool:
@@ -99,18 +152,23 @@ class OpenTables:
 
     def take(self, step: TemporaryStep) -> tuple[TableKey, ...]:
         """The tables that the step drops and that are not known."""
+        for before, after in step.renamed:
+            key = self.find(step.session, before)
+            if key is not None:
+                self.tables[step.session, after] = self.tables.pop(key)
         if step.opened is not None:
             self.tables.setdefault((step.session, step.opened), step.where)
         unknown = []
         for table in step.closed:
-            key = self._find(step.session, table)
+            key = self.find(step.session, table)
             if key is not None:
                 del self.tables[key]
             else:
                 unknown.append(table)
         return tuple(unknown)
 
-    def _find(self, session: Session, table: TableKey) -> tuple[Session, TableKey] | None:
+    def find(self, session: Session, table: TableKey) -> tuple[Session, TableKey] | None:
+        """A connection's table by its name; None if it has none of it."""
         if (session, table) in self.tables:
             return session, table
         # lower_case_table_names may have changed the case of either statement
@@ -152,7 +210,7 @@ def lives(
         if was_open and not tables.tables:
             done.append(Life(first, step.seqno, where))
         if hidden is not None:
-            done.append(Life(hidden.first, step.seqno, hidden.where))
+            done.append(Life(hidden.first, step.seqno, hidden.where, by_routine=True))
         if step.calls:
             calls.setdefault(step.session, _Calls(step.seqno, step.where))
     for start in starts:
@@ -228,19 +286,7 @@ def _joined(found: list[Life]) -> tuple[Life, ...]:
     for life in sorted(found, key=lambda each: (each.first, each.last)):
         if joined and life.first <= joined[-1].last:
             before = joined.pop()
-            life = Life(before.first, max(before.last, life.last), before.where, before.leftovers + life.leftovers)
+            leftovers, by_routine = before.leftovers + life.leftovers, before.by_routine or life.by_routine
+            life = Life(before.first, max(before.last, life.last), before.where, leftovers, by_routine)
         joined.append(life)
     return tuple(joined)
-
-
-def check_commits(life: Life, commits: Iterable[int]) -> None:
-    """Raises UnsupportedEventError if a transaction that commits by itself stands in a life; ``commits``: their
-    seqnos."""
-    for seqno in commits:
-        if life.first <= seqno <= life.last:
-            raise UnsupportedEventError(
-                f"{life.where}: a temporary table is made here, by seqno {life.first}, and dropped by seqno "
-                f"{life.last}; between them seqno {seqno} commits by itself, so they cannot be one transaction on the "
-                "target, and in several a crash would lose the temporary table; nothing of the window was written; "
-                "binlog_format = ROW on the source keeps temporary tables out of its log from then on"
-            )

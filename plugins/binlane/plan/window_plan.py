@@ -14,7 +14,17 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 from binlane.errors import PlanError
-from binlane.model import Barrier, BlockHeader, Flavor, Item, LogPosition, RowCounts, TableKey, plural
+from binlane.model import (
+    Barrier,
+    BlockHeader,
+    Flavor,
+    Item,
+    LogPosition,
+    RowCounts,
+    TableKey,
+    TemporaryCopies,
+    plural,
+)
 from binlane.plan.alterations import Alterations
 from binlane.plan.canonical import canonical_json
 from binlane.plan.demands import Demand
@@ -386,7 +396,12 @@ def _object(value: Any, fields: Mapping[str, type | tuple[type, ...]]) -> dict[s
 
 
 def _barrier_to_json(barrier: Barrier) -> dict[str, Any]:
+    copies = barrier.temporary
+    kept = None if copies is None or copies.kept is None else [list(each) for each in copies.kept]
+    # only where it is: plans of windows without it are the same bytes as ever
+    own = {} if copies is None else {"temporary": [copies.since, kept]}
     return {
+        **own,
         "first": barrier.first,
         "last": barrier.last,
         "owner": barrier.owner,
@@ -398,11 +413,25 @@ def _barrier_to_json(barrier: Barrier) -> dict[str, Any]:
 
 
 def _barrier_from_json(value: Any) -> Barrier:
-    values = _object(value, _BARRIER_FIELDS)
+    fields = dict(_BARRIER_FIELDS)
+    if isinstance(value, dict) and "temporary" in value:
+        fields["temporary"] = list
+    values = _object(value, fields)
     return Barrier(
         values["first"], values["last"], values["owner"], tuple(_integers(values["participants"])), values["causes"],
         bool(values["together"]), tuple((thread, database, table) for thread, database, table in values["leftovers"]),
+        copies_of(values.get("temporary")),
     )  # fmt: skip
+
+
+def copies_of(value: Any) -> TemporaryCopies | None:
+    """What plan.json and context.json say of a barrier's temporary tables. Raises ValueError for anything else."""
+    if value is None:
+        return None
+    since, kept = value
+    if kept is None:
+        return TemporaryCopies(since, None)
+    return TemporaryCopies(since, tuple((thread, database, table) for thread, database, table in kept))
 
 
 def _counts_to_json(counts: RowCounts) -> list[int]:

@@ -6,10 +6,10 @@ from typing import Final
 
 from binlane.binlog.events import Query, parse_body
 from binlane.binlog.format_description import FormatDescription
-from binlane.binlog.wire import EventType, RawEvent
+from binlane.binlog.wire import EventFlag, EventType, RawEvent
 from binlane.model import LogPosition
 from binlane.plan.dissect import statement_facts
-from binlane.plan.temporary import OpenTables, TemporaryStep, is_about_one, open_text
+from binlane.plan.temporary import OpenTables, TemporaryStep, is_about_one, may_rename, open_text
 
 _QUERIES: Final = frozenset({EventType.QUERY, EventType.QUERY_COMPRESSED})
 
@@ -39,21 +39,25 @@ class TemporaryTracker:
         The DROP of a table that was not seen made is the plan's to judge.
         """
         code = event.header.type_code
-        if code not in _QUERIES or (code == EventType.QUERY and not is_about_one(event.body)):
+        if code not in _QUERIES or (code == EventType.QUERY and not self._concerns(event)):
             return
         query = parse_body(event, log_format, name)
         assert isinstance(query, Query)
         facts = statement_facts(query.sql, query.session(event.header), log_format.flavor)
-        if not facts.temporary:
+        renamed = facts.renames if event.header.flags & EventFlag.THREAD_SPECIFIC else ()
+        if not facts.temporary and not renamed:
             return
         was_open = bool(self._tables.tables)
         opened = facts.created_temporary
-        closed = () if opened is not None else tuple(facts.tables)
+        closed = () if opened is not None or renamed else tuple(facts.tables)
         session = (event.header.server_id, query.thread_id)
         where = f"{name}:{event.offset}"
-        self._tables.take(TemporaryStep(0, session, where, opened, closed, facts.drops_if_exists))
+        self._tables.take(TemporaryStep(0, session, where, opened, closed, facts.drops_if_exists, renamed=renamed))
         if not was_open:
             self._since = before
+
+    def _concerns(self, event: RawEvent) -> bool:
+        return is_about_one(event.body) or (bool(self._tables.tables) and may_rename(event.body))
 
     def restarted(self, seqno: int) -> None:
         """The source was started anew before transaction ``seqno``: a crash has taken what was open."""

@@ -205,6 +205,29 @@ ddl = Table(
     **_OPTIONS,
 )
 
+temporary = Table(
+    # copies of the source's temporary tables that are open where the serialized lane stands
+    "temporary",
+    metadata,
+    Column("channel", _NAME, primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    # the lane's position that they belong to
+    Column("seqno", _SEQNO, nullable=False),
+    # of the source's connection
+    Column("thread_id", _SEQNO, nullable=False),
+    Column("database_name", _NAME, nullable=False),
+    Column("table_name", _NAME, nullable=False),
+    # what SHOW CREATE TABLE says of it
+    Column("definition", _LONG, nullable=False),
+    # the names of the columns that are copied, as JSON: all but generated ones
+    Column("column_names", _LONG, nullable=False),
+    # the table of this schema that holds its rows
+    Column("copy", String(64), nullable=False),
+    Column("copied_rows", BigInteger, nullable=False),
+    Column("at", _TIME, nullable=False),
+    **_OPTIONS,
+)
+
 prepared = Table(
     "prepared",
     metadata,

@@ -14,7 +14,7 @@ import pytest
 from binlane.errors import WindowOpenError
 from binlane.model import Flavor
 from lab.servers import PrivateServer, private_server
-from tests.integration.window.conftest import CHANNEL, Channel, fresh_channel
+from tests.integration.window.conftest import Channel, fresh_channel
 
 STATEMENT = "SET SESSION binlog_format = STATEMENT"
 
@@ -122,22 +122,6 @@ def test_a_window_ends_before_a_table_that_is_still_there_and_the_next_one_takes
         run("DROP TEMPORARY TABLE tmp")
     assert temporary.run() is not None
     temporary.assert_equal()
-
-
-def test_a_statement_that_commits_by_itself_inside_a_life_is_refused_before_the_first_write(
-    temporary: Channel, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with session(temporary) as run:
-        life(run, "refused")
-        temporary.source.query("CREATE TABLE tenant_2.made (id INT PRIMARY KEY)")
-        run("DROP TEMPORARY TABLE tmp")
-    capsys.readouterr()
-    assert temporary.cli("run", CHANNEL) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("UnsupportedEventError: ")
-    assert "a temporary table is made here" in said
-    assert "commits by itself" in said
-    assert temporary.target.query("SELECT COUNT(*) FROM tenant_1.t") == [(2,)]
 
 
 def test_runs_that_are_killed_inside_a_life_lose_and_double_nothing(temporary: Channel) -> None:

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from binlane.errors import UnsupportedEventError
-from binlane.model import ItemKind, TableKey
+from binlane.model import ItemKind, TableKey, TemporaryCopies
 from binlane.plan.routing import Routing
 from binlane.plan.window_plan import WindowPlan
 from tests.unit.plan.logs import EMPTY_SCHEMA, Filtered, alone, bound, filtered, prepare, rows, settings
@@ -60,8 +60,7 @@ def test_only_the_table_that_is_made_is_temporary() -> None:
         bound(1, "CREATE TEMPORARY TABLE tmp SELECT * FROM t", alone=True), bound(2, "DROP TABLE IF EXISTS t"),
         bound(3, DROP, alone=True),
     ]  # fmt: skip
-    with pytest.raises(UnsupportedEventError, match="commits by itself"):
-        filtered(log, CHOSEN)
+    assert stretches(filtered(log, CHOSEN)) == [(1, 1, True), (2, 2, False), (3, 3, True)]
     assert stretches(filtered([log[0], bound(2, DROP, alone=True)], CHOSEN)) == [(1, 2, True)]
 
 
@@ -85,6 +84,54 @@ def test_a_crash_of_the_source_ends_lives_and_the_target_is_told_to_drop_them() 
     assert WindowPlan.from_json(found.plan.to_json()).barriers == found.plan.barriers
 
 
+T6, OTHER = (6, "a", "tmp"), "CREATE TABLE b.n (a INT)"
+
+
+@EACH
+@pytest.mark.parametrize("cuts", [(), (3, 5)])
+def test_what_commits_inside_a_life_cuts_it_where_its_tables_are_copied(cuts: tuple[int, ...], columnar: bool) -> None:
+    log = [
+        bound(1, CREATE, alone=True), rows(2, "b"), alone(3, OTHER), rows(4, "a", "b"),
+        bound(5, "INSERT INTO tmp VALUES (1)"), rows(6, "c"), bound(7, "INSERT INTO t SELECT * FROM tmp"),
+        alone(8, "DROP TABLE b.n"), alone(9, OTHER), bound(10, "CREATE TABLE m SELECT * FROM tmp", alone=True),
+        bound(11, "ALTER TABLE tmp ADD b INT", alone=True), bound(12, DROP, alone=True), rows(13, "a"),
+    ]  # fmt: skip
+    found = filtered(log, dataclasses.replace(CHOSEN, fold_gap=0), cuts=cuts, columnar=columnar)
+    kept = [(b.first, b.last, b.together, b.temporary) for b in found.routing.barriers if b.owner == 3]
+    assert kept == [
+        (1, 1, True, TemporaryCopies(None, (T6,))),
+        (5, 7, True, TemporaryCopies(1, (T6,))),
+        (10, 10, False, TemporaryCopies(7, None)),
+        (11, 11, False, TemporaryCopies(7, (T6,))),
+        (12, 12, True, TemporaryCopies(11, ())),
+    ]
+    assert (4, 4, 0, (0, 1), {"several lanes": 1}) in found.barriers()
+    assert found.seqnos(2) == []
+    assert Routing.from_json(found.routing.to_json(), "x").barriers == found.routing.barriers
+    assert WindowPlan.from_json(found.plan.to_json()).barriers == found.plan.barriers
+
+
+def test_a_life_that_a_crash_of_the_source_ends_behind_a_commit_leaves_no_copies() -> None:
+    log = [bound(1, CREATE, alone=True), alone(2, OTHER), bound(3, "INSERT INTO tmp VALUES (1)"), rows(4, "a")]
+    barriers = filtered(log, CHOSEN, restarts=(4,)).routing.barriers
+    assert [(barrier.temporary, barrier.leftovers) for barrier in barriers] == [
+        (TemporaryCopies(None, (T6,)), ()), (TemporaryCopies(1, ()), (T6,)),
+    ]  # fmt: skip
+
+
+def test_a_renamed_table_is_followed_to_its_end() -> None:
+    log = [
+        bound(1, CREATE, alone=True), bound(2, "ALTER TABLE tmp RENAME n", alone=True),
+        bound(3, "INSERT INTO n VALUES (1)"), bound(4, "DROP TEMPORARY TABLE n", alone=True),
+    ]  # fmt: skip
+    barriers = filtered(log, CHOSEN).routing.barriers
+    assert [(barrier.first, barrier.last, barrier.temporary) for barrier in barriers] == [
+        (1, 1, TemporaryCopies(None, (T6,))),
+        (2, 2, TemporaryCopies(1, ((6, "a", "n"),))),
+        (3, 4, TemporaryCopies(2, ())),
+    ]  # fmt: skip
+
+
 REFUSED = [
     pytest.param([bound(1, CREATE, alone=True), rows(2, "a")], "has not been dropped", id="open-at-the-end"),
     pytest.param(
@@ -104,12 +151,23 @@ REFUSED = [
         "connection 6 uses a.made", id="used-before-the-call",
     ),
     pytest.param(
-        [bound(1, CREATE, alone=True), alone(2, "CREATE TABLE a.n (a INT)"), bound(3, DROP, alone=True)],
-        "seqno 2 commits by itself", id="ddl-inside",
+        [bound(1, CREATE, alone=True), bound(2, "RENAME TABLE tmp TO n, t TO o", alone=True),
+         bound(3, "DROP TEMPORARY TABLE n", alone=True)],
+        "seqno 2 commits by itself, .* a statement changes it and a.t, which is none, at once", id="rename-of-both",
     ),
     pytest.param(
-        [bound(1, CREATE, alone=True), bound(2, "ALTER TABLE tmp ADD b INT", alone=True), bound(3, DROP, alone=True)],
-        "seqno 2 commits by itself", id="alter-of-it",
+        [bound(1, CREATE, alone=True), bound(2, "OPTIMIZE WHATEVER tmp", alone=True), bound(3, DROP, alone=True)],
+        r"seqno 2 commits by itself, .* a statement of its connection cannot be read \(", id="unreadable-statement",
+    ),
+    pytest.param(
+        [bound(1, f"{CREATE} ENGINE = mrg_myisam UNION=(t)", alone=True), alone(2, "CREATE TABLE a.n (a INT)"),
+         bound(3, DROP, alone=True)],
+        "no copy can hold a.tmp: its engine is mrg_myisam", id="merge",
+    ),
+    pytest.param(
+        [bound(1, "CREATE TEMPORARY SEQUENCE tmp", alone=True), alone(2, "CREATE TABLE a.n (a INT)"),
+         bound(3, DROP, alone=True)],
+        "no copy can hold a.tmp: it is a sequence", id="sequence",
     ),
     pytest.param(
         [bound(1, "INSERT INTO t SELECT * FROM tmp")], "uses a.tmp, which is neither on the target", id="unknown-use"

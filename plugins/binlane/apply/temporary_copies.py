@@ -1,0 +1,189 @@
+"""Copies of the source's temporary tables on the target, and the tables made again from them.
+
+A copy is the text of the table's definition, and its rows in a plain InnoDB table of the same column types without
+keys, generated columns or defaults: the server itself moves the values, so none is spelled. The lane's transaction
+fills it and moves the position; that table itself is made by another connection meanwhile, since CREATE TABLE would
+commit. See docs/decisions/0005.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pymysql
+
+from binlane.apply.session import LaneSession, SessionLimits
+from binlane.apply.transient import error_code
+from binlane.errors import ApplyError, PositionError
+from binlane.model import Flavor, TableKey, plural
+from binlane.state.tables import temporary
+from binlane.state.temporary_tables import Copy, add_copy, copy_name, forget_copies, read_copies, stale_copies
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
+    from binlane.apply.context import ContextSetter
+
+_BEGINNING: Final = "CREATE TEMPORARY TABLE "
+_GENERATED: Final = re.compile(r"\b(?:VIRTUAL|STORED|PERSISTENT)(?: GENERATED)?\b", re.IGNORECASE)
+_COUNTER: Final = re.compile(r" AUTO_INCREMENT=\d+")
+_UNKNOWN_DATABASE: Final = 1049
+_Columns = tuple[tuple[str, str, str | None], ...]
+"""Name, type and collation of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyKeeper:
+    """Keeps a channel's copies."""
+
+    engine: Engine
+    limits: SessionLimits
+    channel: str
+
+    def keep(
+        self, session: LaneSession, context: ContextSetter, seqno: int, tables: tuple[tuple[int, str, str], ...]
+    ) -> None:
+        """Copy the session's open ``tables``, in its transaction, in the place of the copies that there are.
+
+        Raises ApplyError for one that could not be made again exactly, and the driver's errors.
+        """
+        with self._beside() as side:
+            _set_up(side)
+            temporary.create(self.engine, checkfirst=True)
+            forget_copies(session.cursor, self.channel)
+            for number, (thread_id, database, table) in enumerate(tables):
+                context.copying(thread_id)
+                copy = self._copy(session, side, (seqno, number), thread_id, TableKey(database, table))
+                context.leave()
+                add_copy(session.cursor, self.channel, copy)
+
+    def bring_back(self, session: LaneSession, context: ContextSetter, since: int) -> None:
+        """Make the tables again as they were behind seqno ``since``; outside a transaction.
+
+        Raises PositionError if there are other copies, ApplyError for a table that is not what it was.
+        """
+        session.act_as_replica()
+        copies = read_copies(session.cursor, self.channel)
+        if {copy.seqno for copy in copies} != {since}:
+            found = ", ".join(sorted({str(copy.seqno) for copy in copies})) or "none"
+            raise PositionError(
+                f"channel {self.channel}: expected copies of temporary tables of seqno {since} in binlane.temporary, "
+                f"found {found}; state was changed by hand"
+            )
+        for copy in copies:
+            context.copying(copy.thread_id)
+            _make_again(session, copy)
+            context.leave()
+
+    def sweep(self, seqno: int) -> None:
+        """Drop what is out of date behind seqno ``seqno``, and what killed attempts have left."""
+        with self._beside() as side:
+            for name in list(stale_copies(side.cursor, self.channel, seqno)):
+                side.execute(f"DROP TABLE IF EXISTS binlane.`{name}`")
+
+    @contextlib.contextmanager
+    def _beside(self) -> Iterator[LaneSession]:
+        side = LaneSession.open(self.engine, self.limits)
+        try:
+            yield side
+        finally:
+            side.close()
+
+    def _copy(
+        self, session: LaneSession, side: LaneSession, place: tuple[int, int], thread_id: int, table: TableKey
+    ) -> Copy:
+        definition, columns = _definition(session, table), _columns(session, table)
+        _check_definition(side, table, definition)
+        seqno, number = place
+        name = copy_name(self.channel, seqno, number)
+        types = "".join(
+            f", `c{at}` {kind}{'' if collation is None else f' COLLATE {collation}'} NULL"
+            for at, (_, kind, collation) in enumerate(columns)
+        )
+        side.execute(f"DROP TABLE IF EXISTS binlane.`{name}`")
+        side.execute(f"CREATE TABLE binlane.`{name}` (n BIGINT AUTO_INCREMENT PRIMARY KEY{types}) ENGINE=InnoDB")
+        own, copied = _lists(tuple(column for column, _, _ in columns))
+        rows = session.execute(f"INSERT INTO binlane.`{name}` ({copied}) SELECT {own} FROM {_quoted(table)}")
+        return Copy(number, seqno, thread_id, table, definition, tuple(column for column, _, _ in columns), name, rows)
+
+
+def _set_up(side: LaneSession) -> None:
+    """For definitions as they are, and tables of any row format."""
+    side.act_as_replica()
+    keys = ", sql_require_primary_key = 0" if side.flavor is Flavor.MYSQL else ""
+    side.execute(f"SET SESSION innodb_strict_mode = OFF, sql_mode = ''{keys}")
+
+
+def _make_again(session: LaneSession, copy: Copy) -> None:
+    table = _quoted(copy.table)
+    try:
+        session.execute(_whole(copy.definition, copy.table))
+    except pymysql.err.MySQLError as exc:
+        if error_code(exc) != _UNKNOWN_DATABASE:
+            raise
+        raise ApplyError(
+            f"the temporary table {copy.table} has to be made again, and its database was dropped meanwhile: CREATE "
+            f"DATABASE `{copy.table.database}` on the target, run the lane again, and drop it when the window is done"
+        ) from exc
+    own, copied = _lists(copy.columns)
+    rows = session.execute(f"INSERT INTO {table} ({own}) SELECT {copied} FROM binlane.`{copy.name}` ORDER BY n")
+    found = _definition(session, copy.table)
+    if rows != copy.rows or found != copy.definition:
+        raise ApplyError(
+            f"the temporary table {copy.table} was made again from its copy and is another one: expected "
+            f"{plural(copy.rows, 'row')} and {copy.definition!r}, found {rows} and {found!r}; report it"
+        )
+
+
+def _check_definition(side: LaneSession, table: TableKey, definition: str) -> None:
+    """Now, not after a crash: would the text make the same table? Raises ApplyError."""
+    try:
+        side.execute(_whole(definition, table))
+    except pymysql.err.MySQLError as exc:
+        if error_code(exc) == _UNKNOWN_DATABASE:
+            return
+        raise ApplyError(
+            f"no copy can hold the temporary table {table}: the target does not take its own definition of it "
+            f"({error_code(exc)} {exc.args[-1]}): {definition}"
+        ) from exc
+    found = _definition(side, table)
+    side.execute(f"DROP TEMPORARY TABLE {_quoted(table)}")
+    if _COUNTER.sub("", found) != _COUNTER.sub("", definition):
+        raise ApplyError(f"no copy can hold the temporary table {table}: {definition!r} makes {found!r}")
+
+
+def _definition(session: LaneSession, table: TableKey) -> str:
+    shown = str(session.rows(f"SHOW CREATE TABLE {_quoted(table)}")[0][1])
+    if not shown.startswith(_BEGINNING):
+        raise ApplyError(f"expected the temporary table {table} to be open in the lane's session, found {shown!r}")
+    return shown
+
+
+def _whole(definition: str, table: TableKey) -> str:
+    """With the database, which the server's text leaves out: its session may be in another one."""
+    return f"{_BEGINNING}`{_escaped(table.database)}`." + definition.removeprefix(_BEGINNING)
+
+
+def _columns(session: LaneSession, table: TableKey) -> _Columns:
+    found = session.rows(f"SHOW FULL COLUMNS FROM {_quoted(table)}")
+    return tuple(
+        (str(name), str(kind), collation) for name, kind, collation, _, _, _, extra, *_ in found
+        if _GENERATED.search(str(extra)) is None
+    )  # fmt: skip
+
+
+def _lists(names: tuple[str, ...]) -> tuple[str, str]:
+    """The columns as the table calls them, and as its copy does."""
+    return ", ".join(f"`{_escaped(name)}`" for name in names), ", ".join(f"`c{at}`" for at in range(len(names)))
+
+
+def _quoted(table: TableKey) -> str:
+    return f"`{_escaped(table.database)}`.`{_escaped(table.table)}`"
+
+
+def _escaped(name: str) -> str:
+    return name.replace("`", "``")

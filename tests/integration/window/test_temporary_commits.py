@@ -1,0 +1,109 @@
+"""Temporary tables of statement logs that something commits beside: copies on the target, from server to server."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from binlane.model import Flavor
+from lab.servers import PrivateServer
+from tests.integration.window.conftest import Channel, fresh_channel, run_on
+
+STATEMENT = "SET SESSION binlog_format = STATEMENT"
+
+
+@pytest.fixture(params=list(Flavor))
+def channel(request: pytest.FixtureRequest, tmp_path: Path, clean_servers: Callable[[PrivateServer], None]) -> Channel:
+    """Between two servers of one family, with two tenants in lanes of their own."""
+    servers = [request.getfixturevalue(f"{request.param}_{part}") for part in ("source", "target")]
+    found = fresh_channel(servers[0], servers[1], tmp_path, clean_servers)
+    lay(found)
+    return found
+
+
+def lay(channel: Channel) -> None:
+    channel.write_shard_list("tenant_1=0\ntenant_2=1\n")
+    for tenant in ("tenant_1", "tenant_2"):
+        run_on(
+            channel.source,
+            f"CREATE DATABASE {tenant}",
+            f"CREATE TABLE {tenant}.t (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(200))",
+            f"INSERT INTO {tenant}.t (v) VALUES ('one'), ('two'), ('three')",
+        )
+    assert channel.run() is not None
+
+
+@contextlib.contextmanager
+def session(channel: Channel, database: str = "tenant_1") -> Iterator[Callable[..., None]]:
+    """A connection of the source that logs statements."""
+    with contextlib.closing(channel.source.connect(autocommit=True, database=database)) as connection:
+
+        def run(*statements: str) -> None:
+            with connection.cursor() as cursor:
+                for statement in statements:
+                    cursor.execute(statement)
+
+        run(STATEMENT)
+        yield run
+
+
+def lives_with_commits(channel: Channel, word: str) -> None:
+    """Two connections with a table of one name each, and all that commits beside them, of theirs and of others."""
+    with session(channel) as one, session(channel) as two, session(channel, "tenant_2") as other:
+        one(
+            "CREATE TEMPORARY TABLE tmp (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(200), "
+            "twice INT AS (LENGTH(v) * 2) STORED, f DOUBLE, KEY (v)) AUTO_INCREMENT = 5",
+            f"INSERT INTO tmp (v, f) SELECT CONCAT(v, ' {word}'), id / 3 FROM t ORDER BY id LIMIT 3",
+            "INSERT INTO tmp (v) VALUES ('goes')",
+            "DELETE FROM tmp WHERE v = 'goes'",
+        )
+        two("CREATE TEMPORARY TABLE tmp (only_here VARCHAR(200))", "INSERT INTO tmp SELECT v FROM t WHERE id < 3")
+        other(f"CREATE TABLE {word} (id INT PRIMARY KEY)", f"INSERT INTO {word} VALUES (1), (2)")
+        channel.source.query("UPDATE tenant_2.t SET v = CONCAT(v, '!') WHERE id = 1")
+        one(
+            "INSERT INTO tmp (v) VALUES ('behind')",
+            "INSERT INTO t (v) SELECT CONCAT(id, ':', v, twice) FROM tmp ORDER BY id",
+        )
+        other(f"DROP TABLE {word}")
+        # its own: read into a table, altered, emptied, renamed, and one that hides a permanent table
+        one(
+            f"CREATE TABLE filled_{word} (id INT PRIMARY KEY) SELECT id, v, twice, f FROM tmp",
+            "ALTER TABLE tmp ADD COLUMN n DOUBLE NOT NULL DEFAULT 0.1",
+            "INSERT INTO t (v) SELECT CONCAT(id, v, n) FROM tmp ORDER BY id",
+            "CREATE INDEX more ON tmp (n)",
+        )
+        two("TRUNCATE TABLE tmp", "INSERT INTO tmp VALUES ('after TRUNCATE')")
+        channel.source.query("ALTER TABLE tenant_1.t MODIFY v VARCHAR(300)")
+        one("ALTER TABLE tmp RENAME renamed", "INSERT INTO t (v) SELECT MAX(id) FROM renamed")
+        two(
+            "CREATE TEMPORARY TABLE t (id INT PRIMARY KEY, v VARCHAR(200))",
+            "INSERT INTO t SELECT 1, only_here FROM tmp",
+        )
+        channel.source.query(f"CREATE TABLE tenant_1.last_{word} (id INT)")
+        two("UPDATE t SET v = CONCAT(v, ' hidden')", f"INSERT INTO filled_{word} (id, v) SELECT 0, v FROM t")
+        one("DROP TABLE renamed")
+        channel.source.query("INSERT INTO tenant_1.t (v) VALUES ('of another connection')")
+        two("DROP TEMPORARY TABLE tmp, t")
+
+
+def test_lives_with_commits_inside_arrive(channel: Channel) -> None:
+    lives_with_commits(channel, "first")
+    assert channel.run() is not None
+    channel.assert_equal()
+    assert copies(channel) == []
+    lives_with_commits(channel, "second")
+    assert channel.run() is not None
+    channel.assert_equal()
+    assert channel.run() is None
+
+
+def copies(channel: Channel) -> list[str]:
+    """What is left in the schema of the state."""
+    query = (
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = 'binlane' AND table_name LIKE 'copies%%'"
+    )
+    assert channel.target.query("SELECT * FROM binlane.temporary") == []
+    return [str(name) for (name,) in channel.target.query(query)]
