@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -35,7 +36,7 @@ class Server:
 
 
 def session(server: Server) -> Any:
-    found = SimpleNamespace(connection=server, closed=False, sending=lambda: None)
+    found = SimpleNamespace(connection=server, closed=False, sending=lambda: None, committing=nullcontext)
     found.close = lambda: setattr(found, "closed", True)
     found.rows = lambda _query: [("Warning", 1062, "Duplicate entry '2'")]
     return found
