@@ -25,6 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Rolls MySQL and MariaDB binary logs forward onto another server: in parallel, in windows, exactly once.",
 )
+_INTERRUPTED = 130
 out = Terminal()
 err = Terminal(stderr=True)
 
@@ -342,9 +343,12 @@ def main() -> None:
     except BinlaneError as exc:
         err.message((type(exc).__name__, "bold red"), (f": {exc}", ""))
         sys.exit(exc.exit_code)
-    except KeyboardInterrupt:
-        err.message(("interrupted", "bold red"), (": what is committed stays; the same command goes on from there", ""))
-        sys.exit(130)
+    except SystemExit as exc:
+        if exc.code == _INTERRUPTED:  # typer has made it of SIGINT, and says nothing
+            err.message(
+                ("interrupted", "bold red"), (": what is committed stays; the same command goes on from there", "")
+            )
+        raise
     except Exception:
         unexpected(traceback.format_exc())
         sys.exit(1)
