@@ -15,6 +15,7 @@ from lab.airflow import new_airflow
 from lab.compare import compare
 from lab.servers import PrivateServer, private_server
 from lab.traffic import run_traffic
+from tests.spark.open_to_all import Onlooker
 
 ROOT = Path(__file__).parents[2]
 
@@ -54,8 +55,13 @@ def apply_twice(source: PrivateServer, target: PrivateServer, tmp_path: Path) ->
     airflow_runs("bootstrap_demo", "--conf", '{"users": true}')
     assert read_status(engine_of(environment_resolver(environment)("binlane_demo_target")), "demo").channel.windows == 0
     run_traffic(source.connect, tenants=6, transactions=300, seed=3, threads=2)
-    for _ in range(2):
+    with Onlooker() as onlooker:
         airflow_runs("replicate_demo")
+    assert onlooker.shows("event_metadata_filter.py")
+    assert [text for text in ("AIRFLOW_", source.password, "spark.ui.enabled") if onlooker.shows(text)] == []
+    assert set(onlooker.files.values()) == {0o600}
+    assert [path for path in onlooker.files if Path(path).exists()] == []
+    airflow_runs("replicate_demo")
     comparison = compare(source, target)
     assert comparison.differences == ()
     assert comparison.tables > 6

@@ -62,9 +62,9 @@ def test_properties_come_to_spark_and_nobody_else_sees_them(tmp_path: Path, monk
     assert properties["spark.binlane.odd"] == ODD
     assert properties["spark.binlane.of.this.cluster"] == "yes"
     assert "redacted" in properties["spark.hadoop.fs.s3a.secret.key"]
-    # what Spark says of a job that fails
+    # what the job says when it fails
     work.child("w2").write_once("nothing", b"")
-    with pytest.raises(PlanError, match="exit code") as failed:
+    with pytest.raises(PlanError, match="this file of the window is missing") as failed:
         submit(load_channel(file), WorkFolder(str(tmp_path / "w3")))
     assert SECRET not in str(failed.value)
 

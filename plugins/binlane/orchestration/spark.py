@@ -19,7 +19,7 @@ _DAEMON: Final = "spark.python.daemon.module"
 _CARRIED: Final = "spark.submit.pyFiles"
 WITH_DEFAULTS: Final = "--load-spark-defaults"
 """Without it a properties file takes the place of Spark's own conf/spark-defaults.conf."""
-_AIRFLOWS: Final = re.compile(r"_?AIRFLOW_")
+_AIRFLOWS: Final = re.compile(r"_*AIRFLOW_")
 # Spark's own default for what it hides in its logs, spark.redaction.regex, and the keys of object stores
 _SECRET: Final = re.compile(r"(?i)secret|password|token|access[.]?key|credential")
 _SPECIAL: Final = re.compile(r"[\\:=#! \t\f\n\r]")
