@@ -93,7 +93,9 @@ def test_the_file_is_gone_whatever_the_job_came_to() -> None:
 
 def test_an_environment_is_the_same_without_airflow_s_variables() -> None:
     kept = {"PATH": "/bin", "AWS_SECRET_ACCESS_KEY": "k", "PYTHONPATH": "plugins", "MY_AIRFLOW_HOME": "/a"}
-    gone = dict.fromkeys(("AIRFLOW_CONN_TARGET", "AIRFLOW__API__SECRET_KEY", "AIRFLOW_VAR_A", "_AIRFLOW_X"), "v")
+    gone = dict.fromkeys(
+        ("AIRFLOW_CONN_TARGET", "AIRFLOW__API__SECRET_KEY", "AIRFLOW_VAR_A", "__AIRFLOW_SUPERVISOR_FD"), "v"
+    )
     assert spark_environment({**kept, **gone}) == kept
 
 
