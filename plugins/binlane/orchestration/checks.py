@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -96,11 +96,6 @@ def check_window(
     findings += compared
     findings += sql_findings(target, by_sql, channel.apply.allow_triggers)
     findings += check_packets(plan, by_sql, target, inputs.settings.packet)
-    if by_sql and not inputs.settings.measures_rows:
-        log.warning(
-            "precheck: the account could send BINLOG statements when the window was extracted: its rows were "
-            "not measured for max_allowed_packet"
-        )
     selection = selection_of(channel, target)
     findings += severed(selection, renamed_schema(target, renaming.source) if logged is None else logged)
     findings += _met(selection, renaming, logged)
@@ -122,10 +117,20 @@ def check_window(
     # an archive tells of no key but this one, and rows were folded by the target's
     other_key = Severity.FATAL if source is None or not plan.complete_images else Severity.NOT_REDUCED
     findings += _logged_tables(plan, target, other_key, begun=begun)
+    if by_sql and not inputs.settings.measures_rows:
+        log.warning(
+            "precheck: the account could send BINLOG statements when the window was extracted: its rows were "
+            "not measured for max_allowed_packet"
+        )
+    _log_others(findings)
+    raise_if_fatal(findings)
+
+
+def _log_others(findings: Iterable[Finding]) -> None:
+    """Those that do not stop the window."""
     for finding in findings:
         if finding.severity is not Severity.FATAL:
             log.info("precheck: %s", finding)
-    raise_if_fatal(findings)
 
 
 def _compared_tables(

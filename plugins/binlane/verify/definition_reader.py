@@ -118,6 +118,10 @@ def _queries(flavor: Flavor) -> Iterator[_Query]:
         "information_schema.views",
         "table_schema",
     )
+    yield from _stored_programs()
+
+
+def _stored_programs() -> Iterator[_Query]:
     yield _Query(
         "routine_type, routine_schema, routine_name",
         {
