@@ -140,6 +140,29 @@ def test_the_statements_make_the_same_tables_again(server: PrivateServer, tmp_pa
     assert LogReader(data, "log").format.flavor is server.flavor
 
 
+def test_decimals_are_spelled_as_the_server_does_and_loaded_files_are_named(
+    server: PrivateServer, tmp_path: Path
+) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text("7,7\n")
+    file.chmod(0o644)
+    data = logged(
+        server,
+        "CREATE TABLE t (id INT PRIMARY KEY, x DECIMAL(30,10))",
+        "INSERT INTO t VALUES (1, 0), (2, 1e-10), (3, -12345678901234567890)",
+        "SET SESSION binlog_format = STATEMENT",
+        f"LOAD DATA INFILE '{file}' INTO TABLE t FIELDS TERMINATED BY ','",
+    )
+    by_server = [row[0] for row in server.query("SELECT CAST(x AS CHAR) FROM v.t WHERE id < 4 ORDER BY id")]
+    assert by_server == ["0.0000000000", "0.0000000001", "-12345678901234567890.0000000000"]
+    objects = [json.loads(line) for line in inspected(data, tmp_path, as_json=True, rows=True).splitlines()]
+    changes = [change for each in objects for change in each["changes"]]
+    assert [change["after"]["x"] for change in changes if "after" in change] == by_server
+    text = inspected(data, tmp_path, rows=True)
+    assert all(value in text for value in by_server)
+    assert f"LOAD DATA INFILE '{file}'" in text
+
+
 def piped(server: PrivateServer, sql: str) -> None:
     """Through the server's own client, as a person does it."""
     login = (f"--socket={server.socket}", f"--user={server.user}", f"--password={server.password}")
