@@ -108,5 +108,5 @@ def _shown(one: Any, other: Any) -> str:
         return "missing"
     if isinstance(one, list) and isinstance(other, list):
         left = [row for row in one if row not in other]
-        return f"{len(one)} rows, own: {left[:2]}"[:300]
+        return f"{plural(len(one), 'row')}, own: {left[:2]}"[:300]
     return repr(one)[:300]

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from binlane.plan.window_plan import LaneSource, WindowPlan
 
 _log = logging.getLogger(__name__)
+_OF_A_ROW = frozenset({1032, 1062})
+"""The row is not there, or another one with its key is."""
 _SERVER_ERRORS = (pymysql.err.MySQLError, SQLAlchemyError, OSError)
 
 
@@ -192,7 +194,7 @@ class _Runner:
         """Add the place to the error's text and store it, so that the other lanes stop at their next block."""
         course = self.course
         lane, header = (course.lane, None) if course.current is None else course.current[:2]
-        if header is not None and isinstance(error, ApplyError | DriftError):
+        if header is not None and isinstance(error, ApplyError | DriftError) and self._says_more(header, code):
             header = self._narrowed(error, header)
         if header is not None:
             error.args = (located(str(error), course.where(lane), header, course.plan.channel),)
@@ -201,6 +203,13 @@ class _Runner:
         # the error itself matters more than its row
         with contextlib.suppress(SQLAlchemyError, OSError), course.engine.begin() as connection:
             record_error(connection, course.key, lane, header, code, str(error))
+
+    def _says_more(self, header: BlockHeader, code: int) -> bool:
+        """Whether writing the block again, transaction by transaction, says more than the error does.
+
+        Of a single transaction only the row of a key that is there, or is not; rows that are set right have been named.
+        """
+        return header.transactions > 1 or (code in _OF_A_ROW and not self.course.options.overwrite)
 
     def _narrowed(self, error: BinlaneError, header: BlockHeader) -> BlockHeader:
         """The failing transaction's header instead of its block's, and what the target says of it in the error."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -78,18 +79,24 @@ _MAINTENANCE: Final = frozenset({"ANALYZE", "OPTIMIZE", "REPAIR"})
 """Of all databases, as mysqlcheck and mariadb-check do it."""
 _CHANGE: Final = re.compile(r"\s*(?:INSERT|REPLACE|UPDATE|DELETE)\b", re.I)
 _FILE: Final = re.compile(r"\b(?:OUT|DUMP)FILE\b", re.I)
+_UNREAD: Final = re.compile(r"\s*(?:CREATE|ALTER|DROP)\s*\ufffd", re.I)
+"""A definition in a client character set that nobody here reads (swe7): no more of it than its first word is known
+(``statement_text.decoded``), and servers log such ones."""
 _CACHED_LENGTH: Final = 4096
 
 
 def not_logged(text: str, facts: StatementFacts, dialect: Dialect) -> str | None:
     """The kind of a statement that servers do not log, by its name in ``NOT_LOGGED``; None for one that they do.
 
-    A statement that cannot be cut into words has the kind of what stands before the fault.
+    A statement that cannot be cut into words has the kind of what stands before the fault; a definition of which
+    nothing but its first word can be read passes by that.
     """
     read = _kind_of if len(text) > _CACHED_LENGTH else _cached
     kind = read(text, dialect, facts.kind)
     if kind in LOGGED:
         return SYSTEM_TABLES if kind not in _MAINTENANCE and _changes_servers_own(facts) else None
+    if _UNREAD.fullmatch(text) is not None:
+        return None
     return kind if kind in NOT_LOGGED else OTHER
 
 
@@ -151,7 +158,7 @@ def _writes_a_file(words: Sequence[str]) -> bool:
 
 def _definition(verb: str, tokens: Sequence[Token]) -> str:
     """CREATE, ALTER or DROP and what it is about: the first such word that no quotes are around."""
-    for token, behind in zip(tokens[1:], [*tokens[2:], None], strict=True):
+    for token, behind in itertools.zip_longest(tokens[1:], tokens[2:]):
         if is_symbol(token, "(") and (behind is None or not is_symbol(behind, ")")):
             break  # not CURRENT_USER()
         if token.upper in _INDEXED and behind is not None and behind.upper in ("INDEX", "KEY"):

@@ -70,6 +70,10 @@ def keeper(target: PrivateServer) -> CopyKeeper:
     return CopyKeeper(plain_engine(target.url()), SessionLimits(), "copied")
 
 
+def copies(target: PrivateServer) -> set[str]:
+    return {str(name) for (name,) in target.query("SHOW TABLES FROM binlane LIKE 'copies%%'")}
+
+
 def contents(session: LaneSession) -> list[Any]:
     """Definitions and rows in the order they come, without a look through character sets and floats' spelling."""
     session.execute(f"SET SESSION pseudo_thread_id = {THREAD}, time_zone = '+00:00'")
@@ -109,6 +113,7 @@ def test_a_copy_counts_with_its_transaction_alone_and_takes_the_place_of_the_one
     context, keeping = ContextSetter(session), keeper(target)
     session.execute(f"SET SESSION pseudo_thread_id = {THREAD}")
     session.execute("CREATE TEMPORARY TABLE d.k (n INT)")
+    others = copies(target)
     for seqno, ends in ((20, session.commit), (30, session.rollback)):
         session.execute(f"SET SESSION pseudo_thread_id = {THREAD}")
         session.execute(f"INSERT INTO d.k VALUES ({seqno})")
@@ -117,9 +122,9 @@ def test_a_copy_counts_with_its_transaction_alone_and_takes_the_place_of_the_one
         ends()
     with pytest.raises(PositionError, match=r"expected copies of temporary tables of seqno 30 .* found 20"):
         keeping.bring_back(sessions[1], ContextSetter(sessions[1]), 30)
-    assert len(target.query("SHOW TABLES FROM binlane LIKE 'copies%%'")) == 2
+    assert len(copies(target) - others) == 2
     keeping.sweep(30)
-    assert len(target.query("SHOW TABLES FROM binlane LIKE 'copies%%'")) == 1
+    assert len(copies(target)) == 1
     keeping.bring_back(sessions[1], ContextSetter(sessions[1]), 20)
     sessions[1].execute(f"SET SESSION pseudo_thread_id = {THREAD}")
     assert sessions[1].rows("SELECT n FROM d.k") == [(20,)]

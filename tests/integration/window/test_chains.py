@@ -68,12 +68,13 @@ def test_statements_about_the_state_of_b_do_not_reach_c(chain: tuple[Channel, Ch
         *statement_format,
         "CREATE DATABASE tenant_1",
         "CREATE TABLE tenant_1.t (id INT PRIMARY KEY)",
+        "CREATE USER test_reader@localhost",
         "UPDATE binlane.channels SET watermark_seqno = 0",
         "USE binlane",
         "DELETE FROM positions",
         "CREATE TABLE kept (id INT)",
         "INSERT INTO tenant_1.t VALUES (1)",
-        "GRANT SELECT ON binlane.* TO binlane@localhost",
+        "GRANT SELECT ON binlane.* TO test_reader@localhost",
         "DROP DATABASE binlane",
     )
     before = states(second.target)
