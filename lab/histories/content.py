@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import Any, Final
 
+from binlane.model import plural
 from lab.histories.world import quoted
 from lab.servers import PrivateServer
 
