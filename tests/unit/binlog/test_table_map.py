@@ -44,7 +44,7 @@ def test_a_full_mysql_table_map_is_read_whole() -> None:
     assert table.column_length_spec() == ((0, 4), (2, 0), (0, 4), (0, 1), (4, 0), (4, 0))
     optional = table.optional
     assert optional.unsigned == (True, None, False, None, None, None)
-    assert optional.collations == (None, 255, None, 8, None, None)
+    assert optional.collations == (None, 255, None, 8, None, 63)
     assert optional.column_names == ("id", "s", "d", "e", "j", "v")
     assert optional.members == (None, None, None, (b"a", b"b"), None, None)
     assert optional.primary_key == ((0, 0),)
