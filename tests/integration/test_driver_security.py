@@ -8,6 +8,7 @@ import signal
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -264,9 +265,19 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def frozen(server: PrivateServer) -> Iterator[None]:
     os.kill(server.pid, signal.SIGSTOP)
     try:
+        # until its last thread has stopped it may answer
+        while not all(_is_stopped(task) for task in Path(f"/proc/{server.pid}/task").iterdir()):
+            time.sleep(0.01)
         yield
     finally:
         os.kill(server.pid, signal.SIGCONT)
+
+
+def _is_stopped(task: Path) -> bool:
+    try:
+        return (task / "stat").read_text().rpartition(")")[2].split()[0] in "Tt"
+    except OSError:  # a thread that has ended
+        return True
 
 
 def arguments_of(server: PrivateServer, tls: str = "preferred") -> dict[str, Any]:

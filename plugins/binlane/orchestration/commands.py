@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -181,7 +182,7 @@ def _apply(
     context = get_context("forkserver")
     # a local filter job has started the server that the lanes are forked from, with the same modules
     context.set_forkserver_preload([__name__])
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=end_with_parent) as pool:
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=begin_lane_process) as pool:
         try:
             running = [pool.submit(apply_lane, channel, endpoints, plan_uri, lane) for lane in lanes]
             _show(running, plan_uri, endpoints, console)
@@ -198,6 +199,13 @@ def _apply(
             for child in active_children():
                 child.terminate()
             raise
+
+
+def begin_lane_process() -> None:
+    """What a lane's process does first. A terminal sends SIGINT to all of a command's processes: the command ends its
+    lanes by itself, and they have nothing to say of it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
 
 
 def apply_lane(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lane: int) -> None:
