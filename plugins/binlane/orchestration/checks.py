@@ -92,8 +92,7 @@ def check_window(
         logged = asked()
     begun = window is not None and window.plan_digest is not None
     source = None if logged is None else renamed_schema(logged, partial(name_of, renaming))
-    compared = _compared_tables(channel, endpoints, plan, (source, target), plans, renaming)
-    findings += compared
+    findings += _compared_tables(channel, endpoints, plan, (source, target), plans, renaming)
     findings += sql_findings(target, by_sql, channel.apply.allow_triggers)
     findings += check_packets(plan, by_sql, target, inputs.settings.packet)
     selection = selection_of(channel, target)
