@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -30,6 +31,8 @@ _REFUSED: Final = frozenset({1044, 1045, 1142, 1227, 1698, 3118, 4151})
 _FATAL_READ: Final = 1236
 _GONE: Final = ("could not find first log file", "purged", "not in the binary log", "no longer")
 _REWOUND: Final = ("impossible position", "> file size", "before the last event", "bogus data")
+_LEAVING: Final = 5.0
+"""Seconds that an earlier reader of this channel gets to go."""
 _PRIVILEGES: Final[Mapping[Flavor, str]] = {
     Flavor.MARIADB: "REPLICATION SLAVE, REPLICATION MASTER ADMIN, BINLOG MONITOR, SLAVE MONITOR",
     Flavor.MYSQL: "REPLICATION SLAVE, REPLICATION CLIENT",
@@ -113,17 +116,31 @@ _REPLICAS: Final = {Flavor.MARIADB: ("SHOW SLAVE HOSTS",), Flavor.MYSQL: ("SHOW 
 """The second is that of MySQL before 8.0.22."""
 
 
-def check_server_id(connection: Any, name: str, server_id: int) -> None:
-    """Raises ServerIdInUseError: the server would end the other reader's dump, again and again in turn."""
+def check_server_id(connection: Any, name: str, server_id: int, replica_host: str) -> None:
+    """Raises ServerIdInUseError: the server would end the other reader's dump, again and again in turn.
+
+    A server keeps a reader registered until its dump thread has met the closed connection. So one that is registered
+    as ``replica_host``, this channel's own reader, gets ``_LEAVING`` seconds to go.
+    """
     own = _value(connection, "SELECT @@GLOBAL.server_id")
     if own == server_id:
         raise PrecheckError(f"{name}: server_id {server_id} is the source's own; set source.server_id of the channel")
-    for row in _rows(connection, *_REPLICAS[flavor_of(connection)]):
-        if int(row["Server_id" if "Server_id" in row else "Server_Id"]) == server_id:
+    deadline = time.monotonic() + _LEAVING
+    while (host := _registered_host(connection, server_id)) is not None:
+        if host != replica_host or time.monotonic() > deadline:
             raise ServerIdInUseError(
-                f"{name}: server_id {server_id} is registered by {row.get('Host') or 'another reader'}: another "
+                f"{name}: server_id {server_id} is registered by {host or 'another reader'}: another "
                 "run of this channel reads now, or set source.server_id of the channel to a number of its own"
             )
+        time.sleep(0.1)
+
+
+def _registered_host(connection: Any, server_id: int) -> str | None:
+    """What the reader with this id registered as; None: no reader has it."""
+    for row in _rows(connection, *_REPLICAS[flavor_of(connection)]):
+        if int(row["Server_id" if "Server_id" in row else "Server_Id"]) == server_id:
+            return str(row.get("Host") or "")
+    return None
 
 
 def log_state(connection: Any) -> LogState:

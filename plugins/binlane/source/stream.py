@@ -75,7 +75,7 @@ class ServerSource:
         """Check that the server's log can be read and is complete; raises SourceError or PrecheckError by name."""
         with contextlib.closing(self._connect()) as connection, translated(self.name):
             server.check_settings(connection, self.name)
-            server.check_server_id(connection, self.name, self.server_id)
+            server.check_server_id(connection, self.name, self.server_id, self._host)
             return server.log_state(connection)
 
     def can_begin_at(self, offset: int) -> bool:
@@ -99,6 +99,11 @@ class ServerSource:
             # the server may be in the middle of a packet: there is no polite end
             connection._force_close()
 
+    @property
+    def _host(self) -> str:
+        """Registered as the replica's host; the protocol's field holds 60 characters."""
+        return f"binlane:{self.replica_name}"[:60]
+
     def _connect(self) -> Any:
         with translated(self.name):
             return Connection(**{"autocommit": True, **self.arguments})
@@ -112,7 +117,7 @@ class ServerSource:
             "SET @mariadb_slave_capability = 4",
         ):
             connection.query(statement)
-        host = f"binlane:{self.replica_name}"[:60].encode()
+        host = self._host.encode()
         registration = _U32.pack(self.server_id) + bytes([len(host)]) + host + b"\0\0" + struct.pack("<HII", 0, 0, 0)
         connection._execute_command(COMMAND.COM_REGISTER_SLAVE, registration)
         connection._read_packet()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -181,6 +183,21 @@ def test_a_server_id_that_another_reader_has_is_refused(server: PrivateServer) -
     source = live(server)
     with pytest.raises(PrecheckError, match="the source's own"):
         type(source)(source.name, source.arguments, own, "test").state()
+
+
+def test_an_earlier_reader_of_the_channel_that_is_about_to_go_is_waited_for(server: PrivateServer) -> None:
+    ended, is_there = threading.Event(), threading.Event()
+
+    def read_a_little_longer() -> None:
+        with registered(live(server)):
+            is_there.set()
+            ended.wait(0.5)
+
+    with ThreadPoolExecutor(1) as pool:
+        reader = pool.submit(read_a_little_longer)
+        assert is_there.wait(30)
+        live(server).state()
+        reader.result()
 
 
 GRANTS = {
