@@ -12,8 +12,9 @@ from binlane.apply.options import ApplyOptions
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import BinlaneError
-from binlane.orchestration import checks, steps
+from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
+from binlane.precheck import window
 from binlane.state.engines import engine_of
 from binlane.work.files import WorkFolder
 from binlane.work.filter_job import InProcess, run_filter
@@ -62,7 +63,7 @@ def run_steps(config: ChannelConfig, endpoints: Endpoints, fault: Fault, in_file
 
 def _inject(faults: Faults) -> None:
     # the steps make an engine of their own wherever they need one
-    for module in (steps, checks):
+    for module in (steps, window):
         setattr(module, "engine_of", lambda endpoint, **_: faults.engine(endpoint.sqlalchemy_url()))  # noqa: B010
 
 

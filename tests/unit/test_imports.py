@@ -17,7 +17,7 @@ BASE: Final = ("errors", "model")
 CONFIG: Final = ("toml_node", "config", "connections")
 VALUES: Final = (*BASE, "binlog", "shards", "plan")
 SERVERS: Final = (*VALUES, *CONFIG, "driver", "work")
-TOP: Final = (*SERVERS, "source", "state", "apply", "verify", "bootstrap", "repair")
+TOP: Final = (*SERVERS, "source", "state", "apply", "precheck", "verify", "bootstrap", "repair")
 MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "": ("machine_code",),
     "machine_code": (),
@@ -38,9 +38,10 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "source": SERVERS,
     "state": SERVERS,
     "apply": (*SERVERS, "state"),
+    "precheck": (*SERVERS, "source", "state", "apply"),
     "verify": (*SERVERS, "source", "state"),
-    "bootstrap": (*SERVERS, "source", "state", "apply", "verify"),
-    "repair": (*SERVERS, "source", "state", "apply", "verify", "bootstrap"),
+    "bootstrap": (*SERVERS, "source", "state", "apply", "precheck", "verify"),
+    "repair": (*SERVERS, "source", "state", "apply", "precheck", "verify", "bootstrap"),
     "orchestration": (*TOP, "safe_text"),
     "cli": (*TOP, "orchestration"),
     "board": (*TOP, "orchestration"),
@@ -52,8 +53,8 @@ ONLY_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "fastapi": ("board",),
     "pydantic": ("board",),
     # the plugin asks Airflow's own metadata for the last run
-    "sqlalchemy": ("state", "source", "apply", "verify", "bootstrap", "repair", "binlane_plugin"),
-    "pymysql": ("driver", "state", "source", "apply", "verify", "bootstrap", "repair"),
+    "sqlalchemy": ("state", "source", "apply", "precheck", "verify", "bootstrap", "repair", "binlane_plugin"),
+    "pymysql": ("driver", "state", "source", "apply", "precheck", "verify", "bootstrap", "repair"),
 }
 """Third-party package to the parts of the product that may import it."""
 

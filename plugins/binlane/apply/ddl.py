@@ -144,7 +144,7 @@ def _repeatable(item: Item) -> Item:
 
 def _with_condition(session: LaneSession, item: Item) -> Item:
     """CREATE FUNCTION .. SONAME with IF NOT EXISTS: a library may have been brought with its function, which was
-    compared before the window (``apply.libraries``)."""
+    compared before the window (``precheck.loadable_functions``)."""
     match = _LOADABLE.match(item.payload)
     if match is None:
         return item

@@ -52,7 +52,7 @@ ROW_WRITERS: Final[Mapping[str, Callable[[LaneSession, TableGuard | None], RowWr
     "binlog": _binlog_rows,
     "sql": SqlRows,
 }
-"""``apply.writer`` of a channel file, once "auto" is decided (``apply.choice``)."""
+"""``apply.writer`` of a channel file, once "auto" is decided (``precheck.row_writer``)."""
 
 
 _RUNS: Final = {ItemKind.FILE: ItemKind.LOAD}

@@ -9,12 +9,12 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from binlane.apply.precheck import Needs, check_target, raise_if_fatal
-from binlane.apply.privileges import Grants, read_grants
 from binlane.connections import Endpoint
 from binlane.errors import ConfigError, PrecheckError
 from binlane.model import Flavor, plural
 from binlane.plan.schema import Schema
+from binlane.precheck.privileges import Grants, read_grants
+from binlane.precheck.server import Needs, check_target, raise_if_fatal
 from binlane.state.bootstraps import Thing
 from binlane.state.catalog import SYSTEM_DATABASES, global_variables, server_version, version_number
 

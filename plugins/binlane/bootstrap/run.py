@@ -15,7 +15,6 @@ from typing import Final, Protocol
 
 from sqlalchemy import Engine, select
 
-from binlane.apply.precheck import Needs
 from binlane.apply.refusals import driver_errors
 from binlane.binlog.spelling import quoted
 from binlane.bootstrap.accounts import Accounts, make_accounts, no_accounts, read_accounts
@@ -39,6 +38,7 @@ from binlane.connections import Endpoint
 from binlane.errors import MissingLogError, PrecheckError, SourceIdentityError, WindowBusyError
 from binlane.model import TableKey
 from binlane.plan.schema import Schema, Table
+from binlane.precheck.server import Needs
 from binlane.shards.selection import EVERYTHING, Extent, Selection
 from binlane.source.begin import begin
 from binlane.source.identity import Start, verified

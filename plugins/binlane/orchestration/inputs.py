@@ -6,13 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from binlane.apply.choice import chosen_writer
 from binlane.apply.refusals import driver_errors
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import ConfigError
-from binlane.orchestration.checks import tables_with_other_keys
-from binlane.orchestration.meanwhile import meanwhile
 from binlane.orchestration.request import WindowRequest
 from binlane.orchestration.selecting import renaming_of, selection_of
 from binlane.plan.blocks import PACKET_SHARE
@@ -22,11 +19,13 @@ from binlane.plan.renaming import name_of, renamed_schema, sources_of
 from binlane.plan.schema import Schema
 from binlane.plan.schema_json import schema_to_json
 from binlane.plan.settings import REDUCE_OFF, FilterSettings
+from binlane.precheck.row_writer import chosen_writer
+from binlane.precheck.window import tables_with_other_keys
 from binlane.shards.renaming import Renaming
 from binlane.shards.shard_list import Partitioner, parse_shard_list
 from binlane.source.server import translated
 from binlane.state.catalog import read_databases, read_schema
-from binlane.state.engines import engine_of
+from binlane.state.engines import engine_of, in_background
 from binlane.work import files
 from binlane.work.files import WorkFolder
 
@@ -45,7 +44,7 @@ def write_inputs(
     with engine_of(endpoints.target).connect() as connection:
         renaming = renaming_of(channel, read_schema(connection, ()))
         databases = read_databases(connection)
-        with meanwhile(partial(_source_schema, channel, endpoints, renaming, databases)) as source:
+        with in_background(partial(_source_schema, channel, endpoints, renaming, databases)) as source:
             schema = read_schema(connection, databases)
             by_sql = chosen_writer(connection, channel.apply.writer) == "sql"
             check_collations(channel, schema)

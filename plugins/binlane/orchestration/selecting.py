@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from typing import Final
 
-from binlane.apply.finding import Finding
 from binlane.config import ChannelConfig
 from binlane.errors import ConfigError
 from binlane.plan.channel_rules import ChannelRules
 from binlane.plan.collating import Collations
 from binlane.plan.schema import Schema
-from binlane.plan.schema_compare import Severity
 from binlane.shards.logged_kinds import NOT_LOGGED
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Selection
@@ -22,9 +18,6 @@ from binlane.work.files import WorkFolder
 from binlane.work.inputs import read_inputs
 
 log = logging.getLogger(__name__)
-
-_LEAVING: Final = frozenset({"RESTRICT"})
-"""What a foreign key does without changing the child."""
 
 
 def selection_of(channel: ChannelConfig, schema: Schema) -> Selection:
@@ -56,26 +49,6 @@ def renaming_of(channel: ChannelConfig, schema: Schema) -> Renaming:
 def rules_of(channel: ChannelConfig, schema: Schema) -> ChannelRules:
     """All that the channel's file says of what is applied. ``schema``: as of ``selection_of``."""
     return ChannelRules(selection_of(channel, schema), renaming_of(channel, schema), Collations(channel.collations))
-
-
-def severed(selection: Selection, schema: Schema) -> Iterator[Finding]:
-    """Foreign keys that change rows which are taken when rows change that are left out: no log tells of it.
-
-    ``schema``: the source's, or for an archive the target's; in the source's names.
-    """
-    for child, table in sorted(schema.tables.items(), key=lambda found: str(found[0])):
-        if selection.table(child) is not None:
-            continue
-        for key in table.foreign_keys:
-            rule = selection.table(key.parent)
-            if rule is not None and not {key.on_update, key.on_delete} <= _LEAVING:
-                yield Finding(
-                    Severity.FATAL,
-                    f"{child}: foreign key {key.name}",
-                    "a parent that the filter takes, since servers do not log what they change by a foreign key",
-                    f"{key.parent}, left out ({rule}), ON DELETE {key.on_delete} ON UPDATE {key.on_update}",
-                    "take both tables or none: docs/filters.md",
-                )
 
 
 def forget_if_filter_has_changed(channel: ChannelConfig, window: Window, folder: WorkFolder) -> None:

@@ -16,7 +16,6 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar, cast
 
-from binlane.apply.choice import chosen_writer
 from binlane.apply.lane import run_lane
 from binlane.apply.options import ApplyOptions, Progress
 from binlane.apply.refusals import target_errors
@@ -26,12 +25,10 @@ from binlane.connections import Endpoints
 from binlane.errors import PlanError, PositionError, WindowBusyError, WindowOpenError
 from binlane.model import plural
 from binlane.orchestration import report
-from binlane.orchestration.checked import checked_of
-from binlane.orchestration.checks import check_window
 from binlane.orchestration.inputs import write_inputs
 from binlane.orchestration.request import HIGHEST, WindowRequest
 from binlane.orchestration.retention import remove_old
-from binlane.orchestration.selecting import forget_if_filter_has_changed
+from binlane.orchestration.selecting import forget_if_filter_has_changed, selection_of
 from binlane.orchestration.shortening import is_forgotten
 from binlane.orchestration.stopping import check_stopped, is_stopped_inside, seqno_of, settle, start_of
 from binlane.orchestration.terminal import as_text
@@ -39,6 +36,9 @@ from binlane.plan.collating import Collations
 from binlane.plan.manifest import Manifest
 from binlane.plan.window_facts import facts_of, lane_name
 from binlane.plan.window_plan import WindowPlan
+from binlane.precheck.results import checked_of
+from binlane.precheck.row_writer import chosen_writer
+from binlane.precheck.window import check_window
 from binlane.source.archive import ArchiveSource
 from binlane.source.log import EventSource
 from binlane.source.segments import extract as extract_segments
@@ -170,7 +170,7 @@ def adopt_plan(channel: ChannelConfig, endpoints: Endpoints, work: str, stop_at:
     plan = read_plan(plans.uri)
     log.info("the plan\n%s", as_text(report.plan_view(plan)))
     engine = engine_of(endpoints.target)
-    check_window(channel, endpoints, plan, inputs, plans)
+    check_window(channel, endpoints, plan, inputs, plans, selection_of(channel, inputs.schema))
     with engine.connect() as connection:
         window = read_window(connection, plan.channel, plan.window_id)
     if window is None:

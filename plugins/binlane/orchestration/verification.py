@@ -7,7 +7,6 @@ import logging
 from pathlib import Path
 from typing import Any, Final
 
-from binlane.apply.privileges import read_grants
 from binlane.apply.refusals import driver_errors, target_errors
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver
@@ -16,6 +15,7 @@ from binlane.model import plural
 from binlane.orchestration.commands import load
 from binlane.orchestration.selecting import rules_of
 from binlane.orchestration.steps import source_of
+from binlane.precheck.privileges import read_grants
 from binlane.safe_text import one_line
 from binlane.source.server import translated
 from binlane.state.catalog import read_schema

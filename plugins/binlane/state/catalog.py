@@ -1,7 +1,7 @@
 """What a server holds, read from its information_schema: a ``Schema`` in a dozen queries, however many its tables are.
 
 For MariaDB 10.3 and newer and MySQL 5.6 and newer. An account sees only what it has privileges on: TRIGGER for
-triggers, EVENT for events, EXECUTE for routines, any for tables; ``apply.precheck`` asks for them by name.
+triggers, EVENT for events, EXECUTE for routines, any for tables; ``precheck.server`` asks for them by name.
 """
 
 from __future__ import annotations

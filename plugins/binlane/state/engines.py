@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Iterator
-from contextvars import ContextVar
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar, copy_context
+from typing import Any, Final, TypeVar
 
 from pymysql.constants import CLIENT
 from sqlalchemy import Engine, NullPool, create_engine, event
 
 from binlane.connections import Endpoint
 from binlane.driver import Connection
+
+_Answer = TypeVar("_Answer")
 
 _KEEPALIVE: Final = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 35_000))
 """Seconds, seconds, probes, milliseconds: a black-holed peer is given up after about 35 s."""
@@ -48,6 +51,17 @@ def engine_of(endpoint: Endpoint, *, timeout: int | None = None) -> Engine:
     if endpoint not in kept:
         kept[endpoint] = _engine(endpoint, None, pool_size=1, max_overflow=-1, pool_pre_ping=True)
     return kept[endpoint]
+
+
+@contextlib.contextmanager
+def in_background(ask: Callable[[], _Answer]) -> Iterator[Callable[[], _Answer]]:
+    """Call ``ask`` in a thread while the block runs; the yielded function waits for its answer, or raises its error.
+
+    So source and target are asked at the same time: each takes seconds for the definitions of ten thousand tables. The
+    thread uses the step's kept connections, as the block does: the two must ask different servers.
+    """
+    with ThreadPoolExecutor(1, "binlane-background") as pool:
+        yield pool.submit(copy_context().run, ask).result
 
 
 def _engine(endpoint: Endpoint, timeout: int | None, **pool: Any) -> Engine:

@@ -13,9 +13,9 @@ from sqlalchemy import NullPool, create_engine
 from binlane.apply.context import ContextSetter
 from binlane.apply.session import LaneSession, SessionLimits
 from binlane.apply.session_state import SESSION_STATE, Kept
-from binlane.apply.statement_judge import StatementJudge
 from binlane.apply.writers import BlockWriter
 from binlane.model import Flavor, Item, ItemKind, SessionContext
+from binlane.precheck.parser_probe import StatementJudge
 from tests.integration.apply.conftest import CREATED, DATABASE, Pair
 
 ACCOUNT: Final = "test_keeper"

@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from binlane.apply.block import BlockPlace, apply_block
-from binlane.apply.choice import chosen_writer, sql_findings
 from binlane.apply.context import ContextSetter
 from binlane.apply.session import LaneSession
 from binlane.apply.table_guard import TableGuard
@@ -18,6 +17,7 @@ from binlane.errors import ApplyError, DriftError
 from binlane.model import Flavor, RowCounts, TableKey
 from binlane.plan.alterations import Alterations
 from binlane.plan.window_plan import Block
+from binlane.precheck.row_writer import chosen_writer, sql_findings
 from binlane.state.catalog import TableReader, read_schema
 from binlane.state.positions import PlanKey
 from lab.compare import data_of

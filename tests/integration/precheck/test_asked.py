@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from binlane.apply.definers import check_definers
-from binlane.apply.portability import check_demands, read_target
 from binlane.model import Flavor
 from binlane.plan.demands import CHANGED, DEFINER, PRIVILEGE, SESSION_COLLATION, Demand
+from binlane.precheck.definers import check_definers
+from binlane.precheck.portability import check_demands, read_target
 from binlane.state.catalog import read_schema, version_number
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import connected, run
 from tests.integration.precheck.test_target import USER, account
-from tests.unit.apply.test_packets import PLAN
+from tests.unit.precheck.test_packet_size import PLAN
 
 BOTH = tuple(Flavor)
 MYSQL = (Flavor.MYSQL,)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import sqlalchemy
 
-from binlane.apply.statement_judge import StatementJudge
 from binlane.model import Flavor, Item, ItemKind, SessionContext
+from binlane.precheck.parser_probe import StatementJudge
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import run
 from tests.integration.precheck.test_target import USER, account

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from binlane.apply.libraries import check_libraries
+from binlane.precheck.loadable_functions import check_libraries
 from binlane.state.catalog import version_number
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import connected, run

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pymysql
 
-from binlane.apply.table_settings import check_settings
 from binlane.model import Flavor
+from binlane.precheck.table_settings import check_settings
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import connected, run, setting
 from tests.integration.precheck.test_rights import logged

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import sqlalchemy
 
-from binlane.apply.precheck import Needs, check_tables, check_target, raise_if_fatal
-from binlane.apply.privileges import DDL, STATE, STATEMENTS, VISIBILITY, global_needs
 from binlane.errors import PrecheckError
 from binlane.model import Flavor, TableKey
 from binlane.plan.schema_compare import Severity
+from binlane.precheck.privileges import DDL, STATE, STATEMENTS, VISIBILITY, global_needs
+from binlane.precheck.server import Needs, check_tables, check_target, raise_if_fatal
 from binlane.state.accounts import read_accounts
 from binlane.state.catalog import version_number
 from lab.servers import PrivateServer, private_server

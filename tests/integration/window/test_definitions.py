@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import pytest
 
-from binlane.apply.privileges import DDL, STATE, VISIBILITY, global_needs
 from binlane.errors import PrecheckError
 from binlane.model import Flavor
+from binlane.precheck.privileges import DDL, STATE, VISIBILITY, global_needs
 from binlane.state.catalog import version_number
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from binlane.apply.portability import FEATURES
 from binlane.model import Flavor, SessionContext
 from binlane.plan.demands import (
     BARE_CHARSET,
@@ -25,6 +24,7 @@ from binlane.plan.demands import (
     demands_of_session,
     resolved,
 )
+from binlane.precheck.portability import FEATURES
 from binlane.shards.lexer import Dialect
 from binlane.shards.statements import analyze
 

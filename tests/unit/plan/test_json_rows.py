@@ -8,7 +8,6 @@ from typing import Final
 
 import pytest
 
-from binlane.apply.portability import Target, check_demands
 from binlane.binlog.columns import columns_of
 from binlane.binlog.json_binary import Json, JsonObject, Opaque, Unsigned, json_text, parse_diffs
 from binlane.binlog.json_sql import expression, needs_json_table
@@ -20,8 +19,9 @@ from binlane.plan.demands import JSON_TABLE, UNSPELLED
 from binlane.plan.schema import Schema
 from binlane.plan.tally import Tally
 from binlane.plan.widest import RowMeter
-from tests.unit.apply.test_packets import PLAN
+from binlane.precheck.portability import Target, check_demands
 from tests.unit.binlog.row_events import EVERY_COLUMN, image, rows_body, table_map_body
+from tests.unit.precheck.test_packet_size import PLAN
 
 _KEY: Final = TableKey("db", "t")
 _COLUMNS: Final = (EVERY_COLUMN["long"], EVERY_COLUMN["json"])

@@ -8,21 +8,21 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from binlane.apply.definers import check_owned
-from binlane.apply.finding import Finding
-from binlane.apply.libraries import check_libraries
 from binlane.apply.logged_text import LoggedText, hides_secrets, shown
-from binlane.apply.rights import check_rights
-from binlane.apply.statement_judge import StatementJudge, Verdict
-from binlane.apply.table_engines import check_engines
-from binlane.apply.table_settings import check_settings
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
 from binlane.model import BlockHeader, ItemKind, TableKey
-from binlane.orchestration.new_triggers import check_new_triggers
 from binlane.plan.schema_compare import Severity
 from binlane.plan.statement_text import decoded
 from binlane.plan.window_plan import WindowPlan
+from binlane.precheck.definers import check_owned
+from binlane.precheck.finding import Finding
+from binlane.precheck.grants import check_rights
+from binlane.precheck.loadable_functions import check_libraries
+from binlane.precheck.parser_probe import StatementJudge, Verdict
+from binlane.precheck.table_engines import check_engines
+from binlane.precheck.table_settings import check_settings
+from binlane.precheck.triggers import check_new_triggers
 from binlane.state.catalog import server_version, version_number
 from binlane.state.engines import engine_of
 from binlane.work.files import WorkFolder

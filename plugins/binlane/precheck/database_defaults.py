@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from binlane.apply.finding import Finding
 from binlane.apply.refusals import driver_errors
 from binlane.connections import Endpoints
 from binlane.plan.channel_rules import ChannelRules
@@ -13,6 +12,7 @@ from binlane.plan.renaming import name_of, sources_of
 from binlane.plan.schema import Schema
 from binlane.plan.schema_compare import Severity
 from binlane.plan.window_plan import WindowPlan
+from binlane.precheck.finding import Finding
 from binlane.source.server import translated
 from binlane.state.catalog import read_default_collations
 from binlane.state.engines import engine_of

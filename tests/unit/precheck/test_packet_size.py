@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import pytest
 
-from binlane.apply.packets import check_packets
 from binlane.apply.row_statements import StatementBuilder
 from binlane.binlog.columns import columns_of
 from binlane.binlog.rows import RowsEvent
@@ -20,6 +19,7 @@ from binlane.plan.bound_table import BoundTable
 from binlane.plan.schema import Column, Key, KeyColumn, Schema, Table
 from binlane.plan.widest import RowMeter, Widest
 from binlane.plan.window_plan import WindowPlan
+from binlane.precheck.packet_size import check_packets
 from tests.unit.binlog.row_events import EVERY_COLUMN, image, rows_body, table_map_body
 
 KEY: Final = TableKey("db", "t")

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from binlane.model import RowCounts, TableKey
-from binlane.orchestration import checks
 from binlane.plan.alterations import Alterations
 from binlane.plan.window_plan import TableCounts
-from tests.unit.apply.test_packets import PLAN
+from binlane.precheck import window
+from tests.unit.precheck.test_packet_size import PLAN
 
 KEY = TableKey("shop", "t")
 CHANNEL: Any = SimpleNamespace(apply=SimpleNamespace(on_conflict="stop"))
@@ -30,5 +30,5 @@ ROWS = TableCounts(RowCounts(1), RowCounts(), 0, RowCounts(1))
     ],
 )
 def test_privileges_are_needed_on_every_database_that_is_written(change: dict[str, Any]) -> None:
-    assert checks._needs(CHANNEL, replace(PLAN, **change), INPUTS, "binlog").databases == {"shop"}
-    assert checks._needs(CHANNEL, PLAN, INPUTS, "binlog").databases == set()
+    assert window._needs(CHANNEL, replace(PLAN, **change), INPUTS, "binlog").databases == {"shop"}
+    assert window._needs(CHANNEL, PLAN, INPUTS, "binlog").databases == set()

@@ -11,9 +11,13 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, text
 
-from binlane.apply.finding import Finding
-from binlane.apply.packets import PACKET_LIMIT
-from binlane.apply.privileges import (
+from binlane.errors import PrecheckError
+from binlane.model import Flavor, TableKey, plural
+from binlane.plan.schema import Schema
+from binlane.plan.schema_compare import Difference, Severity, compare_schemas, rules_for
+from binlane.precheck.finding import Finding
+from binlane.precheck.packet_size import PACKET_LIMIT
+from binlane.precheck.privileges import (
     ACCOUNTS,
     COPIES,
     DDL,
@@ -28,10 +32,6 @@ from binlane.apply.privileges import (
     read_grants,
     read_only_exemptions,
 )
-from binlane.errors import PrecheckError
-from binlane.model import Flavor, TableKey, plural
-from binlane.plan.schema import Schema
-from binlane.plan.schema_compare import Difference, Severity, compare_schemas, rules_for
 from binlane.state.catalog import global_variables, server_version, version_number
 from binlane.state.tables import SCHEMA
 

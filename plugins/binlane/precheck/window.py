@@ -8,25 +8,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from binlane.apply.choice import chosen_writer, sql_findings, written_by_sql
-from binlane.apply.definers import check_definers
-from binlane.apply.finding import Finding
-from binlane.apply.packets import check_packets
-from binlane.apply.portability import check_demands, check_logged_types, read_target
-from binlane.apply.precheck import Needs, check_tables, check_target, findings_of, raise_if_fatal
 from binlane.apply.refusals import driver_errors
-from binlane.apply.sequences import check_sequences
-from binlane.apply.versioning import check_versioning
 from binlane.binlog.table_map import TableMap
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import BinlogError, SourceError
 from binlane.model import Flavor, TableKey
-from binlane.orchestration.checked import keep_definitions, keep_partitioned
-from binlane.orchestration.database_defaults import check_defaults
-from binlane.orchestration.judging import check_statements
-from binlane.orchestration.meanwhile import meanwhile
-from binlane.orchestration.selecting import selection_of, severed
 from binlane.plan.alterations import Alterations, without_altered_parents
 from binlane.plan.collating import Collations
 from binlane.plan.fold import EMPTY
@@ -42,6 +29,17 @@ from binlane.plan.schema_compare import Severity, compare_schemas, letter_case, 
 from binlane.plan.schema_wire import compare_logged_key, compare_table_map
 from binlane.plan.tally import ROWS_ONLY
 from binlane.plan.window_plan import WindowPlan
+from binlane.precheck.database_defaults import check_defaults
+from binlane.precheck.definers import check_definers
+from binlane.precheck.finding import Finding
+from binlane.precheck.packet_size import check_packets
+from binlane.precheck.portability import check_demands, check_logged_types, read_target
+from binlane.precheck.results import keep_definitions, keep_partitioned
+from binlane.precheck.row_writer import chosen_writer, sql_findings, written_by_sql
+from binlane.precheck.sequences import check_sequences
+from binlane.precheck.server import Needs, check_tables, check_target, findings_of, raise_if_fatal
+from binlane.precheck.statements import check_statements
+from binlane.precheck.system_versioning import check_versioning
 from binlane.shards.facts import StatementKind
 from binlane.shards.letter_case import lower
 from binlane.shards.renaming import Renaming
@@ -50,7 +48,7 @@ from binlane.source.later import altered_behind
 from binlane.source.server import translated
 from binlane.source.stream import ServerSource
 from binlane.state.catalog import gtids_are_on, read_databases, read_partitioned, read_schema, version_number
-from binlane.state.engines import engine_of
+from binlane.state.engines import engine_of, in_background
 from binlane.state.windows import read_window
 from binlane.work.files import WorkFolder
 from binlane.work.inputs import Inputs
@@ -59,21 +57,28 @@ log = logging.getLogger(__name__)
 
 _TABLE_ID: Final = bytes(6)
 _WRITERS: Final = {"binlog": "BINLOG statements", "sql": "INSERT, UPDATE and DELETE"}
+_LEAVING: Final = frozenset({"RESTRICT"})
+"""What a foreign key does without changing the child."""
 _TAIL_LIMIT: Final = 64 << 20
 """Bytes of log behind the window that are read only to know more of tables that it alters."""
 
 
 def check_window(
-    channel: ChannelConfig, endpoints: Endpoints, plan: WindowPlan, inputs: Inputs, plans: WorkFolder
+    channel: ChannelConfig,
+    endpoints: Endpoints,
+    plan: WindowPlan,
+    inputs: Inputs,
+    plans: WorkFolder,
+    selection: Selection,
 ) -> None:
     """Raises PrecheckError with everything that stands in the way; nothing has been written then.
 
-    What the lanes need to know of it goes into ``plans``, the plan's folder.
+    ``selection``: what the channel's file takes. Facts that the lanes need go into ``plans``, the plan's folder.
     """
     renaming = inputs.settings.renaming
     with (
         engine_of(endpoints.target).connect() as connection,
-        meanwhile(partial(_source_schema, endpoints, _databases(plan), renaming)) as asked,
+        in_background(partial(_source_schema, endpoints, _databases(plan), renaming)) as asked,
     ):
         target = read_schema(connection, _databases(plan))
         writer = chosen_writer(connection, channel.apply.writer)
@@ -95,8 +100,7 @@ def check_window(
     findings += _compared_tables(channel, endpoints, plan, (source, target), plans, renaming)
     findings += sql_findings(target, by_sql, channel.apply.allow_triggers)
     findings += check_packets(plan, by_sql, target, inputs.settings.packet)
-    selection = selection_of(channel, target)
-    findings += severed(selection, renamed_schema(target, renaming.source) if logged is None else logged)
+    findings += _severed(selection, renamed_schema(target, renaming.source) if logged is None else logged)
     findings += _met(selection, renaming, logged)
     findings += _engines(plan, source, target, frozenset(by_sql) if by_gtid else None)
     findings += _written_by_statements(channel, plan, target)
@@ -251,6 +255,26 @@ def _met(selection: Selection, renaming: Renaming, source: Schema | None) -> Ite
     for name, why in without_own_name(renaming, taken):
         todo = "rename it, too, or leave it out (filter.exclude_databases): docs/renames.md"
         yield Finding(Severity.FATAL, f"{name}: database", "a name of its own on the target", why, todo)
+
+
+def _severed(selection: Selection, schema: Schema) -> Iterator[Finding]:
+    """Foreign keys that change rows which are taken when rows change that are left out: no log tells of it.
+
+    ``schema``: the source's, or for an archive the target's; in the source's names.
+    """
+    for child, table in sorted(schema.tables.items(), key=lambda found: str(found[0])):
+        if selection.table(child) is not None:
+            continue
+        for key in table.foreign_keys:
+            rule = selection.table(key.parent)
+            if rule is not None and not {key.on_update, key.on_delete} <= _LEAVING:
+                yield Finding(
+                    Severity.FATAL,
+                    f"{child}: foreign key {key.name}",
+                    "a parent that the filter takes, since servers do not log what they change by a foreign key",
+                    f"{key.parent}, left out ({rule}), ON DELETE {key.on_delete} ON UPDATE {key.on_update}",
+                    "take both tables or none: docs/filters.md",
+                )
 
 
 def _letter_case(plan: WindowPlan, source: Schema | None, target: Schema) -> Iterator[Finding]:

@@ -13,8 +13,6 @@ from typing import Final, NamedTuple
 from sqlalchemy import Connection, text
 
 from binlane.apply.context import SUBSTITUTES
-from binlane.apply.finding import Finding
-from binlane.apply.privileges import read_grants
 from binlane.binlog.collations import collation_name as collation_name_of
 from binlane.binlog.table_map import ColumnType, TableMap
 from binlane.model import Flavor, TableKey
@@ -42,6 +40,8 @@ from binlane.plan.schema import TRANSACTIONAL_ENGINES, Schema
 from binlane.plan.schema_compare import Severity
 from binlane.plan.schema_names import charset_name, collation_name
 from binlane.plan.window_plan import WindowPlan
+from binlane.precheck.finding import Finding
+from binlane.precheck.privileges import read_grants
 
 _Version = tuple[int, int, int]
 
@@ -242,7 +242,7 @@ _UNTRUSTED_ACCOUNT: Final = (
 )
 _OF_ROWS: Final = frozenset({JSON_TABLE, UNSPELLED})
 _OF_OTHERS: Final = frozenset({DEFINER, CHANGED, PRIVILEGE, DATABASE_DEFAULT, DATABASE_SET})
-"""Those are ``apply.definers``' and ``orchestration.database_defaults``'."""
+"""Those are ``precheck.definers``' and ``precheck.database_defaults``'."""
 _TODO_LATE: Final = "make the column a DATETIME on both sides, or leave the table out (docs/filters.md)"
 _TODO_ROWS: Final = 'write the rows with BINLOG statements: apply.writer = "binlog"'
 _ENGINE_ALIASES: Final = {"heap": "memory", "merge": "mrg_myisam", "ndb": "ndbcluster"}

@@ -1,17 +1,17 @@
 """Triggers that the window makes on tables whose rows statements write: behind them they would fire on the target.
 
-The source's log holds their effects already. ``apply.choice`` looks at the triggers that are there before the window.
+The source's log holds their effects already. The triggers of before the window are ``precheck.row_writer``'s.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from binlane.apply.finding import Finding
 from binlane.apply.logged_text import LoggedText, index_of
 from binlane.model import TableKey
 from binlane.plan.schema_compare import Severity
 from binlane.plan.window_plan import WindowPlan
+from binlane.precheck.finding import Finding
 from binlane.work.files import WorkFolder
 from binlane.work.logged_statements import first_rows
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from binlane.apply.finding import Finding
 from binlane.binlog.spelling import identifier
 from binlane.binlog.table_map import TableMap
 from binlane.model import TableKey
 from binlane.plan.schema import Schema, Table
 from binlane.plan.schema_compare import Severity
 from binlane.plan.window_plan import WindowPlan
+from binlane.precheck.finding import Finding
 
 PACKET_LIMIT: Final = 1 << 30
 """The highest ``max_allowed_packet`` that either family takes."""

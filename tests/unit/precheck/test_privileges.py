@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from binlane.apply.privileges import global_needs, held_on, parse_grants, read_only_exemptions
 from binlane.model import Flavor
+from binlane.precheck.privileges import global_needs, held_on, parse_grants, read_only_exemptions
 
 
 @pytest.mark.parametrize(
