@@ -1,4 +1,4 @@
-# Run once by the MySQL image, in an empty data folder: the account that docs/operations.md asks for on a source.
+# Run once by the MySQL image, in an empty data folder: the account that docs/accounts.md asks for on a source.
 mysql --user=root --password="$MYSQL_ROOT_PASSWORD" <<SQL
 -- an account of this server, not of its copies
 SET SESSION sql_log_bin = 0;

@@ -1,4 +1,4 @@
-# Run once by the MySQL image, in an empty data folder: the account that docs/operations.md asks for on a target. It may
+# Run once by the MySQL image, in an empty data folder: the account that docs/accounts.md asks for on a target. It may
 # grant, so that it can apply the source's own accounts.
 mysql --user=root --password="$MYSQL_ROOT_PASSWORD" <<SQL
 SET SESSION sql_log_bin = 0;

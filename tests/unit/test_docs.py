@@ -18,7 +18,10 @@ from binlane.errors import BinlaneError
 ROOT = Path(__file__).parents[2]
 DERIVED = {"name", "file", "root"}
 """Fields of a channel that are not keys of its file."""
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 CRASHES = (
     "killed extraction",
     "killed Spark job",
@@ -47,7 +50,7 @@ PRINTED = (
     ": reading the same stretch of the log again",
     "run `binlane init` first: it creates the state tables",
 )
-"""What docs/operations.md quotes of status and errors."""
+"""What docs/recovery.md quotes of status and errors."""
 CODE_BLOCK = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -120,7 +123,7 @@ def test_no_section_is_about_an_error_that_does_not_exist() -> None:
 
 @pytest.mark.parametrize("crash", CRASHES)
 def test_every_crash_is_walked_through_and_names_a_test_that_does_it(crash: str) -> None:
-    text = section(page("docs/operations.md"), f"A {crash}")
+    text = section(page("docs/recovery.md"), f"A {crash}")
     steps = re.findall(r"^\*\*(\w+)\*\*: ", text, re.MULTILINE)
     assert steps == ["Seen", "Type", "Then"]
     assert CODE_BLOCK.search(text), "expected what the log, the status or the command line shows"
@@ -132,24 +135,24 @@ def test_every_crash_is_walked_through_and_names_a_test_that_does_it(crash: str)
 
 def test_the_walk_through_shows_what_the_program_prints() -> None:
     """The words around the values are in the code that prints them."""
-    shown = "".join(CODE_BLOCK.findall(page("docs/operations.md").split("## Every crash")[1].split("\n## ")[0]))
+    shown = "".join(CODE_BLOCK.findall(page("docs/recovery.md").split("## Every crash")[1].split("\n## ")[0]))
     source = "".join(file.read_text("utf-8") for file in (ROOT / "plugins" / "binlane").rglob("*.py"))
     joined = re.sub(r'"\s*\n\s*f?"', "", source)
     for words in PRINTED:
-        assert words in shown, f"docs/operations.md no longer shows {words!r}"
+        assert words in shown, f"docs/recovery.md no longer shows {words!r}"
         assert words in joined, f"nothing prints {words!r} any more"
 
 
 @pytest.mark.parametrize("name", commands())
-def test_every_command_is_in_the_readme_and_explains_itself(name: str) -> None:
-    assert f"binlane {name}" in page("README.md")
+def test_every_command_is_in_its_page_and_explains_itself(name: str) -> None:
+    assert f"`binlane {name}" in page("docs/commands.md")
     assert commands()[name].help
 
 
 @pytest.mark.parametrize(("command", "option"), options())
-def test_every_option_is_in_the_readme(command: str, option: str) -> None:
-    rows = re.findall(rf"^\| `{option}` \| ([^|]+) \|", page("README.md"), re.MULTILINE)
-    assert len(rows) == 1, f"README.md: expected one row for {option} of `binlane {command}`"
+def test_every_option_is_in_the_page_of_commands(command: str, option: str) -> None:
+    rows = re.findall(rf"^\| `{option}` \| ([^|]+) \|", page("docs/commands.md"), re.MULTILINE)
+    assert len(rows) == 1, f"docs/commands.md: expected one row for {option} of `binlane {command}`"
     named = set(re.findall(r"`(\w+)`", rows[0]))
     if rows[0].startswith("all but"):
         assert command not in named
@@ -157,8 +160,8 @@ def test_every_option_is_in_the_readme(command: str, option: str) -> None:
         assert command in named
 
 
-def test_no_option_of_the_readme_is_made_up() -> None:
-    documented = re.findall(r"^\| `(--[a-z-]+)` \|", page("README.md"), re.MULTILINE)
+def test_no_option_of_the_page_of_commands_is_made_up() -> None:
+    documented = re.findall(r"^\| `(--[a-z-]+)` \|", page("docs/commands.md"), re.MULTILINE)
     assert sorted(documented) == sorted({option for _, option in options()})
 
 
@@ -167,9 +170,13 @@ def test_every_key_of_a_channel_is_in_the_configuration_page(key: str) -> None:
     assert f"| `{key}` |" in page("docs/configuration.md")
 
 
-def test_every_exit_code_is_in_the_readme() -> None:
+def test_every_exit_code_is_in_the_page_of_commands() -> None:
     codes = {0, *(error.exit_code for error in error_classes())}
-    assert {int(code) for code in re.findall(r"^\| (\d) \|", page("README.md"), re.MULTILINE)} == codes
+    assert {int(code) for code in re.findall(r"^\| (\d) \|", page("docs/commands.md"), re.MULTILINE)} == codes
+
+
+def test_the_readme_is_one_short_page() -> None:
+    assert len(page("README.md").splitlines()) <= 200
 
 
 @pytest.mark.parametrize("file", PAGES, ids=lambda file: str(file.relative_to(ROOT)))

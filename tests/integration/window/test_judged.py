@@ -246,7 +246,7 @@ def test_a_window_that_has_begun_is_not_asked_about_what_it_has_dropped_itself(c
 def test_a_statement_that_the_target_never_takes_is_passed_by_hand(
     family: str, channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As docs/operations.md says it, word for word."""
+    """As docs/control.md says it, word for word."""
     channel = channel_of(family, family)
     for server in (channel.source, channel.target):
         server.query("SET GLOBAL log_bin_trust_function_creators = ON")
