@@ -5,7 +5,7 @@ export PYTHONPATH := plugins:.
 # hundreds of processes start here: without bytecode each would compile every package that it imports
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test chaos suites histories lint compiled conformance compose-check clean
+.PHONY: help setup demo test chaos suites histories lint compiled conformance configuration compose-check clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -50,6 +50,9 @@ lint: setup ## ruff and mypy --strict
 
 conformance: setup ## run what proves docs/conformance.md, then write it
 	$(PYTHON) -m tests.conformance
+
+configuration: ## write the keys of a channel file into docs/configuration.md
+	$(PYTHON) -m lab.configuration_page
 
 compose-check: setup ## docker-compose.yml: by docker compose where it is, and against the project
 	$(PYTHON) -m pytest -q tests/unit/test_compose.py

@@ -18,7 +18,8 @@ from typing import Any, Final
 
 import pymysql
 
-from binlane.config import ChannelConfig, SegmentsConfig, load_channel
+from binlane.config import ChannelConfig, load_channel
+from binlane.config.channel import SegmentsConfig
 from binlane.connections import Endpoint, Endpoints, Tls
 from binlane.errors import BinlaneError, WindowOpenError
 from binlane.orchestration import commands, steps

@@ -2,20 +2,24 @@
 
 import datetime as dt
 import re
-from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import pytest
 
-from binlane import config
+from binlane.choices import Assigner, Consistency, OnConflict, Reduce, VerifyScope, Writer
 from binlane.config import ChannelConfig, channel_files, find_channel, load_channel
+from binlane.config import channel as config
+from binlane.config.key import REQUIRED, Key, PerChannel
+from binlane.config.kinds import Table
+from binlane.config.node import Node
 from binlane.errors import ConfigError
 from binlane.model import Flavor
 from binlane.orchestration.request import WindowRequest, request_from_params
 from binlane.orchestration.selecting import selection_of
 from binlane.plan.schema import Schema
 from binlane.shards.selection import Selection
+from lab.configuration_page import rendered
 
 ROOT = Path(__file__).parents[2]
 MINIMAL = '[source]\nconnection = "a"\n[target]\nconnection = "b"\n'
@@ -33,9 +37,9 @@ def test_a_file_with_two_connections_is_a_channel_with_defaults(tmp_path: Path) 
     assert (read.name, read.root, read.owner) == ("shop", tmp_path, "binlane")
     assert (read.source.connection, read.source.archive, read.target.connection) == ("a", None, "b")
     assert read.window == config.WindowConfig("0 * * * *", "UTC", dt.date(2026, 1, 1))
-    assert read.lanes == config.LanesConfig(4, "shard_list/shop.list", "database", "eventual", 60, 500)
+    assert read.lanes == config.LanesConfig(4, "shard_list/shop.list", Assigner.DATABASE, Consistency.EVENTUAL, 60, 500)
     assert read.shard_list_file == tmp_path / "shard_list" / "shop.list"
-    assert read.blocks == config.BlocksConfig(1000, 8 << 20, 0, "block", 64 << 20)
+    assert read.blocks == config.BlocksConfig(1000, 8 << 20, 0, Reduce.BLOCK, 64 << 20)
     assert read.filter == config.FilterConfig((), (), (), (), {}, ())
     assert read.rename == ()
     assert read.collations == ()
@@ -44,9 +48,9 @@ def test_a_file_with_two_connections_is_a_channel_with_defaults(tmp_path: Path) 
         *(3600, 60, 10, 5, 86_400, 30),
         allow_nontransactional=False,
         allow_unsafe=False,
-        writer="binlog",
+        writer=Writer.BINLOG,
         allow_triggers=(),
-        on_conflict="stop",
+        on_conflict=OnConflict.STOP,
     )
 
 
@@ -129,7 +133,7 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
     assert (read.owner, read.tags, read.description) == ("team", ("x", "y"), "words")
     assert read.source == config.SourceConfig(None, "s3://logs/shop", 77, 32 << 20)
     assert read.window == config.WindowConfig("*/15 * * * *", "Europe/Berlin", dt.date(2026, 2, 3))
-    assert read.lanes == config.LanesConfig(8, "lists/a.list", "database", "epoch", 5, 0)
+    assert read.lanes == config.LanesConfig(8, "lists/a.list", Assigner.DATABASE, Consistency.EPOCH, 5, 0)
     kinds = dict.fromkeys(("create", "alter", "rename", "drop"), "refuse")
     kinds |= {"truncate": "ignore", "drop_database": "apply", "delete": "ignore"}
     tables = (("*.orders", "?.t"), ("*.log",))
@@ -137,31 +141,35 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
     assert read.rename == (("prod_*", "dr_*"), ("main", "dr2"))
     assert read.collations == (("utf8mb4_0900_ai_ci", "utf8mb4_uca1400_nopad_ai_ci"),)
     assert (read.blocks, read.segments) == (
-        config.BlocksConfig(7, 65536, 30, "off", 64 << 20),
+        config.BlocksConfig(7, 65536, 30, Reduce.OFF, 64 << 20),
         config.SegmentsConfig(1 << 20),
     )
     assert read.apply == config.ApplyConfig(
         *(1, 5, 0, 4, 0, 2),
         allow_nontransactional=True,
         allow_unsafe=True,
-        writer="auto",
+        writer=Writer.AUTO,
         allow_triggers=("shop.orders",),
-        on_conflict="overwrite",
+        on_conflict=OnConflict.OVERWRITE,
     )
     assert (read.owner_link, read.alert) == ("mailto:team@example.com", config.AlertConfig(60, "company.alerts.page"))
-    assert read.verify == config.VerifyConfig("none", 5)
+    assert read.verify == config.VerifyConfig(VerifyScope.NONE, 5)
     assert read.work == config.WorkConfig("s3://work/binlane", 1, 7)
     assert read.spark == config.SparkConfig("cluster", {"spark.driver.memory": "2g"})
 
 
 def test_a_window_s_block_has_room_for_two_blocks(tmp_path: Path) -> None:
     read = channel(tmp_path, MINIMAL + '[blocks]\nreduce = "window"\nbytes = 100000000\n').blocks
-    assert read == config.BlocksConfig(1000, 100_000_000, 0, "window", 200_000_000)
+    assert read == config.BlocksConfig(1000, 100_000_000, 0, Reduce.WINDOW, 200_000_000)
 
 
 WRONG = [
     pytest.param("x = 1\n" + MINIMAL, "x: unknown key; known: owner, owner_link, tags", id="unknown top key"),
-    pytest.param(MINIMAL + "[lanes]\ncuont = 4\n", "lanes.cuont: unknown key; known: count, shard_list", id="typo"),
+    pytest.param(
+        MINIMAL + "[lanes]\ncuont = 4\n",
+        "lanes.cuont: unknown key; did you mean count? known: c",
+        id="typo",
+    ),
     pytest.param(MINIMAL + "[lanes]\ncount = 0\n", "lanes.count: expected an integer 1..256, got 0", id="too small"),
     pytest.param(MINIMAL + "[lanes]\ncount = 257\n", "lanes.count: expected an integer 1..256, got 257", id="too big"),
     pytest.param(MINIMAL + "[lanes]\ncount = true\n", "lanes.count: expected an integer 1..256, got True", id="bool"),
@@ -199,7 +207,7 @@ WRONG = [
     ),
     pytest.param(
         MINIMAL + '[filter.kinds]\ndrops = "ignore"\n',
-        "filter.kinds.drops: unknown key; known: ddl, create",
+        "filter.kinds.drops: unknown key; did you mean drop? known: ddl, create",
         id="unknown kind",
     ),
     pytest.param(
@@ -325,22 +333,32 @@ def test_every_channel_of_the_project_is_valid(file: Path) -> None:
     assert load_channel(file, {}).name == file.stem
 
 
-def test_every_key_is_documented_and_every_documented_key_exists() -> None:
-    """docs/configuration.md has a row ``| `table.key` | ...`` for each field, and no other."""
-    text = (ROOT / "docs" / "configuration.md").read_text()
-    documented = re.findall(r"^\| `([a-z_.]+)` \|", text, re.MULTILINE)
-    assert sorted(documented) == sorted(known_keys())
+def test_the_page_is_written_from_the_declarations() -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text("utf-8")
+    assert rendered(page) == page, "docs/configuration.md is not up to date: `make configuration` writes it"
 
 
-def known_keys() -> list[str]:
-    derived = {"name", "file", "root"}
-    keys = []
-    for name, kind in get_type_hints(ChannelConfig, vars(config) | {"Path": Path, "Mapping": dict}).items():
-        if is_dataclass(kind):
-            keys += [f"{name}.{field.name}" for field in fields(kind)]
-        elif name not in derived:
-            keys.append(name)
-    return keys
+def test_a_page_without_its_marks_is_not_written() -> None:
+    with pytest.raises(ValueError, match="put them back around the keys"):
+        rendered("# Configuration")
+
+
+@pytest.mark.parametrize(("name", "key"), config.all_keys().items(), ids=config.all_keys())
+def test_a_default_is_one_of_the_values_its_key_takes(name: str, key: Key) -> None:
+    """Only a value of the file is checked by its kind when a channel is read."""
+    value = key.default.of("shop") if isinstance(key.default, PerChannel) else key.default
+    if value is None or value is REQUIRED:
+        return
+    in_toml = {} if isinstance(key.kind, Table) else list(value) if isinstance(value, tuple) else value
+    assert key.kind.read(Node({name: in_toml}, "shop.toml"), name) == value
+
+
+def test_the_run_form_has_a_field_for_each_key_that_names_one() -> None:
+    assert {name: key.form for name, key in config.all_keys().items() if key.form is not None} == {
+        "lanes.count": "lanes",
+        "blocks.transactions": "block_size",
+        "verify.after_window": "verify",
+    }
 
 
 NOON = dt.datetime(2026, 1, 31, 12, tzinfo=dt.UTC)

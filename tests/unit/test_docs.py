@@ -2,22 +2,18 @@
 
 import inspect
 import re
-from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import get_type_hints
 
 import pytest
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from binlane import config, errors
+from binlane import errors
 from binlane.cli import app
-from binlane.config import ChannelConfig
+from binlane.config.channel import all_keys
 from binlane.errors import BinlaneError
 
 ROOT = Path(__file__).parents[2]
-DERIVED = {"name", "file", "root"}
-"""Fields of a channel that are not keys of its file."""
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
@@ -81,16 +77,6 @@ def options() -> list[tuple[str, str]]:
         if isinstance(parameter, TyperOption) and parameter.name != "help"
         for option in parameter.opts
     ]
-
-
-def channel_keys() -> list[str]:
-    keys = []
-    for name, kind in get_type_hints(ChannelConfig, vars(config) | {"Path": Path}).items():
-        if is_dataclass(kind):
-            keys += [f"{name}.{field.name}" for field in fields(kind)]
-        elif name not in DERIVED:
-            keys.append(name)
-    return keys
 
 
 def section(text: str, heading: str) -> str:
@@ -165,7 +151,7 @@ def test_no_option_of_the_page_of_commands_is_made_up() -> None:
     assert sorted(documented) == sorted({option for _, option in options()})
 
 
-@pytest.mark.parametrize("key", channel_keys())
+@pytest.mark.parametrize("key", all_keys())
 def test_every_key_of_a_channel_is_in_the_configuration_page(key: str) -> None:
     assert f"| `{key}` |" in page("docs/configuration.md")
 

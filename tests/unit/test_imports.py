@@ -13,8 +13,8 @@ ROOT: Final = Path(__file__).parents[2]
 BINLANE: Final = ROOT / "plugins" / "binlane"
 
 # A part may import itself and the parts of its row.
-BASE: Final = ("errors", "model")
-CONFIG: Final = ("toml_node", "config", "connections")
+BASE: Final = ("errors", "model", "choices")
+CONFIG: Final = ("config", "connections")
 VALUES: Final = (*BASE, "binlog", "shards", "plan")
 SERVERS: Final = (*VALUES, *CONFIG, "driver", "work")
 TOP: Final = (*SERVERS, "source", "state", "apply", "precheck", "verify", "bootstrap", "repair")
@@ -24,10 +24,10 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "safe_text": (),
     "errors": ("safe_text",),
     "model": ("errors",),
-    "toml_node": ("errors",),
+    "choices": (),
     "rename_rules": (),
     "collation_rules": (),
-    "config": ("errors", "toml_node", "rename_rules", "collation_rules"),
+    "config": ("errors", "choices", "rename_rules", "collation_rules"),
     "connections": ("errors", "config"),
     "driver": ("errors",),
     "binlog": BASE,

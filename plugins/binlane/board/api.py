@@ -20,9 +20,9 @@ from binlane.board import models
 from binlane.board.host import Host, guard_action, session_token
 from binlane.board.reading import NotFound, Reading
 from binlane.board.verifying import start_verification
+from binlane.choices import VerifyScope
 from binlane.errors import BinlaneError
 from binlane.orchestration import operating, skipping
-from binlane.state.verifications import FULL, WINDOW
 
 log = logging.getLogger(__name__)
 
@@ -198,7 +198,7 @@ def _add_actions(app: FastAPI, host: Host) -> None:
     @app.post("/api/channels/{name}/verify", dependencies=guarded)
     def verify(name: str, body: models.VerifyRequest, user: Any = user_of) -> models.Done:
         """Start a run of the channel's DAG that compares source and target and applies nothing; `binlane verify`."""
-        kind = FULL if body.full else WINDOW
+        kind = VerifyScope.FULL if body.full else VerifyScope.WINDOW
 
         def do() -> str:
             return start_verification(host, Reading(host), user, name, kind)

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from binlane.board.host import Host
 from binlane.board.reading import Reading
+from binlane.choices import VerifyScope
 from binlane.errors import ConfigError, WindowBusyError
-from binlane.state.verifications import FULL
 
 ACTIVE: Final = ("queued", "running")
 """States of a run of Airflow's that has not ended."""
@@ -31,6 +31,6 @@ def start_verification(host: Host, reading: Reading, user: Any, name: str, kind:
             f"its watermark; run {place.dag_id} to the window's end first"
         )
     asked = host.trigger(user, place.dag_id, {"verify": kind, "verify_only": True})
-    what = "every row of every table" if kind == FULL else "the rows of the last window"
+    what = "every row of every table" if kind == VerifyScope.FULL else "the rows of the last window"
     begins = "when the DAG is unpaused in Airflow" if asked.is_paused else "as soon as no other run of it is active"
     return f"channel {name}: run {asked.run_id} of {place.dag_id} compares {what}; it begins {begins}"

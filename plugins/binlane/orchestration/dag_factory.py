@@ -15,7 +15,8 @@ from airflow.sdk.definitions.callback import SyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from binlane.config import MAX_BLOCK_TRANSACTIONS, MAX_LANES, VERIFY, channel_files, load_channel
+from binlane.choices import VerifyScope
+from binlane.config import channel_files, load_channel, number
 from binlane.errors import ConfigError, StopRequestedError
 from binlane.model import plural
 from binlane.orchestration.airflow_side import airflow_errors, endpoints_of, note
@@ -48,7 +49,6 @@ WINDOW_KEY: Final = "window"
 """XCom key of extract_segments: its whole answer, for a skipped window too; empty if it was not to read any log."""
 PLAN_KEY: Final = "plan"
 """XCom key of adopt_plan: the plan's URI."""
-WINDOW, FULL = VERIFY[1:]
 _BY_HAND: Final = "manual"
 _INTERRUPTED: Final = threading.Event()
 """Of this process, which runs one task."""
@@ -161,36 +161,43 @@ def _form(channel: ChannelConfig) -> dict[str, Param]:
             False, type="boolean", title="Dry run", description="Stop after the plan and show it in adopt_plan's log."
         ),
         "verify": Param(
-            channel.verify.after_window,
+            channel.verify.after_window.value,
             type="string",
-            enum=list(VERIFY),
-            title="Verify",
+            enum=[word.value for word in VerifyScope],
+            title="VerifyScope",
             description="Compare source and target behind the window: its rows, or all tables, these also "
             "where there is nothing to apply. The run fails if rows have drifted; the window stays applied.",
         ),
         "verify_only": Param(
             False,
             type="boolean",
-            title="Verify only",
+            title="VerifyScope only",
             description="Read no log and apply nothing: the verification above alone.",
         ),
-        "lanes": Param(
-            None,
-            type=["null", "integer"],
-            minimum=1,
-            maximum=MAX_LANES,
-            title="Lanes",
-            description=f"Parallel lanes of this window. Empty: the channel's, {channel.lanes.count}.",
+        "lanes": _number(
+            "lanes.count",
+            "Lanes",
+            f"Parallel lanes of this window. Empty: the channel's, {channel.lanes.count}.",
         ),
-        "block_size": Param(
-            None,
-            type=["null", "integer"],
-            minimum=1,
-            maximum=MAX_BLOCK_TRANSACTIONS,
-            title="Block size",
-            description=f"Source transactions a block. Empty: the channel's, {channel.blocks.transactions}.",
+        "block_size": _number(
+            "blocks.transactions",
+            "Block size",
+            f"Source transactions a block. Empty: the channel's, {channel.blocks.transactions}.",
         ),
     }
+
+
+def _number(key: str, title: str, description: str) -> Param:
+    """A field that overrides a key of the channel file for one run."""
+    kind = number(key)
+    return Param(
+        None,
+        type=["null", "integer"],
+        minimum=kind.low,
+        maximum=kind.high,
+        title=title,
+        description=description,
+    )
 
 
 def _doc(channel: ChannelConfig) -> str:
@@ -254,7 +261,7 @@ class ExtractOperator(ShortCircuitStepOperator):
         context = get_current_context()
         window, kind = ti.xcom_pull(task_ids=self.task_id, key=WINDOW_KEY), _verification(context)
         # a run that was stopped has no window
-        verified = _verifies_only(context) or (bool(window) and kind == FULL)
+        verified = _verifies_only(context) or (bool(window) and kind == VerifyScope.FULL)
         kept = {Kind.VERIFY.value} if verified else set()
         super().skip(ti, [task for task in tasks if task.node_id not in kept])
 
@@ -341,7 +348,7 @@ def _verify(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
     def verify_target() -> dict[str, Any]:
         context = get_current_context()
         kind, advanced = _verification(context), context["ti"].xcom_pull(task_ids=Kind.ADVANCE.value)
-        if kind not in (FULL, WINDOW):
+        if kind not in (VerifyScope.FULL, VerifyScope.WINDOW):
             raise AirflowSkipException("verify is none: nobody asked for it")
         if context["params"].get("dry_run") and not _verifies_only(context):
             raise AirflowSkipException("a dry run has applied nothing")
@@ -398,10 +405,10 @@ def _verification(context: Context) -> str:
 def _verifies_only(context: Context) -> bool:
     """Whether the run is to apply nothing. Raises AirflowFailException if it is to verify nothing, too."""
     only = bool(context["params"].get("verify_only"))
-    if only and _verification(context) not in (FULL, WINDOW):
+    if only and _verification(context) not in (VerifyScope.FULL, VerifyScope.WINDOW):
         raise AirflowFailException(
-            f"verify_only: expected verify to be {WINDOW!r} or {FULL!r}, found {_verification(context)!r}: there is "
-            "nothing to do"
+            f"verify_only: expected verify to be {VerifyScope.WINDOW!r} or {VerifyScope.FULL!r}, "
+            f"found {_verification(context)!r}: there is nothing to do"
         )
     return only
 

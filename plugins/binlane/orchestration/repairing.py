@@ -10,6 +10,7 @@ from typing import Final
 
 from binlane.apply.refusals import driver_errors, target_errors
 from binlane.bootstrap.sessions import read_session
+from binlane.choices import FilterKind, FilterPolicy
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError, PlanError
@@ -22,8 +23,6 @@ from binlane.plan.schema import Schema
 from binlane.repair.plan import Action, RepairPlan, RowRepair, plan_repair
 from binlane.repair.run import Repaired, Repairer
 from binlane.safe_text import one_line
-from binlane.shards.selection import IGNORE
-from binlane.shards.statement_kinds import DELETE, TRUNCATE
 from binlane.source.server import translated
 from binlane.state.catalog import read_schema
 from binlane.state.channels import read_channel
@@ -73,7 +72,8 @@ def make_plan(
 
 def _keeps_rows(channel: ChannelConfig, target: Schema) -> bool:
     """Whether the filter leaves deletions out, so that rows of the target alone are no mistake."""
-    return any(selection_of(channel, target).policy(kind) == IGNORE for kind in (DELETE, TRUNCATE))
+    selection = selection_of(channel, target)
+    return any(selection.policy(kind) == FilterPolicy.IGNORE for kind in (FilterKind.DELETE, FilterKind.TRUNCATE))
 
 
 def read_stored(name: str, place: str) -> StoredPlan:

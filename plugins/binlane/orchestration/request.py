@@ -7,11 +7,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from binlane.config import MAX_BLOCK_TRANSACTIONS, MAX_LANES
+from binlane.config import number
 from binlane.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from binlane.config.kinds import Integer
 
 NOW: Final = "now"
 HIGHEST: Final = "highest"
@@ -43,8 +45,8 @@ class WindowRequest:
             raise ConfigError(f"interval_end: expected a time with a zone, got {self.interval_end}")
         if self.resume_before is not None and self.resume_before.tzinfo is None:
             raise ConfigError(f"resume_before: expected a time with a zone, got {self.resume_before}")
-        _within("lanes", self.lanes, MAX_LANES)
-        _within("block_transactions", self.block_transactions, MAX_BLOCK_TRANSACTIONS)
+        _check("lanes", self.lanes, number("lanes.count"))
+        _check("block_transactions", self.block_transactions, number("blocks.transactions"))
         if self.until is not None:
             _parsed(self.until)
 
@@ -83,9 +85,9 @@ def request_from_params(
     )
 
 
-def _within(name: str, value: int | None, high: int) -> None:
-    if value is not None and not 1 <= value <= high:
-        raise ConfigError(f"{name}: expected an integer 1..{high:,}, got {value!r}")
+def _check(name: str, value: int | None, kind: Integer) -> None:
+    if value is not None and not kind.accepts(value):
+        raise ConfigError(f"{name}: expected {kind.expected}, got {value!r}")
 
 
 def _parsed(until: str) -> dt.datetime | str:

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from binlane.config import VERIFY
+from binlane.choices import VerifyScope
 from binlane.orchestration.dag_shape import Kind
 from binlane.state.engines import engine_of
 from binlane.state.windows import read_window
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from binlane.connections import Endpoints
 
-WINDOW, FULL = VERIFY[1:]
 _FAILED: Final = frozenset(("failed", "upstream_failed"))
 _MAPPED: Final = re.compile(r"_\d+$")
 
@@ -75,7 +74,7 @@ class RunOutcome:
         is_open = self.advanced is not None and bool(self.advanced.get("is_open"))
         if not self.window or self.dry_run or is_open:
             return False
-        return self.verification == FULL or (self.verification == WINDOW and self._has_work())
+        return self.verification == VerifyScope.FULL or (self.verification == VerifyScope.WINDOW and self._has_work())
 
     def _is(self, kind: Kind, state: str) -> bool:
         return self.states.get(kind.value) == state

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from binlane.choices import VerifyScope
 from binlane.model import plural
 from binlane.orchestration.report import conflicts_text, few, moment, open_xa_text
 from binlane.orchestration.terminal import Grid, View
 from binlane.safe_text import one_line
 from binlane.state.journal import ChannelStatus
 from binlane.state.orders import NOW
-from binlane.state.verifications import DRIFT, FULL, PENDING, WINDOW
+from binlane.state.verifications import DRIFT, PENDING
 from binlane.state.windows import Window
 
 
@@ -71,7 +72,7 @@ def status_json(status: ChannelStatus, now: float) -> str:
             "to_skip": [{"seqno": skip.seqno, "gtid": skip.gtid, "reason": skip.reason} for skip in status.skips],
             "prepared_xa": [each.xid for each in status.prepared],
             "conflicts": dict(status.conflicts),
-            "verified_through": {kind: status.verified.get(kind) for kind in (FULL, WINDOW)},
+            "verified_through": {kind: status.verified.get(kind) for kind in (VerifyScope.FULL, VerifyScope.WINDOW)},
             "suspects": {state: status.suspects.get(state, 0) for state in (DRIFT, PENDING)},
         },
         indent=1,
@@ -140,7 +141,7 @@ def status_view(status: ChannelStatus, now: float) -> View:
 
 def _verified(status: ChannelStatus) -> str:
     """Through which seqno, and what was found different the last time."""
-    named = {FULL: "all tables", WINDOW: "a window's rows"}
+    named = {VerifyScope.FULL: "all tables", VerifyScope.WINDOW: "a window's rows"}
     through = [
         f"{what} through seqno {status.verified[kind]:,}" for kind, what in named.items() if kind in status.verified
     ]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from binlane.apply.refusals import driver_errors, target_errors
+from binlane.choices import VerifyScope
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError, DriftError
@@ -20,7 +21,7 @@ from binlane.safe_text import one_line
 from binlane.source.server import translated
 from binlane.state.catalog import read_schema
 from binlane.state.engines import engine_of
-from binlane.state.verifications import DRIFT, FULL, PENDING, Suspect
+from binlane.state.verifications import DRIFT, PENDING, Suspect
 from binlane.verify.rows import Pair, source_side, target_side
 from binlane.verify.run import Options, Outcome, Verifier
 
@@ -60,12 +61,12 @@ def verify_channel(channel: ChannelConfig, endpoints: Endpoints, options: Option
 
 def verify_after(channel: ChannelConfig, endpoints: Endpoints, kind: str) -> dict[str, Any]:
     """The DAG's step: ``kind`` is ``window`` or ``full``. Raises DriftError where rows have drifted."""
-    options = Options(full=kind == FULL, rows_per_second=channel.verify.rows_per_second or None)
+    options = Options(full=kind == VerifyScope.FULL, rows_per_second=channel.verify.rows_per_second or None)
     outcome = verify_channel(channel, endpoints, options)
     if outcome.of_state(DRIFT):
         raise DriftError(
             f"{outcome_text(outcome)}\nThe window stays applied. `binlane verify {channel.name}"
-            f"{' --full' if kind == FULL else ''} --repair` shows what would set them right"
+            f"{' --full' if kind == VerifyScope.FULL else ''} --repair` shows what would set them right"
         )
     text = outcome_text(outcome)
     log.info("%s", text)

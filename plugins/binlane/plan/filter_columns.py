@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from binlane.binlog.grouping import PlainRun
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.wire import EventType
+from binlane.choices import FilterPolicy
 from binlane.model import TableKey
-from binlane.shards.selection import REFUSE, Selection, Undecided
+from binlane.shards.selection import Selection, Undecided
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -55,11 +56,11 @@ class TableVerdicts:
 
 
 def _deletes(selection: Selection, key: TableKey) -> str | None:
-    """The rule that leaves out a table's deleted rows; REFUSE for one that refuses them."""
+    """The rule that leaves out a table's deleted rows; FilterPolicy.REFUSE for one that refuses them."""
     try:
         return selection.rows(key, is_delete=True)
     except Undecided:
-        return REFUSE
+        return FilterPolicy.REFUSE
 
 
 def event_filter(
@@ -75,8 +76,10 @@ def event_filter(
     is_table = is_map | is_rows
     table = np.where(is_table, number, 0)
     out = np.array([rule is not None for rule in verdicts.all_rows] or [False], np.bool_)[table]
-    out_if_deleted = np.array([rule not in (None, REFUSE) for rule in verdicts.deletes] or [False], np.bool_)[table]
-    refused = np.array([rule == REFUSE for rule in verdicts.deletes] or [False], np.bool_)[table] & is_delete
+    refuses = [rule == FilterPolicy.REFUSE for rule in verdicts.deletes]
+    leaves_out = [rule is not None and not each for rule, each in zip(verdicts.deletes, refuses, strict=True)]
+    out_if_deleted = np.array(leaves_out or [False], np.bool_)[table]
+    refused = np.array(refuses or [False], np.bool_)[table] & is_delete
     excluded = (is_table & out) | (is_delete & out_if_deleted)
     # a statement's events: behind the one before, and behind everything that is no part of any
     edge = ~is_table & ~np.isin(type_code, (EventType.ROWS_QUERY, EventType.ANNOTATE_ROWS))

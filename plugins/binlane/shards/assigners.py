@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol
 
+from binlane.choices import Assigner
 from binlane.errors import ConfigError
 from binlane.shards.event_filter import TransactionShards
 
@@ -24,7 +25,7 @@ class ShardAssigner(Protocol):
 class DatabaseAssigner:
     """A shard is a database, or the group of databases that foreign keys join."""
 
-    name: ClassVar[str] = "database"
+    name: ClassVar[str] = Assigner.DATABASE
 
     def assign(self, transaction: TransactionShards) -> frozenset[str]:
         """The databases themselves."""

@@ -14,14 +14,11 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
+from binlane.choices import FilterKind, FilterPolicy
 from binlane.model import OWN_SCHEMA, TableKey
 from binlane.rename_rules import lower
 from binlane.shards.facts import StatementFacts, StatementKind
-from binlane.shards.statement_kinds import DELETE, DROP_DATABASE
 
-APPLY: Final = "apply"
-IGNORE: Final = "ignore"
-REFUSE: Final = "refuse"
 NOT_INCLUDED_DATABASE: Final = "not in include_databases"
 NOT_INCLUDED_TABLE: Final = "not in include_tables"
 OWN: Final = f"the schema {OWN_SCHEMA} is each target's own"
@@ -87,7 +84,7 @@ class Selection:
     @property
     def looks_at_rows(self) -> bool:
         """Whether any row event may be left out or refused."""
-        return self.selects or self.policy(DELETE) != APPLY
+        return self.selects or self.policy(FilterKind.DELETE) != FilterPolicy.APPLY
 
     @property
     def looks_at_statements(self) -> bool:
@@ -96,12 +93,12 @@ class Selection:
 
     def policy(self, kind: str) -> str:
         """``apply``, ``ignore`` or ``refuse``."""
-        return dict(self.kinds).get(kind, APPLY)
+        return dict(self.kinds).get(kind, FilterPolicy.APPLY)
 
     def rows(self, key: TableKey, *, is_delete: bool) -> str | None:
         """The rule that leaves row changes of a table out; None if they are taken. Raises Undecided if refused."""
         rule = self.table(key)
-        return _by_kinds(self, frozenset({DELETE})) if rule is None and is_delete else rule
+        return _by_kinds(self, frozenset({FilterKind.DELETE})) if rule is None and is_delete else rule
 
     def table(self, key: TableKey) -> str | None:
         """The rule that leaves the table out; None if it is taken."""
@@ -126,9 +123,9 @@ class Selection:
         ``kinds``: of ``statement_kinds``.
         """
         try:
-            rule = self._by_names(facts, listed, drops_database=DROP_DATABASE in kinds)
+            rule = self._by_names(facts, listed, drops_database=FilterKind.DROP_DATABASE in kinds)
         except Undecided:
-            if kinds and all(self.policy(kind) == IGNORE for kind in kinds):
+            if kinds and all(self.policy(kind) == FilterPolicy.IGNORE for kind in kinds):
                 return _by_kinds(self, kinds)
             raise
         return _by_kinds(self, kinds) if rule is None else rule
@@ -145,7 +142,8 @@ class Selection:
             if name in covered and (hidden is None or name not in known):
                 continue
             extent, rule = self.database(name)
-            wanted = drops_database and (DROP_DATABASE, APPLY) in self.kinds  # the channel's file says so itself
+            # written out in the channel's file
+            wanted = drops_database and (FilterKind.DROP_DATABASE, FilterPolicy.APPLY) in self.kinds
             if extent is Extent.SOME and not wanted and (changes or drops_database):
                 raise Undecided(f"{_why(hidden, drops_database)} {name}, of which the filter takes some tables only")
             verdicts[name] = rule if extent is Extent.NONE else None
@@ -160,13 +158,13 @@ def _by_kinds(rules: Selection, kinds: frozenset[str]) -> str | None:
     """The rule about kinds that leaves something out; None if it is taken. Raises Undecided."""
     policies = {kind: rules.policy(kind) for kind in sorted(kinds)}
     for kind, policy in policies.items():
-        if policy == REFUSE:
-            raise Undecided(f'the filter refuses it (kinds.{kind} = "{REFUSE}")')
-    ignored = [kind for kind, policy in policies.items() if policy == IGNORE]
-    applied = [kind for kind, policy in policies.items() if policy == APPLY]
+        if policy == FilterPolicy.REFUSE:
+            raise Undecided(f'the filter refuses it (kinds.{kind} = "{FilterPolicy.REFUSE}")')
+    ignored = [kind for kind, policy in policies.items() if policy == FilterPolicy.IGNORE]
+    applied = [kind for kind, policy in policies.items() if policy == FilterPolicy.APPLY]
     if ignored and applied:
         raise Undecided(f"it is of two kinds: {applied[0]}, which the filter takes, and {ignored[0]}, which it ignores")
-    return f'kinds.{ignored[0]} = "{IGNORE}"' if ignored else None
+    return f'kinds.{ignored[0]} = "{FilterPolicy.IGNORE}"' if ignored else None
 
 
 def _hidden(facts: StatementFacts) -> str | None:

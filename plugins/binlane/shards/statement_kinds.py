@@ -12,20 +12,18 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
+from binlane.choices import FilterKind
 from binlane.shards.facts import StatementFacts, StatementKind
 from binlane.shards.lexer import Dialect, Token, Unreadable, lex
 
-CREATE: Final = "create"
-ALTER: Final = "alter"
-RENAME: Final = "rename"
-DROP: Final = "drop"
-DROP_DATABASE: Final = "drop_database"
-TRUNCATE: Final = "truncate"
-DELETE: Final = "delete"
-ACCOUNTS: Final = "accounts"
-KINDS: Final = (CREATE, ALTER, RENAME, DROP, DROP_DATABASE, TRUNCATE, DELETE, ACCOUNTS)
-_VERBS: Final = {"CREATE": CREATE, "ALTER": ALTER, "RENAME": RENAME, "DROP": DROP, "TRUNCATE": TRUNCATE}
-_PARTS: Final = {("DROP", "PARTITION"): DROP, ("TRUNCATE", "PARTITION"): TRUNCATE}
+_VERBS: Final = {
+    "CREATE": FilterKind.CREATE,
+    "ALTER": FilterKind.ALTER,
+    "RENAME": FilterKind.RENAME,
+    "DROP": FilterKind.DROP,
+    "TRUNCATE": FilterKind.TRUNCATE,
+}
+_PARTS: Final = {("DROP", "PARTITION"): FilterKind.DROP, ("TRUNCATE", "PARTITION"): FilterKind.TRUNCATE}
 _LONGEST: Final = 1 << 16
 """Characters of a statement that are kept in the memory of those seen before."""
 
@@ -40,7 +38,7 @@ def _kinds_of(sql: str, kind: StatementKind, is_temporary: bool, dialect: Dialec
     if is_temporary or kind is StatementKind.TRANSACTION:
         return frozenset()
     if kind is StatementKind.GLOBAL:
-        return frozenset({ACCOUNTS})
+        return frozenset({FilterKind.ACCOUNTS})
     tokens: list[Token] = []
     with contextlib.suppress(Unreadable):  # what stands before the fault says what it begins with
         lex(sql, dialect, tokens)
@@ -48,7 +46,7 @@ def _kinds_of(sql: str, kind: StatementKind, is_temporary: bool, dialect: Dialec
     if words[:2] == ["SET", "STATEMENT"] and "FOR" in words:  # MariaDB: variables for one statement
         words = words[words.index("FOR") + 1 :]
     found = _named(words)
-    return frozenset(found | {RENAME} if renames and ALTER in found else found)
+    return frozenset(found | {FilterKind.RENAME} if renames and FilterKind.ALTER in found else found)
 
 
 _cached = functools.lru_cache(maxsize=4096)(_kinds_of)
@@ -57,16 +55,16 @@ _cached = functools.lru_cache(maxsize=4096)(_kinds_of)
 def _named(words: Sequence[str]) -> set[str]:
     first = words[0] if words else ""
     if first == "WITH":
-        return {DELETE} if DELETE.upper() in words else set()  # reserved: it stands nowhere else
+        return {FilterKind.DELETE} if FilterKind.DELETE.upper() in words else set()  # reserved: it stands nowhere else
     if first == "DELETE":
-        return {DELETE}
+        return {FilterKind.DELETE}
     if first not in _VERBS:
         return set()
     if first == "DROP" and words[1:2] in (["DATABASE"], ["SCHEMA"]):
-        return {DROP_DATABASE}
-    found = {_VERBS[first]}
+        return {FilterKind.DROP_DATABASE}
+    found: set[str] = {_VERBS[first]}
     if first == "CREATE" and tuple(words[1:3]) == ("OR", "REPLACE"):
-        found.add(DROP_DATABASE if words[3:4] in (["DATABASE"], ["SCHEMA"]) else DROP)
+        found.add(FilterKind.DROP_DATABASE if words[3:4] in (["DATABASE"], ["SCHEMA"]) else FilterKind.DROP)
     if first == "ALTER":
         found |= {kind for pair, kind in _PARTS.items() if pair in pairwise(words)}
     return found

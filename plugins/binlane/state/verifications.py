@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
+from binlane.choices import VerifyScope
 from binlane.model import TableKey
 from binlane.state.tables import NOW, suspects, verifications, windows
 from binlane.state.windows import FINISHED
 
 RUNNING, CLEAN, PENDING, DRIFT = "running", "clean", "pending", "drift"
-FULL, WINDOW = "full", "window"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +93,12 @@ def read_verifications(connection: Connection, channel: str, limit: int) -> tupl
 
 def begin_verification(connection: Connection, channel: str, kind: str, window: str, seqno: int) -> Verification:
     """A new one; of kind ``full`` the unfinished one, if there is one."""
-    if kind == FULL:
+    if kind == VerifyScope.FULL:
         unfinished = connection.execute(
             select(verifications).where(
-                verifications.c.channel == channel, verifications.c.kind == FULL, verifications.c.state == RUNNING
+                verifications.c.channel == channel,
+                verifications.c.kind == VerifyScope.FULL,
+                verifications.c.state == RUNNING,
             )
         ).first()
         if unfinished is not None:

@@ -15,6 +15,7 @@ from functools import cached_property, partial
 from typing import Final
 
 from binlane.binlog.spelling import identifier
+from binlane.choices import FilterKind, FilterPolicy
 from binlane.errors import SourceError
 from binlane.model import TableKey
 from binlane.plan.channel_rules import ChannelRules
@@ -23,8 +24,7 @@ from binlane.plan.schema import Schema, Table
 from binlane.plan.schema_compare import Rules, Severity, compare
 from binlane.plan.schema_names import SAME_COLLATION
 from binlane.shards.renaming import Renaming
-from binlane.shards.selection import IGNORE, Extent, Selection
-from binlane.shards.statement_kinds import ALTER, CREATE, DROP, DROP_DATABASE, RENAME
+from binlane.shards.selection import Extent, Selection
 from binlane.state.catalog import version_number
 from binlane.verify.definition_reader import (
     TRIGGER,
@@ -252,7 +252,7 @@ class Definitions:
         if source == target:
             return
         kinds = _MEANT[source is not None, target is not None]
-        if not any(self.selection.policy(kind) == IGNORE for kind in kinds):
+        if not any(self.selection.policy(kind) == FilterPolicy.IGNORE for kind in kinds):
             yield DefinitionDifference(thing, what, source, target, mend, self.tables.get(thing))
 
     def _read(self) -> tuple[dict[Thing, Facts], dict[Thing, Facts]]:
@@ -333,8 +333,8 @@ def _shown(value: str | None) -> str:
 
 _QUALIFIER: Final = re.compile(r"`(?P<quoted>(?:[^`]|``)+)`\s*\.|(?<![\w$.`])(?P<plain>[^\W\d][\w$]*)\.")
 _MEANT: Final = {
-    (True, False): (CREATE, ALTER, RENAME),
-    (False, True): (DROP, DROP_DATABASE, ALTER, RENAME),
-    (True, True): (ALTER, CREATE, DROP, RENAME),
+    (True, False): (FilterKind.CREATE, FilterKind.ALTER, FilterKind.RENAME),
+    (False, True): (FilterKind.DROP, FilterKind.DROP_DATABASE, FilterKind.ALTER, FilterKind.RENAME),
+    (True, True): (FilterKind.ALTER, FilterKind.CREATE, FilterKind.DROP, FilterKind.RENAME),
 }
 """By whether source and target have it: the kinds of statements that a filter leaves out where that is meant."""

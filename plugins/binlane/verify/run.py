@@ -16,6 +16,7 @@ from functools import partial
 
 from sqlalchemy import Engine
 
+from binlane.choices import VerifyScope
 from binlane.errors import PlanError, WindowBusyError
 from binlane.model import TableKey
 from binlane.plan.channel_rules import AS_LOGGED, ChannelRules
@@ -28,9 +29,7 @@ from binlane.state.prepared import read_open_xa
 from binlane.state.verifications import (
     CLEAN,
     DRIFT,
-    FULL,
     PENDING,
-    WINDOW,
     Suspect,
     Verification,
     add_suspects,
@@ -166,7 +165,7 @@ class Verifier:
         window = ""
         if not self.options.full:
             window = self._last_window()[0]
-        kind = FULL if self.options.full else WINDOW
+        kind = VerifyScope.FULL if self.options.full else VerifyScope.WINDOW
         with self.engine.begin() as connection:
             return begin_verification(connection, self.channel, kind, window, self._standing.watermark.seqno)
 

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from binlane import config
 from binlane.apply.writers import check_self_contained
 from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import transactions
@@ -25,8 +24,8 @@ from binlane.plan.reduce import Reducer
 from binlane.plan.table_rules import TableRule
 from binlane.plan.window_plan import RuleCounts
 from binlane.shards.lexer import Dialect
-from binlane.shards.selection import APPLY, IGNORE, REFUSE, Selection
-from binlane.shards.statement_kinds import KINDS, kinds_of
+from binlane.shards.selection import Selection
+from binlane.shards.statement_kinds import kinds_of
 from binlane.shards.statements import analyze
 from tests.unit.binlog.cases import mariadb_gtid
 from tests.unit.plan.logs import (
@@ -381,11 +380,6 @@ KINDS_OF = [
 def test_a_statement_has_the_kinds_of_what_it_does(sql: str, kinds: str) -> None:
     facts = analyze(sql, database="a", flavor=Flavor.MARIADB)
     assert sorted(kinds_of(sql, facts, Dialect(Flavor.MARIADB))) == sorted(kinds.split())
-
-
-def test_the_channel_s_file_knows_every_kind() -> None:
-    assert config.FILTER_KINDS == KINDS
-    assert config.FILTER_POLICIES == (APPLY, IGNORE, REFUSE)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,120 @@
+"""The words of a channel's choices: each word once, with its meaning. No imports: every part may use them.
+
+The classes behind the words stand where they work (``shards.assigners``, ``apply.writers``, ...); a test compares the
+words with those tables. docs/configuration.md lists the words and meanings from here.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, Self
+
+
+class Word(StrEnum):
+    """One word of a choice and its meaning, as docs/configuration.md prints it."""
+
+    meaning: str
+
+    def __new__(cls, word: str, meaning: str = "") -> Self:
+        """``meaning`` has a default for looking a member up by its word alone."""
+        member = str.__new__(cls, word)
+        member._value_ = word
+        member.meaning = meaning
+        return member
+
+    def __repr__(self) -> str:
+        """As the channel file has it: an error shows the word, not the class."""
+        return repr(self.value)
+
+
+class Assigner(Word):
+    """``lanes.assigner``: what a shard is (``shards.assigners.ASSIGNERS``)."""
+
+    DATABASE = "database", "a shard is a database, or a group of databases joined by foreign keys"
+
+
+class Consistency(Word):
+    """``lanes.consistency``: when the lanes meet."""
+
+    EVENTUAL = "eventual", "lanes meet at barriers and at the window's end"
+    ANY_TIME = "any_time", "one lane applies everything in the source's order"
+    EPOCH = "epoch", "lanes meet also every `lanes.epoch_seconds` of source time"
+
+
+class Reduce(Word):
+    """``blocks.reduce``: what is folded to its net effect before it is applied."""
+
+    BLOCK = "block", "each block is folded to its net effect"
+    WINDOW = (
+        "window",
+        "everything that a lane applies between two barriers is folded, "
+        "[over blocks and segments](reduction.md#a-window-as-one-block)",
+    )
+    OFF = "off", "row events are replayed as they are"
+
+
+class Writer(Word):
+    """``apply.writer``: how rows reach the target (``apply.writers.ROW_WRITERS``, and AUTO)."""
+
+    BINLOG = "binlog", "by BINLOG statements"
+    SQL = "sql", "by INSERT, UPDATE and DELETE: slower, for servers that do not allow BINLOG"
+    AUTO = "auto", '"binlog" if the account has the privileges for it, else "sql"'
+
+
+class OnConflict(Word):
+    """``apply.on_conflict``: a row on the target is not as the log expects it."""
+
+    STOP = "stop", "a row that is missing or in the way stops all lanes"
+    OVERWRITE = (
+        "overwrite",
+        "the row is corrected. Every row is compared with its values in the log before the change; each row that "
+        "differs is counted and listed, to [rebuild a target that has drifted](verify.md#rebuild-a-drifted-target)",
+    )
+
+
+class VerifyScope(Word):
+    """``verify.after_window``: what is compared between source and target behind each window."""
+
+    NONE = "none", "nothing"
+    WINDOW = "window", "the rows that the window changed"
+    FULL = "full", "every row of every table, and all definitions"
+
+
+class FilterKind(Word):
+    """``filter.kinds``: what a statement does (``shards.statement_kinds`` reads it from the text)."""
+
+    CREATE = "create", "CREATE of anything in a database"
+    ALTER = "alter", "ALTER of anything in a database"
+    RENAME = "rename", "RENAME of anything in a database; ALTER TABLE ... RENAME is also `alter`"
+    DROP = "drop", "DROP of anything but a database; CREATE OR REPLACE; ALTER TABLE ... DROP PARTITION"
+    DROP_DATABASE = "drop_database", "DROP DATABASE; CREATE OR REPLACE DATABASE"
+    TRUNCATE = "truncate", "TRUNCATE; ALTER TABLE ... TRUNCATE PARTITION"
+    DELETE = "delete", "deleted rows, and DELETE statements"
+    ACCOUNTS = "accounts", "CREATE USER, GRANT and other server-wide statements: FLUSH, tablespaces"
+
+
+DDL: Final = "ddl"
+"""In ``filter.kinds``: all of ``DDL_KINDS`` that are not named themselves."""
+DDL_KINDS: Final = (
+    FilterKind.CREATE,
+    FilterKind.ALTER,
+    FilterKind.RENAME,
+    FilterKind.DROP,
+    FilterKind.DROP_DATABASE,
+    FilterKind.TRUNCATE,
+)
+
+
+class FilterPolicy(Word):
+    """``filter.kinds``: what happens to a statement of a kind."""
+
+    APPLY = "apply", "the statement is applied"
+    IGNORE = "ignore", "the statement is left out"
+    REFUSE = "refuse", "the statement stops the window in the precheck"
+
+
+class FilterEngine(Word):
+    """``--engine`` of the command line: what runs the filter job."""
+
+    LOCAL = "local", "processes on this machine"
+    SPARK = "spark", "spark-submit"

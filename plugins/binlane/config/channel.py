@@ -1,0 +1,380 @@
+"""A channel's file, ``dags/channels/<channel>.toml``: every key declared once, with type, default, range and meaning.
+
+Each dataclass is a table of the file, its docstring the section's text in docs/configuration.md. ``make configuration``
+writes the keys into that page.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, is_dataclass
+from pathlib import Path
+from typing import Final, get_type_hints
+
+from binlane import collation_rules, rename_rules
+from binlane.choices import Assigner, Consistency, OnConflict, Reduce, VerifyScope, Writer
+from binlane.config.key import REQUIRED, Key, Only, PerChannel, key, keys_of
+from binlane.config.kinds import (
+    BOOLEAN,
+    CALLABLE,
+    DAY,
+    FILTER_KINDS,
+    LINK,
+    SCHEDULE,
+    TABLE,
+    TABLE_PATTERNS,
+    TEXT,
+    TEXTS,
+    TIME_ZONE,
+    Integer,
+    choice,
+    integer,
+    rules,
+    size,
+)
+
+SECONDS_A_DAY: Final = 86_400
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+LAG_CALLBACK: Final = "binlane.orchestration.signals.lagging"
+
+
+def _server_id(channel: str) -> int:
+    """High, unlike the small ids that people give to servers; stable, so that the source recognises the channel."""
+    return 0x8000_0000 | zlib.crc32(f"binlane:{channel}".encode())
+
+
+@dataclass(frozen=True, slots=True)
+class SourceConfig:
+    """Exactly one of `connection` and `archive`."""
+
+    connection: str | None = key(
+        TEXT, None, "Airflow connection of the live source server, read by the replication protocol."
+    )
+    archive: str | None = key(
+        TEXT,
+        None,
+        "fsspec URI (or folder) of binlog files, plain, .gz or .zst, with or without an index file. Name a "
+        "folder by its whole path: a relative path would start where the task or command runs.",
+    )
+    server_id: int = key(
+        integer(1, 0xFFFF_FFFF),
+        PerChannel(_server_id, "made from the channel's name"),
+        "Server id that extraction registers with. No replica of the source may use the same id.",
+    )
+    event_bytes: int = key(
+        size(16 * MIB, 4 * GIB),
+        1 * GIB,
+        "Largest event that is accepted, as logged and as decompressed. An event that declares more is refused "
+        "before memory is allocated. The default is the servers' own limit.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TargetConfig:
+    """The server that the channel writes to."""
+
+    connection: str = key(TEXT, REQUIRED, "Airflow connection of the target server.")
+
+
+@dataclass(frozen=True, slots=True)
+class WindowConfig:
+    """When windows end and runs start."""
+
+    schedule: str | None = key(
+        SCHEDULE,
+        "0 * * * *",
+        "Cron expression of the windows' ends: five fields, or @hourly, @daily, @weekly, @monthly, @yearly. "
+        '"none": runs are started by hand only.',
+    )
+    timezone: str = key(TIME_ZONE, "UTC", "IANA time zone of `window.schedule`.")
+    start_date: dt.date = key(
+        DAY, dt.date(2026, 1, 1), "First day that has windows. `airflow backfill create` reaches back to it."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LanesConfig:
+    """How transactions are distributed over parallel lanes."""
+
+    count: int = key(
+        integer(1, 256), 4, "Parallel lanes. The serialized lane is always there, in addition.", form="lanes"
+    )
+    shard_list: str = key(
+        TEXT,
+        PerChannel(lambda channel: f"shard_list/{channel}.list", "`shard_list/<channel>.list`"),
+        "Path of the shard list in the project. Without that file, shards are placed on lanes by hash.",
+    )
+    assigner: Assigner = key(choice(Assigner), Assigner.DATABASE, "What a shard is.")
+    consistency: Consistency = key(choice(Consistency), Consistency.EVENTUAL, "When the lanes meet.")
+    epoch_seconds: int = key(
+        integer(1, SECONDS_A_DAY),
+        60,
+        "Seconds of source time between two meetings of the lanes.",
+        only=Only("consistency", Consistency.EPOCH),
+    )
+    fold_gap: int = key(
+        integer(0, 1_000_000),
+        500,
+        "Barriers with at most this many transactions between them, and about `blocks.bytes` of log, are applied"
+        " as one serial stretch. A barrier costs every lane a commit and a wait, about 20 ms on a durable "
+        "target; in that time one lane applies some hundred transactions. 0: each barrier stands alone.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FilterConfig:
+    """Which databases, tables and kinds of statements the channel applies; default: all. Patterns have `*`, `?` and
+    `[a-c]`. [filters.md](filters.md) explains the treatment of statements and lists what is refused."""
+
+    include_databases: tuple[str, ...] = key(
+        TEXTS, (), "Patterns of databases: only these are taken. Without the key, all are."
+    )
+    exclude_databases: tuple[str, ...] = key(
+        TEXTS, (), "Patterns of databases that are left out, even if they are included."
+    )
+    include_tables: tuple[str, ...] = key(
+        TABLE_PATTERNS,
+        (),
+        "Patterns of tables, as database.table with one dot: only these are taken. Without the key, all are.",
+    )
+    exclude_tables: tuple[str, ...] = key(
+        TABLE_PATTERNS, (), "Patterns of tables, as database.table, that are left out, even if they are included."
+    )
+    kinds: Mapping[str, str] = key(
+        FILTER_KINDS,
+        {},
+        '`[filter.kinds]`: "apply" (default), "ignore" or "refuse" for statements by what they do: `create`, '
+        "`alter`, `rename`, `drop`, `drop_database`, `truncate`, `delete`, `accounts`. `ddl` stands for the "
+        "first six where they are not named themselves. [What each kind is](filters.md#kinds-of-statements).",
+    )
+    allow_statements: tuple[str, ...] = key(
+        TEXTS,
+        (),
+        "Kinds of statements that are applied although no server logs them. [The "
+        "kinds](security.md#statements-that-no-server-logs).",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BlocksConfig:
+    """The size of one transaction on the target."""
+
+    transactions: int = key(integer(1, 1_000_000), 1000, "Source transactions in a block, at most.", form="block_size")
+    bytes: int = key(
+        size(64 * KIB, 512 * MIB),
+        8 * MIB,
+        "Payload bytes of a block, at most. One source transaction that is larger is still one block.",
+    )
+    seconds: int = key(
+        integer(0, SECONDS_A_DAY),
+        0,
+        "Seconds of source time between a block's first and last transaction, at most. 0: any. With `reduce = "
+        '"window"`, [`lanes.consistency = "epoch"`](#lanes) bounds the age instead.',
+        only=Only("reduce", Reduce.WINDOW, without=True),
+    )
+    reduce: Reduce = key(choice(Reduce), Reduce.BLOCK, "What is folded to its net effect.")
+    window_bytes: int = key(
+        size(2 * 64 * KIB, 1 * GIB),
+        64 * MIB,
+        'Payload bytes that `reduce = "window"` folds at once, and those of a block, at most. At least twice '
+        "`blocks.bytes`, which is also the default where it is more.",
+        only=Only("reduce", Reduce.WINDOW),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentsConfig:
+    """How a window is divided for the filter job."""
+
+    bytes: int = key(
+        size(64 * KIB, 4 * GIB),
+        64 * MIB,
+        "A segment is closed at the first end of a transaction at or past this many bytes.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyConfig:
+    """How lanes write, wait and retry."""
+
+    barrier_timeout: int = key(
+        integer(1, 7 * SECONDS_A_DAY),
+        3600,
+        "Seconds that a lane waits at one barrier before its task fails and is retried.",
+    )
+    lease_seconds: int = key(
+        integer(5, SECONDS_A_DAY),
+        60,
+        "Seconds without heartbeat and progress after which the holder of a lane is considered dead.",
+    )
+    retries: int = key(
+        integer(0, 1000),
+        10,
+        "How often a block is retried after a transient error of the target, with increasing pauses.",
+    )
+    task_retries: int = key(
+        integer(4, 100), 5, "How often Airflow retries an apply task. A restarted worker uses up one retry."
+    )
+    task_timeout: int = key(
+        integer(0, 30 * SECONDS_A_DAY),
+        SECONDS_A_DAY,
+        "Seconds after which Airflow ends a try of a task and starts the next one: a lane resumes where it "
+        "stood, other tasks start again. `verify_target` and the first copy have no such limit, since they "
+        "cannot resume. 0: no limit.",
+    )
+    lock_wait_timeout: int = key(
+        integer(1, SECONDS_A_DAY), 30, "Seconds that a block waits for a metadata or row lock on the target."
+    )
+    allow_nontransactional: bool = key(
+        BOOLEAN,
+        False,
+        "Write to tables of engines without transactions (MyISAM). A crash can then apply rows twice, except on "
+        "a MySQL target with GTIDs: [the cost](compatibility.md#non-transactional-engines).",
+    )
+    allow_unsafe: bool = key(
+        BOOLEAN, False, "Run statements that give other values on another server (UUID(), LIMIT without ORDER BY)."
+    )
+    writer: Writer = key(choice(Writer), Writer.BINLOG, "How rows are written.")
+    allow_triggers: tuple[str, ...] = key(
+        TEXTS,
+        (),
+        'Tables with triggers, as database.table, that the "sql" writer may write. Its statements fire the triggers.',
+    )
+    on_conflict: OnConflict = key(
+        choice(OnConflict),
+        OnConflict.STOP,
+        "What happens to a row that is not as the log expects it. It may be changed while a window is unfinished.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyConfig:
+    """Comparison of source and target after each window, in the DAG's last task,
+    [`verify_target`](verify.md#verify-from-the-dag)."""
+
+    after_window: VerifyScope = key(
+        choice(VerifyScope), VerifyScope.NONE, "What is compared. Only with `source.connection`.", form="verify"
+    )
+    rows_per_second: int = key(
+        integer(0, 1_000_000_000), 0, "Rows of the target that are read in a second, at most. 0: no limit."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AlertConfig:
+    """Notification when the target falls behind: [lag alerts](monitoring.md#lag-alerts)."""
+
+    lag_seconds: int = key(
+        integer(0, 30 * SECONDS_A_DAY),
+        0,
+        "Seconds from when Airflow queues a run to when it must have succeeded. 0: no alert.",
+    )
+    callback: str = key(
+        CALLABLE,
+        LAG_CALLBACK,
+        "Dotted path of the function that is called then, with the keywords channel, lag_seconds and context. "
+        "The default writes an error to the callback's log and counts the metric binlane.lag_alerts. Only with "
+        "`alert.lag_seconds`.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WorkConfig:
+    """Where a window's segments, plan and blocks are stored."""
+
+    uri: str = key(TEXT, ".binlane/work", "fsspec URI (or folder) of the work folders.", variable="BINLANE_WORK")
+    keep_windows: int = key(
+        integer(1, 1_000_000), 24, "Finished windows whose work folders are kept; older ones are removed."
+    )
+    keep_history: int = key(
+        integer(1, 10_000_000),
+        10_000,
+        "Windows, errors and verifications whose rows the schema `binlane` on the target keeps. Never removed: "
+        "windows that are open, that have their folder, or that a skip, a conflict or a kept verification names.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SparkConfig:
+    """How the filter job is submitted."""
+
+    connection: str = key(TEXT, "spark_default", "Airflow connection of the Spark master.")
+    conf: Mapping[str, str] = key(
+        TABLE,
+        {},
+        "`[spark.conf]`: Spark properties, handed to spark-submit in a file that only its account can read. "
+        "`spark.driver.extraJavaOptions` and the like become arguments of the JVM: no secrets there.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelConfig:
+    """One channel: one source, one target, one shard list, one watermark."""
+
+    name: str
+    """The file's name without .toml: the channel's name on the target, so renaming the file is a new channel."""
+    file: str
+    """Where the channel was read from; for messages."""
+    root: Path
+    """The project's folder: relative paths are relative to it."""
+    owner: str = key(TEXT, "binlane", "Owner of the DAG.")
+    owner_link: str | None = key(
+        LINK, None, "Where the owner's name leads to in the list of DAGs: https://..., http://... or mailto:..."
+    )
+    tags: tuple[str, ...] = key(TEXTS, (), 'Tags of the DAG, besides "binlane".')
+    description: str = key(
+        TEXT,
+        PerChannel(lambda channel: f"Rolls the channel {channel} forward", "`Rolls the channel <channel> forward`"),
+        "One line in the list of DAGs.",
+    )
+    source: SourceConfig
+    target: TargetConfig
+    window: WindowConfig
+    lanes: LanesConfig
+    filter: FilterConfig
+    rename: tuple[tuple[str, str], ...] = key(
+        rules(rename_rules.problem_of),
+        (),
+        '`[rename]`: `"prod_*" = "dr_*"`: the source\'s databases and their names on the target, by name or by '
+        "pattern with one star on each side, in order; the first that matches counts. Other databases keep their"
+        " names.",
+    )
+    collations: tuple[tuple[str, str], ...] = key(
+        rules(collation_rules.problem_of),
+        (),
+        '`[collations]`: `utf8mb4_0900_ai_ci = "utf8mb4_uca1400_nopad_ai_ci"`: a collation of the source and the'
+        " one that the target gets, of the same character set.",
+    )
+    blocks: BlocksConfig
+    segments: SegmentsConfig
+    apply: ApplyConfig
+    verify: VerifyConfig
+    alert: AlertConfig
+    work: WorkConfig
+    spark: SparkConfig
+
+    @property
+    def shard_list_file(self) -> Path:
+        """The shard list's file; it need not exist."""
+        return self.root / self.lanes.shard_list
+
+
+SECTIONS: Final[Mapping[str, type]] = {
+    name: hint for name, hint in get_type_hints(ChannelConfig).items() if is_dataclass(hint) and isinstance(hint, type)
+}
+"""The tables of the file, by name. ``[rename]`` and ``[collations]`` are keys whose values are tables."""
+
+
+def all_keys() -> Mapping[str, Key]:
+    """Every key of a channel file by its full name (``lanes.count``)."""
+    inside = {f"{name}.{each}": found for name, section in SECTIONS.items() for each, found in keys_of(section).items()}
+    return {**keys_of(ChannelConfig), **inside}
+
+
+def number(name: str) -> Integer:
+    """The range of a key whose values are numbers, by the key's full name."""
+    kind = all_keys()[name].kind
+    assert isinstance(kind, Integer), name
+    return kind

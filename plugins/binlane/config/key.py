@@ -1,0 +1,79 @@
+"""How a key of a channel file is declared: once, at its field, by ``key``.
+
+Reading, errors, the run's form and docs/configuration.md all come from the declaration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
+
+from binlane.choices import Word
+from binlane.config.kinds import Kind
+
+REQUIRED: Final = object()
+"""The default of a key that must be in the file."""
+_KEY: Final = "key"
+
+
+@dataclass(frozen=True, slots=True)
+class PerChannel:
+    """A default that is made from the channel's name."""
+
+    of: Callable[[str], object]
+    shown: str
+    """For the docs, as markdown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Only:
+    """A key that has an effect only with one value of another key of its section: elsewhere it is refused."""
+
+    key: str
+    value: Word
+    without: bool = False
+    """Instead: with every value but this one."""
+
+    def holds(self, values: Mapping[str, object]) -> bool:
+        """Whether the section's values are such."""
+        return (values[self.key] is self.value) is not self.without
+
+    @property
+    def condition(self) -> str:
+        """As an error says it."""
+        return f'only with{"out" if self.without else ""} {self.key} = "{self.value}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key: what values it takes, its default and its meaning."""
+
+    kind: Kind
+    default: object
+    """A value of the kind, ``PerChannel`` or ``REQUIRED``. None: the channel works without it."""
+    help: str
+    """Markdown, for docs/configuration.md."""
+    only: Only | None = None
+    form: str | None = None
+    """The field of a run's form that overrides the key for that run; None: the form has none."""
+    variable: str | None = None
+    """The environment variable that is read where the file does not have the key."""
+
+
+def key(
+    kind: Kind,
+    default: object,
+    help: str,  # noqa: A002 - its name in argparse, click and typer
+    *,
+    only: Only | None = None,
+    form: str | None = None,
+    variable: str | None = None,
+) -> Any:
+    """A dataclass field that is a key of the file. ``config.load`` fills in the default; the dataclass has none."""
+    return field(metadata={_KEY: Key(kind, default, help, only, form, variable)})
+
+
+def keys_of(table: type) -> Mapping[str, Key]:
+    """The keys of one table of the file, in the order of the docs. ``table``: a dataclass of ``config.channel``."""
+    return {each.name: each.metadata[_KEY] for each in fields(table) if _KEY in each.metadata}

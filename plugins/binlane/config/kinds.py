@@ -1,0 +1,176 @@
+"""What values a key takes: how a value is checked, and the words for it in errors and in docs/configuration.md."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from binlane.choices import DDL, DDL_KINDS, FilterKind, FilterPolicy, Word
+from binlane.config.node import Node
+
+CRON_PRESETS: Final = ("@hourly", "@daily", "@weekly", "@monthly", "@yearly")
+BY_HAND: Final = "none"
+"""The schedule of a channel whose runs are all triggered by hand."""
+_CRON_FIELD: Final = re.compile(r"[0-9A-Za-z*,/#?-]+")
+_DOTTED: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", re.ASCII)
+_LINK: Final = re.compile(r"https?://[^\s/]+\S*|mailto:\S+")
+_TABLE_PATTERN: Final = re.compile(r"[^.]+\.[^.]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What values a key takes. ``read`` raises ConfigError for any other."""
+
+    title: str
+    """The type with its range, for docs/configuration.md."""
+    expected: str
+    """For errors."""
+    accepts: Callable[[Any], object]
+    """Whether a value, as TOML gives it, is one of these."""
+    converted: Callable[[Any], Any] = lambda value: value
+    """An accepted value as the channel has it."""
+    shown: Callable[[Any], str] = "`{}`".format
+    """A default as docs/configuration.md has it."""
+    words: tuple[Word, ...] = ()
+    """Of a choice."""
+
+    def read(self, node: Node, key: str) -> Any:
+        """The key's value; the key must be there."""
+        if key not in node.value or not self.accepts(node.value[key]):
+            node.wrong(key, self.expected)
+        return self.converted(node.value[key])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Integer(Kind):
+    """Whole numbers from ``low`` to ``high``."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table(Kind):
+    """A table of texts, whose entries have errors of their own."""
+
+    entries: Callable[[Node], Any]
+
+    def read(self, node: Node, key: str) -> Any:
+        """The table's value."""
+        return self.entries(node.table(key))
+
+
+def integer(low: int, high: int, shown: Callable[[int], str] = "{:,}".format) -> Integer:
+    """A whole number; ``true`` is none."""
+    return Integer(
+        f"integer, {shown(low)} to {shown(high)}",
+        f"an integer {low:,}..{high:,}",
+        lambda value: type(value) is int and low <= value <= high,
+        shown=shown,
+        low=low,
+        high=high,
+    )
+
+
+def size(low: int, high: int) -> Integer:
+    """A number of bytes, which the docs have in KiB, MiB or GiB."""
+    return integer(low, high, _in_units)
+
+
+def text(expected: str = "text", fits: Callable[[str], object] = bool) -> Kind:
+    """Text that is not empty; ``fits``: further demands, which ``expected`` puts into words."""
+    return Kind("text", expected, lambda value: isinstance(value, str) and value.strip() and fits(value))
+
+
+def texts(expected: str = "a list of texts", fits: Callable[[str], object] = bool) -> Kind:
+    """A list of texts, none of them empty; by default the list is."""
+    return Kind(
+        "list of texts",
+        expected,
+        lambda value: isinstance(value, list) and all(isinstance(each, str) and each and fits(each) for each in value),
+        tuple,
+        lambda default: "none",
+    )
+
+
+def choice(words: type[Word]) -> Kind:
+    """One word of ``binlane.choices``."""
+    *others, last = (f'`"{word}"`' for word in words)
+    title = f"{', '.join(others)} or {last}" if others else last
+    shown = '`"{}"`'.format
+    return Kind(title, f"one of {', '.join(words)}", list(words).__contains__, words, shown, tuple(words))
+
+
+def table(entries: Callable[[Node], Any]) -> Table:
+    """A table inside the section, or of its own; by default it is empty."""
+    return Table("table", "a table", lambda value: isinstance(value, Mapping), shown=lambda _: "none", entries=entries)
+
+
+def rules(problem_of: Callable[[Sequence[tuple[str, str]]], tuple[str, str] | None]) -> Table:
+    """Names of the source and of the target, in the file's order. ``problem_of`` finds a rule that cannot stand."""
+
+    def entries(node: Node) -> tuple[tuple[str, str], ...]:
+        found = tuple(_texts_of(node).items())
+        if (problem := problem_of(found)) is not None:
+            node.wrong(*problem)
+        return found
+
+    return table(entries)
+
+
+def _texts_of(node: Node) -> dict[str, str]:
+    return {key: TEXT.read(node, key) for key in node.value}
+
+
+def _policies(node: Node) -> Mapping[str, str]:
+    """A policy by kind of statement; ``ddl`` gives that of several kinds. Kinds that are not in it are applied."""
+    node.only((DDL, *FilterKind))
+    given = {kind: choice(FilterPolicy).read(node, kind) for kind in node.value}
+    policy = given.pop(DDL, FilterPolicy.APPLY)
+    # "apply" written out for a kind stays: DROP DATABASE is then applied whatever tables are left out
+    return given if policy is FilterPolicy.APPLY else dict.fromkeys(DDL_KINDS, policy) | given
+
+
+def _is_schedule(value: str) -> bool:
+    fields = value.split()
+    is_cron = len(fields) == 5 and all(_CRON_FIELD.fullmatch(field) for field in fields)
+    return is_cron or value == BY_HAND or value in CRON_PRESETS
+
+
+def _is_time_zone(value: str) -> bool:
+    try:
+        ZoneInfo(value)
+    except (KeyError, ValueError, OSError):
+        return False
+    return True
+
+
+def _is_day(value: object) -> bool:
+    """A date with a time is refused: its zone could contradict ``window.timezone``."""
+    return isinstance(value, dt.date) and not isinstance(value, dt.datetime)
+
+
+def _in_units(count: int) -> str:
+    unit, name = next(each for each in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")) if count % each[0] == 0)
+    return f"{count // unit} {name}"
+
+
+TEXT: Final = text()
+TEXTS: Final = texts()
+BOOLEAN: Final = Kind(
+    "boolean", "true or false", lambda value: isinstance(value, bool), shown=lambda default: f"`{str(default).lower()}`"
+)
+DAY: Final = Kind("date", "a date such as 2026-01-01", _is_day)
+TABLE: Final = table(_texts_of)
+FILTER_KINDS: Final = table(_policies)
+SCHEDULE: Final = text(f'a cron expression of five fields, {", ".join(CRON_PRESETS)} or "{BY_HAND}"', _is_schedule)
+TIME_ZONE: Final = text("the name of a time zone such as UTC or Europe/Berlin", _is_time_zone)
+LINK: Final = text("a link: https://host/..., http://host/... or mailto:name@host", _LINK.fullmatch)
+CALLABLE: Final = text("the dotted path of a function, such as company.alerts.page", _DOTTED.fullmatch)
+TABLE_PATTERNS: Final = texts(
+    "a list of database.table, patterns with one dot each (? stands for a dot in a name)", _TABLE_PATTERN.fullmatch
+)

@@ -1,0 +1,57 @@
+"""One table of a TOML file and where it stands: errors name the file, the key, the expected and the found value."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NoReturn
+
+from binlane.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One table of a TOML file. Every method raises ConfigError and nothing else."""
+
+    value: Mapping[str, Any]
+    file: str
+    path: str = ""
+
+    @classmethod
+    def read(cls, file: Path) -> Node:
+        """The whole file as a node."""
+        try:
+            with file.open("rb") as stream:
+                return cls(tomllib.load(stream), str(file))
+        except OSError as exc:
+            raise ConfigError(f"{file}: cannot be read: {exc.strerror}") from exc
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+            raise ConfigError(f"{file}: expected TOML: {exc}") from exc
+
+    def at(self, key: str) -> str:
+        """The full path of one of this table's keys."""
+        return f"{self.path}.{key}" if self.path else key
+
+    def wrong(self, key: str, expected: str, found: object = None) -> NoReturn:
+        """Say what ``key`` should have been; ``found``: where that is not its own value."""
+        if found is None and key not in self.value:
+            raise ConfigError(f"{self.file}: {self.at(key)}: expected {expected}, got nothing")
+        shown = self.value[key] if found is None else found
+        raise ConfigError(f"{self.file}: {self.at(key)}: expected {expected}, got {shown!r}")
+
+    def only(self, known: Collection[str]) -> None:
+        """Refuse keys that nobody reads: a misspelled key would otherwise be a default in silence."""
+        for key in sorted(self.value.keys() - set(known)):
+            nearest = get_close_matches(key, known, n=1)
+            hint = f"did you mean {nearest[0]}? " if nearest else ""
+            raise ConfigError(f"{self.file}: {self.at(key)}: unknown key; {hint}known: {', '.join(known)}")
+
+    def table(self, key: str) -> Node:
+        """A table inside this one; an absent one is empty."""
+        value = self.value.get(key, {})
+        if not isinstance(value, Mapping):
+            self.wrong(key, "a table")
+        return Node(value, self.file, self.at(key))
