@@ -11,25 +11,17 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Final
 
-import pymysql
-
 from binlane.errors import WindowOpenError
 from binlane.model import Flavor
 from lab.histories import native
 from lab.histories.channel import Channel, StoppedError
-from lab.histories.content import SYSTEM, content_of, differences, is_about_next
+from lab.histories.content import content_of, differences, is_about_next
 from lab.histories.history import BOTH, WINDOW, Event, History
 from lab.histories.play import Stage
+from lab.histories.servers import empty, make_folder, prepare, start
 from lab.histories.sessions import GLOBALS
-from lab.servers import PrivateServer, start_server
+from lab.servers import PrivateServer
 
-_OPTIONS: Final = ("--local-infile=1", "--log-bin-trust-function-creators=1", "--event-scheduler=OFF")
-_OF_FAMILY: Final = {
-    Flavor.MYSQL: ("--secure-file-priv=", "--replica-parallel-workers=1", "--skip-replica-start"),
-    Flavor.MARIADB: ("--skip-slave-start",),
-}
-_ROWS: Final = "1\n2\n5\n31\n32\n"
-"""What LOAD DATA reads."""
 _LAST_WINDOWS: Final = 6
 _NEXT_ASKED: Final = 8
 """Of so many histories in which AUTO_INCREMENT alone differs one is judged: a source counts what it rolls back."""
@@ -72,9 +64,7 @@ class Trials:
     """Whether the history has XA transactions."""
 
     def __enter__(self) -> Trials:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / "rows.txt").write_text(_ROWS)
-        self.folder.chmod(0o755)
+        make_folder(self.folder)
         self.source, self.target = self._start("source"), self._start("target")
         self._globals = {name: str(self._ask(f"@@GLOBAL.{name}")) for name in GLOBALS[self.flavor]}
         return self
@@ -102,7 +92,7 @@ class Trials:
     def _try(self, history: History, stage: Stage, place: Path) -> Outcome:
         first = [event for event in history.events if event.session == BOTH]
         for server in (self.source, self.target):
-            _make(server, first)
+            prepare(server, first)
         self._halves = any(event.sql.startswith("XA PREPARE") for event in history.events)
         start = native.place_of(self.source)
         channel = Channel.begin(f"history_{self._count}", self.source, self.target, place, history.settings)
@@ -125,8 +115,8 @@ class Trials:
             return Outcome(Verdict.FAILED, kind, details)
         if self._replica is None:
             self._replica = self._start("replica")
-        _empty(self._replica)
-        _make(self._replica, first)
+        empty(self._replica)
+        prepare(self._replica, first)
         error = native.replicate(self.source, self._replica, start)
         if error is not None:
             return Outcome(Verdict.NATIVE_TOO, f"stops: {kind_of(error)}", [*details, f"replica: {error}"])
@@ -145,8 +135,7 @@ class Trials:
         return Outcome(Verdict.FAILED, kind, [*details, *(f"replica: {each}" for each in found)])
 
     def _start(self, name: str) -> PrivateServer:
-        options = (*_OPTIONS, *_OF_FAMILY[self.flavor])
-        return start_server(self.folder / name, self.flavor, options, name=name, durable=False)
+        return start(self.flavor, self.folder, name)
 
     def _ask(self, expression: str) -> Any:
         return self.source.query(f"SELECT {expression}")[0][0]
@@ -156,7 +145,7 @@ class Trials:
             if str(self._ask(f"@@GLOBAL.{name}")) != value:
                 self.source.query(f"SET GLOBAL {name} = {value if value.isdigit() else repr(value)}")
         for server in (self.source, self.target):
-            _empty(server)
+            empty(server)
         if self._count % 50 == 49:
             for server in (self.source, self.target):
                 server.query("FLUSH BINARY LOGS")
@@ -218,30 +207,3 @@ def _worst(found: list[str]) -> str:
 
 def _subject(difference: str) -> str:
     return difference.split(": ")[0]
-
-
-def _make(server: PrivateServer, events: list[Event]) -> None:
-    """What is on a server before the channel begins, out of its log. A statement that fails fails on each."""
-    with contextlib.closing(server.connect(autocommit=True)) as connection, connection.cursor() as cursor:
-        cursor.execute("SET SESSION sql_log_bin = 0, timestamp = 1700000000")
-        for event in events:
-            with contextlib.suppress(pymysql.err.MySQLError):
-                cursor.execute(event.sql)
-
-
-def _empty(server: PrivateServer) -> None:
-    """Remove what a history has left; the schema binlane stays, each history has a channel of its own."""
-    with contextlib.closing(server.connect(autocommit=True)) as connection, connection.cursor() as cursor:
-        cursor.execute("SET SESSION sql_log_bin = 0, foreign_key_checks = 0, lock_wait_timeout = 20")
-        mysql = server.flavor is Flavor.MYSQL
-        cursor.execute("XA RECOVER CONVERT XID" if mysql else "XA RECOVER FORMAT='SQL'")
-        for form, length, _, xid in cursor.fetchall():
-            if mysql:
-                at = 2 + 2 * int(length)
-                xid = f"X'{xid[2:at]}',X'{xid[at:]}',{form}"
-            with contextlib.suppress(pymysql.err.MySQLError):
-                cursor.execute(f"XA ROLLBACK {xid}")
-        cursor.execute("SELECT schema_name FROM information_schema.schemata")
-        for (name,) in cursor.fetchall():
-            if name.lower() not in SYSTEM:
-                cursor.execute(f"DROP DATABASE `{name.replace('`', '``')}`")

@@ -1,0 +1,62 @@
+"""Servers of histories: how they are started, what they hold before a history, how a history is removed again."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Final
+
+import pymysql
+
+from binlane.model import Flavor
+from lab.histories.content import SYSTEM
+from lab.histories.history import Event
+from lab.servers import PrivateServer, start_server
+
+_OPTIONS: Final = ("--local-infile=1", "--log-bin-trust-function-creators=1", "--event-scheduler=OFF")
+_OF_FAMILY: Final = {
+    Flavor.MYSQL: ("--secure-file-priv=", "--replica-parallel-workers=1", "--skip-replica-start"),
+    Flavor.MARIADB: ("--skip-slave-start",),
+}
+_ROWS: Final = "1\n2\n5\n31\n32\n"
+"""What LOAD DATA reads."""
+
+
+def make_folder(folder: Path) -> None:
+    """The servers' folder, with the file that histories load."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "rows.txt").write_text(_ROWS)
+    folder.chmod(0o755)
+
+
+def start(flavor: Flavor, folder: Path, name: str) -> PrivateServer:
+    """Start a server below ``folder``, with the options that histories need."""
+    return start_server(folder / name, flavor, (*_OPTIONS, *_OF_FAMILY[flavor]), name=name, durable=False)
+
+
+def prepare(server: PrivateServer, events: list[Event]) -> None:
+    """Run what source and target hold before the channel begins, without logging it. A statement that fails on one
+    server fails on the other one, too."""
+    with contextlib.closing(server.connect(autocommit=True)) as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION sql_log_bin = 0, timestamp = 1700000000")
+        for event in events:
+            with contextlib.suppress(pymysql.err.MySQLError):
+                cursor.execute(event.sql)
+
+
+def empty(server: PrivateServer) -> None:
+    """Remove what a history has left; the schema binlane stays, each history has a channel of its own."""
+    with contextlib.closing(server.connect(autocommit=True)) as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION sql_log_bin = 0, foreign_key_checks = 0, lock_wait_timeout = 20")
+        mysql = server.flavor is Flavor.MYSQL
+        cursor.execute("XA RECOVER CONVERT XID" if mysql else "XA RECOVER FORMAT='SQL'")
+        for form, length, _, xid in cursor.fetchall():
+            if mysql:
+                at = 2 + 2 * int(length)
+                xid = f"X'{xid[2:at]}',X'{xid[at:]}',{form}"
+            with contextlib.suppress(pymysql.err.MySQLError):
+                cursor.execute(f"XA ROLLBACK {xid}")
+        cursor.execute("SELECT schema_name FROM information_schema.schemata")
+        for (name,) in cursor.fetchall():
+            if name.lower() not in SYSTEM:
+                cursor.execute(f"DROP DATABASE `{name.replace('`', '``')}`")
