@@ -29,7 +29,7 @@ def cache_folder(package: Path) -> Path | None:
     """A folder beside the package's modules or, where these cannot be written to, at the user's; None if neither."""
     text = hashlib.sha256()
     for part in _PARTS:
-        for module in sorted((package / part).glob("*.py")):
+        for module in sorted((package / part).rglob("*.py")):
             text.update(module.read_bytes())
     user = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     for base in (package / "__pycache__", Path(user) / "binlane"):

@@ -14,9 +14,9 @@ from binlane.machine_code import CACHE_VARIABLE, cache_folder
 PLUGINS = Path(__file__).parents[2] / "plugins"
 
 
-@pytest.mark.parametrize("module", ["binlog/kernels.py", "source/packets.py"])
+@pytest.mark.parametrize("module", ["binlog/vector/frame_kernels.py", "source/packets.py"])
 def test_a_change_of_any_module_gives_another_folder(module: str, tmp_path: Path) -> None:
-    for name in ("binlog/kernels.py", "source/packets.py"):
+    for name in ("binlog/vector/frame_kernels.py", "source/packets.py"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text("ONE = 1\n")
     first = cache_folder(tmp_path)
@@ -56,7 +56,7 @@ def test_a_user_without_a_home_may_import_all_the_same(tmp_path: Path, monkeypat
 
 @pytest.mark.parametrize(("own", "found"), [("", "machine-code-"), ("elsewhere", "elsewhere")])
 def test_numba_is_told_unless_somebody_else_has_told_it(own: str, found: str, tmp_path: Path) -> None:
-    program = "import binlane.binlog.kernels, numba; print(numba.config.CACHE_DIR)"
+    program = "import binlane.binlog.vector.frame_kernels, numba; print(numba.config.CACHE_DIR)"
     environment = {"PYTHONPATH": str(PLUGINS), "HOME": str(tmp_path)} | ({CACHE_VARIABLE: own} if own else {})
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)

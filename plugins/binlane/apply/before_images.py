@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from binlane.apply.row_statements import MAX_BYTES, MAX_ROWS, StatementBuilder
-from binlane.binlog.columns import Column, Value
-from binlane.binlog.documents import spelled_by_value
-from binlane.binlog.json_binary import JsonDocument, json_text
-from binlane.binlog.spelling import identifier
 from binlane.binlog.table_map import CHARACTER_TYPES, ColumnType
-from binlane.binlog.values import Absent, Image
+from binlane.binlog.types.columns import Column, Value
+from binlane.binlog.types.json_binary import JsonDocument, json_text
+from binlane.binlog.types.json_equality import spelled_by_value
+from binlane.binlog.types.literals import identifier
+from binlane.binlog.types.values import Absent, Image
 from binlane.errors import ApplyError
 from binlane.model import Flavor
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from binlane.apply.sequence_rows import may_hold_sequence, with_whole_rows
-from binlane.binlog.spelling import identifier
+from binlane.binlog.types.literals import identifier
 from binlane.binlog.wire import HEADER, EventType
 from binlane.errors import DriftError, PlanError
 from binlane.model import Flavor, Item, RowCounts, TableKey

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from binlane.apply.sql_rows import KnownTable
-from binlane.binlog.charsets import decode_text
-from binlane.binlog.json_binary import JsonDiffs
-from binlane.binlog.spelling import identifier, spell
-from binlane.binlog.values import Absent, Image
+from binlane.binlog.types.charsets import decode_text
+from binlane.binlog.types.json_binary import JsonDiffs
+from binlane.binlog.types.literals import identifier, spell
+from binlane.binlog.types.values import Absent, Image
 from binlane.plan.schema import Column as TargetColumn
 from binlane.state.conflicts import Values
 

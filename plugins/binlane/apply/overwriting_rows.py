@@ -18,10 +18,10 @@ from binlane.apply.found_rows import is_full, key_in, key_of, rows_where
 from binlane.apply.row_statements import RowStatement
 from binlane.apply.sql_rows import ROW_COUNTS, KnownTable, SqlRows, miscounted, no_expression
 from binlane.apply.transient import error_code
-from binlane.binlog.json_binary import JsonDiffs
 from binlane.binlog.rows import RowsEvent, RowsKind
-from binlane.binlog.spelling import identifier
-from binlane.binlog.values import Absent, Change, Image
+from binlane.binlog.types.json_binary import JsonDiffs
+from binlane.binlog.types.literals import identifier
+from binlane.binlog.types.values import Absent, Change, Image
 from binlane.errors import DriftError
 from binlane.model import Item, RowCounts, plural
 from binlane.plan.schema import Generated, Key

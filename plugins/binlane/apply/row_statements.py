@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from binlane.binlog.columns import Column, Value
 from binlane.binlog.rows import RowsKind
-from binlane.binlog.spelling import identifier, literal
 from binlane.binlog.table_map import CHARACTER_TYPES, ColumnType
-from binlane.binlog.values import Absent, Change, Image
+from binlane.binlog.types.columns import Column, Value
+from binlane.binlog.types.literals import identifier, literal
+from binlane.binlog.types.values import Absent, Change, Image
 from binlane.model import Flavor
 from binlane.plan.bound_table import BoundTable
 

@@ -6,11 +6,11 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from binlane.binlog.columns import Column, columns_of
 from binlane.binlog.rows import COMPRESSED_ROWS, RowsEvent, image_ranges
-from binlane.binlog.spelling import spell
 from binlane.binlog.table_map import TableMap
-from binlane.binlog.values import Absent, Image, RowDecoder
+from binlane.binlog.types.columns import Column, columns_of
+from binlane.binlog.types.literals import spell
+from binlane.binlog.types.values import Absent, Image, RowDecoder
 from binlane.binlog.wire import HEADER
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from binlane.apply.row_statements import MAX_BYTES, RowStatement, StatementBuild
 from binlane.apply.transient import error_code
 from binlane.binlog.rows import RowsEvent, RowsFlag, RowsKind
 from binlane.binlog.table_map import TableMap
-from binlane.binlog.values import RowDecoder
+from binlane.binlog.types.values import RowDecoder
 from binlane.binlog.wire import HEADER, EventType
 from binlane.errors import ApplyError, DriftError, TableMismatchError
 from binlane.model import Flavor, Item, RowCounts, TableKey, plural

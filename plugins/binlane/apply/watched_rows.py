@@ -16,7 +16,7 @@ from binlane.apply.before_images import BeforeImages
 from binlane.apply.binlog_rows import check_self_contained
 from binlane.apply.found_rows import is_full, key_in, rows_where, spelled
 from binlane.apply.sql_rows import KnownTable, SqlRows
-from binlane.binlog.values import Absent, Image
+from binlane.binlog.types.values import Absent, Image
 from binlane.errors import DriftError
 from binlane.model import Item, ItemKind, RowCounts, TableKey
 from binlane.plan.schema import Generated

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from binlane.apply.refusals import target_errors
-from binlane.binlog.values import Change
+from binlane.binlog.types.values import Change
 from binlane.board import models, views
 from binlane.board.host import EDIT, READ, Host
 from binlane.config import ChannelConfig, channel_files, load_channel

@@ -8,7 +8,7 @@ from typing import Final
 
 import pymysql
 
-from binlane.binlog.spelling import quoted
+from binlane.binlog.types.literals import quoted
 from binlane.bootstrap.sessions import Session
 from binlane.model import Flavor
 

@@ -14,7 +14,7 @@ from typing import Final
 import pymysql
 
 from binlane.apply.scheduled_event import disabled
-from binlane.binlog.spelling import identifier, quoted
+from binlane.binlog.types.literals import identifier, quoted
 from binlane.bootstrap.sessions import MODE, Session
 from binlane.errors import PrecheckError
 from binlane.model import TableKey

@@ -13,7 +13,7 @@ from typing import Final
 import pymysql
 
 from binlane.apply.transient import Verdict, judge
-from binlane.binlog.spelling import identifier
+from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.values import faithful, selected
 from binlane.errors import ApplyError

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 from sqlalchemy import Engine, select
 
 from binlane.apply.refusals import driver_errors
-from binlane.binlog.spelling import quoted
+from binlane.binlog.types.literals import quoted
 from binlane.bootstrap.accounts import Accounts, make_accounts, no_accounts, read_accounts
 from binlane.bootstrap.checks import check_empty, check_servers, check_tables, chosen_databases, read_source
 from binlane.bootstrap.definitions import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from binlane.binlog.spelling import identifier
+from binlane.binlog.types.literals import identifier
 from binlane.errors import PrecheckError
 from binlane.model import TableKey
 from binlane.plan.schema import Column

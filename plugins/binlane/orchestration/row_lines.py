@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final
 
-from binlane.binlog.charsets import decode_text, guessed_text
 from binlane.binlog.collations import charset_name, collation_name
-from binlane.binlog.columns import Column, Value, columns_of
-from binlane.binlog.decimals import spell_decimal
 from binlane.binlog.events import ExecuteLoadQuery, Query
-from binlane.binlog.json_binary import JsonDiffs, JsonDocument, json_text
 from binlane.binlog.rows import ROWS_KINDS, RowsEvent
-from binlane.binlog.spelling import identifier, spell
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.transactions import Transaction
-from binlane.binlog.values import Absent, Change, Image, RowDecoder
+from binlane.binlog.types.charsets import decode_text, guessed_text
+from binlane.binlog.types.columns import Column, Value, columns_of
+from binlane.binlog.types.decimals import spell_decimal
+from binlane.binlog.types.json_binary import JsonDiffs, JsonDocument, json_text
+from binlane.binlog.types.literals import identifier, spell
+from binlane.binlog.types.values import Absent, Change, Image, RowDecoder
 from binlane.binlog.wire import HEADER, EventType, RawEvent
 from binlane.errors import BinlogError
 from binlane.model import TableKey

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from binlane.binlog.charsets import BINARY, decode_text, eight_bit_characters, guessed_text
-from binlane.binlog.columns import Column, Value
-from binlane.binlog.json_binary import Json, JsonDiffs, JsonDocument, json_text
-from binlane.binlog.json_sql import expression, is_more_than_text
 from binlane.binlog.rows import RowsKind
-from binlane.binlog.spelling import changed_document, identifier, literal, quoted
 from binlane.binlog.table_map import ColumnType
-from binlane.binlog.values import Change
+from binlane.binlog.types.charsets import BINARY, decode_text, eight_bit_characters, guessed_text
+from binlane.binlog.types.columns import Column, Value
+from binlane.binlog.types.json_binary import Json, JsonDiffs, JsonDocument, json_text
+from binlane.binlog.types.json_sql import expression, is_more_than_text
+from binlane.binlog.types.literals import changed_document, identifier, literal, quoted
+from binlane.binlog.types.values import Change
 from binlane.orchestration.row_lines import LoggedStatement, LoggedTable, Shown, present
 from binlane.safe_text import one_line
 

@@ -14,7 +14,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from binlane.binlog.joining import joined
+from binlane.binlog.vector.join_statements import joined
 from binlane.errors import UnsupportedEventError
 from binlane.model import BlockHeader, Item, ItemKind, LogPosition, RowCounts, TableKey
 from binlane.plan.reduce import Reduced, Reducer

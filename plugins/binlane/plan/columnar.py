@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from binlane.binlog.frames import first_appearances
 from binlane.binlog.rows import COMPRESSED_ROWS
+from binlane.binlog.vector.frames import first_appearances
 from binlane.binlog.wire import Buffer
 from binlane.model import BlockHeader, RowCounts, TableKey
 from binlane.plan.barrier_arrays import BarrierArrays

@@ -30,6 +30,7 @@ from binlane.binlog.sql_modes import translated, untranslatable
 from binlane.binlog.table_map import ColumnType, TableMap
 from binlane.binlog.transactions import Ending, Transaction
 from binlane.binlog.variables import with_variables
+from binlane.binlog.vector.inflated_segment import Inflated
 from binlane.binlog.wire import BufferOffset, EventFlag, EventType, RawEvent, SegmentOffset, type_name, without_checksum
 from binlane.errors import BinlogError, UnsupportedEventError
 from binlane.model import Flavor, LogPosition, RowCounts, SessionContext
@@ -37,7 +38,6 @@ from binlane.plan import outcomes
 from binlane.plan.channel_rules import AS_LOGGED, ChannelRules
 from binlane.plan.family_statement import as_in_family, read_under_another_mode
 from binlane.plan.filtering import decide, without_filtered
-from binlane.plan.inflated import Inflated
 from binlane.plan.invoker import as_invoked
 from binlane.plan.loads import LoadedFiles, local_statement
 from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from binlane.binlog.grouping import PlainRun
 from binlane.binlog.table_map import TableMap
+from binlane.binlog.vector.grouping import PlainRun
 from binlane.binlog.wire import EventType
 from binlane.choices import FilterPolicy
 from binlane.model import TableKey

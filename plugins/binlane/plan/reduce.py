@@ -16,10 +16,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from binlane.binlog import folding
-from binlane.binlog.frames import count_events, first_appearances, row_images, strip_events
 from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsFlag, RowsKind
-from binlane.binlog.synthesis import DELETE, INSERT, KINDS, UPDATE, Fronts, Rows, payloads, row_counts
+from binlane.binlog.vector import fold_rows
+from binlane.binlog.vector.frames import count_events, first_appearances, row_images, strip_events
+from binlane.binlog.vector.row_events import DELETE, INSERT, KINDS, UPDATE, Fronts, Rows, payloads, row_counts
 from binlane.binlog.wire import HEADER, EventType
 from binlane.model import Item, ItemKind, RowCounts, TableKey
 from binlane.plan.row_stretch import Stretch
@@ -205,20 +205,20 @@ class _Folding:
         self._kept, wobbly = np.zeros((len(keys), 3), np.int64), np.empty(rows, np.uint8)
         highest, written = np.zeros((len(keys), 2), np.uint64), np.zeros(len(keys), np.uint64)
         misfit = np.zeros(len(keys), np.uint8)
-        self._count = folding.fold(
+        self._count = fold_rows.fold(
             data, self._images, self._table, tables, layouts.rule, layouts.length, all_tables.flags, counters,
             slots, hashes, image, self._entry_table, self._before, self._now, self._kept, highest,
             wobbly, misfit,
         )  # fmt: skip
         self._left, unsure = np.empty(self._count, np.int64), np.zeros(len(keys), np.uint8)
-        folding.judge(
+        fold_rows.judge(
             data, self._count, self._entry_table, self._before, self._now, tables, layouts.rule, layouts.length,
             all_tables.flags, counters, wobbly, self._left, written, unsure,
         )  # fmt: skip
         # images that came in two events may be too long for one
         length = (self._before[:, 1] - self._before[:, 0] + self._now[:, 1] - self._now[:, 0])[: self._count]
         too_long = length > self.room
-        self._left[(self._left == folding.UPDATE) & too_long] = folding.SPLIT
+        self._left[(self._left == fold_rows.UPDATE) & too_long] = fold_rows.SPLIT
         # the highest AUTO_INCREMENT value came and went: written and deleted, so that the target counts on
         self._restored = highest[:, 1] > np.maximum(highest[:, 0], written)
         self.misfits = {keys[table] for table in np.flatnonzero(misfit).tolist()} | {
@@ -229,7 +229,7 @@ class _Folding:
 
     def _stays(self, entry: int) -> bool:
         """Whether the key has a row when the deletes are done."""
-        return int(self._before[entry, 0]) >= 0 and int(self._left[entry]) not in (folding.DELETE, folding.SPLIT)
+        return int(self._before[entry, 0]) >= 0 and int(self._left[entry]) not in (fold_rows.DELETE, fold_rows.SPLIT)
 
     def emit(self, result: Reduced, payload_bytes: int) -> None:
         """Write what is left, table by table, into BINLOG statements of at most ``payload_bytes``, about."""
@@ -252,9 +252,9 @@ class _Folding:
     def _rows_left(self) -> Rows:
         """Table by table, phase by phase; within a phase in the order in which their keys were met."""
         left, tables = self._left, self._entry_table[: self._count]
-        ends = np.zeros(len(self._key_ids) * folding.PHASES, np.int64)
-        count = folding.places(left, tables, self._restored, ends)
+        ends = np.zeros(len(self._key_ids) * fold_rows.PHASES, np.int64)
+        count = fold_rows.places(left, tables, self._restored, ends)
         bucket, images = np.empty(count, np.int64), np.full((count, 4), -1, np.int64)
-        folding.arrange(left, tables, self._before, self._now, self._restored, self._kept, ends, bucket, images)
-        table, phase = np.divmod(bucket, folding.PHASES)
+        fold_rows.arrange(left, tables, self._before, self._now, self._restored, self._kept, ends, bucket, images)
+        table, phase = np.divmod(bucket, fold_rows.PHASES)
         return Rows(table, _KIND_OF_PHASE[phase], images)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from binlane.binlog.frames import Frames, TableIndex
 from binlane.binlog.table_map import TableMap
+from binlane.binlog.vector.frames import Frames, TableIndex
 from binlane.binlog.wire import HEADER, EventHeader, RawEvent
 from binlane.plan.dissect import LogFormat, not_renamed
 from binlane.plan.filter_columns import TableVerdicts

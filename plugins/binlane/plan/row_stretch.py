@@ -9,10 +9,18 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from binlane.binlog import folding, kernels
-from binlane.binlog.frames import Frames, TableIndex, TableLayouts, frame, index_rows, strip_events, table_layouts
-from binlane.binlog.frames import table_maps as parsed_maps
 from binlane.binlog.table_map import TableMap
+from binlane.binlog.vector import fold_rows, frame_kernels
+from binlane.binlog.vector.frames import (
+    Frames,
+    TableIndex,
+    TableLayouts,
+    frame,
+    index_rows,
+    strip_events,
+    table_layouts,
+)
+from binlane.binlog.vector.frames import table_maps as parsed_maps
 from binlane.model import TableKey
 from binlane.plan.table_rules import TableRule
 
@@ -65,8 +73,8 @@ class FoldTables:
             if rule is None:
                 continue
             at = int(flag_at[key])
-            flags[[at + column for column in rule.unique]] |= folding.UNIQUE
-            flags[[at + column for column in rule.primary]] |= folding.PRIMARY
+            flags[[at + column for column in rule.unique]] |= fold_rows.UNIQUE
+            flags[[at + column for column in rule.primary]] |= fold_rows.PRIMARY
             counters[key] = -1 if rule.counter is None else rule.counter, rule.counter_signed
             others = set(rule.unique) - set(rule.primary)
             ends[key] = max(rule.primary, default=-1) + 1, max(rule.unique) + 1 if others else 0
@@ -101,7 +109,7 @@ class Stretch:
     def lengths(self) -> Ints:
         """Bytes of each event in a BINLOG payload: its header is as short as it gets, and it has no checksum."""
         frames = self.tables.frames
-        surplus = frames.header_length - kernels.HEADER_LENGTH + frames.checksum_length
+        surplus = frames.header_length - frame_kernels.HEADER_LENGTH + frames.checksum_length
         return frames.size[self.events].astype(np.int64) - surplus
 
     def payload(self) -> bytes:

@@ -11,19 +11,19 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from binlane.binlog.frames import Frames, count_rows, frame, index_rows, strip_events, table_maps
-from binlane.binlog.grouping import PlainGrouping, PlainRun
-from binlane.binlog.kernels import OK
 from binlane.binlog.reader import LogReader
-from binlane.binlog.renaming import NewNames
 from binlane.binlog.rows import ROWS_KINDS, RowsKind
 from binlane.binlog.transactions import Transaction, identify, transactions
+from binlane.binlog.vector.frame_kernels import OK
+from binlane.binlog.vector.frames import Frames, count_rows, frame, index_rows, strip_events, table_maps
+from binlane.binlog.vector.grouping import PlainGrouping, PlainRun
+from binlane.binlog.vector.inflated_segment import Inflated, inflated
+from binlane.binlog.vector.rename_table_maps import NewNames
 from binlane.binlog.wire import HEADER, MAGIC, Buffer, EventHeader, EventType, RawEvent
 from binlane.errors import BinlogError
 from binlane.model import FILTERED_SHARD, BlockHeader, Flavor, LogPosition
 from binlane.plan.dissect import LogFormat
 from binlane.plan.filter_columns import EventFilter, TableVerdicts, event_filter, pick
-from binlane.plan.inflated import Inflated, inflated
 from binlane.plan.manifest import Segment
 from binlane.plan.renamed_columns import renamed_tables
 from binlane.plan.settings import FilterSettings

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from binlane.binlog.format_description import FormatDescription
-from binlane.binlog.frames import frame
+from binlane.binlog.vector.frames import frame
 from binlane.binlog.wire import HEADER, EventType
 from binlane.model import Flavor
 

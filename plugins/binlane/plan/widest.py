@@ -17,14 +17,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from binlane.binlog.columns import Value, columns_of
 from binlane.binlog.format_description import FormatDescription, split_version
-from binlane.binlog.json_binary import Json, JsonDiffs, JsonDocument
-from binlane.binlog.json_sql import needs_json_table
 from binlane.binlog.rows import RowsEvent, rows_length
-from binlane.binlog.spelling import literal
 from binlane.binlog.table_map import ColumnType, TableMap
-from binlane.binlog.values import Absent, Image, RowDecoder
+from binlane.binlog.types.columns import Value, columns_of
+from binlane.binlog.types.json_binary import Json, JsonDiffs, JsonDocument
+from binlane.binlog.types.json_sql import needs_json_table
+from binlane.binlog.types.literals import literal
+from binlane.binlog.types.values import Absent, Image, RowDecoder
 from binlane.errors import BinlogError
 from binlane.model import Flavor
 from binlane.plan.demands import JSON_TABLE, LATE_TIMESTAMP, UNSPELLED, Demand

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from binlane.binlog.spelling import identifier
 from binlane.binlog.table_map import TableMap
+from binlane.binlog.types.literals import identifier
 from binlane.model import TableKey
 from binlane.plan.schema import Schema, Table
 from binlane.plan.schema_compare import Severity

@@ -17,7 +17,7 @@ from typing import Final
 import pymysql
 from sqlalchemy import Connection, Engine
 
-from binlane.binlog.spelling import identifier
+from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.sessions import MODE, Session
 from binlane.bootstrap.values import faithful, selected
 from binlane.errors import ApplyError, DriftError, PlanError, WindowBusyError

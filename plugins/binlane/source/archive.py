@@ -21,9 +21,9 @@ from typing import IO, Any, Final
 import fsspec
 import zstandard
 
-from binlane.binlog import kernels
-from binlane.binlog.frames import as_array
 from binlane.binlog.reader import INNODB_LOG, check_first_type, check_magic
+from binlane.binlog.vector import frame_kernels
+from binlane.binlog.vector.frames import as_array
 from binlane.binlog.wire import FLAGS_AT, HEADER, IN_USE, MAGIC, type_name
 from binlane.errors import (
     BinlogError,
@@ -240,8 +240,8 @@ class _FileReader:
 
     def _whole_events(self, data: bytes, position: int) -> int:
         """Bytes of whole events at the beginning of ``data``."""
-        end, code = kernels.whole_events(as_array(data), HEADER.size)
-        if code == kernels.SMALL_SIZE:
+        end, code = frame_kernels.whole_events(as_array(data), HEADER.size)
+        if code == frame_kernels.SMALL_SIZE:
             size = _SIZE.unpack_from(data, end + _AT_SIZE)[0]
             raise BinlogError(
                 f"{self._where}:{position + end}: event_size {size} is smaller than a header; the file is damaged here"

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binlane.binlog.events import parse_body
-from binlane.binlog.frames import frame
 from binlane.binlog.gtids import Gtid, MariadbGtid, MariadbGtidList, PreviousGtids
+from binlane.binlog.vector.frames import frame
 from binlane.binlog.wire import HEADER, BufferOffset, EventHeader, EventType, RawEvent
 from binlane.errors import SourceError, SourceIdentityError
 from binlane.model import LogPosition

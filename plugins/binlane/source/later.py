@@ -8,8 +8,8 @@ import numpy as np
 
 from binlane.binlog.events import parse_body
 from binlane.binlog.format_description import FormatDescription
-from binlane.binlog.frames import frame
 from binlane.binlog.query import Query
+from binlane.binlog.vector.frames import frame
 from binlane.binlog.wire import HEADER, BufferOffset, EventHeader, EventType, RawEvent
 from binlane.errors import BinlogError
 from binlane.model import LogPosition, TableKey

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from binlane.binlog.events import FormatDescription, parse_body
-from binlane.binlog.frames import frame
 from binlane.binlog.payload import unpack
 from binlane.binlog.query import Query
 from binlane.binlog.reader import LogReader
 from binlane.binlog.rows import ROWS_KINDS, RowsEvent, RowsKind
 from binlane.binlog.table_map import TableMap
-from binlane.binlog.values import Absent, Image, RowDecoder
+from binlane.binlog.types.values import Absent, Image, RowDecoder
+from binlane.binlog.vector.frames import frame
 from binlane.binlog.wire import HEADER, BufferOffset, EventHeader, EventType, RawEvent
 from binlane.errors import TableMismatchError, UnsupportedEventError
 from binlane.model import Flavor, LogPosition, TableKey

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from binlane.binlog.spelling import identifier, quoted
+from binlane.binlog.types.literals import identifier, quoted
 from binlane.model import Flavor, TableKey
 from binlane.plan.schema_names import charset_name, collation_name
 from binlane.verify.rows import Side

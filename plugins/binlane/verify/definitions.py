@@ -14,7 +14,7 @@ from enum import IntEnum
 from functools import cached_property, partial
 from typing import Final
 
-from binlane.binlog.spelling import identifier
+from binlane.binlog.types.literals import identifier
 from binlane.choices import FilterKind, FilterPolicy
 from binlane.errors import SourceError
 from binlane.model import TableKey

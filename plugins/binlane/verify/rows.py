@@ -11,8 +11,8 @@ from typing import Any, Final
 from sqlalchemy import Engine, PoolProxiedConnection
 from sqlalchemy.exc import DBAPIError
 
-from binlane.binlog.documents import spelled_by_value
-from binlane.binlog.spelling import identifier
+from binlane.binlog.types.json_equality import spelled_by_value
+from binlane.binlog.types.literals import identifier
 from binlane.model import Flavor, TableKey
 from binlane.source.server import translated
 from binlane.verify.spelled import Compared, Key, Row, behind, one_of

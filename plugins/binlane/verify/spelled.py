@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from binlane.binlog.charsets import decode_text
-from binlane.binlog.columns import Value
-from binlane.binlog.decimals import spell_decimal
-from binlane.binlog.spelling import identifier, quoted
+from binlane.binlog.types.charsets import decode_text
+from binlane.binlog.types.columns import Value
+from binlane.binlog.types.decimals import spell_decimal
+from binlane.binlog.types.literals import identifier, quoted
 from binlane.model import Flavor, TableKey, plural
 from binlane.plan.schema import Column, Generated, Table
 

@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 
 from binlane.binlog.rows import RowsEvent
-from binlane.binlog.values import Change, RowDecoder
+from binlane.binlog.types.values import Change, RowDecoder
 from binlane.board.api import FILES, STATIC, build_app
 from binlane.board.host import Host, LastRun, Triggered
 from binlane.connections import environment_resolver

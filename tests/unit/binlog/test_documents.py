@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from binlane.binlog.documents import spelled_by_value
+from binlane.binlog.types.json_equality import spelled_by_value
 
 
 @pytest.mark.parametrize(

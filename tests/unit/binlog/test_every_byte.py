@@ -12,11 +12,11 @@ from typing import Final
 
 import pytest
 
-from binlane.binlog.columns import columns_of
 from binlane.binlog.reader import LogReader
 from binlane.binlog.rows import RowsEvent
 from binlane.binlog.transactions import IncompleteTail, transactions
-from binlane.binlog.values import RowDecoder
+from binlane.binlog.types.columns import columns_of
+from binlane.binlog.types.values import RowDecoder
 from binlane.errors import BinlaneError
 from binlane.model import Flavor
 from binlane.plan.dissect import LogFormat, RowsPart, StatementPart, dissect

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import zstandard
 
-from binlane.binlog.frames import Frames, frame
-from binlane.binlog.inflating import Opened, lay_out, open_payloads, open_rows
 from binlane.binlog.payload import Compression, TransactionPayload
 from binlane.binlog.rows import decompressed
+from binlane.binlog.vector.decompress import Opened, lay_out, open_payloads, open_rows
+from binlane.binlog.vector.frames import Frames, frame
 from binlane.binlog.wire import HEADER, BufferOffset, RawEvent, read_header, without_checksum
 from binlane.errors import BinlogError
 from tests.unit.binlog.cases import T, payload, query, wire

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from binlane.binlog import joining
-from binlane.binlog.joining import joined
+from binlane.binlog.vector import join_statements
+from binlane.binlog.vector.join_statements import joined
 from binlane.binlog.wire import HEADER, EventType, build_event
 from tests.unit.binlog.row_events import EVERY_COLUMN, rows_body, table_map_body
 
@@ -89,7 +89,7 @@ def logged(draw: st.DrawFn) -> bytes:
 @given(logged(), st.sampled_from([2, 200]))
 def test_the_server_does_the_same_in_fewer_statements(payload: bytes, most_tables: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(joining, "TABLES", most_tables)
+        patch.setattr(join_statements, "TABLES", most_tables)
         made = joined(payload)
     before, statements = steps(payload)
     after, fewer = steps(made)

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from binlane.binlog.json_binary import DiffKind, Json, JsonDiff, JsonDiffs, JsonDocument, JsonObject, json_text
-from binlane.binlog.json_diffs import changed
+from binlane.binlog.types.json_binary import DiffKind, Json, JsonDiff, JsonDiffs, JsonDocument, JsonObject, json_text
+from binlane.binlog.types.json_diffs import changed
 
 DOCUMENT = '{"a": 1, "bb": [1, [2, 3], {"k": "v"}], "x y": {"\\"": null}}'
 REPLACE, INSERT, REMOVE = DiffKind

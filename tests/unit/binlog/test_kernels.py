@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from binlane.binlog import frames as fast
 from binlane.binlog import rows as plain
 from binlane.binlog.table_map import TableMap
+from binlane.binlog.vector import frames as fast
 from binlane.binlog.wire import HEADER, BufferOffset, EventType, RawEvent, build_event, read_header, without_checksum
 from binlane.errors import BinlogError, ChecksumError, TruncatedEventError, UnsupportedEventError
 from tests.unit.binlog.row_events import EVERY_COLUMN, Statement, event, logs, rows_body, table_map_body

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binlane.binlog import temporal
-from binlane.binlog.charsets import decode_text, guessed_text
-from binlane.binlog.columns import Column, columns_of, uncompressed
-from binlane.binlog.decimals import decode_decimal, spell_decimal, spell_double
-from binlane.binlog.json_binary import JsonDiffs, json_text, parse_diffs, parse_json
 from binlane.binlog.rows import RowsEvent
-from binlane.binlog.spelling import literal, quoted, spell, spell_float
 from binlane.binlog.table_map import ColumnType, TableMap
-from binlane.binlog.values import RowDecoder
+from binlane.binlog.types import temporal
+from binlane.binlog.types.charsets import decode_text, guessed_text
+from binlane.binlog.types.columns import Column, columns_of, uncompressed
+from binlane.binlog.types.decimals import decode_decimal, spell_decimal, spell_double
+from binlane.binlog.types.json_binary import JsonDiffs, json_text, parse_diffs, parse_json
+from binlane.binlog.types.literals import literal, quoted, spell, spell_float
+from binlane.binlog.types.values import RowDecoder
 from binlane.errors import BinlogError
 from binlane.model import Flavor
 from tests.unit.binlog.row_events import EVERY_COLUMN, bitmap, image, rows_body, table_map_body

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from binlane.binlog.frames import frame, index_rows, table_maps
 from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import transactions
+from binlane.binlog.vector.frames import frame, index_rows, table_maps
 from binlane.binlog.wire import MAGIC
 from binlane.errors import BinlaneError
 from binlane.model import TableKey

@@ -9,14 +9,15 @@ from typing import Final
 
 import pytest
 
-from binlane.binlog.frames import frame
 from binlane.binlog.reader import LogReader
 from binlane.binlog.rows import COMPRESSED_ROWS, decompressed
 from binlane.binlog.transactions import transactions
+from binlane.binlog.vector import inflated_segment
+from binlane.binlog.vector.frames import frame
 from binlane.binlog.wire import MAGIC, EventType
 from binlane.errors import BinlaneError
 from binlane.model import Flavor
-from binlane.plan import columnar, inflated, segment_map
+from binlane.plan import columnar, segment_map
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.unit.plan.test_columnar import outcome
@@ -112,9 +113,9 @@ def mariadb(mariadb_source: PrivateServer, clean_databases: Callable[[PrivateSer
     mariadb_source.query("SET GLOBAL binlog_checksum = CRC32")
 
 
-def opened(data: bytes) -> inflated.Inflated | None:
+def opened(data: bytes) -> inflated_segment.Inflated | None:
     reader = LogReader(data, "x", verify=False)
-    return inflated.inflated(frame(data, len(MAGIC), reader.format.checksum.length))
+    return inflated_segment.inflated(frame(data, len(MAGIC), reader.format.checksum.length))
 
 
 @requires_mysql
@@ -151,7 +152,7 @@ def test_mariadbs_compressed_rows_give_what_they_give_one_after_the_other(
         assert int(found.segment_offset(ours.offset)) == theirs.offset
 
 
-def types(found: inflated.Inflated) -> set[int]:
+def types(found: inflated_segment.Inflated) -> set[int]:
     return {event.header.type_code for event in LogReader(found.data, "x", verify=False).events()}
 
 
@@ -163,7 +164,7 @@ def check_outcomes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # too large for memory: the same, the slow way
     for name, most in (("_MOST", 300), ("_BUDGET", 1000), ("_MOST", 0)):
         with monkeypatch.context() as patch:
-            patch.setattr(inflated, name, most)
+            patch.setattr(inflated_segment, name, most)
             assert outcome(path, columnar, reduce=True) == outcome(path, segment_map, reduce=True)
 
 

@@ -8,11 +8,11 @@ from typing import Final
 
 import pytest
 
-from binlane.binlog.columns import columns_of
-from binlane.binlog.json_binary import Json, JsonObject, Opaque, Unsigned, json_text, parse_diffs
-from binlane.binlog.json_sql import expression, needs_json_table
-from binlane.binlog.spelling import literal
 from binlane.binlog.table_map import ColumnType, TableMap
+from binlane.binlog.types.columns import columns_of
+from binlane.binlog.types.json_binary import Json, JsonObject, Opaque, Unsigned, json_text, parse_diffs
+from binlane.binlog.types.json_sql import expression, needs_json_table
+from binlane.binlog.types.literals import literal
 from binlane.binlog.wire import EventType
 from binlane.model import Flavor, TableKey
 from binlane.plan.demands import JSON_TABLE, UNSPELLED

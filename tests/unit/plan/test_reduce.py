@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from binlane.apply.writers import check_self_contained
-from binlane.binlog import folding
-from binlane.binlog.joining import joined
+from binlane.binlog.vector import fold_rows
+from binlane.binlog.vector.join_statements import joined
 from binlane.binlog.wire import EventType
 from binlane.model import BlockHeader, Item, LogPosition, RowCounts, TableKey
 from binlane.plan.blocks import BlockBuilder, BlockLimits
@@ -339,13 +339,13 @@ def test_however_many_tables_do_not_fit_the_rows_are_folded_twice(monkeypatch: p
         statements.append([(fine, None, A1), (fine, A1, B1)])
     mixed = [changes[at] for at in range(4) for changes in statements if at < len(changes)]
     folds: list[int] = []
-    real = folding.fold
+    real = fold_rows.fold
 
     def counted_fold(*given: Any) -> int:
         folds.append(len(given[1]))
         return int(real(*given))
 
-    monkeypatch.setattr(folding, "fold", counted_fold)
+    monkeypatch.setattr(fold_rows, "fold", counted_fold)
     found = built(logged(*mixed), rules)
     assert folds == [len(mixed), 2 * tables]
     assert {key.database for key in found.saved} == {f"fine{number}" for number in range(tables)}

@@ -9,10 +9,10 @@ from typing import Any, Final
 import pytest
 
 from binlane.apply.row_statements import StatementBuilder
-from binlane.binlog.columns import columns_of
 from binlane.binlog.rows import RowsEvent
 from binlane.binlog.table_map import TableMap
-from binlane.binlog.values import RowDecoder
+from binlane.binlog.types.columns import columns_of
+from binlane.binlog.types.values import RowDecoder
 from binlane.binlog.wire import EventType
 from binlane.model import Flavor, LogPosition, RowCounts, TableKey
 from binlane.plan.bound_table import BoundTable

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from binlane.binlog.format_description import FormatDescription
-from binlane.binlog.frames import frame
 from binlane.binlog.payload import Compression
-from binlane.binlog.plain_runs import PlainTransactions, plain_transactions
+from binlane.binlog.vector.frames import frame
+from binlane.binlog.vector.simple_transactions import PlainTransactions, plain_transactions
 from binlane.binlog.wire import ChecksumAlgorithm, build_event
 from binlane.errors import BinlaneError
 from binlane.model import LogPosition

@@ -15,8 +15,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from binlane.binlog.joining import TABLES
 from binlane.binlog.rows import RowsFlag
+from binlane.binlog.vector.join_statements import TABLES
 from binlane.binlog.wire import HEADER, EventType
 from binlane.model import RowCounts
 

@@ -23,8 +23,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from binlane.binlog.frames import Frames, frame, gather, index_rows
 from binlane.binlog.rows import RowsFlag
+from binlane.binlog.vector.frames import Frames, frame, gather, index_rows
 from binlane.binlog.wire import HEADER, EventType
 
 Ints = NDArray[np.int64]

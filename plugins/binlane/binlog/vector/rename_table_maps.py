@@ -9,8 +9,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from binlane.binlog.frames import Frames
 from binlane.binlog.table_map import TableMap
+from binlane.binlog.vector.frames import Frames
 from binlane.binlog.wire import HEADER
 
 Ints = NDArray[np.int64]

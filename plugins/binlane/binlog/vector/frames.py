@@ -13,9 +13,9 @@ from typing import Final, NewType
 import numpy as np
 from numpy.typing import NDArray
 
-from binlane.binlog import kernels, row_kernels
 from binlane.binlog import rows as plain
 from binlane.binlog.table_map import LengthRule, TableMap
+from binlane.binlog.vector import frame_kernels, row_kernels
 from binlane.binlog.wire import (
     CHECKSUM_LENGTH,
     HEADER,
@@ -42,19 +42,22 @@ _HIDDEN: Final = np.zeros(256, np.bool_)
 """Event types whose row images are not in the log as they are."""
 _HIDDEN[[EventType.PARTIAL_UPDATE_ROWS, *plain.COMPRESSED_ROWS]] = True
 _ERRORS: Final[Mapping[int, tuple[type[BinlogError], str]]] = {
-    kernels.SHORT_HEADER: (TruncatedEventError, "the bytes end inside an event's header"),
-    kernels.SMALL_SIZE: (BinlogError, "event_size is smaller than a header and checksum; the file is damaged here"),
-    kernels.SHORT_EVENT: (TruncatedEventError, "the bytes end inside the event"),
-    kernels.SHORT_BODY: (TruncatedEventError, "the event ends before its head does; it is damaged"),
-    kernels.UNMAPPED: (BinlogError, "its table id has no TABLE_MAP in its statement; the log is damaged"),
-    kernels.REFUSED: (UnsupportedEventError, "rows in a form that this version cannot read"),
-    kernels.BAD_EXTRA: (BinlogError, "extra data shorter than its own length; the event is damaged"),
-    kernels.BAD_WIDTH: (BinlogError, "its number of columns is not that of its TABLE_MAP; the log is damaged"),
-    kernels.OVERRUN: (BinlogError, f"a row image reaches over the event's end; {plain.OVERRUN_HINT}"),
-    kernels.NO_IMAGES: (BinlogError, "no row images; the event is damaged"),
-    kernels.NO_COLUMNS: (BinlogError, "bytes of rows that have no columns; the event is damaged"),
-    kernels.UNKNOWN_LENGTH: (UnsupportedEventError, "a column of a length that the log does not tell"),
-    kernels.BAD_OPTIONS: (UnsupportedEventError, "value options other than partial JSON"),
+    frame_kernels.SHORT_HEADER: (TruncatedEventError, "the bytes end inside an event's header"),
+    frame_kernels.SMALL_SIZE: (
+        BinlogError,
+        "event_size is smaller than a header and checksum; the file is damaged here",
+    ),
+    frame_kernels.SHORT_EVENT: (TruncatedEventError, "the bytes end inside the event"),
+    frame_kernels.SHORT_BODY: (TruncatedEventError, "the event ends before its head does; it is damaged"),
+    frame_kernels.UNMAPPED: (BinlogError, "its table id has no TABLE_MAP in its statement; the log is damaged"),
+    frame_kernels.REFUSED: (UnsupportedEventError, "rows in a form that this version cannot read"),
+    frame_kernels.BAD_EXTRA: (BinlogError, "extra data shorter than its own length; the event is damaged"),
+    frame_kernels.BAD_WIDTH: (BinlogError, "its number of columns is not that of its TABLE_MAP; the log is damaged"),
+    frame_kernels.OVERRUN: (BinlogError, f"a row image reaches over the event's end; {plain.OVERRUN_HINT}"),
+    frame_kernels.NO_IMAGES: (BinlogError, "no row images; the event is damaged"),
+    frame_kernels.NO_COLUMNS: (BinlogError, "bytes of rows that have no columns; the event is damaged"),
+    frame_kernels.UNKNOWN_LENGTH: (UnsupportedEventError, "a column of a length that the log does not tell"),
+    frame_kernels.BAD_OPTIONS: (UnsupportedEventError, "value options other than partial JSON"),
 }
 
 
@@ -78,7 +81,7 @@ class Frames:
 
     def check(self, name: str) -> None:
         """Raise the error that stopped framing, if any: TruncatedEventError or BinlogError."""
-        if self.error != kernels.OK:
+        if self.error != frame_kernels.OK:
             kind, text = _ERRORS[self.error]
             raise kind(f"{where(name, self.end)}{text} ({self.data.size - self.end} bytes are left)")
 
@@ -143,7 +146,7 @@ def frame(data: Buffer | Bytes, start: int, checksum_length: int, header_length:
     # np.empty touches no memory: the part that is not needed never gets any
     offset, kind, size = np.empty(room, np.int64), np.empty(room, np.uint8), np.empty(room, np.uint32)
     time, flags = np.empty(room, np.uint32), np.empty(room, np.uint16)
-    count, error, end = kernels.frame(
+    count, error, end = frame_kernels.frame(
         array, start, header_length, checksum_length, offset, kind, size, time, flags
     )  # fmt: skip
     return Frames(
@@ -164,7 +167,7 @@ def verify_checksums(frames: Frames, name: str) -> None:
     """Raises ChecksumError at the first event whose CRC32 does not match; nothing to do without checksums."""
     if frames.checksum_length == 0:
         return
-    bad = kernels.first_bad_crc(frames.data, frames.offset, frames.type_code, frames.size)
+    bad = frame_kernels.first_bad_crc(frames.data, frames.offset, frames.type_code, frames.size)
     if bad < frames.offset.size:
         at = int(frames.offset[bad])
         check_crc(frames.data.data[at : at + int(frames.size[bad])], name, at)
@@ -179,7 +182,7 @@ def index_rows(frames: Frames, name: str) -> TableIndex:
     number, first = np.empty(frames.offset.size, np.int32), np.empty(maps, np.int64)
     # a power of two, at most half full: a probe always ends at a free slot
     capacity = 1 << (2 * maps + 1).bit_length()
-    count, code, event = kernels.index(
+    count, code, event = frame_kernels.index(
         frames.data, frames.offset, frames.type_code, frames.size, frames.header_length, frames.checksum_length,
         number, first, capacity,
     )  # fmt: skip
@@ -277,7 +280,7 @@ def _counted(
 def first_appearances(number: NDArray[np.int32], tables: int) -> tuple[Ints, Ints]:
     """The table numbers of some events in the order in which they appear, and the first event of each."""
     used, first = np.empty(tables, np.int64), np.empty(tables, np.int64)
-    count = kernels.appearances(number, np.full(tables, -1, np.int32), used, first)
+    count = frame_kernels.appearances(number, np.full(tables, -1, np.int32), used, first)
     return used[:count], first[:count]
 
 
@@ -288,7 +291,7 @@ def gather(data: Buffer | Bytes, offsets: Ints, lengths: Ints) -> bytes:
     if lengths.size and int(lengths.min()) < 0:
         raise ValueError(f"a length of {int(lengths.min())}")
     out = np.empty(int(lengths.sum()), np.uint8)
-    used = kernels.gather(
+    used = frame_kernels.gather(
         as_array(data), np.ascontiguousarray(offsets, np.int64), np.ascontiguousarray(lengths, np.int64), out
     )
     if used < 0:
@@ -307,14 +310,14 @@ def strip_events(frames: Frames, events: Ints) -> bytes:
         raise ValueError(f"event numbers {wanted.min()} to {wanted.max()} of {frames.offset.size} events")
     surplus = frames.header_length - HEADER.size + frames.checksum_length
     out = np.empty(int(frames.size[wanted].sum(dtype=np.int64)) - surplus * wanted.size, np.uint8)
-    kernels.strip(
+    frame_kernels.strip(
         frames.data, frames.offset, frames.size, wanted, frames.header_length, frames.checksum_length, out
     )  # fmt: skip
     return out.tobytes()
 
 
 def _raise_at(code: int, frames: Frames, event: int, name: str) -> None:
-    if code != kernels.OK:
+    if code != frame_kernels.OK:
         kind, text = _ERRORS[code]
         place = where(name, int(frames.offset[event]))
         raise kind(f"{place}{type_name(int(frames.type_code[event]))}: {text}")

@@ -15,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from binlane.binlog.format_description import FormatDescription
-from binlane.binlog.frames import Frames, TableIndex
+from binlane.binlog.vector.frames import Frames, TableIndex
 from binlane.binlog.wire import HEADER, EventType
 
 Ints = NDArray[np.int64]

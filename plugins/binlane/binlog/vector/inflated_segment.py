@@ -13,8 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from binlane.binlog.frames import BufferOffsets, Frames, SegmentOffsets
-from binlane.binlog.inflating import lay_out, open_payloads, open_rows, plain_inside
+from binlane.binlog.vector.decompress import lay_out, open_payloads, open_rows, plain_inside
+from binlane.binlog.vector.frames import BufferOffsets, Frames, SegmentOffsets
 from binlane.binlog.wire import HEADER, BufferOffset, EventType, SegmentOffset
 
 _T = EventType

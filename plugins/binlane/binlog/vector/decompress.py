@@ -16,11 +16,11 @@ import zstandard
 from numba import njit
 from numpy.typing import NDArray
 
-from binlane.binlog.frames import BufferOffsets, Bytes, Frames, Ints, SegmentOffsets, as_array
-from binlane.binlog.kernels import little, packed
 from binlane.binlog.payload import Compression
 from binlane.binlog.rows import COMPRESSED_ROWS, PLAIN_TYPES, ROWS_KINDS, WITH_EXTRA, RowsKind
 from binlane.binlog.table_map import TABLE_ID_AND_FLAGS
+from binlane.binlog.vector.frame_kernels import little, packed
+from binlane.binlog.vector.frames import BufferOffsets, Bytes, Frames, Ints, SegmentOffsets, as_array
 from binlane.binlog.wire import HEADER, EventType
 
 Int = Any

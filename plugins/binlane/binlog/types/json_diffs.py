@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from binlane.binlog.json_binary import DiffKind, Json, JsonDiff, JsonDiffs, JsonDocument, JsonObject
+from binlane.binlog.types.json_binary import DiffKind, Json, JsonDiff, JsonDiffs, JsonDocument, JsonObject
 
 _LEG: Final = re.compile(r'\.(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<name>[^.\[\]"\s]+))|\[(?P<cell>\d+)\]', re.DOTALL)
 Leg = str | int

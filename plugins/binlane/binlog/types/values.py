@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from binlane.binlog.columns import Column, Reader, Value
-from binlane.binlog.json_binary import JsonDiffs, JsonDocument, parse_diffs
-from binlane.binlog.json_diffs import changed
 from binlane.binlog.rows import Range, RowsEvent, RowsKind, image_ranges, partial_head
 from binlane.binlog.table_map import ColumnType, LengthRule, TableMap
+from binlane.binlog.types.columns import Column, Reader, Value
+from binlane.binlog.types.json_binary import JsonDiffs, JsonDocument, parse_diffs
+from binlane.binlog.types.json_diffs import changed
 from binlane.binlog.wire import type_name
 from binlane.errors import BinlogError
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Final
 
-from binlane.binlog.columns import Column, Value
-from binlane.binlog.decimals import spell_decimal, spell_double
-from binlane.binlog.json_binary import DiffKind, Json, JsonDiff, JsonDiffs, JsonDocument, json_text
-from binlane.binlog.json_sql import expression
 from binlane.binlog.table_map import ColumnType
+from binlane.binlog.types.columns import Column, Value
+from binlane.binlog.types.decimals import spell_decimal, spell_double
+from binlane.binlog.types.json_binary import DiffKind, Json, JsonDiff, JsonDiffs, JsonDocument, json_text
+from binlane.binlog.types.json_sql import expression
 from binlane.model import Flavor
 
 _C = ColumnType

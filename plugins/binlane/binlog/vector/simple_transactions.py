@@ -15,10 +15,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from binlane.binlog.frames import Frames, Ints
 from binlane.binlog.gtids import MariadbExtraFlag, MariadbGtidFlag
-from binlane.binlog.inflating import open_payloads
 from binlane.binlog.rows import COMPRESSED_ROWS
+from binlane.binlog.vector.decompress import open_payloads
+from binlane.binlog.vector.frames import Frames, Ints
 from binlane.binlog.wire import HEADER, EventType
 
 Int = Any

@@ -14,9 +14,9 @@ from decimal import Decimal
 from enum import IntEnum
 from typing import Final
 
-from binlane.binlog import temporal
-from binlane.binlog.decimals import decode_decimal, spell_decimal, spell_double
 from binlane.binlog.table_map import ColumnType
+from binlane.binlog.types import temporal
+from binlane.binlog.types.decimals import decode_decimal, spell_decimal, spell_double
 
 
 @dataclass(frozen=True, slots=True)

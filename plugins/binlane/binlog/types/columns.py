@@ -17,11 +17,12 @@ from decimal import Decimal
 from functools import partial
 from typing import Final
 
-from binlane.binlog import collations, temporal
-from binlane.binlog.charsets import BINARY, decode_text, guessed_text
-from binlane.binlog.decimals import decode_decimal
-from binlane.binlog.json_binary import JsonDiffs, JsonDocument, json_text, parse_json
+from binlane.binlog import collations
 from binlane.binlog.table_map import CHARACTER_TYPES, ColumnType, LengthRule, TableMap
+from binlane.binlog.types import temporal
+from binlane.binlog.types.charsets import BINARY, decode_text, guessed_text
+from binlane.binlog.types.decimals import decode_decimal
+from binlane.binlog.types.json_binary import JsonDiffs, JsonDocument, json_text, parse_json
 from binlane.model import Flavor
 
 _C = ColumnType

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from binlane.binlog import rows as plain
-from binlane.binlog.kernels import (
+from binlane.binlog.vector.frame_kernels import (
     BAD_EXTRA,
     BAD_OPTIONS,
     BAD_WIDTH,

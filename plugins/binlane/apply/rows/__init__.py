@@ -1,0 +1,1 @@
+"""Row writers: row events and decoded rows -> statements on the target. Commits nothing."""

@@ -1,0 +1,1 @@
+"""Column types: how each one's bytes are read, spelled as SQL and compared. No events, no I/O."""

@@ -1,0 +1,1 @@
+"""Blocks: built, folded (`reduce`), sized. One lane's transactions, no barriers."""

@@ -1,0 +1,1 @@
+"""One segment: scanned, and mapped into lanes' blocks. Nothing of other segments but the window's routes."""

@@ -1,0 +1,1 @@
+"""Logged statements: what they name, change and ask of a server. No routing, no I/O."""
