@@ -21,7 +21,7 @@ from binlane.errors import ApplyError
 from binlane.model import Flavor, SessionContext
 from binlane.plan.dissect import statement_facts
 from binlane.plan.schema_names import collation_name as full_name
-from binlane.shards.facts import StatementKind
+from binlane.sql.parse.facts import StatementKind
 from binlane.state.catalog import query_of_collations, version_number
 
 if TYPE_CHECKING:

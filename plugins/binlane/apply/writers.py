@@ -14,11 +14,11 @@ from binlane.apply.binlog_rows import BinlogRows, check_self_contained
 from binlane.apply.context import ContextSetter
 from binlane.apply.family_rows import FamilyRows
 from binlane.apply.load_data import Loads, load
-from binlane.apply.scheduled_event import disabled
 from binlane.apply.sql_rows import SqlRows
 from binlane.apply.transient import error_code
 from binlane.errors import ApplyError, PlanError
 from binlane.model import Item, ItemKind, RowCounts, SessionContext
+from binlane.sql.scheduled_event import disabled
 
 if TYPE_CHECKING:
     from binlane.apply.session import LaneSession

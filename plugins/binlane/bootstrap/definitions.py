@@ -13,11 +13,11 @@ from typing import Final
 
 import pymysql
 
-from binlane.apply.scheduled_event import disabled
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.bootstrap.sessions import MODE, Session
 from binlane.errors import PrecheckError
 from binlane.model import TableKey
+from binlane.sql.scheduled_event import disabled
 from binlane.state.bootstraps import TABLE, Thing
 
 _NO_VIEW_YET: Final = frozenset({1146, 1305, 1356})

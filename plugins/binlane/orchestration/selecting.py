@@ -9,9 +9,9 @@ from binlane.errors import ConfigError
 from binlane.plan.channel_rules import ChannelRules
 from binlane.plan.collating import Collations
 from binlane.plan.schema import Schema
-from binlane.shards.logged_kinds import NOT_LOGGED
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Selection
+from binlane.sql.logged_kinds import NOT_LOGGED
 from binlane.state.windows import Window
 from binlane.work import files
 from binlane.work.files import WorkFolder

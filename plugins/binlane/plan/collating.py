@@ -17,9 +17,9 @@ from binlane.binlog.collations import UTF8MB4_GENERAL_CI, charset_name, collatio
 from binlane.model import Flavor, SessionContext
 from binlane.plan.schema_names import charset_name as full_charset
 from binlane.plan.schema_names import collation_name as full_name
-from binlane.plan.statement_words import StatementWords, words_of
-from binlane.shards.lexer import TokenKind, Unreadable
-from binlane.shards.reading import is_symbol
+from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.lexer import TokenKind, Unreadable
+from binlane.sql.words import StatementWords, words_of
 
 _DEEPEST: Final = {"TABLE": 1, "DATABASE": 0, "SCHEMA": 0}
 """Parentheses around a character set to which COLLATE can be added: a column's or the whole object's. Deeper in, it is

@@ -36,18 +36,18 @@ from binlane.errors import BinlogError, UnsupportedEventError
 from binlane.model import Flavor, LogPosition, RowCounts, SessionContext
 from binlane.plan import outcomes
 from binlane.plan.channel_rules import AS_LOGGED, ChannelRules
-from binlane.plan.family_statement import as_in_family, read_under_another_mode
 from binlane.plan.filtering import decide, without_filtered
-from binlane.plan.invoker import as_invoked
 from binlane.plan.loads import LoadedFiles, local_statement
 from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
 from binlane.plan.renaming import Unsafe, renamed_parts
-from binlane.plan.server_spelling import in_its_charset, is_composed_table, spelled_twice, without_transaction_clause
-from binlane.plan.statement_text import charset_is_read, decoded, dialect_of
-from binlane.shards.logged_kinds import not_logged
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Selection, Undecided
-from binlane.shards.statements import StatementFacts, StatementKind, analyze
+from binlane.sql.charset import charset_is_read, decoded, dialect_of
+from binlane.sql.invoker import as_invoked
+from binlane.sql.logged_kinds import not_logged
+from binlane.sql.other_family import as_in_family, read_under_another_mode
+from binlane.sql.parse.statements import StatementFacts, StatementKind, analyze
+from binlane.sql.server_composed import in_its_charset, is_composed_table, spelled_twice, without_transaction_clause
 
 __all__ = ["LogFormat", "MapPart", "Part", "RowsPart", "StatementPart", "dissect", "statement_facts"]
 

@@ -15,10 +15,10 @@ from binlane.binlog.rows import ROWS_KINDS, RowsFlag, RowsKind
 from binlane.model import Flavor, RowCounts, SessionContext, TableKey
 from binlane.plan.own_schema import own_schema
 from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
-from binlane.plan.statement_text import decoded, dialect_of
-from binlane.shards.facts import StatementFacts, StatementKind
 from binlane.shards.selection import Selection
-from binlane.shards.statement_kinds import kinds_of
+from binlane.sql.charset import decoded, dialect_of
+from binlane.sql.parse.facts import StatementFacts, StatementKind
+from binlane.sql.statement_kinds import kinds_of
 
 _TYPE_AT: Final = 4
 _FLAGS_AT: Final = 19 + 6

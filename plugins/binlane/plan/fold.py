@@ -26,10 +26,10 @@ from binlane.plan.temporary_stretches import stretches
 from binlane.plan.window_plan import LaneFile, TableCounts, WindowPlan
 from binlane.shards.assigners import assigner_class
 from binlane.shards.event_filter import EventMetadataFilter, TransactionShards
-from binlane.shards.facts import StatementKind
 from binlane.shards.renaming import AS_THEY_ARE, Renaming
 from binlane.shards.schema_facts import SchemaFacts
 from binlane.shards.shard_list import Partitioner, parse_shard_list
+from binlane.sql.parse.facts import StatementKind
 
 ANY_TIME = "any_time"
 EPOCH = "epoch"

@@ -17,7 +17,7 @@ from binlane.binlog.gtids import MariadbExtraFlag
 from binlane.binlog.query import Query
 from binlane.model import Flavor, SessionContext, TableKey
 from binlane.plan.parts import MapPart, Part, StatementPart
-from binlane.shards.facts import StatementFacts, StatementKind
+from binlane.sql.parse.facts import StatementFacts, StatementKind
 
 _BROKEN_OFF: Final = frozenset({1053, 1158, 1159, 1160, 1161, 1184, 1317, 1927, 1969, 3024})
 """Killed, shut down, disconnected, out of time: how much of the statement was done, nobody can repeat."""

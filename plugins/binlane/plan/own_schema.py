@@ -11,11 +11,11 @@ from itertools import pairwise
 from typing import Final
 
 from binlane.model import OWN_SCHEMA, Flavor, SessionContext
-from binlane.plan.statement_text import decoded, dialect_of
-from binlane.shards.facts import StatementFacts, StatementKind
-from binlane.shards.lexer import Token, TokenKind, Unreadable, lex
-from binlane.shards.reading import END, is_symbol
 from binlane.shards.selection import OWN, Selection, Undecided
+from binlane.sql.charset import decoded, dialect_of
+from binlane.sql.parse.cursor import END, is_symbol
+from binlane.sql.parse.facts import StatementFacts, StatementKind
+from binlane.sql.parse.lexer import Token, TokenKind, Unreadable, lex
 
 _NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
 _GRANTS: Final = ("GRANT", "REVOKE")

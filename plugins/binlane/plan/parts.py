@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from binlane.binlog.query import Query
 from binlane.binlog.table_map import TableMap
 from binlane.model import RowCounts, SessionContext, TableKey
-from binlane.shards.facts import StatementFacts
+from binlane.sql.parse.facts import StatementFacts
 
 
 @dataclass(frozen=True, slots=True)

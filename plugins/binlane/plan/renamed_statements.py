@@ -13,11 +13,11 @@ from typing import Final
 
 from binlane.model import Flavor, SessionContext
 from binlane.plan.parts import StatementPart
-from binlane.plan.statement_words import StatementWords, words_of
-from binlane.shards.facts import StatementFacts, StatementKind
-from binlane.shards.lexer import Token, TokenKind, Unreadable
-from binlane.shards.reading import is_symbol
 from binlane.shards.renaming import Renaming
+from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.facts import StatementFacts, StatementKind
+from binlane.sql.parse.lexer import Token, TokenKind, Unreadable
+from binlane.sql.words import StatementWords, words_of
 
 Read = Callable[[bytes, SessionContext], StatementFacts]
 """What a statement of a session says of itself."""

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.wire import HEADER
 from binlane.model import Flavor, RowCounts, TableKey
-from binlane.plan.demands import Demand, demands_of, demands_of_session, resolved
 from binlane.plan.outcomes import tables_of_one_kind
 from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
-from binlane.plan.statement_text import decoded, dialect_of
 from binlane.plan.widest import RowMeter, Widest
 from binlane.plan.window_plan import RuleCounts, ShardCounts
-from binlane.shards.facts import StatementKind
+from binlane.sql.charset import decoded, dialect_of
+from binlane.sql.parse.facts import StatementKind
+from binlane.sql.requirements import Demand, demands_of, demands_of_session, resolved
 
 _ASKING = re.compile(
     rb"->|\bAS\s+JSON\b|\bRETURNING\b|\bPORTION\s+OF\b|\bVALUES\s+ROW\b|\bON\s+DUPLICATE\b|\A\s*(?:WITH|SET\s+STATEMENT)\b",

@@ -17,7 +17,7 @@ from typing import Final
 from binlane.errors import UnsupportedEventError
 from binlane.model import TableKey
 from binlane.plan.parts import Part, StatementPart
-from binlane.shards.facts import StatementFacts, StatementKind
+from binlane.sql.parse.facts import StatementFacts, StatementKind
 
 Session = tuple[int, int]
 """Server id and thread id: the names of temporary tables are the connection's own."""

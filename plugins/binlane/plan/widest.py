@@ -27,7 +27,7 @@ from binlane.binlog.types.literals import literal
 from binlane.binlog.types.values import Absent, Image, RowDecoder
 from binlane.errors import BinlogError
 from binlane.model import Flavor
-from binlane.plan.demands import JSON_TABLE, LATE_TIMESTAMP, UNSPELLED, Demand
+from binlane.sql.requirements import JSON_TABLE, LATE_TIMESTAMP, UNSPELLED, Demand
 
 _SHARE: Final = 8
 """Of max_allowed_packet, one in so many bytes: a smaller event takes a quarter of it, as two digits a byte."""

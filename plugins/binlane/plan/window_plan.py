@@ -27,9 +27,9 @@ from binlane.model import (
 )
 from binlane.plan.alterations import Alterations
 from binlane.plan.canonical import canonical_json
-from binlane.plan.demands import Demand
 from binlane.plan.prepared import PreparedGroup
 from binlane.plan.widest import Widest
+from binlane.sql.requirements import Demand
 
 
 @dataclass(frozen=True, slots=True)

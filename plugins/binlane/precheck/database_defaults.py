@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from binlane.apply.refusals import driver_errors
 from binlane.connections import Endpoints
 from binlane.plan.channel_rules import ChannelRules
-from binlane.plan.demands import DATABASE_DEFAULT, DATABASE_SET
 from binlane.plan.renaming import name_of, sources_of
 from binlane.plan.schema import Schema
 from binlane.plan.schema_compare import Severity
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.finding import Finding
 from binlane.source.server import translated
+from binlane.sql.requirements import DATABASE_DEFAULT, DATABASE_SET
 from binlane.state.catalog import read_default_collations
 from binlane.state.engines import engine_of
 

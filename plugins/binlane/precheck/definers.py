@@ -12,13 +12,13 @@ from typing import Final
 
 from sqlalchemy import Connection, text
 
-from binlane.apply.logged_text import LoggedText
 from binlane.model import Flavor
-from binlane.plan.demands import CHANGED, DEFINER, PRIVILEGE, Demand
 from binlane.plan.schema_compare import Severity
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.finding import Finding
 from binlane.precheck.privileges import Grants, read_grants
+from binlane.sql.logged_statement import LoggedText
+from binlane.sql.requirements import CHANGED, DEFINER, PRIVILEGE, Demand
 
 _Version = tuple[int, int, int]
 _SYSTEM: Final = ("SYSTEM_USER",)

@@ -14,14 +14,14 @@ from typing import Final
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import OperationalError
 
-from binlane.apply.logged_text import LoggedText, index_of, split
 from binlane.model import Flavor
-from binlane.plan.accounts_named import ACCOUNT_PATTERN, accounts, spelled
 from binlane.plan.schema_compare import Severity
 from binlane.precheck.definers import setters
 from binlane.precheck.finding import Finding
 from binlane.precheck.privileges import Grants, held_on, parse_grants
-from binlane.shards.lexer import Token, TokenKind
+from binlane.sql.accounts import ACCOUNT_PATTERN, accounts, spelled
+from binlane.sql.logged_statement import LoggedText, index_of, split
+from binlane.sql.parse.lexer import Token, TokenKind
 
 _Version = tuple[int, int, int]
 _ALL: Final = "ALL PRIVILEGES"

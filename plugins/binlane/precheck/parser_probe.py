@@ -18,11 +18,11 @@ import pymysql
 from pymysql.constants import COMMAND
 
 from binlane.apply.context import ContextSetter
-from binlane.apply.scheduled_event import disabled
 from binlane.apply.session import LaneSession, SessionLimits
 from binlane.apply.transient import error_code
 from binlane.errors import ApplyError
 from binlane.model import Item, SessionContext
+from binlane.sql.scheduled_event import disabled
 from binlane.state.tables import SCHEMA
 
 if TYPE_CHECKING:

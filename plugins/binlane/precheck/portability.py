@@ -16,7 +16,13 @@ from binlane.apply.context import SUBSTITUTES
 from binlane.binlog.collations import collation_name as collation_name_of
 from binlane.binlog.table_map import ColumnType, TableMap
 from binlane.model import Flavor, TableKey
-from binlane.plan.demands import (
+from binlane.plan.schema import TRANSACTIONAL_ENGINES, Schema
+from binlane.plan.schema_compare import Severity
+from binlane.plan.schema_names import charset_name, collation_name
+from binlane.plan.window_plan import WindowPlan
+from binlane.precheck.finding import Finding
+from binlane.precheck.privileges import read_grants
+from binlane.sql.requirements import (
     BARE_CHARSET,
     CHANGED,
     CHARSET,
@@ -36,12 +42,6 @@ from binlane.plan.demands import (
     UNSPELLED,
     Demand,
 )
-from binlane.plan.schema import TRANSACTIONAL_ENGINES, Schema
-from binlane.plan.schema_compare import Severity
-from binlane.plan.schema_names import charset_name, collation_name
-from binlane.plan.window_plan import WindowPlan
-from binlane.precheck.finding import Finding
-from binlane.precheck.privileges import read_grants
 
 _Version = tuple[int, int, int]
 

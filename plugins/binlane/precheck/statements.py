@@ -8,12 +8,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from binlane.apply.logged_text import LoggedText, hides_secrets, shown
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
 from binlane.model import BlockHeader, ItemKind, TableKey
 from binlane.plan.schema_compare import Severity
-from binlane.plan.statement_text import decoded
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.definers import check_owned
 from binlane.precheck.finding import Finding
@@ -23,6 +21,8 @@ from binlane.precheck.parser_probe import StatementJudge, Verdict
 from binlane.precheck.table_engines import check_engines
 from binlane.precheck.table_settings import check_settings
 from binlane.precheck.triggers import check_new_triggers
+from binlane.sql.charset import decoded
+from binlane.sql.logged_statement import LoggedText, hides_secrets, shown
 from binlane.state.catalog import server_version, version_number
 from binlane.state.engines import engine_of
 from binlane.work.files import WorkFolder

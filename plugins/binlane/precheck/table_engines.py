@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from binlane.apply.logged_text import LoggedText, index_of
 from binlane.model import TableKey
 from binlane.plan.schema import TRANSACTIONAL_ENGINES
 from binlane.plan.schema_compare import Severity
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.finding import Finding
+from binlane.sql.logged_statement import LoggedText, index_of
 
 _TODO: Final = (
     "ALTER TABLE .. ENGINE=InnoDB on the target before the window, or set apply.allow_nontransactional "

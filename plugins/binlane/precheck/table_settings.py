@@ -13,10 +13,10 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from binlane.apply.logged_text import LoggedText, index_of
 from binlane.plan.schema import TRANSACTIONAL_ENGINES
 from binlane.plan.schema_compare import Severity
 from binlane.precheck.finding import Finding
+from binlane.sql.logged_statement import LoggedText, index_of
 from binlane.state.catalog import global_variables
 
 _Variables = Mapping[str, str]

@@ -40,13 +40,13 @@ from binlane.precheck.sequences import check_sequences
 from binlane.precheck.server import Needs, check_tables, check_target, findings_of, raise_if_fatal
 from binlane.precheck.statements import check_statements
 from binlane.precheck.system_versioning import check_versioning
-from binlane.shards.facts import StatementKind
 from binlane.shards.letter_case import lower
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
 from binlane.source.later import altered_behind
 from binlane.source.server import translated
 from binlane.source.stream import ServerSource
+from binlane.sql.parse.facts import StatementKind
 from binlane.state.catalog import gtids_are_on, read_databases, read_partitioned, read_schema, version_number
 from binlane.state.engines import engine_of, in_background
 from binlane.state.windows import read_window

@@ -12,7 +12,7 @@ from typing import Final
 
 from binlane.model import TableKey
 from binlane.rename_rules import lower
-from binlane.shards.facts import StatementFacts
+from binlane.sql.parse.facts import StatementFacts
 
 __all__ = ["AS_TYPED", "LetterCase", "lower"]
 

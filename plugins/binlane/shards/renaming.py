@@ -14,7 +14,7 @@ from typing import Final
 
 from binlane.model import TableKey
 from binlane.rename_rules import LONGEST, SYSTEM, Rule, carried, matches, text_of
-from binlane.shards.facts import StatementFacts
+from binlane.sql.parse.facts import StatementFacts
 
 _ONE, _MANY = "one character", "any characters"
 _WILDCARDS: Final = {"_": _ONE, "%": _MANY}

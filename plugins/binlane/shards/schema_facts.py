@@ -15,9 +15,9 @@ from functools import cached_property
 from itertools import chain
 
 from binlane.model import TableKey
-from binlane.shards.definitions import LOADABLE_OR_STORED
-from binlane.shards.facts import StatementFacts, StatementKind
 from binlane.shards.letter_case import AS_TYPED, LetterCase
+from binlane.sql.parse.definitions import LOADABLE_OR_STORED
+from binlane.sql.parse.facts import StatementFacts, StatementKind
 
 Tables = frozenset[TableKey]
 """Tables that a change of one may change: a child and its parent, a MERGE table and one that it is made of; or all that

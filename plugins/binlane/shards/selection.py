@@ -17,7 +17,7 @@ from typing import Any, Final
 from binlane.choices import FilterKind, FilterPolicy
 from binlane.model import OWN_SCHEMA, TableKey
 from binlane.rename_rules import lower
-from binlane.shards.facts import StatementFacts, StatementKind
+from binlane.sql.parse.facts import StatementFacts, StatementKind
 
 NOT_INCLUDED_DATABASE: Final = "not in include_databases"
 NOT_INCLUDED_TABLE: Final = "not in include_tables"

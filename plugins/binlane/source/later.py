@@ -15,9 +15,9 @@ from binlane.errors import BinlogError
 from binlane.model import LogPosition, TableKey
 from binlane.plan.alterations import Alterations
 from binlane.plan.dissect import statement_facts
-from binlane.shards.facts import StatementKind
 from binlane.source.identity import described
 from binlane.source.log import LOG_START, EventSource
+from binlane.sql.parse.facts import StatementKind
 
 _FRAMES = (b"BEGIN", b"COMMIT", b"ROLLBACK")
 _STATEMENTS = (int(EventType.QUERY), int(EventType.QUERY_COMPRESSED))

@@ -20,7 +20,7 @@ from binlane.errors import PrecheckError
 from binlane.model import Flavor, TableKey
 from binlane.plan.schema import Column, ForeignKey, Generated, Key, KeyColumn, Schema, Table, Trigger
 from binlane.plan.schema_names import charset_name, collation_name, mariadb_default, mysql_default, parse_type
-from binlane.shards.statements import analyze
+from binlane.sql.parse.statements import analyze
 from binlane.state.tables import SCHEMA
 
 SYSTEM_DATABASES: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys", SCHEMA})

@@ -26,10 +26,10 @@ from binlane.model import Flavor, LogPosition, TableKey
 from binlane.plan.bound_table import BoundTable, bind
 from binlane.plan.dissect import statement_facts
 from binlane.plan.schema import Schema
-from binlane.shards.facts import StatementFacts, StatementKind
 from binlane.shards.renaming import AS_THEY_ARE, Renaming
 from binlane.source.identity import described
 from binlane.source.log import LOG_START, EventSource
+from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.verify.spelled import Compared, Key, key_text
 from binlane.work.files import WorkFolder
 from binlane.work.inputs import segment_bytes

@@ -9,11 +9,11 @@ import pymysql
 import pytest
 
 from binlane.apply.context import ContextSetter
-from binlane.apply.scheduled_event import disabled
 from binlane.apply.session import LaneSession
 from binlane.apply.writers import BlockWriter
 from binlane.errors import ApplyError
 from binlane.model import Flavor, Item, ItemKind, SessionContext
+from binlane.sql.scheduled_event import disabled
 from tests.integration.apply.conftest import QUICK, Pair
 
 

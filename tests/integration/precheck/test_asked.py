@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from binlane.model import Flavor
-from binlane.plan.demands import CHANGED, DEFINER, PRIVILEGE, SESSION_COLLATION, Demand
 from binlane.precheck.definers import check_definers
 from binlane.precheck.portability import check_demands, read_target
+from binlane.sql.requirements import CHANGED, DEFINER, PRIVILEGE, SESSION_COLLATION, Demand
 from binlane.state.catalog import read_schema, version_number
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import connected, run

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import pymysql
 import pytest
 
-from binlane.apply.logged_text import LoggedText
 from binlane.model import Flavor, Item, ItemKind, LogPosition, SessionContext
 from binlane.precheck.definers import check_owned
 from binlane.precheck.grants import check_rights
+from binlane.sql.logged_statement import LoggedText
 from binlane.state.catalog import version_number
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import connected, run

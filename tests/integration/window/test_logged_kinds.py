@@ -10,9 +10,9 @@ import pymysql
 import pytest
 
 from binlane.errors import PrecheckError, UnsupportedEventError
-from binlane.shards.lexer import Dialect
-from binlane.shards.logged_kinds import not_logged
-from binlane.shards.statements import analyze
+from binlane.sql.logged_kinds import not_logged
+from binlane.sql.parse.lexer import Dialect
+from binlane.sql.parse.statements import analyze
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, run_on

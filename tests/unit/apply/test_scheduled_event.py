@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from binlane.apply.scheduled_event import disabled
 from binlane.model import Flavor
+from binlane.sql.scheduled_event import disabled
 
 HEAD = b"CREATE EVENT e ON SCHEDULE EVERY 1 DAY"
 

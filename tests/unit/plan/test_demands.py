@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor, SessionContext
-from binlane.plan.demands import (
+from binlane.precheck.portability import FEATURES
+from binlane.sql.parse.lexer import Dialect
+from binlane.sql.parse.statements import analyze
+from binlane.sql.requirements import (
     BARE_CHARSET,
     CHANGED,
     CHARSET,
@@ -24,9 +27,6 @@ from binlane.plan.demands import (
     demands_of_session,
     resolved,
 )
-from binlane.precheck.portability import FEATURES
-from binlane.shards.lexer import Dialect
-from binlane.shards.statements import analyze
 
 CASES = [
     ("CREATE TABLE t (id INT, j JSON)", {("JSON column", "d.t.j", "")}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor, SessionContext
-from binlane.plan.family_statement import as_in_family
+from binlane.sql.other_family import as_in_family
 
 CASES = {
     "CREATE TABLE t (a INT, b INT AS (a + 1) PERSISTENT, c INT GENERATED ALWAYS AS ((a)) persistent NOT NULL)":

@@ -23,10 +23,10 @@ from binlane.plan.parts import FilteredPart, Part, RowsPart
 from binlane.plan.reduce import Reducer
 from binlane.plan.table_rules import TableRule
 from binlane.plan.window_plan import RuleCounts
-from binlane.shards.lexer import Dialect
 from binlane.shards.selection import Selection
-from binlane.shards.statement_kinds import kinds_of
-from binlane.shards.statements import analyze
+from binlane.sql.parse.lexer import Dialect
+from binlane.sql.parse.statements import analyze
+from binlane.sql.statement_kinds import kinds_of
 from tests.unit.binlog.cases import mariadb_gtid
 from tests.unit.plan.logs import (
     EMPTY_SCHEMA,

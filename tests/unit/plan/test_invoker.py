@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor
-from binlane.plan.invoker import as_invoked
+from binlane.sql.invoker import as_invoked
 
 ANN = ("ann", "10.0.0.%")
 MARIADB, MYSQL = Flavor.MARIADB, Flavor.MYSQL

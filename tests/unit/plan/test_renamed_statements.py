@@ -18,10 +18,10 @@ from binlane.plan.channel_rules import ChannelRules
 from binlane.plan.dissect import LogFormat, dissect, statement_facts
 from binlane.plan.parts import StatementPart
 from binlane.plan.renamed_statements import Unsafe, renamed_statement
-from binlane.plan.statement_text import decoded
-from binlane.shards.lexer import Dialect, Token, TokenKind, lex
 from binlane.shards.renaming import Renaming
-from binlane.shards.statements import analyze
+from binlane.sql.charset import decoded
+from binlane.sql.parse.lexer import Dialect, Token, TokenKind, lex
+from binlane.sql.parse.statements import analyze
 from tests.unit.plan.logs import alone, segment_of, statements
 
 RENAMING = Renaming((("p_*", "d-*"), ("größe", "klein"), ("old", "new_name")))

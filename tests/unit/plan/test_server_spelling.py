@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor, SessionContext
-from binlane.plan.server_spelling import in_its_charset, spelled_twice, without_transaction_clause
+from binlane.sql.server_composed import in_its_charset, spelled_twice, without_transaction_clause
 
 MARIADB, MYSQL = Flavor.MARIADB, Flavor.MYSQL
 LATIN1, UTF8MB4 = 8, 45

@@ -10,8 +10,8 @@ import pytest
 from binlane.binlog.collations import charset_name, collation_name
 from binlane.model import Flavor, SessionContext, TableKey
 from binlane.plan.dissect import statement_facts
-from binlane.plan.statement_text import charset_is_read, decoded
-from binlane.shards.facts import StatementKind
+from binlane.sql.charset import charset_is_read, decoded
+from binlane.sql.parse.facts import StatementKind
 
 NO_CLIENT_SETS = {"ucs2", "utf16", "utf16le", "utf32"}
 """The servers refuse SET NAMES with them."""

@@ -11,9 +11,9 @@ import pytest
 from binlane.errors import PlanError
 from binlane.model import Barrier, Flavor, LogPosition, RowCounts, TableKey
 from binlane.plan.alterations import Alterations
-from binlane.plan.demands import Demand
 from binlane.plan.widest import Widest
 from binlane.plan.window_plan import TableCounts, WindowPlan
+from binlane.sql.requirements import Demand
 
 BARRIERS = (
     Barrier(12, 13, 2, (0, 1, 2), {"global": 2}),

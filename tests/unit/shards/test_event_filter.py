@@ -13,7 +13,7 @@ from binlane.shards.assigners import ASSIGNERS, assigner_class
 from binlane.shards.event_filter import EventMetadataFilter, LoggedStatement, TransactionShards
 from binlane.shards.letter_case import LetterCase
 from binlane.shards.schema_facts import SchemaFacts
-from binlane.shards.statements import StatementFacts, analyze
+from binlane.sql.parse.statements import StatementFacts, analyze
 
 SCHEMA = SchemaFacts(
     views=frozenset({TableKey("a", "v")}),

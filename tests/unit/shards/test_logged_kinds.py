@@ -8,9 +8,9 @@ import pytest
 
 from binlane.errors import UnsupportedEventError
 from binlane.model import Flavor
-from binlane.shards.lexer import Dialect
-from binlane.shards.logged_kinds import LOGGED, NOT_LOGGED, not_logged
-from binlane.shards.statements import analyze
+from binlane.sql.logged_kinds import LOGGED, NOT_LOGGED, not_logged
+from binlane.sql.parse.lexer import Dialect
+from binlane.sql.parse.statements import analyze
 from tests.unit.plan.logs import alone, filtered, settings
 
 TAKEN = """

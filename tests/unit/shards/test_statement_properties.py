@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from binlane.model import Flavor
-from binlane.shards.statements import StatementFacts, StatementKind, analyze
+from binlane.sql.parse.statements import StatementFacts, StatementKind, analyze
 
 VOCABULARY = """
 INSERT INTO UPDATE DELETE FROM SELECT WHERE SET VALUES WITH AS JOIN ON USING CREATE ALTER DROP RENAME TABLE

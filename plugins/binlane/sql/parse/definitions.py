@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from binlane.model import Flavor, TableKey
-from binlane.shards.facts import StatementKind
-from binlane.shards.lexer import TokenKind, Unreadable
-from binlane.shards.queries import read_query, read_sequences
-from binlane.shards.reading import Cursor, Reading, group_end, is_name, is_symbol
+from binlane.sql.parse.cursor import Cursor, Reading, group_end, is_name, is_symbol
+from binlane.sql.parse.facts import StatementKind
+from binlane.sql.parse.lexer import TokenKind, Unreadable
+from binlane.sql.parse.queries import read_query, read_sequences
 
 LOADABLE_OR_STORED: Final = "DROP FUNCTION without a database, which may mean a loadable function"
 _Reader = Callable[[Cursor, Reading], None]

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from binlane.model import Flavor, Item, LogPosition, SessionContext
-from binlane.plan.statement_text import decoded, dialect_of
-from binlane.shards.facts import StatementFacts
-from binlane.shards.lexer import Token, Unreadable, lex
-from binlane.shards.statements import analyze
+from binlane.sql.charset import decoded, dialect_of
+from binlane.sql.parse.facts import StatementFacts
+from binlane.sql.parse.lexer import Token, Unreadable, lex
+from binlane.sql.parse.statements import analyze
 
 _SECRET: Final = re.compile(r"\b(?:IDENTIFIED|PASSWORD|SERVER)\b", re.I)
 _LITERAL: Final = re.compile(r"'(?:[^'\\]|\\.|'')*(?:'|\Z)", re.S)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from binlane.model import Flavor, SessionContext
-from binlane.plan.statement_text import dialect_of, placed
-from binlane.shards.lexer import Token, TokenKind, lex
-from binlane.shards.reading import is_symbol
+from binlane.sql.charset import dialect_of, placed
+from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.lexer import Token, TokenKind, lex
 
 
 @dataclass(frozen=True, slots=True)

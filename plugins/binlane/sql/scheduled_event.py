@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from binlane.model import Flavor
-from binlane.plan.statement_text import masked
+from binlane.sql.charset import masked
 
 _TOKEN: Final = re.compile(
     r"""(?P<gap>\s+|--[ \t][^\n]*|\#[^\n]*|/\*(?![!M]).*?\*/|/\*M?!\d*|\*/)

@@ -13,8 +13,8 @@ from itertools import pairwise
 from typing import Final
 
 from binlane.choices import FilterKind
-from binlane.shards.facts import StatementFacts, StatementKind
-from binlane.shards.lexer import Dialect, Token, Unreadable, lex
+from binlane.sql.parse.facts import StatementFacts, StatementKind
+from binlane.sql.parse.lexer import Dialect, Token, Unreadable, lex
 
 _VERBS: Final = {
     "CREATE": FilterKind.CREATE,

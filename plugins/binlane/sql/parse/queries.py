@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from binlane.model import Flavor
-from binlane.shards.functions import ADJACENT_ONLY, BEFORE_PARENTHESIS, BUILTIN
-from binlane.shards.lexer import Token, TokenKind, Unreadable
-from binlane.shards.reading import END, Cursor, Reading, group_end, is_name, is_symbol
+from binlane.sql.parse.cursor import END, Cursor, Reading, group_end, is_name, is_symbol
+from binlane.sql.parse.functions import ADJACENT_ONLY, BEFORE_PARENTHESIS, BUILTIN
+from binlane.sql.parse.lexer import Token, TokenKind, Unreadable
 
 _MAX_TOKENS: Final = 50_000
 """Of a canonical text. sqlglot takes about a second for so many."""
@@ -256,7 +256,7 @@ def _quoted(name: str) -> str:
 
 def _named_tables(text: str) -> tuple[tuple[Name, bool], ...]:
     # sqlglot takes a tenth of a second to load: a worker whose log holds rows alone never asks for it
-    from binlane.shards.trees import named_tables
+    from binlane.sql.parse.trees import named_tables
 
     return named_tables(text)
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from binlane.shards.facts import StatementFacts, StatementKind
-from binlane.shards.lexer import Token, TokenKind
-from binlane.shards.reading import is_symbol
+from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.facts import StatementFacts, StatementKind
+from binlane.sql.parse.lexer import Token, TokenKind
 
 _FUNCTION_NAMES: Final = """
 UUID UUID_SHORT UUID_V4 UUID_V7 SYS_GUID RANDOM_BYTES SLEEP SYSDATE FOUND_ROWS ROW_COUNT LOAD_FILE VERSION CURRENT_USER

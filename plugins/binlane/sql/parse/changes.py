@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from binlane.model import Flavor
-from binlane.shards.facts import StatementKind
-from binlane.shards.lexer import Token, TokenKind, Unreadable
-from binlane.shards.queries import COMMA, read_expressions, read_query, word
-from binlane.shards.reading import Cursor, Reading, find_word, group_end, is_name, is_symbol
-from binlane.shards.written import assigned, deleted
+from binlane.sql.parse.cursor import Cursor, Reading, find_word, group_end, is_name, is_symbol
+from binlane.sql.parse.facts import StatementKind
+from binlane.sql.parse.lexer import Token, TokenKind, Unreadable
+from binlane.sql.parse.queries import COMMA, read_expressions, read_query, word
+from binlane.sql.parse.written_tables import assigned, deleted
 
 _MODIFIERS: Final = ("LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "QUICK", "IGNORE")
 _QUERY: Final = ("SELECT", "WITH", "TABLE", "VALUES")

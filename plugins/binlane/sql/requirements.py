@@ -16,11 +16,11 @@ from typing import Final
 
 from binlane.binlog.collations import charset_name, collation_name, is_charset, is_collation
 from binlane.model import Flavor, SessionContext
-from binlane.plan.accounts_named import accounts, defined, definer, is_owned
 from binlane.plan.schema_names import charset_name as full_charset_name
-from binlane.shards.facts import StatementFacts, StatementKind
-from binlane.shards.lexer import Dialect, Token, TokenKind, Unreadable, lex
-from binlane.shards.reading import group_end, is_name, is_symbol
+from binlane.sql.accounts import accounts, defined, definer, is_owned
+from binlane.sql.parse.cursor import group_end, is_name, is_symbol
+from binlane.sql.parse.facts import StatementFacts, StatementKind
+from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
 
 ENGINE: Final = "storage engine"
 COLLATION: Final = "collation"

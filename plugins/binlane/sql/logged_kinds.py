@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from binlane.model import TableKey
-from binlane.shards.facts import StatementFacts, StatementKind
-from binlane.shards.lexer import Dialect, Token, TokenKind, Unreadable, lex
-from binlane.shards.reading import is_symbol
+from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.facts import StatementFacts, StatementKind
+from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
 
 OTHER: Final = "OTHER"
 """A kind of no known name."""

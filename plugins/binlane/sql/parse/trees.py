@@ -11,7 +11,7 @@ from typing import Final
 import sqlglot
 from sqlglot import exp
 
-from binlane.shards.lexer import Unreadable
+from binlane.sql.parse.lexer import Unreadable
 
 _FRAMES: Final = 10_000
 """For a text of as many parentheses inside each other as are read."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from binlane.model import TableKey
-from binlane.shards.lexer import Token
-from binlane.shards.reading import Cursor, Reading, group_end, is_name, is_symbol
+from binlane.sql.parse.cursor import Cursor, Reading, group_end, is_name, is_symbol
+from binlane.sql.parse.lexer import Token
 
 _BEHIND_TABLE = frozenset(
     {"PARTITION", "USE", "FORCE", "IGNORE", "JOIN", "INNER", "LEFT", "RIGHT", "CROSS", "NATURAL", "STRAIGHT_JOIN"}

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from binlane.model import TableKey
-from binlane.shards.facts import StatementFacts, StatementKind
-from binlane.shards.lexer import Dialect, Token, TokenKind, Unreadable
+from binlane.sql.parse.facts import StatementFacts, StatementKind
+from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable
 
 _RESERVED_WORDS: Final = """
 ADD ALL ALTER AND AS ASC BETWEEN BY CALL CASE CHECK COLLATE COLUMN CONSTRAINT CREATE CROSS DEFAULT DELETE DESC

@@ -18,7 +18,7 @@ from typing import Final
 from binlane.binlog.collations import charset_name, collation_name
 from binlane.binlog.types.charsets import eight_bit_characters, wide_codec
 from binlane.model import Flavor, SessionContext
-from binlane.shards.lexer import Dialect
+from binlane.sql.parse.lexer import Dialect
 
 _HIDDEN: Final = "\ufffd"
 _UTF8: Final = frozenset({"utf8mb3", "utf8mb4", "binary"})

@@ -12,11 +12,11 @@ from dataclasses import replace
 from typing import Final
 
 from binlane.model import Flavor
-from binlane.shards import changes, definitions
-from binlane.shards.facts import StatementFacts, StatementKind
-from binlane.shards.lexer import Dialect, Token, Unreadable, lex
-from binlane.shards.reading import Cursor, Reading, is_symbol
-from binlane.shards.unsafe import unsafe_part
+from binlane.sql.parse import changes, definitions
+from binlane.sql.parse.cursor import Cursor, Reading, is_symbol
+from binlane.sql.parse.facts import StatementFacts, StatementKind
+from binlane.sql.parse.lexer import Dialect, Token, Unreadable, lex
+from binlane.sql.parse.unsafe import unsafe_part
 
 __all__ = ["StatementFacts", "StatementKind", "analyze"]
 

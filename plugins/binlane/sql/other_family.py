@@ -14,9 +14,9 @@ from itertools import pairwise
 from typing import Final
 
 from binlane.model import Flavor, SessionContext
-from binlane.plan.statement_words import StatementWords, words_of
-from binlane.shards.lexer import TokenKind, Unreadable
-from binlane.shards.reading import is_symbol
+from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.lexer import TokenKind, Unreadable
+from binlane.sql.words import StatementWords, words_of
 
 _SETS_MODE: Final = re.compile(rb"\s*SET\s+STATEMENT\s[^;]*?\bsql_mode\b", re.I)
 _READ_BY_MODE: Final = re.compile(rb"[\\\"]|\|\|")

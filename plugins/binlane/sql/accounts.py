@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from binlane.shards.facts import StatementFacts
-from binlane.shards.lexer import Token
-from binlane.shards.reading import is_symbol
+from binlane.sql.parse.cursor import is_symbol
+from binlane.sql.parse.facts import StatementFacts
+from binlane.sql.parse.lexer import Token
 
 _PART: Final = r"(?:'(?:[^'\\]|''|\\.)*'|`(?:[^`]|``)*`|\"(?:[^\"\\]|\"\"|\\.)*\"|[\w$.%-]+)"
 _ACCOUNT: Final = rf"(?P<user>{_PART})@(?P<host>{_PART})"
