@@ -26,10 +26,10 @@ from binlane.orchestration import commands
 from binlane.orchestration.spark import spark_properties
 from binlane.plan.fold import files_of
 from binlane.plan.manifest import Segment
-from binlane.plan.schema import Column, Key, KeyColumn, Table
-from binlane.plan.schema_json import schema_to_json
 from binlane.plan.stretches import StretchFolder
 from binlane.plan.window_plan import WindowPlan
+from binlane.schema.codec import schema_to_json
+from binlane.schema.model import Column, Key, KeyColumn, Table
 from binlane.work import filter_job, folded_files
 from binlane.work.files import CHANNEL, MANIFEST, PLAN, SCHEMA, WorkFolder
 from binlane.work.filter_job import Engine, InProcess, LocalProcesses, run_filter

@@ -17,7 +17,7 @@ from binlane.errors import ConfigError
 from binlane.model import Flavor
 from binlane.orchestration.request import WindowRequest, request_from_params
 from binlane.orchestration.selecting import selection_of
-from binlane.plan.schema import Schema
+from binlane.schema.model import Schema
 from binlane.shards.selection import Selection
 from lab.configuration_page import rendered
 

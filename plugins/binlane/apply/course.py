@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from binlane.apply.pulse import Pulse
     from binlane.apply.session import LaneSession
     from binlane.apply.writers import BlockWriter
-    from binlane.plan.schema import Schema
     from binlane.plan.window_plan import Block, LaneSource, WindowPlan
+    from binlane.schema.model import Schema
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from binlane.binlog.types.charsets import decode_text
 from binlane.binlog.types.json_binary import JsonDiffs
 from binlane.binlog.types.literals import identifier, spell
 from binlane.binlog.types.values import Absent, Image
-from binlane.plan.schema import Column as TargetColumn
+from binlane.schema.model import Column as TargetColumn
 from binlane.state.conflicts import Values
 
 if TYPE_CHECKING:

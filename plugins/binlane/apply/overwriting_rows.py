@@ -24,7 +24,7 @@ from binlane.binlog.types.literals import identifier
 from binlane.binlog.types.values import Absent, Change, Image
 from binlane.errors import DriftError
 from binlane.model import Item, RowCounts, plural
-from binlane.plan.schema import Generated, Key
+from binlane.schema.model import Generated, Key
 from binlane.state.conflicts import Conflict, ConflictKind, Values
 
 _DUPLICATE: Final = 1062

@@ -25,7 +25,7 @@ from binlane.binlog.wire import HEADER, EventType
 from binlane.errors import ApplyError, DriftError, TableMismatchError
 from binlane.model import Flavor, Item, RowCounts, TableKey, plural
 from binlane.plan.bound_table import BoundTable, bind
-from binlane.plan.schema import Table
+from binlane.schema.model import Table
 
 if TYPE_CHECKING:
     from binlane.apply.session import LaneSession

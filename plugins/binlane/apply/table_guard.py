@@ -16,9 +16,9 @@ from binlane.binlog.wire import HEADER, EventType
 from binlane.errors import TableMismatchError
 from binlane.model import Flavor, TableKey
 from binlane.plan.alterations import Alterations
-from binlane.plan.schema import Schema, Table
-from binlane.plan.schema_compare import Difference, Rules, Severity, compare, judge_alone, rules_for
-from binlane.plan.schema_wire import compare_logged_key, compare_table_map
+from binlane.schema.compare import Difference, Rules, Severity, compare, judge_alone, rules_for
+from binlane.schema.logged import compare_logged_key, compare_table_map
+from binlane.schema.model import Schema, Table
 
 _TABLE_ID = 6
 

@@ -19,7 +19,7 @@ from binlane.apply.sql_rows import KnownTable, SqlRows
 from binlane.binlog.types.values import Absent, Image
 from binlane.errors import DriftError
 from binlane.model import Item, ItemKind, RowCounts, TableKey
-from binlane.plan.schema import Generated
+from binlane.schema.model import Generated
 from binlane.state.conflicts import Conflict, ConflictKind
 
 if TYPE_CHECKING:

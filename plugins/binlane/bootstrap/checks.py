@@ -12,9 +12,9 @@ from sqlalchemy import Connection
 from binlane.connections import Endpoint
 from binlane.errors import ConfigError, PrecheckError
 from binlane.model import Flavor, plural
-from binlane.plan.schema import Schema
 from binlane.precheck.privileges import Grants, read_grants
 from binlane.precheck.server import Needs, check_target, raise_if_fatal
+from binlane.schema.model import Schema
 from binlane.state.bootstraps import Thing
 from binlane.state.catalog import SYSTEM_DATABASES, global_variables, server_version, version_number
 

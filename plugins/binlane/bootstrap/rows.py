@@ -18,7 +18,7 @@ from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.values import faithful, selected
 from binlane.errors import ApplyError
 from binlane.model import TableKey, plural
-from binlane.plan.schema import Column, Generated, Table
+from binlane.schema.model import Column, Generated, Table
 from binlane.verify.spelled import Compared, Key, behind, compared
 
 _STATEMENT_BYTES: Final = 1 << 20

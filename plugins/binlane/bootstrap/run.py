@@ -37,8 +37,8 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
 from binlane.errors import MissingLogError, PrecheckError, SourceIdentityError, WindowBusyError
 from binlane.model import TableKey
-from binlane.plan.schema import Schema, Table
 from binlane.precheck.server import Needs
+from binlane.schema.model import Schema, Table
 from binlane.shards.selection import EVERYTHING, Extent, Selection
 from binlane.source.begin import begin
 from binlane.source.identity import Start, verified

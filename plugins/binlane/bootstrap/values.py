@@ -12,7 +12,7 @@ from typing import Final
 from binlane.binlog.types.literals import identifier
 from binlane.errors import PrecheckError
 from binlane.model import TableKey
-from binlane.plan.schema import Column
+from binlane.schema.model import Column
 
 Literal = Callable[[bytes], bytes]
 

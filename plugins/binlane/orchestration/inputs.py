@@ -16,11 +16,11 @@ from binlane.plan.blocks import PACKET_SHARE
 from binlane.plan.collating import Collations
 from binlane.plan.manifest import Manifest
 from binlane.plan.renaming import name_of, renamed_schema, sources_of
-from binlane.plan.schema import Schema
-from binlane.plan.schema_json import schema_to_json
 from binlane.plan.settings import REDUCE_OFF, FilterSettings
 from binlane.precheck.row_writer import chosen_writer
 from binlane.precheck.window import tables_with_other_keys
+from binlane.schema.codec import schema_to_json
+from binlane.schema.model import Schema
 from binlane.shards.renaming import Renaming
 from binlane.shards.shard_list import Partitioner, parse_shard_list
 from binlane.source.server import translated

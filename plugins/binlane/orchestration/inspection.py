@@ -28,8 +28,8 @@ from binlane.orchestration.terminal import Style, Terminal
 from binlane.plan.classes import classify
 from binlane.plan.dissect import LogFormat, MapPart, Part, RowsPart, StatementPart, dissect
 from binlane.safe_text import json_text, one_line
+from binlane.schema.dependencies import SchemaFacts
 from binlane.shards.event_filter import EventMetadataFilter
-from binlane.shards.schema_facts import SchemaFacts
 from binlane.state.engines import engine_of
 from binlane.state.windows import read_open_window
 from binlane.work.files import WorkFolder

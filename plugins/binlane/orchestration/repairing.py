@@ -19,10 +19,10 @@ from binlane.orchestration.commands import load
 from binlane.orchestration.operating import whoami
 from binlane.orchestration.selecting import rules_of, selection_of
 from binlane.orchestration.verification import shown_values, verify_channel
-from binlane.plan.schema import Schema
 from binlane.repair.plan import Action, RepairPlan, RowRepair, plan_repair
 from binlane.repair.run import Repaired, Repairer
 from binlane.safe_text import one_line
+from binlane.schema.model import Schema
 from binlane.source.server import translated
 from binlane.state.catalog import read_schema
 from binlane.state.channels import read_channel

@@ -8,7 +8,7 @@ from binlane.config import ChannelConfig
 from binlane.errors import ConfigError
 from binlane.plan.channel_rules import ChannelRules
 from binlane.plan.collating import Collations
-from binlane.plan.schema import Schema
+from binlane.schema.model import Schema
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Selection
 from binlane.sql.logged_kinds import NOT_LOGGED

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from binlane.model import TableKey
-from binlane.plan.schema import ForeignKey, Schema, Table
-from binlane.shards.letter_case import lower
+from binlane.schema.letter_case import lower
+from binlane.schema.model import ForeignKey, Schema, Table
 
 _RENAMED = TableKey("", "(a table that was altered)")
 

@@ -14,8 +14,8 @@ from binlane.binlog.types.columns import Column as LoggedColumn
 from binlane.binlog.types.columns import columns_of
 from binlane.errors import TableMismatchError
 from binlane.model import Flavor, TableKey, plural
-from binlane.plan.schema import Column, Table
-from binlane.plan.schema_wire import hidden_columns
+from binlane.schema.logged import hidden_columns
+from binlane.schema.model import Column, Table
 
 _JSON_TEXT = "utf8mb4"
 """What text of MariaDB's JSON is in, which MySQL parses."""

@@ -15,8 +15,8 @@ from typing import Final
 
 from binlane.binlog.collations import UTF8MB4_GENERAL_CI, charset_name, collation_id, collation_name
 from binlane.model import Flavor, SessionContext
-from binlane.plan.schema_names import charset_name as full_charset
-from binlane.plan.schema_names import collation_name as full_name
+from binlane.schema.normalize import charset_name as full_charset
+from binlane.schema.normalize import collation_name as full_name
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.lexer import TokenKind, Unreadable
 from binlane.sql.words import StatementWords, words_of

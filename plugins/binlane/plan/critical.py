@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from binlane.plan.schema import Schema
 from binlane.plan.settings import FilterSettings
+from binlane.schema.model import Schema
 from binlane.shards.shard_list import parse_shard_list
 
 

@@ -8,9 +8,9 @@ from binlane.errors import UnsupportedEventError
 from binlane.model import Flavor
 from binlane.plan.manifest import Segment
 from binlane.plan.segment_map import ScanSummary
+from binlane.schema.dependencies import SchemaFacts
 from binlane.shards.event_filter import LoggedStatement
 from binlane.shards.renaming import Renaming
-from binlane.shards.schema_facts import SchemaFacts
 from binlane.shards.selection import Extent, Selection
 from binlane.sql.parse.facts import StatementKind
 

@@ -15,7 +15,6 @@ from binlane.plan.filter_guard import check_views
 from binlane.plan.manifest import Manifest
 from binlane.plan.prepared import Pairs, pair
 from binlane.plan.routing import Route, Routing, first_appearance
-from binlane.plan.schema import Schema
 from binlane.plan.segment_map import MapSummary, ScanSummary
 from binlane.plan.settings import FilterSettings
 from binlane.plan.stretches import FoldedLane
@@ -24,10 +23,11 @@ from binlane.plan.tally import Tally, total
 from binlane.plan.temporary import lives
 from binlane.plan.temporary_stretches import stretches
 from binlane.plan.window_plan import LaneFile, TableCounts, WindowPlan
+from binlane.schema.dependencies import SchemaFacts
+from binlane.schema.model import Schema
 from binlane.shards.assigners import assigner_class
 from binlane.shards.event_filter import EventMetadataFilter, TransactionShards
 from binlane.shards.renaming import AS_THEY_ARE, Renaming
-from binlane.shards.schema_facts import SchemaFacts
 from binlane.shards.shard_list import Partitioner, parse_shard_list
 from binlane.sql.parse.facts import StatementKind
 

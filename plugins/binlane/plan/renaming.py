@@ -16,8 +16,8 @@ from binlane.model import Flavor, TableKey
 from binlane.plan.alterations import Alterations
 from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
 from binlane.plan.renamed_statements import Read, Unsafe, renamed_statement
-from binlane.plan.schema import Schema
-from binlane.shards.letter_case import lower
+from binlane.schema.letter_case import lower
+from binlane.schema.model import Schema
 from binlane.shards.renaming import Names, Renaming
 from binlane.shards.selection import Selection
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from binlane.model import TableKey
-from binlane.plan.schema import Generated, Schema, Table, reducible_tables, why_not_reduced
-from binlane.shards.letter_case import lower
+from binlane.schema.letter_case import lower
+from binlane.schema.model import Generated, Schema, Table, reducible_tables, why_not_reduced
 
 _COUNTERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 

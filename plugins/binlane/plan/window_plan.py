@@ -26,9 +26,9 @@ from binlane.model import (
     plural,
 )
 from binlane.plan.alterations import Alterations
-from binlane.plan.canonical import canonical_json
 from binlane.plan.prepared import PreparedGroup
 from binlane.plan.widest import Widest
+from binlane.schema.canonical import canonical_json
 from binlane.sql.requirements import Demand
 
 

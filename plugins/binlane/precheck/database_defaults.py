@@ -8,10 +8,10 @@ from binlane.apply.refusals import driver_errors
 from binlane.connections import Endpoints
 from binlane.plan.channel_rules import ChannelRules
 from binlane.plan.renaming import name_of, sources_of
-from binlane.plan.schema import Schema
-from binlane.plan.schema_compare import Severity
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.finding import Finding
+from binlane.schema.compare import Severity
+from binlane.schema.model import Schema
 from binlane.source.server import translated
 from binlane.sql.requirements import DATABASE_DEFAULT, DATABASE_SET
 from binlane.state.catalog import read_default_collations

@@ -13,10 +13,10 @@ from typing import Final
 from sqlalchemy import Connection, text
 
 from binlane.model import Flavor
-from binlane.plan.schema_compare import Severity
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.finding import Finding
 from binlane.precheck.privileges import Grants, read_grants
+from binlane.schema.compare import Severity
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.requirements import CHANGED, DEFINER, PRIVILEGE, Demand
 

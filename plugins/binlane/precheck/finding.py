@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from binlane.plan.schema_compare import Severity
+from binlane.schema.compare import Severity
 
 
 @dataclass(frozen=True, slots=True)

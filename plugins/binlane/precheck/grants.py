@@ -15,10 +15,10 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import OperationalError
 
 from binlane.model import Flavor
-from binlane.plan.schema_compare import Severity
 from binlane.precheck.definers import setters
 from binlane.precheck.finding import Finding
 from binlane.precheck.privileges import Grants, held_on, parse_grants
+from binlane.schema.compare import Severity
 from binlane.sql.accounts import ACCOUNT_PATTERN, accounts, spelled
 from binlane.sql.logged_statement import LoggedText, index_of, split
 from binlane.sql.parse.lexer import Token, TokenKind

@@ -14,9 +14,9 @@ from typing import Final
 from sqlalchemy import Connection, text
 
 from binlane.model import Flavor
-from binlane.plan.schema_compare import Severity
 from binlane.precheck.finding import Finding
 from binlane.precheck.privileges import read_grants
+from binlane.schema.compare import Severity
 from binlane.sql.logged_statement import LoggedText
 
 _Version = tuple[int, int, int]

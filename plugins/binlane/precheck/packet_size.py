@@ -8,10 +8,10 @@ from typing import Final
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.types.literals import identifier
 from binlane.model import TableKey
-from binlane.plan.schema import Schema, Table
-from binlane.plan.schema_compare import Severity
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.finding import Finding
+from binlane.schema.compare import Severity
+from binlane.schema.model import Schema, Table
 
 PACKET_LIMIT: Final = 1 << 30
 """The highest ``max_allowed_packet`` that either family takes."""

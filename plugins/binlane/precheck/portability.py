@@ -16,12 +16,12 @@ from binlane.apply.context import SUBSTITUTES
 from binlane.binlog.collations import collation_name as collation_name_of
 from binlane.binlog.table_map import ColumnType, TableMap
 from binlane.model import Flavor, TableKey
-from binlane.plan.schema import TRANSACTIONAL_ENGINES, Schema
-from binlane.plan.schema_compare import Severity
-from binlane.plan.schema_names import charset_name, collation_name
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.finding import Finding
 from binlane.precheck.privileges import read_grants
+from binlane.schema.compare import Severity
+from binlane.schema.model import TRANSACTIONAL_ENGINES, Schema
+from binlane.schema.normalize import charset_name, collation_name
 from binlane.sql.requirements import (
     BARE_CHARSET,
     CHANGED,

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from binlane.apply.course import Checked
 from binlane.errors import PlanError
 from binlane.model import TableKey
-from binlane.plan.canonical import canonical_json
-from binlane.plan.schema import Schema
-from binlane.plan.schema_json import schema_from_json, schema_to_json
+from binlane.schema.canonical import canonical_json
+from binlane.schema.codec import schema_from_json, schema_to_json
+from binlane.schema.model import Schema
 from binlane.work import files
 from binlane.work.files import WorkFolder
 

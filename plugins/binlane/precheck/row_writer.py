@@ -12,11 +12,11 @@ from typing import Final
 from sqlalchemy import Connection
 
 from binlane.model import TableKey
-from binlane.plan.schema import Schema, Table
-from binlane.plan.schema_compare import Severity
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.finding import Finding
 from binlane.precheck.privileges import global_needs, read_grants
+from binlane.schema.compare import Severity
+from binlane.schema.model import Schema, Table
 from binlane.state.catalog import server_version, version_number
 
 AUTO: Final = "auto"

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from binlane.model import Flavor, TableKey
-from binlane.plan.schema import Schema, Table
-from binlane.plan.schema_compare import Severity
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.finding import Finding
+from binlane.schema.compare import Severity
+from binlane.schema.model import Schema, Table
 from binlane.state.catalog import version_number
 
 _FIXED: Final[Mapping[tuple[int, int], int]] = {

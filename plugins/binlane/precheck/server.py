@@ -13,8 +13,6 @@ from sqlalchemy import Connection, bindparam, text
 
 from binlane.errors import PrecheckError
 from binlane.model import Flavor, TableKey, plural
-from binlane.plan.schema import Schema
-from binlane.plan.schema_compare import Difference, Severity, compare_schemas, rules_for
 from binlane.precheck.finding import Finding
 from binlane.precheck.packet_size import PACKET_LIMIT
 from binlane.precheck.privileges import (
@@ -32,6 +30,8 @@ from binlane.precheck.privileges import (
     read_grants,
     read_only_exemptions,
 )
+from binlane.schema.compare import Difference, Severity, compare_schemas, rules_for
+from binlane.schema.model import Schema
 from binlane.state.catalog import global_variables, server_version, version_number
 from binlane.state.tables import SCHEMA
 

@@ -11,7 +11,6 @@ from typing import Final
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
 from binlane.model import BlockHeader, ItemKind, TableKey
-from binlane.plan.schema_compare import Severity
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.definers import check_owned
 from binlane.precheck.finding import Finding
@@ -21,6 +20,7 @@ from binlane.precheck.parser_probe import StatementJudge, Verdict
 from binlane.precheck.table_engines import check_engines
 from binlane.precheck.table_settings import check_settings
 from binlane.precheck.triggers import check_new_triggers
+from binlane.schema.compare import Severity
 from binlane.sql.charset import decoded
 from binlane.sql.logged_statement import LoggedText, hides_secrets, shown
 from binlane.state.catalog import server_version, version_number

@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from binlane.model import Flavor
-from binlane.plan.schema import Generated, Schema, Table
-from binlane.plan.schema_compare import Severity
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.finding import Finding
+from binlane.schema.compare import Severity
+from binlane.schema.model import Generated, Schema, Table
 from binlane.state.catalog import version_number
 
 ENDS_IN_2106: Final = (11, 5, 1)

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from binlane.model import TableKey
-from binlane.plan.schema import TRANSACTIONAL_ENGINES
-from binlane.plan.schema_compare import Severity
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.finding import Finding
+from binlane.schema.compare import Severity
+from binlane.schema.model import TRANSACTIONAL_ENGINES
 from binlane.sql.logged_statement import LoggedText, index_of
 
 _TODO: Final = (

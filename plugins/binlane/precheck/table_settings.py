@@ -13,9 +13,9 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from binlane.plan.schema import TRANSACTIONAL_ENGINES
-from binlane.plan.schema_compare import Severity
 from binlane.precheck.finding import Finding
+from binlane.schema.compare import Severity
+from binlane.schema.model import TRANSACTIONAL_ENGINES
 from binlane.sql.logged_statement import LoggedText, index_of
 from binlane.state.catalog import global_variables
 

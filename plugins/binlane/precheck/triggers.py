@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from binlane.model import TableKey
-from binlane.plan.schema_compare import Severity
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.finding import Finding
+from binlane.schema.compare import Severity
 from binlane.sql.logged_statement import LoggedText, index_of
 from binlane.work.files import WorkFolder
 from binlane.work.logged_statements import first_rows

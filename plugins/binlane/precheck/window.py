@@ -24,9 +24,6 @@ from binlane.plan.renaming import (
     renamed_schema,
     without_own_name,
 )
-from binlane.plan.schema import Schema
-from binlane.plan.schema_compare import Severity, compare_schemas, letter_case, not_reduced, rules_for
-from binlane.plan.schema_wire import compare_logged_key, compare_table_map
 from binlane.plan.tally import ROWS_ONLY
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.database_defaults import check_defaults
@@ -40,7 +37,10 @@ from binlane.precheck.sequences import check_sequences
 from binlane.precheck.server import Needs, check_tables, check_target, findings_of, raise_if_fatal
 from binlane.precheck.statements import check_statements
 from binlane.precheck.system_versioning import check_versioning
-from binlane.shards.letter_case import lower
+from binlane.schema.compare import Severity, compare_schemas, letter_case, not_reduced, rules_for
+from binlane.schema.letter_case import lower
+from binlane.schema.logged import compare_logged_key, compare_table_map
+from binlane.schema.model import Schema
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
 from binlane.source.later import altered_behind

@@ -22,8 +22,8 @@ from binlane.bootstrap.sessions import MODE, Session
 from binlane.bootstrap.values import faithful, selected
 from binlane.errors import ApplyError, DriftError, PlanError, WindowBusyError
 from binlane.model import Flavor, TableKey
-from binlane.plan.schema import Column, Generated, Schema
 from binlane.repair.plan import Action, RepairPlan, RowRepair, moves_unique, obstacle
+from binlane.schema.model import Column, Generated, Schema
 from binlane.state.channels import read_channel
 from binlane.state.journal import read_status, standing
 from binlane.state.repairs import begin_repair, forget_suspects, save_repair

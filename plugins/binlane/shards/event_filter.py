@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from binlane.model import GLOBAL_SHARD, UNKNOWN_SHARD, Flavor, TableKey
-from binlane.shards.schema_facts import SchemaFacts
+from binlane.schema.dependencies import SchemaFacts
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 
 GLOBAL_CAUSE: Final = "global"

@@ -17,7 +17,7 @@ from typing import Final
 
 from binlane.errors import ConfigError, PlanError
 from binlane.model import GLOBAL_SHARD, UNKNOWN_SHARD, plural
-from binlane.shards.letter_case import AS_TYPED, LetterCase
+from binlane.schema.letter_case import AS_TYPED, LetterCase
 from binlane.shards.properties import Property, escape_key, parse_properties
 from binlane.shards.renaming import AS_THEY_ARE, Renaming
 

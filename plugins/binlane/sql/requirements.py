@@ -16,7 +16,7 @@ from typing import Final
 
 from binlane.binlog.collations import charset_name, collation_name, is_charset, is_collation
 from binlane.model import Flavor, SessionContext
-from binlane.plan.schema_names import charset_name as full_charset_name
+from binlane.schema.normalize import charset_name as full_charset_name
 from binlane.sql.accounts import accounts, defined, definer, is_owned
 from binlane.sql.parse.cursor import group_end, is_name, is_symbol
 from binlane.sql.parse.facts import StatementFacts, StatementKind

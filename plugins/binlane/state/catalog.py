@@ -18,8 +18,8 @@ from sqlalchemy.exc import DBAPIError
 
 from binlane.errors import PrecheckError
 from binlane.model import Flavor, TableKey
-from binlane.plan.schema import Column, ForeignKey, Generated, Key, KeyColumn, Schema, Table, Trigger
-from binlane.plan.schema_names import charset_name, collation_name, mariadb_default, mysql_default, parse_type
+from binlane.schema.model import Column, ForeignKey, Generated, Key, KeyColumn, Schema, Table, Trigger
+from binlane.schema.normalize import charset_name, collation_name, mariadb_default, mysql_default, parse_type
 from binlane.sql.parse.statements import analyze
 from binlane.state.tables import SCHEMA
 

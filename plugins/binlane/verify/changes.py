@@ -25,7 +25,7 @@ from binlane.errors import TableMismatchError, UnsupportedEventError
 from binlane.model import Flavor, LogPosition, TableKey
 from binlane.plan.bound_table import BoundTable, bind
 from binlane.plan.dissect import statement_facts
-from binlane.plan.schema import Schema
+from binlane.schema.model import Schema
 from binlane.shards.renaming import AS_THEY_ARE, Renaming
 from binlane.source.identity import described
 from binlane.source.log import LOG_START, EventSource

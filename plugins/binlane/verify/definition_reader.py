@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.model import Flavor, TableKey
-from binlane.plan.schema_names import charset_name, collation_name
+from binlane.schema.normalize import charset_name, collation_name
 from binlane.verify.rows import Side
 
 Facts = Mapping[str, str | None]

@@ -20,9 +20,9 @@ from binlane.errors import SourceError
 from binlane.model import TableKey
 from binlane.plan.channel_rules import ChannelRules
 from binlane.plan.renaming import name_of, renamed_schema
-from binlane.plan.schema import Schema, Table
-from binlane.plan.schema_compare import Rules, Severity, compare
-from binlane.plan.schema_names import SAME_COLLATION
+from binlane.schema.compare import Rules, Severity, compare
+from binlane.schema.model import Schema, Table
+from binlane.schema.normalize import SAME_COLLATION
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
 from binlane.state.catalog import version_number

@@ -8,9 +8,9 @@ from functools import partial
 from binlane.model import TableKey
 from binlane.plan.channel_rules import AS_LOGGED, ChannelRules
 from binlane.plan.renaming import name_of, renamed_schema
-from binlane.plan.schema import Schema, Table
-from binlane.plan.schema_compare import Rules, Severity, compare
-from binlane.plan.schema_names import SAME_COLLATION
+from binlane.schema.compare import Rules, Severity, compare
+from binlane.schema.model import Schema, Table
+from binlane.schema.normalize import SAME_COLLATION
 from binlane.verify.spelled import Compared, compared
 
 

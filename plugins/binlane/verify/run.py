@@ -21,7 +21,7 @@ from binlane.errors import PlanError, WindowBusyError
 from binlane.model import TableKey
 from binlane.plan.channel_rules import AS_LOGGED, ChannelRules
 from binlane.plan.renaming import name_of, renamed_schema
-from binlane.plan.schema import Schema
+from binlane.schema.model import Schema
 from binlane.source.log import EventSource
 from binlane.state.channels import Channel, read_channel
 from binlane.state.journal import read_status, standing

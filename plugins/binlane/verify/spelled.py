@@ -19,7 +19,7 @@ from binlane.binlog.types.columns import Value
 from binlane.binlog.types.decimals import spell_decimal
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.model import Flavor, TableKey, plural
-from binlane.plan.schema import Column, Generated, Table
+from binlane.schema.model import Column, Generated, Table
 
 Key = tuple[str, ...]
 """The spelled values of a primary key's columns."""

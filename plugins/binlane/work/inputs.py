@@ -17,9 +17,9 @@ from binlane.plan.critical import critical_databases
 from binlane.plan.manifest import Manifest, Segment
 from binlane.plan.reduce import Reducer
 from binlane.plan.routing import Routing
-from binlane.plan.schema_json import schema_from_json
 from binlane.plan.settings import REDUCE_OFF, FilterSettings
 from binlane.plan.table_rules import table_rules
+from binlane.schema.codec import schema_from_json
 from binlane.work import files
 from binlane.work.files import WorkFolder
 from binlane.work.mapped import mapped

@@ -10,7 +10,7 @@ import pytest
 from binlane.bootstrap.definitions import read_definitions
 from binlane.bootstrap.values import Literal, selected
 from binlane.model import Flavor, TableKey
-from binlane.plan.schema import Column
+from binlane.schema.model import Column
 from tests.integration.values.test_values import SESSION, tables
 from tests.integration.values.types import OPAQUE, SCHEMA_TYPES, TYPES
 from tests.integration.window.conftest import CHANNEL, Channel, run_on

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import sqlalchemy
 
-from binlane.plan.schema import Schema
+from binlane.schema.model import Schema
 from binlane.state.catalog import read_schema
 from lab.servers import PrivateServer
 

@@ -7,10 +7,10 @@ import pytest
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.wire import HEADER, MAGIC, EventType
 from binlane.model import Flavor, TableKey
-from binlane.plan.schema import Column, Generated, Schema, Trigger, why_not_reduced
-from binlane.plan.schema_compare import Severity, compare, compare_schemas, rules_for
-from binlane.plan.schema_json import schema_from_json, schema_to_json
-from binlane.plan.schema_wire import compare_logged_key, compare_table_map
+from binlane.schema.codec import schema_from_json, schema_to_json
+from binlane.schema.compare import Severity, compare, compare_schemas, rules_for
+from binlane.schema.logged import compare_logged_key, compare_table_map
+from binlane.schema.model import Column, Generated, Schema, Trigger, why_not_reduced
 from binlane.state.catalog import read_schema
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import connected, run, schema_of

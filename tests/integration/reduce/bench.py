@@ -21,10 +21,10 @@ from binlane.plan.critical import critical_databases
 from binlane.plan.fold import fold_scans, make_plan
 from binlane.plan.manifest import Manifest, Segment
 from binlane.plan.reduce import Reducer
-from binlane.plan.schema import Schema
-from binlane.plan.schema_compare import compare_schemas, not_reduced, rules_for
 from binlane.plan.table_rules import table_rules, why_not_folded
 from binlane.plan.window_plan import WindowPlan
+from binlane.schema.compare import compare_schemas, not_reduced, rules_for
+from binlane.schema.model import Schema
 from binlane.state.catalog import read_schema
 from lab.servers import PrivateServer
 from tests.integration.apply.capture import frames

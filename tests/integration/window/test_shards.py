@@ -17,7 +17,7 @@ import pytest
 from binlane.model import Flavor
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
-from binlane.shards.letter_case import lower
+from binlane.schema.letter_case import lower
 from binlane.shards.shard_list import hash_lane
 from binlane.work.files import WorkFolder
 from binlane.work.filter_job import InProcess, run_filter

@@ -21,11 +21,11 @@ from binlane.plan.fold import fold_scans, make_plan
 from binlane.plan.manifest import Manifest, Segment
 from binlane.plan.reduce import Reducer
 from binlane.plan.routing import LaneCursor, Routing
-from binlane.plan.schema import Schema
 from binlane.plan.segment_map import MapSummary, map_segment, scan_segment
 from binlane.plan.settings import REDUCE_WINDOW, FilterSettings
 from binlane.plan.stretches import FoldedLane, StretchFolder
 from binlane.plan.window_plan import Block, LaneFile, WindowPlan
+from binlane.schema.model import Schema
 from binlane.work.prepared_groups import SegmentGroups
 from tests.unit.binlog.cases import MARIADB as FORMAT
 from tests.unit.binlog.cases import crc, format_event, mariadb_gtid, query, wire

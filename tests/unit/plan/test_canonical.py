@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binlane.plan.canonical import canonical_json
+from binlane.schema.canonical import canonical_json
 
 TEXT = st.text(max_size=5)
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT

@@ -15,10 +15,10 @@ from binlane.binlog.types.json_sql import expression, needs_json_table
 from binlane.binlog.types.literals import literal
 from binlane.binlog.wire import EventType
 from binlane.model import Flavor, TableKey
-from binlane.plan.schema import Schema
 from binlane.plan.tally import Tally
 from binlane.plan.widest import RowMeter
 from binlane.precheck.portability import Target, check_demands
+from binlane.schema.model import Schema
 from binlane.sql.requirements import JSON_TABLE, UNSPELLED
 from tests.unit.binlog.row_events import EVERY_COLUMN, image, rows_body, table_map_body
 from tests.unit.precheck.test_packet_size import PLAN

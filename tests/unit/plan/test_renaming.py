@@ -15,8 +15,8 @@ from binlane.model import TableKey
 from binlane.plan.alterations import Alterations
 from binlane.plan.reduce import Reducer
 from binlane.plan.renaming import name_of, namesakes, renamed_alterations, renamed_schema, without_own_name
-from binlane.plan.schema import ForeignKey, Schema, Table
 from binlane.plan.table_rules import TableRule
+from binlane.schema.model import ForeignKey, Schema, Table
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Selection
 from tests.unit.plan.logs import EMPTY_SCHEMA, Filtered, ends, filtered, prepare, rows, settings

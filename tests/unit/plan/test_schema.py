@@ -8,7 +8,8 @@ import pytest
 
 from binlane.errors import PlanError
 from binlane.model import Flavor, TableKey
-from binlane.plan.schema import (
+from binlane.schema.codec import schema_from_json, schema_to_json
+from binlane.schema.model import (
     Column,
     ForeignKey,
     Generated,
@@ -20,7 +21,6 @@ from binlane.plan.schema import (
     reducible_tables,
     why_not_reduced,
 )
-from binlane.plan.schema_json import schema_from_json, schema_to_json
 
 ORDERS = TableKey("shop", "orders")
 LINES = TableKey("shop", "lines")

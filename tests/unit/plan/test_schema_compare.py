@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from binlane.model import Flavor, TableKey
-from binlane.plan.schema import Column, ForeignKey, Generated, Key, KeyColumn, Schema, Table, Trigger
-from binlane.plan.schema_compare import (
+from binlane.schema.compare import (
     Difference,
     Rules,
     Severity,
@@ -19,6 +18,7 @@ from binlane.plan.schema_compare import (
     not_reduced,
     rules_for,
 )
+from binlane.schema.model import Column, ForeignKey, Generated, Key, KeyColumn, Schema, Table, Trigger
 
 KEY = TableKey("shop", "t")
 PRIMARY = Key("PRIMARY", unique=True, primary=True, columns=(KeyColumn("id"),))

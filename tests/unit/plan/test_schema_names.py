@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from binlane.errors import PlanError
-from binlane.plan.schema_names import (
+from binlane.schema.normalize import (
     charset_name,
     collation_name,
     comparable,

@@ -7,9 +7,9 @@ import pytest
 
 from binlane.binlog.table_map import OptionalMetadata, TableMap
 from binlane.model import Flavor, TableKey
-from binlane.plan.schema import Column, Key, KeyColumn, Table
-from binlane.plan.schema_compare import Severity
-from binlane.plan.schema_wire import compare_logged_key, compare_table_map
+from binlane.schema.compare import Severity
+from binlane.schema.logged import compare_logged_key, compare_table_map
+from binlane.schema.model import Column, Key, KeyColumn, Table
 
 PRIMARY = Key("PRIMARY", unique=True, primary=True, columns=(KeyColumn("id"),))
 UTF8MB4 = 45

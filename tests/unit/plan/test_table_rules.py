@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from binlane.model import Flavor, TableKey
-from binlane.plan.schema import Column, Generated, Key, KeyColumn, Schema, Table
 from binlane.plan.table_rules import Excluded, TableRule, table_rules, why_not_folded
+from binlane.schema.model import Column, Generated, Key, KeyColumn, Schema, Table
 
 NAME = TableKey("shop", "Orders")
 

@@ -16,10 +16,10 @@ from binlane.binlog.types.values import RowDecoder
 from binlane.binlog.wire import EventType
 from binlane.model import Flavor, LogPosition, RowCounts, TableKey
 from binlane.plan.bound_table import BoundTable
-from binlane.plan.schema import Column, Key, KeyColumn, Schema, Table
 from binlane.plan.widest import RowMeter, Widest
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.packet_size import check_packets
+from binlane.schema.model import Column, Key, KeyColumn, Schema, Table
 from tests.unit.binlog.row_events import EVERY_COLUMN, image, rows_body, table_map_body
 
 KEY: Final = TableKey("db", "t")

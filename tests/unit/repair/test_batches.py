@@ -9,9 +9,9 @@ import pytest
 
 from binlane.errors import PlanError
 from binlane.model import Flavor, TableKey
-from binlane.plan.schema import Schema, Table
 from binlane.repair import run
 from binlane.repair.plan import Action, RepairPlan, RowRepair, plan_repair
+from binlane.schema.model import Schema, Table
 from binlane.state.verifications import DRIFT, Suspect
 
 TABLE = TableKey("shop", "orders")

@@ -9,10 +9,10 @@ import pytest
 
 from binlane.errors import ConfigError
 from binlane.model import GLOBAL_SHARD, UNKNOWN_SHARD, Flavor, TableKey
+from binlane.schema.dependencies import SchemaFacts
+from binlane.schema.letter_case import LetterCase
 from binlane.shards.assigners import ASSIGNERS, assigner_class
 from binlane.shards.event_filter import EventMetadataFilter, LoggedStatement, TransactionShards
-from binlane.shards.letter_case import LetterCase
-from binlane.shards.schema_facts import SchemaFacts
 from binlane.sql.parse.statements import StatementFacts, analyze
 
 SCHEMA = SchemaFacts(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from binlane.errors import ConfigError, PlanError
 from binlane.model import GLOBAL_SHARD, UNKNOWN_SHARD
-from binlane.shards.letter_case import LetterCase
+from binlane.schema.letter_case import LetterCase
 from binlane.shards.properties import escape_key, parse_properties
 from binlane.shards.renaming import Renaming
 from binlane.shards.shard_list import HashMethod, Partitioner, ShardList, hash_lane, parse_shard_list, string_hash

@@ -13,8 +13,8 @@ from enum import StrEnum
 from typing import Final
 
 from binlane.model import TableKey
-from binlane.plan.schema import Column, ForeignKey, Generated, Key, Schema, Table
-from binlane.plan.schema_names import NEAREST_COLLATION, SAME_COLLATION, comparable
+from binlane.schema.model import Column, ForeignKey, Generated, Key, Schema, Table
+from binlane.schema.normalize import NEAREST_COLLATION, SAME_COLLATION, comparable
 
 JSON_HINT: Final = "JSON is written as JSON alone, and as utf8mb4 between the families: give both sides a JSON column"
 

@@ -14,9 +14,9 @@ from typing import Final
 from binlane.binlog import collations
 from binlane.binlog.table_map import ColumnType, TableMap
 from binlane.model import Flavor
-from binlane.plan.schema import Column, Generated, Key, KeyColumn, Table
-from binlane.plan.schema_compare import JSON_HINT, Difference, Severity
-from binlane.plan.schema_names import charset_name
+from binlane.schema.compare import JSON_HINT, Difference, Severity
+from binlane.schema.model import Column, Generated, Key, KeyColumn, Table
+from binlane.schema.normalize import charset_name
 
 _C = ColumnType
 

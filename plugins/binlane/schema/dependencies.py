@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import chain
 
 from binlane.model import TableKey
-from binlane.shards.letter_case import AS_TYPED, LetterCase
+from binlane.schema.letter_case import AS_TYPED, LetterCase
 from binlane.sql.parse.definitions import LOADABLE_OR_STORED
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 

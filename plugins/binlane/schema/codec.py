@@ -19,8 +19,8 @@ from typing import Any, Final
 
 from binlane.errors import PlanError
 from binlane.model import TableKey
-from binlane.plan.canonical import canonical_json
-from binlane.plan.schema import Schema, Table
+from binlane.schema.canonical import canonical_json
+from binlane.schema.model import Schema, Table
 
 FORMAT: Final = 2
 """Raised with every change that an older reader would misread."""

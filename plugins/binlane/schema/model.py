@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Final
 
 from binlane.model import Flavor, TableKey
-from binlane.shards.letter_case import LetterCase, lower
-from binlane.shards.schema_facts import SchemaFacts
+from binlane.schema.dependencies import SchemaFacts
+from binlane.schema.letter_case import LetterCase, lower
 
 TRANSACTIONAL_ENGINES: Final = frozenset({"innodb", "rocksdb", "tokudb", "ndbcluster"})
 """Engines whose rows commit and roll back with the position (invariant 2). Lower case."""
