@@ -31,7 +31,7 @@ from benchmarks.workloads import WORKLOADS
 from binlane.model import Flavor
 from binlane.orchestration import steps
 from binlane.orchestration.request import NOW, WindowRequest
-from binlane.plan.fold import fold_scans
+from binlane.plan.window.fold import fold_scans
 from binlane.work import files
 from binlane.work.files import WorkFolder
 from binlane.work.filter_job import InProcess

@@ -16,7 +16,7 @@ from binlane.binlog.transactions import transactions
 from binlane.binlog.wire import EventType
 from binlane.errors import BinlogError
 from binlane.model import Flavor
-from binlane.plan.dissect import LogFormat, dissect
+from binlane.plan.transaction.decode import LogFormat, dissect
 from lab.servers import PrivateServer
 from tests.conformance.content_cases import CONTENT_CASES
 from tests.conformance.event_types import EVENT_TYPES

@@ -24,9 +24,9 @@ from binlane.errors import BinlogError, PlanError
 from binlane.model import RowCounts, TableKey
 from binlane.orchestration import commands
 from binlane.orchestration.spark import spark_properties
-from binlane.plan.fold import files_of
 from binlane.plan.manifest import Segment
-from binlane.plan.stretches import StretchFolder
+from binlane.plan.window.fold import files_of
+from binlane.plan.window.reduce import StretchFolder
 from binlane.plan.window_plan import WindowPlan
 from binlane.schema.codec import schema_to_json
 from binlane.schema.model import Column, Key, KeyColumn, Table
@@ -316,7 +316,7 @@ def test_a_failed_map_leaves_no_lane_file_on_an_object_store(store: str, monkeyp
         calls.append(arguments)
         raise PlanError("injected")
 
-    monkeypatch.setattr("binlane.plan.tally.Tally.add_lane", broken)
+    monkeypatch.setattr("binlane.plan.row_accounting.Tally.add_lane", broken)
     with pytest.raises(PlanError, match="injected"):
         run_filter(folder, InProcess())
     assert calls

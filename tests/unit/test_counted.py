@@ -11,8 +11,8 @@ import pytest
 from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import transactions
 from binlane.model import Flavor, RowCounts, plural
-from binlane.plan.dissect import LogFormat, dissect
-from binlane.plan.pieces import summary
+from binlane.plan.segment.pieces import summary
+from binlane.plan.transaction.decode import LogFormat, dissect
 from tests.unit.plan import logs
 
 ROOT: Final = Path(__file__).parents[2]

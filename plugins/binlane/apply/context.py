@@ -19,7 +19,7 @@ from binlane.apply.transient import error_code
 from binlane.binlog.collations import UTF8MB4_GENERAL_CI, charset_name, collation_name
 from binlane.errors import ApplyError
 from binlane.model import Flavor, SessionContext
-from binlane.plan.dissect import statement_facts
+from binlane.plan.transaction.decode import statement_facts
 from binlane.schema.normalize import collation_name as full_name
 from binlane.sql.parse.facts import StatementKind
 from binlane.state.catalog import query_of_collations, version_number

@@ -20,7 +20,7 @@ from pymysql.protocol import OKPacketWrapper
 
 from binlane.errors import ApplyError, DriftError, PlanError
 from binlane.model import Item, ItemKind, plural
-from binlane.plan.loads import FILE_NAME
+from binlane.plan.transaction.load_data import FILE_NAME
 
 if TYPE_CHECKING:
     from binlane.apply.session import LaneSession

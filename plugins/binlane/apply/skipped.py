@@ -10,9 +10,9 @@ from binlane.apply.session import LaneSession, SessionLimits
 from binlane.apply.writers import BlockWriter
 from binlane.errors import ApplyError, PositionError
 from binlane.model import ItemKind
-from binlane.plan.blocks import PACKET_SHARE, BlockLimits
-from binlane.plan.channel_rules import AS_LOGGED, ChannelRules
-from binlane.plan.pieces import alone
+from binlane.plan.block.builder import PACKET_SHARE, BlockLimits
+from binlane.plan.segment.pieces import alone
+from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
 from binlane.state.skips import SKIPPED, mark_replayed, read_skip
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from binlane.binlog.table_map import TableMap
 from binlane.binlog.wire import HEADER, EventType
 from binlane.errors import TableMismatchError
 from binlane.model import Flavor, TableKey
-from binlane.plan.alterations import Alterations
+from binlane.plan.transaction.altered_tables import Alterations
 from binlane.schema.compare import Difference, Rules, Severity, compare, judge_alone, rules_for
 from binlane.schema.logged import compare_logged_key, compare_table_map
 from binlane.schema.model import Schema, Table

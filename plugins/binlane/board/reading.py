@@ -24,8 +24,8 @@ from binlane.model import BlockHeader, RowCounts, TableKey
 from binlane.orchestration.dag_shape import dag_id
 from binlane.orchestration.row_lines import LoggedTable, cells, part_changes
 from binlane.orchestration.steps import read_plan
-from binlane.plan.block_view import Found, transactions_of
 from binlane.plan.manifest import Segment
+from binlane.plan.segment.block_view import Found, transactions_of
 from binlane.plan.window_plan import WindowPlan
 from binlane.state.engines import engine_of
 from binlane.state.history import DEFAULT_WINDOWS, PastWindow, Snapshot, read_history, read_past_window, read_snapshot

@@ -12,11 +12,11 @@ from binlane.connections import Endpoints
 from binlane.errors import ConfigError
 from binlane.orchestration.request import WindowRequest
 from binlane.orchestration.selecting import renaming_of, selection_of
-from binlane.plan.blocks import PACKET_SHARE
-from binlane.plan.collating import Collations
+from binlane.plan.block.builder import PACKET_SHARE
 from binlane.plan.manifest import Manifest
-from binlane.plan.renaming import name_of, renamed_schema, sources_of
 from binlane.plan.settings import REDUCE_OFF, FilterSettings
+from binlane.plan.transaction.collations import Collations
+from binlane.plan.transaction.rename import name_of, renamed_schema, sources_of
 from binlane.precheck.row_writer import chosen_writer
 from binlane.precheck.window import tables_with_other_keys
 from binlane.schema.codec import schema_to_json

@@ -25,8 +25,8 @@ from binlane.orchestration.commands import load
 from binlane.orchestration.row_lines import Contents, row_line, row_object
 from binlane.orchestration.row_sql import row_sql
 from binlane.orchestration.terminal import Style, Terminal
-from binlane.plan.classes import classify
-from binlane.plan.dissect import LogFormat, MapPart, Part, RowsPart, StatementPart, dissect
+from binlane.plan.transaction.decode import LogFormat, MapPart, Part, RowsPart, StatementPart, dissect
+from binlane.plan.transaction.route_key import classify
 from binlane.safe_text import json_text, one_line
 from binlane.schema.dependencies import SchemaFacts
 from binlane.shards.event_filter import EventMetadataFilter

@@ -26,8 +26,8 @@ from binlane.binlog.types.values import Absent, Change, Image, RowDecoder
 from binlane.binlog.wire import HEADER, EventType, RawEvent
 from binlane.errors import BinlogError
 from binlane.model import TableKey
-from binlane.plan.dissect import LogFormat
-from binlane.plan.parts import Part, RowsPart
+from binlane.plan.transaction.decode import LogFormat
+from binlane.plan.transaction.parts import Part, RowsPart
 
 _TYPE_AT: Final = 4
 """Where an event's type stands in its header."""

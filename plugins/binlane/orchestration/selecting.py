@@ -6,8 +6,8 @@ import logging
 
 from binlane.config import ChannelConfig
 from binlane.errors import ConfigError
-from binlane.plan.channel_rules import ChannelRules
-from binlane.plan.collating import Collations
+from binlane.plan.transaction.channel_rules import ChannelRules
+from binlane.plan.transaction.collations import Collations
 from binlane.schema.model import Schema
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Selection

@@ -17,7 +17,7 @@ from binlane.orchestration.report import moment
 from binlane.orchestration.selecting import rules_of
 from binlane.orchestration.steps import read_plan
 from binlane.orchestration.terminal import Grid, View
-from binlane.plan.pieces import NOTHING
+from binlane.plan.segment.pieces import NOTHING
 from binlane.safe_text import one_line
 from binlane.state.catalog import read_schema
 from binlane.state.engines import engine_of

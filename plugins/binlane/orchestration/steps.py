@@ -32,8 +32,8 @@ from binlane.orchestration.selecting import forget_if_filter_has_changed, select
 from binlane.orchestration.shortening import is_forgotten
 from binlane.orchestration.stopping import check_stopped, is_stopped_inside, seqno_of, settle, start_of
 from binlane.orchestration.terminal import as_text
-from binlane.plan.collating import Collations
 from binlane.plan.manifest import Manifest
+from binlane.plan.transaction.collations import Collations
 from binlane.plan.window_facts import facts_of, lane_name
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.results import checked_of

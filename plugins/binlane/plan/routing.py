@@ -13,9 +13,9 @@ from functools import cached_property
 
 from binlane.errors import PlanError
 from binlane.model import Barrier, TableKey
-from binlane.plan.classes import TransactionClass
-from binlane.plan.prepared import PreparedGroup
-from binlane.plan.table_rules import Excluded
+from binlane.plan.block.reducible_tables import Excluded
+from binlane.plan.transaction.route_key import TransactionClass
+from binlane.plan.transaction.xa import PreparedGroup
 from binlane.plan.window_plan import copies_of
 
 

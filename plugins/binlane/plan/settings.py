@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from binlane.errors import PlanError
-from binlane.plan.blocks import PACKET_SHARE, BlockLimits
-from binlane.plan.channel_rules import ChannelRules
-from binlane.plan.collating import Collations
+from binlane.plan.block.builder import PACKET_SHARE, BlockLimits
+from binlane.plan.transaction.channel_rules import ChannelRules
+from binlane.plan.transaction.collations import Collations
 from binlane.schema.canonical import canonical_json
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import EVERYTHING, Selection

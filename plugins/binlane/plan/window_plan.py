@@ -25,9 +25,9 @@ from binlane.model import (
     TemporaryCopies,
     plural,
 )
-from binlane.plan.alterations import Alterations
-from binlane.plan.prepared import PreparedGroup
-from binlane.plan.widest import Widest
+from binlane.plan.block.row_size import Widest
+from binlane.plan.transaction.altered_tables import Alterations
+from binlane.plan.transaction.xa import PreparedGroup
 from binlane.schema.canonical import canonical_json
 from binlane.sql.requirements import Demand
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from binlane.apply.refusals import driver_errors
 from binlane.connections import Endpoints
-from binlane.plan.channel_rules import ChannelRules
-from binlane.plan.renaming import name_of, sources_of
+from binlane.plan.transaction.channel_rules import ChannelRules
+from binlane.plan.transaction.rename import name_of, sources_of
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.finding import Finding
 from binlane.schema.compare import Severity

@@ -14,17 +14,17 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import BinlogError, SourceError
 from binlane.model import Flavor, TableKey
-from binlane.plan.alterations import Alterations, without_altered_parents
-from binlane.plan.collating import Collations
-from binlane.plan.fold import EMPTY
-from binlane.plan.renaming import (
+from binlane.plan.row_accounting import ROWS_ONLY
+from binlane.plan.transaction.altered_tables import Alterations, without_altered_parents
+from binlane.plan.transaction.collations import Collations
+from binlane.plan.transaction.rename import (
     name_of,
     namesakes,
     renamed_alterations,
     renamed_schema,
     without_own_name,
 )
-from binlane.plan.tally import ROWS_ONLY
+from binlane.plan.window.fold import EMPTY
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.database_defaults import check_defaults
 from binlane.precheck.definers import check_definers

@@ -13,8 +13,8 @@ from binlane.binlog.vector.frames import frame
 from binlane.binlog.wire import HEADER, BufferOffset, EventHeader, EventType, RawEvent
 from binlane.errors import BinlogError
 from binlane.model import LogPosition, TableKey
-from binlane.plan.alterations import Alterations
-from binlane.plan.dissect import statement_facts
+from binlane.plan.transaction.altered_tables import Alterations
+from binlane.plan.transaction.decode import statement_facts
 from binlane.source.identity import described
 from binlane.source.log import LOG_START, EventSource
 from binlane.sql.parse.facts import StatementKind

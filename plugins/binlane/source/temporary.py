@@ -8,8 +8,8 @@ from binlane.binlog.events import Query, parse_body
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.wire import EventFlag, EventType, RawEvent
 from binlane.model import LogPosition
-from binlane.plan.dissect import statement_facts
-from binlane.plan.temporary import OpenTables, TemporaryStep, is_about_one, may_rename, open_text
+from binlane.plan.transaction.decode import statement_facts
+from binlane.plan.transaction.temporary_tables import OpenTables, TemporaryStep, is_about_one, may_rename, open_text
 
 _QUERIES: Final = frozenset({EventType.QUERY, EventType.QUERY_COMPRESSED})
 

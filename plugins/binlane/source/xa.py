@@ -17,7 +17,7 @@ from binlane.binlog.payload import unpack
 from binlane.binlog.query import statement
 from binlane.binlog.wire import EventType, RawEvent, where
 from binlane.errors import BinlogError
-from binlane.plan.prepared import check_new, find, unknown
+from binlane.plan.transaction.xa import check_new, find, unknown
 
 _SECOND_HALVES: Final = frozenset({Ending.XA_COMMIT, Ending.XA_ROLLBACK})
 

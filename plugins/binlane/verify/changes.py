@@ -24,7 +24,7 @@ from binlane.binlog.wire import HEADER, BufferOffset, EventHeader, EventType, Ra
 from binlane.errors import TableMismatchError, UnsupportedEventError
 from binlane.model import Flavor, LogPosition, TableKey
 from binlane.plan.bound_table import BoundTable, bind
-from binlane.plan.dissect import statement_facts
+from binlane.plan.transaction.decode import statement_facts
 from binlane.schema.model import Schema
 from binlane.shards.renaming import AS_THEY_ARE, Renaming
 from binlane.source.identity import described

@@ -18,8 +18,8 @@ from binlane.binlog.types.literals import identifier
 from binlane.choices import FilterKind, FilterPolicy
 from binlane.errors import SourceError
 from binlane.model import TableKey
-from binlane.plan.channel_rules import ChannelRules
-from binlane.plan.renaming import name_of, renamed_schema
+from binlane.plan.transaction.channel_rules import ChannelRules
+from binlane.plan.transaction.rename import name_of, renamed_schema
 from binlane.schema.compare import Rules, Severity, compare
 from binlane.schema.model import Schema, Table
 from binlane.schema.normalize import SAME_COLLATION

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from binlane.model import TableKey
-from binlane.plan.channel_rules import AS_LOGGED, ChannelRules
-from binlane.plan.renaming import name_of, renamed_schema
+from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
+from binlane.plan.transaction.rename import name_of, renamed_schema
 from binlane.schema.compare import Rules, Severity, compare
 from binlane.schema.model import Schema, Table
 from binlane.schema.normalize import SAME_COLLATION

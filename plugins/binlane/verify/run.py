@@ -19,8 +19,8 @@ from sqlalchemy import Engine
 from binlane.choices import VerifyScope
 from binlane.errors import PlanError, WindowBusyError
 from binlane.model import TableKey
-from binlane.plan.channel_rules import AS_LOGGED, ChannelRules
-from binlane.plan.renaming import name_of, renamed_schema
+from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
+from binlane.plan.transaction.rename import name_of, renamed_schema
 from binlane.schema.model import Schema
 from binlane.source.log import EventSource
 from binlane.state.channels import Channel, read_channel

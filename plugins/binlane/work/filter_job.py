@@ -15,8 +15,8 @@ from functools import partial
 from multiprocessing import get_context
 from typing import Final, Protocol
 
-from binlane.plan.fold import files_of, fold_scans, make_plan
 from binlane.plan.settings import REDUCE_WINDOW
+from binlane.plan.window.fold import files_of, fold_scans, make_plan
 from binlane.plan.window_plan import WindowPlan
 from binlane.work import files
 from binlane.work.children import end_with_parent

@@ -8,11 +8,11 @@ from __future__ import annotations
 import pickle
 from collections.abc import Mapping, Sequence
 
-from binlane.plan.columnar import map_segment, scan_segment
 from binlane.plan.routing import LaneCursor
-from binlane.plan.segment_map import LaneSink
+from binlane.plan.segment.lane_writer import LaneSink
+from binlane.plan.segment.map import map_segment, scan_segment
 from binlane.plan.settings import REDUCE_WINDOW
-from binlane.plan.stretches import StretchFolder
+from binlane.plan.window.reduce import StretchFolder
 from binlane.plan.window_plan import LaneFile
 from binlane.work.files import WorkFolder
 from binlane.work.folded_files import fold_files

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from binlane.model import BlockHeader, Item, RowCounts
-from binlane.plan.stretches import FoldedLane, StretchFolder
+from binlane.plan.window.reduce import FoldedLane, StretchFolder
 from binlane.plan.window_plan import Block, LaneFile
 from binlane.work.files import WorkFolder
 from binlane.work.lane_files import LaneFileWriter, read_blocks

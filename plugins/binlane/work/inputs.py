@@ -13,12 +13,12 @@ from binlane.binlog.reader import LogReader
 from binlane.binlog.wire import Buffer
 from binlane.errors import PlanError
 from binlane.model import Flavor
+from binlane.plan.block.reduce import Reducer
+from binlane.plan.block.reducible_tables import table_rules
 from binlane.plan.critical import critical_databases
 from binlane.plan.manifest import Manifest, Segment
-from binlane.plan.reduce import Reducer
 from binlane.plan.routing import Routing
 from binlane.plan.settings import REDUCE_OFF, FilterSettings
-from binlane.plan.table_rules import table_rules
 from binlane.schema.codec import schema_from_json
 from binlane.work import files
 from binlane.work.files import WorkFolder

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from binlane.model import BlockHeader, Item, ItemKind, LogPosition, TableKey
-from binlane.plan.tally import ROWS_ONLY
+from binlane.plan.row_accounting import ROWS_ONLY
 from binlane.plan.window_plan import WindowPlan
 from binlane.work.files import WorkFolder
 from binlane.work.lane_files import context_of, open_parquet, read_rows

@@ -8,8 +8,8 @@ from contextlib import closing
 
 from binlane.errors import PlanError
 from binlane.model import BlockHeader, plural
-from binlane.plan.pieces import Described, describe, pieces
 from binlane.plan.routing import Routing
+from binlane.plan.segment.pieces import Described, describe, pieces
 from binlane.plan.window_plan import Block, WindowPlan
 from binlane.work import files
 from binlane.work.ahead import ahead

@@ -13,10 +13,10 @@ from binlane.binlog.transactions import Ending, transactions
 from binlane.binlog.wire import Buffer, BufferOffset, EventType
 from binlane.errors import PlanError, UnsupportedEventError
 from binlane.model import Flavor
-from binlane.plan.channel_rules import ChannelRules
-from binlane.plan.dissect import LogFormat, Part, dissect
 from binlane.plan.manifest import Segment
 from binlane.plan.routing import Routing
+from binlane.plan.transaction.channel_rules import ChannelRules
+from binlane.plan.transaction.decode import LogFormat, Part, dissect
 
 _T = EventType
 _ROW_TYPES: Final = (

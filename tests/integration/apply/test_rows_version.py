@@ -12,7 +12,7 @@ from binlane.apply.session import LaneSession, SessionLimits
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.wire import EventType
 from binlane.model import Flavor
-from binlane.plan.translate import format_for, translation
+from binlane.plan.transaction.event_format import format_for, translation
 from lab.servers import PrivateServer
 from tests.unit.plan.logs import insert, table_map
 

@@ -15,7 +15,7 @@ from binlane.apply.table_guard import TableGuard
 from binlane.apply.writers import BlockWriter
 from binlane.errors import ApplyError, DriftError
 from binlane.model import Flavor, RowCounts, TableKey
-from binlane.plan.alterations import Alterations
+from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import Block
 from binlane.precheck.row_writer import chosen_writer, sql_findings
 from binlane.state.catalog import TableReader, read_schema

@@ -16,12 +16,13 @@ from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import transactions
 from binlane.binlog.wire import MAGIC
 from binlane.model import BlockHeader, Flavor, Item, ItemKind, RowCounts
-from binlane.plan import columnar, segment_map
+from binlane.plan.block.reduce import Reducer
+from binlane.plan.block.reducible_tables import table_rules, why_not_folded
 from binlane.plan.critical import critical_databases
-from binlane.plan.fold import fold_scans, make_plan
 from binlane.plan.manifest import Manifest, Segment
-from binlane.plan.reduce import Reducer
-from binlane.plan.table_rules import table_rules, why_not_folded
+from binlane.plan.segment import lane_writer
+from binlane.plan.segment import map as columnar
+from binlane.plan.window.fold import fold_scans, make_plan
 from binlane.plan.window_plan import WindowPlan
 from binlane.schema.compare import compare_schemas, not_reduced, rules_for
 from binlane.schema.model import Schema
@@ -122,7 +123,7 @@ def filtered(
         reduce=reduce,
         **{**usual, **changes},
     )
-    functions = columnar if version == "columnar" else segment_map
+    functions = columnar if version == "columnar" else lane_writer
     manifest: Manifest = manifest_of([segment])
     scan = functions.scan_segment(data, segment, chosen, critical_databases(chosen, target))
     routing = fold_scans(manifest, [scan], chosen, target)

@@ -19,7 +19,7 @@ from binlane.binlog.types.columns import columns_of
 from binlane.binlog.types.values import RowDecoder
 from binlane.errors import BinlaneError
 from binlane.model import Flavor
-from binlane.plan.dissect import LogFormat, RowsPart, StatementPart, dissect
+from binlane.plan.transaction.decode import LogFormat, RowsPart, StatementPart, dissect
 from lab.servers import PrivateServer
 from tests.unit.binlog.test_real_logs import logged
 

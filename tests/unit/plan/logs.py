@@ -14,16 +14,16 @@ from blake3 import blake3
 from binlane.binlog.gtids import MariadbGtidFlag
 from binlane.binlog.wire import MAGIC, ChecksumAlgorithm, EventFlag, EventType
 from binlane.model import BlockHeader, Flavor, Item, LogPosition, RowCounts
-from binlane.plan.columnar import map_segment as columnar_map
-from binlane.plan.columnar import scan_segment as columnar_scan
+from binlane.plan.block.reduce import Reducer
 from binlane.plan.critical import critical_databases
-from binlane.plan.fold import fold_scans, make_plan
 from binlane.plan.manifest import Manifest, Segment
-from binlane.plan.reduce import Reducer
 from binlane.plan.routing import LaneCursor, Routing
-from binlane.plan.segment_map import MapSummary, map_segment, scan_segment
+from binlane.plan.segment.lane_writer import MapSummary, map_segment, scan_segment
+from binlane.plan.segment.map import map_segment as columnar_map
+from binlane.plan.segment.map import scan_segment as columnar_scan
 from binlane.plan.settings import REDUCE_WINDOW, FilterSettings
-from binlane.plan.stretches import FoldedLane, StretchFolder
+from binlane.plan.window.fold import fold_scans, make_plan
+from binlane.plan.window.reduce import FoldedLane, StretchFolder
 from binlane.plan.window_plan import Block, LaneFile, WindowPlan
 from binlane.schema.model import Schema
 from binlane.work.prepared_groups import SegmentGroups

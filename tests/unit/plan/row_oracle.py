@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from binlane.binlog.wire import HEADER, EventType
 from binlane.model import TableKey
-from binlane.plan.table_rules import TableRule
+from binlane.plan.block.reducible_tables import TableRule
 from tests.unit.binlog.row_events import Column
 
 Row = dict[int, bytes | None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from binlane.model import Flavor, TableKey
-from binlane.plan.alterations import Alterations, without_altered_parents
+from binlane.plan.transaction.altered_tables import Alterations, without_altered_parents
 from binlane.schema.model import ForeignKey, Schema, Table
 
 OLD, NEW, OTHER, CHILD = (TableKey("d", name) for name in ("old", "new", "other", "child"))

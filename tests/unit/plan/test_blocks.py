@@ -12,7 +12,7 @@ from binlane.apply.writers import check_self_contained
 from binlane.binlog.wire import HEADER
 from binlane.errors import UnsupportedEventError
 from binlane.model import Item, ItemKind, LogPosition, RowCounts, TableKey
-from binlane.plan.blocks import (
+from binlane.plan.block.builder import (
     PACKET_SHARE,
     BlockBuilder,
     BlockLimits,
@@ -21,8 +21,8 @@ from binlane.plan.blocks import (
     RowsPayload,
     transaction_header,
 )
-from binlane.plan.reduce import Reducer
-from binlane.plan.table_rules import TableRule
+from binlane.plan.block.reduce import Reducer
+from binlane.plan.block.reducible_tables import TableRule
 from tests.unit.plan.logs import alone, filtered, insert, rows, settings, statements, table_map
 
 WIDE = BlockLimits(transactions=1000, bytes=1 << 30, payload_bytes=1 << 20, largest_bytes=1 << 20)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor, SessionContext
-from binlane.plan.collating import Collations
+from binlane.plan.transaction.collations import Collations
 
 RULES = Collations((("utf8mb4_0900_ai_ci", "utf8mb4_unicode_520_nopad_ci"), ("utf8_general_ci", "utf8mb3_unicode_ci")))
 CONTEXT = SessionContext(charset_client=45, collation_server=255, default_collation_for_utf8mb4=255)

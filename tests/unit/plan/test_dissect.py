@@ -15,13 +15,13 @@ from binlane.binlog.transactions import Transaction, transactions
 from binlane.binlog.wire import EventType
 from binlane.errors import BinlogError, UnsupportedEventError
 from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, RowCounts, TableKey
-from binlane.plan.blocks import BlockBuilder, BlockLimits, transaction_header
-from binlane.plan.classes import classify
-from binlane.plan.dissect import LogFormat, MapPart, RowsPart, StatementPart, dissect
-from binlane.plan.outcomes import tables_of_one_kind
-from binlane.plan.parts import Part
+from binlane.plan.block.builder import BlockBuilder, BlockLimits, transaction_header
 from binlane.plan.routing import LaneCursor
-from binlane.plan.segment_map import LaneWriter, commits_itself
+from binlane.plan.segment.lane_writer import LaneWriter, commits_itself
+from binlane.plan.transaction.decode import LogFormat, MapPart, RowsPart, StatementPart, dissect
+from binlane.plan.transaction.error_outcome import tables_of_one_kind
+from binlane.plan.transaction.parts import Part
+from binlane.plan.transaction.route_key import classify
 from tests.unit.binlog.cases import mariadb_gtid, query, wire
 from tests.unit.binlog.row_events import EVERY_COLUMN, rows_body
 from tests.unit.plan.logs import (

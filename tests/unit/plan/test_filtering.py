@@ -17,11 +17,11 @@ from binlane.binlog.transactions import transactions
 from binlane.binlog.wire import EventType
 from binlane.errors import UnsupportedEventError
 from binlane.model import FILTERED_SHARD, Flavor, ItemKind, RowCounts, TableKey
-from binlane.plan.channel_rules import ChannelRules
-from binlane.plan.dissect import LogFormat, dissect
-from binlane.plan.parts import FilteredPart, Part, RowsPart
-from binlane.plan.reduce import Reducer
-from binlane.plan.table_rules import TableRule
+from binlane.plan.block.reduce import Reducer
+from binlane.plan.block.reducible_tables import TableRule
+from binlane.plan.transaction.channel_rules import ChannelRules
+from binlane.plan.transaction.decode import LogFormat, dissect
+from binlane.plan.transaction.parts import FilteredPart, Part, RowsPart
 from binlane.plan.window_plan import RuleCounts
 from binlane.shards.selection import Selection
 from binlane.sql.parse.lexer import Dialect

@@ -9,9 +9,9 @@ import pytest
 
 from binlane.errors import ConfigError, PlanError
 from binlane.model import TableKey
-from binlane.plan.classes import TransactionClass
-from binlane.plan.fold import UNREAD
 from binlane.plan.routing import LaneCursor, Routing, first_appearance
+from binlane.plan.transaction.route_key import TransactionClass
+from binlane.plan.window.fold import UNREAD
 from binlane.shards.shard_list import hash_lane
 from tests.unit.plan.logs import EMPTY_SCHEMA, alone, filtered, rows, settings, statements
 

@@ -15,8 +15,8 @@ from binlane.binlog.types.json_sql import expression, needs_json_table
 from binlane.binlog.types.literals import literal
 from binlane.binlog.wire import EventType
 from binlane.model import Flavor, TableKey
-from binlane.plan.tally import Tally
-from binlane.plan.widest import RowMeter
+from binlane.plan.block.row_size import RowMeter
+from binlane.plan.row_accounting import Tally
 from binlane.precheck.portability import Target, check_demands
 from binlane.schema.model import Schema
 from binlane.sql.requirements import JSON_TABLE, UNSPELLED

@@ -11,7 +11,7 @@ from binlane.binlog.transactions import transactions
 from binlane.binlog.wire import EventType
 from binlane.errors import UnsupportedEventError
 from binlane.model import Flavor, ItemKind
-from binlane.plan.dissect import LogFormat, StatementPart, dissect
+from binlane.plan.transaction.decode import LogFormat, StatementPart, dissect
 from tests.unit.binlog.cases import mariadb_gtid, query, wire
 from tests.unit.plan.logs import IN_TRANSACTION, XID, filtered, segment_of, settings
 

@@ -18,9 +18,9 @@ from binlane.binlog.vector import fold_rows
 from binlane.binlog.vector.join_statements import joined
 from binlane.binlog.wire import EventType
 from binlane.model import BlockHeader, Item, LogPosition, RowCounts, TableKey
-from binlane.plan.blocks import BlockBuilder, BlockLimits
-from binlane.plan.reduce import Reducer
-from binlane.plan.table_rules import TableRule
+from binlane.plan.block.builder import BlockBuilder, BlockLimits
+from binlane.plan.block.reduce import Reducer
+from binlane.plan.block.reducible_tables import TableRule
 from tests.unit.binlog import row_events
 from tests.unit.binlog.row_events import EVERY_COLUMN, Column, bitmap, image, rows_body, table_map_body
 from tests.unit.plan.row_oracle import Design, Row, Server, changes_of, events_of

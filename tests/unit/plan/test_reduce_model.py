@@ -14,7 +14,7 @@ from binlane.binlog.rows import RowsEvent, RowsKind, row_images
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.wire import HEADER, EventType, build_event
 from binlane.model import Item, LogPosition, RowCounts, TableKey
-from binlane.plan.blocks import (
+from binlane.plan.block.builder import (
     BlockBuilder,
     BlockLimits,
     FinishedBlock,
@@ -22,8 +22,8 @@ from binlane.plan.blocks import (
     RowsPayload,
     transaction_header,
 )
-from binlane.plan.reduce import Reducer
-from binlane.plan.table_rules import TableRule
+from binlane.plan.block.reduce import Reducer
+from binlane.plan.block.reducible_tables import TableRule
 from tests.unit.binlog.row_events import EVERY_COLUMN, rows_body, table_map_body
 
 COLUMNS = (EVERY_COLUMN["long"], EVERY_COLUMN["long"], EVERY_COLUMN["long"])

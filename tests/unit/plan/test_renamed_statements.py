@@ -14,10 +14,10 @@ from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import transactions
 from binlane.errors import UnsupportedEventError
 from binlane.model import Flavor
-from binlane.plan.channel_rules import ChannelRules
-from binlane.plan.dissect import LogFormat, dissect, statement_facts
-from binlane.plan.parts import StatementPart
-from binlane.plan.renamed_statements import Unsafe, renamed_statement
+from binlane.plan.transaction.channel_rules import ChannelRules
+from binlane.plan.transaction.decode import LogFormat, dissect, statement_facts
+from binlane.plan.transaction.parts import StatementPart
+from binlane.plan.transaction.rename_statement import Unsafe, renamed_statement
 from binlane.shards.renaming import Renaming
 from binlane.sql.charset import decoded
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, lex

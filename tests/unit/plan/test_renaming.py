@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from binlane.errors import UnsupportedEventError
 from binlane.model import TableKey
-from binlane.plan.alterations import Alterations
-from binlane.plan.reduce import Reducer
-from binlane.plan.renaming import name_of, namesakes, renamed_alterations, renamed_schema, without_own_name
-from binlane.plan.table_rules import TableRule
+from binlane.plan.block.reduce import Reducer
+from binlane.plan.block.reducible_tables import TableRule
+from binlane.plan.transaction.altered_tables import Alterations
+from binlane.plan.transaction.rename import name_of, namesakes, renamed_alterations, renamed_schema, without_own_name
 from binlane.schema.model import ForeignKey, Schema, Table
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Selection

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from binlane.apply.writers import check_self_contained
 from binlane.errors import BinlogError
 from binlane.model import ItemKind, RowCounts, TableKey
-from binlane.plan.alterations import Alterations
-from binlane.plan.reduce import Reducer
-from binlane.plan.table_rules import TableRule
-from binlane.plan.widest import Widest
+from binlane.plan.block.reduce import Reducer
+from binlane.plan.block.reducible_tables import TableRule
+from binlane.plan.block.row_size import Widest
+from binlane.plan.transaction.altered_tables import Alterations
 from tests.unit.binlog.cases import T, mariadb_gtid, wire
 from tests.unit.binlog.row_events import rows_body
 from tests.unit.plan.logs import (

@@ -9,7 +9,7 @@ import pytest
 
 from binlane.binlog.collations import charset_name, collation_name
 from binlane.model import Flavor, SessionContext, TableKey
-from binlane.plan.dissect import statement_facts
+from binlane.plan.transaction.decode import statement_facts
 from binlane.sql.charset import charset_is_read, decoded
 from binlane.sql.parse.facts import StatementKind
 

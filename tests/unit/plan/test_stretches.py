@@ -15,10 +15,10 @@ from binlane.binlog.rows import RowsEvent, RowsKind, row_images
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.wire import HEADER, EventType
 from binlane.model import BlockHeader, Item, ItemKind, LogPosition, RowCounts, TableKey
-from binlane.plan.blocks import BlockBuilder, BlockLimits
-from binlane.plan.reduce import Reducer
-from binlane.plan.stretches import StretchFolder
-from binlane.plan.table_rules import TableRule
+from binlane.plan.block.builder import BlockBuilder, BlockLimits
+from binlane.plan.block.reduce import Reducer
+from binlane.plan.block.reducible_tables import TableRule
+from binlane.plan.window.reduce import StretchFolder
 from binlane.plan.window_plan import Block
 from tests.unit.plan.test_reduce_model import RULES, Row, State, applied, logged, statement, stretches
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from binlane.model import Flavor, TableKey
-from binlane.plan.table_rules import Excluded, TableRule, table_rules, why_not_folded
+from binlane.plan.block.reducible_tables import Excluded, TableRule, table_rules, why_not_folded
 from binlane.schema.model import Column, Generated, Key, KeyColumn, Schema, Table
 
 NAME = TableKey("shop", "Orders")

@@ -6,7 +6,7 @@ import pytest
 
 from binlane.binlog.format_description import FormatDescription
 from binlane.model import Flavor
-from binlane.plan.widest import ends_earlier
+from binlane.plan.block.row_size import ends_earlier
 
 
 @pytest.mark.parametrize(

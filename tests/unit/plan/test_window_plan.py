@@ -10,8 +10,8 @@ import pytest
 
 from binlane.errors import PlanError
 from binlane.model import Barrier, Flavor, LogPosition, RowCounts, TableKey
-from binlane.plan.alterations import Alterations
-from binlane.plan.widest import Widest
+from binlane.plan.block.row_size import Widest
+from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import TableCounts, WindowPlan
 from binlane.sql.requirements import Demand
 

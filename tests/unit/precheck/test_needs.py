@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from binlane.model import RowCounts, TableKey
-from binlane.plan.alterations import Alterations
+from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import TableCounts
 from binlane.precheck import window
 from tests.unit.precheck.test_packet_size import PLAN

@@ -15,8 +15,8 @@ from binlane.binlog.types.columns import columns_of
 from binlane.binlog.types.values import RowDecoder
 from binlane.binlog.wire import EventType
 from binlane.model import Flavor, LogPosition, RowCounts, TableKey
+from binlane.plan.block.row_size import RowMeter, Widest
 from binlane.plan.bound_table import BoundTable
-from binlane.plan.widest import RowMeter, Widest
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.packet_size import check_packets
 from binlane.schema.model import Column, Key, KeyColumn, Schema, Table

@@ -26,7 +26,7 @@ HEAVY: Final = (
     "sqlglot",
     "typer",
 )
-DRIVERS: Final = ("binlane.plan.fold", "binlane.work.filter_job", "binlane.orchestration")
+DRIVERS: Final = ("binlane.plan.window.fold", "binlane.work.filter_job", "binlane.orchestration")
 TASKS: Final = (filter_tasks.scan_task, filter_tasks.map_task, filter_tasks.fold_task)
 
 UNPICKLED: Final = """
@@ -34,7 +34,7 @@ import pickle, sys
 pickle.loads(bytes.fromhex(sys.argv[1]))
 """
 ROWS_ONLY: Final = """
-from binlane.plan.columnar import scan_segment
+from binlane.plan.segment.map import scan_segment
 from tests.unit.plan.logs import rows, segment_of, settings
 assert scan_segment(*segment_of([rows(1, "a"), rows(2, "b")]), settings(), lambda name: False).databases
 """

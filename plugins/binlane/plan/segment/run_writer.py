@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binlane.model import RowCounts
-from binlane.plan.blocks import BlockBuilder, LoggedEvent
+from binlane.plan.block.builder import BlockBuilder, LoggedEvent
+from binlane.plan.block.row_range import FoldTables, Stretch
 from binlane.plan.routing import LaneCursor
-from binlane.plan.row_stretch import FoldTables, Stretch
-from binlane.plan.segment_columns import DELETE, INSERT, MAP, NONE, UPDATE, Run, SegmentColumns
-from binlane.plan.segment_map import LaneSink, LaneWriter
-from binlane.plan.translate import translation
+from binlane.plan.segment.columns import DELETE, INSERT, MAP, NONE, UPDATE, Run, SegmentColumns
+from binlane.plan.segment.lane_writer import LaneSink, LaneWriter
+from binlane.plan.transaction.event_format import translation
 
 Ints = NDArray[np.int64]
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.wire import HEADER
 from binlane.model import Flavor, RowCounts, TableKey
-from binlane.plan.outcomes import tables_of_one_kind
-from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
-from binlane.plan.widest import RowMeter, Widest
+from binlane.plan.block.row_size import RowMeter, Widest
+from binlane.plan.transaction.error_outcome import tables_of_one_kind
+from binlane.plan.transaction.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
 from binlane.plan.window_plan import RuleCounts, ShardCounts
 from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.parse.facts import StatementKind

@@ -15,21 +15,21 @@ from binlane.binlog.rows import COMPRESSED_ROWS
 from binlane.binlog.vector.frames import first_appearances
 from binlane.binlog.wire import Buffer
 from binlane.model import BlockHeader, RowCounts, TableKey
-from binlane.plan.barrier_arrays import BarrierArrays
-from binlane.plan.blocks import BlockBuilder
-from binlane.plan.classes import TransactionClass, classify
+from binlane.plan.block.builder import BlockBuilder
+from binlane.plan.block.reduce import Reducer
+from binlane.plan.block.row_range import FoldTables
 from binlane.plan.manifest import Segment
-from binlane.plan.prepared import Groups, Halves, NoGroups, parts_at
-from binlane.plan.reduce import Reducer
-from binlane.plan.renamed_columns import definition
 from binlane.plan.routing import LaneCursor, Route, Routing
-from binlane.plan.row_stretch import FoldTables
-from binlane.plan.run_writer import RunWriter
-from binlane.plan.segment_columns import INSERT, NONE, ROLES, Run, SegmentColumns, Single, segment_columns
-from binlane.plan.segment_map import LaneSink, MapSummary, ScanSummary, commits_itself, meter_of
+from binlane.plan.row_accounting import ROWS_ONLY, Tally
+from binlane.plan.segment.barrier_arrays import BarrierArrays
+from binlane.plan.segment.columns import INSERT, NONE, ROLES, Run, SegmentColumns, Single, segment_columns
+from binlane.plan.segment.lane_writer import LaneSink, MapSummary, ScanSummary, commits_itself, meter_of
+from binlane.plan.segment.rename import definition
+from binlane.plan.segment.run_writer import RunWriter
 from binlane.plan.settings import FilterSettings
-from binlane.plan.tally import ROWS_ONLY, Tally
-from binlane.plan.translate import format_for
+from binlane.plan.transaction.event_format import format_for
+from binlane.plan.transaction.route_key import TransactionClass, classify
+from binlane.plan.transaction.xa import Groups, Halves, NoGroups, parts_at
 
 Ints = NDArray[np.int64]
 

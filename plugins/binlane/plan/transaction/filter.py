@@ -13,8 +13,8 @@ from typing import Final
 from binlane.binlog.query import Query
 from binlane.binlog.rows import ROWS_KINDS, RowsFlag, RowsKind
 from binlane.model import Flavor, RowCounts, SessionContext, TableKey
-from binlane.plan.own_schema import own_schema
-from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
+from binlane.plan.transaction.own_schema import own_schema
+from binlane.plan.transaction.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
 from binlane.shards.selection import Selection
 from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.parse.facts import StatementFacts, StatementKind

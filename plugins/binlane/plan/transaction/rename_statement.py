@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from binlane.model import Flavor, SessionContext
-from binlane.plan.parts import StatementPart
+from binlane.plan.transaction.parts import StatementPart
 from binlane.shards.renaming import Renaming
 from binlane.sql.parse.cursor import is_symbol
 from binlane.sql.parse.facts import StatementFacts, StatementKind

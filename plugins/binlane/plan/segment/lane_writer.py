@@ -15,19 +15,19 @@ from binlane.binlog.transactions import Transaction, transactions
 from binlane.binlog.wire import Buffer
 from binlane.model import BlockHeader, Flavor, Item, ItemKind, RowCounts
 from binlane.plan.barriers import BarrierMap
-from binlane.plan.blocks import BlockBuilder, FinishedBlock, LoggedEvent, transaction_header
-from binlane.plan.classes import TransactionClass, classify
-from binlane.plan.dissect import LogFormat, MapPart, Part, RowsPart, StatementPart
+from binlane.plan.block.builder import BlockBuilder, FinishedBlock, LoggedEvent, transaction_header
+from binlane.plan.block.reduce import Reducer
+from binlane.plan.block.row_size import RowMeter, ends_earlier
 from binlane.plan.manifest import Segment
-from binlane.plan.parts import FilteredPart
-from binlane.plan.prepared import Groups, Halves, NoGroups, Prepared, Resolved, parts_at
-from binlane.plan.reduce import Reducer
 from binlane.plan.routing import LaneCursor, Routing
+from binlane.plan.row_accounting import Tally
 from binlane.plan.settings import FilterSettings
-from binlane.plan.tally import Tally
-from binlane.plan.temporary import TemporaryStep
-from binlane.plan.translate import Translation, format_for, translation
-from binlane.plan.widest import RowMeter, ends_earlier
+from binlane.plan.transaction.decode import LogFormat, MapPart, Part, RowsPart, StatementPart
+from binlane.plan.transaction.event_format import Translation, format_for, translation
+from binlane.plan.transaction.parts import FilteredPart
+from binlane.plan.transaction.route_key import TransactionClass, classify
+from binlane.plan.transaction.temporary_tables import TemporaryStep
+from binlane.plan.transaction.xa import Groups, Halves, NoGroups, Prepared, Resolved, parts_at
 from binlane.plan.window_plan import LaneFile
 
 _FILE_PIECE = 1 << 20

@@ -11,12 +11,12 @@ from binlane.binlog.transactions import IncompleteTail, Transaction, transaction
 from binlane.binlog.wire import Buffer, BufferOffset
 from binlane.model import BlockHeader, Flavor, LogPosition, RowCounts, TableKey
 from binlane.plan.barriers import BarrierMap
-from binlane.plan.classes import classify
-from binlane.plan.dissect import LogFormat, Part, RowsPart, StatementPart
 from binlane.plan.manifest import Segment
-from binlane.plan.prepared import Groups, parts_at
 from binlane.plan.routing import Routing
 from binlane.plan.settings import FilterSettings
+from binlane.plan.transaction.decode import LogFormat, Part, RowsPart, StatementPart
+from binlane.plan.transaction.route_key import classify
+from binlane.plan.transaction.xa import Groups, parts_at
 
 __all__ = ["Found", "transactions_of"]
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.vector.frames import Frames, TableIndex
 from binlane.binlog.wire import HEADER, EventHeader, RawEvent
-from binlane.plan.dissect import LogFormat, not_renamed
-from binlane.plan.filter_columns import TableVerdicts
-from binlane.plan.renaming import renamed_map, renamed_table
+from binlane.plan.segment.filter import TableVerdicts
+from binlane.plan.transaction.decode import LogFormat, not_renamed
+from binlane.plan.transaction.rename import renamed_map, renamed_table
 
 
 def renamed_tables(

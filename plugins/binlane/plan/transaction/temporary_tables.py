@@ -16,7 +16,7 @@ from typing import Final
 
 from binlane.errors import UnsupportedEventError
 from binlane.model import TableKey
-from binlane.plan.parts import Part, StatementPart
+from binlane.plan.transaction.parts import Part, StatementPart
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 
 Session = tuple[int, int]

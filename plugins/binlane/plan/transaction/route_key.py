@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any
 
 from binlane.model import FILTERED_SHARD, TableKey
-from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
+from binlane.plan.transaction.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
 from binlane.shards.event_filter import LoggedStatement
 
 

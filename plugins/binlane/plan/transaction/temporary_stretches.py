@@ -15,7 +15,7 @@ from itertools import groupby
 
 from binlane.errors import UnsupportedEventError
 from binlane.model import TableKey, TemporaryCopies
-from binlane.plan.temporary import Leftover, Life, OpenTables, Session, TemporaryStep
+from binlane.plan.transaction.temporary_tables import Leftover, Life, OpenTables, Session, TemporaryStep
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from binlane.binlog.vector.frames import count_events, first_appearances, row_im
 from binlane.binlog.vector.row_events import DELETE, INSERT, KINDS, UPDATE, Fronts, Rows, payloads, row_counts
 from binlane.binlog.wire import HEADER, EventType
 from binlane.model import Item, ItemKind, RowCounts, TableKey
-from binlane.plan.row_stretch import Stretch
-from binlane.plan.table_rules import TableRule
+from binlane.plan.block.reducible_tables import TableRule
+from binlane.plan.block.row_range import Stretch
 
 Ints = NDArray[np.int64]
 

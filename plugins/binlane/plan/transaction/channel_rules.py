@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from binlane.plan.collating import AS_NAMED, Collations
+from binlane.plan.transaction.collations import AS_NAMED, Collations
 from binlane.shards.renaming import AS_THEY_ARE, Renaming
 from binlane.shards.selection import EVERYTHING, Selection
 

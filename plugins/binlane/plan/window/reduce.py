@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from binlane.model import BlockHeader, Item, ItemKind, RowCounts, TableKey
-from binlane.plan.blocks import BlockLimits, FinishedBlock, net_effect
-from binlane.plan.reduce import Reducer
+from binlane.plan.block.builder import BlockLimits, FinishedBlock, net_effect
+from binlane.plan.block.reduce import Reducer
 from binlane.plan.window_plan import Block, LaneFile
 
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from binlane.binlog.vector.join_statements import joined
 from binlane.errors import UnsupportedEventError
 from binlane.model import BlockHeader, Item, ItemKind, LogPosition, RowCounts, TableKey
-from binlane.plan.reduce import Reduced, Reducer
-from binlane.plan.row_stretch import Stretch
+from binlane.plan.block.reduce import Reduced, Reducer
+from binlane.plan.block.row_range import Stretch
 
 _HEADER = 19
 _ROWS_FLAGS_AT = _HEADER + 6

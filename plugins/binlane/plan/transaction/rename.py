@@ -13,9 +13,9 @@ from dataclasses import replace
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.wire import HEADER
 from binlane.model import Flavor, TableKey
-from binlane.plan.alterations import Alterations
-from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
-from binlane.plan.renamed_statements import Read, Unsafe, renamed_statement
+from binlane.plan.transaction.altered_tables import Alterations
+from binlane.plan.transaction.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
+from binlane.plan.transaction.rename_statement import Read, Unsafe, renamed_statement
 from binlane.schema.letter_case import lower
 from binlane.schema.model import Schema
 from binlane.shards.renaming import Names, Renaming

@@ -17,9 +17,9 @@ from binlane.binlog.transactions import Ending, Transaction
 from binlane.binlog.wire import SegmentOffset
 from binlane.errors import PlanError, UnsupportedEventError
 from binlane.model import LogPosition
-from binlane.plan.classes import TransactionClass, classify
-from binlane.plan.dissect import LogFormat, Part, RowsPart, dissect
-from binlane.plan.temporary import TemporaryStep, steps
+from binlane.plan.transaction.decode import LogFormat, Part, RowsPart, dissect
+from binlane.plan.transaction.route_key import TransactionClass, classify
+from binlane.plan.transaction.temporary_tables import TemporaryStep, steps
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,11 @@ from binlane.binlog.vector.rename_table_maps import NewNames
 from binlane.binlog.wire import HEADER, MAGIC, Buffer, EventHeader, EventType, RawEvent
 from binlane.errors import BinlogError
 from binlane.model import FILTERED_SHARD, BlockHeader, Flavor, LogPosition
-from binlane.plan.dissect import LogFormat
-from binlane.plan.filter_columns import EventFilter, TableVerdicts, event_filter, pick
 from binlane.plan.manifest import Segment
-from binlane.plan.renamed_columns import renamed_tables
+from binlane.plan.segment.filter import EventFilter, TableVerdicts, event_filter, pick
+from binlane.plan.segment.rename import renamed_tables
 from binlane.plan.settings import FilterSettings
+from binlane.plan.transaction.decode import LogFormat
 
 Ints = NDArray[np.int64]
 

@@ -34,12 +34,12 @@ from binlane.binlog.vector.inflated_segment import Inflated
 from binlane.binlog.wire import BufferOffset, EventFlag, EventType, RawEvent, SegmentOffset, type_name, without_checksum
 from binlane.errors import BinlogError, UnsupportedEventError
 from binlane.model import Flavor, LogPosition, RowCounts, SessionContext
-from binlane.plan import outcomes
-from binlane.plan.channel_rules import AS_LOGGED, ChannelRules
-from binlane.plan.filtering import decide, without_filtered
-from binlane.plan.loads import LoadedFiles, local_statement
-from binlane.plan.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
-from binlane.plan.renaming import Unsafe, renamed_parts
+from binlane.plan.transaction import error_outcome
+from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
+from binlane.plan.transaction.filter import decide, without_filtered
+from binlane.plan.transaction.load_data import LoadedFiles, local_statement
+from binlane.plan.transaction.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
+from binlane.plan.transaction.rename import Unsafe, renamed_parts
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Selection, Undecided
 from binlane.sql.charset import charset_is_read, decoded, dialect_of
@@ -128,7 +128,7 @@ def dissect(transaction: Transaction, log: LogFormat) -> tuple[Part, ...]:
     if transaction.ending in _SECOND_HALVES and parts:
         _refuse(transaction.events[-1], log, "an XA transaction that ends together with changes")
     if transaction.ending is Ending.ROLLBACK and parts:
-        parts, hidden = outcomes.undone(parts)
+        parts, hidden = error_outcome.undone(parts)
         if hidden is not None:
             _refuse(transaction.events[-1], log, hidden)
     if any(isinstance(part, StatementPart) and part.facts.commits_implicitly for part in parts[1:]):
@@ -241,7 +241,7 @@ class _Dissection:
             raise BinlogError(f"{self.log.where(event)}{exc}; a variable in front of it is damaged") from exc
         self._variables.clear()
         facts = statement_facts(query.sql, context, self.log.format.flavor)
-        if (facts.kind is StatementKind.TRANSACTION and facts.ends_or_begins) or outcomes.is_no_alter(query):
+        if (facts.kind is StatementKind.TRANSACTION and facts.ends_or_begins) or error_outcome.is_no_alter(query):
             return None
         if (rule := self._left_out(event, query, facts, context)) is not None:
             return FilteredPart(rule, None, RowCounts())
@@ -252,7 +252,7 @@ class _Dissection:
             sql = as_invoked(sql, query.invoker, self.log.format.flavor, self.log.target)
         sql = as_in_family(sql, context, self.log.format.flavor, self.log.target)
         sql, context = self.log.rules.collations.statement(sql, context, self.log.format.flavor, self.log.target)
-        sql, context = outcomes.as_applied(sql, _with_default_collation(context, self.log))
+        sql, context = error_outcome.as_applied(sql, _with_default_collation(context, self.log))
         if _is_filled_below(facts):
             # without the clause it commits by itself, before the rows that follow: exactly once by its GTID
             facts = replace(facts, commits_implicitly=True)
@@ -296,7 +296,7 @@ class _Dissection:
     def _check(self, event: RawEvent, query: Query, facts: StatementFacts) -> None:
         if facts.kind is StatementKind.LOAD_DATA and event.header.type_code != _T.EXECUTE_LOAD_QUERY:
             _refuse(event, self.log, "LOAD DATA without the events of its file")
-        if (refusal := outcomes.refusal(query, facts, self.log.format.flavor, self.log.target)) is not None:
+        if (refusal := error_outcome.refusal(query, facts, self.log.format.flavor, self.log.target)) is not None:
             _refuse(event, self.log, refusal)
         composed = _is_filled_below(facts) or (
             self._in_group and not facts.create_select and is_composed_table(query.sql)

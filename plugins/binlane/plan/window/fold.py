@@ -7,21 +7,21 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 
 from binlane.model import FILTERED_SHARD, GLOBAL_SHARD, UNKNOWN_SHARD, Barrier, RowCounts, TableKey
-from binlane.plan.alterations import Alterations
 from binlane.plan.barriers import Meeting, fold
-from binlane.plan.classes import TransactionClass
+from binlane.plan.block.reducible_tables import Excluded
 from binlane.plan.critical import critical_databases
-from binlane.plan.filter_guard import check_views
 from binlane.plan.manifest import Manifest
-from binlane.plan.prepared import Pairs, pair
 from binlane.plan.routing import Route, Routing, first_appearance
-from binlane.plan.segment_map import MapSummary, ScanSummary
+from binlane.plan.row_accounting import Tally, total
+from binlane.plan.segment.lane_writer import MapSummary, ScanSummary
 from binlane.plan.settings import FilterSettings
-from binlane.plan.stretches import FoldedLane
-from binlane.plan.table_rules import Excluded
-from binlane.plan.tally import Tally, total
-from binlane.plan.temporary import lives
-from binlane.plan.temporary_stretches import stretches
+from binlane.plan.transaction.altered_tables import Alterations
+from binlane.plan.transaction.route_key import TransactionClass
+from binlane.plan.transaction.temporary_stretches import stretches
+from binlane.plan.transaction.temporary_tables import lives
+from binlane.plan.transaction.xa import Pairs, pair
+from binlane.plan.window.filter_guard import check_views
+from binlane.plan.window.reduce import FoldedLane
 from binlane.plan.window_plan import LaneFile, TableCounts, WindowPlan
 from binlane.schema.dependencies import SchemaFacts
 from binlane.schema.model import Schema

@@ -16,7 +16,7 @@ from typing import Final
 from binlane.binlog.gtids import MariadbExtraFlag
 from binlane.binlog.query import Query
 from binlane.model import Flavor, SessionContext, TableKey
-from binlane.plan.parts import MapPart, Part, StatementPart
+from binlane.plan.transaction.parts import MapPart, Part, StatementPart
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 
 _BROKEN_OFF: Final = frozenset({1053, 1158, 1159, 1160, 1161, 1184, 1317, 1927, 1969, 3024})

@@ -16,16 +16,16 @@ from binlane.binlog.wire import Buffer
 from binlane.errors import PlanError
 from binlane.model import BlockHeader, Flavor, Item, RowCounts, TableKey, plural
 from binlane.plan.barriers import BarrierMap
-from binlane.plan.blocks import BlockBuilder, BlockLimits, transaction_header
-from binlane.plan.channel_rules import AS_LOGGED, ChannelRules
-from binlane.plan.classes import classify
-from binlane.plan.dissect import LogFormat, MapPart, Part, RowsPart, StatementPart, dissect
+from binlane.plan.block.builder import BlockBuilder, BlockLimits, transaction_header
 from binlane.plan.manifest import Segment
-from binlane.plan.prepared import Groups, parts_at
 from binlane.plan.routing import LaneCursor, Routing
-from binlane.plan.segment_map import LaneWriter, commits_itself, read_segment
+from binlane.plan.segment.lane_writer import LaneWriter, commits_itself, read_segment
 from binlane.plan.settings import FilterSettings
-from binlane.plan.translate import format_for, translation
+from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
+from binlane.plan.transaction.decode import LogFormat, MapPart, Part, RowsPart, StatementPart, dissect
+from binlane.plan.transaction.event_format import format_for, translation
+from binlane.plan.transaction.route_key import classify
+from binlane.plan.transaction.xa import Groups, parts_at
 from binlane.plan.window_plan import Block, LaneFile
 
 NOTHING = "nothing"

@@ -22,7 +22,7 @@ from binlane.binlog.vector.frames import (
 )
 from binlane.binlog.vector.frames import table_maps as parsed_maps
 from binlane.model import TableKey
-from binlane.plan.table_rules import TableRule
+from binlane.plan.block.reducible_tables import TableRule
 
 Ints = NDArray[np.int64]
 
