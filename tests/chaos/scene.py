@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from sqlalchemy import Engine
 
-from binlane.apply.lane import run_lane
-from binlane.apply.options import ApplyOptions
+from binlane.apply.lane.options import ApplyOptions
+from binlane.apply.lane.runner import run_lane
 from binlane.errors import UndecidableError
 from binlane.plan.window_plan import WindowPlan
 from binlane.state.journal import decide_ddl, read_status

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from binlane.apply.lane import run_lane
+from binlane.apply.lane.runner import run_lane
 from binlane.errors import ApplyError, PlanError, WorkError
 from binlane.model import Flavor
 from binlane.orchestration import steps

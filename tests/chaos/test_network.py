@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from binlane.apply.pulse import Pulse
+from binlane.apply.lane.heartbeat import Pulse
 from binlane.state.positions import PlanKey
 from lab.servers import PrivateServer
 from tests.chaos.faults import Fault, plain_engine

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from binlane.apply.binlog_rows import BinlogRows
+from binlane.apply.rows.binlog import BinlogRows
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import SourceUnavailableError

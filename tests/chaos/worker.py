@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from binlane.apply.options import ApplyOptions
+from binlane.apply.lane.options import ApplyOptions
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import BinlaneError

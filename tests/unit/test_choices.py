@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from binlane import choices
-from binlane.apply.writers import ROW_WRITERS
+from binlane.apply.rows.writers import ROW_WRITERS
 from binlane.choices import Assigner, Word, Writer
 from binlane.shards.assigners import ASSIGNERS
 

@@ -22,8 +22,8 @@ from binlane.state.skips import mark_skipped
 from binlane.state.splits import add_piece
 
 if TYPE_CHECKING:
-    from binlane.apply.session import LaneSession
-    from binlane.apply.writers import BlockWriter
+    from binlane.apply.rows.writers import BlockWriter
+    from binlane.apply.session.connection import LaneSession
     from binlane.model import Item
     from binlane.plan.window_plan import Block
 

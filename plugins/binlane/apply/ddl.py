@@ -23,15 +23,15 @@ from typing import TYPE_CHECKING, Final
 
 import pymysql
 
-from binlane.apply.session import AUTOMATIC
-from binlane.apply.transient import error_code
+from binlane.apply.session.connection import AUTOMATIC
+from binlane.apply.session.server_errors import error_code
 from binlane.errors import UndecidableError
 from binlane.model import Flavor, Item
 from binlane.state.catalog import version_number
 
 if TYPE_CHECKING:
-    from binlane.apply.session import LaneSession
-    from binlane.apply.writers import BlockWriter
+    from binlane.apply.rows.writers import BlockWriter
+    from binlane.apply.session.connection import LaneSession
     from binlane.state.positions import PlanKey
 
 _ALREADY_IN_BINLOG: Final = 1950

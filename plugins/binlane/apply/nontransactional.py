@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Final
 
 import pymysql
 
-from binlane.apply.binlog_rows import BinlogRows
-from binlane.apply.family_rows import FamilyRows, rows_events
-from binlane.apply.transient import error_code
+from binlane.apply.rows.binlog import BinlogRows
+from binlane.apply.rows.cross_family import FamilyRows, rows_events
+from binlane.apply.session.server_errors import error_code
 from binlane.errors import ApplyError, BinlaneError, UndecidableError
 from binlane.model import Flavor, Item, ItemKind, RowCounts
 from binlane.state.journal import HALF_RUN
 
 if TYPE_CHECKING:
     from binlane.apply.ddl import DdlPlace
-    from binlane.apply.session import LaneSession
-    from binlane.apply.writers import BlockWriter
+    from binlane.apply.rows.writers import BlockWriter
+    from binlane.apply.session.connection import LaneSession
 
 _REFUSED: Final = 1785
 """ER_GTID_UNSAFE_NON_TRANSACTIONAL_TABLE. Nothing of the statement has run."""

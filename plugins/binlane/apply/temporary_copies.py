@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 import pymysql
 
-from binlane.apply.session import LaneSession, SessionLimits
-from binlane.apply.transient import error_code
+from binlane.apply.session.connection import LaneSession, SessionLimits
+from binlane.apply.session.server_errors import error_code
 from binlane.errors import ApplyError, PositionError
 from binlane.model import Flavor, TableKey, plural
 from binlane.state.tables import temporary
@@ -26,7 +26,7 @@ from binlane.state.temporary_tables import Copy, add_copy, copy_name, forget_cop
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from binlane.apply.context import ContextSetter
+    from binlane.apply.session.context import ContextSetter
 
 _BEGINNING: Final = "CREATE TEMPORARY TABLE "
 _GENERATED: Final = re.compile(r"\b(?:VIRTUAL|STORED|PERSISTENT)(?: GENERATED)?\b", re.IGNORECASE)

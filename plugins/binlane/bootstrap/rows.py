@@ -12,7 +12,7 @@ from typing import Final
 
 import pymysql
 
-from binlane.apply.transient import Verdict, judge
+from binlane.apply.session.server_errors import Verdict, judge
 from binlane.binlog.types.literals import identifier
 from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.values import faithful, selected

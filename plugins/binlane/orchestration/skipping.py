@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from binlane.apply.lane.replay_skipped import replay_skipped
 from binlane.apply.refusals import driver_errors, target_errors
-from binlane.apply.skipped import replay_skipped
 from binlane.errors import ConfigError, PlanError, PositionError
 from binlane.model import plural
 from binlane.orchestration.commands import load

@@ -16,10 +16,10 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar, cast
 
-from binlane.apply.lane import run_lane
-from binlane.apply.options import ApplyOptions, Progress
+from binlane.apply.lane.options import ApplyOptions, Progress
+from binlane.apply.lane.runner import run_lane
 from binlane.apply.refusals import target_errors
-from binlane.apply.session import SessionLimits
+from binlane.apply.session.connection import SessionLimits
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import PlanError, PositionError, WindowBusyError, WindowOpenError

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pymysql
 from pymysql.constants import COMMAND
 
-from binlane.apply.context import ContextSetter
-from binlane.apply.session import LaneSession, SessionLimits
-from binlane.apply.transient import error_code
+from binlane.apply.session.connection import LaneSession, SessionLimits
+from binlane.apply.session.context import ContextSetter
+from binlane.apply.session.server_errors import error_code
 from binlane.errors import ApplyError
 from binlane.model import Item, SessionContext
 from binlane.sql.scheduled_event import disabled

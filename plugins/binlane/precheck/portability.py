@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, text
 
-from binlane.apply.context import SUBSTITUTES
+from binlane.apply.session.context import SUBSTITUTES
 from binlane.binlog.collations import collation_name as collation_name_of
 from binlane.binlog.table_map import ColumnType, TableMap
 from binlane.model import Flavor, TableKey

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from binlane.apply.course import Checked
+from binlane.apply.lane.run_state import Checked
 from binlane.errors import PlanError
 from binlane.model import TableKey
 from binlane.schema.canonical import canonical_json

@@ -23,8 +23,8 @@ from binlane.binlog.vector.frames import frame
 from binlane.binlog.wire import HEADER, BufferOffset, EventHeader, EventType, RawEvent
 from binlane.errors import TableMismatchError, UnsupportedEventError
 from binlane.model import Flavor, LogPosition, TableKey
-from binlane.plan.bound_table import BoundTable, bind
 from binlane.plan.transaction.decode import statement_facts
+from binlane.schema.binding import BoundTable, bind
 from binlane.schema.model import Schema
 from binlane.shards.renaming import AS_THEY_ARE, Renaming
 from binlane.source.identity import described

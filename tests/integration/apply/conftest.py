@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import pytest
 from sqlalchemy import Engine, NullPool, create_engine
 
-from binlane.apply.options import ApplyOptions
-from binlane.apply.session import SessionLimits
+from binlane.apply.lane.options import ApplyOptions
+from binlane.apply.session.connection import SessionLimits
 from binlane.model import LogPosition
 from binlane.plan.window_plan import WindowPlan
 from binlane.state.channels import Watermark, create_channel

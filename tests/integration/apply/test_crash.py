@@ -18,11 +18,11 @@ from pathlib import Path
 import pytest
 
 from binlane.apply.block import BlockPlace, apply_block
-from binlane.apply.context import ContextSetter
-from binlane.apply.lane import run_lane
-from binlane.apply.options import ApplyOptions
-from binlane.apply.session import LaneSession
-from binlane.apply.writers import BlockWriter
+from binlane.apply.lane.options import ApplyOptions
+from binlane.apply.lane.runner import run_lane
+from binlane.apply.rows.writers import BlockWriter
+from binlane.apply.session.connection import LaneSession
+from binlane.apply.session.context import ContextSetter
 from binlane.state.positions import PlanKey
 from binlane.state.windows import finish_window
 from lab.servers import PrivateServer, private_server

@@ -11,7 +11,7 @@ import pytest
 
 from binlane.apply import block as block_module
 from binlane.apply.ddl import gtid_domain, gtid_uuid, run_ddl
-from binlane.apply.lane import run_lane
+from binlane.apply.lane.runner import run_lane
 from binlane.errors import ApplyError, TargetUnavailableError, UndecidableError
 from binlane.model import Flavor, SessionContext
 from binlane.state.journal import decide_ddl, read_status
@@ -74,7 +74,7 @@ def crash_before_ddl(monkeypatch: pytest.MonkeyPatch) -> None:
     def crash(*_: object) -> None:
         raise CrashError
 
-    monkeypatch.setattr("binlane.apply.writers.BlockWriter.run", crash)
+    monkeypatch.setattr("binlane.apply.rows.writers.BlockWriter.run", crash)
 
 
 def two_tables(pair: Pair) -> None:
@@ -228,9 +228,9 @@ def test_two_runners_of_one_ddl_without_a_lease_run_it_once_on_mysql(
     mysql_source: PrivateServer, mysql_target: PrivateServer
 ) -> None:
     from binlane.apply.block import BlockPlace, apply_block
-    from binlane.apply.context import ContextSetter
-    from binlane.apply.session import LaneSession
-    from binlane.apply.writers import BlockWriter
+    from binlane.apply.rows.writers import BlockWriter
+    from binlane.apply.session.connection import LaneSession
+    from binlane.apply.session.context import ContextSetter
     from binlane.state.positions import PlanKey
 
     with fresh_pair(mysql_source, mysql_target) as pair:

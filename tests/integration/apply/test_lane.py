@@ -11,9 +11,9 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import create_engine
 
-from binlane.apply.lane import run_lane
-from binlane.apply.options import LaneResult, Progress
-from binlane.apply.pulse import Pulse
+from binlane.apply.lane.heartbeat import Pulse
+from binlane.apply.lane.options import LaneResult, Progress
+from binlane.apply.lane.runner import run_lane
 from binlane.errors import ApplyError, BarrierTimeoutError, DriftError, PlanError, PositionError, StopRequestedError
 from binlane.model import BlockHeader, RowCounts
 from binlane.plan.window_plan import Block

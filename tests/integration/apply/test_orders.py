@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from binlane.apply.lane import run_lane
-from binlane.apply.options import Progress
+from binlane.apply.lane.options import Progress
+from binlane.apply.lane.runner import run_lane
 from binlane.errors import PositionError, StopRequestedError
 from binlane.model import LogPosition
 from binlane.state.journal import read_status

@@ -8,7 +8,7 @@ import pymysql
 import pytest
 from sqlalchemy import NullPool, create_engine
 
-from binlane.apply.session import LaneSession, SessionLimits
+from binlane.apply.session.connection import LaneSession, SessionLimits
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.wire import EventType
 from binlane.model import Flavor

@@ -10,10 +10,10 @@ import pymysql
 import pytest
 from sqlalchemy import NullPool, create_engine
 
-from binlane.apply.context import ContextSetter
-from binlane.apply.session import LaneSession, SessionLimits
-from binlane.apply.session_state import SESSION_STATE, Kept
-from binlane.apply.writers import BlockWriter
+from binlane.apply.rows.writers import BlockWriter
+from binlane.apply.session.cached_state import SESSION_STATE, Kept
+from binlane.apply.session.connection import LaneSession, SessionLimits
+from binlane.apply.session.context import ContextSetter
 from binlane.model import Flavor, Item, ItemKind, SessionContext
 from binlane.precheck.parser_probe import StatementJudge
 from tests.integration.apply.conftest import CREATED, DATABASE, Pair

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from binlane.apply.block import BlockPlace, apply_block
-from binlane.apply.context import ContextSetter
-from binlane.apply.session import LaneSession
-from binlane.apply.table_guard import TableGuard
-from binlane.apply.writers import BlockWriter
+from binlane.apply.rows.table_guard import TableGuard
+from binlane.apply.rows.writers import BlockWriter
+from binlane.apply.session.connection import LaneSession
+from binlane.apply.session.context import ContextSetter
 from binlane.errors import ApplyError, DriftError
 from binlane.model import Flavor, RowCounts, TableKey
 from binlane.plan.transaction.altered_tables import Alterations

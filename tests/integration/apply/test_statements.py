@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pymysql
 import pytest
 
-from binlane.apply.context import ContextSetter
-from binlane.apply.session import LaneSession
-from binlane.apply.writers import BlockWriter
+from binlane.apply.rows.writers import BlockWriter
+from binlane.apply.session.connection import LaneSession
+from binlane.apply.session.context import ContextSetter
 from binlane.errors import ApplyError
 from binlane.model import Flavor, Item, ItemKind, SessionContext
 from binlane.sql.scheduled_event import disabled

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from binlane.apply.context import ContextSetter
-from binlane.apply.session import LaneSession, SessionLimits
+from binlane.apply.session.connection import LaneSession, SessionLimits
+from binlane.apply.session.context import ContextSetter
 from binlane.apply.temporary_copies import CopyKeeper
 from binlane.errors import ApplyError, PositionError
 from binlane.model import Flavor

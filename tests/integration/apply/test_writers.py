@@ -11,9 +11,9 @@ import pymysql
 import pytest
 
 from binlane.apply.block import BlockPlace, apply_block
-from binlane.apply.context import ContextSetter
-from binlane.apply.session import LaneSession
-from binlane.apply.writers import BlockWriter, check_self_contained
+from binlane.apply.rows.writers import BlockWriter, check_self_contained
+from binlane.apply.session.connection import LaneSession
+from binlane.apply.session.context import ContextSetter
 from binlane.errors import ApplyError, DriftError, PlanError
 from binlane.model import Item, ItemKind, RowCounts, SessionContext, TableKey
 from binlane.plan.window_plan import Block

@@ -7,8 +7,8 @@ from multiprocessing.connection import Connection
 
 from sqlalchemy import NullPool, create_engine
 
-from binlane.apply.lane import run_lane
-from binlane.apply.options import ApplyOptions, Progress
+from binlane.apply.lane.options import ApplyOptions, Progress
+from binlane.apply.lane.runner import run_lane
 from binlane.plan.window_plan import WindowPlan
 from tests.integration.apply.capture import MemorySource
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from blake3 import blake3
 from sqlalchemy import NullPool, create_engine
 
-from binlane.apply.context import ContextSetter
-from binlane.apply.session import LaneSession, SessionLimits
-from binlane.apply.writers import BlockWriter
+from binlane.apply.rows.writers import BlockWriter
+from binlane.apply.session.connection import LaneSession, SessionLimits
+from binlane.apply.session.context import ContextSetter
 from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import transactions
 from binlane.binlog.wire import MAGIC

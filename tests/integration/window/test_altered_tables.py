@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from binlane.apply import table_guard
+from binlane.apply.rows import table_guard
 from binlane.errors import PrecheckError, TableMismatchError
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 import pytest
 from sqlalchemy import Connection
 
-from binlane.apply.binlog_rows import BinlogRows
+from binlane.apply.rows.binlog import BinlogRows
 from binlane.errors import PlanError
 from binlane.model import TableKey
 from binlane.precheck import window

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pymysql.protocol import MysqlPacket
 
-from binlane.apply.load_data import Loads, load
+from binlane.apply.rows.load_data import Loads, load
 from binlane.errors import ApplyError, DriftError, PlanError
 from binlane.model import Item, ItemKind
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binlane.apply.writers import check_self_contained
+from binlane.apply.rows.writers import check_self_contained
 from binlane.binlog.wire import HEADER
 from binlane.errors import UnsupportedEventError
 from binlane.model import Item, ItemKind, LogPosition, RowCounts, TableKey

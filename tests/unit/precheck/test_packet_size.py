@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from binlane.apply.row_statements import StatementBuilder
+from binlane.apply.rows.statements import StatementBuilder
 from binlane.binlog.rows import RowsEvent
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.types.columns import columns_of
@@ -16,9 +16,9 @@ from binlane.binlog.types.values import RowDecoder
 from binlane.binlog.wire import EventType
 from binlane.model import Flavor, LogPosition, RowCounts, TableKey
 from binlane.plan.block.row_size import RowMeter, Widest
-from binlane.plan.bound_table import BoundTable
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.packet_size import check_packets
+from binlane.schema.binding import BoundTable
 from binlane.schema.model import Column, Key, KeyColumn, Schema, Table
 from tests.unit.binlog.row_events import EVERY_COLUMN, image, rows_body, table_map_body
 

@@ -13,18 +13,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from binlane.apply.block import Applied, BlockPlace, rewrite_block
-from binlane.apply.overwriting_rows import OverwritingRows
-from binlane.apply.sql_rows import SqlRows
-from binlane.apply.transient import Verdict, judge
-from binlane.apply.watched_rows import NeedsRewriteError, WatchedRows
+from binlane.apply.rows.conflict_detect import NeedsRewriteError, WatchedRows
+from binlane.apply.rows.conflict_overwrite import OverwritingRows
+from binlane.apply.rows.sql import SqlRows
+from binlane.apply.session.server_errors import Verdict, judge
 from binlane.errors import DriftError
 from binlane.model import Item, ItemKind, RowCounts
 from binlane.state.conflicts import Conflict, record_conflicts
 
 if TYPE_CHECKING:
-    from binlane.apply.course import Course, Links
-    from binlane.apply.session import LaneSession
-    from binlane.apply.writers import BlockWriter
+    from binlane.apply.lane.run_state import Course, Links
+    from binlane.apply.rows.writers import BlockWriter
+    from binlane.apply.session.connection import LaneSession
     from binlane.plan.window_plan import Block
     from binlane.state.orders import Orders
 

@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, Final
 import pymysql
 from pymysql.constants import CLIENT
 
-from binlane.apply.binlog_rows import check_self_contained
-from binlane.apply.row_statements import MAX_BYTES, RowStatement, StatementBuilder
-from binlane.apply.transient import error_code
+from binlane.apply.rows.binlog import check_self_contained
+from binlane.apply.rows.statements import MAX_BYTES, RowStatement, StatementBuilder
+from binlane.apply.session.server_errors import error_code
 from binlane.binlog.rows import RowsEvent, RowsFlag, RowsKind
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.types.values import RowDecoder
 from binlane.binlog.wire import HEADER, EventType
 from binlane.errors import ApplyError, DriftError, TableMismatchError
 from binlane.model import Flavor, Item, RowCounts, TableKey, plural
-from binlane.plan.bound_table import BoundTable, bind
+from binlane.schema.binding import BoundTable, bind
 from binlane.schema.model import Table
 
 if TYPE_CHECKING:
-    from binlane.apply.session import LaneSession
-    from binlane.apply.table_guard import TableGuard
+    from binlane.apply.rows.table_guard import TableGuard
+    from binlane.apply.session.connection import LaneSession
 
 _MODE: Final = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION"
 """Zero is an AUTO_INCREMENT value, zero dates and 31 February are values."""

@@ -13,15 +13,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from binlane.apply.sequence_rows import may_hold_sequence, with_whole_rows
+from binlane.apply.rows.sequences import may_hold_sequence, with_whole_rows
 from binlane.binlog.types.literals import identifier
 from binlane.binlog.wire import HEADER, EventType
 from binlane.errors import DriftError, PlanError
 from binlane.model import Flavor, Item, RowCounts, TableKey
 
 if TYPE_CHECKING:
-    from binlane.apply.session import LaneSession
-    from binlane.apply.table_guard import TableGuard
+    from binlane.apply.rows.table_guard import TableGuard
+    from binlane.apply.session.connection import LaneSession
 
 _POST_HEADER: Final = 8
 """TABLE_MAP and ROWS events begin with a 6-byte table id and 2 bytes of flags."""

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from binlane.apply.session_state import NEUTRAL_DATABASE
+from binlane.apply.session.cached_state import NEUTRAL_DATABASE
 from binlane.errors import ApplyError
 from binlane.model import Flavor
 from binlane.state.catalog import version_number

@@ -23,7 +23,7 @@ from binlane.model import Item, ItemKind, plural
 from binlane.plan.transaction.load_data import FILE_NAME
 
 if TYPE_CHECKING:
-    from binlane.apply.session import LaneSession
+    from binlane.apply.session.connection import LaneSession
 
 _PIECE: Final = 64 << 10
 """Bytes in one packet: far below any max_allowed_packet."""

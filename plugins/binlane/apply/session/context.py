@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 import pymysql
 
-from binlane.apply.session_state import UNLOGGED_VARIABLES
-from binlane.apply.transient import error_code
+from binlane.apply.session.cached_state import UNLOGGED_VARIABLES
+from binlane.apply.session.server_errors import error_code
 from binlane.binlog.collations import UTF8MB4_GENERAL_CI, charset_name, collation_name
 from binlane.errors import ApplyError
 from binlane.model import Flavor, SessionContext
@@ -25,7 +25,7 @@ from binlane.sql.parse.facts import StatementKind
 from binlane.state.catalog import query_of_collations, version_number
 
 if TYPE_CHECKING:
-    from binlane.apply.session import LaneSession
+    from binlane.apply.session.connection import LaneSession
 
 _UNKNOWN_DATABASE: Final = 1049
 _PLAIN_DML: Final = re.compile(rb"\s*(?:INSERT|UPDATE|DELETE|REPLACE)\b", re.I)

@@ -18,9 +18,9 @@ from binlane.state.orders import Orders, read_orders
 from binlane.state.positions import Counted, move_position, settle
 
 if TYPE_CHECKING:
-    from binlane.apply.session import LaneSession
+    from binlane.apply.rows.writers import BlockWriter
+    from binlane.apply.session.connection import LaneSession
     from binlane.apply.temporary_copies import CopyKeeper
-    from binlane.apply.writers import BlockWriter
     from binlane.plan.window_plan import Block
 
 

@@ -14,7 +14,7 @@ from binlane.binlog.types.values import Absent, Image, RowDecoder
 from binlane.binlog.wire import HEADER
 
 if TYPE_CHECKING:
-    from binlane.apply.session import LaneSession
+    from binlane.apply.session.connection import LaneSession
 
 _SIZE_AT: Final = 9
 _SHOWN: Final = 1_000

@@ -11,14 +11,14 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from binlane.apply.transient import error_code
+from binlane.apply.session.server_errors import error_code
 from binlane.state.leases import holder, kill, lease_name, read_heartbeats
 from binlane.state.positions import lane_positions
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from binlane.apply.options import ApplyOptions
+    from binlane.apply.lane.options import ApplyOptions
     from binlane.state.positions import PlanKey
 
 _log = logging.getLogger(__name__)

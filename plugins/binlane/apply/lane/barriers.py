@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 import pymysql
 
 from binlane.apply.block import Applied, BlockPlace, apply_block, move_only
-from binlane.apply.course import Course, Links, Stream
+from binlane.apply.lane.atomic_barrier import apply_together
+from binlane.apply.lane.conflict_retry import Counting, is_drift, overwrite
+from binlane.apply.lane.run_state import Course, Links, Stream
 from binlane.apply.nontransactional import is_refused
-from binlane.apply.overwrite import Counting, is_drift, overwrite
 from binlane.apply.temporary_copies import CopyKeeper
-from binlane.apply.together import apply_together
 from binlane.errors import BarrierTimeoutError, DriftError, PlanError, PositionError, StopRequestedError
 from binlane.model import Barrier, BlockHeader, RowCounts
 from binlane.state.leases import lease_name, release, take

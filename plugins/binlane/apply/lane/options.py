@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from binlane.apply.session import SessionLimits
+from binlane.apply.session.connection import SessionLimits
 from binlane.model import RowCounts
 
 

@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING
 import pymysql
 from sqlalchemy.exc import SQLAlchemyError
 
-from binlane.apply.context import ContextSetter
-from binlane.apply.course import Checked, Course, Links
-from binlane.apply.diagnose import find_failing
-from binlane.apply.failure import located, raised
-from binlane.apply.neighbours import Neighbours
-from binlane.apply.options import ApplyOptions, LaneResult, ProgressCallback
-from binlane.apply.overwrite import watched
-from binlane.apply.pulse import Pulse
-from binlane.apply.session import LaneSession
-from binlane.apply.table_guard import TableGuard
-from binlane.apply.transient import Verdict, error_code, error_text, judge
-from binlane.apply.walk import Walk
-from binlane.apply.writers import BlockWriter
+from binlane.apply.lane.barriers import Walk
+from binlane.apply.lane.bisect import find_failing
+from binlane.apply.lane.conflict_retry import watched
+from binlane.apply.lane.errors import located, raised
+from binlane.apply.lane.heartbeat import Pulse
+from binlane.apply.lane.options import ApplyOptions, LaneResult, ProgressCallback
+from binlane.apply.lane.peers import Neighbours
+from binlane.apply.lane.run_state import Checked, Course, Links
+from binlane.apply.rows.table_guard import TableGuard
+from binlane.apply.rows.writers import BlockWriter
+from binlane.apply.session.connection import LaneSession
+from binlane.apply.session.context import ContextSetter
+from binlane.apply.session.server_errors import Verdict, error_code, error_text, judge
 from binlane.errors import ApplyError, BinlaneError, DriftError, PlanError, PositionError, TargetUnavailableError
 from binlane.model import plural
 from binlane.state.catalog import TableReader, read_schema

@@ -13,11 +13,11 @@ from typing import Final
 
 import pymysql
 
-from binlane.apply.before_images import BeforeImages
-from binlane.apply.found_rows import is_full, key_in, key_of, rows_where
-from binlane.apply.row_statements import RowStatement
-from binlane.apply.sql_rows import ROW_COUNTS, KnownTable, SqlRows, miscounted, no_expression
-from binlane.apply.transient import error_code
+from binlane.apply.rows.before_image import BeforeImages
+from binlane.apply.rows.sql import ROW_COUNTS, KnownTable, SqlRows, miscounted, no_expression
+from binlane.apply.rows.statements import RowStatement
+from binlane.apply.rows.target_row import is_full, key_in, key_of, rows_where
+from binlane.apply.session.server_errors import error_code
 from binlane.binlog.rows import RowsEvent, RowsKind
 from binlane.binlog.types.json_binary import JsonDiffs
 from binlane.binlog.types.literals import identifier

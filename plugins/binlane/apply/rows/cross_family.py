@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from binlane.apply.binlog_rows import BinlogRows, check_self_contained
-from binlane.apply.sql_rows import ROW_COUNTS, SqlRows
+from binlane.apply.rows.binlog import BinlogRows, check_self_contained
+from binlane.apply.rows.sql import ROW_COUNTS, SqlRows
 from binlane.binlog.rows import RowsEvent, RowsFlag, count_rows
 from binlane.binlog.table_map import ColumnType, TableMap
 from binlane.binlog.wire import HEADER, EventType
@@ -21,8 +21,8 @@ from binlane.errors import DriftError
 from binlane.model import Flavor, Item, ItemKind, RowCounts, TableKey
 
 if TYPE_CHECKING:
-    from binlane.apply.session import LaneSession
-    from binlane.apply.table_guard import TableGuard
+    from binlane.apply.rows.table_guard import TableGuard
+    from binlane.apply.session.connection import LaneSession
 
 _FLAGS_AT: Final = HEADER.size + 6
 """Of a rows event: behind the table's id."""

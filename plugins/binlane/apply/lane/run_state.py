@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from binlane.apply.neighbours import Memory
-from binlane.apply.options import ApplyOptions, LaneResult, Progress, ProgressCallback
+from binlane.apply.lane.options import ApplyOptions, LaneResult, Progress, ProgressCallback
+from binlane.apply.lane.peers import Memory
 from binlane.errors import PlanError
 from binlane.model import BlockHeader, RowCounts, TableKey
 from binlane.state.positions import PlanKey
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from binlane.apply.block import Applied
-    from binlane.apply.neighbours import Neighbours
-    from binlane.apply.pulse import Pulse
-    from binlane.apply.session import LaneSession
-    from binlane.apply.writers import BlockWriter
+    from binlane.apply.lane.heartbeat import Pulse
+    from binlane.apply.lane.peers import Neighbours
+    from binlane.apply.rows.writers import BlockWriter
+    from binlane.apply.session.connection import LaneSession
     from binlane.plan.window_plan import Block, LaneSource, WindowPlan
     from binlane.schema.model import Schema
 

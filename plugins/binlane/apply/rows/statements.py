@@ -17,7 +17,7 @@ from binlane.binlog.types.columns import Column, Value
 from binlane.binlog.types.literals import identifier, literal
 from binlane.binlog.types.values import Absent, Change, Image
 from binlane.model import Flavor
-from binlane.plan.bound_table import BoundTable
+from binlane.schema.binding import BoundTable
 
 MAX_ROWS: Final = 500
 """Rows a statement; also bounds what MySQL's range optimizer keeps of a DELETE's list before it would scan."""

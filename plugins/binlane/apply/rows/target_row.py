@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from binlane.apply.sql_rows import KnownTable
+from binlane.apply.rows.sql import KnownTable
 from binlane.binlog.types.charsets import decode_text
 from binlane.binlog.types.json_binary import JsonDiffs
 from binlane.binlog.types.literals import identifier, spell
@@ -14,7 +14,7 @@ from binlane.schema.model import Column as TargetColumn
 from binlane.state.conflicts import Values
 
 if TYPE_CHECKING:
-    from binlane.apply.session import LaneSession
+    from binlane.apply.session.connection import LaneSession
 
 _SHOWN: Final = 65_536
 """Characters or bytes of a found value that are kept."""

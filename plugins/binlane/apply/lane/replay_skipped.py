@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from binlane.apply.block import undo
-from binlane.apply.context import ContextSetter
-from binlane.apply.session import LaneSession, SessionLimits
-from binlane.apply.writers import BlockWriter
+from binlane.apply.rows.writers import BlockWriter
+from binlane.apply.session.connection import LaneSession, SessionLimits
+from binlane.apply.session.context import ContextSetter
 from binlane.errors import ApplyError, PositionError
 from binlane.model import ItemKind
 from binlane.plan.block.builder import PACKET_SHARE, BlockLimits

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from binlane.apply.row_statements import MAX_BYTES, MAX_ROWS, StatementBuilder
+from binlane.apply.rows.statements import MAX_BYTES, MAX_ROWS, StatementBuilder
 from binlane.binlog.table_map import CHARACTER_TYPES, ColumnType
 from binlane.binlog.types.columns import Column, Value
 from binlane.binlog.types.json_binary import JsonDocument, json_text
@@ -26,7 +26,7 @@ from binlane.errors import ApplyError
 from binlane.model import Flavor
 
 if TYPE_CHECKING:
-    from binlane.apply.session import LaneSession
+    from binlane.apply.session.connection import LaneSession
 
 _HASHED: Final = 255
 """Longer strings, in bytes, are compared by length and SHA-256: an image may be larger than a statement as text."""

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Final
 import pymysql
 from sqlalchemy.exc import SQLAlchemyError
 
-from binlane.apply.context import ContextSetter
-from binlane.apply.session import LaneSession
-from binlane.apply.single_rows import single_rows
-from binlane.apply.transient import Verdict, error_code, error_text, judge
-from binlane.apply.writers import BlockWriter, check_self_contained
+from binlane.apply.rows.single_row import single_rows
+from binlane.apply.rows.writers import BlockWriter, check_self_contained
+from binlane.apply.session.connection import LaneSession
+from binlane.apply.session.context import ContextSetter
+from binlane.apply.session.server_errors import Verdict, error_code, error_text, judge
 from binlane.binlog.wire import HEADER, type_name
 from binlane.errors import BinlaneError
 from binlane.model import BlockHeader, Item, ItemKind
 
 if TYPE_CHECKING:
-    from binlane.apply.course import Course
+    from binlane.apply.lane.run_state import Course
     from binlane.plan.window_plan import Block
 
 _FLAGS_AT: Final = HEADER.size + 6

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import pymysql
 
-from binlane.apply.binlog_rows import BinlogRows, check_self_contained
-from binlane.apply.context import ContextSetter
-from binlane.apply.family_rows import FamilyRows
-from binlane.apply.load_data import Loads, load
-from binlane.apply.sql_rows import SqlRows
-from binlane.apply.transient import error_code
+from binlane.apply.rows.binlog import BinlogRows, check_self_contained
+from binlane.apply.rows.cross_family import FamilyRows
+from binlane.apply.rows.load_data import Loads, load
+from binlane.apply.rows.sql import SqlRows
+from binlane.apply.session.context import ContextSetter
+from binlane.apply.session.server_errors import error_code
 from binlane.errors import ApplyError, PlanError
 from binlane.model import Item, ItemKind, RowCounts, SessionContext
 from binlane.sql.scheduled_event import disabled
 
 if TYPE_CHECKING:
-    from binlane.apply.session import LaneSession
-    from binlane.apply.table_guard import TableGuard
+    from binlane.apply.rows.table_guard import TableGuard
+    from binlane.apply.session.connection import LaneSession
 
 __all__ = ["ROW_WRITERS", "BlockWriter", "RowWriter", "check_self_contained"]
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from binlane.apply.before_images import BeforeImages
-from binlane.apply.binlog_rows import check_self_contained
-from binlane.apply.found_rows import is_full, key_in, rows_where, spelled
-from binlane.apply.sql_rows import KnownTable, SqlRows
+from binlane.apply.rows.before_image import BeforeImages
+from binlane.apply.rows.binlog import check_self_contained
+from binlane.apply.rows.sql import KnownTable, SqlRows
+from binlane.apply.rows.target_row import is_full, key_in, rows_where, spelled
 from binlane.binlog.types.values import Absent, Image
 from binlane.errors import DriftError
 from binlane.model import Item, ItemKind, RowCounts, TableKey
@@ -23,7 +23,7 @@ from binlane.schema.model import Generated
 from binlane.state.conflicts import Conflict, ConflictKind
 
 if TYPE_CHECKING:
-    from binlane.apply.writers import RowWriter
+    from binlane.apply.rows.writers import RowWriter
 
 RowName = tuple[TableKey, tuple[object, ...]]
 """A row of the log: its table and the values of its key."""
