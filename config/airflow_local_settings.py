@@ -14,7 +14,7 @@ HEAVY = (
     "sqlalchemy.dialects.mysql.pymysql",
     "fsspec.implementations.local",
     "binlane.orchestration.steps",
-    "binlane.orchestration.dag_factory",
+    "binlane.orchestration.airflow.replicate_dag",
 )
 
 for name in HEAVY:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from binlane.orchestration.dag_factory import build_dags
+from binlane.orchestration.airflow.replicate_dag import build_dags
 
 # Airflow looks for "airflow" and "dag" in this text before it imports the file
 globals().update(build_dags(Path(__file__).parent / "channels"))

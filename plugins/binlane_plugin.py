@@ -136,7 +136,7 @@ def _resolve(connection_id: str) -> Endpoint:
     from airflow.sdk.exceptions import AirflowNotFoundException
 
     from binlane.errors import ConfigError
-    from binlane.orchestration.airflow_side import resolve_connection
+    from binlane.orchestration.airflow.task_errors import resolve_connection
 
     try:
         return resolve_connection(connection_id)
@@ -152,7 +152,7 @@ def _last_run(dag_id: str) -> LastRun | None:
     from sqlalchemy import select
 
     from binlane.board.host import LastRun
-    from binlane.orchestration.dag_shape import Kind
+    from binlane.orchestration.airflow.dag_shape import Kind
 
     with create_session() as session:
         run = session.scalars(
@@ -200,7 +200,7 @@ def _add_note(session: Session, dag_run: DagRun) -> None:
     from airflow.models.xcom import XComModel
     from sqlalchemy import select
 
-    from binlane.orchestration.dag_shape import NOTE_KEY
+    from binlane.orchestration.airflow.dag_shape import NOTE_KEY
     from binlane.safe_text import markdown
 
     said = session.scalars(

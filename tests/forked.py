@@ -13,7 +13,7 @@ from multiprocessing.context import ForkServerProcess
 from typing import Any, Final
 
 CONTEXT: Final = get_context("forkserver")
-_PRELOADED: Final = ["binlane.orchestration.commands", "tests.chaos.worker", "tests.integration.apply.worker"]
+_PRELOADED: Final = ["binlane.orchestration.commands.run", "tests.chaos.worker", "tests.integration.apply.worker"]
 
 
 @contextlib.contextmanager

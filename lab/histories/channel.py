@@ -22,7 +22,8 @@ from binlane.config import ChannelConfig, load_channel
 from binlane.config.channel import SegmentsConfig
 from binlane.connections import Endpoint, Endpoints, Tls
 from binlane.errors import BinlaneError, WindowOpenError
-from binlane.orchestration import commands, steps
+from binlane.orchestration import steps
+from binlane.orchestration.commands import run
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.source.begin import begin
 from binlane.state import tables
@@ -122,7 +123,7 @@ def run_window(config: ChannelConfig, endpoints: Endpoints, *, spark: bool = Fal
         return False
     with _step("filter"):
         if window["plan"] is None and spark:
-            commands.submit(config, WorkFolder(window["work"]))
+            run.submit(config, WorkFolder(window["work"]))
         elif window["plan"] is None:
             run_filter(WorkFolder(window["work"]), InProcess())
     with _step("check"):

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import BarrierTimeoutError, BinlaneError, StopRequestedError
-from binlane.orchestration import commands, steps
+from binlane.orchestration import steps
+from binlane.orchestration.commands import run
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.work.files import WorkFolder
 from binlane.work.filter_job import InProcess, run_filter
@@ -55,8 +56,8 @@ def bring(source: PrivateServer, target: PrivateServer, folder: Path, *, allow_u
         os.environ[f"AIRFLOW_CONN_SUITE_{name}"] = f"mysql://{place}/?ssl_mode=disabled&get_server_public_key=true"
     refused = True
     try:
-        commands.init(_CHANNEL, channels, "oldest")
-        channel, endpoints = commands.load(_CHANNEL, channels)
+        run.init(_CHANNEL, channels, "oldest")
+        channel, endpoints = run.load(_CHANNEL, channels)
         for _ in range(_MOST_WINDOWS):
             refused = True
             adopted = _adopted(channel, endpoints)

@@ -54,7 +54,7 @@ def init(
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Create the state tables on the target and the channel in them. Again: a no-op."""
-    from binlane.orchestration import commands
+    from binlane.orchestration.commands import run as commands
 
     out.print(commands.init(channel, channels, start))
 
@@ -70,7 +70,7 @@ def inspect(
     ] = 1 << 30,
 ) -> None:
     """Show a line a transaction: seqno, place, GTID, time, databases, statements, rows."""
-    from binlane.orchestration.inspection import Detail, inspect_files
+    from binlane.orchestration.commands.inspect import Detail, inspect_files
 
     inspect_files(files, as_json=as_json, out=out, err=err, detail=Detail(rows=rows, sql=sql, event_bytes=event_bytes))
 
@@ -83,7 +83,7 @@ def show(
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Show one transaction of the open window as the source's log has it: statements, and rows with both images."""
-    from binlane.orchestration import inspection
+    from binlane.orchestration.commands import inspect as inspection
 
     inspection.show(channel, channels, seqno, out, err, inspection.Detail(rows=not sql, sql=sql))
 
@@ -98,7 +98,7 @@ def plan(
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Show what the next window would write, by whom and in what order, and what stands in its way. Writes nothing."""
-    from binlane.orchestration import commands
+    from binlane.orchestration.commands import run as commands
 
     out.print(commands.plan(commands.Call(channel, channels, until, lanes, block_size, engine), out))
 
@@ -113,7 +113,7 @@ def run(
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Apply one window: the unfinished one if there is one, else the log from the watermark to --until."""
-    from binlane.orchestration import commands
+    from binlane.orchestration.commands import run as commands
 
     out.print(commands.run(commands.Call(channel, channels, until, lanes, block_size, engine), out))
 
@@ -125,9 +125,9 @@ def status(
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Show the watermark, its lag, the open window, each lane's position, gap and holder, and the last errors."""
-    from binlane.orchestration import operating
+    from binlane.orchestration.commands import operate
 
-    out.print(operating.status(channel, channels, as_json=as_json))
+    out.print(operate.status(channel, channels, as_json=as_json))
 
 
 @app.command()
@@ -140,22 +140,22 @@ def stop(
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Ask the channel to stop: all lanes at the highest position that any of them has. Resuming goes on from there."""
-    from binlane.orchestration import operating
+    from binlane.orchestration.commands import operate
 
     places = {
         "--at-seqno": None if at_seqno is None else str(at_seqno),
         "--at-gtid": at_gtid,
         "--at-time": at_time,
     }
-    out.print(operating.stop(channel, channels, now=now, places=places))
+    out.print(operate.stop(channel, channels, now=now, places=places))
 
 
 @app.command()
 def resume(channel: ChannelName, channels: ChannelFolder = DEFAULT_CHANNELS) -> None:
     """Take a stop request back, so that the next run goes on."""
-    from binlane.orchestration import operating
+    from binlane.orchestration.commands import operate
 
-    out.print(operating.resume(channel, channels))
+    out.print(operate.resume(channel, channels))
 
 
 @app.command()
@@ -166,9 +166,9 @@ def decide(
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Say whether a DDL has run that binlane cannot tell of by itself."""
-    from binlane.orchestration import operating
+    from binlane.orchestration.commands import operate
 
-    out.print(operating.decide(channel, channels, seqno, ran=ran))
+    out.print(operate.decide(channel, channels, seqno, ran=ran))
 
 
 @app.command()
@@ -188,9 +188,9 @@ def xa(
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """List the XA transactions that are prepared and not ended at the watermark, or say what is true of one."""
-    from binlane.orchestration import operating
+    from binlane.orchestration.commands import operate
 
-    out.print(operating.xa(channel, channels, done=done, forget=forget))
+    out.print(operate.xa(channel, channels, done=done, forget=forget))
 
 
 @app.command()
@@ -207,7 +207,7 @@ def skip(
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Leave a transaction of the open window out, recorded with its content; or show what was left out."""
-    from binlane.orchestration import skipping
+    from binlane.orchestration.commands import skip as skipping
 
     if list_:
         out.print(skipping.skips(channel, channels))
@@ -226,7 +226,7 @@ def replay_skipped(
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Apply a skipped transaction after all, as it was recorded, once."""
-    from binlane.orchestration import skipping
+    from binlane.orchestration.commands import skip as skipping
 
     out.print(skipping.replay(channel, channels, seqno))
 
@@ -238,7 +238,7 @@ def conflicts(
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """List the rows that had drifted and were set right (apply.on_conflict = "overwrite"), newest first."""
-    from binlane.orchestration import conflicts
+    from binlane.orchestration.commands import conflicts
 
     if as_json:
         for line in conflicts.as_json(channel, channels):
@@ -265,7 +265,7 @@ def verify(
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Compare source and target: the rows that the last window touched, or all. Exit code 1 if rows have drifted."""
-    from binlane.orchestration import verification
+    from binlane.orchestration.commands import verify as verification
     from binlane.verify.run import Options
 
     if repair or plan is not None or yes:
@@ -279,7 +279,8 @@ def verify(
 
 def _repair(channel: str, channels: Path, options: Options, plan: str | None, *, repair: bool, yes: bool) -> None:
     """Exit code 0 if no row is left that has drifted."""
-    from binlane.orchestration import repairing, verification
+    from binlane.orchestration.commands import repair as repairing
+    from binlane.orchestration.commands import verify as verification
 
     if not repair:
         raise ConfigError("--plan, --yes: expected with --repair alone")
@@ -323,7 +324,7 @@ def bootstrap(
 ) -> None:
     """Copy databases from the live source to an empty target, and create the channel at exactly that place."""
     from binlane.bootstrap.run import Options
-    from binlane.orchestration import bootstrapping
+    from binlane.orchestration.commands import bootstrap as bootstrapping
 
     options = Options(bootstrapping.patterns_of(databases), users, replace, jobs, chunk_rows, lock_seconds)
     outcome = bootstrapping.bootstrap(channel, channels, options, out)

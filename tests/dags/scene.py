@@ -15,7 +15,7 @@ from binlane.config import load_channel
 from binlane.errors import (
     DriftError,
 )
-from binlane.orchestration.dag_factory import build_dag
+from binlane.orchestration.airflow.replicate_dag import build_dag
 from binlane.orchestration.request import WindowRequest
 
 ROOT = Path(__file__).parents[2]
@@ -98,7 +98,7 @@ class Verified(ModuleType):
     """Stands for the verification, which has tests of its own."""
 
     def __init__(self, drift: str = "") -> None:
-        super().__init__("binlane.orchestration.verification")
+        super().__init__("binlane.orchestration.commands.verify")
         self.drift, self.asked = drift, list[str]()
 
     def verify_after(self, channel: Any, endpoints: Any, kind: str) -> dict[str, Any]:

@@ -25,10 +25,10 @@ from binlane.errors import (
     PlanError,
     WindowBusyError,
 )
-from binlane.orchestration import dag_factory
-from binlane.orchestration.airflow_side import airflow_errors
-from binlane.orchestration.dag_factory import build_dags
-from binlane.orchestration.dag_shape import Kind, describe
+from binlane.orchestration.airflow import replicate_dag
+from binlane.orchestration.airflow.dag_shape import Kind, describe
+from binlane.orchestration.airflow.replicate_dag import build_dags
+from binlane.orchestration.airflow.task_errors import airflow_errors
 from binlane.orchestration.request import WindowRequest
 from lab import demo_view
 from tests.dags.scene import CHANNEL, ROOT, shop, write_channel
@@ -122,7 +122,7 @@ def test_owner_and_deadline_are_as_the_file_says_and_outlive_the_metadata_databa
     assert deadline.reference == DeadlineReference.DAGRUN_QUEUED_AT
     stored = DagSerialization.to_dict(dag)["dag"]
     assert stored["owner_links"] == dag.owner_links
-    assert '"path": "binlane.orchestration.signals.lagging"' in json.dumps(stored["deadline"])
+    assert '"path": "binlane.orchestration.airflow.notify.lagging"' in json.dumps(stored["deadline"])
 
 
 def test_the_callback_that_comes_with_it_names_the_run_and_counts(
@@ -225,4 +225,4 @@ def test_a_run_asks_for_its_interval_or_for_what_its_form_says(
 ) -> None:
     run = SimpleNamespace(run_type=run_type, data_interval_end=INTERVAL_END, run_after=INTERVAL_END)
     context: Any = {"dag_run": run, "params": {"until": None, **params}}
-    assert dag_factory._request(context) == expected
+    assert replicate_dag._request(context) == expected

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from binlane.orchestration.run_outcome import RunOutcome
+from binlane.orchestration.airflow.run_outcome import RunOutcome
 
 DONE = {
     **dict.fromkeys(("extract_segments", "event_metadata_filter", "adopt_plan"), "success"),

@@ -18,7 +18,8 @@ from binlane.errors import (
     TargetUnavailableError,
 )
 from binlane.model import LogPosition
-from binlane.orchestration import bootstrapping, dag_factory
+from binlane.orchestration.airflow import replicate_dag
+from binlane.orchestration.commands import bootstrap
 from binlane.orchestration.request import WindowRequest
 from binlane.state.channels import Watermark
 from tests.dags.scene import ROOT, Run, Steps, last_event, run_window, shop, stand_in
@@ -114,8 +115,8 @@ def test_the_target_is_verified_only_when_asked_and_only_behind_a_whole_window(
 ) -> None:
     verified = stand_in(monkeypatch)
     context = {"params": params, "ti": SimpleNamespace(xcom_pull=lambda **_: advanced, xcom_push=lambda *_: None)}
-    monkeypatch.setattr(dag_factory, "get_current_context", lambda: context)
-    monkeypatch.setattr(dag_factory, "endpoints_of", lambda _: None)
+    monkeypatch.setattr(replicate_dag, "get_current_context", lambda: context)
+    monkeypatch.setattr(replicate_dag, "endpoints_of", lambda _: None)
     task: Any = shop(tmp_path).get_task("verify_target")
     with contextlib.nullcontext() if asked else pytest.raises(AirflowSkipException):
         task.python_callable()
@@ -136,14 +137,14 @@ def test_a_first_copy_is_one_order_that_is_tried_again_where_that_can_help(
     asked: list[Options] = []
     mark = Watermark(0, LogPosition("b.000001", 4), "0-1-7", 1.5, "f")
 
-    def first_copy(channel: Any, endpoints: Any, options: Options, told: bootstrapping.LogLines) -> Outcome:
+    def first_copy(channel: Any, endpoints: Any, options: Options, told: bootstrap.LogLines) -> Outcome:
         asked.append(options)
         told.begins(2, 10)
         if error is not None and len(asked) == 1:
             raise error
         return Outcome("demo", 1, 2, 0, 10, 0, 0, (), len(asked), mark)
 
-    monkeypatch.setattr(bootstrapping, "first_copy", first_copy)
+    monkeypatch.setattr(bootstrap, "first_copy", first_copy)
     dag = DagBag(ROOT / "dags").dags["bootstrap_demo"]
     for task in dag.tasks:
         task.retry_delay = dt.timedelta(0)

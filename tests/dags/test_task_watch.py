@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from binlane.orchestration import task_watch
-from binlane.orchestration.task_watch import watching, why_ended
+from binlane.orchestration.airflow import task_watch
+from binlane.orchestration.airflow.task_watch import watching, why_ended
 
 TOLD, RAISED, WORKED = 3, 4, 5
 """Exit codes of the forked processes."""

@@ -15,8 +15,8 @@ from binlane.config.kinds import Table
 from binlane.config.node import Node
 from binlane.errors import ConfigError
 from binlane.model import Flavor
+from binlane.orchestration.effective_rules import selection_of
 from binlane.orchestration.request import WindowRequest, request_from_params
-from binlane.orchestration.selecting import selection_of
 from binlane.schema.model import Schema
 from binlane.shards.selection import Selection
 from lab.configuration_page import rendered

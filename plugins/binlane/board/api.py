@@ -22,7 +22,8 @@ from binlane.board.reading import NotFound, Reading
 from binlane.board.verifying import start_verification
 from binlane.choices import VerifyScope
 from binlane.errors import BinlaneError
-from binlane.orchestration import operating, skipping
+from binlane.orchestration.commands import operate
+from binlane.orchestration.commands import skip as skipping
 
 log = logging.getLogger(__name__)
 
@@ -186,14 +187,14 @@ def _add_actions(app: FastAPI, host: Host) -> None:
         folder, by = host.channels(), f"{host.user_name(user)}, on the board"
 
         def do() -> str:
-            return operating.stop(name, folder, now=body.now, places={}, by=by, resolve=host.resolve)
+            return operate.stop(name, folder, now=body.now, places={}, by=by, resolve=host.resolve)
 
         return act(user, name, "stop", do)
 
     @app.post("/api/channels/{name}/resume", dependencies=guarded)
     def resume(name: str, user: Any = user_of) -> models.Done:
         """Take a stop request back; `binlane resume`."""
-        return act(user, name, "resume", lambda: operating.resume(name, host.channels(), resolve=host.resolve))
+        return act(user, name, "resume", lambda: operate.resume(name, host.channels(), resolve=host.resolve))
 
     @app.post("/api/channels/{name}/verify", dependencies=guarded)
     def verify(name: str, body: models.VerifyRequest, user: Any = user_of) -> models.Done:
@@ -211,7 +212,7 @@ def _add_actions(app: FastAPI, host: Host) -> None:
         folder = host.channels()
 
         def do() -> str:
-            return operating.decide(name, folder, body.seqno, ran=body.ran, resolve=host.resolve)
+            return operate.decide(name, folder, body.seqno, ran=body.ran, resolve=host.resolve)
 
         return act(user, name, f"decide {body.seqno} ran={body.ran}", do)
 

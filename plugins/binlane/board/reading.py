@@ -21,8 +21,8 @@ from binlane.config import ChannelConfig, channel_files, load_channel
 from binlane.connections import Endpoint, resolve_endpoints
 from binlane.errors import BinlaneError, ConfigError, PlanError, PositionError
 from binlane.model import BlockHeader, RowCounts, TableKey
-from binlane.orchestration.dag_shape import dag_id
-from binlane.orchestration.row_lines import LoggedTable, cells, part_changes
+from binlane.orchestration.airflow.dag_shape import dag_id
+from binlane.orchestration.commands.inspect_rows import LoggedTable, cells, part_changes
 from binlane.orchestration.steps import read_plan
 from binlane.plan.manifest import Segment
 from binlane.plan.segment.block_view import Found, transactions_of

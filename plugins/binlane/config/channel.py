@@ -37,7 +37,7 @@ from binlane.config.kinds import (
 
 SECONDS_A_DAY: Final = 86_400
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-LAG_CALLBACK: Final = "binlane.orchestration.signals.lagging"
+LAG_CALLBACK: Final = "binlane.orchestration.airflow.notify.lagging"
 
 
 def _server_id(channel: str) -> int:

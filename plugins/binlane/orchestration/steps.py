@@ -25,12 +25,12 @@ from binlane.connections import Endpoints
 from binlane.errors import PlanError, PositionError, WindowBusyError, WindowOpenError
 from binlane.model import plural
 from binlane.orchestration import report
+from binlane.orchestration.effective_rules import forget_if_filter_has_changed, selection_of
 from binlane.orchestration.inputs import write_inputs
 from binlane.orchestration.request import HIGHEST, WindowRequest
 from binlane.orchestration.retention import remove_old
-from binlane.orchestration.selecting import forget_if_filter_has_changed, selection_of
-from binlane.orchestration.shortening import is_forgotten
-from binlane.orchestration.stopping import check_stopped, is_stopped_inside, seqno_of, settle, start_of
+from binlane.orchestration.shorten_window import is_forgotten
+from binlane.orchestration.stop import check_stopped, is_stopped_inside, seqno_of, settle, start_of
 from binlane.orchestration.terminal import as_text
 from binlane.plan.manifest import Manifest
 from binlane.plan.transaction.collations import Collations

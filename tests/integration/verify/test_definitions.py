@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from binlane.errors import PrecheckError
-from binlane.orchestration.verification import outcome_text, verify_channel
+from binlane.orchestration.commands.verify import outcome_text, verify_channel
 from binlane.verify.run import Options, Outcome
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, channel_of, clean_servers, run_on

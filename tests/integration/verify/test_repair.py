@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from binlane.errors import DriftError, PlanError, WindowBusyError
-from binlane.orchestration import repairing, steps
-from binlane.orchestration.repairing import StoredPlan, apply_plan, make_plan, read_stored
+from binlane.orchestration import steps
+from binlane.orchestration.commands import repair
+from binlane.orchestration.commands.repair import StoredPlan, apply_plan, make_plan, read_stored
 from binlane.orchestration.request import WindowRequest
 from binlane.repair import run as run_module
 from binlane.repair.plan import Action, RepairPlan
@@ -158,7 +159,7 @@ def test_it_asks_and_a_row_that_either_side_has_changed_since_is_looked_at_again
     assert drifted.cli("verify", CHANNEL, "--full", "--repair") == 1
     assert "nothing was repaired; `binlane verify orders --repair --plan " in capsys.readouterr().out
     assert rows(drifted.target) == before
-    [file] = (drifted.work / repairing.FOLDER).glob("*.json")
+    [file] = (drifted.work / repair.FOLDER).glob("*.json")
     run_on(drifted.source, "UPDATE tenant_1.t SET note = 'later' WHERE id = 7")
     run_on(drifted.target, "DELETE FROM tenant_1.p WHERE name = 'gone'", log=False)
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))

@@ -11,8 +11,8 @@ import pytest
 
 from binlane.errors import DriftError, WindowBusyError
 from binlane.orchestration import steps
+from binlane.orchestration.commands.verify import verify_after, verify_channel
 from binlane.orchestration.request import WindowRequest
-from binlane.orchestration.verification import verify_after, verify_channel
 from binlane.state.engines import engine_of
 from binlane.state.verifications import save_progress, verified_through
 from binlane.verify import run as run_module

@@ -23,8 +23,8 @@ from binlane.config import ChannelConfig, load_channel
 from binlane.connections import environment_resolver
 from binlane.errors import DriftError
 from binlane.orchestration import steps
+from binlane.orchestration.commands.verify import verify_channel
 from binlane.orchestration.request import WindowRequest
-from binlane.orchestration.verification import verify_channel
 from binlane.verify.run import Options
 from binlane.work.files import WorkFolder
 from binlane.work.filter_job import InProcess, run_filter

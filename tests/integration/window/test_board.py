@@ -16,8 +16,8 @@ from binlane.board.api import FILES, STATIC, build_app
 from binlane.board.host import Host, LastRun, Triggered
 from binlane.connections import environment_resolver
 from binlane.orchestration import steps
+from binlane.orchestration.commands.verify import verify_channel
 from binlane.orchestration.request import WindowRequest
-from binlane.orchestration.verification import verify_channel
 from binlane.state.engines import engine_of
 from binlane.state.journal import record_error
 from binlane.state.positions import PlanKey

@@ -8,7 +8,7 @@ import pytest
 
 from binlane.errors import PrecheckError
 from binlane.model import Flavor
-from binlane.orchestration.verification import verify_channel
+from binlane.orchestration.commands.verify import verify_channel
 from binlane.verify.run import Options
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql

@@ -9,8 +9,8 @@ import pytest
 
 from binlane.errors import PlanError, PrecheckError
 from binlane.orchestration import steps
+from binlane.orchestration.commands.verify import verify_channel
 from binlane.orchestration.request import WindowRequest
-from binlane.orchestration.verification import verify_channel
 from binlane.plan.window_facts import RuleFacts
 from binlane.state.engines import engine_of
 from binlane.state.history import read_snapshot

@@ -11,8 +11,8 @@ import pytest
 
 from binlane.errors import DriftError, PlanError, PrecheckError
 from binlane.orchestration import steps
+from binlane.orchestration.commands.verify import verify_channel
 from binlane.orchestration.request import WindowRequest
-from binlane.orchestration.verification import verify_channel
 from binlane.verify.run import Options
 from binlane.work.files import WorkFolder
 from binlane.work.filter_job import InProcess, run_filter

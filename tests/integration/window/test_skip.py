@@ -96,7 +96,7 @@ def test_what_is_applied_is_never_skipped_and_an_order_can_be_taken_back(
     assert channel.cli("skip", CHANNEL, "--seqno", "99999", "--reason", "x") == 1
     assert channel.cli("skip", CHANNEL, "--seqno", str(first + 5), "--gtid", "0-1-1", "--reason", "x") == 2
     with monkeypatch.context() as patch:
-        patch.setattr("binlane.orchestration.skipping._MOST_BYTES", 1)
+        patch.setattr("binlane.orchestration.commands.skip._MOST_BYTES", 1)
         assert channel.cli("skip", CHANNEL, "--range", f"{first + 5}-{first + 6}", "--reason", "x") == 2
         assert f"order {first + 5}-{first + 5} first, and the rest after it" in " ".join(
             capsys.readouterr().err.split()

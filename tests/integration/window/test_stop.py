@@ -13,7 +13,7 @@ import pytest
 from binlane.errors import StopRequestedError
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
-from binlane.orchestration.stopping import start_of
+from binlane.orchestration.stop import start_of
 from binlane.source.segments import extract
 from binlane.source.until import UntilPosition
 from binlane.state.engines import engine_of

@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from binlane.connections import Endpoints, endpoint, resolve_endpoints
 from binlane.errors import BinlaneError
-from binlane.orchestration.dag_shape import NOTE_KEY
+from binlane.orchestration.airflow.dag_shape import NOTE_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

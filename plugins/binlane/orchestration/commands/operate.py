@@ -13,9 +13,9 @@ from binlane.connections import Resolver
 from binlane.errors import ConfigError, PositionError
 from binlane.model import plural
 from binlane.orchestration import report
-from binlane.orchestration.commands import load, read_channel_status
-from binlane.orchestration.status import status_json, status_view
-from binlane.orchestration.stopping import seqno_of, settle
+from binlane.orchestration.commands.run import load, read_channel_status
+from binlane.orchestration.commands.status import status_json, status_view
+from binlane.orchestration.stop import seqno_of, settle
 from binlane.orchestration.terminal import View
 from binlane.safe_text import one_line
 from binlane.state.engines import engine_of

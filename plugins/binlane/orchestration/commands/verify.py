@@ -13,8 +13,8 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError, DriftError
 from binlane.model import plural
-from binlane.orchestration.commands import load
-from binlane.orchestration.selecting import rules_of
+from binlane.orchestration.commands.run import load
+from binlane.orchestration.effective_rules import rules_of
 from binlane.orchestration.steps import source_of
 from binlane.precheck.privileges import read_grants
 from binlane.safe_text import one_line

@@ -11,10 +11,10 @@ from binlane.apply.lane.replay_skipped import replay_skipped
 from binlane.apply.refusals import driver_errors, target_errors
 from binlane.errors import ConfigError, PlanError, PositionError
 from binlane.model import plural
-from binlane.orchestration.commands import load
-from binlane.orchestration.operating import whoami
+from binlane.orchestration.commands.operate import whoami
+from binlane.orchestration.commands.run import load
+from binlane.orchestration.effective_rules import rules_of
 from binlane.orchestration.report import moment
-from binlane.orchestration.selecting import rules_of
 from binlane.orchestration.steps import read_plan
 from binlane.orchestration.terminal import Grid, View
 from binlane.plan.segment.pieces import NOTHING

@@ -15,8 +15,8 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError
 from binlane.model import TableKey, plural
-from binlane.orchestration.commands import load
-from binlane.orchestration.selecting import selection_of
+from binlane.orchestration.commands.run import load
+from binlane.orchestration.effective_rules import selection_of
 from binlane.orchestration.steps import source_of
 from binlane.orchestration.terminal import Bars, Terminal
 from binlane.safe_text import one_line

@@ -19,13 +19,13 @@ from binlane.choices import VerifyScope
 from binlane.config import channel_files, load_channel, number
 from binlane.errors import ConfigError, StopRequestedError
 from binlane.model import plural
-from binlane.orchestration.airflow_side import airflow_errors, endpoints_of, note
-from binlane.orchestration.bootstrap_dag import build_bootstrap_dag
-from binlane.orchestration.dag_shape import Kind, Step, bootstrap_dag_id, dag_id, describe
-from binlane.orchestration.signals import announce, asset_of
+from binlane.orchestration.airflow.bootstrap_dag import build_bootstrap_dag
+from binlane.orchestration.airflow.dag_shape import Kind, Step, bootstrap_dag_id, dag_id, describe
+from binlane.orchestration.airflow.notify import announce, asset_of
+from binlane.orchestration.airflow.spark_operator import FilterJobOperator
+from binlane.orchestration.airflow.task_errors import airflow_errors, endpoints_of, note
+from binlane.orchestration.airflow.task_watch import ShortCircuitStepOperator, StepOperator
 from binlane.orchestration.spark import spark_properties
-from binlane.orchestration.spark_operator import FilterJobOperator
-from binlane.orchestration.task_watch import ShortCircuitStepOperator, StepOperator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -355,10 +355,10 @@ def _verify(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         if advanced is not None and advanced.get("is_open"):
             raise AirflowSkipException(f"the window is unfinished: {advanced['note']}")
         # none of it is loaded for nothing
-        from binlane.orchestration import verification
+        from binlane.orchestration.commands import verify
 
         with airflow_errors():
-            found: dict[str, Any] = verification.verify_after(channel, endpoints_of(channel), kind)
+            found: dict[str, Any] = verify.verify_after(channel, endpoints_of(channel), kind)
         note(context, found["note"])
         return found
 
@@ -370,7 +370,7 @@ def _confirm(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
 
     def confirm_window() -> None:
         # none of it is loaded for nothing
-        from binlane.orchestration import run_outcome
+        from binlane.orchestration.airflow import run_outcome
 
         context = get_current_context()
         run, ti = context["dag_run"], context["ti"]

@@ -15,10 +15,10 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError, PlanError
 from binlane.model import plural
-from binlane.orchestration.commands import load
-from binlane.orchestration.operating import whoami
-from binlane.orchestration.selecting import rules_of, selection_of
-from binlane.orchestration.verification import shown_values, verify_channel
+from binlane.orchestration.commands.operate import whoami
+from binlane.orchestration.commands.run import load
+from binlane.orchestration.commands.verify import shown_values, verify_channel
+from binlane.orchestration.effective_rules import rules_of, selection_of
 from binlane.repair.plan import Action, RepairPlan, RowRepair, plan_repair
 from binlane.repair.run import Repaired, Repairer
 from binlane.safe_text import one_line

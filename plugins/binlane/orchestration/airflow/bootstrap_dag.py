@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import DAG, Param, get_current_context
 
-from binlane.orchestration.airflow_side import airflow_errors, endpoints_of, note
-from binlane.orchestration.dag_shape import RETRIES, bootstrap_dag_id, dag_id
-from binlane.orchestration.signals import asset_of, tell_asset
-from binlane.orchestration.task_watch import StepOperator
+from binlane.orchestration.airflow.dag_shape import RETRIES, bootstrap_dag_id, dag_id
+from binlane.orchestration.airflow.notify import asset_of, tell_asset
+from binlane.orchestration.airflow.task_errors import airflow_errors, endpoints_of, note
+from binlane.orchestration.airflow.task_watch import StepOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -110,17 +110,15 @@ Channel file: `{channel.file}`.
 
 def _task(channel: ChannelConfig) -> StepOperator:
     def copy_databases() -> dict[str, Any]:
-        from binlane.orchestration import bootstrapping
+        from binlane.orchestration.commands import bootstrap
 
         context = get_current_context()
         with airflow_errors():
-            outcome = bootstrapping.first_copy(
-                channel, endpoints_of(channel), options_of(context), bootstrapping.LogLines()
-            )
-        text = bootstrapping.outcome_text(outcome)
+            outcome = bootstrap.first_copy(channel, endpoints_of(channel), options_of(context), bootstrap.LogLines())
+        text = bootstrap.outcome_text(outcome)
         log.info("%s", text)
         note(context, text)
-        summary = bootstrapping.summary_of(outcome)
+        summary = bootstrap.summary_of(outcome)
         tell_asset(channel.name, summary, context)
         return summary
 
@@ -136,7 +134,7 @@ def _task(channel: ChannelConfig) -> StepOperator:
 def options_of(context: Context) -> Options:
     """What the run's form says. All tries of a task are one order: what it has dropped is dropped once."""
     from binlane.bootstrap.run import Options
-    from binlane.orchestration.bootstrapping import patterns_of
+    from binlane.orchestration.commands.bootstrap import patterns_of
 
     params, run = context["params"], context["dag_run"]
     return Options(

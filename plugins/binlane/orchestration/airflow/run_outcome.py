@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from binlane.choices import VerifyScope
-from binlane.orchestration.dag_shape import Kind
+from binlane.orchestration.airflow.dag_shape import Kind
 from binlane.state.engines import engine_of
 from binlane.state.windows import read_window
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.log import mask_secret
 
+from binlane.orchestration.airflow.task_watch import Watched
 from binlane.orchestration.spark import WITH_DEFAULTS, properties_file, secrets_of, spark_environment
-from binlane.orchestration.task_watch import Watched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -17,7 +17,7 @@ from binlane.binlog.types.json_binary import Json, JsonDiffs, JsonDocument, json
 from binlane.binlog.types.json_sql import expression, is_more_than_text
 from binlane.binlog.types.literals import changed_document, identifier, literal, quoted
 from binlane.binlog.types.values import Change
-from binlane.orchestration.row_lines import LoggedStatement, LoggedTable, Shown, present
+from binlane.orchestration.commands.inspect_rows import LoggedStatement, LoggedTable, Shown, present
 from binlane.safe_text import one_line
 
 _UTF: Final = frozenset({"ucs2", "utf16", "utf16le", "utf32", "utf8mb3", "utf8mb4"})

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from binlane.apply.refusals import target_errors
-from binlane.orchestration.commands import load
+from binlane.orchestration.commands.run import load
 from binlane.orchestration.terminal import Grid, View
 from binlane.state.conflicts import Listed, Values, read_conflicts
 from binlane.state.engines import engine_of

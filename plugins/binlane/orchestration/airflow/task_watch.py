@@ -24,7 +24,7 @@ from airflow.providers.standard.operators.python import PythonOperator, ShortCir
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from binlane.orchestration.dag_shape import Kind
+from binlane.orchestration.airflow.dag_shape import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -1,0 +1,1 @@
+"""What Airflow sees: DAGs, tasks, notes, errors as retry or no retry. The only place that imports airflow."""
