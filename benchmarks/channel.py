@@ -13,12 +13,12 @@ from binlane.config import ChannelConfig, load_channel
 from binlane.connections import Endpoint, Endpoints, Tls
 from binlane.orchestration import steps
 from binlane.orchestration.request import NOW, WindowRequest
-from binlane.source.begin import OLDEST, begin
+from binlane.servers.engines import engine_of
+from binlane.source.start_position import OLDEST, begin
 from binlane.state import tables
 from binlane.state.channels import Watermark, create_channel
-from binlane.state.engines import engine_of
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import LocalProcesses, run_filter
+from binlane.work.filter.job import LocalProcesses, run_filter
 
 if TYPE_CHECKING:
     from lab.servers import PrivateServer

@@ -34,9 +34,9 @@ from binlane.orchestration.request import NOW, WindowRequest
 from binlane.plan.window.fold import fold_scans
 from binlane.work import files
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import InProcess
-from binlane.work.filter_tasks import map_task, scan_task
-from binlane.work.inputs import read_inputs
+from binlane.work.filter.job import InProcess
+from binlane.work.filter.tasks import map_task, scan_task
+from binlane.work.plan_inputs import read_inputs
 
 if TYPE_CHECKING:
     from lab.servers import PrivateServer
@@ -56,7 +56,7 @@ _START: Final = """
 import os, sys, time
 began = time.process_time()
 from binlane.work import warm
-from binlane.work.filter_tasks import map_task, scan_task
+from binlane.work.filter.tasks import map_task, scan_task
 ready = time.process_time() - began
 def once():
     before = time.process_time()

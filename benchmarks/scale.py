@@ -29,7 +29,7 @@ from binlane.model import Flavor
 from binlane.orchestration import steps
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import LocalProcesses, run_filter
+from binlane.work.filter.job import LocalProcesses, run_filter
 from lab.compare import contents
 
 if TYPE_CHECKING:

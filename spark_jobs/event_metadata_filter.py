@@ -1,6 +1,6 @@
 """The filter job on Spark: ``spark-submit event_metadata_filter.py --work <window folder>``.
 
-Arguments, source and sink only: the work is ``binlane.work.filter_job``, tested without a JVM. Two maps over rows that
+Arguments, source and sink only: the work is ``binlane.work.filter.job``, tested without a JVM. Two maps over rows that
 name segments; no shuffle, and no payload crosses into the JVM.
 """
 
@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 from binlane.errors import BinlaneError
 from binlane.work.arrow_arrays import array
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import Task, run_filter
-from binlane.work.job_errors import as_line
+from binlane.work.filter.errors import as_line
+from binlane.work.filter.job import Task, run_filter
 
 
 class SparkEngine:

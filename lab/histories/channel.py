@@ -25,12 +25,12 @@ from binlane.errors import BinlaneError, WindowOpenError
 from binlane.orchestration import steps
 from binlane.orchestration.commands import run
 from binlane.orchestration.request import NOW, WindowRequest
-from binlane.source.begin import begin
+from binlane.servers.engines import engine_of
+from binlane.source.start_position import begin
 from binlane.state import tables
 from binlane.state.channels import Watermark, create_channel
-from binlane.state.engines import engine_of
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import InProcess, run_filter
+from binlane.work.filter.job import InProcess, run_filter
 from lab.histories.history import Settings
 from lab.servers import PrivateServer
 

@@ -14,7 +14,7 @@ from binlane.orchestration import steps
 from binlane.orchestration.commands import run
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import InProcess, run_filter
+from binlane.work.filter.job import InProcess, run_filter
 from lab.suites.verdict import Run
 
 if TYPE_CHECKING:

@@ -9,7 +9,5 @@ from __future__ import annotations
 
 from pyspark.daemon import manager
 
-from binlane.work import warm  # noqa: F401 -- for its import
-
 if __name__ == "__main__":
     manager()

@@ -17,7 +17,7 @@ from binlane.apply.lane.options import ApplyOptions
 from binlane.apply.lane.runner import run_lane
 from binlane.errors import UndecidableError
 from binlane.plan.window_plan import WindowPlan
-from binlane.state.journal import decide_ddl, read_status
+from binlane.state.records.journal import decide_ddl, read_status
 from binlane.state.tables import SCHEMA, create
 from binlane.state.windows import finish_window
 from lab.servers import PrivateServer

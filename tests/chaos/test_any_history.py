@@ -27,7 +27,7 @@ from binlane.errors import BinlaneError
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import InProcess, run_filter
+from binlane.work.filter.job import InProcess, run_filter
 from lab.servers import PrivateServer
 from tests.chaos import rounds
 from tests.chaos.faults import Fault, When

@@ -19,7 +19,7 @@ from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.state.windows import finish_window
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import InProcess, run_filter
+from binlane.work.filter.job import InProcess, run_filter
 from lab.servers import private_server
 from tests.chaos.rounds import survived
 from tests.chaos.scene import PATIENT

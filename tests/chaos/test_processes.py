@@ -21,9 +21,9 @@ from binlane.errors import SourceUnavailableError
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.source import segment_writer
-from binlane.work import filter_job
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import InProcess, run_filter
+from binlane.work.filter import job
+from binlane.work.filter.job import InProcess, run_filter
 from binlane.work.lane_files import LaneFileWriter
 from lab.servers import PrivateServer, private_server
 from tests.chaos.rounds import survived
@@ -99,7 +99,7 @@ def filter_until_mapped(work: str) -> None:
 
 
 def filter_until_plan(work: str) -> None:
-    setattr(filter_job, "make_plan", kill_self)  # noqa: B010 -- for one process
+    setattr(job, "make_plan", kill_self)  # noqa: B010 -- for one process
     run_filter(WorkFolder(work), InProcess())
 
 

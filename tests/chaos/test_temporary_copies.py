@@ -16,7 +16,7 @@ import pytest
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import InProcess, run_filter
+from binlane.work.filter.job import InProcess, run_filter
 from lab.servers import PrivateServer
 from tests.chaos.faults import Act, Fault, When
 from tests.chaos.rounds import EVERYTHING, SECONDS, survived

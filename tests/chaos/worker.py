@@ -15,9 +15,9 @@ from binlane.errors import BinlaneError
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.precheck import window
-from binlane.state.engines import engine_of
+from binlane.servers.engines import engine_of
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import InProcess, run_filter
+from binlane.work.filter.job import InProcess, run_filter
 from tests.chaos.faults import Fault, Faults, killer
 from tests.chaos.scene import Scene, run_all
 from tests.forked import process

@@ -53,7 +53,7 @@ connection = "binlane_spark"
 SPARK_SUBMIT = f"""#!{sys.executable}
 import sys
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import InProcess, run_filter
+from binlane.work.filter.job import InProcess, run_filter
 run_filter(WorkFolder(sys.argv[sys.argv.index("--work") + 1]), InProcess())
 """
 """Stands for Spark, which takes its time to start; a killed filter job has tests of its own."""

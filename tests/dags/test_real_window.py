@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from binlane.connections import environment_resolver
-from binlane.state.engines import engine_of
-from binlane.state.journal import read_status
+from binlane.servers.engines import engine_of
+from binlane.state.records.journal import read_status
 from lab.airflow import new_airflow
 from lab.compare import compare
 from lab.servers import PrivateServer, private_server

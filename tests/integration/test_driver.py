@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from binlane.connections import Endpoint, Tls
 from binlane.driver import Connection
-from binlane.state.engines import engine_of, kept_connections
+from binlane.servers.engines import engine_of, kept_connections
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 

@@ -25,8 +25,8 @@ from binlane.connections import Endpoint, parse_connection
 from binlane.driver import Connection
 from binlane.errors import ConfigError, SourceUnavailableError
 from binlane.model import Flavor, LogPosition
+from binlane.servers.engines import engine_of
 from binlane.source.stream import ServerSource
-from binlane.state.engines import engine_of
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 

@@ -13,10 +13,10 @@ import pytest
 
 from binlane.model import Flavor
 from binlane.plan.manifest import Manifest
-from binlane.source.begin import begin
+from binlane.source.end_position import UntilLogEnd
 from binlane.source.segments import extract
+from binlane.source.start_position import begin
 from binlane.source.stream import ServerSource
-from binlane.source.until import UntilLogEnd
 from binlane.work.files import WorkFolder
 from lab.compare import data_of
 from lab.servers import LabError, PrivateServer, attach, private_server, start_server

@@ -30,9 +30,9 @@ from binlane.plan.window.reduce import StretchFolder
 from binlane.plan.window_plan import WindowPlan
 from binlane.schema.codec import schema_to_json
 from binlane.schema.model import Column, Key, KeyColumn, Table
-from binlane.work import filter_job, folded_files
 from binlane.work.files import CHANNEL, MANIFEST, PLAN, SCHEMA, WorkFolder
-from binlane.work.filter_job import Engine, InProcess, LocalProcesses, run_filter
+from binlane.work.filter import folded_files, job
+from binlane.work.filter.job import Engine, InProcess, LocalProcesses, run_filter
 from binlane.work.planned import PlannedLanes
 from tests.unit.binlog.cases import mariadb_gtid
 from tests.unit.plan.logs import (
@@ -169,7 +169,7 @@ def test_a_killed_folding_leaves_nothing_and_runs_again_to_the_same_files(
     data = part.read_bytes()
     with monkeypatch.context() as patched:
         # damaged behind the map, which would write it anew
-        patched.setattr(filter_job, "files_of", damaging(part, data))
+        patched.setattr(job, "files_of", damaging(part, data))
         with pytest.raises(PlanError, match=r"parts/0000/.*expected BLAKE3"):
             run_filter(broken, InProcess())
 
@@ -300,7 +300,7 @@ def test_a_work_folder_on_an_object_store_gets_the_same_files(tmp_path: Path, st
 def run_elsewhere(folder: WorkFolder) -> None:
     """The local engine in a process of its own: the pool's processes have the environment of the first one's time."""
     program = (
-        "import sys; from binlane.work.files import WorkFolder; from binlane.work.filter_job import LocalProcesses, "
+        "import sys; from binlane.work.files import WorkFolder; from binlane.work.filter.job import LocalProcesses, "
         "run_filter; run_filter(WorkFolder(sys.argv[1]), LocalProcesses(2))"
     )
     environment = {**os.environ, "PYTHONPATH": str(PROJECT / "plugins")}

@@ -16,9 +16,9 @@ import pymysql
 from binlane.apply.ddl import DdlPlace, forget_intent, run_ddl
 from binlane.apply.nontransactional import Outside
 from binlane.model import ItemKind, RowCounts
-from binlane.state.orders import Orders, begin_ddl, end_ddl, read_orders
+from binlane.state.orders.orders import Orders, begin_ddl, end_ddl, read_orders
+from binlane.state.orders.skips import mark_skipped
 from binlane.state.positions import Counted, PlanKey, move_position, settle
-from binlane.state.skips import mark_skipped
 from binlane.state.splits import add_piece
 
 if TYPE_CHECKING:

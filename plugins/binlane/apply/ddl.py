@@ -27,7 +27,7 @@ from binlane.apply.session.connection import AUTOMATIC
 from binlane.apply.session.server_errors import error_code
 from binlane.errors import UndecidableError
 from binlane.model import Flavor, Item
-from binlane.state.catalog import version_number
+from binlane.servers.catalog import version_number
 
 if TYPE_CHECKING:
     from binlane.apply.rows.writers import BlockWriter

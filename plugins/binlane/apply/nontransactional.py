@@ -21,7 +21,7 @@ from binlane.apply.rows.cross_family import FamilyRows, rows_events
 from binlane.apply.session.server_errors import error_code
 from binlane.errors import ApplyError, BinlaneError, UndecidableError
 from binlane.model import Flavor, Item, ItemKind, RowCounts
-from binlane.state.journal import HALF_RUN
+from binlane.state.records.journal import HALF_RUN
 
 if TYPE_CHECKING:
     from binlane.apply.ddl import DdlPlace

@@ -20,8 +20,8 @@ from binlane.apply.session.connection import LaneSession, SessionLimits
 from binlane.apply.session.server_errors import error_code
 from binlane.errors import ApplyError, PositionError
 from binlane.model import Flavor, TableKey, plural
+from binlane.state.carried.temporary_tables import Copy, add_copy, copy_name, forget_copies, read_copies, stale_copies
 from binlane.state.tables import temporary
-from binlane.state.temporary_tables import Copy, add_copy, copy_name, forget_copies, read_copies, stale_copies
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

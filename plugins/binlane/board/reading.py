@@ -27,14 +27,21 @@ from binlane.orchestration.steps import read_plan
 from binlane.plan.manifest import Segment
 from binlane.plan.segment.block_view import Found, transactions_of
 from binlane.plan.window_plan import WindowPlan
-from binlane.state.engines import engine_of
-from binlane.state.history import DEFAULT_WINDOWS, PastWindow, Snapshot, read_history, read_past_window, read_snapshot
+from binlane.servers.engines import engine_of
+from binlane.state.orders.skips import read_skip
 from binlane.state.positions import LanePosition, lane_positions
-from binlane.state.skips import read_skip
+from binlane.state.records.history import (
+    DEFAULT_WINDOWS,
+    PastWindow,
+    Snapshot,
+    read_history,
+    read_past_window,
+    read_snapshot,
+)
 from binlane.state.windows import read_open_window
 from binlane.work.files import WorkFolder
-from binlane.work.inputs import Inputs, read_inputs, read_routing, segment_bytes
 from binlane.work.lane_files import block_outlines
+from binlane.work.plan_inputs import Inputs, read_inputs, read_routing, segment_bytes
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from typing import Final
 from binlane.board import models
 from binlane.board.host import LastRun
 from binlane.config import ChannelConfig
-from binlane.state.history import PastWindow, Snapshot, seconds_of
 from binlane.state.positions import LanePosition
+from binlane.state.records.history import PastWindow, Snapshot, seconds_of
 from binlane.state.windows import FINISHED
 
 ALIVE_SECONDS: Final = 20.0

@@ -15,8 +15,8 @@ from binlane.model import Flavor, plural
 from binlane.precheck.privileges import Grants, read_grants
 from binlane.precheck.server import Needs, check_target, raise_if_fatal
 from binlane.schema.model import Schema
-from binlane.state.bootstraps import Thing
-from binlane.state.catalog import SYSTEM_DATABASES, global_variables, server_version, version_number
+from binlane.servers.catalog import SYSTEM_DATABASES, global_variables, server_version, version_number
+from binlane.state.records.bootstraps import Thing
 
 _SHOWN: Final = 20
 _OLDEST: Final = {Flavor.MARIADB: (10, 4, 1), Flavor.MYSQL: (8, 0, 0)}

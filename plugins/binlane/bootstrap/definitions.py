@@ -18,7 +18,7 @@ from binlane.bootstrap.sessions import MODE, Session
 from binlane.errors import PrecheckError
 from binlane.model import TableKey
 from binlane.sql.scheduled_event import disabled
-from binlane.state.bootstraps import TABLE, Thing
+from binlane.state.records.bootstraps import TABLE, Thing
 
 _NO_VIEW_YET: Final = frozenset({1146, 1305, 1356})
 """A table, a function or a view that the view needs is not there."""

@@ -39,16 +39,17 @@ from binlane.errors import MissingLogError, PrecheckError, SourceIdentityError, 
 from binlane.model import TableKey
 from binlane.precheck.server import Needs
 from binlane.schema.model import Schema, Table
+from binlane.servers.catalog import read_schema
 from binlane.shards.selection import EVERYTHING, Extent, Selection
-from binlane.source.begin import begin
 from binlane.source.identity import Start, verified
-from binlane.source.log import EventSource
+from binlane.source.protocol import EventSource
 from binlane.source.server import translated
-from binlane.state import bootstraps, tables
-from binlane.state.bootstraps import DONE, TABLE, Bootstrap, Thing
-from binlane.state.catalog import read_schema
+from binlane.source.start_position import begin
+from binlane.state import tables
 from binlane.state.channels import Watermark, create_channel
 from binlane.state.leases import lease_name
+from binlane.state.records import bootstraps
+from binlane.state.records.bootstraps import DONE, TABLE, Bootstrap, Thing
 from binlane.verify.changes import ChangeReader
 
 _LEASE_SECONDS: Final = 10

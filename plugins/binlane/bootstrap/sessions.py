@@ -12,8 +12,8 @@ from pymysql.cursors import SSCursor
 from binlane.connections import Endpoint
 from binlane.driver import Connection
 from binlane.model import Flavor
+from binlane.servers.engines import keep_alive
 from binlane.source.server import flavor_of, translated
-from binlane.state.engines import keep_alive
 
 _DAY: Final = 86_400
 _WAITS: Final = f"wait_timeout = {7 * _DAY}, net_write_timeout = {_DAY}, net_read_timeout = {_DAY}"

@@ -15,7 +15,7 @@ from binlane.sql.logged_kinds import NOT_LOGGED
 from binlane.state.windows import Window
 from binlane.work import files
 from binlane.work.files import WorkFolder
-from binlane.work.inputs import read_inputs
+from binlane.work.plan_inputs import read_inputs
 
 log = logging.getLogger(__name__)
 

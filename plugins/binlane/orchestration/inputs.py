@@ -21,11 +21,11 @@ from binlane.precheck.row_writer import chosen_writer
 from binlane.precheck.window import tables_with_other_keys
 from binlane.schema.codec import schema_to_json
 from binlane.schema.model import Schema
+from binlane.servers.catalog import read_databases, read_schema
+from binlane.servers.engines import engine_of, in_background
 from binlane.shards.renaming import Renaming
 from binlane.shards.shard_list import Partitioner, parse_shard_list
 from binlane.source.server import translated
-from binlane.state.catalog import read_databases, read_schema
-from binlane.state.engines import engine_of, in_background
 from binlane.work import files
 from binlane.work.files import WorkFolder
 

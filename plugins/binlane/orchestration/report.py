@@ -12,7 +12,7 @@ from binlane.plan.transaction.xa import PreparedGroup
 from binlane.plan.window_facts import barrier_causes, lane_name
 from binlane.plan.window_plan import TableCounts, WindowPlan
 from binlane.safe_text import one_line
-from binlane.state.prepared import OpenXa
+from binlane.state.carried.prepared import OpenXa
 
 _TOP: Final = 12
 """Rows of a list before the rest is summed up."""

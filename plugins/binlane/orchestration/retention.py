@@ -12,9 +12,9 @@ from typing import Final
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.model import plural
+from binlane.servers.engines import engine_of
 from binlane.state.channels import read_channel
-from binlane.state.engines import engine_of
-from binlane.state.retention import finished_work, forget_history, forget_work, windows_with_work
+from binlane.state.records.retention import finished_work, forget_history, forget_work, windows_with_work
 from binlane.work.files import WorkFolder
 
 _log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ import logging
 from binlane.connections import Endpoints
 from binlane.errors import PlanError
 from binlane.orchestration.request import WindowRequest
-from binlane.state.engines import engine_of
+from binlane.servers.engines import engine_of
 from binlane.state.windows import Window, drop_unplanned
 from binlane.work import files
 from binlane.work.files import WorkFolder

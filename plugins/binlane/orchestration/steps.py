@@ -39,19 +39,19 @@ from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.results import checked_of
 from binlane.precheck.row_writer import chosen_writer
 from binlane.precheck.window import check_window
+from binlane.servers.engines import engine_of, kept_connections
 from binlane.source.archive import ArchiveSource
-from binlane.source.log import EventSource
+from binlane.source.end_position import Until, UntilGtid, UntilLogEnd, UntilPosition, UntilTime
+from binlane.source.protocol import EventSource
 from binlane.source.segments import extract as extract_segments
 from binlane.source.stream import ServerSource
 from binlane.source.temporary import TemporaryTracker
-from binlane.source.until import Until, UntilGtid, UntilLogEnd, UntilPosition, UntilTime
 from binlane.source.xa import XaTracker
-from binlane.state.carried import Settlement, with_carried
+from binlane.state.carried.files import Settlement, with_carried
+from binlane.state.carried.prepared import read_open_xa
 from binlane.state.channels import Channel, Watermark, read_channel
-from binlane.state.conflicts import count_conflicts
-from binlane.state.engines import engine_of, kept_connections
-from binlane.state.prepared import read_open_xa
-from binlane.state.stops import clear_stop, request_stop
+from binlane.state.orders.stops import clear_stop, request_stop
+from binlane.state.records.conflicts import count_conflicts
 from binlane.state.windows import (
     Window,
     WindowBounds,
@@ -63,7 +63,7 @@ from binlane.state.windows import (
 )
 from binlane.work import files
 from binlane.work.files import WorkFolder, room_needed
-from binlane.work.inputs import read_inputs
+from binlane.work.plan_inputs import read_inputs
 from binlane.work.planned import PlannedLanes
 
 log = logging.getLogger(__name__)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from binlane.errors import ConfigError
 from binlane.orchestration.request import GTID
+from binlane.servers.engines import engine_of
 from binlane.source.identity import Start
-from binlane.source.inside import place_of
+from binlane.source.position_at import place_of
 from binlane.state.channels import Channel, Watermark
-from binlane.state.engines import engine_of
-from binlane.state.orders import NOW
+from binlane.state.orders.orders import NOW
+from binlane.state.orders.stops import settle_stop
 from binlane.state.positions import lane_positions
-from binlane.state.stops import settle_stop
 from binlane.state.windows import Window, raise_if_stopped
 from binlane.work.files import WorkFolder
 from binlane.work.lookup import find_gtid, last_before, read_manifest

@@ -12,10 +12,10 @@ from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.finding import Finding
 from binlane.schema.compare import Severity
 from binlane.schema.model import Schema
+from binlane.servers.catalog import read_default_collations
+from binlane.servers.engines import engine_of
 from binlane.source.server import translated
 from binlane.sql.requirements import DATABASE_DEFAULT, DATABASE_SET
-from binlane.state.catalog import read_default_collations
-from binlane.state.engines import engine_of
 
 
 def check_defaults(endpoints: Endpoints, plan: WindowPlan, target: Schema, rules: ChannelRules) -> Iterator[Finding]:

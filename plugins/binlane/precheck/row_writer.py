@@ -17,7 +17,7 @@ from binlane.precheck.finding import Finding
 from binlane.precheck.privileges import global_needs, read_grants
 from binlane.schema.compare import Severity
 from binlane.schema.model import Schema, Table
-from binlane.state.catalog import server_version, version_number
+from binlane.servers.catalog import server_version, version_number
 
 AUTO: Final = "auto"
 

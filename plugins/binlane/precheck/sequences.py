@@ -10,7 +10,7 @@ from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.finding import Finding
 from binlane.schema.compare import Severity
 from binlane.schema.model import Schema, Table
-from binlane.state.catalog import version_number
+from binlane.servers.catalog import version_number
 
 _FIXED: Final[Mapping[tuple[int, int], int]] = {
     (10, 5): 25,

@@ -32,7 +32,7 @@ from binlane.precheck.privileges import (
 )
 from binlane.schema.compare import Difference, Severity, compare_schemas, rules_for
 from binlane.schema.model import Schema
-from binlane.state.catalog import global_variables, server_version, version_number
+from binlane.servers.catalog import global_variables, server_version, version_number
 from binlane.state.tables import SCHEMA
 
 _OLDEST: Final = {Flavor.MARIADB: (10, 3, 0), Flavor.MYSQL: (5, 7, 0)}

@@ -21,10 +21,10 @@ from binlane.precheck.table_engines import check_engines
 from binlane.precheck.table_settings import check_settings
 from binlane.precheck.triggers import check_new_triggers
 from binlane.schema.compare import Severity
+from binlane.servers.catalog import server_version, version_number
+from binlane.servers.engines import engine_of
 from binlane.sql.charset import decoded
 from binlane.sql.logged_statement import LoggedText, hides_secrets, shown
-from binlane.state.catalog import server_version, version_number
-from binlane.state.engines import engine_of
 from binlane.work.files import WorkFolder
 from binlane.work.logged_statements import MOST_FORMS, Logged, distinct_statements
 from binlane.work.planned import PlannedLanes

@@ -15,7 +15,7 @@ from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.finding import Finding
 from binlane.schema.compare import Severity
 from binlane.schema.model import Generated, Schema, Table
-from binlane.state.catalog import version_number
+from binlane.servers.catalog import version_number
 
 ENDS_IN_2106: Final = (11, 5, 1)
 _ENDS: Final = {False: "2038-01-19 03:14:07.999999", True: "2106-02-07 06:28:15.999999"}

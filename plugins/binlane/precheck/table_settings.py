@@ -16,8 +16,8 @@ from sqlalchemy import Connection
 from binlane.precheck.finding import Finding
 from binlane.schema.compare import Severity
 from binlane.schema.model import TRANSACTIONAL_ENGINES
+from binlane.servers.catalog import global_variables
 from binlane.sql.logged_statement import LoggedText, index_of
-from binlane.state.catalog import global_variables
 
 _Variables = Mapping[str, str]
 _INNODB: Final = "INNODB"

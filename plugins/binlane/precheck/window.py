@@ -41,17 +41,17 @@ from binlane.schema.compare import Severity, compare_schemas, letter_case, not_r
 from binlane.schema.letter_case import lower
 from binlane.schema.logged import compare_logged_key, compare_table_map
 from binlane.schema.model import Schema
+from binlane.servers.catalog import gtids_are_on, read_databases, read_partitioned, read_schema, version_number
+from binlane.servers.engines import engine_of, in_background
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
-from binlane.source.later import altered_behind
+from binlane.source.ddl_after import altered_behind
 from binlane.source.server import translated
 from binlane.source.stream import ServerSource
 from binlane.sql.parse.facts import StatementKind
-from binlane.state.catalog import gtids_are_on, read_databases, read_partitioned, read_schema, version_number
-from binlane.state.engines import engine_of, in_background
 from binlane.state.windows import read_window
 from binlane.work.files import WorkFolder
-from binlane.work.inputs import Inputs
+from binlane.work.plan_inputs import Inputs
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from binlane.errors import PlanError
 from binlane.model import TableKey
 from binlane.schema.model import Schema, Table
-from binlane.state.verifications import Suspect
+from binlane.state.records.verifications import Suspect
 from binlane.verify.spelled import Key, Row, as_text, shown_columns
 
 _FORMAT: Final = 1

@@ -25,8 +25,8 @@ from binlane.model import Flavor, TableKey
 from binlane.repair.plan import Action, RepairPlan, RowRepair, moves_unique, obstacle
 from binlane.schema.model import Column, Generated, Schema
 from binlane.state.channels import read_channel
-from binlane.state.journal import read_status, standing
-from binlane.state.repairs import begin_repair, forget_suspects, save_repair
+from binlane.state.records.journal import read_status, standing
+from binlane.state.records.repairs import begin_repair, forget_suspects, save_repair
 from binlane.state.windows import read_open_window
 from binlane.verify.pairing import Tables
 from binlane.verify.rows import row_of

@@ -36,7 +36,7 @@ from binlane.errors import (
 )
 from binlane.model import LogPosition
 from binlane.source.identity import described
-from binlane.source.log import LARGEST_EVENT, LOG_START, LogChunk, LogState, file_number, missing_file, too_large
+from binlane.source.protocol import LARGEST_EVENT, LOG_START, LogChunk, LogState, file_number, missing_file, too_large
 
 _PIECE: Final = 1 << 20
 _BINLOG: Final = re.compile(r"(?P<base>.+)\.(?P<number>\d{4,})(?P<packed>\.gz|\.zst)?")

@@ -30,7 +30,7 @@ from binlane.binlog.wire import (
 )
 from binlane.errors import BinlogError, SourceError, SourceIdentityError
 from binlane.model import Flavor, LogPosition
-from binlane.source.log import LOG_START, EventSource, LogChunk, LogState, missing_file
+from binlane.source.protocol import LOG_START, EventSource, LogChunk, LogState, missing_file
 
 WHOLE_TRANSACTION: Final = 64 << 10
 """Bytes up to which a transaction is hashed whole; of a larger one, its last event."""

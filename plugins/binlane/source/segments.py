@@ -28,6 +28,7 @@ from binlane.binlog.wire import HEADER, BufferOffset, EventHeader, EventType, Ra
 from binlane.errors import BinlogError, SourceIdentityError, UnsupportedEventError
 from binlane.model import LogPosition
 from binlane.plan.manifest import Manifest
+from binlane.source.end_position import Bound, Until, UntilPosition, bound_of, first_of
 from binlane.source.gtid_set import parse_gtid_set
 from binlane.source.identity import (
     WHOLE_TRANSACTION,
@@ -40,7 +41,7 @@ from binlane.source.identity import (
     no_events,
     verified,
 )
-from binlane.source.log import (
+from binlane.source.protocol import (
     LARGEST_EVENT,
     LOG_START,
     EventSource,
@@ -52,7 +53,6 @@ from binlane.source.log import (
 )
 from binlane.source.segment_writer import SegmentWriter, Sink, Stretch
 from binlane.source.temporary import TemporaryTracker
-from binlane.source.until import Bound, Until, UntilPosition, bound_of, first_of
 from binlane.source.xa import XaTracker
 from binlane.work.files import WorkFolder
 

@@ -19,7 +19,7 @@ from binlane.errors import (
     SourceUnavailableError,
 )
 from binlane.model import Flavor, LogPosition
-from binlane.source.log import LogState
+from binlane.source.protocol import LogState
 
 _SAME_READER: Final = 4052
 """ER_SLAVE_SAME_ID, which MariaDB answers to the reader that comes second."""

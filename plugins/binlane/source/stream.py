@@ -25,7 +25,7 @@ from binlane.driver import Connection
 from binlane.errors import BinlogError, SourceError, SourceIdentityError, SourceUnavailableError
 from binlane.model import Flavor, LogPosition
 from binlane.source import packets, server
-from binlane.source.log import LARGEST_EVENT, LOG_START, LogChunk, LogState, too_large
+from binlane.source.protocol import LARGEST_EVENT, LOG_START, LogChunk, LogState, too_large
 from binlane.source.server import translated
 
 DUMP_NON_BLOCK: Final = 0x01

@@ -28,12 +28,12 @@ from binlane.schema.binding import BoundTable, bind
 from binlane.schema.model import Schema
 from binlane.shards.renaming import AS_THEY_ARE, Renaming
 from binlane.source.identity import described
-from binlane.source.log import LOG_START, EventSource
+from binlane.source.protocol import LOG_START, EventSource
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.verify.spelled import Compared, Key, key_text
 from binlane.work.files import WorkFolder
-from binlane.work.inputs import segment_bytes
 from binlane.work.lookup import read_manifest
+from binlane.work.plan_inputs import segment_bytes
 
 _FRAMES: Final = (b"BEGIN", b"COMMIT", b"ROLLBACK")
 _T = EventType

@@ -22,11 +22,11 @@ from binlane.model import TableKey
 from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
 from binlane.plan.transaction.rename import name_of, renamed_schema
 from binlane.schema.model import Schema
-from binlane.source.log import EventSource
+from binlane.source.protocol import EventSource
+from binlane.state.carried.prepared import read_open_xa
 from binlane.state.channels import Channel, read_channel
-from binlane.state.journal import read_status, standing
-from binlane.state.prepared import read_open_xa
-from binlane.state.verifications import (
+from binlane.state.records.journal import read_status, standing
+from binlane.state.records.verifications import (
     CLEAN,
     DRIFT,
     PENDING,

@@ -14,7 +14,7 @@ from binlane.model import LogPosition
 from binlane.plan.manifest import Manifest, Segment
 from binlane.work import files
 from binlane.work.files import WorkFolder
-from binlane.work.inputs import check_content, segment_bytes
+from binlane.work.plan_inputs import check_content, segment_bytes
 
 
 @dataclass(frozen=True, slots=True)

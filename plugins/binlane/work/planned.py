@@ -14,8 +14,8 @@ from binlane.plan.window_plan import Block, WindowPlan
 from binlane.work import files
 from binlane.work.ahead import ahead
 from binlane.work.files import WorkFolder
-from binlane.work.inputs import check_content, read_inputs, segment_bytes
 from binlane.work.lane_files import LaneRow, blocks_of, read_rows
+from binlane.work.plan_inputs import check_content, read_inputs, segment_bytes
 
 
 class PlannedLanes:

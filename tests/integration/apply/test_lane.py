@@ -17,10 +17,10 @@ from binlane.apply.lane.runner import run_lane
 from binlane.errors import ApplyError, BarrierTimeoutError, DriftError, PlanError, PositionError, StopRequestedError
 from binlane.model import BlockHeader, RowCounts
 from binlane.plan.window_plan import Block
-from binlane.state.journal import read_status
 from binlane.state.leases import lease_name
+from binlane.state.orders.stops import clear_stop, request_stop
 from binlane.state.positions import PlanKey
-from binlane.state.stops import clear_stop, request_stop
+from binlane.state.records.journal import read_status
 from binlane.state.windows import finish_window
 from tests.integration.apply.capture import Captured, Window
 from tests.integration.apply.conftest import QUICK, Pair, positions, start_window

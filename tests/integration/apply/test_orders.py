@@ -12,9 +12,9 @@ from binlane.apply.lane.options import Progress
 from binlane.apply.lane.runner import run_lane
 from binlane.errors import PositionError, StopRequestedError
 from binlane.model import LogPosition
-from binlane.state.journal import read_status
-from binlane.state.skips import SkipRequest, read_skips, request_skips
-from binlane.state.stops import clear_stop, request_stop
+from binlane.state.orders.skips import SkipRequest, read_skips, request_skips
+from binlane.state.orders.stops import clear_stop, request_stop
+from binlane.state.records.journal import read_status
 from binlane.state.windows import finish_window
 from tests.integration.apply.capture import Window
 from tests.integration.apply.conftest import QUICK, Pair, positions, start_window

@@ -18,7 +18,7 @@ from binlane.model import Flavor, RowCounts, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import Block
 from binlane.precheck.row_writer import chosen_writer, sql_findings
-from binlane.state.catalog import TableReader, read_schema
+from binlane.servers.catalog import TableReader, read_schema
 from binlane.state.positions import PlanKey
 from lab.compare import data_of
 from tests.integration.apply.capture import Window

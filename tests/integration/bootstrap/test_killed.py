@@ -16,9 +16,9 @@ from binlane.bootstrap.definitions import make_behind_rows
 from binlane.bootstrap.run import Options, Outcome
 from binlane.errors import PrecheckError, TargetUnavailableError
 from binlane.orchestration.commands.bootstrap import LogLines, first_copy
-from binlane.state.bootstraps import read_bootstrap
+from binlane.servers.engines import engine_of
 from binlane.state.channels import read_channel
-from binlane.state.engines import engine_of
+from binlane.state.records.bootstraps import read_bootstrap
 from tests.integration.bootstrap.test_bootstrap import bootstrap, make_objects
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
 

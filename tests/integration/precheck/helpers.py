@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import sqlalchemy
 
 from binlane.schema.model import Schema
-from binlane.state.catalog import read_schema
+from binlane.servers.catalog import read_schema
 from lab.servers import PrivateServer
 
 

@@ -10,8 +10,8 @@ import pytest
 from binlane.model import Flavor
 from binlane.precheck.definers import check_definers
 from binlane.precheck.portability import check_demands, read_target
+from binlane.servers.catalog import read_schema, version_number
 from binlane.sql.requirements import CHANGED, DEFINER, PRIVILEGE, SESSION_COLLATION, Demand
-from binlane.state.catalog import read_schema, version_number
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import connected, run
 from tests.integration.precheck.test_target import USER, account

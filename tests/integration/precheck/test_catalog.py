@@ -11,7 +11,7 @@ from binlane.schema.codec import schema_from_json, schema_to_json
 from binlane.schema.compare import Severity, compare, compare_schemas, rules_for
 from binlane.schema.logged import compare_logged_key, compare_table_map
 from binlane.schema.model import Column, Generated, Schema, Trigger, why_not_reduced
-from binlane.state.catalog import read_schema
+from binlane.servers.catalog import read_schema
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import connected, run, schema_of
 

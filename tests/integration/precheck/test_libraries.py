@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from binlane.precheck.loadable_functions import check_libraries
-from binlane.state.catalog import version_number
+from binlane.servers.catalog import version_number
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import connected, run
 from tests.integration.precheck.test_rights import logged

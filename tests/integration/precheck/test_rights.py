@@ -11,8 +11,8 @@ import pytest
 from binlane.model import Flavor, Item, ItemKind, LogPosition, SessionContext
 from binlane.precheck.definers import check_owned
 from binlane.precheck.grants import check_rights
+from binlane.servers.catalog import version_number
 from binlane.sql.logged_statement import LoggedText
-from binlane.state.catalog import version_number
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import connected, run
 from tests.integration.precheck.test_target import USER, account

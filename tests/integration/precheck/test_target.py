@@ -15,8 +15,8 @@ from binlane.model import Flavor, TableKey
 from binlane.precheck.privileges import DDL, STATE, STATEMENTS, VISIBILITY, global_needs
 from binlane.precheck.server import Needs, check_tables, check_target, raise_if_fatal
 from binlane.schema.compare import Severity
-from binlane.state.accounts import read_accounts
-from binlane.state.catalog import version_number
+from binlane.servers.accounts import read_accounts
+from binlane.servers.catalog import version_number
 from lab.servers import PrivateServer, private_server
 from tests.integration.precheck.helpers import connected, run, schema_of, setting
 

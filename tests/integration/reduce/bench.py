@@ -26,7 +26,7 @@ from binlane.plan.window.fold import fold_scans, make_plan
 from binlane.plan.window_plan import WindowPlan
 from binlane.schema.compare import compare_schemas, not_reduced, rules_for
 from binlane.schema.model import Schema
-from binlane.state.catalog import read_schema
+from binlane.servers.catalog import read_schema
 from lab.servers import PrivateServer
 from tests.integration.apply.capture import frames
 from tests.unit.plan.logs import MemorySink, fold_lane, manifest_of, settings

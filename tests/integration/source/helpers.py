@@ -12,11 +12,11 @@ from typing import Any
 
 from binlane.model import Flavor
 from binlane.plan.manifest import Manifest, Segment
+from binlane.source.end_position import Until, UntilLogEnd
 from binlane.source.identity import Start
-from binlane.source.log import EventSource
+from binlane.source.protocol import EventSource
 from binlane.source.segments import extract
 from binlane.source.stream import ServerSource
-from binlane.source.until import Until, UntilLogEnd
 from binlane.work.files import WorkFolder
 from lab.servers import PrivateServer
 

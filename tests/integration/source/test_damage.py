@@ -23,7 +23,7 @@ from binlane.errors import (
     UnsupportedEventError,
 )
 from binlane.source.archive import ArchiveSource
-from binlane.source.begin import begin
+from binlane.source.start_position import begin
 from tests.integration.source.helpers import window
 
 SECOND = "binlog.000002"

@@ -17,8 +17,8 @@ from binlane.errors import WindowOpenError
 from binlane.model import Flavor, LogPosition
 from binlane.plan.manifest import Manifest
 from binlane.source.archive import ArchiveSource
-from binlane.source.begin import begin
-from binlane.source.until import UntilGtid, UntilPosition, UntilTime
+from binlane.source.end_position import UntilGtid, UntilPosition, UntilTime
+from binlane.source.start_position import begin
 from tests.integration.source.helpers import behind, counted_by_server, fill, live, log_bytes, purge_to, run, window
 
 if TYPE_CHECKING:

@@ -23,10 +23,10 @@ from binlane.errors import (
 )
 from binlane.model import Flavor, LogPosition
 from binlane.source.archive import ArchiveSource
-from binlane.source.begin import begin
+from binlane.source.end_position import UntilGtid, UntilLogEnd, UntilPosition
 from binlane.source.identity import Start
 from binlane.source.segments import extract
-from binlane.source.until import UntilGtid, UntilLogEnd, UntilPosition
+from binlane.source.start_position import begin
 from binlane.work.files import WorkFolder
 from lab.servers import PrivateServer, private_server
 from tests.conftest import requires_mysql

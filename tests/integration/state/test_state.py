@@ -24,11 +24,11 @@ from binlane.errors import (
 from binlane.model import BlockHeader, LogPosition, RowCounts
 from binlane.plan.window_plan import WindowPlan
 from binlane.state.channels import Watermark, create_channel
-from binlane.state.journal import last_error_id, read_errors, read_status, record_error
-from binlane.state.orders import begin_ddl, end_ddl
+from binlane.state.orders.orders import begin_ddl, end_ddl
+from binlane.state.orders.stops import clear_stop, request_stop, settle_stop
 from binlane.state.positions import Counted, PlanKey, lane_positions, move_position, read_positions, settle
+from binlane.state.records.journal import last_error_id, read_errors, read_status, record_error
 from binlane.state.splits import add_piece, is_split
-from binlane.state.stops import clear_stop, request_stop, settle_stop
 from binlane.state.tables import NOW, create, metadata
 from binlane.state.windows import (
     Window,

@@ -13,8 +13,8 @@ from binlane.errors import DriftError, WindowBusyError
 from binlane.orchestration import steps
 from binlane.orchestration.commands.verify import verify_after, verify_channel
 from binlane.orchestration.request import WindowRequest
-from binlane.state.engines import engine_of
-from binlane.state.verifications import save_progress, verified_through
+from binlane.servers.engines import engine_of
+from binlane.state.records.verifications import save_progress, verified_through
 from binlane.verify import run as run_module
 from binlane.verify.run import Options, Outcome, Verifier
 from lab.servers import PrivateServer

@@ -27,7 +27,7 @@ from binlane.orchestration.commands.verify import verify_channel
 from binlane.orchestration.request import WindowRequest
 from binlane.verify.run import Options
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import InProcess, run_filter
+from binlane.work.filter.job import InProcess, run_filter
 from lab.servers import HOST, PrivateServer
 from lab.traffic import Mix
 from tests.integration.window.conftest import CHANNEL, Channel, run_on

@@ -19,10 +19,10 @@ from binlane.config import ChannelConfig, load_channel
 from binlane.connections import Endpoints, environment_resolver, resolve_endpoints
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
-from binlane.state.engines import engine_of
-from binlane.state.journal import ChannelStatus, read_status
+from binlane.servers.engines import engine_of
+from binlane.state.records.journal import ChannelStatus, read_status
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import InProcess, run_filter
+from binlane.work.filter.job import InProcess, run_filter
 from lab.compare import compare
 from lab.servers import PrivateServer
 from lab.traffic import Mix, TrafficSummary, run_traffic

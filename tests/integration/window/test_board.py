@@ -18,12 +18,12 @@ from binlane.connections import environment_resolver
 from binlane.orchestration import steps
 from binlane.orchestration.commands.verify import verify_channel
 from binlane.orchestration.request import WindowRequest
-from binlane.state.engines import engine_of
-from binlane.state.journal import record_error
+from binlane.servers.engines import engine_of
 from binlane.state.positions import PlanKey
+from binlane.state.records.journal import record_error
 from binlane.verify.run import Options
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import InProcess, run_filter
+from binlane.work.filter.job import InProcess, run_filter
 from lab.traffic import Mix
 from tests.integration.window.conftest import CHANNEL, MIXED, Channel, run_on
 

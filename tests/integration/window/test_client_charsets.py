@@ -9,7 +9,7 @@ import pytest
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import InProcess, run_filter
+from binlane.work.filter.job import InProcess, run_filter
 from tests.integration.window.conftest import Channel
 
 CHARACTERS = {

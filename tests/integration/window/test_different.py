@@ -10,8 +10,8 @@ import pytest
 
 from binlane.errors import DriftError
 from binlane.model import Flavor
-from binlane.state.conflicts import Conflict, read_conflicts
-from binlane.state.engines import engine_of
+from binlane.servers.engines import engine_of
+from binlane.state.records.conflicts import Conflict, read_conflicts
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.values.types import SCHEMA_TYPES, TYPES, Type

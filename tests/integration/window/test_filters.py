@@ -12,11 +12,11 @@ from binlane.orchestration import steps
 from binlane.orchestration.commands.verify import verify_channel
 from binlane.orchestration.request import WindowRequest
 from binlane.plan.window_facts import RuleFacts
-from binlane.state.engines import engine_of
-from binlane.state.history import read_snapshot
+from binlane.servers.engines import engine_of
+from binlane.state.records.history import read_snapshot
 from binlane.verify.run import Options
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import InProcess, run_filter
+from binlane.work.filter.job import InProcess, run_filter
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on

@@ -14,8 +14,8 @@ from binlane.connections import Endpoints
 from binlane.errors import DriftError, TableMismatchError
 from binlane.orchestration import steps
 from binlane.precheck import statements
-from binlane.state.conflicts import read_conflicts, record_conflicts
-from binlane.state.engines import engine_of
+from binlane.servers.engines import engine_of
+from binlane.state.records.conflicts import read_conflicts, record_conflicts
 from tests.forked import process
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
 from tests.integration.window.test_stop import apply_all, channel, planned

@@ -18,7 +18,7 @@ from binlane.orchestration.request import WindowRequest
 from binlane.plan.manifest import Manifest
 from binlane.source.segments import extract
 from binlane.work.files import MANIFEST, WorkFolder
-from binlane.work.filter_job import InProcess, run_filter
+from binlane.work.filter.job import InProcess, run_filter
 from tests.integration.window.conftest import CHANNEL, SHARD_LIST, Channel
 
 

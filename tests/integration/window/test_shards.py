@@ -20,7 +20,7 @@ from binlane.orchestration.request import WindowRequest
 from binlane.schema.letter_case import lower
 from binlane.shards.shard_list import hash_lane
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import InProcess, run_filter
+from binlane.work.filter.job import InProcess, run_filter
 from lab.servers import PrivateServer, private_server
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, ChannelOf, fresh_channel, run_on

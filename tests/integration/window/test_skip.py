@@ -11,8 +11,8 @@ from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import transactions
 from binlane.errors import DriftError
 from binlane.orchestration import steps
-from binlane.state.engines import engine_of
-from binlane.state.skips import read_skip
+from binlane.servers.engines import engine_of
+from binlane.state.orders.skips import read_skip
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
 from tests.integration.window.test_stop import apply_all, channel, planned
 

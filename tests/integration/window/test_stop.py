@@ -14,12 +14,12 @@ from binlane.errors import StopRequestedError
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
 from binlane.orchestration.stop import start_of
+from binlane.servers.engines import engine_of
+from binlane.source.end_position import UntilPosition
 from binlane.source.segments import extract
-from binlane.source.until import UntilPosition
-from binlane.state.engines import engine_of
-from binlane.state.stops import clear_stop, request_stop
+from binlane.state.orders.stops import clear_stop, request_stop
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import InProcess, run_filter
+from binlane.work.filter.job import InProcess, run_filter
 from binlane.work.lookup import find_seqnos, read_manifest
 from binlane.work.planned import PlannedLanes
 from lab.traffic import Mix

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy
 
 from binlane.model import Flavor
-from binlane.state.accounts import read_accounts
+from binlane.servers.accounts import read_accounts
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import Channel, ChannelOf, run_on

@@ -12,7 +12,7 @@ from binlane.model import Flavor, TableKey
 from binlane.repair import run
 from binlane.repair.plan import Action, RepairPlan, RowRepair, plan_repair
 from binlane.schema.model import Schema, Table
-from binlane.state.verifications import DRIFT, Suspect
+from binlane.state.records.verifications import DRIFT, Suspect
 
 TABLE = TableKey("shop", "orders")
 LARGE = 64 * "a"

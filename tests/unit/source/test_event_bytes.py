@@ -22,10 +22,10 @@ from binlane.binlog.wire import MAGIC
 from binlane.errors import BinlogError, UnsupportedEventError
 from binlane.model import LogPosition
 from binlane.source.archive import ArchiveSource
-from binlane.source.begin import begin
+from binlane.source.end_position import UntilLogEnd
 from binlane.source.segments import extract
+from binlane.source.start_position import begin
 from binlane.source.stream import Dump
-from binlane.source.until import UntilLogEnd
 from binlane.work.files import WorkFolder
 from tests.unit.binlog.cases import MARIADB, MYSQL, T, format_event, mariadb_gtid, payload, query, wire
 from tests.unit.plan.logs import IN_TRANSACTION, XID

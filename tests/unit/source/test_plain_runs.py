@@ -18,12 +18,12 @@ from binlane.binlog.wire import ChecksumAlgorithm, build_event
 from binlane.errors import BinlaneError
 from binlane.model import LogPosition
 from binlane.plan.manifest import Manifest, Segment
+from binlane.source.end_position import Until, UntilGtid, UntilLogEnd, UntilPosition, UntilTime
 from binlane.source.identity import Start
-from binlane.source.log import LOG_START, LogChunk, LogState
+from binlane.source.protocol import LOG_START, LogChunk, LogState
 from binlane.source.segment_writer import Stretch
 from binlane.source.segments import Extraction
 from binlane.source.temporary import TemporaryTracker
-from binlane.source.until import Until, UntilGtid, UntilLogEnd, UntilPosition, UntilTime
 from binlane.source.xa import XaTracker
 from tests.unit.binlog.cases import MARIADB, MYSQL, UUID, UUID_BYTES, T, crc, format_event, payload, query, wire
 

@@ -13,9 +13,9 @@ from binlane.binlog.wire import MAGIC, ChecksumAlgorithm
 from binlane.errors import SourceIdentityError, UnsupportedEventError
 from binlane.plan.manifest import Manifest
 from binlane.source.archive import ArchiveSource
-from binlane.source.begin import begin
+from binlane.source.end_position import UntilLogEnd
 from binlane.source.segments import extract
-from binlane.source.until import UntilLogEnd
+from binlane.source.start_position import begin
 from binlane.work.files import WorkFolder
 from tests.unit.binlog.cases import MARIADB, MYSQL, T, crc, format_event, wire
 from tests.unit.plan.logs import rows, statements

@@ -14,7 +14,7 @@ PARENT = """
 import os, sys, time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from binlane.work.children import end_with_parent
+from binlane.work.filter.processes import end_with_parent
 
 def work(seconds):
     print(os.getpid(), flush=True)

@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from binlane.work import filter_tasks
+from binlane.work.filter import tasks
 
 HEAVY: Final = (
     "airflow",
@@ -26,8 +26,8 @@ HEAVY: Final = (
     "sqlglot",
     "typer",
 )
-DRIVERS: Final = ("binlane.plan.window.fold", "binlane.work.filter_job", "binlane.orchestration")
-TASKS: Final = (filter_tasks.scan_task, filter_tasks.map_task, filter_tasks.fold_task)
+DRIVERS: Final = ("binlane.plan.window.fold", "binlane.work.filter.job", "binlane.orchestration")
+TASKS: Final = (tasks.scan_task, tasks.map_task, tasks.fold_task)
 
 UNPICKLED: Final = """
 import pickle, sys
@@ -67,7 +67,7 @@ def loaded(code: str, *arguments: str) -> set[str]:
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: str(task.__name__))
 def test_a_worker_that_is_sent_a_task_loads_nothing_heavy_for_it(task: Callable[..., bytes]) -> None:
     found = loaded(UNPICKLED, pickle.dumps(partial(task, "uri", "key")).hex())
-    assert "binlane.work.filter_tasks" in found
+    assert "binlane.work.filter.tasks" in found
     assert found.isdisjoint((*HEAVY, *DRIVERS))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from binlane.errors import BinlaneError, PlanError, UnsupportedEventError, WorkError
-from binlane.work.job_errors import as_line, error_of
+from binlane.work.filter.errors import as_line, error_of
 
 CHATTER = "26/11/22 09:41:37 INFO MemoryStore: MemoryStore cleared\n" * 200
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from binlane.apply.block import Applied, BlockPlace
 from binlane.errors import PlanError
 from binlane.model import Barrier, RowCounts
-from binlane.state.orders import Orders, read_orders
+from binlane.state.orders.orders import Orders, read_orders
 from binlane.state.positions import Counted, move_position, settle
 
 if TYPE_CHECKING:

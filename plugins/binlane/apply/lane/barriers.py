@@ -25,7 +25,7 @@ from binlane.apply.temporary_copies import CopyKeeper
 from binlane.errors import BarrierTimeoutError, DriftError, PlanError, PositionError, StopRequestedError
 from binlane.model import Barrier, BlockHeader, RowCounts
 from binlane.state.leases import lease_name, release, take
-from binlane.state.orders import NOW, Orders
+from binlane.state.orders.orders import NOW, Orders
 from binlane.state.splits import is_split
 
 if TYPE_CHECKING:

@@ -19,14 +19,14 @@ from binlane.apply.rows.sql import SqlRows
 from binlane.apply.session.server_errors import Verdict, judge
 from binlane.errors import DriftError
 from binlane.model import Item, ItemKind, RowCounts
-from binlane.state.conflicts import Conflict, record_conflicts
+from binlane.state.records.conflicts import Conflict, record_conflicts
 
 if TYPE_CHECKING:
     from binlane.apply.lane.run_state import Course, Links
     from binlane.apply.rows.writers import BlockWriter
     from binlane.apply.session.connection import LaneSession
     from binlane.plan.window_plan import Block
-    from binlane.state.orders import Orders
+    from binlane.state.orders.orders import Orders
 
 
 class Counting:

@@ -19,8 +19,8 @@ import pymysql
 from sqlalchemy.exc import SQLAlchemyError
 
 from binlane.errors import ConfigError
-from binlane.state.journal import LaneError, read_errors
 from binlane.state.leases import beat
+from binlane.state.records.journal import LaneError, read_errors
 from binlane.state.windows import read_window
 
 if TYPE_CHECKING:

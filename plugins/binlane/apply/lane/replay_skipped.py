@@ -13,7 +13,7 @@ from binlane.model import ItemKind
 from binlane.plan.block.builder import PACKET_SHARE, BlockLimits
 from binlane.plan.segment.pieces import alone
 from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
-from binlane.state.skips import SKIPPED, mark_replayed, read_skip
+from binlane.state.orders.skips import SKIPPED, mark_replayed, read_skip
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

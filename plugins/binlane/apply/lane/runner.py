@@ -31,11 +31,11 @@ from binlane.apply.session.context import ContextSetter
 from binlane.apply.session.server_errors import Verdict, error_code, error_text, judge
 from binlane.errors import ApplyError, BinlaneError, DriftError, PlanError, PositionError, TargetUnavailableError
 from binlane.model import plural
-from binlane.state.catalog import TableReader, read_schema
+from binlane.servers.catalog import TableReader, read_schema
 from binlane.state.channels import read_channel
-from binlane.state.journal import last_error_id, record_error
-from binlane.state.orders import NOW as STOP_NOW
+from binlane.state.orders.orders import NOW as STOP_NOW
 from binlane.state.positions import lane_positions
+from binlane.state.records.journal import last_error_id, record_error
 from binlane.state.windows import read_window
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from binlane.binlog.types.values import Absent, Image
 from binlane.errors import DriftError
 from binlane.model import Item, ItemKind, RowCounts, TableKey
 from binlane.schema.model import Generated
-from binlane.state.conflicts import Conflict, ConflictKind
+from binlane.state.records.conflicts import Conflict, ConflictKind
 
 if TYPE_CHECKING:
     from binlane.apply.rows.writers import RowWriter

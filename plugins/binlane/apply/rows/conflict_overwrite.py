@@ -25,7 +25,7 @@ from binlane.binlog.types.values import Absent, Change, Image
 from binlane.errors import DriftError
 from binlane.model import Item, RowCounts, plural
 from binlane.schema.model import Generated, Key
-from binlane.state.conflicts import Conflict, ConflictKind, Values
+from binlane.state.records.conflicts import Conflict, ConflictKind, Values
 
 _DUPLICATE: Final = 1062
 _REFERENCES: Final = (

@@ -11,7 +11,7 @@ from binlane.binlog.types.json_binary import JsonDiffs
 from binlane.binlog.types.literals import identifier, spell
 from binlane.binlog.types.values import Absent, Image
 from binlane.schema.model import Column as TargetColumn
-from binlane.state.conflicts import Values
+from binlane.state.records.conflicts import Values
 
 if TYPE_CHECKING:
     from binlane.apply.session.connection import LaneSession

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from binlane.apply.session.cached_state import NEUTRAL_DATABASE
 from binlane.errors import ApplyError
 from binlane.model import Flavor
-from binlane.state.catalog import version_number
-from binlane.state.engines import keep_alive
+from binlane.servers.catalog import version_number
+from binlane.servers.engines import keep_alive
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlane.choices import VerifyScope
 from binlane.orchestration.airflow.dag_shape import Kind
-from binlane.state.engines import engine_of
+from binlane.servers.engines import engine_of
 from binlane.state.windows import read_window
 
 if TYPE_CHECKING:

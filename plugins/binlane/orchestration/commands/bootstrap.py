@@ -20,8 +20,8 @@ from binlane.orchestration.effective_rules import selection_of
 from binlane.orchestration.steps import source_of
 from binlane.orchestration.terminal import Bars, Terminal
 from binlane.safe_text import one_line
-from binlane.state.catalog import read_schema
-from binlane.state.engines import engine_of
+from binlane.servers.catalog import read_schema
+from binlane.servers.engines import engine_of
 
 log = logging.getLogger(__name__)
 

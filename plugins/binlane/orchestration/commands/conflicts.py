@@ -10,8 +10,8 @@ from typing import Final
 from binlane.apply.refusals import target_errors
 from binlane.orchestration.commands.run import load
 from binlane.orchestration.terminal import Grid, View
-from binlane.state.conflicts import Listed, Values, read_conflicts
-from binlane.state.engines import engine_of
+from binlane.servers.engines import engine_of
+from binlane.state.records.conflicts import Listed, Values, read_conflicts
 
 _SHOWN: Final = 1000
 """Conflicts in the table; --json has all."""

@@ -29,8 +29,8 @@ from binlane.plan.transaction.decode import LogFormat, MapPart, Part, RowsPart, 
 from binlane.plan.transaction.route_key import classify
 from binlane.safe_text import json_text, one_line
 from binlane.schema.dependencies import SchemaFacts
+from binlane.servers.engines import engine_of
 from binlane.shards.event_filter import EventMetadataFilter
-from binlane.state.engines import engine_of
 from binlane.state.windows import read_open_window
 from binlane.work.files import WorkFolder
 from binlane.work.lookup import find_seqnos

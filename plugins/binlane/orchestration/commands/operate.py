@@ -18,10 +18,10 @@ from binlane.orchestration.commands.status import status_json, status_view
 from binlane.orchestration.stop import seqno_of, settle
 from binlane.orchestration.terminal import View
 from binlane.safe_text import one_line
-from binlane.state.engines import engine_of
-from binlane.state.journal import decide_ddl
-from binlane.state.prepared import decide_xa
-from binlane.state.stops import clear_stop, request_stop
+from binlane.servers.engines import engine_of
+from binlane.state.carried.prepared import decide_xa
+from binlane.state.orders.stops import clear_stop, request_stop
+from binlane.state.records.journal import decide_ddl
 from binlane.state.windows import read_open_window
 
 

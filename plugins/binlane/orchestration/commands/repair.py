@@ -23,11 +23,11 @@ from binlane.repair.plan import Action, RepairPlan, RowRepair, plan_repair
 from binlane.repair.run import Repaired, Repairer
 from binlane.safe_text import one_line
 from binlane.schema.model import Schema
+from binlane.servers.catalog import read_schema
+from binlane.servers.engines import engine_of
 from binlane.source.server import translated
-from binlane.state.catalog import read_schema
 from binlane.state.channels import read_channel
-from binlane.state.engines import engine_of
-from binlane.state.verifications import DRIFT
+from binlane.state.records.verifications import DRIFT
 from binlane.verify.pairing import pair
 from binlane.verify.run import Options, Outcome
 from binlane.work.files import WorkFolder, room_needed

@@ -32,16 +32,16 @@ from binlane.orchestration.spark import (
 from binlane.orchestration.terminal import Terminal, View
 from binlane.plan.window_facts import lane_name
 from binlane.plan.window_plan import WindowPlan
-from binlane.source.begin import begin
+from binlane.servers.engines import engine_of
+from binlane.source.start_position import begin
 from binlane.state import tables
 from binlane.state.channels import Watermark, create_channel
-from binlane.state.engines import engine_of
-from binlane.state.journal import ChannelStatus, read_status
-from binlane.work.children import end_with_parent
+from binlane.state.records.journal import ChannelStatus, read_status
 from binlane.work.files import PLAN, WorkFolder
-from binlane.work.filter_job import Engine, LocalProcesses, run_filter
-from binlane.work.inputs import read_inputs
-from binlane.work.job_errors import error_of
+from binlane.work.filter.errors import error_of
+from binlane.work.filter.job import Engine, LocalProcesses, run_filter
+from binlane.work.filter.processes import end_with_parent
+from binlane.work.plan_inputs import read_inputs
 
 _MOST_PROCESSES: Final = 16
 _POLL_SECONDS: Final = 0.5

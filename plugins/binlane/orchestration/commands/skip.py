@@ -19,13 +19,13 @@ from binlane.orchestration.steps import read_plan
 from binlane.orchestration.terminal import Grid, View
 from binlane.plan.segment.pieces import NOTHING
 from binlane.safe_text import one_line
-from binlane.state.catalog import read_schema
-from binlane.state.engines import engine_of
-from binlane.state.skips import Skip, SkipRequest, cancel_skip, read_skip, read_skips, request_skips
+from binlane.servers.catalog import read_schema
+from binlane.servers.engines import engine_of
+from binlane.state.orders.skips import Skip, SkipRequest, cancel_skip, read_skip, read_skips, request_skips
 from binlane.state.windows import Window, read_open_window
 from binlane.work.files import WorkFolder, private_file
-from binlane.work.inputs import read_inputs
 from binlane.work.lookup import Found, find_gtid, find_seqnos
+from binlane.work.plan_inputs import read_inputs
 from binlane.work.planned import PlannedLanes
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from binlane.model import plural
 from binlane.orchestration.report import conflicts_text, few, moment, open_xa_text
 from binlane.orchestration.terminal import Grid, View
 from binlane.safe_text import one_line
-from binlane.state.journal import ChannelStatus
-from binlane.state.orders import NOW
-from binlane.state.verifications import DRIFT, PENDING
+from binlane.state.orders.orders import NOW
+from binlane.state.records.journal import ChannelStatus
+from binlane.state.records.verifications import DRIFT, PENDING
 from binlane.state.windows import Window
 
 

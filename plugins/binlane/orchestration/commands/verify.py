@@ -18,10 +18,10 @@ from binlane.orchestration.effective_rules import rules_of
 from binlane.orchestration.steps import source_of
 from binlane.precheck.privileges import read_grants
 from binlane.safe_text import one_line
+from binlane.servers.catalog import read_schema
+from binlane.servers.engines import engine_of
 from binlane.source.server import translated
-from binlane.state.catalog import read_schema
-from binlane.state.engines import engine_of
-from binlane.state.verifications import DRIFT, PENDING, Suspect
+from binlane.state.records.verifications import DRIFT, PENDING, Suspect
 from binlane.verify.rows import Pair, source_side, target_side
 from binlane.verify.run import Options, Outcome, Verifier
 

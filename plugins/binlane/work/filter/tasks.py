@@ -15,9 +15,9 @@ from binlane.plan.settings import REDUCE_WINDOW
 from binlane.plan.window.reduce import StretchFolder
 from binlane.plan.window_plan import LaneFile
 from binlane.work.files import WorkFolder
-from binlane.work.folded_files import fold_files
-from binlane.work.inputs import check_content, inputs_of, read_routing, segment_bytes
+from binlane.work.filter.folded_files import fold_files
 from binlane.work.lane_files import LaneFileWriter
+from binlane.work.plan_inputs import check_content, inputs_of, read_routing, segment_bytes
 
 
 def scan_task(uri: str, key: str, name: str) -> bytes:

@@ -14,7 +14,7 @@ from binlane.errors import PlanError
 from binlane.plan.manifest import Manifest, Segment
 from binlane.plan.transaction.xa import PreparedGroup
 from binlane.plan.window_plan import WindowPlan
-from binlane.state.prepared import CHUNK, CarriedOut, OpenXa, read_chunks, settle_prepared
+from binlane.state.carried.prepared import CHUNK, CarriedOut, OpenXa, read_chunks, settle_prepared
 from binlane.work import files
 from binlane.work.files import WorkFolder
 

@@ -19,13 +19,13 @@ from binlane.binlog.wire import HEADER, Buffer, EventHeader
 from binlane.errors import PlanError
 from binlane.model import LogPosition
 from binlane.plan.manifest import Manifest, Segment
+from binlane.source.end_position import AnyTransaction, UntilLogEnd
 from binlane.source.identity import Start
-from binlane.source.log import LOG_START, LogChunk, LogState
+from binlane.source.protocol import LOG_START, LogChunk, LogState
 from binlane.source.segment_writer import Nowhere
 from binlane.source.segments import Extraction
-from binlane.source.until import AnyTransaction, UntilLogEnd
 from binlane.work.files import WorkFolder
-from binlane.work.inputs import check_content, segment_bytes
+from binlane.work.plan_inputs import check_content, segment_bytes
 
 _CHUNK: Final = 4 << 20
 """Bytes of events read at once, at least; whole events."""

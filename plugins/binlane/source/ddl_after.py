@@ -16,7 +16,7 @@ from binlane.model import LogPosition, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.transaction.decode import statement_facts
 from binlane.source.identity import described
-from binlane.source.log import LOG_START, EventSource
+from binlane.source.protocol import LOG_START, EventSource
 from binlane.sql.parse.facts import StatementKind
 
 _FRAMES = (b"BEGIN", b"COMMIT", b"ROLLBACK")

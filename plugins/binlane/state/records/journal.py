@@ -9,14 +9,14 @@ from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 
 from binlane.errors import PositionError
 from binlane.model import BlockHeader, LogPosition, plural
+from binlane.state.carried.prepared import OpenXa, read_open_xa
 from binlane.state.channels import Channel, read_channel
-from binlane.state.conflicts import count_conflicts
 from binlane.state.leases import Heartbeat, holder, lease_name, read_heartbeats
+from binlane.state.orders.skips import REQUESTED, Skip, read_skips
 from binlane.state.positions import LanePosition, PlanKey, lane_positions
-from binlane.state.prepared import OpenXa, read_open_xa
-from binlane.state.skips import REQUESTED, Skip, read_skips
+from binlane.state.records.conflicts import count_conflicts
+from binlane.state.records.verifications import count_suspects, verified_through
 from binlane.state.tables import NOW, ddl, errors
-from binlane.state.verifications import count_suspects, verified_through
 from binlane.state.windows import Window, read_open_window
 
 DDL_INTENT = "intent"

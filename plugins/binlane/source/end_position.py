@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from binlane.binlog.gtids import Gtid, MariadbGtid
 from binlane.errors import SourceError, SourceIdentityError, WindowOpenError
 from binlane.model import LogPosition
-from binlane.source.log import LogState
+from binlane.source.protocol import LogState
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from sqlalchemy import (
     update,
 )
 
+from binlane.state.records.verifications import CLEAN, RUNNING
 from binlane.state.tables import channels, conflicts, errors, skips, splits, verifications, windows
-from binlane.state.verifications import CLEAN, RUNNING
 from binlane.state.windows import FINISHED
 
 _BATCH: Final = 1_000

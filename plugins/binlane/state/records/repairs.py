@@ -8,8 +8,8 @@ from typing import Final
 from sqlalchemy import Connection, delete, insert, update
 
 from binlane.model import TableKey
+from binlane.state.records.verifications import row_key_text
 from binlane.state.tables import NOW, repairs, suspects
-from binlane.state.verifications import row_key_text
 
 RUNNING, DONE = "running", "done"
 _BATCH: Final = 500

@@ -19,13 +19,13 @@ from binlane.plan.settings import REDUCE_WINDOW
 from binlane.plan.window.fold import files_of, fold_scans, make_plan
 from binlane.plan.window_plan import WindowPlan
 from binlane.work import files
-from binlane.work.children import end_with_parent
 from binlane.work.files import WorkFolder, room_needed
-from binlane.work.filter_tasks import fold_task, map_task, scan_task
-from binlane.work.inputs import read_inputs
+from binlane.work.filter.processes import end_with_parent
+from binlane.work.filter.tasks import fold_task, map_task, scan_task
+from binlane.work.plan_inputs import read_inputs
 
 Task = Callable[[str], bytes]
-_WARM: Final = "binlane.work.warm"
+_WARM: Final = "binlane.work.filter.warm"
 
 
 class Engine(Protocol):

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, Update, func, select, text, update
 
 from binlane.errors import PositionError
 from binlane.state.channels import Watermark, read_channel
-from binlane.state.orders import NOW as STOP_NOW
+from binlane.state.orders.orders import NOW as STOP_NOW
 from binlane.state.positions import lane_positions
 from binlane.state.tables import NOW, channels, positions, windows
 from binlane.state.windows import Window, check_lanes, move_watermark, read_open_window, required_window

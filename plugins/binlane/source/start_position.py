@@ -19,12 +19,12 @@ from binlane.binlog.vector.frames import frame
 from binlane.binlog.wire import HEADER, BufferOffset, EventHeader, EventType, RawEvent
 from binlane.errors import SourceError, SourceIdentityError
 from binlane.model import LogPosition
+from binlane.source.end_position import AnyTransaction, Until, UntilLogEnd, UntilPosition
 from binlane.source.gtid_set import GtidSet, parse_gtid_set
 from binlane.source.identity import Start, described
-from binlane.source.log import LOG_START, EventSource, LogState, missing_file
+from binlane.source.protocol import LOG_START, EventSource, LogState, missing_file
 from binlane.source.segment_writer import Nowhere
 from binlane.source.segments import Extraction
-from binlane.source.until import AnyTransaction, Until, UntilLogEnd, UntilPosition
 
 OLDEST: Final = "oldest"
 NOW: Final = "now"

@@ -11,10 +11,10 @@ from sqlalchemy import Connection, Engine, Row, select
 from binlane.model import LogPosition, RowCounts
 from binlane.plan.window_facts import WindowFacts
 from binlane.state.channels import read_channel
-from binlane.state.journal import ChannelStatus, read_status
-from binlane.state.skips import Skip, read_newest_skips
+from binlane.state.orders.skips import Skip, read_newest_skips
+from binlane.state.records.journal import ChannelStatus, read_status
+from binlane.state.records.verifications import PastVerification, read_verifications
 from binlane.state.tables import NOW, windows
-from binlane.state.verifications import PastVerification, read_verifications
 from binlane.state.windows import totals_from_text
 
 DEFAULT_WINDOWS: Final = 24
