@@ -2,8 +2,9 @@
 
 Formats: v1 (codes 23-25: MySQL 5.1 to 5.5, MariaDB), v2 (30-32: MySQL 5.6 and newer), MariaDB's compressed ones
 (166-171), MySQL's PARTIAL_UPDATE_ROWS (39). Sources: MySQL ``libs/mysql/binlog/event/rows_event.h`` (Rows_event),
-``sql/log_event.cc`` (Rows_log_event::pack_row), MariaDB ``sql/log_event.cc`` (binlog_buf_uncompress). ``kernels`` does
-the same for whole segments; this module is its slow and plain twin, and its tests hold the two together.
+``sql/log_event.cc`` (Rows_log_event::pack_row), MariaDB ``sql/log_event.cc`` (binlog_buf_uncompress).
+``vector.frame_kernels`` does the same for whole segments; this module is its slow and plain twin, and its tests hold
+the two together.
 """
 
 from __future__ import annotations

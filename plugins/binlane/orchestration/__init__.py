@@ -1,1 +1,1 @@
-"""A window as a run: ``request`` (what it asks for), ``steps`` (task bodies), ``dag_factory`` (what knows Airflow)."""
+"""A window as a run: ``request`` (what it asks for), ``steps`` (task bodies); ``airflow`` and ``commands`` call them."""

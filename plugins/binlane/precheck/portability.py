@@ -163,7 +163,7 @@ def _missing(demand: Demand, source: Flavor, target: Target) -> tuple[str, str] 
     if demand.feature == TRUSTED_FUNCTION:
         return None if target.trusts_functions else _UNTRUSTED
     if demand.feature == BARE_CHARSET:
-        # to MySQL it is one of utf8mb4_0900_ai_ci and utf8mb4_general_ci, as the session says (plan/transaction/decode.py)
+        # to MySQL it is one of utf8mb4_0900_ai_ci and utf8mb4_general_ci, as the session says (``transaction.decode``)
         knows = target.flavor is Flavor.MYSQL or target.number >= _CHARSET_COLLATIONS
         return None if knows else (f"{target.version}: character_set_collations came with 11.2", _TODO_BARE)
     if demand.feature == LONG_DEFAULT and source is Flavor.MYSQL:

@@ -1,7 +1,7 @@
 """A logged table bound to the target's: what each of its columns is there, and how a statement finds a row.
 
 A TABLE_MAP says how bytes are laid out, the target's schema what they mean: names, signs, character sets, and the types
-that no log tells apart. Both were held against each other before (``schema_wire``).
+that no log tells apart. Both were held against each other before (``logged``).
 """
 
 from __future__ import annotations

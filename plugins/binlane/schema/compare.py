@@ -102,7 +102,7 @@ def compare_schemas(
 
     ``created``: tables that the window's own DDL creates; they may be missing on the target. ``altered``: tables with a
     DDL in the window or after it, whose definition on the source is not the one that the events were written with: only
-    the target's side is judged, and ``schema_wire`` compares the TABLE_MAPs. ``source`` is None where only an archive
+    the target's side is judged, and ``logged`` compares the TABLE_MAPs. ``source`` is None where only an archive
     of its log is at hand: then every table counts as altered.
     """
     found: list[Difference] = []

@@ -1,7 +1,7 @@
 """A server's tables as values, spelled alike for both families, and what the plan needs to know about them.
 
-``schema_names`` brings the servers' spellings together, ``schema_compare`` holds source against target,
-``schema_wire`` holds a TABLE_MAP against a table, ``schema_json`` writes and reads schema.json.
+``normalize`` brings the servers' spellings together, ``compare`` holds source against target,
+``logged`` holds a TABLE_MAP against a table, ``codec`` writes and reads schema.json.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Generated(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column. Names of types, character sets and collations as ``schema_names`` writes them."""
+    """One column. Names of types, character sets and collations as ``normalize`` writes them."""
 
     name: str
     ordinal: int
@@ -224,7 +224,7 @@ def why_not_reduced(schema: Schema, key: TableKey) -> str | None:
     """The reason why the images of ``key``'s rows must not be folded, or None where they may be.
 
     Only what the target's schema says; the block's own reasons (bitmaps, partial updates, earlier DDL) and a key set
-    that differs from the source's (``schema_compare``) come on top.
+    that differs from the source's (``compare``) come on top.
     """
     table = schema.table(key)
     if table is None:

@@ -2,7 +2,7 @@
 
 The servers find a row by its key alone and write over whatever it holds. So the target's rows are compared with the
 before images first, locked, in the block's own transaction. Rows that are missing or in the way are errors of the
-writer behind this, and ``overwriting_rows`` writes the block then. Of the changes of one row in an item the first is
+writer behind this, and ``conflict_overwrite`` writes the block then. Of the changes of one row in an item the first is
 looked at: what the later ones meet is what this item has written.
 """
 

@@ -127,7 +127,7 @@ class ContextSetter:
     _own_collation: str = ""
     _database: str | None = field(default=None)
     _is_renewed: bool = False
-    """Whether nobody else's changes are missing from what the session keeps (``session_state``)."""
+    """Whether nobody else's changes are missing from what the session keeps (``cached_state``)."""
     _unlogged: tuple[str, ...] | None = None
     """Those of ``UNLOGGED_VARIABLES`` that this server has."""
     _explicit_defaults: bool | None = None

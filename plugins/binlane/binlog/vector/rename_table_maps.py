@@ -16,7 +16,7 @@ from binlane.binlog.wire import HEADER
 Ints = NDArray[np.int64]
 Int = Any
 Array = Any
-"""Of numba's functions, as in ``kernels``."""
+"""Of numba's functions, as in ``frame_kernels``."""
 
 NAME_AT: Final = 8
 """Of the length of the database's name in a TABLE_MAP's body, behind its table id and flags: one byte."""

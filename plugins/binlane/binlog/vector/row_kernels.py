@@ -1,6 +1,6 @@
 """Machine code for what stands in rows events: how many rows, and where their images are.
 
-As ``kernels``: it indexes nothing outside its buffers, and answers with a code and a place.
+As ``frame_kernels``: it indexes nothing outside its buffers, and answers with a code and a place.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ _UNFIT[[EventType.PARTIAL_UPDATE_ROWS, *COMPRESSED_ROWS]] = True
 _IS_V2: Final = np.zeros(256, np.bool_)
 _IS_V2[[EventType.WRITE_ROWS_V2, EventType.UPDATE_ROWS_V2, EventType.DELETE_ROWS_V2]] = True
 _KIND_OF: Final = np.zeros(256, np.int64)
-"""Of a rows event's type, what ``synthesis`` calls its rows."""
+"""Of a rows event's type, what ``row_events`` calls its rows."""
 for _code, _kind in ROWS_KINDS.items():
     _KIND_OF[_code] = {RowsKind.DELETE: DELETE, RowsKind.UPDATE: UPDATE, RowsKind.INSERT: INSERT}[_kind]
 _KIND_OF_PHASE: Final = np.array([DELETE, INSERT, DELETE, UPDATE, INSERT], np.int64)

@@ -64,7 +64,7 @@ def _lower(key: TableKey) -> TableKey:
 def table_rules(schema: Schema, excluded: Excluded) -> Mapping[TableKey, TableRule]:
     """The rules of all tables that may be folded."""
     reasons = excluded.reasons()
-    # tenants' tables share their columns and keys (``schema_json``), and so their rules
+    # tenants' tables share their columns and keys (``schema.codec``), and so their rules
     made: dict[tuple[int, int], TableRule | None] = {}
     rules: dict[TableKey, TableRule] = {}
     for key in sorted(reducible_tables(schema), key=str):

@@ -1,4 +1,4 @@
-"""The channel's filter over a segment's arrays: what ``filtering`` does part by part."""
+"""The channel's filter over a segment's arrays: what ``transaction.filter`` does part by part."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The filter job's two pure functions over one segment, and the fold between them.
 
 ``scan_segment`` tells what other segments must know; ``fold`` makes the window's routes of all scans; ``map_segment``
-builds the segment's blocks. This is the plain version, one transaction after the other; ``columnar`` gives the same.
+builds the segment's blocks. This is the plain version, one transaction after the other; ``map`` gives the same.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``[rename]`` over a segment's tables: what ``renaming`` does part by part."""
+"""``[rename]`` over a segment's tables: what ``transaction.rename`` does part by part."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Collations:
 
     @cached_property
     def given(self) -> Mapping[str, str]:
-        """The source's collation -> the target's, spelled as ``schema_names`` does."""
+        """The source's collation -> the target's, spelled as ``schema.normalize`` does."""
         return {full_name(old) or old: full_name(new) or new for old, new in self.rules}
 
     def statement(

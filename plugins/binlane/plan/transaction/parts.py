@@ -1,4 +1,4 @@
-"""What a transaction is made of once it is taken apart (``dissect``): row events and statements, in order."""
+"""What a transaction is made of once it is taken apart (``decode``): row events and statements, in order."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""``[rename]`` over the parts of a transaction: everything behind ``dissect`` knows the target's names only.
+"""``[rename]`` over the parts of a transaction: everything behind ``decode`` knows the target's names only.
 
 The filter has decided by the source's names before. Row events get another TABLE_MAP; what becomes of statements is in
-``renamed_statements``.
+``rename_statement``.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ class NoGroups:
 def parts_at(seqno: int, transaction: Transaction, log: LogFormat, groups: Groups) -> tuple[Part, ...]:
     """What is applied at ``seqno``: a prepared group's parts at its XA COMMIT, nothing at the other half or a rollback.
 
-    Raises UnsupportedEventError, as ``dissect``.
+    Raises UnsupportedEventError, as ``decode.dissect``.
     """
     match transaction.ending:
         case Ending.XA_PREPARE | Ending.XA_ROLLBACK:

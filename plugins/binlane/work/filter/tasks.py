@@ -1,4 +1,4 @@
-"""What the filter job's workers run, for one segment or lane each; ``filter_job`` runs the workers.
+"""What the filter job's workers run, for one segment or lane each; ``job`` runs the workers.
 
 A worker imports this and nothing that only the driver needs: it has to be at work in under a second.
 """
