@@ -1,7 +1,8 @@
 """A whole segment as arrays: its events, the tables they mean, how many rows they change.
 
 Checks shapes, calls ``frame_kernels``, and raises the errors that their codes stand for. Everything here takes
-milliseconds a segment; what must be looked into event by event is done by ``events`` and ``rows`` at the places found here.
+milliseconds a segment; what must be looked into event by event is done by ``events`` and ``rows`` at the places found
+here.
 """
 
 from __future__ import annotations
