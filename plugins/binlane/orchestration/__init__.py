@@ -1,1 +1,1 @@
-"""A window as a run: ``request`` (what it asks for), ``steps`` (task bodies), called by ``airflow`` and ``commands``."""
+"""A window as a run: ``request`` (what it asks for), ``steps`` (task bodies); ``airflow``, ``commands`` call them."""
