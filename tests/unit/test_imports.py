@@ -12,12 +12,17 @@ import pytest
 ROOT: Final = Path(__file__).parents[2]
 BINLANE: Final = ROOT / "plugins" / "binlane"
 
-# A part may import itself and the parts of its row.
+# A part is a package, or a module beside the packages. It may import itself and the parts of its row: a package's name
+# stands for its own modules, not for the packages in it. Rows stand in an order without a step upwards.
 BASE: Final = ("errors", "model", "choices")
 CONFIG: Final = ("config", "connections")
-VALUES: Final = (*BASE, "binlog", "shards", "plan")
-SERVERS: Final = (*VALUES, *CONFIG, "driver", "work")
-TOP: Final = (*SERVERS, "source", "state", "apply", "precheck", "verify", "bootstrap", "repair")
+LOG: Final = (*BASE, "binlog", "binlog.types", "binlog.vector")
+STATEMENTS: Final = ("sql.parse", "schema", "sql")
+TRANSACTIONS: Final = (*LOG, *STATEMENTS, "shards", "plan.transaction")
+PLAN: Final = (*TRANSACTIONS, "plan.block", "plan", "plan.segment")
+STATE: Final = ("state", "state.carried", "state.orders", "state.records", "servers")
+APPLY: Final = ("apply.session", "apply.rows", "apply")
+WINDOW: Final = (*PLAN, "plan.window", *CONFIG, "driver", "work", *STATE, "source", *APPLY)
 MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "": ("machine_code",),
     "machine_code": (),
