@@ -22,7 +22,7 @@ from binlane.orchestration import steps
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.work import files
 from binlane.work.files import WorkFolder
-from binlane.work.filter_job import InProcess, run_filter
+from binlane.work.filter.job import InProcess, run_filter
 from binlane.work.planned import PlannedLanes
 from lab.histories.channel import Channel
 from lab.histories.generator import generate
