@@ -23,23 +23,26 @@ app = typer.Typer(
     # no markup of rich, neither in help nor in errors, which repeat what was typed
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Rolls MySQL and MariaDB binary logs forward onto another server: in parallel, in windows, exactly once.",
+    help="Applies MySQL and MariaDB binary logs to another server: in parallel, in windows, each change exactly once.",
 )
 _INTERRUPTED = 130
 out = Terminal()
 err = Terminal(stderr=True)
 
 ChannelName = Annotated[
-    str, typer.Argument(help="A channel: the name of a file in the channels folder, without .toml.")
+    str, typer.Argument(help="Name of the channel: its file in the channels folder, without .toml.")
 ]
 ChannelFolder = Annotated[
     Path, typer.Option("--channels", help="Folder of the channel files.", envvar="BINLANE_CHANNELS")
 ]
 DEFAULT_CHANNELS = Path("dags/channels")
-Until = Annotated[str | None, typer.Option(help='Where the window ends: "now", a time or a GTID. Default: now.')]
-Lanes = Annotated[int | None, typer.Option(min=1, max=256, help="Parallel lanes, instead of the channel's.")]
-BlockSize = Annotated[int | None, typer.Option(min=1, help="Source transactions a block, instead of the channel's.")]
-EngineName = Annotated[str, typer.Option(help="What runs the filter job: local (processes) or spark (spark-submit).")]
+Until = Annotated[
+    str | None,
+    typer.Option(help='Where the window ends: "now" (the default), a time, or a GTID, before which it ends.'),
+]
+Lanes = Annotated[int | None, typer.Option(min=1, max=256, help="Number of parallel lanes, instead of the channel's.")]
+BlockSize = Annotated[int | None, typer.Option(min=1, help="Source transactions per block, instead of the channel's.")]
+EngineName = Annotated[str, typer.Option(help="Engine of the filter job: local (processes) or spark (spark-submit).")]
 
 
 @app.command()
@@ -48,12 +51,12 @@ def init(
     start: Annotated[
         str,
         typer.Option(
-            "--start", help='Where the first window begins: "oldest", "now", FILE:OFFSET or a GTID set (of the backup).'
+            "--start", help='Where the first window begins: "oldest", "now", FILE:OFFSET, or the GTID set of a backup.'
         ),
     ] = "oldest",
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
-    """Create the state tables on the target and the channel in them. Again: a no-op."""
+    """Create the state tables and the channel on the target. Changes nothing if they exist."""
     from binlane.orchestration.commands import run as commands
 
     out.print(commands.init(channel, channels, start))
@@ -61,15 +64,15 @@ def init(
 
 @app.command()
 def inspect(
-    files: Annotated[list[Path], typer.Argument(help="Binlog files; .gz and .zst are read, too.")],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
-    rows: Annotated[bool, typer.Option("--rows", help="Every row change with its values.")] = False,
-    sql: Annotated[bool, typer.Option("--sql", help="Every row change and statement as SQL.")] = False,
+    files: Annotated[list[Path], typer.Argument(help="Binlog files, also compressed as .gz or .zst.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
+    rows: Annotated[bool, typer.Option("--rows", help="Print every row change with its values.")] = False,
+    sql: Annotated[bool, typer.Option("--sql", help="Print every row change and statement as SQL.")] = False,
     event_bytes: Annotated[
-        int, typer.Option("--event-bytes", help="Bytes that a compressed transaction may inflate to.", min=1)
+        int, typer.Option("--event-bytes", help="Limit of bytes that a compressed transaction may inflate to.", min=1)
     ] = 1 << 30,
 ) -> None:
-    """Show a line a transaction: seqno, place, GTID, time, databases, statements, rows."""
+    """Print one line per transaction: seqno, place, GTID, time, databases, statements, rows."""
     from binlane.orchestration.commands.inspect import Detail, inspect_files
 
     inspect_files(files, as_json=as_json, out=out, err=err, detail=Detail(rows=rows, sql=sql, event_bytes=event_bytes))
@@ -78,11 +81,11 @@ def inspect(
 @app.command()
 def show(
     channel: ChannelName,
-    seqno: Annotated[int, typer.Argument(help="A transaction of the open window, as errors name it.")],
-    sql: Annotated[bool, typer.Option("--sql", help="As statements, instead of rows with their values.")] = False,
+    seqno: Annotated[int, typer.Argument(help="Seqno of a transaction of the open window, as in error messages.")],
+    sql: Annotated[bool, typer.Option("--sql", help="Print SQL statements instead of rows with their values.")] = False,
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
-    """Show one transaction of the open window as the source's log has it: statements, and rows with both images."""
+    """Show one transaction of the open window from the source's log: statements, and rows with both images."""
     from binlane.orchestration.commands import inspect as inspection
 
     inspection.show(channel, channels, seqno, out, err, inspection.Detail(rows=not sql, sql=sql))
@@ -97,7 +100,7 @@ def plan(
     engine: EngineName = "local",
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
-    """Show what the next window would write, by whom and in what order, and what stands in its way. Writes nothing."""
+    """Show the next window: lanes, blocks, barriers, tables and the result of the precheck. Writes nothing."""
     from binlane.orchestration.commands import run as commands
 
     out.print(commands.plan(commands.Call(channel, channels, until, lanes, block_size, engine), out))
@@ -112,7 +115,7 @@ def run(
     engine: EngineName = "local",
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
-    """Apply one window: the unfinished one if there is one, else the log from the watermark to --until."""
+    """Apply one window: the unfinished one if there is one, otherwise the log from the watermark to --until."""
     from binlane.orchestration.commands import run as commands
 
     out.print(commands.run(commands.Call(channel, channels, until, lanes, block_size, engine), out))
@@ -121,7 +124,7 @@ def run(
 @app.command()
 def status(
     channel: ChannelName,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Show the watermark, its lag, the open window, each lane's position, gap and holder, and the last errors."""
@@ -133,13 +136,15 @@ def status(
 @app.command()
 def stop(
     channel: ChannelName,
-    now: Annotated[bool, typer.Option("--now", help="At each lane's next block, wherever the others are.")] = False,
-    at_seqno: Annotated[int | None, typer.Option(min=1, help="Behind this seqno of the open window.")] = None,
-    at_gtid: Annotated[str | None, typer.Option(help="Behind the transaction that has this GTID.")] = None,
-    at_time: Annotated[str | None, typer.Option(help="Before the first transaction of this time or later.")] = None,
+    now: Annotated[bool, typer.Option("--now", help="Stop each lane at its next block, at different seqnos.")] = False,
+    at_seqno: Annotated[int | None, typer.Option(min=1, help="Stop after this seqno of the open window.")] = None,
+    at_gtid: Annotated[str | None, typer.Option(help="Stop after the transaction with this GTID.")] = None,
+    at_time: Annotated[
+        str | None, typer.Option(help="Stop before the first transaction of this time or later.")
+    ] = None,
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
-    """Ask the channel to stop: all lanes at the highest position that any of them has. Resuming goes on from there."""
+    """Stop the channel: all lanes end at the highest position that any of them has, until `binlane resume`."""
     from binlane.orchestration.commands import operate
 
     places = {
@@ -152,7 +157,7 @@ def stop(
 
 @app.command()
 def resume(channel: ChannelName, channels: ChannelFolder = DEFAULT_CHANNELS) -> None:
-    """Take a stop request back, so that the next run goes on."""
+    """Cancel a stop request, so that the next run continues the channel."""
     from binlane.orchestration.commands import operate
 
     out.print(operate.resume(channel, channels))
@@ -161,11 +166,13 @@ def resume(channel: ChannelName, channels: ChannelFolder = DEFAULT_CHANNELS) -> 
 @app.command()
 def decide(
     channel: ChannelName,
-    seqno: Annotated[int, typer.Argument(help="The DDL's seqno, as the error and `binlane status` name it.")],
-    ran: Annotated[bool, typer.Option("--ran/--not-ran", help="Whether it has run on the target: look there first.")],
+    seqno: Annotated[int, typer.Argument(help="Seqno of the DDL, as in the error message and `binlane status`.")],
+    ran: Annotated[
+        bool, typer.Option("--ran/--not-ran", help="The DDL has run, or has not run, on the target: look there first.")
+    ],
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
-    """Say whether a DDL has run that binlane cannot tell of by itself."""
+    """Record whether a DDL with an unknown outcome has run on the target."""
     from binlane.orchestration.commands import operate
 
     out.print(operate.decide(channel, channels, seqno, ran=ran))
@@ -178,16 +185,16 @@ def xa(
         str | None,
         typer.Option(
             metavar="XID",
-            help="The target has the changes of this XA transaction, which was prepared before the channel began.",
+            help="Record that the target has the changes of this XA transaction, prepared before the channel began.",
         ),
     ] = None,
     forget: Annotated[
         str | None,
-        typer.Option(metavar="XID", help="The source has lost this prepared XA transaction in a crash."),
+        typer.Option(metavar="XID", help="Record that the source has lost this prepared XA transaction in a crash."),
     ] = None,
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
-    """List the XA transactions that are prepared and not ended at the watermark, or say what is true of one."""
+    """List the XA transactions that are prepared and not ended at the watermark, or record the end of one."""
     from binlane.orchestration.commands import operate
 
     out.print(operate.xa(channel, channels, done=done, forget=forget))
@@ -196,17 +203,19 @@ def xa(
 @app.command()
 def skip(
     channel: ChannelName,
-    seqno: Annotated[int | None, typer.Option(min=1, help="The transaction's seqno in the open window.")] = None,
-    gtid: Annotated[str | None, typer.Option(help="Its GTID.")] = None,
-    range_: Annotated[str | None, typer.Option("--range", help="Several, as FIRST-LAST seqno.")] = None,
-    reason: Annotated[str, typer.Option(help="Why it is left out; kept with it.")] = "",
-    cancel: Annotated[bool, typer.Option("--cancel", help="Take the order back, if it has not been followed.")] = False,
-    list_: Annotated[bool, typer.Option("--list", help="Show all transactions that were skipped.")] = False,
-    show: Annotated[int | None, typer.Option(help="Show the skipped transaction of this seqno.")] = None,
+    seqno: Annotated[int | None, typer.Option(min=1, help="Seqno of the transaction in the open window.")] = None,
+    gtid: Annotated[str | None, typer.Option(help="GTID of the transaction, instead of its seqno.")] = None,
+    range_: Annotated[str | None, typer.Option("--range", help="Several transactions, as FIRST-LAST seqno.")] = None,
+    reason: Annotated[str, typer.Option(help="Why the transaction is skipped; stored with it.")] = "",
+    cancel: Annotated[
+        bool, typer.Option("--cancel", help="Cancel the order to skip, if it is not carried out yet.")
+    ] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List all skipped transactions.")] = False,
+    show: Annotated[int | None, typer.Option(help="Show the skipped transaction with this seqno.")] = None,
     write: Annotated[Path | None, typer.Option(help="With --show: write its events into this binlog file.")] = None,
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
-    """Leave a transaction of the open window out, recorded with its content; or show what was left out."""
+    """Skip a transaction of the open window and store its content; or list and show skipped transactions."""
     from binlane.orchestration.commands import skip as skipping
 
     if list_:
@@ -222,10 +231,10 @@ def skip(
 @app.command()
 def replay_skipped(
     channel: ChannelName,
-    seqno: Annotated[int, typer.Argument(help="The skipped transaction's seqno.")],
+    seqno: Annotated[int, typer.Argument(help="Seqno of the skipped transaction.")],
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
-    """Apply a skipped transaction after all, as it was recorded, once."""
+    """Apply a skipped transaction now, as it was recorded, once."""
     from binlane.orchestration.commands import skip as skipping
 
     out.print(skipping.replay(channel, channels, seqno))
@@ -234,10 +243,10 @@ def replay_skipped(
 @app.command()
 def conflicts(
     channel: ChannelName,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
-    """List the rows that had drifted and were set right (apply.on_conflict = "overwrite"), newest first."""
+    """List the drifted rows that windows have corrected (apply.on_conflict = "overwrite"), newest first."""
     from binlane.orchestration.commands import conflicts
 
     if as_json:
@@ -251,20 +260,23 @@ def conflicts(
 def verify(
     channel: ChannelName,
     full: Annotated[
-        bool, typer.Option("--full", help="Every row of every table; goes on where one was ended.")
+        bool, typer.Option("--full", help="Compare every row of every table; resumes an interrupted run.")
     ] = False,
     chunk_rows: Annotated[int, typer.Option(min=1, max=1_000_000, help="Rows that are compared at once.")] = 5_000,
-    rows_per_second: Annotated[int | None, typer.Option(min=1, help="Read no faster than this.")] = None,
+    rows_per_second: Annotated[
+        int | None, typer.Option(min=1, help="Highest rate of rows read from the target.")
+    ] = None,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Then set drifted rows of the target right: by a plan, when confirmed.")
+        bool, typer.Option("--repair", help="Then correct drifted rows of the target, by a plan that is shown first.")
     ] = False,
     plan: Annotated[
-        str | None, typer.Option("--plan", metavar="FILE", help="With --repair: this plan, without verifying again.")
+        str | None,
+        typer.Option("--plan", metavar="FILE", help="With --repair: use this plan, without verifying again."),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="With --repair: do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --repair: do not ask for confirmation.")] = False,
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
-    """Compare source and target: the rows that the last window touched, or all. Exit code 1 if rows have drifted."""
+    """Compare source and target: the rows that the last window touched, or all rows. Exit code 1 on drift."""
     from binlane.orchestration.commands import verify as verification
     from binlane.verify.run import Options
 
@@ -298,7 +310,7 @@ def _repair(channel: str, channels: Path, options: Options, plan: str | None, *,
             sure = False
         if not sure:
             again = f"binlane verify {channel} --repair --plan {stored.place}"
-            out.print(f"nothing was repaired; `{again}` does it")
+            out.print(f"nothing was repaired; to apply this plan: `{again}`")
             raise typer.Exit(1)
         repaired = repairing.apply_plan(channel, channels, stored)
         text = repairing.repaired_text(channel, repaired)
@@ -313,16 +325,16 @@ def bootstrap(
     databases: Annotated[
         str, typer.Option(help="Databases to copy: names or patterns such as tenant_*, separated by commas.")
     ] = "*",
-    users: Annotated[bool, typer.Option("--users", help="Accounts and roles with their privileges, too.")] = False,
+    users: Annotated[bool, typer.Option("--users", help="Also copy accounts and roles with their privileges.")] = False,
     replace: Annotated[
-        bool, typer.Option("--replace", help="DROP these databases on the target first, whatever they hold.")
+        bool, typer.Option("--replace", help="DROP these databases on the target first, with everything in them.")
     ] = False,
-    jobs: Annotated[int, typer.Option(min=1, max=64, help="Ranges of rows that are copied side by side.")] = 4,
-    chunk_rows: Annotated[int, typer.Option(min=1, max=1_000_000, help="Rows a range.")] = 20_000,
-    lock_seconds: Annotated[int, typer.Option(min=1, help="How long to wait for each lock on the source.")] = 30,
+    jobs: Annotated[int, typer.Option(min=1, max=64, help="Ranges of rows that are copied in parallel.")] = 4,
+    chunk_rows: Annotated[int, typer.Option(min=1, max=1_000_000, help="Rows per range.")] = 20_000,
+    lock_seconds: Annotated[int, typer.Option(min=1, help="Seconds to wait for each lock on the source.")] = 30,
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
-    """Copy databases from the live source to an empty target, and create the channel at exactly that place."""
+    """Copy databases from the live source to an empty target, and create the channel at the place of the copy."""
     from binlane.bootstrap.run import Options
     from binlane.orchestration.commands import bootstrap as bootstrapping
 
@@ -347,7 +359,7 @@ def main() -> None:
     except SystemExit as exc:
         if exc.code == _INTERRUPTED:  # typer has made it of SIGINT, and says nothing
             err.message(
-                ("interrupted", "bold red"), (": what is committed stays; the same command goes on from there", "")
+                ("interrupted", "bold red"), (": committed blocks stay; run the same command again to continue", "")
             )
         raise
     except Exception:

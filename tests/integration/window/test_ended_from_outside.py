@@ -98,5 +98,5 @@ def test_an_interrupted_command_ends_with_one_line_and_the_way_on(
     assert running.returncode == 130
     [line] = said.splitlines()
     assert "interrupted" in line
-    assert "the same command goes on from there" in line
+    assert "run the same command again to continue" in line
     assert_goes_on(begun)
