@@ -141,7 +141,7 @@ def _resolve(connection_id: str) -> Endpoint:
     try:
         return resolve_connection(connection_id)
     except AirflowNotFoundException as exc:
-        raise ConfigError(f"connection {connection_id!r}: Airflow has none of this name") from exc
+        raise ConfigError(f"connection {connection_id!r}: Airflow has no connection of this name") from exc
 
 
 def _last_run(dag_id: str) -> LastRun | None:

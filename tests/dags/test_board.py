@@ -103,9 +103,9 @@ def test_the_channel_is_read_through_airflows_connection(site: Site) -> None:
 def test_a_viewer_cannot_act(site: Site) -> None:
     assert site.call("POST", f"{API}/resume", site.bearer(VIEWER))[0] == 403
     status, answer = site.call("POST", f"{API}/resume", site.bearer(USER))
-    assert (status, "may run" in answer["message"]) == (200, True)
+    assert (status, "is resumed" in answer["message"]) == (200, True)
     status, answer = site.call("POST", f"{API}/stop", site.bearer(USER), {})
-    assert "stands at seqno 0" in answer["message"]
+    assert "is stopped at seqno 0" in answer["message"]
     assert site.call("POST", f"{API}/resume", site.bearer(USER))[0] == 200
 
 

@@ -60,26 +60,26 @@ def outcome(states: dict[str, Any], window: dict[str, Any] | None, advanced: Any
         ),
         pytest.param(
             outcome({**SKIPPED, "extract_segments": "skipped"}, None),
-            "extract_segments was ended before it had read the log", None, id="marked before it began",
+            "extract_segments ended before it had read the log", None, id="marked before it began",
         ),
         pytest.param(
-            outcome(SKIPPED, None), "extract_segments was ended before it had read the log", None,
+            outcome(SKIPPED, None), "extract_segments ended before it had read the log", None,
             id="extraction marked a success",
         ),
         pytest.param(
-            outcome(DONE, WINDOW, AHEAD, verification="window"), "verify_target was asked for and is skipped", None,
+            outcome(DONE, WINDOW, AHEAD, verification="window"), "verify_target was requested but was skipped", None,
             id="marked before it was verified",
         ),
         pytest.param(
-            outcome(SKIPPED, EMPTY, verification="full"), "verify_target was asked for and is skipped", None,
+            outcome(SKIPPED, EMPTY, verification="full"), "verify_target was requested but was skipped", None,
             id="a full verification needs no window",
         ),
         pytest.param(
             outcome(SKIPPED, {}, verifies_only=True, verification="window"),
-            "verify_target was asked for and is skipped", None, id="a verification alone that was skipped",
+            "verify_target was requested but was skipped", None, id="a verification alone that was skipped",
         ),
         pytest.param(
-            outcome(SKIPPED, WINDOW, dry_run=True), "adopt_plan was ended before it had shown the plan", None,
+            outcome(SKIPPED, WINDOW, dry_run=True), "adopt_plan ended before it had shown the plan", None,
             id="a dry run without a plan",
         ),
     ],

@@ -368,7 +368,7 @@ REQUESTS = [
     pytest.param(None, NOON, (NOON, None, False), id="the interval's end"),
     pytest.param("now", NOON, (None, None, True), id="now wins over the interval"),
     pytest.param("2026-01-31T12:00:00Z", None, (NOON, None, False), id="a time"),
-    pytest.param("2026-01-31 13:00:00+01:00", None, (NOON, None, False), id="a time with a zone"),
+    pytest.param("2026-01-31 13:00:00+01:00", None, (NOON, None, False), id="a time with a time zone"),
     pytest.param("2026-01-31T12:00:00", None, (NOON, None, False), id="no zone is UTC"),
     pytest.param(" 0-1-99 ", NOON, (None, "0-1-99", False), id="spaces from a form"),
     pytest.param("  ", None, (None, None, True), id="an empty field is no value"),
@@ -391,7 +391,7 @@ def test_a_request_ends_at_exactly_one_thing(
         ({"lanes": 0}, "lanes: expected an integer 1..256, got 0"),
         ({"lanes": 257}, "lanes: expected an integer 1..256, got 257"),
         ({"block_transactions": 0}, "block_transactions: expected an integer 1..1,000,000, got 0"),
-        ({"interval_end": dt.datetime(2026, 1, 1)}, "interval_end: expected a time with a zone"),
+        ({"interval_end": dt.datetime(2026, 1, 1)}, "interval_end: expected a time with a time zone"),
     ],
 )
 def test_a_request_that_cannot_be_meant_is_refused(values: dict[str, Any], message: str) -> None:

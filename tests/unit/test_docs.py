@@ -43,7 +43,7 @@ PRINTED = (
     "; the step can be run again when it answers",
     "; nothing was written to the target. Free space, or set work.uri to a larger place if no window is open, then run",
     "its files are gone from ",
-    ": reading the same stretch of the log again",
+    ": reading the same part of the log again",
     "run `binlane init` first: it creates the state tables",
 )
 """What docs/recovery.md quotes of status and errors."""

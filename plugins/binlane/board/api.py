@@ -51,7 +51,7 @@ def build_app(host: Host) -> FastAPI:
     """The app for the Airflow that ``host`` stands for; mount it under a prefix."""
     app = FastAPI(
         title="binlane board",
-        description="What the replication board shows, as JSON. Times are seconds since the epoch.",
+        description="The data of the replication board, as JSON. Times are seconds since the epoch.",
         version="1",
         dependencies=[Depends(host.get_user)],
         docs_url=None,

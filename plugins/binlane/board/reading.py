@@ -248,7 +248,10 @@ def _broken(name: str, problem: str) -> models.Card:
 def _plan(window: PastWindow) -> tuple[WindowPlan, WorkFolder]:
     """The window's plan and its folder. Raises NotFound if its files were removed."""
     if window.work == "" or window.plan_digest is None:
-        raise NotFound(f"window {window.window_id}: its files are not there; work.keep_windows says how many are kept")
+        raise NotFound(
+            f"window {window.window_id}: its files have been removed; work.keep_windows is the number "
+            "of windows whose files are kept"
+        )
     uri = _plans(window.work)
     if not WorkFolder(uri).exists("plan.json"):
         raise NotFound(f"window {window.window_id}: no plan in {uri}")
@@ -268,7 +271,7 @@ def _cached_plan(uri: str, digest: str) -> WindowPlan:
     """A plan never changes; ``digest`` is the target's, and one folder can only hold the plan of one."""
     plan = read_plan(uri)
     if plan.digest != digest:
-        raise PlanError(f"{uri}: the plan there is {plan.digest}, the target has {digest}")
+        raise PlanError(f"{uri}: expected the plan {digest}, which is stored on the target, found {plan.digest}")
     return plan
 
 

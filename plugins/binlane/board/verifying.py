@@ -32,5 +32,7 @@ def start_verification(host: Host, reading: Reading, user: Any, name: str, kind:
         )
     asked = host.trigger(user, place.dag_id, {"verify": kind, "verify_only": True})
     what = "every row of every table" if kind == VerifyScope.FULL else "the rows of the last window"
-    begins = "when the DAG is unpaused in Airflow" if asked.is_paused else "as soon as no other run of it is active"
+    begins = (
+        "when the DAG is unpaused in Airflow" if asked.is_paused else "as soon as no other run of the DAG is active"
+    )
     return f"channel {name}: run {asked.run_id} of {place.dag_id} compares {what}; it begins {begins}"

@@ -17,21 +17,21 @@ ALIVE_SECONDS: Final = 20.0
 HEAT_SHARDS: Final = 24
 _RUNNING: Final = ("queued", "running")
 _SPACE: Final = "Free space on the target, then run the channel again."
-_GRANT: Final = "Grant the account what it lacks (docs/operations.md, Accounts), then run the channel again."
-_SCHEMA: Final = "Give the target the source's definition of that time, then run the channel again."
-_LOCK: Final = "Transient, and tried again by itself. Look for what holds the lock on the target."
-_DRIFT: Final = "Find who writes to the target, set the row right (docs/operations.md, Drift), then run again."
+_GRANT: Final = "Grant the account the missing privilege (docs/accounts.md), then run the channel again."
+_SCHEMA: Final = "Give the target's table the definition that the source had at that time, then run the channel again."
+_LOCK: Final = "Transient, retried automatically. Find the session that holds the lock on the target."
+_DRIFT: Final = "Find the program that writes to the target, correct the row (docs/verify.md, Drift), then run again."
 WAYS_OUT: Final[Mapping[int, str]] = {
     **dict.fromkeys((1032, 1062, 1451, 1452), _DRIFT),
     **dict.fromkeys((1049, 1054, 1091, 1136, 1146, 1265, 1366, 1406, 1677), _SCHEMA),
     **dict.fromkeys((1021, 1114), _SPACE),
     **dict.fromkeys((1044, 1045, 1142, 1227), _GRANT),
     **dict.fromkeys(
-        (1020, 1205, 1213), "Transient, and tried again by itself. Look for what holds the lock on the target."
+        (1020, 1205, 1213), "Transient, retried automatically. Find the session that holds the lock on the target."
     ),
 }
 """By the server's error number; the message itself says where and what."""
-_OTHER_WAY_OUT: Final = "The message says what to do. Then run the channel again: it goes on where it stood."
+_OTHER_WAY_OUT: Final = "The message says what to do. Then run the channel again: it continues from its positions."
 
 
 def card_of(

@@ -65,7 +65,7 @@ def forget_if_filter_has_changed(channel: ChannelConfig, window: Window, folder:
         settings.rules.collations,
     ):
         log.info(
-            "the channel's [filter], [rename] or [collations] have changed, and the window has no plan yet: it is "
-            "extracted again under the new ones"
+            "the channel's [filter], [rename] or [collations] have changed, and the window has no plan yet: it "
+            "is extracted again under the new rules"
         )
         folder.remove()

@@ -37,7 +37,7 @@ def conflicts_text(counts: Mapping[str, int]) -> str:
 def summary_note(plan: WindowPlan, conflicts: Mapping[str, int]) -> str:
     """The window in one line, for a run's note. ``conflicts``: rows that were set right, by what they were."""
     transactions = plan.last_seqno - plan.first_seqno + 1
-    drift = f"; rows that had drifted and were set right: {conflicts_text(conflicts)}" if conflicts else ""
+    drift = f"; drifted rows that were corrected: {conflicts_text(conflicts)}" if conflicts else ""
     return (
         f"seqno {plan.first_seqno:,} to {plan.last_seqno:,}: {plural(transactions, 'transaction')}, "
         f"{plural(plan.rows.total, 'row change')}, {plural(len(plan.shards), 'shard')} over "
@@ -70,7 +70,7 @@ def _prepared(plan: WindowPlan) -> list[tuple[str, str]]:
 
 def _xa(group: PreparedGroup) -> str:
     if group.seqno == 0:
-        return f"{group.xid}, which the target had"
+        return f"{group.xid}, recorded as already on the target"
     return f"{group.xid} of seqno {group.seqno:,}, {group.source}, {plural(group.rows, 'row change')}"
 
 
@@ -86,7 +86,7 @@ def open_xa_text(prepared: Sequence[OpenXa]) -> list[str]:
     return [
         f"{each.xid}: seqno {each.seqno:,}, {each.source}, {plural(each.rows, 'row change')}, stored {each.at} UTC"
         if each.segment is not None
-        else f"{each.xid}: its changes are on the target by somebody's word of {each.at} UTC"
+        else f"{each.xid}: recorded by a person at {each.at} UTC as already on the target"
         for each in prepared
     ]
 

@@ -42,9 +42,9 @@ class WindowRequest:
 
     def __post_init__(self) -> None:
         if self.interval_end is not None and self.interval_end.tzinfo is None:
-            raise ConfigError(f"interval_end: expected a time with a zone, got {self.interval_end}")
+            raise ConfigError(f"interval_end: expected a time with a time zone, got {self.interval_end}")
         if self.resume_before is not None and self.resume_before.tzinfo is None:
-            raise ConfigError(f"resume_before: expected a time with a zone, got {self.resume_before}")
+            raise ConfigError(f"resume_before: expected a time with a time zone, got {self.resume_before}")
         _check("lanes", self.lanes, number("lanes.count"))
         _check("block_transactions", self.block_transactions, number("blocks.transactions"))
         if self.until is not None:

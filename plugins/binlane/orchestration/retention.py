@@ -48,5 +48,5 @@ def _sweep(channel: ChannelConfig, endpoints: Endpoints) -> None:
     for name in folder.children():
         first = _WINDOW.fullmatch(name)
         if first is not None and int(first[1]) <= watermark and name not in known:
-            _log.info("removing %s, which no window on the target names", folder.child(name).uri)
+            _log.info("removing %s, which belongs to no window on the target", folder.child(name).uri)
             folder.child(name).remove()

@@ -31,6 +31,6 @@ def is_forgotten(endpoints: Endpoints, request: WindowRequest, window: Window) -
         return False
     if not drop_unplanned(engine_of(endpoints.target), window):
         return False
-    log.info("window %s has no plan yet: it is read anew, up to seqno %d", window.bounds.window_id, seqno - 1)
+    log.info("window %s has no plan yet: it is read again, up to seqno %d", window.bounds.window_id, seqno - 1)
     folder.remove()
     return True

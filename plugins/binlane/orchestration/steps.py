@@ -112,7 +112,7 @@ def extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest
         try:
             return _extract(channel, endpoints, request)
         except (WindowBusyError, PositionError) as exc:
-            log.info("another run was faster, looking again: %s", exc)
+            log.info("another run was faster, checking again: %s", exc)
             return _extract(channel, endpoints, request)
 
 
@@ -285,8 +285,9 @@ def read_plan(plan_uri: str) -> WindowPlan:
     found = hashlib.sha256(dataclasses.replace(plan, digest="").to_json()).hexdigest()
     if found != plan.digest:
         raise PlanError(
-            f"{plan_uri}/{files.PLAN}: expected content of SHA-256 {plan.digest}, found {found}: the file was changed "
-            "or damaged; remove the plan's folder and run the filter step again: it writes the same files"
+            f"{plan_uri}/{files.PLAN}: expected content of SHA-256 {plan.digest}, found {found}: the file was "
+            "changed or is damaged; remove the plan's folder and run the filter step again: it writes the same "
+            "files"
         )
     return plan
 
@@ -340,8 +341,8 @@ def _read_log(
         # the head of a file may stand between: places that differ do not say that a transaction does
         if before is None or before.transactions == 0:
             raise WindowOpenError(
-                f"{end}: {temporary.text}: a window cannot end while it is there, and this one would hold nothing "
-                "before it; run it again when the connection has dropped it or ended"
+                f"{end}: {temporary.text}: a window cannot end while this table exists, and this window would be "
+                "empty before it; run it again when the connection has dropped the table or has ended"
             )
         return before
     with engine.connect() as connection:
@@ -359,11 +360,11 @@ def _adopt_unfinished(
     channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest, state: Channel, window: Window
 ) -> Answer:
     """Take on the window that an earlier run has left: same end, same plan (invariant 7)."""
-    log.info("adopting window %s, unfinished since an earlier run", window.bounds.window_id)
+    log.info("resuming window %s, which an earlier run has left unfinished", window.bounds.window_id)
     folder = WorkFolder(window.bounds.work)
     forget_if_filter_has_changed(channel, window, folder)
     if not folder.exists(files.MANIFEST):
-        log.warning("its files are gone from %s: reading the same stretch of the log again", folder.uri)
+        log.warning("its files are gone from %s: reading the same part of the log again", folder.uri)
         bounds = window.bounds
         manifest = _read_log(
             channel, endpoints, window.start, state, UntilPosition(bounds.end), folder, bounds.window_id

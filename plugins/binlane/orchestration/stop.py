@@ -42,9 +42,7 @@ def check_stopped(endpoints: Endpoints, state: Channel, window: Window | None) -
         with engine_of(endpoints.target).connect() as connection:
             lanes = lane_positions(connection, state.name)
         if window.reached < window.stop_at or any(lane.seqno < window.stop_at for lane in lanes):
-            log.info(
-                "channel %s: stopping at seqno %d: lanes that are behind go on to there", state.name, window.stop_at
-            )
+            log.info("channel %s: stopping at seqno %d: lanes below it continue to it", state.name, window.stop_at)
             return
     raise_if_stopped(state)
 
@@ -66,9 +64,9 @@ def settle(endpoints: Endpoints, window: Window) -> dict[str, Any]:
         mark = Watermark(place.seqno, place.position, place.gtid_set, place.time, place.fingerprint)
         settle_stop(engine_of(endpoints.target), window, mark)
     note = (
-        f"stopped on request at seqno {stop_at:,}: the target holds everything up to there and nothing behind it; "
-        f"seqno {stop_at + 1:,} to {bounds.last_seqno:,} of the window are left; `binlane resume {bounds.channel}`, "
-        "then run it again"
+        f"stopped on request at seqno {stop_at:,}: the target holds everything up to this seqno and nothing "
+        f"after it; seqno {stop_at + 1:,} to {bounds.last_seqno:,} of the window are left; to continue: `binlane "
+        f"resume {bounds.channel}`, then run the channel again"
     )
     return {"window": bounds.window_id, "seqno": stop_at, "note": note, "is_open": True}
 

@@ -204,11 +204,11 @@ def test_a_transaction_is_skipped_with_a_reason_by_those_who_may_edit(channel: C
     assert skip(READ, seqno=ahead)[0] == 403
     assert "it is applied already" in skip(EDIT, seqno=mine)[1]
     assert skip(EDIT, seqno=mine)[0] == 409
-    assert "expected why it is left out" in skip(EDIT, seqno=ahead, reason=" ")[1]
+    assert "expected the reason why the transaction is skipped" in skip(EDIT, seqno=ahead, reason=" ")[1]
     assert "expected one of --seqno, --gtid" in skip(EDIT)[1]
     assert get(client, API)["skips"] == []
     code, said = skip(EDIT, seqno=ahead)
-    assert (code, "1 transaction will be left out" in said) == (200, True)
+    assert (code, "1 transaction will be skipped" in said) == (200, True)
     (shown,) = get(client, API, EDIT)["skips"]
     assert (shown["seqno"], shown["state"], shown["reason"]) == (ahead, "requested", "<b>OPS-17</b>")
     assert shown["by"] == "editor, on the board"
@@ -242,7 +242,7 @@ def test_an_error_is_shown_with_its_way_out(channel: Channel, run_state: str | N
     assert found["card"]["state"] == expected
     (error,) = found["errors"]
     assert (error["lane"], error["current"], error["text"]) == (1, True, hostile)
-    assert "set the row right" in error["way_out"]
+    assert "correct the row" in error["way_out"]
     assert channel.go_on(window) is not None
 
 
@@ -359,7 +359,7 @@ def test_a_verification_is_a_run_that_applies_nothing_and_no_window_may_be_left_
     code, said = verify(ended)
     assert (code, f"window {window['window']} is unfinished" in said, len(asked)) == (503, True, 1)
     code, said = verify(running)
-    assert (code, "as soon as no other run of it is active" in said) == (200, True)
+    assert (code, "as soon as no other run of the DAG is active" in said) == (200, True)
     assert asked[1][2] == {"verify": "window", "verify_only": True}
     file = channel.channels / f"{CHANNEL}.toml"
     file.write_text(file.read_text().replace('connection = "source_server"', f'archive = "{channel.work}"'))

@@ -81,8 +81,8 @@ def test_a_killed_lane_ends_the_command_with_one_line_and_the_way_on(begun: Chan
         _, said = running.communicate(timeout=SECONDS)
     assert running.returncode == 1
     [line] = said.splitlines()
-    assert line.startswith(f"LaneEndedError: channel {CHANNEL}: the process of a lane was ended from outside (kill -9")
-    assert f"`binlane run {CHANNEL}` goes on from where each lane stands" in line
+    assert line.startswith(f"LaneEndedError: channel {CHANNEL}: the process of a lane was killed from outside (kill -9")
+    assert f"`binlane run {CHANNEL}` continues from each lane's position" in line
     assert_goes_on(begun)
 
 

@@ -264,7 +264,7 @@ def test_a_statement_that_the_target_never_takes_is_passed_by_hand(
     first = channel.status.window
     assert first is not None
     assert channel.cli("skip", CHANNEL, "--seqno", seqno, "--reason", "x") == 1
-    assert "`A transaction that is refused before the first write` in docs/operations.md" in " ".join(
+    assert "`A transaction that is refused before the first write` in docs/control.md" in " ".join(
         capsys.readouterr().err.split()
     )
     # neither an end behind it nor one that nobody knows shortens anything

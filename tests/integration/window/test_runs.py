@@ -162,7 +162,7 @@ def test_a_dry_run_leaves_target_and_work_folder_as_they_are(
     assert channel.cli("plan", CHANNEL) == 0
     told = capsys.readouterr().out
     assert "reference shard" in told
-    assert "precheck: nothing stands in the way" in told
+    assert "precheck: passed" in told
     assert list(channel.work.glob("*")) == []
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now", dry_run=True))
     run_filter(WorkFolder(window["work"]), InProcess())
@@ -177,11 +177,11 @@ def test_a_plan_beside_an_unfinished_window_does_not_touch_it(
     channel.traffic(40)
     window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
     assert channel.cli("plan", CHANNEL) == 0
-    assert "precheck: nothing stands in the way" in capsys.readouterr().out
+    assert "precheck: passed" in capsys.readouterr().out
     run_filter(WorkFolder(window["work"]), InProcess())
     steps.adopt_plan(channel.config, channel.endpoints, window["work"])
     assert channel.cli("plan", CHANNEL) == 0
-    assert f"precheck: not made, window {window['window']} has begun" in capsys.readouterr().out
+    assert f"precheck: not run, because window {window['window']} has begun" in capsys.readouterr().out
     assert [folder.name for folder in channel.work.iterdir()] == [window["window"]]
     channel.go_on(window)
     channel.assert_equal()
@@ -306,7 +306,7 @@ def test_a_changed_plan_file_is_refused(channel: Channel) -> None:
     file.write_bytes(file.read_bytes().replace(b'"lanes": 3,', b'"lanes": 3, ').replace(b'"kinds"', b'"kinds" '))
     steps.read_plan(str(file.parent))
     file.write_bytes(file.read_bytes().replace(f'"last_seqno": {plan.last_seqno}'.encode(), b'"last_seqno": 99999'))
-    with pytest.raises(PlanError, match="was changed or damaged"):
+    with pytest.raises(PlanError, match="was changed or is damaged"):
         steps.adopt_plan(channel.config, channel.endpoints, window["work"])
 
 

@@ -113,7 +113,7 @@ def test_stop_and_resume_on_the_command_line(channel: Channel, capsys: pytest.Ca
     channel.assert_equal()
     last = channel.status.channel.watermark.seqno
     assert channel.cli("stop", CHANNEL) == 0
-    assert f"stands at seqno {last}" in " ".join(capsys.readouterr().out.split())
+    assert f"is stopped at seqno {last}" in " ".join(capsys.readouterr().out.split())
     channel.traffic(10, seed=3)
     assert channel.cli("run", CHANNEL) == 1
     assert channel.status.channel.watermark.seqno == last

@@ -162,7 +162,7 @@ def test_a_transaction_prepared_before_the_channel_began_stops_it_by_name_until_
     assert values(xa, 2) == []
     assert xa.cli("xa", CHANNEL, "--done", "X'6265',X'',one") == 2
     assert xa.cli("xa", CHANNEL, "--done", "X'6265666f7265',X'',1") == 0
-    assert "on the target by somebody's word" in capsys.readouterr().out
+    assert "as already on the target" in capsys.readouterr().out
     xa.target.query(insert(1, "by hand"))
     assert xa.run() is not None
     xa.assert_equal()

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 TASK: Final = "copy_databases"
 _DOC: Final = (
-    "Copies the databases in one snapshot of the source and creates the channel at exactly its place in the log. Tried "
-    "again, or cleared, it keeps the finished tables that the source's log has not touched since."
+    "Copies the databases in one snapshot of the source and creates the channel at the snapshot's place in the "
+    "log. A retry, or a run after the task was cleared, keeps the finished tables that the source's log has not "
+    "changed since."
 )
 
 log = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ def build_bootstrap_dag(channel: ChannelConfig) -> DAG:
         default_args={"owner": channel.owner, "retry_delay": dt.timedelta(seconds=10)},
         owner_links={} if channel.owner_link is None else {channel.owner: channel.owner_link},
         tags=sorted({"binlane", "bootstrap", *channel.tags}),
-        description=f"The first copy of channel {channel.name}, by hand, once",
+        description=f"First copy of channel {channel.name}, triggered by hand, once",
         doc_md=_doc(channel),
         params=_form(),
     ) as dag:
@@ -56,17 +57,18 @@ def _form() -> dict[str, Param]:
             type="string",
             minLength=1,
             title="Databases",
-            description="Names or patterns such as tenant_*, separated by commas; * is all that the channel takes.",
+            description="Names or patterns such as tenant_*, separated by commas; * means all that the channel's "
+            "filter includes.",
         ),
         "users": Param(
-            False, type="boolean", title="Users", description="Accounts and roles with their privileges, too."
+            False, type="boolean", title="Users", description="Also copy accounts and roles with their privileges."
         ),
         "replace": Param(
             False,
             type="boolean",
             title="Replace",
-            description="DROP these databases on the target first, whatever they hold. Once a run: a task that is "
-            "tried again goes on with what it has copied.",
+            description="DROP these databases on the target first, with everything in them. Once per run: a "
+            "retried task keeps what it has copied.",
         ),
         "jobs": Param(
             4,
@@ -74,7 +76,7 @@ def _form() -> dict[str, Param]:
             minimum=1,
             maximum=64,
             title="Jobs",
-            description="Ranges of rows that are copied side by side.",
+            description="Ranges of rows that are copied in parallel.",
         ),
         "chunk_rows": Param(
             20_000,
@@ -82,14 +84,14 @@ def _form() -> dict[str, Param]:
             minimum=1,
             maximum=1_000_000,
             title="Chunk rows",
-            description="Rows a range; one transaction on the target each.",
+            description="Rows per range; each range is one transaction on the target.",
         ),
         "lock_seconds": Param(
             30,
             type="integer",
             minimum=1,
             title="Lock seconds",
-            description="How long to wait for each of the two locks on the source.",
+            description="Seconds to wait for each of the two locks on the source.",
         ),
     }
 

@@ -60,17 +60,19 @@ RETRIES: Final = 3
 
 _DOCS: Final = {
     Kind.EXTRACT: "Reads the source's log from the watermark to the window's end into segments, and numbers its "
-    "transactions. Skips the rest if there is nothing to apply or the window has been applied.",
-    Kind.FILTER: "The Spark job: finds each transaction's shard and lane and builds the lanes' blocks and the plan. "
-    "Skipped if the window has a plan: an unfinished window keeps its own.",
-    Kind.ADOPT: "Checks source, target and plan against each other, stores the plan's digest on the target, and hands "
-    "out the lanes. A dry run ends here, with the plan in this task's log.",
-    Kind.APPLY: "Moves one lane forward, block by block; meets the others at barriers.",
+    "transactions. Skips the remaining tasks if there is nothing to apply or the window is applied "
+    "already.",
+    Kind.FILTER: "The Spark job: determines each transaction's shard and lane and builds the lanes' blocks and "
+    "the plan. Skipped if the window already has a plan: an unfinished window keeps its plan.",
+    Kind.ADOPT: "The precheck of source, target and plan; then stores the plan's digest on the target and starts "
+    "the lanes. A dry run ends here, with the plan in this task's log.",
+    Kind.APPLY: "Applies one lane, block by block; waits for the other lanes at barriers.",
     Kind.ADVANCE: "Moves the watermark to the window's end once every lane has reached it.",
-    Kind.VERIFY: "Compares source and target: the window's rows, or all tables, as the run's form or the channel file "
-    "says; skipped if neither does. Fails if rows have drifted; the window stays applied.",
-    Kind.CONFIRM: "Runs whatever the other tasks came to, and decides the run's state: fails if one of them failed, or "
-    "if the window is unfinished though nobody has stopped the channel: tasks were skipped, or the run was marked.",
+    Kind.VERIFY: "Compares source and target: the window's rows, or all tables, as set in the run's form or the "
+    "channel file; skipped if neither sets it. Fails if rows have drifted; the window stays applied.",
+    Kind.CONFIRM: "Always runs, and decides the run's state: fails if a task failed, or if the window is "
+    "unfinished although the channel was not stopped, because tasks were skipped or the run was "
+    "marked.",
 }
 
 

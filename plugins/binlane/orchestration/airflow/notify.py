@@ -66,8 +66,8 @@ def lagging(channel: str, lag_seconds: int, context: Mapping[str, Any]) -> None:
     """The alert's callback where the channel file names no other; ``context`` has ``dag_run`` and ``deadline``."""
     run = context["dag_run"]
     log.error(
-        "channel %s: run %s was queued at %s and had not succeeded %s seconds later: the target falls behind; "
-        "`binlane status %s` shows where its lanes stand",
+        "channel %s: run %s was queued at %s and had not succeeded %s seconds later: the target is falling "
+        "behind; `binlane status %s` shows the positions of its lanes",
         *(channel, run["dag_run_id"], run["queued_at"], lag_seconds, channel),
     )
     _count(channel, LAG_ALERTS, 1)

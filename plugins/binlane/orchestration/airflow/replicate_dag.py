@@ -139,23 +139,23 @@ def _form(channel: ChannelConfig) -> dict[str, Param]:
             None,
             type=["null", "string"],
             title="Until",
-            description='The window\'s end: "now", a time (2026-01-31T12:00:00Z) or a GTID. '
-            "Empty: the run's interval, or now for a run by hand.",
+            description='The window\'s end: "now", a time (2026-01-31T12:00:00Z) or a GTID. Empty: the end of '
+            "the run's interval, or now for a triggered run.",
         ),
         "stop_at": Param(
             None,
             type=["null", "string"],
             title="Stop at",
-            description="Stop the channel inside this run's window, until it is resumed: behind a seqno, behind the "
-            'transaction of a GTID, before a time, or "highest": all lanes at the highest seqno that any of them has. '
-            "Empty: go on to the window's end.",
+            description="Stop the channel inside this run's window, until it is resumed: after a seqno, after "
+            'the transaction of a GTID, before a time, or, with "highest", with all lanes at the '
+            "highest seqno that any of them has. Empty: run to the window's end.",
         ),
         "resume": Param(
             False,
             type="boolean",
             title="Resume",
-            description="Take a stop of the channel back and go on, with the same window. A stop that is given later "
-            "than this run stays.",
+            description="Cancel a stop of the channel and continue the same window. A stop that was requested "
+            "after this run was triggered is kept.",
         ),
         "dry_run": Param(
             False, type="boolean", title="Dry run", description="Stop after the plan and show it in adopt_plan's log."
@@ -165,24 +165,24 @@ def _form(channel: ChannelConfig) -> dict[str, Param]:
             type="string",
             enum=[word.value for word in VerifyScope],
             title="VerifyScope",
-            description="Compare source and target behind the window: its rows, or all tables, these also "
-            "where there is nothing to apply. The run fails if rows have drifted; the window stays applied.",
+            description="Compare source and target after the window: its rows, or all tables (even if there is "
+            "nothing to apply). The run fails if rows have drifted; the window stays applied.",
         ),
         "verify_only": Param(
             False,
             type="boolean",
             title="VerifyScope only",
-            description="Read no log and apply nothing: the verification above alone.",
+            description="Only run the verification above: read no log, apply no window.",
         ),
         "lanes": _number(
             "lanes.count",
             "Lanes",
-            f"Parallel lanes of this window. Empty: the channel's, {channel.lanes.count}.",
+            f"Parallel lanes of this window. Empty: the channel's number, {channel.lanes.count}.",
         ),
         "block_size": _number(
             "blocks.transactions",
             "Block size",
-            f"Source transactions a block. Empty: the channel's, {channel.blocks.transactions}.",
+            f"Source transactions per block. Empty: the channel's number, {channel.blocks.transactions}.",
         ),
     }
 
@@ -232,7 +232,7 @@ def _extract(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
 
         context = get_current_context()
         if _verifies_only(context):
-            log.info("no log is read and nothing is applied: this run verifies alone")
+            log.info("this run only verifies: no log is read and no window is applied")
             context["ti"].xcom_push(WINDOW_KEY, {})
             return False
         with airflow_errors():
@@ -349,9 +349,9 @@ def _verify(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         context = get_current_context()
         kind, advanced = _verification(context), context["ti"].xcom_pull(task_ids=Kind.ADVANCE.value)
         if kind not in (VerifyScope.FULL, VerifyScope.WINDOW):
-            raise AirflowSkipException("verify is none: nobody asked for it")
+            raise AirflowSkipException("verify is none: no verification was requested")
         if context["params"].get("dry_run") and not _verifies_only(context):
-            raise AirflowSkipException("a dry run has applied nothing")
+            raise AirflowSkipException("a dry run applies nothing")
         if advanced is not None and advanced.get("is_open"):
             raise AirflowSkipException(f"the window is unfinished: {advanced['note']}")
         # none of it is loaded for nothing
@@ -407,8 +407,8 @@ def _verifies_only(context: Context) -> bool:
     only = bool(context["params"].get("verify_only"))
     if only and _verification(context) not in (VerifyScope.FULL, VerifyScope.WINDOW):
         raise AirflowFailException(
-            f"verify_only: expected verify to be {VerifyScope.WINDOW!r} or {VerifyScope.FULL!r}, "
-            f"found {_verification(context)!r}: there is nothing to do"
+            f"verify_only: expected verify to be {VerifyScope.WINDOW!r} or {VerifyScope.FULL!r}, found "
+            f"{_verification(context)!r}: the run has nothing to do"
         )
     return only
 

@@ -46,11 +46,11 @@ class RunOutcome:
         if failed := self.failed():
             return f"failed or ended early: {', '.join(failed)}"
         if self.window is None or not self._is(Kind.EXTRACT, "success"):
-            return f"{Kind.EXTRACT.value} was ended before it had read the log"
+            return f"{Kind.EXTRACT.value} ended before it had read the log"
         if self._verification_is_due() and self._is(Kind.VERIFY, "skipped"):
-            return f"{Kind.VERIFY.value} was asked for and is skipped"
+            return f"{Kind.VERIFY.value} was requested but was skipped"
         if self._has_work() and self.dry_run and not self._is(Kind.ADOPT, "success"):
-            return f"{Kind.ADOPT.value} was ended before it had shown the plan"
+            return f"{Kind.ADOPT.value} ended before it had shown the plan"
         return None
 
     @property
@@ -94,6 +94,6 @@ def open_window(channel: str, endpoints: Endpoints, window_id: str) -> str | Non
         return None
     bounds = window.bounds
     return (
-        f"window {window_id}, seqnos {bounds.first_seqno:,} to {bounds.last_seqno:,}, is unfinished: tasks of this run "
-        "were skipped or marked; the next run goes on with it"
+        f"window {window_id}, seqnos {bounds.first_seqno:,} to {bounds.last_seqno:,}, is unfinished: tasks of "
+        "this run were skipped or marked; the next run continues it"
     )

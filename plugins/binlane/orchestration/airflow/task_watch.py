@@ -39,7 +39,7 @@ PARENT_SECONDS: Final = 1.0
 RUN_SECONDS: Final = 10.0
 """Between two questions to Airflow."""
 GRACE_SECONDS: Final = 15.0
-"""From a task's being told to end to the exception, and from there to the kill."""
+"""From a task's being asked to end to the exception, and from there to the kill."""
 _ENDED: Final = ("failed", "success")
 _SIGNAL: Final = signal.SIGUSR1
 
@@ -92,7 +92,7 @@ class Watch:
 
     def raise_reason(self, _: int, __: FrameType | None) -> None:
         """The signal's handler, in the thread that does the work."""
-        raise AirflowFailException(self.reason or "told to end")
+        raise AirflowFailException(self.reason or "asked to end")
 
     def _run(self) -> None:
         next_question = time.monotonic() + RUN_SECONDS
@@ -145,20 +145,20 @@ def why_ended(context: Context) -> str | None:
     try:
         state = ti.get_dagrun_state(run.dag_id, run.run_id)
         if state in _ENDED:
-            return f"run {run.run_id} is {state}: it was marked, or its other tasks ended, while this one went on"
+            return f"run {run.run_id} is {state}: it was marked, or its other tasks ended, while this task was running"
         if ti.task_id not in _BEFORE_WATERMARK:
             return None
         following = ti.get_task_states(dag_id=run.dag_id, task_ids=[Kind.ADVANCE.value], run_ids=[run.run_id])
     # a heartbeat's answers decide then
     except Exception as exc:
         with contextlib.suppress(OSError):
-            log.debug("Airflow was not to be asked about run %s: %s", run.run_id, exc)
+            log.debug("Airflow did not answer about run %s: %s", run.run_id, exc)
         return None
     if following.get(run.run_id, {}).get(Kind.ADVANCE.value) != "skipped":
         return None
     return (
-        f"{Kind.ADVANCE.value} of run {run.run_id} is skipped: the run was marked, and this task went on all the same; "
-        "clear it with the tasks behind it, or start another run"
+        f"{Kind.ADVANCE.value} of run {run.run_id} is skipped: the run was marked while this task was running; "
+        "clear the task with its downstream tasks, or start another run"
     )
 
 

@@ -44,7 +44,8 @@ def first_copy(channel: ChannelConfig, endpoints: Endpoints, options: Options, t
     if channel.rename:
         raise ConfigError(
             f"{channel.file}: rename: expected no [rename] for a first copy, which keeps all names; copy the "
-            "databases under their new names by other means and begin the channel there: docs/renames.md#the-first-copy"
+            "databases under their new names by other means and begin the channel at the place of that copy: "
+            "docs/renames.md#the-first-copy"
         )
     engines = engine_of(endpoints.source), engine_of(endpoints.target)
     with target_errors(str(endpoints.target)):

@@ -21,9 +21,9 @@ def view(name: str, folder: Path) -> View:
     """The newest conflicts of a channel."""
     found = _read(name, folder, _SHOWN)
     if not found:
-        return f"channel {name}: no row was overwritten, removed or missing"
-    caption = f"the newest {_SHOWN:,}; --json has all" if len(found) == _SHOWN else ""
-    grid = Grid(f"rows of {name} that were set right, newest first", caption=caption)
+        return f"channel {name}: no row had to be corrected"
+    caption = f"the newest {_SHOWN:,}; --json lists all" if len(found) == _SHOWN else ""
+    grid = Grid(f"corrected rows of {name}, newest first", caption=caption)
     grid.columns("seqno", justify="right", no_wrap=True).columns("change", "met", no_wrap=True)
     grid.columns("table", "key", "the target had", "at (UTC)", fold=True)
     for each in found:

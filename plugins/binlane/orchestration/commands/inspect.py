@@ -91,8 +91,8 @@ def show(name: str, folder: Path, seqno: int, out: Terminal, err: Terminal, deta
         window = read_open_window(connection, name)
     if window is None:
         raise PositionError(
-            f"channel {name}: no window is open; `binlane inspect --rows` shows the files of the source's log, and "
-            "`binlane skip --show` what was left out"
+            f"channel {name}: no window is open; `binlane inspect --rows` shows the files of the source's log, "
+            "`binlane skip --show` a skipped transaction"
         )
     for found in find_seqnos(WorkFolder(window.bounds.work), seqno, seqno):
         out.line((f"seqno {found.seqno:,}, GTID {found.gtid or '-'}, {found.source}", "bold"))
@@ -188,7 +188,7 @@ def _contents(path: Path) -> Iterator[Buffer | mmap.mmap]:
         data = _read(path)
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as exc:
         said = getattr(exc, "strerror", None) or exc
-        raise ConfigError(f"{path}: cannot be read: {said}; name a whole binlog file, plain, .gz or .zst") from exc
+        raise ConfigError(f"{path}: cannot be read: {said}; name a complete binlog file, plain, .gz or .zst") from exc
     yield data
 
 
@@ -210,6 +210,6 @@ def _unpacked_zst(packed: bytes) -> bytes:
         frame = zstandard.ZstdDecompressor().decompressobj()
         found += frame.decompress(packed)
         if not frame.eof:
-            raise EOFError("the packed file ends too early")
+            raise EOFError("the compressed file ends too early")
         packed = frame.unused_data
     return found

@@ -56,26 +56,28 @@ def stop(
         for place in given.values():
             if window is None:
                 raise PositionError(
-                    f"channel {name}: no window is open, so there is no place {place} to stop at; end the next "
+                    f"channel {name}: no window is open, so the channel cannot stop at {place}; end the next "
                     "window with --until instead"
                 )
             at = seqno_of(window, place)
         asked = request_stop(engine, name, by=whoami() if by is None else by, now=now, at=at)
-        back = f"`binlane resume {name}`, then run it again to go on from there"
+        back = f"to continue: `binlane resume {name}`, then run the channel again"
         if asked.window is None:
-            return f"channel {name}: stands at seqno {asked.seqno:,}, and no run opens another window; {back}"
+            return (
+                f"channel {name}: is stopped at seqno {asked.seqno:,}; runs open no window until it is resumed; {back}"
+            )
         if now:
             return f"channel {name}: its lanes stop at their next block; {back}"
         if not asked.is_reached:
             return (
-                f"channel {name}: its lanes stop at seqno {asked.seqno:,}, all of them, and the watermark moves there; "
-                f"if nothing runs, `binlane run {name}` brings them there; {back}"
+                f"channel {name}: all its lanes stop at seqno {asked.seqno:,}, and the watermark moves there; if "
+                f"no run is active, `binlane run {name}` brings the lanes there; {back}"
             )
         with engine.connect() as connection:
             window = read_open_window(connection, name)
         if window is not None and window.plan_digest is not None:
             settle(endpoints, window)
-        return f"channel {name}: stands at seqno {asked.seqno:,}; {back}"
+        return f"channel {name}: is stopped at seqno {asked.seqno:,}; {back}"
 
 
 def resume(name: str, folder: Path, *, resolve: Resolver | None = None) -> str:
@@ -83,7 +85,10 @@ def resume(name: str, folder: Path, *, resolve: Resolver | None = None) -> str:
     _, endpoints = load(name, folder, resolve)
     with target_errors(str(endpoints.target)):
         clear_stop(engine_of(endpoints.target), name)
-    return f"channel {name}: may run; `binlane run {name}`, or the next run in Airflow, goes on from the positions"
+    return (
+        f"channel {name}: is resumed; `binlane run {name}`, or the next run in Airflow, continues from the "
+        "lanes' positions"
+    )
 
 
 def decide(name: str, folder: Path, seqno: int, *, ran: bool, resolve: Resolver | None = None) -> str:
@@ -91,7 +96,7 @@ def decide(name: str, folder: Path, seqno: int, *, ran: bool, resolve: Resolver 
     _, endpoints = load(name, folder, resolve)
     with target_errors(str(endpoints.target)):
         decide_ddl(engine_of(endpoints.target), name, seqno, ran=ran)
-    answer = "counts as done" if ran else "will run again"
+    answer = "is recorded as done" if ran else "will be executed again"
     return f"channel {name}: the DDL of seqno {seqno:,} {answer}; run the channel again"
 
 
@@ -99,7 +104,7 @@ def xa(name: str, folder: Path, *, done: str | None, forget: str | None) -> str:
     """List the prepared XA transactions, or take a person's word on one."""
     _, endpoints = load(name, folder)
     if done is not None and forget is not None:
-        raise ConfigError("--done and --forget: expected one of them")
+        raise ConfigError("--done and --forget: expected only one of them, got both")
     xid = done if done is not None else forget
     if xid is not None:
         with target_errors(str(endpoints.target)):

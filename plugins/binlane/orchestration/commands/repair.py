@@ -81,7 +81,7 @@ def read_stored(name: str, place: str) -> StoredPlan:
     parent, file = posixpath.split(place)
     work = WorkFolder(parent or ".")
     if not work.exists(file):
-        raise ConfigError(f"--plan: expected a file that `binlane verify --repair` has written, {place} is not there")
+        raise ConfigError(f"--plan: expected a file that `binlane verify --repair` has written, found no file {place}")
     plan = RepairPlan.from_json(work.read(file), place)
     if plan.channel != name:
         raise PlanError(f"{place}: expected a plan of the channel {name}, found one of {plan.channel}")
@@ -107,8 +107,8 @@ def _repair(channel: ChannelConfig, endpoints: Endpoints, stored: StoredPlan) ->
     if deletions and _keeps_rows(channel, theirs):
         raise PlanError(
             f"{stored.place}: the plan deletes {plural(deletions, 'row')} of the target, and the channel's "
-            "filter by now keeps rows that the source has deleted; nothing was written: verify with --repair again: "
-            "that plan leaves them"
+            "filter now keeps rows that the source has deleted; nothing was written. Run verify with --repair "
+            "again: the new plan keeps these rows"
         )
     with contextlib.closing(read_session(endpoints.source)) as source:
         return Repairer(
@@ -162,10 +162,11 @@ def repaired_text(name: str, repaired: Repaired) -> str:
     """What was done."""
     text = (
         f"channel {name}: {plural(repaired.inserted, 'row')} inserted, {repaired.updated:,} updated, "
-        f"{repaired.deleted:,} deleted on the target; {repaired.equal_rows:,} were right already"
+        f"{repaired.deleted:,} deleted on the target; {repaired.equal_rows:,} were already right"
     )
     if repaired.changed_rows:
         text += (
-            f"; {repaired.changed_rows:,} left alone: the source has changed them since, verify behind the next window"
+            f"; {repaired.changed_rows:,} not repaired, because the source has changed them since: verify again "
+            "after the next window"
         )
     return text

@@ -96,10 +96,10 @@ def plan(call: Call, console: Terminal) -> View:
         console.print(report.plan_view(_filtered(channel, call.engine, work)))
         begun = read_channel_status(endpoints, call.channel).window
         if begun is not None and begun.plan_digest is not None:
-            return f"precheck: not made, window {begun.bounds.window_id} has begun to change the target"
+            return f"precheck: not run, because window {begun.bounds.window_id} has already changed the target"
         # of a window that was never opened: it is checked, and nothing else
         steps.adopt_plan(channel, endpoints, window["work"])
-        return "precheck: nothing stands in the way"
+        return "precheck: passed"
     finally:
         work.remove()
 
@@ -154,7 +154,7 @@ def submit(channel: ChannelConfig, work: WorkFolder) -> None:
     if not script.is_file():
         raise ConfigError(
             f"{channel.file}: --engine spark: expected the job's file {script}, in the project of the channel's "
-            "file; it is not there: keep spark_jobs/ beside dags/, or use --engine local"
+            "file, found no such file; keep spark_jobs/ beside dags/, or use --engine local"
         )
     given = spark_properties(channel.spark.conf)
     # beside this interpreter, where pyspark was installed with it, else wherever PATH finds it
@@ -190,9 +190,9 @@ def _apply(
                 future.result()
         except BrokenProcessPool as exc:
             raise LaneEndedError(
-                f"channel {channel.name}: the process of a lane was ended from outside (kill -9, or no memory left), "
-                f"and the others with it; their open blocks are rolled back: `binlane run {channel.name}` goes on from "
-                "where each lane stands"
+                f"channel {channel.name}: the process of a lane was killed from outside (kill -9, or out of "
+                "memory), and the other lanes were ended; their open blocks are rolled back: `binlane run "
+                f"{channel.name}` continues from each lane's position"
             ) from exc
         except KeyboardInterrupt:
             # else the pool would wait until they have applied the whole window

@@ -83,7 +83,9 @@ def skip(
     ``by``: who asks, if not who runs this; ``resolve``: where connections come from, if not from the environment.
     """
     if not reason.strip():
-        raise ConfigError("--reason: expected why it is left out, got nothing; it is kept with the transaction")
+        raise ConfigError(
+            "--reason: expected the reason why the transaction is skipped, got nothing; the reason is stored with it"
+        )
     _, endpoints = load(name, folder, resolve)
     engine = engine_of(endpoints.target)
     with target_errors(str(endpoints.target)):
@@ -97,7 +99,7 @@ def skip(
             for at in (found[each.seqno],)
         ]
         if nothing := [each.seqno for each in requests if each.summary == NOTHING]:
-            raise PositionError(f"channel {name}: seqnos {nothing} change nothing, so there is nothing to leave out")
+            raise PositionError(f"channel {name}: seqnos {nothing} contain no changes, so there is nothing to skip")
         new = request_skips(engine, window, requests, reason=reason.strip(), by=whoami() if by is None else by)
     lines = [
         f"seqno {each.seqno:,}, GTID {each.gtid or '-'}, lane {each.lane}: {one_line(each.summary)}"
@@ -105,8 +107,8 @@ def skip(
     ]
     return "\n".join(
         [
-            f"channel {name}: {plural(len(new), 'transaction')} will be left out "
-            f"({len(requests) - len(new)} recorded before); run the channel to go on",
+            f"channel {name}: {plural(len(new), 'transaction')} will be skipped ({len(requests) - len(new)} "
+            "recorded before); run the channel to continue",
             *lines,
         ]
     )
@@ -119,8 +121,8 @@ def _events(work: WorkFolder, first: int, last: int) -> dict[int, Found]:
         size += len(each.log)
         if found and size > _MOST_BYTES:
             raise ConfigError(
-                f"--range: expected at most {_MOST_BYTES:,} bytes of events, the transactions {first} to {each.seqno} "
-                f"have {size:,}; order {first}-{each.seqno - 1} first, and the rest after it"
+                f"--range: expected at most {_MOST_BYTES:,} bytes of events, the transactions {first} to "
+                f"{each.seqno} have {size:,}; skip {first}-{each.seqno - 1} first, then the rest"
             )
         found[each.seqno] = each
     return found
@@ -129,7 +131,7 @@ def _events(work: WorkFolder, first: int, last: int) -> dict[int, Found]:
 def cancel(name: str, folder: Path, which: Which, *, resolve: Resolver | None = None) -> str:
     """Take orders back that have not been followed yet."""
     if which.seqno is None:
-        raise ConfigError("--cancel: expected --seqno; `--list` shows them")
+        raise ConfigError("--cancel: expected --seqno; `--list` shows the seqnos")
     _, endpoints = load(name, folder, resolve)
     with target_errors(str(endpoints.target)):
         cancel_skip(engine_of(endpoints.target), name, which.seqno)
@@ -144,7 +146,7 @@ def skips(name: str, folder: Path) -> View:
     if not found:
         return f"channel {name}: nothing was skipped"
     grid = Grid(f"skipped transactions of {name}").columns("seqno", justify="right")
-    grid.columns("GTID", "state", "by, at (UTC)", "reason", "what it changes")
+    grid.columns("GTID", "state", "by, at (UTC)", "reason", "changes")
     for each in found:
         row = (each.gtid or "-", each.state, f"{each.by}, {each.at[:19]}", each.reason, each.summary[:200])
         grid.row(f"{each.seqno:,}", *row)
@@ -179,22 +181,22 @@ def _open_window(endpoints: Endpoints, name: str) -> tuple[Window, PlannedLanes]
         window = read_open_window(connection, name)
     if window is None:
         raise PositionError(
-            f"channel {name}: no window is open: what is applied cannot be skipped, and what is to come has no seqno "
-            "yet; run the channel first"
+            f"channel {name}: no window is open. Applied transactions cannot be skipped, and later ones have no "
+            "seqno yet; run the channel first"
         )
     if window.plan_digest is None:
         raise PlanError(
-            f"channel {name}: window {window.bounds.window_id} has no plan yet, so nothing of it can be skipped; run "
-            "the channel first, or, if it is refused before its first write, see `A transaction that is refused before "
-            "the first write` in docs/operations.md"
+            f"channel {name}: window {window.bounds.window_id} has no plan yet, so none of its transactions can "
+            "be skipped; run the channel first, or, if the window is refused before its first write, see `A "
+            "transaction that is refused before the first write` in docs/control.md"
         )
     work = WorkFolder(window.bounds.work)
     plans = work.child(read_inputs(work).key)
     plan = read_plan(plans.uri)
     if plan.digest != window.plan_digest:
         raise PlanError(
-            f"{plans.uri}: expected the plan {window.plan_digest} by the target, found {plan.digest}; put shard list "
-            "and channel file back as they were, and run the channel"
+            f"{plans.uri}: expected the plan {window.plan_digest}, which is stored on the target, found "
+            f"{plan.digest}; put shard list and channel file back as they were, and run the channel"
         )
     return window, PlannedLanes(plans, plan)
 

@@ -123,7 +123,7 @@ def status_view(status: ChannelStatus, now: float) -> View:
     head.row("GTID set", mark.gtid_set or "-")
     head.row("source", status.channel.source_identity)
     if status.channel.stopped is not None:
-        head.row("stopped", f"{status.channel.stopped}; `binlane resume {status.channel.name}` takes it back")
+        head.row("stopped", f"{status.channel.stopped}; `binlane resume {status.channel.name}` cancels this")
     for name, value in _window_rows(status, transactions):
         head.row(name, value)
     head.row("verified", _verified(status))
@@ -145,9 +145,11 @@ def _verified(status: ChannelStatus) -> str:
     through = [
         f"{what} through seqno {status.verified[kind]:,}" for kind, what in named.items() if kind in status.verified
     ]
-    parts = [", ".join(through) or "never found equal"]
+    parts = [", ".join(through) or "never"]
     if found := [f"{status.suspects[state]:,} {state}" for state in (DRIFT, PENDING) if state in status.suspects]:
-        parts.append(f"the last one left {', '.join(found)}; `binlane verify {status.channel.name}` looks again")
+        parts.append(
+            f"the last verification left {', '.join(found)}; `binlane verify {status.channel.name}` checks again"
+        )
     return "; ".join(parts)
 
 
@@ -162,7 +164,7 @@ def _window_rows(status: ChannelStatus, transactions: int) -> list[tuple[str, st
         ("marks", f"low {status.low_water:,}, high {status.high_water:,}; {left} to its end"),
     ]
     if window.stop_at is not None:
-        rows.append(("stops", "where each lane stands" if window.stop_at == NOW else f"at seqno {window.stop_at:,}"))
+        rows.append(("stops", "each lane at its position" if window.stop_at == NOW else f"at seqno {window.stop_at:,}"))
     return rows
 
 

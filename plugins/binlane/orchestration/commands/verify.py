@@ -65,8 +65,9 @@ def verify_after(channel: ChannelConfig, endpoints: Endpoints, kind: str) -> dic
     outcome = verify_channel(channel, endpoints, options)
     if outcome.of_state(DRIFT):
         raise DriftError(
-            f"{outcome_text(outcome)}\nThe window stays applied. `binlane verify {channel.name}"
-            f"{' --full' if kind == VerifyScope.FULL else ''} --repair` shows what would set them right"
+            f"{outcome_text(outcome)}\nThe window stays applied. `binlane verify "
+            f"{channel.name}{' --full' if kind == VerifyScope.FULL else ''} --repair` shows the changes that "
+            "would correct them"
         )
     text = outcome_text(outcome)
     log.info("%s", text)
@@ -93,8 +94,8 @@ def outcome_text(outcome: Outcome) -> str:
     ]
     if pending:
         lines.append(
-            f"{len(pending):,} pending: the source has changed them since the watermark; the next verification looks "
-            "at them again"
+            f"{len(pending):,} pending: the source has changed them since the watermark; the next verification "
+            "checks them again"
         )
     if drift:
         lines.append(f"{len(drift):,} drift: they differ, and the source has not changed them since the watermark")
