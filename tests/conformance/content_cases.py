@@ -18,7 +18,7 @@ CONTENT_CASES: Final[tuple[Row, ...]] = (
         "Several TABLE_MAPs before several rows events",
         "a map by id, not the last one",
         f"{proofs.KERNELS}::test_many_tables_keep_their_numbers",
-        f"{proofs.WRITERS}::test_a_self_contained_payload_names_its_tables",
+        f"{proofs.ROWS_PAYLOAD}::test_a_self_contained_payload_names_its_tables",
     ),
     supported(
         "Column names only with binlog_row_metadata=FULL",

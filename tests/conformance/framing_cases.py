@@ -196,7 +196,7 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
         "A statement of many rows events; STMT_END_F on the last",
         "cut only with maps and flag set again",
         f"{proofs.BLOCKS}::test_every_payload_is_self_contained_and_no_row_is_lost_whereever_it_is_cut",
-        f"{proofs.WRITERS}::test_a_payload_that_would_lose_rows_is_refused",
+        f"{proofs.ROWS_PAYLOAD}::test_a_payload_that_would_lose_rows_is_refused",
     ),
     supported(
         "A QUERY's default database is not the database it changes",

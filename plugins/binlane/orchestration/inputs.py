@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from binlane.apply.refusals import driver_errors
+from binlane.binlog.rows_payload import PACKET_SHARE
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import ConfigError
 from binlane.orchestration.effective_rules import renaming_of, selection_of
 from binlane.orchestration.request import WindowRequest
-from binlane.plan.block.builder import PACKET_SHARE
 from binlane.plan.manifest import Manifest
 from binlane.plan.settings import REDUCE_OFF, FilterSettings
 from binlane.plan.transaction.collations import Collations

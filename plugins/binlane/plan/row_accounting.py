@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from binlane.binlog.rows_payload import DEFINITION
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.wire import HEADER
 from binlane.model import Flavor, RowCounts, TableKey
@@ -78,7 +79,7 @@ class Tally:
         for part in parts:
             match part:
                 case MapPart():
-                    self.add_map(part.key, part.event[25:], seqno)
+                    self.add_map(part.key, part.event[DEFINITION], seqno)
                 case RowsPart():
                     rows += part.counts
                     self.add_table(part.table.key, part.counts)

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from binlane.binlog.rows_payload import PACKET_SHARE
 from binlane.errors import PlanError
-from binlane.plan.block.builder import PACKET_SHARE, BlockLimits
+from binlane.plan.block.builder import BlockLimits
 from binlane.plan.transaction.channel_rules import ChannelRules
 from binlane.plan.transaction.collations import Collations
 from binlane.schema.canonical import canonical_json

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import struct
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,54 +10,17 @@ import pymysql
 import pytest
 
 from binlane.apply.block import BlockPlace, apply_block
-from binlane.apply.rows.writers import BlockWriter, check_self_contained
+from binlane.apply.rows.writers import BlockWriter
 from binlane.apply.session.connection import LaneSession
 from binlane.apply.session.context import ContextSetter
 from binlane.errors import ApplyError, DriftError, PlanError
-from binlane.model import Item, ItemKind, RowCounts, SessionContext, TableKey
+from binlane.model import Item, ItemKind, RowCounts, SessionContext
 from binlane.plan.window_plan import Block
 from binlane.state.positions import PlanKey
 from tests.integration.apply.capture import Captured, Window, stamped
 from tests.integration.apply.conftest import QUICK, Pair, positions, start_window
 
 HEADER = struct.Struct("<IBIIIH")
-STMT_END = 1
-
-
-def event(type_code: int, table_id: int, flags: int = 0, body: bytes = b"") -> bytes:
-    data = table_id.to_bytes(6, "little") + flags.to_bytes(2, "little") + body
-    return HEADER.pack(0, type_code, 1, HEADER.size + len(data), 0, 0) + data
-
-
-def table_map(table_id: int, name: bytes = b"t") -> bytes:
-    return event(19, table_id, 0, b"\x04shop\0" + bytes([len(name)]) + name + b"\0\x01\x03\0\0")
-
-
-def rows(table_id: int, *, end: bool = True, type_code: int = 30) -> bytes:
-    return event(type_code, table_id, STMT_END if end else 0, b"\x02\0\x01\xff\0\x01\0\0\0")
-
-
-GOOD = [
-    pytest.param(table_map(1) + rows(1), {"t"}, id="one"),
-    pytest.param(table_map(1) + rows(1, end=False) + rows(1), {"t"}, id="several-events-of-a-statement"),
-    pytest.param(
-        table_map(1) + table_map(2, b"u") + rows(1, end=False) + rows(2, type_code=25), {"t", "u"}, id="two-tables"
-    ),
-    pytest.param(table_map(1) + rows(1) + table_map(2, b"u") + rows(2), {"t", "u"}, id="two-statements"),
-]
-BAD = [
-    pytest.param(rows(1), "without its TABLE_MAP", id="rows-without-map"),
-    pytest.param(table_map(1) + rows(2), "table id 2 without its TABLE_MAP", id="map-of-another-table"),
-    pytest.param(table_map(1) + rows(1) + rows(1), "without its TABLE_MAP", id="map-ended-by-STMT_END_F"),
-    pytest.param(
-        table_map(1) + rows(1) + table_map(2) + rows(1), "table id 1 without", id="map-of-the-statement-before"
-    ),
-    pytest.param(table_map(1) + rows(1, end=False), "lacks STMT_END_F", id="statement-left-open"),
-    pytest.param(table_map(1), "lacks STMT_END_F", id="map-alone"),
-    pytest.param(table_map(1) + rows(1) + b"\0" * 5, "less than an event", id="bytes-left-over"),
-    pytest.param(event(160, 1), "neither TABLE_MAP nor a rows event", id="annotation"),
-    pytest.param(table_map(1) + rows(1, type_code=2), "neither TABLE_MAP nor a rows event", id="query"),
-]
 
 
 def one_block(pair: Pair, statement: str) -> tuple[Captured, Block]:
@@ -69,34 +31,6 @@ def one_block(pair: Pair, statement: str) -> tuple[Captured, Block]:
     block = window.add(0, captured)
     start_window(pair.engine, window.plan)
     return captured, block
-
-
-@pytest.mark.parametrize(("payload", "names"), GOOD)
-def test_a_self_contained_payload_names_its_tables(payload: bytes, names: set[str]) -> None:
-    assert check_self_contained(payload) == {TableKey("shop", name) for name in names}
-
-
-@pytest.mark.parametrize(("payload", "message"), BAD)
-def test_a_payload_that_would_lose_rows_is_refused(payload: bytes, message: str) -> None:
-    with pytest.raises(PlanError, match=message):
-        check_self_contained(payload)
-
-
-@pytest.mark.parametrize(("payload", "names"), GOOD[:3])
-def test_every_cut_of_a_statement_is_refused(payload: bytes, names: set[str]) -> None:
-    for end in range(1, len(payload)):
-        with pytest.raises(PlanError):
-            check_self_contained(payload[:end])
-
-
-@pytest.mark.parametrize(("payload", "names"), GOOD)
-def test_a_corrupt_byte_raises_nothing_but_plan_errors(payload: bytes, names: set[str]) -> None:
-    for at, value in itertools.product(range(len(payload)), (0, 1, 127, 255)):
-        corrupt = payload[:at] + bytes([value]) + payload[at + 1 :]
-        try:
-            check_self_contained(corrupt)
-        except PlanError:
-            continue
 
 
 @pytest.fixture

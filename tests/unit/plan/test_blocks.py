@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binlane.apply.rows.writers import check_self_contained
+from binlane.binlog.rows_payload import PACKET_SHARE, check_self_contained
 from binlane.binlog.wire import HEADER
 from binlane.errors import UnsupportedEventError
 from binlane.model import Item, ItemKind, LogPosition, RowCounts, TableKey
 from binlane.plan.block.builder import (
-    PACKET_SHARE,
     BlockBuilder,
     BlockLimits,
     FinishedBlock,

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from binlane.apply.rows.writers import check_self_contained
 from binlane.binlog.reader import LogReader
+from binlane.binlog.rows_payload import check_self_contained
 from binlane.binlog.transactions import transactions
 from binlane.binlog.wire import EventType
 from binlane.errors import UnsupportedEventError

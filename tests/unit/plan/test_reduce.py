@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from binlane.apply.rows.writers import check_self_contained
+from binlane.binlog.rows_payload import check_self_contained
 from binlane.binlog.vector import fold_rows
 from binlane.binlog.vector.join_statements import joined
 from binlane.binlog.wire import EventType

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from binlane.apply.rows.writers import check_self_contained
+from binlane.binlog.rows_payload import check_self_contained
 from binlane.errors import BinlogError
 from binlane.model import ItemKind, RowCounts, TableKey
 from binlane.plan.block.reduce import Reducer

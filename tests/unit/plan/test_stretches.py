@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from binlane.apply.rows.writers import check_self_contained
 from binlane.binlog.rows import RowsEvent, RowsKind, row_images
+from binlane.binlog.rows_payload import check_self_contained
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.wire import HEADER, EventType
 from binlane.model import BlockHeader, Item, ItemKind, LogPosition, RowCounts, TableKey

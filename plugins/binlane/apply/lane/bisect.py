@@ -15,11 +15,18 @@ import pymysql
 from sqlalchemy.exc import SQLAlchemyError
 
 from binlane.apply.rows.single_row import single_rows
-from binlane.apply.rows.writers import BlockWriter, check_self_contained
+from binlane.apply.rows.writers import BlockWriter
 from binlane.apply.session.connection import LaneSession
 from binlane.apply.session.context import ContextSetter
 from binlane.apply.session.server_errors import Verdict, error_code, error_text, judge
-from binlane.binlog.wire import HEADER, type_name
+from binlane.binlog.rows_payload import (
+    check_self_contained,
+    ending_statement,
+    events_of,
+    is_table_map,
+    rows_with_tables,
+)
+from binlane.binlog.wire import type_name
 from binlane.errors import BinlaneError
 from binlane.model import BlockHeader, Item, ItemKind
 
@@ -27,9 +34,6 @@ if TYPE_CHECKING:
     from binlane.apply.lane.run_state import Course
     from binlane.plan.window_plan import Block
 
-_FLAGS_AT: Final = HEADER.size + 6
-_STMT_END: Final = 0x0001
-_TABLE_MAP: Final = 19
 _SHOWN: Final = 500
 """Bytes of a statement in a message."""
 
@@ -145,27 +149,11 @@ def _described(item: Item | None) -> str:
 
 
 def _rows(payload: bytes) -> str:
-    kinds = [type_name(payload[at + 4]) for at, _ in _events(payload) if payload[at + 4] != _TABLE_MAP]
+    kinds = [type_name(event[4]) for event in events_of(payload) if not is_table_map(event)]
     tables = ", ".join(sorted(map(str, check_self_contained(payload))))
     return f"{', '.join(dict.fromkeys(kinds))} of {tables}"
 
 
 def _statements(payload: bytes) -> Iterator[bytes]:
     """Each rows event with its TABLE_MAP, ended as a source statement: self-contained."""
-    maps: dict[bytes, bytes] = {}
-    for at, size in _events(payload):
-        event = bytearray(payload[at : at + size])
-        table_id = bytes(event[HEADER.size : HEADER.size + 6])
-        if event[4] == _TABLE_MAP:
-            maps[table_id] = bytes(event)
-        else:
-            event[_FLAGS_AT] |= _STMT_END
-            yield maps[table_id] + bytes(event)
-
-
-def _events(payload: bytes) -> Iterator[tuple[int, int]]:
-    at = 0
-    while at < len(payload):
-        size = HEADER.unpack_from(payload, at)[3]
-        yield at, size
-        at += size
+    return (table_map + ending_statement(rows) for table_map, rows in rows_with_tables(payload, bytes))

@@ -8,9 +8,10 @@ from binlane.apply.block import undo
 from binlane.apply.rows.writers import BlockWriter
 from binlane.apply.session.connection import LaneSession, SessionLimits
 from binlane.apply.session.context import ContextSetter
+from binlane.binlog.rows_payload import PACKET_SHARE
 from binlane.errors import ApplyError, PositionError
 from binlane.model import ItemKind
-from binlane.plan.block.builder import PACKET_SHARE, BlockLimits
+from binlane.plan.block.builder import BlockLimits
 from binlane.plan.segment.pieces import alone
 from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
 from binlane.state.orders.skips import SKIPPED, mark_replayed, read_skip

@@ -7,94 +7,21 @@ MySQL 9.7, and BINLOG reports 0 affected rows: so payloads are checked before th
 
 from __future__ import annotations
 
-import functools
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from binlane.apply.rows.sequences import may_hold_sequence, with_whole_rows
+from binlane.binlog.rows_payload import check_self_contained
 from binlane.binlog.types.literals import identifier
-from binlane.binlog.wire import HEADER, EventType
-from binlane.errors import DriftError, PlanError
+from binlane.errors import DriftError
 from binlane.model import Flavor, Item, RowCounts, TableKey
 
 if TYPE_CHECKING:
     from binlane.apply.rows.table_guard import TableGuard
     from binlane.apply.session.connection import LaneSession
 
-_POST_HEADER: Final = 8
-"""TABLE_MAP and ROWS events begin with a 6-byte table id and 2 bytes of flags."""
-_STMT_END: Final = 0x0001
-_TABLE_MAP: Final = int(EventType.TABLE_MAP)
-_FIELDS: Final = struct.Struct("<4xB4xI6x6sH").unpack_from
-"""Type and size of an event's header, then its table id and flags."""
-_LEAST: Final = HEADER.size + _POST_HEADER
-_ROWS_TYPES: Final = frozenset({23, 24, 25, 30, 31, 32, 39, 166, 167, 168, 169, 170, 171})
-"""Rows events of version 1 and 2, PARTIAL_UPDATE_ROWS, and MariaDB's compressed ones."""
 _HANDLERS: Final = "SHOW SESSION STATUS WHERE variable_name IN ('Handler_write', 'Handler_update', 'Handler_delete')"
-
-
-def check_self_contained(payload: bytes) -> frozenset[TableKey]:
-    """The tables that a BINLOG payload changes. Raises PlanError if it is not self-contained.
-
-    It must hold whole events without checksums, TABLE_MAP and ROWS only; each rows event's TABLE_MAP must stand before
-    it, behind the last STMT_END_F; the last rows event must carry STMT_END_F.
-    """
-    at, left, ended = 0, len(payload), True
-    mapped: set[bytes] = set()
-    tables: set[TableKey] = set()
-    # every event of a window passes here: the common kind first, and one look at its fields
-    while left:
-        if left < _LEAST:
-            raise _broken(at, f"{left} bytes are left, less than an event")
-        type_code, size, table_id, flags = _FIELDS(payload, at)
-        if not _LEAST <= size <= left:
-            raise _broken(at, f"event_size {size} does not fit the {left} bytes left")
-        if type_code in _ROWS_TYPES:
-            if ended or table_id not in mapped:
-                number = int.from_bytes(table_id, "little")
-                raise _broken(at, f"a rows event of table id {number} without its TABLE_MAP")
-            ended = flags & _STMT_END
-        elif type_code == _TABLE_MAP:
-            if ended:
-                mapped.clear()
-                ended = False
-            mapped.add(table_id)
-            table = _table(payload[at + HEADER.size : at + size])
-            if table is None:
-                raise _broken(at, "a TABLE_MAP that ends inside its names")
-            tables.add(table)
-        else:
-            raise _broken(at, f"event type {type_code} is neither TABLE_MAP nor a rows event")
-        at += size
-        left -= size
-    if not ended:
-        raise _broken(at, "the last rows event lacks STMT_END_F")
-    return frozenset(tables)
-
-
-def _broken(at: int, what: str) -> PlanError:
-    return PlanError(
-        f"BINLOG payload, byte {at}: {what}; nothing of it was sent, since the target would lose rows in silence "
-        "or crash; "
-        "run the filter step again, and report it if it happens again"
-    )
-
-
-@functools.lru_cache(maxsize=4096)
-def _table(body: bytes) -> TableKey | None:
-    """Database and table of a TABLE_MAP: each one byte of length, the name, a zero byte; None if it ends in them."""
-    if len(body) > 8 and len(body) > 9 + body[8] + 1:
-        database_end = 9 + body[8]
-        table_at = database_end + 2
-        table_end = table_at + body[database_end + 1]
-        if table_end < len(body):
-            # a wrong name is harmless here: names only tell partitioned tables from others
-            return TableKey(
-                body[9:database_end].decode("utf-8", "replace"), body[table_at:table_end].decode("utf-8", "replace")
-            )
-    return None
 
 
 @dataclass(slots=True)

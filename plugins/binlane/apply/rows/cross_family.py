@@ -12,11 +12,20 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from binlane.apply.rows.binlog import BinlogRows, check_self_contained
+from binlane.apply.rows.binlog import BinlogRows
 from binlane.apply.rows.sql import ROW_COUNTS, SqlRows
-from binlane.binlog.rows import RowsEvent, RowsFlag, count_rows
+from binlane.binlog.rows import count_rows
+from binlane.binlog.rows_payload import (
+    DEFINITION,
+    check_self_contained,
+    ending_statement,
+    events_of,
+    is_table_map,
+    parse_rows,
+    parse_table_map,
+    rows_with_tables,
+)
 from binlane.binlog.table_map import ColumnType, TableMap
-from binlane.binlog.wire import HEADER, EventType
 from binlane.errors import DriftError
 from binlane.model import Flavor, Item, ItemKind, RowCounts, TableKey
 
@@ -24,8 +33,6 @@ if TYPE_CHECKING:
     from binlane.apply.rows.table_guard import TableGuard
     from binlane.apply.session.connection import LaneSession
 
-_FLAGS_AT: Final = HEADER.size + 6
-"""Of a rows event: behind the table's id."""
 _LONG_BLOB: Final = 4
 """Bytes of length: MariaDB logs JSON so, and any other LONGTEXT or LONGBLOB."""
 
@@ -74,7 +81,7 @@ class FamilyRows:
 
     def are_by_sql(self, payload: bytes) -> bool:
         """Whether statements write any of a payload's tables."""
-        return any(self._lookup(body)[1] for code, body in _events(payload) if code == EventType.TABLE_MAP)
+        return any(self._mapped(event).by_sql for event in events_of(payload) if is_table_map(event))
 
     def _parts(self, items: Iterable[Item]) -> Iterator[tuple[bool, Item]]:
         for item in items:
@@ -94,16 +101,10 @@ class FamilyRows:
 
         No part is longer than the payload, whose length the target takes.
         """
-        mapped: dict[bytes, _Mapped] = {}
         part, rows, current = b"", RowCounts(), False
-        for event in _whole_events(payload):
-            code, body = event[4], memoryview(event)[HEADER.size :]
-            if code == EventType.TABLE_MAP:
-                mapped[bytes(body[:6])] = _Mapped(event, *self._lookup(bytes(body)))
-                continue
-            table = mapped[bytes(body[:6])]
-            parsed = RowsEvent.parse(code, body)
-            piece = table.event + _ending_statement(event)
+        for table, event in rows_with_tables(payload, self._mapped):
+            parsed = parse_rows(event)
+            piece = table.event + ending_statement(event)
             if part and (table.by_sql != current or len(part) + len(piece) > len(payload)):
                 yield current, Item(ItemKind.ROWS, part, rows)
                 part, rows = b"", RowCounts()
@@ -112,12 +113,12 @@ class FamilyRows:
         if part:
             yield current, Item(ItemKind.ROWS, part, rows)
 
-    def _lookup(self, body: bytes) -> tuple[TableMap, bool]:
-        known = self._known.get(body[6:])
+    def _mapped(self, event: bytes) -> _Mapped:
+        known = self._known.get(event[DEFINITION])
         if known is None:
-            logged = TableMap.parse(memoryview(body), flavor=self.guard.source)
-            known = self._known[body[6:]] = logged, self._is_by_sql(logged)
-        return known
+            logged = parse_table_map(event, self.guard.source)
+            known = self._known[event[DEFINITION]] = logged, self._is_by_sql(logged)
+        return _Mapped(event, *known)
 
     def _is_by_sql(self, logged: TableMap) -> bool:
         columns = zip(logged.column_types, logged.metadata, strict=True)
@@ -129,34 +130,6 @@ class FamilyRows:
 
 def rows_events(payload: bytes, source: Flavor) -> Iterator[tuple[bytes, RowCounts]]:
     """Each rows event of a self-contained payload as a payload of its own, with its row changes."""
-    mapped: dict[bytes, bytes] = {}
-    for event in _whole_events(payload):
-        body = memoryview(event)[HEADER.size :]
-        table_id = bytes(body[:6])
-        if event[4] == EventType.TABLE_MAP:
-            mapped[table_id] = event
-            continue
-        parsed = RowsEvent.parse(event[4], body)
-        table = TableMap.parse(memoryview(mapped[table_id])[HEADER.size :], flavor=source)
-        counts = ROW_COUNTS[parsed.kind](count_rows(parsed, table))
-        yield mapped[table_id] + _ending_statement(event), counts
-
-
-def _whole_events(payload: bytes) -> Iterator[bytes]:
-    at = 0
-    while at < len(payload):
-        size = HEADER.unpack_from(payload, at)[3]
-        yield payload[at : at + size]
-        at += size
-
-
-def _events(payload: bytes) -> Iterator[tuple[int, bytes]]:
-    """Type code and body of each event."""
-    return ((event[4], event[HEADER.size :]) for event in _whole_events(payload))
-
-
-def _ending_statement(event: bytes) -> bytes:
-    """The rows event with STMT_END_F: what comes next names its tables again."""
-    changed = bytearray(event)
-    changed[_FLAGS_AT] |= RowsFlag.STMT_END
-    return bytes(changed)
+    for table_map, event in rows_with_tables(payload, bytes):
+        parsed, table = parse_rows(event), parse_table_map(table_map, source)
+        yield table_map + ending_statement(event), ROW_COUNTS[parsed.kind](count_rows(parsed, table))

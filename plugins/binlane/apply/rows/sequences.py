@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from binlane.binlog.table_map import TableMap
+from binlane.binlog.rows_payload import events_of, is_table_map, parse_table_map, with_body
 from binlane.binlog.wire import HEADER, EventType
 from binlane.model import Flavor, TableKey
 
@@ -33,19 +33,17 @@ def with_whole_rows(payload: bytes, options: Callable[[TableKey], Sequence[int] 
 
     ``options``: a sequence's row on the target as it is now, None for a table that is no sequence.
     """
-    events, at = [], 0
+    events = []
     sequences: dict[bytes, TableKey] = {}
-    while at < len(payload):
-        timestamp, type_code, server, size, end, flags = HEADER.unpack_from(payload, at)
-        body = payload[at + HEADER.size : at + size]
-        if type_code == EventType.TABLE_MAP and _MARK in body:
-            table = TableMap.parse(memoryview(body), flavor=Flavor.MARIADB)
+    for event in events_of(payload):
+        body = event[HEADER.size :]
+        if is_table_map(event) and _MARK in body:
+            table = parse_table_map(event, Flavor.MARIADB)
             sequences[body[:6]] = TableKey(table.database, table.table)
-        elif type_code == EventType.WRITE_ROWS_V1 and body[:6] in sequences and body[_POST_HEADER + 1] != _ALL:
+        elif event[4] == EventType.WRITE_ROWS_V1 and body[:6] in sequences and body[_POST_HEADER + 1] != _ALL:
             row = options(sequences[body[:6]])
             body = body if row is None else _whole(body, row)
-        events.append(HEADER.pack(timestamp, type_code, server, HEADER.size + len(body), end, flags) + body)
-        at += size
+        events.append(with_body(event, body))
     return b"".join(events)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from binlane.binlog.rows import COMPRESSED_ROWS, RowsEvent, image_ranges
-from binlane.binlog.table_map import TableMap
+from binlane.binlog.rows import COMPRESSED_ROWS, image_ranges
+from binlane.binlog.rows_payload import parse_rows, parse_table_map, rows_with_tables, with_body
 from binlane.binlog.types.columns import Column, columns_of
 from binlane.binlog.types.literals import spell
 from binlane.binlog.types.values import Absent, Image, RowDecoder
@@ -16,7 +15,6 @@ from binlane.binlog.wire import HEADER
 if TYPE_CHECKING:
     from binlane.apply.session.connection import LaneSession
 
-_SIZE_AT: Final = 9
 _SHOWN: Final = 1_000
 """Characters of an image in a message."""
 _COLUMNS: Final = (
@@ -30,28 +28,24 @@ def single_rows(payload: bytes, session: LaneSession) -> Iterator[tuple[bytes, s
 
     None of a compressed event. Raises BinlogError for rows that do not fit the TABLE_MAP.
     """
-    size = HEADER.unpack_from(payload, 0)[3]
-    code = payload[size + 4]
-    if code in COMPRESSED_ROWS:
+    [(table_map, logged)] = rows_with_tables(payload, bytes)
+    if logged[4] in COMPRESSED_ROWS:
         return
-    event = RowsEvent.parse(code, memoryview(payload)[size + HEADER.size :])
-    table = TableMap.parse(memoryview(payload)[HEADER.size : size], "", session.flavor)
+    event, table = parse_rows(logged), parse_table_map(table_map, session.flavor)
     columns = columns_of(table, session.flavor)
     names = [(str(name), bool(is_key)) for name, is_key in session.rows(_COLUMNS, (table.database, table.table))]
     if len(names) != len(columns):
         names = [(column.label, False) for column in columns]
-    head = payload[size : size + HEADER.size + event.images_at]
-    rows = bytes(event.rows)
+    head, rows = logged[HEADER.size :][: event.images_at], bytes(event.rows)
     changes = RowDecoder(table, columns).changes(event)
     for (before, after), change in zip(image_ranges(event, table), changes, strict=True):
         places = [place for place in (before, after) if place is not None]
-        row = rows[places[0][0] : places[-1][1]]
-        alone = head[:_SIZE_AT] + struct.pack("<I", len(head) + len(row)) + head[_SIZE_AT + 4 :] + row
+        alone = with_body(logged, head + rows[places[0][0] : places[-1][1]])
         images = [image for image in (change.before, change.after) if image is not None]
         key = _words(columns, images[0], [name if is_key else None for name, is_key in names])
         said = " -> ".join(_words(columns, image, [name for name, _ in names]) for image in images)
         told = f"{table.database}.{table.table}, primary key {key or '(none)'}: {change.kind.value} {said}"
-        yield payload[:size] + alone, told
+        yield table_map + alone, told
 
 
 def _words(columns: Sequence[Column], image: Image, names: Sequence[str | None]) -> str:

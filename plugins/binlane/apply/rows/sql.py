@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Final
 import pymysql
 from pymysql.constants import CLIENT
 
-from binlane.apply.rows.binlog import check_self_contained
 from binlane.apply.rows.statements import MAX_BYTES, RowStatement, StatementBuilder
 from binlane.apply.session.server_errors import error_code
 from binlane.binlog.rows import RowsEvent, RowsFlag, RowsKind
-from binlane.binlog.table_map import TableMap
+from binlane.binlog.rows_payload import DEFINITION, check_self_contained, parse_rows, parse_table_map, rows_with_tables
 from binlane.binlog.types.values import RowDecoder
-from binlane.binlog.wire import HEADER, EventType
+from binlane.binlog.wire import HEADER
 from binlane.errors import ApplyError, DriftError, TableMismatchError
 from binlane.model import Flavor, Item, RowCounts, TableKey, plural
 from binlane.schema.binding import BoundTable, bind
@@ -131,17 +130,8 @@ class SqlRows:
 
         Raises TableMismatchError for a table that the target has not.
         """
-        tables: dict[int, KnownTable] = {}
-        at = 0
-        while at < len(payload):
-            timestamp, code, _, size, _, _ = HEADER.unpack_from(payload, at)
-            body = memoryview(payload)[at + HEADER.size : at + size]
-            at += size
-            if code == EventType.TABLE_MAP:
-                tables[int.from_bytes(body[:6], "little")] = self._table(bytes(body), seqno)
-                continue
-            event = RowsEvent.parse(code, body)
-            yield tables[event.table_id], event, timestamp
+        for table, event in rows_with_tables(payload, lambda table_map: self._table(table_map, seqno)):
+            yield table, parse_rows(event), HEADER.unpack_from(event)[0]
 
     def write_event(self, table: KnownTable, event: RowsEvent, timestamp: int) -> RowCounts:
         """Write one rows event of a table; its row changes. ``timestamp``: the event's, seconds since the epoch."""
@@ -206,12 +196,12 @@ class SqlRows:
             raise miscounted(statement, key, affected, f"; the target warned: {'; '.join(bad[:3])}")
         return affected
 
-    def _table(self, body: bytes, seqno: int) -> KnownTable:
+    def _table(self, table_map: bytes, seqno: int) -> KnownTable:
         guard = self.guard
         assert guard is not None
-        logged = TableMap.parse(memoryview(body), flavor=guard.source)
+        logged = parse_table_map(table_map, guard.source)
         key = TableKey(logged.database, logged.table)
-        name = body[6:], guard.altered.before(key, seqno) if guard.altered else 0
+        name = table_map[DEFINITION], guard.altered.before(key, seqno) if guard.altered else 0
         known = self._known.get(name)
         if known is None:
             target = guard.read(key)

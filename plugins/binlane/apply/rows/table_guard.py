@@ -8,11 +8,11 @@ last DDL of the window the source's own definition comes on top, if the precheck
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from binlane.binlog.rows_payload import table_maps_of
 from binlane.binlog.table_map import TableMap
-from binlane.binlog.wire import HEADER, EventType
 from binlane.errors import TableMismatchError
 from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
@@ -58,7 +58,7 @@ class TableGuard:
         """Raises TableMismatchError if a TABLE_MAP of a BINLOG payload does not fit the target's table at ``seqno``."""
         if not self.altered:
             return
-        for body in _table_maps(payload):
+        for body in table_maps_of(payload):
             table = TableMap.parse(memoryview(body), flavor=self.source)
             key = TableKey(table.database, table.table)
             if not self.altered.names(key):
@@ -111,16 +111,6 @@ class TableGuard:
 
     def _is_altered_later(self, key: TableKey, seqno: int) -> bool:
         return self.altered.before(key, seqno) != self.altered.before(key, self.last_seqno)
-
-
-def _table_maps(payload: bytes) -> Iterator[bytes]:
-    """Bodies of the TABLE_MAPs in a payload of events without checksums."""
-    at = 0
-    while at < len(payload):
-        _, type_code, _, size, _, _ = HEADER.unpack_from(payload, at)
-        if type_code == EventType.TABLE_MAP:
-            yield payload[at + HEADER.size : at + size]
-        at += size
 
 
 def _mismatch(key: TableKey, found: list[str]) -> TableMismatchError:

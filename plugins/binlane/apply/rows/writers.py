@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import pymysql
 
-from binlane.apply.rows.binlog import BinlogRows, check_self_contained
+from binlane.apply.rows.binlog import BinlogRows
 from binlane.apply.rows.cross_family import FamilyRows
 from binlane.apply.rows.load_data import Loads, load
 from binlane.apply.rows.sql import SqlRows
@@ -23,8 +23,6 @@ from binlane.sql.scheduled_event import disabled
 if TYPE_CHECKING:
     from binlane.apply.rows.table_guard import TableGuard
     from binlane.apply.session.connection import LaneSession
-
-__all__ = ["ROW_WRITERS", "BlockWriter", "RowWriter", "check_self_contained"]
 
 
 class RowWriter(Protocol):

@@ -7,7 +7,6 @@ belong here: a REPEATABLE READ snapshot never sees progress.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import time
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from binlane.apply.session.cached_state import NEUTRAL_DATABASE
+from binlane.binlog.rows_payload import statement_of
 from binlane.errors import ApplyError
 from binlane.model import Flavor
 from binlane.servers.catalog import version_number
@@ -139,7 +139,7 @@ class LaneSession:
     def binlog(self, events: bytes) -> None:
         """Send events as one BINLOG statement. Raises ApplyError, before sending, if the target would not take its
         size."""
-        statement = b"BINLOG '" + base64.b64encode(events) + b"'"
+        statement = statement_of(events)
         if len(statement) + 1 > self.max_allowed_packet:
             raise ApplyError(
                 f"{len(events):,} bytes of events need a BINLOG statement of {len(statement):,} bytes; the target "

@@ -24,13 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binlane.binlog.rows import RowsFlag
+from binlane.binlog.rows_payload import FLAGS_IN_BODY
 from binlane.binlog.vector.frames import Frames, frame, gather, index_rows
 from binlane.binlog.wire import HEADER, EventType
 
 Ints = NDArray[np.int64]
 
 _NAME: Final = "block"
-_ID_BYTES: Final = 6
 _UNCHECKED: Final = int(RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.RELAXED_UNIQUE_CHECKS)
 TABLES: Final = 200
 """Tables that one statement opens, at most, unless the source's own opened more."""
@@ -60,8 +60,8 @@ class _Events:
         self._table = index.number[self.rows].astype(np.int64)
         """For each rows event the number of its table's definition."""
         at = frames.offset[self.rows] + HEADER.size
-        self._id = _little(frames, at, _ID_BYTES)
-        self._flags = _little(frames, at + _ID_BYTES, 2)
+        self._id = _little(frames, at, FLAGS_IN_BODY)
+        self._flags = _little(frames, at + FLAGS_IN_BODY, 2)
 
     def parts(self) -> Iterator[slice]:
         """Rows events that may share a statement, as slices of ``rows``."""
@@ -102,9 +102,9 @@ class _Events:
         # of each table the id that it has first
         ids = self._id[part][first]
         meant = np.concatenate((ids[order], ids[which]))
-        for byte in range(_ID_BYTES):
+        for byte in range(FLAGS_IN_BODY):
             out[at + byte] = meant >> 8 * byte & 0xFF
-        flags = at[order.size :] + _ID_BYTES
+        flags = at[order.size :] + FLAGS_IN_BODY
         out[flags] &= ~np.uint8(RowsFlag.STMT_END)
         out[flags[-1]] |= np.uint8(RowsFlag.STMT_END)
         return out.tobytes()

@@ -15,6 +15,7 @@ from typing import Final
 from binlane.binlog.collations import charset_name, collation_name
 from binlane.binlog.events import ExecuteLoadQuery, Query
 from binlane.binlog.rows import ROWS_KINDS, RowsEvent
+from binlane.binlog.rows_payload import parse_rows
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.transactions import Transaction
 from binlane.binlog.types.charsets import decode_text, guessed_text
@@ -23,14 +24,12 @@ from binlane.binlog.types.decimals import spell_decimal
 from binlane.binlog.types.json_binary import JsonDiffs, JsonDocument, json_text
 from binlane.binlog.types.literals import identifier, spell
 from binlane.binlog.types.values import Absent, Change, Image, RowDecoder
-from binlane.binlog.wire import HEADER, EventType, RawEvent
+from binlane.binlog.wire import EventType, RawEvent
 from binlane.errors import BinlogError
 from binlane.model import TableKey
 from binlane.plan.transaction.decode import LogFormat
 from binlane.plan.transaction.parts import Part, RowsPart
 
-_TYPE_AT: Final = 4
-"""Where an event's type stands in its header."""
 _ENDS: Final = frozenset({"BEGIN", "COMMIT", "ROLLBACK"})
 
 
@@ -128,8 +127,7 @@ def part_changes(
             table = tables.get(id(part.table))
             if table is None:
                 table = tables[id(part.table)] = _logged(part.table.table, log, "")
-            rows = RowsEvent.parse(part.event[_TYPE_AT], memoryview(part.event)[HEADER.size :])
-            for change in itertools.islice(table.decoder.changes(rows), left, None):
+            for change in itertools.islice(table.decoder.changes(parse_rows(part.event)), left, None):
                 yield part.table.key, table, change
             left = 0
 

@@ -14,6 +14,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
+from binlane.binlog.rows_payload import PACKET_SHARE, ending_statement, ends_statement
 from binlane.binlog.vector.join_statements import joined
 from binlane.errors import UnsupportedEventError
 from binlane.model import BlockHeader, Item, ItemKind, LogPosition, RowCounts, TableKey
@@ -21,11 +22,6 @@ from binlane.plan.block.reduce import Reduced, Reducer
 from binlane.plan.block.row_range import Stretch
 
 _HEADER = 19
-_ROWS_FLAGS_AT = _HEADER + 6
-"""ROWS and TABLE_MAP post-headers: a 6-byte table id, then 2 bytes of flags."""
-_STMT_END = 0x0001
-PACKET_SHARE = 0.74
-"""Of max_allowed_packet, for the events of one BINLOG statement: base64 makes 4 bytes of 3."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +96,7 @@ class RowsPayload:
         self._last_rows = len(self._events)
         self._append(event)
         self._counts += counts
-        self._ended = bool(_flags(event) & _STMT_END)
+        self._ended = ends_statement(event)
         if self._ended:
             self._open = False
 
@@ -127,7 +123,7 @@ class RowsPayload:
         if self._last_rows is not None:
             events = self._events[: self._last_rows + 1]
             if not self._ended:
-                events[-1] = _with_statement_end(events[-1])
+                events[-1] = ending_statement(events[-1])
             payload = b"".join(events)
             yield Item(ItemKind.ROWS, joined(payload) if self.is_sent else payload, self._counts)
         self._events, self._size, self._counts, self._last_rows = [], 0, RowCounts(), None
@@ -339,12 +335,3 @@ def check_fits(needed: int, largest: int, where: str) -> None:
 def transaction_header(seqno: int, source: LogPosition, gtid: str, commit_time: float) -> BlockHeader:
     """The header of a block of this one transaction."""
     return BlockHeader(seqno, seqno, 1, source, gtid, commit_time)
-
-
-def _flags(event: bytes) -> int:
-    return event[_ROWS_FLAGS_AT] | event[_ROWS_FLAGS_AT + 1] << 8
-
-
-def _with_statement_end(event: bytes) -> bytes:
-    flags = _flags(event) | _STMT_END
-    return event[:_ROWS_FLAGS_AT] + flags.to_bytes(2, "little") + event[_ROWS_FLAGS_AT + 2 :]

@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsFlag, RowsKind
+from binlane.binlog.rows_payload import FLAGS_IN_BODY, ending_statement
 from binlane.binlog.vector import fold_rows
 from binlane.binlog.vector.frames import count_events, first_appearances, row_images, strip_events
 from binlane.binlog.vector.row_events import DELETE, INSERT, KINDS, UPDATE, Fronts, Rows, payloads, row_counts
-from binlane.binlog.wire import HEADER, EventType
+from binlane.binlog.wire import EventType
 from binlane.model import Item, ItemKind, RowCounts, TableKey
 from binlane.plan.block.reducible_tables import TableRule
 from binlane.plan.block.row_range import Stretch
@@ -43,8 +44,6 @@ for _code, _kind in ROWS_KINDS.items():
     _KIND_OF[_code] = {RowsKind.DELETE: DELETE, RowsKind.UPDATE: UPDATE, RowsKind.INSERT: INSERT}[_kind]
 _KIND_OF_PHASE: Final = np.array([DELETE, INSERT, DELETE, UPDATE, INSERT], np.int64)
 """By ``folding.PHASES``."""
-_FLAGS_IN_BODY: Final = 6
-_FLAGS_AT: Final = HEADER.size + _FLAGS_IN_BODY
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +125,7 @@ class _Reduction:
         if counts is None:
             counts = count_events(self.frames, self.number, self.tables.maps, self.tables.layouts, _NAME)
         wanted = np.isin(self.tables.key_of[self.number], list(keys))
-        ends = self.frames.data[self.frames.offset + self.frames.header_length + _FLAGS_IN_BODY] & RowsFlag.STMT_END
+        ends = self.frames.data[self.frames.offset + self.frames.header_length + FLAGS_IN_BODY] & RowsFlag.STMT_END
         codes, lengths = self.frames.type_code.tolist(), self.stretch.lengths()
         data, at = self.stretch.part(wanted).payload(), 0
         held: list[Loose] = []
@@ -147,11 +146,7 @@ class _Reduction:
 def _ended(held: list[Loose], last_rows: int) -> Iterator[Loose]:
     """The events of one statement, up to its last rows event, which ends it."""
     for place, loose in enumerate(held[: last_rows + 1]):
-        if place == last_rows:
-            flags = loose.event[_FLAGS_AT] | RowsFlag.STMT_END
-            yield Loose(loose.event[:_FLAGS_AT] + bytes([flags]) + loose.event[_FLAGS_AT + 1 :], loose.counts)
-        else:
-            yield loose
+        yield Loose(ending_statement(loose.event), loose.counts) if place == last_rows else loose
 
 
 def _count(kind: RowsKind, rows: int) -> RowCounts:

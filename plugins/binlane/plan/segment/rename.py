@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from binlane.binlog.rows_payload import DEFINITION
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.vector.frames import Frames, TableIndex
 from binlane.binlog.wire import HEADER, EventHeader, RawEvent
@@ -39,4 +40,4 @@ def renamed_tables(
 def definition(frames: Frames, event: int, table: TableMap) -> bytes:
     """The body of a TABLE_MAP behind its table id, with the database of ``table``."""
     body = frames.body(event)
-    return renamed_map(bytes(HEADER.size) + bytes(body), table.raw_database)[HEADER.size + 6 :]
+    return renamed_map(bytes(HEADER.size) + bytes(body), table.raw_database)[DEFINITION]

@@ -13,6 +13,8 @@ from typing import Final
 import numpy as np
 
 from binlane.binlog.format_description import FormatDescription
+from binlane.binlog.rows_payload import events_of, with_body
+from binlane.binlog.table_map import TABLE_ID_AND_FLAGS
 from binlane.binlog.vector.frames import frame
 from binlane.binlog.wire import HEADER, EventType
 from binlane.model import Flavor
@@ -24,8 +26,7 @@ _VERSION_2: Final[Mapping[int, int]] = {
     EventType.UPDATE_ROWS_V1: EventType.UPDATE_ROWS_V2,
     EventType.DELETE_ROWS_V1: EventType.DELETE_ROWS_V2,
 }
-_HEAD: Final = 8
-"""Table id and flags."""
+_HEAD_END: Final = HEADER.size + TABLE_ID_AND_FLAGS
 _IS_VERSION_1: Final = np.isin(np.arange(256), list(_VERSION_2))
 _NO_EXTRA: Final = b"\x02\x00"
 """The length of the extra data, which counts itself."""
@@ -51,18 +52,14 @@ def to_version_2(payload: bytes) -> bytes:
     """A payload of TABLE_MAP and rows events without checksums, its rows events of version 2."""
     if not _has_version_1(payload):
         return payload
-    out, at = bytearray(), 0
-    while at < len(payload):
-        timestamp, code, server_id, size, log_pos, flags = HEADER.unpack_from(payload, at)
-        body = at + HEADER.size
-        newer = _VERSION_2.get(code)
-        if newer is None:
-            out += payload[at : at + size]
-        else:
-            out += HEADER.pack(timestamp, newer, server_id, size + len(_NO_EXTRA), log_pos, flags)
-            out += payload[body : body + _HEAD] + _NO_EXTRA + payload[body + _HEAD : at + size]
-        at += size
-    return bytes(out)
+    return b"".join(map(_as_version_2, events_of(payload)))
+
+
+def _as_version_2(event: bytes) -> bytes:
+    newer = _VERSION_2.get(event[4])
+    if newer is None:
+        return event
+    return with_body(event, event[HEADER.size : _HEAD_END] + _NO_EXTRA + event[_HEAD_END:], newer)
 
 
 def _has_version_1(payload: bytes) -> bool:

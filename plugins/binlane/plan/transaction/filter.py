@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Final
 
 from binlane.binlog.query import Query
-from binlane.binlog.rows import ROWS_KINDS, RowsFlag, RowsKind
+from binlane.binlog.rows import ROWS_KINDS, RowsKind
+from binlane.binlog.rows_payload import ending_statement, ends_statement
 from binlane.model import Flavor, RowCounts, SessionContext, TableKey
 from binlane.plan.transaction.own_schema import own_schema
 from binlane.plan.transaction.parts import FilteredPart, MapPart, Part, RowsPart, StatementPart
@@ -21,8 +22,6 @@ from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.statement_kinds import kinds_of
 
 _TYPE_AT: Final = 4
-_FLAGS_AT: Final = 19 + 6
-"""Behind the header and a rows event's table id."""
 
 
 def decide(
@@ -76,7 +75,7 @@ def _statements(parts: Iterable[Part]) -> Iterator[list[Part]]:
     for part in parts:
         if isinstance(part, MapPart | RowsPart):
             group.append(part)
-            if isinstance(part, MapPart) or not _ends(part):
+            if isinstance(part, MapPart) or not ends_statement(part.event):
                 continue
         if group:
             yield group
@@ -85,10 +84,6 @@ def _statements(parts: Iterable[Part]) -> Iterator[list[Part]]:
             yield [part]
     if group:
         yield group
-
-
-def _ends(part: RowsPart) -> bool:
-    return bool(part.event[_FLAGS_AT] & RowsFlag.STMT_END)
 
 
 def _left_of(
@@ -112,14 +107,10 @@ def _left_of(
     if len(kept) == len(group):
         return group
     kept = kept[: last + 1]
-    if kept and isinstance(final := kept[-1], RowsPart) and not _ends(final):
-        kept[-1] = replace(final, event=_ended(final.event))
+    if kept and isinstance(final := kept[-1], RowsPart) and not ends_statement(final.event):
+        kept[-1] = replace(final, event=ending_statement(final.event))
     return kept
 
 
 def _is_delete(part: RowsPart) -> bool:
     return ROWS_KINDS[part.event[_TYPE_AT]] is RowsKind.DELETE
-
-
-def _ended(event: bytes) -> bytes:
-    return event[:_FLAGS_AT] + bytes([event[_FLAGS_AT] | RowsFlag.STMT_END]) + event[_FLAGS_AT + 1 :]

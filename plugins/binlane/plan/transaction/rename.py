@@ -6,10 +6,10 @@ The filter has decided by the source's names before. Row events get another TABL
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
+from binlane.binlog.rows_payload import with_body
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.wire import HEADER
 from binlane.model import Flavor, TableKey
@@ -23,7 +23,6 @@ from binlane.shards.selection import Selection
 
 __all__ = ["Unsafe", "renamed_parts"]
 
-_SIZE_AT = 9
 _NAME_AT = 8
 """Of the database's length in a TABLE_MAP's body, behind its table id and flags."""
 
@@ -74,7 +73,7 @@ def renamed_map(event: bytes, name: bytes) -> bytes:
     """A TABLE_MAP event, checksum stripped, with another database."""
     at = HEADER.size + _NAME_AT
     body = event[HEADER.size : at] + bytes([len(name)]) + name + event[at + 1 + event[at] :]
-    return event[:_SIZE_AT] + struct.pack("<I", HEADER.size + len(body)) + event[_SIZE_AT + 4 : HEADER.size] + body
+    return with_body(event, body)
 
 
 def renamed_schema(schema: Schema, names: Names) -> Schema:
