@@ -117,7 +117,7 @@ def test_changed_missing_and_extra_rows_are_set_right_and_all_else_is_left(
     assert "tenant_1.fires: not repaired: statements would fire its triggers (fired)" in said
     assert "tenant_1.bare: not repaired: its rows have no primary key" in said
     assert "tenant_1.fired: not repaired: trigger tenant_1.fired: is on the target and not on the source" in said
-    assert "4 rows inserted, 3 updated, 2 deleted on the target; 0 were right already" in said
+    assert "4 rows inserted, 3 updated, 2 deleted on the target; 0 were already right" in said
     assert rows(channel.source) == rows(channel.target)
     assert channel.target.query("SELECT state, inserted, updated, deleted FROM binlane.repairs") == [("done", 4, 3, 2)]
     suspects = channel.target.query("SELECT table_name FROM binlane.suspects")
@@ -157,14 +157,16 @@ def test_it_asks_and_a_row_that_either_side_has_changed_since_is_looked_at_again
     before = rows(drifted.target)
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
     assert drifted.cli("verify", CHANNEL, "--full", "--repair") == 1
-    assert "nothing was repaired; `binlane verify orders --repair --plan " in capsys.readouterr().out
+    assert (
+        "nothing was repaired; to apply this plan: `binlane verify orders --repair --plan " in capsys.readouterr().out
+    )
     assert rows(drifted.target) == before
     [file] = (drifted.work / repair.FOLDER).glob("*.json")
     run_on(drifted.source, "UPDATE tenant_1.t SET note = 'later' WHERE id = 7")
     run_on(drifted.target, "DELETE FROM tenant_1.p WHERE name = 'gone'", log=False)
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     assert drifted.cli("verify", CHANNEL, "--repair", "--plan", str(file)) == 0
-    assert "1 were right already; 1 left alone: the source has changed them since" in capsys.readouterr().out
+    assert "1 were already right; 1 not repaired, because the source has changed them since" in capsys.readouterr().out
     assert drifted.run() is not None
     assert drifted.cli("verify", CHANNEL, "--full", "--repair", "--yes") == 0
     assert "nothing to repair" in capsys.readouterr().out

@@ -86,7 +86,7 @@ def test_a_drifted_target_ends_as_the_source_and_each_row_is_listed_once(
     assert set(found) == EXPECTED
     assert len(found) == len(EXPECTED)
     assert done["conflicts"] == {"different": 1, "extra": 3, "missing": 2, "overwritten": 2}
-    assert "set right: 1 different, 3 extra, 2 missing, 2 overwritten" in done["note"]
+    assert "corrected: 1 different, 3 extra, 2 missing, 2 overwritten" in done["note"]
     capsys.readouterr()
     assert channel.cli("status", CHANNEL, "--json") == 0
     assert json.loads(capsys.readouterr().out)["conflicts"] == done["conflicts"]

@@ -181,7 +181,10 @@ def test_a_plan_beside_an_unfinished_window_does_not_touch_it(
     run_filter(WorkFolder(window["work"]), InProcess())
     steps.adopt_plan(channel.config, channel.endpoints, window["work"])
     assert channel.cli("plan", CHANNEL) == 0
-    assert f"precheck: not run, because window {window['window']} has begun" in capsys.readouterr().out
+    assert (
+        f"precheck: not run, because window {window['window']} has already changed the target"
+        in capsys.readouterr().out
+    )
     assert [folder.name for folder in channel.work.iterdir()] == [window["window"]]
     channel.go_on(window)
     channel.assert_equal()
