@@ -118,7 +118,7 @@ def _pages(unplanned: str, running: str, failed: str) -> dict[tuple[str, str], P
     for state, name, window in (("running", RUNNING, running), ("failed", FAILED, failed)):
         at = f"#/c/{name}/w/{window}"
         pages |= {
-            ("channel", state): Page(f"#/c/{name}", "Way out" if state == "failed" else "Busiest shards"),
+            ("channel", state): Page(f"#/c/{name}", "Next step" if state == "failed" else "Busiest shards"),
             ("window", state): Page(at, "Busiest tables"),
             ("lane", state): Page(f"{at}/l/0", "commit together"),
         }

@@ -271,7 +271,7 @@ def test_a_channel_is_stopped_and_resumed_from_the_keyboard(look: Look) -> None:
     press(tab, "Stop")
     tab.wait_for_selector("dialog[open]")
     press(tab, "Stop")
-    tab.wait_for_selector("#said:has-text('stands at seqno')")
+    tab.wait_for_selector("#said:has-text('is stopped at seqno')")
     tab.wait_for_selector(".pill.stopped")
     press(tab, "Resume")
     tab.wait_for_selector("dialog[open]")
@@ -295,7 +295,7 @@ def test_a_verification_is_started_from_the_keyboard(look: Look, scene: Scene) -
 
 def test_a_transaction_is_skipped_from_the_keyboard_and_a_refusal_is_read_where_it_was_asked(look: Look) -> None:
     tab, watch = look.tab(EDITOR)
-    look.open(tab, Page(f"#/c/{FAILED}", "Way out"))
+    look.open(tab, Page(f"#/c/{FAILED}", "Next step"))
     press(tab, "Skip a transaction of this block …")
     tab.wait_for_selector("dialog[open]")
     seqno = tab.locator("dialog input[name=seqno]").input_value()
@@ -316,9 +316,9 @@ def test_a_transaction_is_skipped_from_the_keyboard_and_a_refusal_is_read_where_
         press(tab, tab.locator("a[download]").inner_text())
     assert download.value.suggested_filename == f"skipped-{seqno}.binlog"
     assert [each for each in watch.found if "409 (Conflict)" not in each] == []
-    press(tab, "Take back")
+    press(tab, "Cancel skip")
     tab.wait_for_selector("dialog[open]")
-    press(tab, "Take the order back")
+    press(tab, "Cancel the skip")
     tab.wait_for_selector(".pill.requested", state="detached")
 
 

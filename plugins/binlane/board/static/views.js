@@ -18,7 +18,7 @@ export function list(cards, where, tools) {
   const note = Object.entries(counts).map(([state, count]) => `${count} ${state}`).join(", ");
   const title = h("div", { class: "title" }, h("div", {}, h("h1", {}, "Replication"), h("p", { class: "quiet" }, cards.length ? `${plural(cards.length, "channel")}: ${note}` : "")));
   if (cards.length === 0) {
-    return [title, h("section", { class: "panel" }, empty("No channel", "A channel is a file in dags/channels; those whose DAG you may read are shown here."))];
+    return [title, h("section", { class: "panel" }, empty("No channel", "A channel is a file in dags/channels. This page lists the channels whose DAG you may read."))];
   }
   return [title, h("section", { class: "panel scroll" }, h("table", { class: "cards" },
     head(["Channel"], ["State"], ["Behind", "num"], ["Last windows"], ["Watermark", "num"], ["Open window"]),
@@ -67,21 +67,21 @@ function channelTitle(data, tools) {
   if (card.may_act && card.mark) {
     actions.push(h("button", { type: "button", onclick: () => tools.confirm({
       title: `Verify ${card.name}`, button: "Verify", path: `${api}/verify`,
-      text: "Starts a run of the DAG that compares source and target and applies nothing. It waits for the run that is active; what it finds is shown below, and drift fails it.",
+      text: "Starts a run of the DAG that compares source and target and applies no window. The run waits for an active run; its result is shown below; drift makes it fail.",
       fields: [h("label", { class: "check" }, h("input", { type: "checkbox", name: "full" }), "All tables, not only the rows that the last window touched")],
       body: (values) => ({ full: values.full === "on" }) }) }, "Verify"));
   }
   if (card.may_act && card.mark && !halted) {
     actions.push(h("button", { type: "button", class: "danger", onclick: () => tools.confirm({
       title: `Stop ${card.name}`, button: "Stop", danger: true, path: `${api}/stop`,
-      text: "All lanes run on to one seqno, the watermark moves there and their tasks end. No run goes on until the channel is resumed.",
-      fields: [h("label", { class: "check" }, h("input", { type: "checkbox", name: "now" }), "Now: at each lane's next block, lanes at different places")],
+      text: "All lanes continue to one seqno, the watermark moves there, and the tasks end. No run continues the channel until it is resumed.",
+      fields: [h("label", { class: "check" }, h("input", { type: "checkbox", name: "now" }), "Now: each lane at its next block, at different seqnos")],
       body: (values) => ({ now: values.now === "on" }) }) }, "Stop"));
   }
   if (card.may_act && halted) {
     actions.push(h("button", { type: "button", class: "main", onclick: () => tools.confirm({
       title: `Resume ${card.name}`, button: "Resume", path: `${api}/resume`, body: () => ({}),
-      text: "Takes the stop request back. The next run goes on from the positions: trigger the DAG, or clear its failed tasks." }) }, "Resume"));
+      text: "Cancels the stop request. The next run continues from the lanes' positions: trigger the DAG, or clear its failed tasks." }) }, "Resume"));
   }
   return h("div", { class: "title" },
     h("div", {}, h("h1", {}, card.name), pill(card.state), h("p", { class: "quiet" }, card.description),
@@ -98,17 +98,17 @@ function notices(data, tools) {
   const error = data.errors.find((each) => each.current);
   if (error && card.state !== "running") {
     found.push(h("div", { class: "notice bad" }, h("h2", {}, `Lane ${error.lane} stopped at seqno ${number(error.seqno)}`),
-      h("p", { class: "text" }, error.text), h("p", {}, h("strong", {}, "Way out: "), error.way_out),
-      data.skips.some((each) => each.state === "requested") ? h("p", {}, "An order to skip is waiting, see below: the next run follows it.") : null,
+      h("p", { class: "text" }, error.text), h("p", {}, h("strong", {}, "Next step: "), error.way_out),
+      data.skips.some((each) => each.state === "requested") ? h("p", {}, "A transaction is marked to be skipped (see below): the next run skips it.") : null,
       card.may_act && card.progress?.planned && error.seqno ? h("div", { class: "row" }, h("button", { type: "button", onclick: () => skip(data, tools, error.seqno) }, "Skip a transaction of this block …")) : null));
   } else if (card.state === "failed" && card.run) {
     found.push(h("div", { class: "notice bad" }, h("h2", {}, `The last run failed${card.run.failed_tasks.length ? ` at ${card.run.failed_tasks.join(", ")}` : ""}`),
-      h("p", {}, "The log of that task in Airflow says why and what to do."),
+      h("p", {}, "That task's log in Airflow has the reason and what to do."),
       h("div", { class: "row" }, h("button", { type: "button", onclick: () => tools.leave(`dags/${encodeURIComponent(card.dag_id)}/runs/${encodeURIComponent(card.run.run_id)}`) }, "Run in Airflow"))));
   }
-  if (card.state === "stopped") found.push(h("div", { class: "notice warn" }, h("h2", {}, `Stopped ${card.stopped}`), h("p", {}, behindStop(card.progress) ? "Lanes that are behind that seqno are brought there by the next run, and the watermark with them; nothing goes further until the channel is resumed." : "No run goes on until it is resumed; the next one then goes on from where the lanes stand.")));
-  if (card.state === "unfinished") found.push(h("div", { class: "notice warn" }, h("h2", {}, "A window is open and nobody works on it"), h("p", {}, "The next run takes it up where it stands.")));
-  if (card.run?.is_paused) found.push(h("div", { class: "notice" }, h("p", {}, "The DAG is paused in Airflow: no run starts by itself.")));
+  if (card.state === "stopped") found.push(h("div", { class: "notice warn" }, h("h2", {}, `Stopped ${card.stopped}`), h("p", {}, behindStop(card.progress) ? "The next run brings lanes below that seqno, and the watermark, to it. No lane goes further until the channel is resumed." : "No run continues the channel until it is resumed; the next run then continues from the lanes' positions.")));
+  if (card.state === "unfinished") found.push(h("div", { class: "notice warn" }, h("h2", {}, "A window is open and no run is working on it"), h("p", {}, "The next run continues it from the lanes' positions.")));
+  if (card.run?.is_paused) found.push(h("div", { class: "notice" }, h("p", {}, "The DAG is paused in Airflow: scheduled runs do not start.")));
   for (const question of data.undecided) found.push(undecided(question, card, tools));
   return found;
 }
@@ -117,12 +117,12 @@ const behindStop = (open) => open?.planned && open.stop_at > 0 && open.low_water
 
 function undecided(question, card, tools) {
   const answer = (ran) => tools.confirm({
-    title: ran ? "It has run" : "It has not run", button: ran ? "It has run" : "Run it again", danger: true,
+    title: ran ? "The DDL has run" : "The DDL has not run", button: ran ? "It has run" : "Run it again", danger: true,
     path: `api/channels/${encodeURIComponent(card.name)}/decide`, body: () => ({ seqno: question.seqno, ran }),
-    text: `Look at the target first (SHOW CREATE TABLE). The answer for seqno ${number(question.seqno)} is recorded and not asked again.` });
+    text: `Look at the target first (SHOW CREATE TABLE). The answer for seqno ${number(question.seqno)} is recorded; you will not be asked again.` });
   return h("div", { class: "notice bad" }, h("h2", {}, `Has the DDL of seqno ${number(question.seqno)} run?`),
     question.statement ? h("pre", {}, question.statement) : null,
-    h("p", {}, "A worker died while it ran, and the target has no GTID to tell. Lane ", question.lane, " waits for the answer."),
+    h("p", {}, "A worker died while the DDL was running, and the target has no GTID that shows whether it finished. Lane ", question.lane, " waits for the answer."),
     card.may_act ? h("div", { class: "row" }, h("button", { type: "button", onclick: () => answer(true) }, "It has run"), h("button", { type: "button", onclick: () => answer(false) }, "It has not")) : null);
 }
 
@@ -173,7 +173,7 @@ function history(data, finished, where, tools) {
   const causes = {};
   for (const row of data.history) for (const [cause, count] of Object.entries(row.causes)) causes[cause] = (causes[cause] ?? 0) + count;
   const sorted = Object.entries(causes).sort((a, b) => b[1] - a[1]);
-  const unplanned = empty("No plan yet", "The filter job has not written one, or the precheck has refused it.");
+  const unplanned = empty("No plan yet", "The filter job has not written the plan, or the precheck has refused it.");
   const note = finished.length === 1 ? "the last window" : `the last ${finished.length} windows`;
   const figureChart = (key, title, hint, y, say, label) =>
     panel(title, hint, h("div", { class: "body" }, chart(`${where.c}/${key}`, { x, y, say, label, open }), h("p", { class: "read faint", "aria-hidden": "true" })));
@@ -185,7 +185,7 @@ function history(data, finished, where, tools) {
       panel("Busiest shards", data.heat.shards.length ? `transactions by window, ${plural(data.heat.shards.length, "shard")}` : null, data.heat.shards.length
         ? h("div", { class: "scroll body", tabindex: 0, role: "region", "aria-label": "Transactions by shard and window" }, heat(data.heat, (id) => tools.href({ c: where.c, w: id })))
         : unplanned),
-      panel("Barriers by cause", sorted.length ? "transactions that asked for one, all windows shown" : null, sorted.length
+      panel("Barriers by cause", sorted.length ? "transactions that need a barrier, all windows shown" : null, sorted.length
         ? h("div", { class: "body" }, bars(sorted))
         : data.heat.shards.length ? empty("No barrier", "Every transaction stayed in its lane.") : unplanned)),
     panel("Windows", null, h("div", { class: "scroll" }, windowTable(data.history, where, tools))),
@@ -214,7 +214,7 @@ const KINDS = { full: "all tables", window: "a window's rows" };
 function verifications(data) {
   const through = Object.entries(data.verified_through).map(([kind, seqno]) => `${KINDS[kind] ?? kind} equal through seqno ${number(seqno)}`).join(", ");
   if (data.verifications.length === 0) return panel("Verification", "never verified", h("p", { class: "body quiet" }, h("code", {}, `binlane verify ${data.card.name}`), " compares the rows that the last window touched; so do the button above and a run with Verify in the DAG's form."));
-  return panel("Verification", through || "never found equal", h("div", { class: "scroll" }, h("table", { class: "cards" },
+  return panel("Verification", through || "never", h("div", { class: "scroll" }, h("table", { class: "cards" },
     head(["Began (UTC)"], ["What"], ["Result"], ["Through seqno", "num"], ["Drift", "num"], ["Pending", "num"], ["Tables", "num"], ["Rows", "num"], ["Took", "num"]),
     h("tbody", {}, data.verifications.map((each) => h("tr", { "data-key": each.id },
       h("th", { scope: "row", class: "nowrap" }, moment(each.started_at)),
@@ -238,7 +238,7 @@ function skip(data, tools, seqno = "") {
   const { card } = data;
   tools.confirm({
     title: `Skip a transaction of ${card.name}`, button: "Skip it", danger: true, path: `api/channels/${encodeURIComponent(card.name)}/skip`,
-    text: `Of window #${card.progress.number}, and not applied yet. It is the last resort: what later transactions expect of its rows will be missing. Who, when, why and its events are kept on the target.`,
+    text: `The transaction must belong to window #${card.progress.number} and not be applied yet. This is the last resort: later transactions may need its rows. The target keeps who skipped it, when, why, and its events.`,
     fields: [h("label", {}, "Seqno", h("input", { type: "number", name: "seqno", required: true, min: card.progress.first_seqno, max: card.progress.last_seqno, value: seqno })),
       h("label", {}, "Reason", h("textarea", { name: "reason", required: true, rows: 3, maxlength: 2000, placeholder: "why it must not be applied" }))],
     body: (values) => ({ seqno: Number(values.seqno), reason: values.reason }) });
@@ -246,23 +246,23 @@ function skip(data, tools, seqno = "") {
 
 function skips(data, tools) {
   const { card } = data, api = `api/channels/${encodeURIComponent(card.name)}`;
-  const back = (each) => tools.confirm({ title: `Apply seqno ${number(each.seqno)} after all`, button: "Take the order back", path: `${api}/cancel-skip`,
-    text: "The transaction is applied with its block, as if nobody had asked to skip it.", body: () => ({ seqno: each.seqno }) });
-  return panel("Skipped transactions", data.more_skips ? "those with the highest seqnos; `binlane skip --list` has all" : "left out on somebody's word", h("div", { class: "scroll" }, h("table", { class: "cards" },
+  const back = (each) => tools.confirm({ title: `Apply seqno ${number(each.seqno)} instead of skipping it`, button: "Cancel the skip", path: `${api}/cancel-skip`,
+    text: "The transaction will be applied with its block.", body: () => ({ seqno: each.seqno }) });
+  return panel("Skipped transactions", data.more_skips ? "those with the highest seqnos; `binlane skip --list` has all" : "skipped by request", h("div", { class: "scroll" }, h("table", { class: "cards" },
     head(["Seqno"], ["State"], ["By, at (UTC)"], ["Reason"], ["What it changes"], ["Source"]),
     h("tbody", {}, data.skips.map((each) => h("tr", { "data-key": each.seqno },
       h("th", { scope: "row" }, number(each.seqno), each.gtid ? h("div", { class: "faint mono break" }, each.gtid) : null),
-      cell("State", "", pill(each.state), each.state === "requested" && card.may_act ? h("div", {}, h("button", { type: "button", class: "small", onclick: () => back(each) }, "Take back")) : null),
+      cell("State", "", pill(each.state), each.state === "requested" && card.may_act ? h("div", {}, h("button", { type: "button", class: "small", onclick: () => back(each) }, "Cancel skip")) : null),
       cell("By, at", "break", each.by, h("div", { class: "faint" }, moment(each.at))),
       cell("Reason", "wide text", each.reason),
-      cell("What it changes", "wide break", each.summary ?? h("span", { class: "faint" }, "shown to those who may edit the DAG"),
+      cell("What it changes", "wide break", each.summary ?? h("span", { class: "faint" }, "only for users who may edit the DAG"),
         each.summary === null ? null : h("div", {}, h("a", { href: `${api}/skips/${each.seqno}/events`, download: true }, `events, ${bytes(each.bytes)}`))),
       cell("Source", "mono", `${each.file}:${each.offset}`)))))));
 }
 
 function errors(data, where, tools) {
-  return panel("Errors that stopped a lane", "newest first; those of past windows stay", h("div", { class: "scroll" }, h("table", { class: "cards" },
-    head(["At (UTC)"], ["Lane", "num"], ["Seqno", "num"], ["Source"], ["Error and way out"]),
+  return panel("Errors that stopped a lane", "newest first; errors of past windows are kept", h("div", { class: "scroll" }, h("table", { class: "cards" },
+    head(["At (UTC)"], ["Lane", "num"], ["Seqno", "num"], ["Source"], ["Error and next step"]),
     h("tbody", {}, data.errors.map((error) => h("tr", { "data-key": error.id },
       cell("At", "nowrap", moment(error.at)),
       cell("Lane", "num", error.lane),
@@ -286,7 +286,7 @@ export function window(data, where, tools) {
       figure("Took", span(row.seconds), `opened ${moment(row.opened_at)}`),
       figure("Behind at its end", span(row.behind), `up to ${moment(row.end_time)}`)),
     data.lanes.length === 0 ? h("section", { class: "panel" }, empty("Not planned yet", "The filter job has not written the plan, or the precheck has refused it.")) : [
-      panel("Lanes", row.has_files ? "a lane's name leads to its blocks" : "its files were removed: blocks cannot be shown any more", h("div", { class: "scroll" }, h("table", { class: "cards" },
+      panel("Lanes", row.has_files ? "a lane's name leads to its blocks" : "the window's files were removed: its blocks cannot be shown", h("div", { class: "scroll" }, h("table", { class: "cards" },
         head(["Lane"], ["Transactions"], ["Blocks", "num"], ["Row changes", "num"], ["Size", "num"]),
         h("tbody", {}, data.lanes.map((lane) => h("tr", {},
           h("th", { scope: "row" }, row.has_files ? h("a", { href: tools.href({ ...where, l: lane.lane }) }, lane.name) : lane.name),
@@ -294,7 +294,7 @@ export function window(data, where, tools) {
           cell("Blocks", "num", number(lane.blocks)), cell("Row changes", "num", number(lane.rows)), cell("Size", "num", bytes(lane.bytes)))))))),
       h("div", { class: "pair" },
         panel("Busiest shards", data.more_shards ? `${plural(data.more_shards, "more shard")} not shown` : "transactions", h("div", { class: "body" }, bars(data.shards.slice(0, 24).map((shard) => [`${shard.name} (${shard.lane})`, shard.transactions])))),
-        panel("Barriers by cause", "transactions that asked for one", Object.keys(row.causes).length ? h("div", { class: "body" }, bars(Object.entries(row.causes))) : empty("No barrier", "Every transaction stayed in its lane."),
+        panel("Barriers by cause", "transactions that need a barrier", Object.keys(row.causes).length ? h("div", { class: "body" }, bars(Object.entries(row.causes))) : empty("No barrier", "Every transaction stayed in its lane."),
           h("div", { class: "head" }, h("h2", {}, "Kinds of transactions")), h("div", { class: "body" }, bars(kinds)))),
       panel("Busiest tables", data.more_tables ? `${plural(data.more_tables, "more table")} not shown` : "row changes", h("div", { class: "scroll" }, h("table", { class: "cards" },
         head(["Table"], ["Read", "num"], ["Folded away", "num"], ["Filtered", "num"], ["Written", "num"]),
@@ -314,7 +314,7 @@ export function window(data, where, tools) {
 export function lane(data, where, tools) {
   return [
     h("div", { class: "title" }, h("div", {}, h("h1", {}, data.name), h("p", { class: "quiet" }, "A block's transactions commit together on the target, with the lane's position."))),
-    h("section", { class: "panel" }, data.blocks.length === 0 ? empty("No block", "This lane has nothing to apply in this window.") : h("div", { class: "scroll" }, h("table", { class: "cards" },
+    h("section", { class: "panel" }, data.blocks.length === 0 ? empty("No block", "This lane has no transactions in this window.") : h("div", { class: "scroll" }, h("table", { class: "cards" },
       head(["Block"], ["State"], ["Transactions", "num"], ["Inserts", "num"], ["Updates", "num"], ["Deletes", "num"], ["Holds"], ["Begins at (source)"], ["Last commit (UTC)"], ["Last GTID"]),
       h("tbody", {}, data.blocks.map((block) => h("tr", { "data-key": block.first_seqno },
         h("th", { scope: "row", class: "nowrap" }, h("a", { href: tools.href({ ...where, b: block.first_seqno }) }, block.first_seqno === block.last_seqno ? number(block.first_seqno) : `${number(block.first_seqno)} – ${number(block.last_seqno)}`)),
@@ -333,7 +333,7 @@ const more = (data) => (data.more ? h("div", { class: "more" }, h("button", { ty
 
 export function block(data, where, tools) {
   return [
-    h("div", { class: "title" }, h("div", {}, h("h1", {}, `Block at seqno ${number(Number(where.b))}`), h("p", { class: "quiet" }, "The source's transactions, as they stand in its log."))),
+    h("div", { class: "title" }, h("div", {}, h("h1", {}, `Block at seqno ${number(Number(where.b))}`), h("p", { class: "quiet" }, "The source's transactions, from its log."))),
     h("section", { class: "panel" }, data.transactions.length === 0 ? empty("No transaction", "") : h("div", { class: "scroll" }, h("table", { class: "cards" },
       head(["Seqno"], ["GTID"], ["Source"], ["Commit (UTC)"], ["Shard"], ["Changes"], ["Size", "num"]),
       h("tbody", {}, data.transactions.map((each) => transactionRow(each, data.rows_shown ? tools.href({ ...where, t: each.seqno }) : null))))), more(data)),
@@ -351,7 +351,7 @@ function transactionRow(each, rows) {
       each.shard === "#FILTERED" ? h("span", { class: "faint" }, "left out by the filter") : null,
       each.tables.map((table) => h("div", {}, h("span", { class: "mono" }, table.name), h("span", { class: "quiet" }, ` ${changes(table)}`))),
       each.statements.map((statement) => (statement.text === null
-        ? h("div", {}, statement.kind, h("span", { class: "faint" }, " (shown to those who may edit the DAG)"))
+        ? h("div", {}, statement.kind, h("span", { class: "faint" }, " (only for users who may edit the DAG)"))
         : h("details", {}, h("summary", {}, statement.kind, " ", h("span", { class: "mono" }, clipped(visible(statement.text.replace(/\s+/g, " ")), 80))), h("pre", {}, visible(statement.text)))))),
     cell("Size", "num", bytes(each.bytes)));
 }
@@ -363,9 +363,9 @@ const changes = (table) =>
 
 export function rows(data) {
   return [
-    h("div", { class: "title" }, h("div", {}, h("h1", {}, `Transaction ${number(data.seqno)}`), h("p", { class: "quiet" }, data.rows.some((row) => row.columns[0]?.startsWith("@")) ? "Its row changes, as they stand in the source's log, which names columns only with binlog_row_metadata = FULL." : "Its row changes with their values, as they stand in the source's log."),
+    h("div", { class: "title" }, h("div", {}, h("h1", {}, `Transaction ${number(data.seqno)}`), h("p", { class: "quiet" }, data.rows.some((row) => row.columns[0]?.startsWith("@")) ? "The transaction's row changes from the source's log, which contains column names only with binlog_row_metadata = FULL." : "The transaction's row changes with their values, from the source's log."),
       h("p", { class: "faint break" }, [data.gtid ? `GTID ${data.gtid}` : null, `shard ${data.shard}`].filter(Boolean).join(" · ")))),
-    data.rows.length === 0 ? h("section", { class: "panel" }, empty("No row", "Nothing that the channel takes: its rows are left out by the filter, or it has none.")) : data.rows.map((row, n) => rowPanel(row, n)),
+    data.rows.length === 0 ? h("section", { class: "panel" }, empty("No row", "No row change for this channel: the filter leaves the rows out, or the transaction has none.")) : data.rows.map((row, n) => rowPanel(row, n)),
     more(data),
   ].flat();
 }
@@ -388,7 +388,7 @@ const visible = (text) => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f
 // ---- what went wrong
 
 export function problem(error, where, tools) {
-  const title = error.status === 401 ? "You are signed out" : error.status === 404 ? "Not found" : error.status === 0 ? "Airflow does not answer" : "This cannot be shown";
+  const title = error.status === 401 ? "You are signed out" : error.status === 404 ? "Not found" : error.status === 0 ? "Airflow does not answer" : "This page cannot be shown";
   return h("section", { class: "panel" }, h("div", { class: "empty" }, h("strong", {}, title), h("p", { class: "break" }, error.message),
     error.status === 401 ? h("p", {}, h("button", { type: "button", onclick: () => tools.leave("") }, "Sign in to Airflow")) : h("p", {}, h("a", { href: tools.href({}) }, "All channels"))));
 }
