@@ -24,8 +24,8 @@ from binlane.model import BlockHeader, RowCounts, TableKey
 from binlane.orchestration.airflow.dag_shape import dag_id
 from binlane.orchestration.commands.inspect_rows import LoggedTable, cells, part_changes
 from binlane.orchestration.steps import read_plan
-from binlane.plan.manifest import Segment
-from binlane.plan.segment.block_view import Found, transactions_of
+from binlane.plan.segment.reader import RoutedTransaction, changed_rows
+from binlane.plan.transaction.parts import StatementPart
 from binlane.plan.window_plan import WindowPlan
 from binlane.servers.engines import engine_of
 from binlane.state.orders.skips import read_skip
@@ -41,7 +41,8 @@ from binlane.state.records.history import (
 from binlane.state.windows import read_open_window
 from binlane.work.files import WorkFolder
 from binlane.work.lane_files import block_outlines
-from binlane.work.plan_inputs import Inputs, read_inputs, read_routing, segment_bytes
+from binlane.work.plan_inputs import read_inputs, read_routing
+from binlane.work.planned import read_transactions
 
 log = logging.getLogger(__name__)
 
@@ -180,8 +181,8 @@ class Reading:
         page = list(itertools.islice(part_changes(found.parts, found.log, after), limit + 1))
         return models.Rows(
             seqno=seqno,
-            gtid=found.gtid,
-            shard=found.shard,
+            gtid=found.transaction.gtid,
+            shard=found.route.shard,
             rows=[_row_change(*each) for each in page[:limit]],
             next_after=after + limit if len(page) > limit else None,
         )
@@ -285,25 +286,15 @@ def _header(plan: WindowPlan, folder: WorkFolder, lane: int, first_seqno: int) -
     raise NotFound(f"window {plan.window_id}: lane {lane} has no block that begins at seqno {first_seqno}")
 
 
-def _segments(inputs: Inputs, first: int, last: int) -> tuple[Segment, ...]:
-    """The segments that hold the seqnos ``first`` to ``last``."""
-    found = tuple(each for each in inputs.manifest.segments if each.first_seqno <= last and first <= each.last_seqno)
-    if not found and first <= last:
-        raise NotFound(f"no segment holds seqno {first}")
-    return found
-
-
-def _found(work: str, lane: int, header: BlockHeader, first: int) -> Generator[Found]:
+def _found(work: str, lane: int, header: BlockHeader, first: int) -> Generator[RoutedTransaction]:
     """The block's transactions from seqno ``first`` on."""
     folder = WorkFolder(work)
     inputs = read_inputs(folder)
     routing = read_routing(work, inputs.key)
-    for segment in _segments(inputs, max(header.first_seqno, first), header.last_seqno):
-        with segment_bytes(folder, segment) as data:
-            groups = inputs.groups(folder, routing, segment, data)
-            for each in transactions_of(data, segment, routing, inputs.settings, lane, header, groups):
-                if each.seqno >= first:
-                    yield each
+    first = max(header.first_seqno, first)
+    for each in read_transactions(folder, inputs, routing, first, header.last_seqno, header, verifies=False):
+        if each.lane == lane:
+            yield each
 
 
 def _row_change(key: TableKey, table: LoggedTable, change: Change) -> models.RowChange:
@@ -342,19 +333,22 @@ def _block(header: BlockHeader, outline: Any, window: PastWindow, position: Lane
     )
 
 
-def _transaction(found: Found, *, may_edit: bool) -> models.Transaction:
+def _transaction(found: RoutedTransaction, *, may_edit: bool) -> models.Transaction:
+    header = found.header
     return models.Transaction(
         seqno=found.seqno,
-        gtid=found.gtid,
-        file=found.source.file,
-        offset=found.source.offset,
-        bytes=found.end_offset - found.source.offset,
-        commit_time=found.commit_time,
-        shard=found.shard,
-        barrier=found.barrier,
-        tables=[_changed(str(key), counts) for key, counts in found.tables.items()],
+        gtid=header.gtid,
+        file=header.source.file,
+        offset=header.source.offset,
+        bytes=found.end_offset - header.source.offset,
+        commit_time=header.commit_time,
+        shard=found.route.shard,
+        barrier=found.in_barrier,
+        tables=[_changed(str(key), counts) for key, counts in changed_rows(found.parts).items()],
         statements=[
-            models.Statement(kind=kind, text=_text(sql) if may_edit else None) for kind, sql in found.statements
+            models.Statement(kind=part.facts.kind.value, text=_text(part.sql) if may_edit else None)
+            for part in found.parts
+            if isinstance(part, StatementPart)
         ],
     )
 

@@ -13,12 +13,17 @@ Rules (docs/invariants.md, 3):
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+from numpy.typing import NDArray
+
 from binlane.errors import PlanError
 from binlane.model import Barrier
+
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +73,58 @@ def _barrier(group: list[Meeting], serialized: int) -> Barrier:
 
 
 class BarrierMap:
-    """Which lane's file a transaction belongs to, for transactions asked about in ascending order."""
+    """The lane that applies a transaction: its own one, or the owner of a barrier that its own one takes part in."""
 
-    def __init__(self, barriers: tuple[Barrier, ...]) -> None:
+    def __init__(self, barriers: Sequence[Barrier], lanes: int) -> None:
+        """``lanes``: how many, without the serialized one. Raises PlanError for barriers that overlap."""
         for before, after in pairwise(barriers):
             if after.first <= before.last:
                 raise PlanError(f"barriers overlap: {before.first}..{before.last} and {after.first}..{after.last}")
         self._barriers = barriers
-        self._next = 0
+        self._edges = _edges(barriers)
+        self._owner = np.array([*(barrier.owner for barrier in barriers), 0], np.int64)
+        # one row more: behind the last barrier there is none that a lane could take part in
+        self._takes_part = np.zeros((len(barriers) + 1, lanes + 1), np.bool_)
+        for number, barrier in enumerate(barriers):
+            self._takes_part[number, list(barrier.participants)] = True
 
-    def at(self, seqno: int) -> Barrier | None:
-        """The barrier that covers ``seqno``, if any. Seqnos must not go back between calls."""
-        while self._next < len(self._barriers) and self._barriers[self._next].last < seqno:
-            self._next += 1
-        if self._next < len(self._barriers) and self._barriers[self._next].first <= seqno:
-            return self._barriers[self._next]
-        return None
+    def lanes(self, seqnos: Ints, home: Ints) -> Ints:
+        """The lane that applies each transaction; ``home``: each one's own lane."""
+        if not self._barriers:
+            return home
+        number, is_inside = self._find(seqnos, home)
+        return np.where(is_inside, self._owner[number], home)
+
+    def at(self, seqno: int, home: int) -> Barrier | None:
+        """The barrier that a transaction of the lane ``home`` belongs to, if any."""
+        if not self._barriers:
+            return None
+        number, is_inside = self._find(np.array([seqno]), np.array([home]))
+        return self._barriers[int(number[0])] if is_inside[0] else None
+
+    def _find(self, seqnos: Ints, home: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+        """The last barrier that begins at or before each seqno, and whether it concerns that transaction."""
+        passed = np.searchsorted(self._edges, seqnos, "right")
+        number = passed // 2
+        return number, (passed % 2 == 1) & self._takes_part[number, home]
+
+
+class LaneEdges:
+    """Where a lane's blocks must end: at the edges of the barriers that the lane takes part in."""
+
+    def __init__(self, barriers: Sequence[Barrier] = ()) -> None:
+        """``barriers``: those of the lane."""
+        self._edges = _edges(barriers)
+
+    def stretches(self, seqnos: Ints) -> Ints:
+        """A number for each seqno; two seqnos have the same one exactly if no edge lies between them."""
+        return np.searchsorted(self._edges, seqnos, "right")
+
+    def stretch(self, seqno: int) -> int:
+        """As ``stretches``, of one."""
+        return int(np.searchsorted(self._edges, seqno, "right"))
+
+
+def _edges(barriers: Sequence[Barrier]) -> Ints:
+    """The first seqno of each barrier, and the first one behind it."""
+    return np.array([edge for barrier in barriers for edge in (barrier.first, barrier.last + 1)], np.int64)

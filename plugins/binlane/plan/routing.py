@@ -7,7 +7,7 @@ belongs to a class, described by what the filter looks at; transactions of one c
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -133,21 +133,6 @@ class Routing:
             )
         except (ValueError, TypeError, KeyError) as exc:
             raise PlanError(f"{where}: not the routes of a window: {exc}; run the filter step again") from exc
-
-
-class LaneCursor:
-    """Tells a lane's builder where blocks must end: at the edges of the barriers that the lane takes part in."""
-
-    def __init__(self, barriers: Sequence[Barrier]) -> None:
-        self._barriers = barriers
-        self._next = 0
-
-    def stretch(self, seqno: int) -> int:
-        """A number that changes between two transactions exactly if a barrier's edge lies between them."""
-        while self._next < len(self._barriers) and self._barriers[self._next].last < seqno:
-            self._next += 1
-        inside = self._next < len(self._barriers) and self._barriers[self._next].first <= seqno
-        return 2 * self._next + inside
 
 
 def first_appearance(named: Iterable[tuple[int, str]]) -> tuple[str, ...]:

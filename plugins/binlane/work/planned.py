@@ -5,17 +5,19 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Generator, Iterator
 from contextlib import closing
+from functools import cached_property
 
 from binlane.errors import PlanError
 from binlane.model import BlockHeader, plural
 from binlane.plan.routing import Routing
-from binlane.plan.segment.pieces import Described, describe, pieces
+from binlane.plan.segment.pieces import Described, piece, summary
+from binlane.plan.segment.reader import RoutedTransaction, SegmentReader
 from binlane.plan.window_plan import Block, WindowPlan
 from binlane.work import files
 from binlane.work.ahead import ahead
 from binlane.work.files import WorkFolder
 from binlane.work.lane_files import LaneRow, blocks_of, read_rows
-from binlane.work.plan_inputs import check_content, read_inputs, segment_bytes
+from binlane.work.plan_inputs import Inputs, check_content, read_inputs, segment_bytes
 
 
 class PlannedLanes:
@@ -43,18 +45,11 @@ class PlannedLanes:
 
         Raises PlanError if a segment is missing or changed, or they hold other transactions than the block.
         """
-        window = WorkFolder(posixpath.dirname(self._folder.uri))
-        inputs = read_inputs(window)
-        routing = Routing.from_json(self._folder.read(files.CONTEXT), f"{self._folder.uri}/{files.CONTEXT}")
-        found = 0
-        for segment in inputs.manifest.segments:
-            if segment.first_seqno <= block.last_seqno and block.first_seqno <= segment.last_seqno:
-                with segment_bytes(window, segment) as data:
-                    check_content(window.uri, segment, data)
-                    groups = inputs.groups(window, routing, segment, data)
-                    for piece in pieces(data, segment, routing, inputs.settings, groups, lane, block):
-                        found += 1
-                        yield piece
+        settings, found = self._inputs.settings, 0
+        for each in self._read(block.first_seqno, block.last_seqno, block):
+            if each.lane == lane:
+                found += 1
+                yield piece(each.header, each.parts, each.log, settings.limits, settings.target_version, block)
         if found != block.transactions:
             raise PlanError(
                 f"{self._folder.uri}, lane {lane}: expected {plural(block.transactions, 'transaction')} from seqno "
@@ -63,12 +58,45 @@ class PlannedLanes:
             )
 
     def describe(self, first: int, last: int) -> Iterator[Described]:
-        """The window's transactions ``first`` to ``last``: who applies them, and what they change."""
-        window = WorkFolder(posixpath.dirname(self._folder.uri))
-        inputs = read_inputs(window)
+        """The window's transactions ``first`` to ``last``: who applies them, and what they change.
+
+        Raises PlanError if a segment is missing or changed.
+        """
+        for each in self._read(first, last):
+            yield Described(each.seqno, each.lane, summary(each.parts))
+
+    def _read(self, first: int, last: int, block: BlockHeader | None = None) -> Iterator[RoutedTransaction]:
         routing = Routing.from_json(self._folder.read(files.CONTEXT), f"{self._folder.uri}/{files.CONTEXT}")
-        for segment in inputs.manifest.segments:
-            if segment.first_seqno <= last and first <= segment.last_seqno:
-                with segment_bytes(window, segment) as data:
-                    groups = inputs.groups(window, routing, segment, data)
-                    yield from describe(data, segment, routing, inputs.settings, groups, first, last)
+        return read_transactions(self._window, self._inputs, routing, first, last, block)
+
+    @property
+    def _window(self) -> WorkFolder:
+        return WorkFolder(posixpath.dirname(self._folder.uri))
+
+    @cached_property
+    def _inputs(self) -> Inputs:
+        return read_inputs(self._window)
+
+
+def read_transactions(
+    window: WorkFolder,
+    inputs: Inputs,
+    routing: Routing,
+    first: int,
+    last: int,
+    block: BlockHeader | None = None,
+    *,
+    verifies: bool = True,
+) -> Iterator[RoutedTransaction]:
+    """A window's transactions ``first`` to ``last``, read again from its segments, each with its parts and its lane.
+
+    ``block`` begins at ``first`` or before it; nothing before it is read. ``verifies``: raise PlanError for a segment
+    whose bytes are not those that were extracted.
+    """
+    for segment in inputs.manifest.segments:
+        if segment.first_seqno <= last and first <= segment.last_seqno:
+            with segment_bytes(window, segment) as data:
+                if verifies:
+                    check_content(window.uri, segment, data)
+                groups = inputs.groups(window, routing, segment, data)
+                yield from SegmentReader(data, segment, routing, inputs.settings, groups).read(first, last, block)

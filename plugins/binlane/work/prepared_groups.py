@@ -15,8 +15,9 @@ from binlane.errors import PlanError, UnsupportedEventError
 from binlane.model import Flavor
 from binlane.plan.manifest import Segment
 from binlane.plan.routing import Routing
+from binlane.plan.segment.reader import segment_log
 from binlane.plan.transaction.channel_rules import ChannelRules
-from binlane.plan.transaction.decode import LogFormat, Part, dissect
+from binlane.plan.transaction.decode import Part, dissect
 
 _T = EventType
 _ROW_TYPES: Final = (
@@ -53,8 +54,7 @@ class SegmentGroups:
         with self.open(held_by) as data:
             reader = LogReader(data, held_by.source_file, verify=False)
             self._check_format(reader.format, group.xid, str(group.source))
-            offset = held_by.start_offset - held_by.header_length
-            log = LogFormat(reader.format, held_by.source_file, offset, self.target, self.rules)
+            log = segment_log(reader.format, held_by, self.target, self.rules)
             # nothing is opened in these bytes: they are the segment's file
             transaction = next(transactions(reader, start=BufferOffset(group.start)))
             if (log.segment_offset(transaction.end), transaction.ending) != (group.end, Ending.XA_PREPARE):

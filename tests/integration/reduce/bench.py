@@ -20,7 +20,6 @@ from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.reducible_tables import table_rules, why_not_folded
 from binlane.plan.critical import critical_databases
 from binlane.plan.manifest import Manifest, Segment
-from binlane.plan.segment import lane_writer
 from binlane.plan.segment import map as columnar
 from binlane.plan.window.fold import fold_scans, make_plan
 from binlane.plan.window_plan import WindowPlan
@@ -29,6 +28,7 @@ from binlane.schema.model import Schema
 from binlane.servers.catalog import read_schema
 from lab.servers import PrivateServer
 from tests.integration.apply.capture import frames
+from tests.unit.plan import plain_map
 from tests.unit.plan.logs import MemorySink, fold_lane, manifest_of, settings
 
 DATABASE = "shop"
@@ -123,7 +123,7 @@ def filtered(
         reduce=reduce,
         **{**usual, **changes},
     )
-    functions = columnar if version == "columnar" else lane_writer
+    functions = columnar if version == "columnar" else plain_map
     manifest: Manifest = manifest_of([segment])
     scan = functions.scan_segment(data, segment, chosen, critical_databases(chosen, target))
     routing = fold_scans(manifest, [scan], chosen, target)

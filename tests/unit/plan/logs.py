@@ -14,11 +14,12 @@ from blake3 import blake3
 from binlane.binlog.gtids import MariadbGtidFlag
 from binlane.binlog.wire import MAGIC, ChecksumAlgorithm, EventFlag, EventType
 from binlane.model import BlockHeader, Flavor, Item, LogPosition, RowCounts
+from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.critical import critical_databases
 from binlane.plan.manifest import Manifest, Segment
-from binlane.plan.routing import LaneCursor, Routing
-from binlane.plan.segment.lane_writer import MapSummary, map_segment, scan_segment
+from binlane.plan.routing import Routing
+from binlane.plan.segment.map import MapSummary
 from binlane.plan.segment.map import map_segment as columnar_map
 from binlane.plan.segment.map import scan_segment as columnar_scan
 from binlane.plan.settings import REDUCE_WINDOW, FilterSettings
@@ -30,6 +31,7 @@ from binlane.work.prepared_groups import SegmentGroups
 from tests.unit.binlog.cases import MARIADB as FORMAT
 from tests.unit.binlog.cases import crc, format_event, mariadb_gtid, query, wire
 from tests.unit.binlog.row_events import EVERY_COLUMN, Column, rows_body, table_map_body
+from tests.unit.plan.plain_map import map_segment, scan_segment
 
 T = EventType
 COLUMNS = (EVERY_COLUMN["long"],)
@@ -242,7 +244,7 @@ def fold_lane(
     lane: int, blocks: Blocks, routing: Routing, chosen: FilterSettings, reducer: Reducer, format_event: bytes = b""
 ) -> tuple[FoldedLane, Blocks]:
     """A lane's blocks folded over segments, and what the filter job's task says of it."""
-    stretch = LaneCursor(routing.by_lane[lane]).stretch
+    stretch = LaneEdges(routing.by_lane[lane]).stretch
     folding = StretchFolder(reducer, chosen.limits, chosen.window_bytes, stretch)
     sink = MemorySink(lane, format_event)
     for _, block in folding.fold(Block(header, format_event, iter(items)) for header, items in blocks):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from binlane.errors import PlanError
 from binlane.model import Barrier
-from binlane.plan.barriers import BarrierMap, Meeting, fold
+from binlane.plan.barriers import BarrierMap, LaneEdges, Meeting, fold
+from tests.unit.plan import plain_map
 
 SERIALIZED = 4
 ALL = frozenset(range(SERIALIZED))
@@ -56,26 +60,33 @@ def test_meetings_out_of_order_are_refused() -> None:
         fold([cross(5, 0, 1), cross(3, 0, 1)], serialized=SERIALIZED, fold_gap=0)
 
 
-def test_a_barrier_covers_exactly_its_seqnos() -> None:
-    barriers = fold([every(3), every(4), every(9)], serialized=SERIALIZED, fold_gap=0)
-    where = BarrierMap(barriers)
-    found = [where.at(seqno) for seqno in range(1, 12)]
-    assert [barrier.first if barrier is not None else None for barrier in found] == [
-        None,
-        None,
-        3,
-        3,
-        None,
-        None,
-        None,
-        None,
-        9,
-        None,
-        None,
-    ]
+@st.composite
+def barriers(draw: st.DrawFn) -> tuple[Barrier, ...]:
+    found, seqno = list[Barrier](), 0
+    for gap, length in draw(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 3)), max_size=5)):
+        lanes = sorted(draw(st.sets(st.integers(0, SERIALIZED), min_size=1)))
+        found.append(Barrier(seqno + gap, seqno + gap + length, draw(st.sampled_from(lanes)), tuple(lanes), {}))
+        seqno = found[-1].last
+    return tuple(found)
+
+
+@given(barriers())
+def test_a_barrier_takes_its_own_lanes_transactions_and_no_others(found: tuple[Barrier, ...]) -> None:
+    """Against each barrier asked by itself; and a block of a lane ends at the edges of that lane's barriers alone."""
+    seqnos = np.arange(1, (found[-1].last if found else 0) + 3)
+    barrier_map = BarrierMap(found, SERIALIZED)
+    for home in range(SERIALIZED + 1):
+        expected = [plain_map.lane_of(seqno, home, found) for seqno in seqnos.tolist()]
+        assert barrier_map.lanes(seqnos, np.full(seqnos.size, home)).tolist() == expected
+        alone = [barrier_map.at(seqno, home) for seqno in seqnos.tolist()]
+        assert [home if each is None else each.owner for each in alone] == expected
+        assert all(each is None or (each.first <= at <= each.last) for each, at in zip(alone, seqnos, strict=True))
+        mine = [each for each in found if home in each.participants]
+        cursor = plain_map.Cursor(mine)
+        assert LaneEdges(mine).stretches(seqnos).tolist() == [cursor.stretch(seqno) for seqno in seqnos.tolist()]
 
 
 def test_overlapping_barriers_are_refused() -> None:
     first = Barrier(1, 5, 4, (0, 4), {})
     with pytest.raises(PlanError, match="overlap"):
-        BarrierMap((first, Barrier(5, 6, 4, (0, 4), {})))
+        BarrierMap((first, Barrier(5, 6, 4, (0, 4), {})), SERIALIZED)

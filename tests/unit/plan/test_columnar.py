@@ -16,9 +16,9 @@ from binlane.errors import BinlaneError
 from binlane.model import TableKey
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.reducible_tables import TableRule
-from binlane.plan.segment import lane_writer
 from binlane.plan.segment import map as columnar
 from binlane.plan.window.fold import fold_scans, make_plan
+from tests.unit.plan import plain_map
 from tests.unit.plan.logs import EMPTY_SCHEMA, MemorySink, manifest_of, rows, segment_of, settings
 
 CORPORA = Path(__file__).parents[4] / "shared" / "corpora"
@@ -70,7 +70,7 @@ def test_most_logs_of_the_corpora_are_mapped() -> None:
 @EACH
 @pytest.mark.parametrize(("reduce", "seconds"), [(False, 1), (True, 0)], ids=["replay", "reduce"])
 def test_the_versions_give_the_same_blocks_or_the_same_error(path: Path, reduce: bool, seconds: int) -> None:
-    plain = outcome(path, lane_writer, reduce=reduce, seconds=seconds)
+    plain = outcome(path, plain_map, reduce=reduce, seconds=seconds)
     assert outcome(path, columnar, reduce=reduce, seconds=seconds) == plain
 
 
@@ -80,6 +80,6 @@ def test_damage_that_no_checksum_tells_is_an_error_of_the_project_or_a_result(pa
     data = path.read_bytes()
     for at in range(len(MAGIC), len(data), STRIDE):
         damaged = data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
-        for version in (lane_writer, columnar):
+        for version in (plain_map, columnar):
             found = outcome(path, version, reduce=True, damaged=damaged)
             assert isinstance(found, tuple) or (isinstance(found, type) and issubclass(found, BinlaneError)), at

@@ -15,8 +15,8 @@ from binlane.binlog.transactions import Transaction, transactions
 from binlane.binlog.wire import EventType
 from binlane.errors import BinlogError, UnsupportedEventError
 from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, RowCounts, TableKey
+from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.builder import BlockBuilder, BlockLimits, transaction_header
-from binlane.plan.routing import LaneCursor
 from binlane.plan.segment.lane_writer import LaneWriter, commits_itself
 from binlane.plan.transaction.decode import LogFormat, MapPart, RowsPart, StatementPart, dissect
 from binlane.plan.transaction.error_outcome import tables_of_one_kind
@@ -215,8 +215,8 @@ def test_a_create_table_select_of_any_size_goes_through_in_pieces_behind_its_cre
                 kinds.append(item.kind)
                 taken.append(parts.taken)
 
-    writer = LaneWriter(Sink(0, b""), BlockBuilder(BlockLimits(1000, 500, 500, 500)), LaneCursor(()))
-    writer.add(transaction_header(1, LogPosition("b.1", 4), "0-1-1", 1.0), parts, alone=True, name="b.1")
+    writer = LaneWriter(Sink(0, b""), BlockBuilder(BlockLimits(1000, 500, 500, 500)), LaneEdges())
+    writer.add(transaction_header(1, LogPosition("b.1", 4), "0-1-1", 1.0), parts)
     assert kinds == [ItemKind.DDL, *[ItemKind.ROWS] * (len(kinds) - 1)]
     assert taken[0] == 1
     # a BINLOG statement's worth of events, and the one that did not fit

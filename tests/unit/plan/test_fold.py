@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import itertools
 
+import numpy as np
 import pytest
 
 from binlane.errors import ConfigError, PlanError
 from binlane.model import TableKey
-from binlane.plan.routing import LaneCursor, Routing, first_appearance
+from binlane.plan.barriers import LaneEdges
+from binlane.plan.routing import Routing, first_appearance
 from binlane.plan.transaction.route_key import TransactionClass
 from binlane.plan.window.fold import UNREAD
 from binlane.shards.shard_list import hash_lane
@@ -194,12 +196,13 @@ def test_blocks_end_at_the_edges_of_their_lane_s_barriers() -> None:
     assert [found.seqnos(lane) for lane in ALL] == [[(1, 3), (5, 7)], [], [], [(4, 4)]]
 
 
-def test_a_cursor_changes_its_number_exactly_at_edges() -> None:
+def test_a_lanes_stretch_changes_exactly_at_edges() -> None:
     barriers = filtered(
         [rows(n, "ref" if n in (3, 4, 6) else "a") for n in range(1, 9)], settings(shard_list="(critical)=ref\n")
     ).routing.barriers
-    cursor = LaneCursor(barriers)
-    numbers = [cursor.stretch(seqno) for seqno in range(1, 9)]
+    edges = LaneEdges(barriers)
+    numbers = [edges.stretch(seqno) for seqno in range(1, 9)]
+    assert edges.stretches(np.arange(1, 9)).tolist() == numbers
     assert [seqno for seqno, (one, other) in enumerate(itertools.pairwise(numbers), 2) if one != other] == [
         3,
         5,

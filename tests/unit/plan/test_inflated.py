@@ -17,10 +17,10 @@ from binlane.binlog.vector.frames import frame
 from binlane.binlog.wire import MAGIC, EventType
 from binlane.errors import BinlaneError
 from binlane.model import Flavor
-from binlane.plan.segment import lane_writer
 from binlane.plan.segment import map as columnar
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
+from tests.unit.plan import plain_map
 from tests.unit.plan.test_columnar import outcome
 
 TABLES: Final = (
@@ -159,14 +159,14 @@ def types(found: inflated_segment.Inflated) -> set[int]:
 
 def check_outcomes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for reduce, seconds in ((False, 0), (True, 0), (False, 1)):
-        expected = outcome(path, lane_writer, reduce=reduce, seconds=seconds)
+        expected = outcome(path, plain_map, reduce=reduce, seconds=seconds)
         assert isinstance(expected, tuple)
         assert outcome(path, columnar, reduce=reduce, seconds=seconds) == expected
     # too large for memory: the same, the slow way
     for name, most in (("_MOST", 300), ("_BUDGET", 1000), ("_MOST", 0)):
         with monkeypatch.context() as patch:
             patch.setattr(inflated_segment, name, most)
-            assert outcome(path, columnar, reduce=True) == outcome(path, lane_writer, reduce=True)
+            assert outcome(path, columnar, reduce=True) == outcome(path, plain_map, reduce=True)
 
 
 @requires_mysql

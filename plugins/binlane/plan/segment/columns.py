@@ -22,11 +22,12 @@ from binlane.binlog.vector.rename_table_maps import NewNames
 from binlane.binlog.wire import HEADER, MAGIC, Buffer, EventHeader, EventType, RawEvent
 from binlane.errors import BinlogError
 from binlane.model import FILTERED_SHARD, BlockHeader, Flavor, LogPosition
+from binlane.plan.block.builder import transaction_header
 from binlane.plan.manifest import Segment
 from binlane.plan.segment.filter import EventFilter, TableVerdicts, event_filter, pick
+from binlane.plan.segment.reader import segment_log
 from binlane.plan.segment.rename import renamed_tables
 from binlane.plan.settings import FilterSettings
-from binlane.plan.transaction.decode import LogFormat
 
 Ints = NDArray[np.int64]
 
@@ -82,9 +83,8 @@ class SegmentColumns:
         """
         self.segment = segment
         self.reader = reader
-        offset = segment.start_offset - segment.header_length
-        target, rules = Flavor(settings.target), settings.rules
-        self.log = LogFormat(self.reader.format, segment.source_file, offset, target, rules, laid_out)
+        rules = settings.rules
+        self.log = segment_log(reader.format, segment, Flavor(settings.target), rules, laid_out)
         self.frames = frames
         frames.check(segment.name)
         self.role = ROLES[self.frames.type_code]
@@ -182,7 +182,7 @@ class SegmentColumns:
         head = EventHeader._make(HEADER.unpack_from(frames.data.data, at))
         identity = identify(RawEvent(at, head, frames.body(event)), self.reader)
         place = LogPosition(self.log.name, self.log.source_offset(at))
-        return BlockHeader(seqno, seqno, 1, place, identity.gtid, identity.commit_time)
+        return transaction_header(seqno, place, identity.gtid, identity.commit_time)
 
     def commit_times(self, events: Ints) -> NDArray[np.float64]:
         """When the transactions that begin with these events were committed."""

@@ -1,12 +1,14 @@
-"""``scan_segment`` and ``map_segment`` over arrays: Python runs once a block, not once an event.
+"""The filter job's two pure functions over one segment, with Python once a block and not once an event.
 
-Plain transactions (``binlog.grouping``) go through here; every other one goes through the plain version's own code, so
-its rules stand in one place. Both versions give the same bytes; tests hold them together.
+``scan_segment`` tells what other segments must know; ``fold`` makes the window's routes of all scans; ``map_segment``
+builds the segment's blocks. Plain transactions (``binlog.grouping``) are taken many at once, as arrays; every other one
+is taken apart alone. The tests hold both to the bytes of a map that takes every transaction alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,30 +16,64 @@ from numpy.typing import NDArray
 from binlane.binlog.rows import COMPRESSED_ROWS
 from binlane.binlog.vector.frames import first_appearances
 from binlane.binlog.wire import Buffer
-from binlane.model import BlockHeader, RowCounts, TableKey
+from binlane.model import RowCounts, TableKey
+from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.builder import BlockBuilder
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.row_range import FoldTables
+from binlane.plan.block.row_size import RowMeter, ends_earlier
 from binlane.plan.manifest import Segment
-from binlane.plan.routing import LaneCursor, Route, Routing
+from binlane.plan.routing import Route, Routing
 from binlane.plan.row_accounting import ROWS_ONLY, Tally
-from binlane.plan.segment.barrier_arrays import BarrierArrays
 from binlane.plan.segment.columns import INSERT, NONE, ROLES, Run, SegmentColumns, Single, segment_columns
-from binlane.plan.segment.lane_writer import LaneSink, MapSummary, ScanSummary, commits_itself, meter_of
+from binlane.plan.segment.lane_writer import LaneSink
+from binlane.plan.segment.reader import Router
 from binlane.plan.segment.rename import definition
 from binlane.plan.segment.run_writer import RunWriter
 from binlane.plan.settings import FilterSettings
+from binlane.plan.transaction.decode import LogFormat
 from binlane.plan.transaction.event_format import format_for
-from binlane.plan.transaction.route_key import TransactionClass, classify
-from binlane.plan.transaction.xa import Groups, Halves, NoGroups, parts_at
+from binlane.plan.transaction.route_key import TransactionClass
+from binlane.plan.transaction.temporary_tables import TemporaryStep
+from binlane.plan.transaction.xa import Groups, Halves, NoGroups, Prepared, Resolved
+from binlane.plan.window_plan import LaneFile
 
 Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class ScanSummary:
+    """What one segment tells the window. Seqnos are absolute."""
+
+    databases: Mapping[str, int]
+    """Databases of plain transactions, with the seqno they first appear at."""
+    classes: tuple[TransactionClass, ...]
+    members: tuple[tuple[int, int], ...]
+    """Every transaction that is not plain: its seqno and its class's place in ``classes``."""
+    epochs: tuple[tuple[int, int], ...]
+    """Epochs of source time with the seqno of the first transaction in each; empty unless the channel has epochs."""
+    prepared: tuple[Prepared, ...] = ()
+    resolved: tuple[Resolved, ...] = ()
+    """The halves of XA transactions. An XA COMMIT is no member: the fold knows its class."""
+    temporary: tuple[TemporaryStep, ...] = ()
+    """Statements that depend on their connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class MapSummary:
+    """What one segment gave: its lane files and its tally."""
+
+    files: Mapping[int, LaneFile]
+    tally: Tally
 
 
 def scan_segment(
     data: Buffer, segment: Segment, settings: FilterSettings, is_critical: Callable[[str], bool]
 ) -> ScanSummary:
-    """As ``segment_map.scan_segment``."""
+    """What the fold must know of one segment. ``is_critical`` tells databases whose every transaction needs a barrier.
+
+    Raises BinlogError for what the log holds that cannot be applied exactly.
+    """
     columns = segment_columns(data, segment, settings)
     databases: dict[str, int] = {}
     numbers: dict[TransactionClass, int] = {}
@@ -104,7 +140,10 @@ def map_segment(
     reducer: Reducer | None = None,
     groups: Groups | None = None,
 ) -> MapSummary:
-    """As ``segment_map.map_segment``."""
+    """Build the segment's blocks, lane by lane, into the sinks of ``open_sink`` (lane, FORMAT_DESCRIPTION event).
+
+    ``groups`` gives what the segment's XA COMMITs commit. Raises BinlogError for what cannot be applied exactly.
+    """
     columns = segment_columns(data, segment, settings)
     return _Map(columns, routing, settings, open_sink, reducer, groups or NoGroups()).run()
 
@@ -120,8 +159,8 @@ class _Map:
         groups: Groups,
     ) -> None:
         self._columns = columns
-        self._groups = groups
         self._routing = routing
+        self._router = Router(columns.log, routing, groups)
         self._settings = settings
         self._open_sink = open_sink
         self._reducer = reducer
@@ -134,13 +173,12 @@ class _Map:
             if reducer is not None and columns.new_names is None
             else None
         )
-        meter = meter_of(settings, columns.log)
+        meter = _meter_of(settings, columns.log)
         self._tally = Tally(meter=meter)
         self._measured_from = (
             None if meter is None else np.array([meter.limit(table) for table in columns.tables] or [0], np.int64)
         )
         self._writers: dict[int, RunWriter] = {}
-        self._barriers = BarrierArrays(routing)
         self._routes: dict[int, Route] = {}
 
     def run(self) -> MapSummary:
@@ -156,33 +194,24 @@ class _Map:
         if lane not in self._writers:
             log = self._columns.log
             sink = self._open_sink(lane, format_for(log.format, log.target, self._settings.target_version))
-            cursor = LaneCursor(self._routing.by_lane[lane])
+            edges = LaneEdges(self._routing.by_lane[lane])
             builder = BlockBuilder(self._settings.limits, self._reducer)
-            self._writers[lane] = RunWriter(sink, builder, cursor, self._columns, self._tables)
+            self._writers[lane] = RunWriter(sink, builder, edges, self._columns, self._tables)
         return self._writers[lane]
 
     def _single(self, step: Single) -> None:
-        transaction, log = step.transaction, self._columns.log
-        parts = parts_at(step.seqno, transaction, log, self._groups)
-        route = self._routing.route_of(classify(parts))
-        lane = int(self._barriers.lanes(np.array([step.seqno]), np.array([route.lane]))[0])
-        header = BlockHeader(
-            step.seqno, step.seqno, 1, log.position(transaction), transaction.gtid, transaction.commit_time
-        )
-        self._writer(lane).add(header, parts, commits_itself(parts), log.name)
-        self._tally.add(route.shard, route.lane, parts, step.seqno, log.format.flavor)
+        routed = self._router.routed(step.seqno, step.transaction)
+        self._writer(routed.lane).add(routed.header, routed.parts)
+        route, flavor = routed.route, self._columns.log.format.flavor
+        self._tally.add(route.shard, route.lane, routed.parts, step.seqno, flavor)
 
     def _run(self, run: Run) -> None:
         plain = run.plain
         home = np.array([self._route(int(number)).lane for number in range(len(self._columns.databases))], np.int64)
         seqnos = run.seqno + np.arange(run.size, dtype=np.int64)
-        lanes = self._barriers.lanes(seqnos, home[plain.database])
+        lanes = self._router.barriers.lanes(seqnos, home[plain.database])
         for lane in np.unique(lanes).tolist():
-            chosen = np.flatnonzero(lanes == lane)
-            stretches = self._barriers.stretches(lane, seqnos[chosen])
-            edges = np.flatnonzero(np.diff(stretches)) + 1
-            for part in np.split(np.arange(chosen.size), edges):
-                self._writer(lane).add_run(run, chosen[part], int(stretches[part[0]]))
+            self._writer(lane).add_run(run, np.flatnonzero(lanes == lane))
         self._count(run)
 
     def _route(self, database: int) -> Route:
@@ -251,3 +280,11 @@ def _sums(keys: Ints, rows: Ints) -> Iterator[tuple[int, RowCounts]]:
     by_number = np.bincount(keys, rows, minlength=3 * numbers).astype(np.int64).reshape(-1, 3)
     for number in np.unique(keys // 3).tolist():
         yield number, RowCounts(*by_number[number].tolist())
+
+
+def _meter_of(settings: FilterSettings, log: LogFormat) -> RowMeter | None:
+    """What looks at the rows of a log for the target; None if there is nothing to look for."""
+    earlier = ends_earlier(log.format, log.target, settings.target_version)
+    if not settings.measures_rows and not earlier:
+        return None
+    return RowMeter(log.format.flavor, log.target, settings.packet, settings.measures_rows, earlier)

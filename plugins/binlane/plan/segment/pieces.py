@@ -1,4 +1,4 @@
-"""A block taken apart again: its source transactions, each a block of its own, built anew from the window's segment.
+"""One transaction as a block of its own, built anew from the source's events, and in words.
 
 A block commits what it holds at once. To end inside one (a stop), to leave a transaction out (a skip) or to find the
 one that fails, its transactions are built anew from the log, not folded: their effect, one after another, is the
@@ -7,25 +7,21 @@ block's (docs/invariants.md, 1). Sums over the pieces take the place of the bloc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import Ending, transactions
 from binlane.binlog.wire import Buffer
 from binlane.errors import PlanError
-from binlane.model import BlockHeader, Flavor, Item, RowCounts, TableKey, plural
-from binlane.plan.barriers import BarrierMap
+from binlane.model import BlockHeader, Flavor, Item, plural
+from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.builder import BlockBuilder, BlockLimits, transaction_header
-from binlane.plan.manifest import Segment
-from binlane.plan.routing import LaneCursor, Routing
-from binlane.plan.segment.lane_writer import LaneWriter, commits_itself, read_segment
-from binlane.plan.settings import FilterSettings
+from binlane.plan.segment.lane_writer import LaneWriter
+from binlane.plan.segment.reader import changed_rows
 from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
-from binlane.plan.transaction.decode import LogFormat, MapPart, Part, RowsPart, StatementPart, dissect
+from binlane.plan.transaction.decode import LogFormat, Part, StatementPart, dissect
 from binlane.plan.transaction.event_format import format_for, translation
-from binlane.plan.transaction.route_key import classify
-from binlane.plan.transaction.xa import Groups, parts_at
 from binlane.plan.window_plan import Block, LaneFile
 
 NOTHING = "nothing"
@@ -45,96 +41,23 @@ class _Kept:
         self.blocks.append((header, tuple(items)))
 
     def close(self) -> LaneFile:
-        raise AssertionError("pieces are no file")
-
-    def taken(self) -> list[tuple[BlockHeader, tuple[Item, ...]]]:
-        blocks, self.blocks = self.blocks, []
-        return blocks
+        raise AssertionError("a block is no file")
 
 
-def pieces(
-    data: Buffer,
-    segment: Segment,
-    routing: Routing,
-    settings: FilterSettings,
-    groups: Groups,
-    lane: int,
-    block: BlockHeader,
-) -> Iterator[Block]:
-    """The transactions of ``block``, which ``lane`` has in this segment, each a block, in order.
-
-    ``groups`` gives what the segment's XA COMMITs commit.
-    """
-    log, numbered = read_segment(data, segment, settings)
+def piece(
+    header: BlockHeader,
+    parts: Sequence[Part],
+    log: LogFormat,
+    limits: BlockLimits,
+    version: str,
+    of: BlockHeader | None = None,
+) -> Block:
+    """A transaction as a block of its own for a target of that ``version``; ``of``: the block that holds it."""
     sink = _Kept()
-    builder = BlockBuilder(replace(settings.limits, transactions=1))
-    writer = LaneWriter(sink, builder, LaneCursor(routing.by_lane[lane]), translation(log.target))
-    format_event = format_for(log.format, log.target, settings.target_version)
-    barriers = BarrierMap(routing.barriers)
-    for seqno, transaction in numbered:
-        if seqno > block.last_seqno:
-            return
-        if seqno < block.first_seqno:
-            continue
-        parts = parts_at(seqno, transaction, log, groups)
-        if lane_of(seqno, routing.route_of(classify(parts)).lane, barriers) != lane:
-            continue
-        header = transaction_header(seqno, log.position(transaction), transaction.gtid, transaction.commit_time)
-        writer.add(header, parts, commits_itself(parts), log.name)
-        for found, items in sink.taken():
-            yield Block(found, format_event, items, block)
-
-
-@dataclass(frozen=True, slots=True)
-class Described:
-    """A transaction of a segment, in words."""
-
-    seqno: int
-    lane: int
-    summary: str
-
-
-def describe(
-    data: Buffer,
-    segment: Segment,
-    routing: Routing,
-    settings: FilterSettings,
-    groups: Groups,
-    first: int,
-    last: int,
-) -> Iterator[Described]:
-    """The transactions ``first`` to ``last`` of the segment: who applies them, and what they change."""
-    log, numbered = read_segment(data, segment, settings)
-    barriers = BarrierMap(routing.barriers)
-    for seqno, transaction in numbered:
-        if first <= seqno <= last:
-            parts = parts_at(seqno, transaction, log, groups)
-            lane = lane_of(seqno, routing.route_of(classify(parts)).lane, barriers)
-            yield Described(seqno, lane, summary(parts))
-
-
-def summary(parts: Sequence[Part]) -> str:
-    """What a transaction changes: rows by table, statements as they are."""
-    rows: dict[TableKey, RowCounts] = {}
-    said = []
-    for part in parts:
-        match part:
-            case RowsPart():
-                rows[part.table.key] = rows.get(part.table.key, RowCounts()) + part.counts
-            case StatementPart():
-                said.append(part.sql[:_STATEMENT].decode("utf-8", "backslashreplace"))
-            case MapPart():
-                pass
-    for key, counts in rows.items():
-        kinds = ((counts.inserts, "insert"), (counts.updates, "update"), (counts.deletes, "delete"))
-        said.append(f"{key}: {', '.join(plural(count, kind) for count, kind in kinds if count)}")
-    return "; ".join(said) or NOTHING
-
-
-def lane_of(seqno: int, home: int, barriers: BarrierMap) -> int:
-    """The lane that applies a transaction whose own lane is ``home``: inside a barrier, its owner."""
-    barrier = barriers.at(seqno)
-    return barrier.owner if barrier is not None and home in barrier.participants else home
+    builder = BlockBuilder(replace(limits, transactions=1))
+    LaneWriter(sink, builder, LaneEdges(), translation(log.target)).add(header, parts)
+    [(header, items)] = sink.blocks
+    return Block(header, format_for(log.format, log.target, version), items, of)
 
 
 def alone(
@@ -153,13 +76,29 @@ def alone(
     found = list(transactions(reader))
     if len(found) != 1:
         raise PlanError(f"{name}: expected one transaction, found {len(found)}")
-    log = LogFormat(reader.format, name, 0, target, rules)
-    sink = _Kept()
-    writer = LaneWriter(sink, BlockBuilder(replace(limits, transactions=1)), LaneCursor(()), translation(target))
     if found[0].ending in _XA:
         raise PlanError(f"{name}: an XA COMMIT holds none of the changes it commits; apply its XA PREPARE's by hand")
-    parts = dissect(found[0], log)
+    log = LogFormat(reader.format, name, 0, target, rules)
     header = transaction_header(1, log.position(found[0]), found[0].gtid, found[0].commit_time)
-    writer.add(header, parts, commits_itself(parts), name)
-    [(header, items)] = sink.taken()
-    return Block(header, format_for(log.format, target, version), items)
+    return piece(header, dissect(found[0], log), log, limits, version)
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A transaction of a window, in words."""
+
+    seqno: int
+    lane: int
+    """Who applies it."""
+    summary: str
+
+
+def summary(parts: Sequence[Part]) -> str:
+    """What a transaction changes: statements as they are, rows by table."""
+    said = [
+        part.sql[:_STATEMENT].decode("utf-8", "backslashreplace") for part in parts if isinstance(part, StatementPart)
+    ]
+    for key, counts in changed_rows(parts).items():
+        kinds = ((counts.inserts, "insert"), (counts.updates, "update"), (counts.deletes, "delete"))
+        said.append(f"{key}: {', '.join(plural(count, kind) for count, kind in kinds if count)}")
+    return "; ".join(said) or NOTHING

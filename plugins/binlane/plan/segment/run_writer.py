@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binlane.model import RowCounts
+from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.builder import BlockBuilder, LoggedEvent
 from binlane.plan.block.row_range import FoldTables, Stretch
-from binlane.plan.routing import LaneCursor
 from binlane.plan.segment.columns import DELETE, INSERT, MAP, NONE, UPDATE, Run, SegmentColumns
 from binlane.plan.segment.lane_writer import LaneSink, LaneWriter
 from binlane.plan.transaction.event_format import translation
@@ -30,17 +30,23 @@ class RunWriter(LaneWriter):
         self,
         sink: LaneSink,
         builder: BlockBuilder,
-        cursor: LaneCursor,
+        edges: LaneEdges,
         columns: SegmentColumns,
         tables: FoldTables | None = None,
     ) -> None:
         """``tables``: of the segment, if its events are folded as they stand in it."""
-        super().__init__(sink, builder, cursor, translation(columns.log.target))
+        super().__init__(sink, builder, edges, translation(columns.log.target))
         self._columns, self._tables = columns, tables
 
-    def add_run(self, run: Run, chosen: Ints, stretch: int) -> None:
-        """Take the ``chosen`` transactions of a run, between two edges of barriers."""
-        self._enter(stretch)
+    def add_run(self, run: Run, chosen: Ints) -> None:
+        """Take the ``chosen`` transactions of a run."""
+        stretches = self._edges.stretches(run.seqno + chosen)
+        for part in np.split(chosen, np.flatnonzero(np.diff(stretches)) + 1):
+            self._enter(self._edges.stretch(run.seqno + int(part[0])))
+            self._add_between(run, part)
+
+    def _add_between(self, run: Run, chosen: Ints) -> None:
+        """Take those transactions of a run, which stand between two edges of barriers."""
         columns, builder = self._columns, self._builder
         first, end = run.plain.first[chosen], run.plain.end[chosen]
         size = np.concatenate(([0], np.cumsum(columns.before[end] - columns.before[first])))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from binlane.errors import UnsupportedEventError
 from binlane.model import Flavor
 from binlane.plan.manifest import Segment
-from binlane.plan.segment.lane_writer import ScanSummary
+from binlane.plan.segment.map import ScanSummary
 from binlane.schema.dependencies import SchemaFacts
 from binlane.shards.event_filter import LoggedStatement
 from binlane.shards.renaming import Renaming

@@ -13,7 +13,7 @@ from binlane.plan.critical import critical_databases
 from binlane.plan.manifest import Manifest
 from binlane.plan.routing import Route, Routing, first_appearance
 from binlane.plan.row_accounting import Tally, total
-from binlane.plan.segment.lane_writer import MapSummary, ScanSummary
+from binlane.plan.segment.map import MapSummary, ScanSummary
 from binlane.plan.settings import FilterSettings
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.transaction.route_key import TransactionClass

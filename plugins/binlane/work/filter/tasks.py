@@ -8,7 +8,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Mapping, Sequence
 
-from binlane.plan.routing import LaneCursor
+from binlane.plan.barriers import LaneEdges
 from binlane.plan.segment.lane_writer import LaneSink
 from binlane.plan.segment.map import map_segment, scan_segment
 from binlane.plan.settings import REDUCE_WINDOW
@@ -60,6 +60,6 @@ def fold_task(uri: str, key: str, parts: Mapping[str, Sequence[LaneFile]], lane:
     inputs, routing = inputs_of(uri, key), read_routing(uri, key)
     reducer = inputs.reducer(routing)
     assert reducer is not None
-    cursor = LaneCursor(routing.by_lane[int(lane)])
-    folding = StretchFolder(reducer, inputs.settings.limits, inputs.settings.window_bytes, cursor.stretch)
+    edges = LaneEdges(routing.by_lane[int(lane)])
+    folding = StretchFolder(reducer, inputs.settings.limits, inputs.settings.window_bytes, edges.stretch)
     return pickle.dumps(fold_files(WorkFolder(uri).child(key), int(lane), parts[lane], folding))

@@ -1,0 +1,114 @@
+"""The filter's map in its plainest form, a transaction at a time: what ``columnar`` is held to, byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from binlane.binlog.reader import LogReader
+from binlane.binlog.transactions import Transaction, transactions
+from binlane.binlog.wire import Buffer
+from binlane.model import Barrier, Flavor
+from binlane.plan.barriers import LaneEdges
+from binlane.plan.block.builder import BlockBuilder, transaction_header
+from binlane.plan.block.reduce import Reducer
+from binlane.plan.block.row_size import RowMeter, ends_earlier
+from binlane.plan.manifest import Segment
+from binlane.plan.routing import Routing
+from binlane.plan.row_accounting import Tally
+from binlane.plan.segment.lane_writer import LaneSink, LaneWriter
+from binlane.plan.segment.map import MapSummary, ScanSummary
+from binlane.plan.settings import FilterSettings
+from binlane.plan.transaction.decode import LogFormat
+from binlane.plan.transaction.event_format import format_for, translation
+from binlane.plan.transaction.route_key import TransactionClass, classify
+from binlane.plan.transaction.xa import Groups, Halves, NoGroups, parts_at
+
+
+def scan_segment(
+    data: Buffer, segment: Segment, settings: FilterSettings, is_critical: Callable[[str], bool]
+) -> ScanSummary:
+    """As ``columnar.scan_segment``."""
+    databases: dict[str, int] = {}
+    numbers: dict[TransactionClass, int] = {}
+    members: list[tuple[int, int]] = []
+    epochs: dict[int, int] = {}
+    halves = Halves()
+    log, numbered = _read(data, segment, settings)
+    for seqno, transaction in numbered:
+        if settings.consistency == "epoch":
+            epochs.setdefault(int(transaction.commit_time // settings.epoch_seconds), seqno)
+        described, is_decided = halves.classify(seqno, transaction, log, segment.name)
+        if not is_decided:
+            continue
+        if described.plain_database is not None and not is_critical(described.plain_database):
+            databases.setdefault(described.plain_database, seqno)
+        else:
+            members.append((seqno, numbers.setdefault(described, len(numbers))))
+    beyond = (tuple(halves.prepared), tuple(halves.resolved), tuple(halves.temporary))
+    return ScanSummary(databases, tuple(numbers), tuple(members), tuple(epochs.items()), *beyond)
+
+
+def map_segment(
+    data: Buffer,
+    segment: Segment,
+    routing: Routing,
+    settings: FilterSettings,
+    open_sink: Callable[[int, bytes], LaneSink],
+    reducer: Reducer | None = None,
+    groups: Groups | None = None,
+) -> MapSummary:
+    """As ``columnar.map_segment``."""
+    log, numbered = _read(data, segment, settings)
+    tally = Tally(meter=_meter_of(settings, log))
+    writers: dict[int, LaneWriter] = {}
+    for seqno, transaction in numbered:
+        parts = parts_at(seqno, transaction, log, groups or NoGroups())
+        route = routing.route_of(classify(parts))
+        lane = lane_of(seqno, route.lane, routing.barriers)
+        if lane not in writers:
+            sink = open_sink(lane, format_for(log.format, log.target, settings.target_version))
+            builder = BlockBuilder(settings.limits, reducer)
+            translate = translation(log.target)
+            writers[lane] = LaneWriter(sink, builder, Cursor(routing.by_lane[lane]), translate)
+        header = transaction_header(seqno, log.position(transaction), transaction.gtid, transaction.commit_time)
+        writers[lane].add(header, parts)
+        tally.add(route.shard, route.lane, parts, seqno, log.format.flavor)
+    return MapSummary({lane: writers[lane].close(lane, tally) for lane in sorted(writers)}, tally)
+
+
+def lane_of(seqno: int, home: int, barriers: Sequence[Barrier]) -> int:
+    """The lane that applies a transaction of the lane ``home``."""
+    owners = (each.owner for each in barriers if each.first <= seqno <= each.last and home in each.participants)
+    return next(owners, home)
+
+
+class Cursor(LaneEdges):
+    """As ``LaneEdges``, for seqnos that are asked about in ascending order."""
+
+    def __init__(self, barriers: Sequence[Barrier]) -> None:
+        super().__init__()
+        self._barriers = barriers
+        self._next = 0
+
+    def stretch(self, seqno: int) -> int:
+        while self._next < len(self._barriers) and self._barriers[self._next].last < seqno:
+            self._next += 1
+        inside = self._next < len(self._barriers) and self._barriers[self._next].first <= seqno
+        return 2 * self._next + inside
+
+
+def _read(
+    data: Buffer, segment: Segment, settings: FilterSettings
+) -> tuple[LogFormat, Iterator[tuple[int, Transaction]]]:
+    reader = LogReader(data, segment.source_file, verify=False)
+    offset = segment.start_offset - segment.header_length
+    log = LogFormat(reader.format, segment.source_file, offset, Flavor(settings.target), settings.rules)
+    return log, enumerate(transactions(reader), segment.first_seqno)
+
+
+def _meter_of(settings: FilterSettings, log: LogFormat) -> RowMeter | None:
+    """What looks at the rows of a log for the target; None if there is nothing to look for."""
+    earlier = ends_earlier(log.format, log.target, settings.target_version)
+    if not settings.measures_rows and not earlier:
+        return None
+    return RowMeter(log.format.flavor, log.target, settings.packet, settings.measures_rows, earlier)
