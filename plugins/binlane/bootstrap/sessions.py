@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from pymysql.cursors import SSCursor
 
+from binlane.apply.session_state import NON_UNIQUE_REFERENCES, UNLOGGED_VARIABLES
 from binlane.connections import Endpoint
 from binlane.driver import Connection
 from binlane.model import Flavor
@@ -80,6 +81,8 @@ def write_session(endpoint: Endpoint) -> Session:
     session = _session(endpoint, None, statements)
     if session.flavor is Flavor.MARIADB:
         session.execute("SET SESSION check_constraint_checks = 0")
+    for name, _ in session.texts(f"SHOW SESSION VARIABLES LIKE '{NON_UNIQUE_REFERENCES}'"):
+        session.execute(f"SET SESSION {name} = {UNLOGGED_VARIABLES[name]}")
     return session
 
 

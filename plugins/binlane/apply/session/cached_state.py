@@ -8,6 +8,7 @@ time zones (the server's own, until it is started anew), and temporary tables, w
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -59,11 +60,21 @@ SESSION_STATE: Final = (
 NEUTRAL_DATABASE: Final = "information_schema"
 """On every server, open to every account, and without tables that an unqualified name of a user's could mean."""
 
-UNLOGGED_VARIABLES: Final = (
-    *("default_storage_engine", "default_tmp_storage_engine", "innodb_strict_mode", "old_mode", "alter_algorithm"),
-    *("div_precision_increment", "group_concat_max_len", "default_week_format", "max_sort_length"),
-    *("block_encryption_mode", "updatable_views_with_limit", "sql_select_limit", "sql_safe_updates", "sql_big_selects"),
-    *("max_join_size", "system_versioning_asof", "restrict_fk_on_non_standard_key"),
-)
-"""Session variables that decide what a statement does and that no server logs: a replica's applier, too, has its own
-server's global values. Not every version has each."""
+NON_UNIQUE_REFERENCES: Final = "restrict_fk_on_non_standard_key"
+"""MySQL 8.4 and later: ON refuses a foreign key to a key that is not unique, or to a part of one, and every later ALTER
+and RENAME of the table that it refers to. Earlier servers and MariaDB take them."""
+
+UNLOGGED_VARIABLES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        (
+            *("default_storage_engine", "default_tmp_storage_engine", "innodb_strict_mode", "old_mode"),
+            *("alter_algorithm", "div_precision_increment", "group_concat_max_len", "default_week_format"),
+            *("max_sort_length", "block_encryption_mode", "updatable_views_with_limit", "sql_select_limit"),
+            *("sql_safe_updates", "sql_big_selects", "max_join_size", "system_versioning_asof"),
+        ),
+        "DEFAULT",
+    ),
+    NON_UNIQUE_REFERENCES: "OFF",
+}
+"""Session variables that decide what a statement does and that no server logs, and the values that a replica's applier
+has: its own server's global ones, but OFF for NON_UNIQUE_REFERENCES. Not every version has each."""

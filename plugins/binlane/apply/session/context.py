@@ -179,7 +179,7 @@ class ContextSetter:
         if context.database is not None:
             self._use(context, context.database, statement)
         self._is_renewed = True
-        return tuple(f"{name} = DEFAULT" for name in self._unlogged)
+        return tuple(f"{name} = {UNLOGGED_VARIABLES[name]}" for name in self._unlogged)
 
     def _use(self, context: SessionContext, database: str, statement: bytes) -> None:
         self._database = None
