@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pymysql.cursors import SSCursor
 
-from binlane.apply.session_state import NON_UNIQUE_REFERENCES, UNLOGGED_VARIABLES
+from binlane.apply.session.cached_state import NON_UNIQUE_REFERENCES, UNLOGGED_VARIABLES
 from binlane.connections import Endpoint
 from binlane.driver import Connection
 from binlane.model import Flavor
