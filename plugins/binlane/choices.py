@@ -1,7 +1,7 @@
 """The words of a channel's choices: each word once, with its meaning. No imports: every part may use them.
 
-The classes behind the words stand where they work (``shards.assigners``, ``apply.writers``, ...); a test compares the
-words with those tables. docs/configuration.md lists the words and meanings from here.
+The classes behind the words stand where they work (``shards.assigners``, ``apply.rows.writers``, ...); a test compares
+the words with those tables. docs/configuration.md lists the words and meanings from here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Assigner(Word):
 
 
 class Consistency(Word):
-    """``lanes.consistency``: when the lanes meet."""
+    """``lanes.consistency``: when the lanes meet (``plan.consistency.LEVELS``)."""
 
     EVENTUAL = "eventual", "lanes meet at barriers and at the window's end"
     ANY_TIME = "any_time", "one lane applies everything in the source's order"
@@ -54,7 +54,7 @@ class Reduce(Word):
 
 
 class Writer(Word):
-    """``apply.writer``: how rows reach the target (``apply.writers.ROW_WRITERS``, and AUTO)."""
+    """``apply.writer``: how rows reach the target (``apply.rows.writers.ROW_WRITERS``, and AUTO)."""
 
     BINLOG = "binlog", "by BINLOG statements"
     SQL = "sql", "by INSERT, UPDATE and DELETE: slower, for servers that do not allow BINLOG"
@@ -114,7 +114,7 @@ class FilterPolicy(Word):
 
 
 class FilterEngine(Word):
-    """``--engine`` of the command line: what runs the filter job."""
+    """``--engine`` of the command line: what runs the filter job (``commands.run.FILTER_ENGINES``)."""
 
     LOCAL = "local", "processes on this machine"
     SPARK = "spark", "spark-submit"

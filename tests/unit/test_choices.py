@@ -9,7 +9,9 @@ import pytest
 
 from binlane import choices
 from binlane.apply.rows.writers import ROW_WRITERS
-from binlane.choices import Assigner, Word, Writer
+from binlane.choices import Assigner, Consistency, FilterEngine, Word, Writer
+from binlane.orchestration.commands.run import FILTER_ENGINES
+from binlane.plan.consistency import LEVELS
 from binlane.shards.assigners import ASSIGNERS
 
 CLASSES = [each for each in vars(choices).values() if isinstance(each, type) and issubclass(each, Word)]
@@ -19,6 +21,8 @@ WORDS = [word for each in CLASSES for word in each]
 def test_the_tables_of_classes_have_the_words_of_the_channel_file() -> None:
     assert list(ASSIGNERS) == list(Assigner)
     assert [*ROW_WRITERS, Writer.AUTO] == list(Writer)
+    assert list(LEVELS) == list(Consistency)
+    assert list(FILTER_ENGINES) == list(FilterEngine)
 
 
 @pytest.mark.parametrize("word", WORDS, ids=repr)

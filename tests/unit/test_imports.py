@@ -14,7 +14,7 @@ BINLANE: Final = ROOT / "plugins" / "binlane"
 
 # A part is a package, or a module beside the packages. It may import itself and the parts of its row: a package's name
 # stands for its own modules, not for the packages in it. Rows stand in an order without a step upwards.
-BASE: Final = ("errors", "model", "choices")
+BASE: Final = ("errors", "model", "choices", "extension")
 CONFIG: Final = ("config", "connections")
 LOG: Final = (*BASE, "binlog", "binlog.types", "binlog.vector")
 STATEMENTS: Final = ("sql.parse", "schema", "sql")
@@ -30,9 +30,10 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "errors": ("safe_text",),
     "model": ("errors",),
     "choices": (),
+    "extension": ("errors",),
     "rename_rules": (),
     "collation_rules": (),
-    "config": ("errors", "choices", "rename_rules", "collation_rules"),
+    "config": ("errors", "choices", "extension", "rename_rules", "collation_rules"),
     "connections": ("errors", "config"),
     "driver": ("errors",),
     "binlog": BASE,

@@ -30,6 +30,7 @@ from binlane.config.kinds import (
     TIME_ZONE,
     Integer,
     choice,
+    choice_or_class,
     integer,
     rules,
     size,
@@ -106,8 +107,8 @@ class LanesConfig:
         PerChannel(lambda channel: f"shard_list/{channel}.list", "`shard_list/<channel>.list`"),
         "Path of the shard list in the project. Without that file, shards are placed on lanes by hash.",
     )
-    assigner: Assigner = key(choice(Assigner), Assigner.DATABASE, "What a shard is.")
-    consistency: Consistency = key(choice(Consistency), Consistency.EVENTUAL, "When the lanes meet.")
+    assigner: str = key(choice_or_class(Assigner), Assigner.DATABASE, "What a shard is.")
+    consistency: str = key(choice_or_class(Consistency), Consistency.EVENTUAL, "When the lanes meet.")
     epoch_seconds: int = key(
         integer(1, SECONDS_A_DAY),
         60,
@@ -236,7 +237,7 @@ class ApplyConfig:
     allow_unsafe: bool = key(
         BOOLEAN, False, "Run statements that give other values on another server (UUID(), LIMIT without ORDER BY)."
     )
-    writer: Writer = key(choice(Writer), Writer.BINLOG, "How rows are written.")
+    writer: str = key(choice_or_class(Writer), Writer.BINLOG, "How rows are written.")
     allow_triggers: tuple[str, ...] = key(
         TEXTS,
         (),

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 from binlane.choices import DDL, DDL_KINDS, FilterKind, FilterPolicy, Word
 from binlane.config.node import Node
+from binlane.extension import is_class_path
 
 CRON_PRESETS: Final = ("@hourly", "@daily", "@weekly", "@monthly", "@yearly")
 BY_HAND: Final = "none"
@@ -103,6 +104,19 @@ def choice(words: type[Word]) -> Kind:
     title = f"{', '.join(others)} or {last}" if others else last
     shown = '`"{}"`'.format
     return Kind(title, f"one of {', '.join(words)}", list(words).__contains__, words, shown, tuple(words))
+
+
+def choice_or_class(words: type[Word]) -> Kind:
+    """One word of ``binlane.choices``, or a class of the site (``extension``)."""
+    known = choice(words)
+    return Kind(
+        f"{known.title}, or [a class of your own](architecture.md#where-the-next-feature-goes)",
+        f"{known.expected}, or package.module:Class",
+        lambda value: known.accepts(value) or is_class_path(value),
+        lambda value: words(value) if known.accepts(value) else value,
+        known.shown,
+        known.words,
+    )
 
 
 def table(entries: Callable[[Node], Any]) -> Table:

@@ -8,13 +8,14 @@ from typing import Final
 
 from binlane.apply.refusals import driver_errors
 from binlane.binlog.rows_payload import PACKET_SHARE
+from binlane.choices import Reduce, Writer
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import ConfigError
 from binlane.orchestration.effective_rules import renaming_of, selection_of
 from binlane.orchestration.request import WindowRequest
 from binlane.plan.manifest import Manifest
-from binlane.plan.settings import REDUCE_OFF, FilterSettings
+from binlane.plan.settings import FilterSettings
 from binlane.plan.transaction.collations import Collations
 from binlane.plan.transaction.rename import name_of, renamed_schema, sources_of
 from binlane.precheck.row_writer import chosen_writer
@@ -46,7 +47,7 @@ def write_inputs(
         databases = read_databases(connection)
         with in_background(partial(_source_schema, channel, endpoints, renaming, databases)) as source:
             schema = read_schema(connection, databases)
-            by_sql = chosen_writer(connection, channel.apply.writer) == "sql"
+            by_sql = chosen_writer(connection, channel.apply.writer) != Writer.BINLOG
             check_collations(channel, schema)
             differing = tables_with_other_keys(source(), schema, Collations(channel.collations).given)
     settings = _settings(channel, request, manifest, schema, differing, by_sql)
@@ -73,7 +74,7 @@ def _source_schema(
 ) -> Schema | None:
     """The source's tables by the target's names, in these ``databases``; None if nothing is folded, or nobody can be
     asked: an archive says nothing of keys, the target's own are taken for the source's."""
-    if endpoints.source is None or channel.blocks.reduce == REDUCE_OFF:
+    if endpoints.source is None or channel.blocks.reduce == Reduce.OFF:
         return None
     with translated(str(endpoints.source)), driver_errors(), engine_of(endpoints.source).connect() as connection:
         return renamed_schema(read_schema(connection, sources_of(renaming, databases)), partial(name_of, renaming))

@@ -13,15 +13,14 @@ from typing import Any
 
 from binlane.binlog.rows_payload import PACKET_SHARE
 from binlane.errors import PlanError
+from binlane.extension import chosen
 from binlane.plan.block.builder import BlockLimits
+from binlane.plan.consistency import LEVELS, ConsistencyLevel
 from binlane.plan.transaction.channel_rules import ChannelRules
 from binlane.plan.transaction.collations import Collations
 from binlane.schema.canonical import canonical_json
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import EVERYTHING, Selection
-
-CONSISTENCIES = ("eventual", "epoch", "any_time")
-REDUCE_OFF, REDUCE_BLOCK, REDUCE_WINDOW = "off", "block", "window"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +86,11 @@ class FilterSettings:
     def selection(self) -> Selection:
         """What of the log is taken."""
         return Selection.of(self.filters) if self.filters else replace(EVERYTHING, folds_names=self.folds_names)
+
+    @property
+    def level(self) -> ConsistencyLevel:
+        """When the lanes meet. Raises ConfigError for a class of the site that cannot be imported here."""
+        return chosen(LEVELS, self.consistency, "lanes.consistency")(self.epoch_seconds)
 
     @property
     def limits(self) -> BlockLimits:

@@ -7,10 +7,10 @@ effect, so a grant between the two does no harm.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import Final
 
 from sqlalchemy import Connection
 
+from binlane.choices import Writer
 from binlane.model import TableKey
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.finding import Finding
@@ -19,12 +19,10 @@ from binlane.schema.compare import Severity
 from binlane.schema.model import Schema, Table
 from binlane.servers.catalog import server_version, version_number
 
-AUTO: Final = "auto"
-
 
 def chosen_writer(connection: Connection, wanted: str) -> str:
     """``wanted``, or what "auto" means for this connection's account: "binlog" if it may send BINLOG statements."""
-    if wanted != AUTO:
+    if wanted != Writer.AUTO:
         return wanted
     flavor, version = server_version(connection)
     grants = read_grants(connection)
@@ -32,7 +30,7 @@ def chosen_writer(connection: Connection, wanted: str) -> str:
         len(grants.missing((need.name, *need.substitutes))) <= len(need.substitutes)
         for need in global_needs(flavor, version_number(version))
     )
-    return "binlog" if may else "sql"
+    return Writer.BINLOG if may else Writer.SQL
 
 
 def written_by_sql(plan: WindowPlan, target: Schema, writer: str) -> frozenset[TableKey]:
@@ -41,8 +39,9 @@ def written_by_sql(plan: WindowPlan, target: Schema, writer: str) -> frozenset[T
     That is JSON between the families (``apply.family_rows``); tables that the window makes are known by its statements.
     """
     touched = frozenset({*plan.applied_tables, *plan.undone})
-    if writer == "sql" or plan.flavor is target.flavor:
-        return touched if writer == "sql" else frozenset()
+    by_statements = writer != Writer.BINLOG
+    if by_statements or plan.flavor is target.flavor:
+        return touched if by_statements else frozenset()
     asked = {demand.subject.rpartition(".")[0] for demand in plan.demands if demand.feature == "JSON column"}
     return frozenset(key for key in touched if str(key) in asked or _has_json(target.table(key)))
 

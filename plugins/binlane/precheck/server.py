@@ -11,6 +11,7 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, text
 
+from binlane.choices import Writer
 from binlane.errors import PrecheckError
 from binlane.model import Flavor, TableKey, plural
 from binlane.precheck.finding import Finding
@@ -178,7 +179,7 @@ def _check_proxy(target: _Target, needs: Needs) -> Iterator[Finding]:
 
 
 def _check_privileges(target: _Target, needs: Needs) -> Iterator[Finding]:
-    by_sql = needs.writer == "sql"
+    by_sql = needs.writer != Writer.BINLOG
     if not by_sql or needs.statements or needs.ddl or needs.accounts:
         for need in global_needs(target.flavor, target.number):
             yield from _global_need(target, need, Severity.FATAL)
@@ -222,7 +223,7 @@ def _privilege(severity: Severity, name: str, scope: str, why: str) -> Finding:
 
 
 def _check_packet(target: _Target, needs: Needs) -> Iterator[Finding]:
-    if needs.writer == "sql":
+    if needs.writer != Writer.BINLOG:
         return  # statements are cut to what the target takes; single rows are looked at one by one (``packets``)
     wanted = (needs.biggest_item + 2) // 3 * 4 + _STATEMENT_OVERHEAD
     have = int(target.variables["max_allowed_packet"])

@@ -1,45 +1,33 @@
-"""Shard assignment: what a transaction's shards are called. Apart from the filter, so that it can be exchanged."""
+"""Shard assignment: which databases share a shard, and so a lane and an order."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar, Final, Protocol
+from typing import Final, Protocol
 
 from binlane.choices import Assigner
-from binlane.errors import ConfigError
-from binlane.shards.event_filter import TransactionShards
 
 
 class ShardAssigner(Protocol):
-    """From what the filter found to shard ids."""
+    """Makes shards of databases. One object decides a whole window."""
 
-    name: ClassVar[str]
+    def shard_of(self, database: str) -> str:
+        """The shard of a database's changes; equal for equal names, in every window of a channel.
 
-    def assign(self, transaction: TransactionShards) -> frozenset[str]:
-        """Shard ids. ``#GLOBAL`` and ``#UNKNOWN`` stay what they are; an empty set stays empty."""
+        ``database``: as the target names it, and for databases that foreign keys join, the first of them: so they share
+        a shard whatever this says. Databases that the shard list calls critical, ``#GLOBAL`` and ``#UNKNOWN`` are not
+        asked for. Transactions of two shards may be applied in any order unless one transaction changes both.
+        """
         ...
 
 
-@dataclass(frozen=True, slots=True)
 class DatabaseAssigner:
     """A shard is a database, or the group of databases that foreign keys join."""
 
-    name: ClassVar[str] = Assigner.DATABASE
-
-    def assign(self, transaction: TransactionShards) -> frozenset[str]:
-        """The databases themselves."""
-        return transaction.shards
+    def shard_of(self, database: str) -> str:
+        """The database itself."""
+        return database
 
 
-ASSIGNERS: Final[Mapping[str, type[ShardAssigner]]] = {DatabaseAssigner.name: DatabaseAssigner}
-"""By the name that a channel uses."""
-
-
-def assigner_class(name: str) -> type[ShardAssigner]:
-    """The assigner of that name. Raises ConfigError that lists the known ones."""
-    try:
-        return ASSIGNERS[name]
-    except KeyError:
-        known = ", ".join(sorted(ASSIGNERS))
-        raise ConfigError(f"unknown shard assigner {name!r}; known: {known}") from None
+ASSIGNERS: Final[Mapping[str, type[ShardAssigner]]] = {Assigner.DATABASE: DatabaseAssigner}
+"""By the word of ``lanes.assigner``."""

@@ -206,6 +206,14 @@ def hash_lane(shard: str, lanes: int) -> int:
     return abs(string_hash(shard)) % lanes
 
 
+def critical_shards(
+    shard_list: ShardList, groups: Mapping[str, str], renaming: Renaming, letter_case: LetterCase
+) -> frozenset[str]:
+    """What ``(critical)`` names, and the databases that foreign keys join to it; arguments as of ``Partitioner``."""
+    names = (letter_case.name(renaming.target(name)) for name in shard_list.critical)
+    return frozenset(groups.get(name, name) for name in names)
+
+
 class Partitioner:
     """Shard -> lane for one window. Lanes 0 .. ``lanes`` - 1 are parallel, lane ``lanes`` is the serialized one."""
 
@@ -235,7 +243,7 @@ class Partitioner:
         for name, representative in self._groups.items():
             members.setdefault(representative, {representative}).add(name)
         self._entries = {representative: self._group_entry(names) for representative, names in members.items()}
-        self._critical = {self._shard(letter_case.name(renaming.target(name))) for name in shard_list.critical}
+        self._critical = critical_shards(shard_list, self._groups, renaming, letter_case)
         self._turns: dict[str, int] = {}
         for name in order_of_appearance:
             shard = self._shard(name)

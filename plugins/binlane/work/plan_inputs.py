@@ -11,6 +11,7 @@ from blake3 import blake3
 
 from binlane.binlog.reader import LogReader
 from binlane.binlog.wire import Buffer
+from binlane.choices import Reduce
 from binlane.errors import PlanError
 from binlane.model import Flavor
 from binlane.plan.block.reduce import Reducer
@@ -18,7 +19,7 @@ from binlane.plan.block.reducible_tables import table_rules
 from binlane.plan.critical import critical_databases
 from binlane.plan.manifest import Manifest, Segment
 from binlane.plan.routing import Routing
-from binlane.plan.settings import REDUCE_OFF, FilterSettings
+from binlane.plan.settings import FilterSettings
 from binlane.schema.codec import schema_from_json
 from binlane.work import files
 from binlane.work.files import WorkFolder
@@ -39,7 +40,7 @@ class Inputs:
 
     def reducer(self, routing: Routing) -> Reducer | None:
         """What folds blocks; None where the channel replays them as they are."""
-        if self.settings.reduce == REDUCE_OFF:
+        if self.settings.reduce == Reduce.OFF:
             return None
         rules = table_rules(self.schema, routing.excluded)
         return Reducer(rules, self.settings.payload_bytes, self.settings.largest_bytes)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
 
 from binlane.apply.block import BlockPlace, apply_block
+from binlane.apply.rows.sql import SqlRows
 from binlane.apply.rows.table_guard import TableGuard
 from binlane.apply.rows.writers import BlockWriter
 from binlane.apply.session.connection import LaneSession
 from binlane.apply.session.context import ContextSetter
 from binlane.errors import ApplyError, DriftError
-from binlane.model import Flavor, RowCounts, TableKey
+from binlane.model import Flavor, Item, RowCounts, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import Block
 from binlane.precheck.row_writer import chosen_writer, sql_findings
@@ -27,26 +28,37 @@ from tests.integration.values.test_values import SESSION
 from tests.integration.values.types import SCHEMA_TYPES, TYPES
 
 
-def apply(pair: Pair, blocks: Sequence[Block]) -> None:
+class CountedRows(SqlRows):
+    """A site's own writer."""
+
+    items = 0
+
+    def write(self, items: Iterator[Item], seqno: int) -> RowCounts:
+        taken = list(items)
+        CountedRows.items += len(taken)
+        return super().write(iter(taken), seqno)
+
+
+def apply(pair: Pair, blocks: Sequence[Block], writer: str = "sql") -> None:
     """Apply the blocks by SQL alone; BINLOG is never sent."""
     uuid = str(pair.rows("SELECT uuid FROM binlane.channels")[0][0])
     session = LaneSession.open(pair.engine, QUICK.limits)
     with contextlib.closing(session), pair.engine.connect() as poll:
         auto = poll.execution_options(isolation_level="AUTOCOMMIT")
         guard = TableGuard(Alterations({}), pair.source.flavor, TableReader(auto).read)
-        writer = BlockWriter(session, ContextSetter(session), guard, "sql")
+        rows = BlockWriter(session, ContextSetter(session), guard, writer)
         for block in blocks:
             place = BlockPlace(PlanKey("orders", "w1", "d1"), uuid, 0, (0,), block.header.first_seqno - 1)
-            assert apply_block(session, writer, place, block, lambda block=block: block.header.last_seqno) is not None  # type: ignore[misc]
+            assert apply_block(session, rows, place, block, lambda block=block: block.header.last_seqno) is not None  # type: ignore[misc]
 
 
-def replicate(pair: Pair, *transactions: Sequence[str] | str, setup: Sequence[str] = ()) -> None:
+def replicate(pair: Pair, *transactions: Sequence[str] | str, setup: Sequence[str] = (), writer: str = "sql") -> None:
     recorder = pair.recorder(*setup)
     window = Window(recorder.format)
     for statements in transactions:
         window.add(0, recorder.run(*([statements] if isinstance(statements, str) else statements)))
     start_window(pair.engine, window.plan)
-    apply(pair, window._blocks[0])
+    apply(pair, window._blocks[0], writer)
 
 
 def assert_same_bytes(pair: Pair, *tables: str) -> None:
@@ -193,6 +205,13 @@ def test_tables_with_triggers_are_refused_unless_the_channel_names_them(pair: Pa
     [finding] = sql_findings(schema, [key], ())
     assert "tr" in str(finding)
     assert not list(sql_findings(schema, [key], (str(key),)))
+
+
+def test_a_class_of_the_site_writes_the_rows(mariadb_pair: Pair) -> None:
+    mariadb_pair.both("CREATE TABLE t (id INT PRIMARY KEY) ENGINE=InnoDB")
+    replicate(mariadb_pair, "INSERT INTO t VALUES (1), (2)", writer=f"{CountedRows.__module__}:CountedRows")
+    assert_same_bytes(mariadb_pair, "t")
+    assert CountedRows.items == 1
 
 
 def test_auto_takes_binlog_where_the_account_may(pair: Pair) -> None:

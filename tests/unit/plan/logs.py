@@ -13,6 +13,7 @@ from blake3 import blake3
 
 from binlane.binlog.gtids import MariadbGtidFlag
 from binlane.binlog.wire import MAGIC, ChecksumAlgorithm, EventFlag, EventType
+from binlane.choices import Reduce
 from binlane.model import BlockHeader, Flavor, Item, LogPosition, RowCounts
 from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.reduce import Reducer
@@ -22,7 +23,7 @@ from binlane.plan.routing import Routing
 from binlane.plan.segment.map import MapSummary
 from binlane.plan.segment.map import map_segment as columnar_map
 from binlane.plan.segment.map import scan_segment as columnar_scan
-from binlane.plan.settings import REDUCE_WINDOW, FilterSettings
+from binlane.plan.settings import FilterSettings
 from binlane.plan.window.fold import fold_scans, make_plan
 from binlane.plan.window.reduce import FoldedLane, StretchFolder
 from binlane.plan.window_plan import Block, LaneFile, WindowPlan
@@ -228,7 +229,7 @@ def filtered(
         for sink in sinks:
             lanes.setdefault(sink.lane, []).extend(sink.blocks)
     folded = None
-    if chosen.reduce == REDUCE_WINDOW:
+    if chosen.reduce == Reduce.WINDOW:
         assert reducer is not None
         folded = [fold_lane(lane, blocks, routing, chosen, reducer) for lane, blocks in lanes.items()]
         lanes = {each.lane: blocks for each, blocks in folded}

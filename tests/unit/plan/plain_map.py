@@ -32,11 +32,12 @@ def scan_segment(
     numbers: dict[TransactionClass, int] = {}
     members: list[tuple[int, int]] = []
     epochs: dict[int, int] = {}
+    level = settings.level
     halves = Halves()
     log, numbered = _read(data, segment, settings)
     for seqno, transaction in numbered:
-        if settings.consistency == "epoch":
-            epochs.setdefault(int(transaction.commit_time // settings.epoch_seconds), seqno)
+        if (epoch := level.epoch_of(transaction.commit_time)) is not None:
+            epochs.setdefault(epoch, seqno)
         described, is_decided = halves.classify(seqno, transaction, log, segment.name)
         if not is_decided:
             continue

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from binlane.errors import ConfigError
 from binlane.model import GLOBAL_SHARD, UNKNOWN_SHARD, Flavor, TableKey
 from binlane.schema.dependencies import SchemaFacts
 from binlane.schema.letter_case import LetterCase
-from binlane.shards.assigners import ASSIGNERS, assigner_class
 from binlane.shards.event_filter import EventMetadataFilter, LoggedStatement, TransactionShards
 from binlane.sql.parse.statements import StatementFacts, analyze
 
@@ -232,17 +230,6 @@ def test_folding_more_in_never_forgets() -> None:
         assert more.uncertain or not known.uncertain
         known = more
     assert known.uncertain
-
-
-@pytest.mark.parametrize("found", [one("a"), unknown("x"), GLOBAL, TransactionShards(frozenset())])
-def test_the_database_assigner_keeps_what_the_filter_found(found: TransactionShards) -> None:
-    assert assigner_class("database")().assign(found) == found.shards
-
-
-def test_an_unknown_assigner_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match=r"^unknown shard assigner 'table'; known: database$"):
-        assigner_class("table")
-    assert all(name == strategy.name for name, strategy in ASSIGNERS.items())
 
 
 FOLDED = [

@@ -17,6 +17,7 @@ from binlane.apply.rows.conflict_detect import NeedsRewriteError, WatchedRows
 from binlane.apply.rows.conflict_overwrite import OverwritingRows
 from binlane.apply.rows.sql import SqlRows
 from binlane.apply.session.server_errors import Verdict, judge
+from binlane.choices import Writer
 from binlane.errors import DriftError
 from binlane.model import Item, ItemKind, RowCounts
 from binlane.state.records.conflicts import Conflict, record_conflicts
@@ -90,7 +91,7 @@ def overwrite(
     """
     session = links.session
     guard = links.writer.guard
-    fires_triggers = course.options.writer == "sql"
+    fires_triggers = course.options.writer != Writer.BINLOG
     rows = OverwritingRows(session, guard, fires_triggers=fires_triggers, note=partial(_record, course, session))
     writer = links.writer.with_rows(rows)
 

@@ -16,7 +16,9 @@ from binlane.apply.rows.load_data import Loads, load
 from binlane.apply.rows.sql import SqlRows
 from binlane.apply.session.context import ContextSetter
 from binlane.apply.session.server_errors import error_code
+from binlane.choices import Writer
 from binlane.errors import ApplyError, PlanError
+from binlane.extension import chosen
 from binlane.model import Item, ItemKind, RowCounts, SessionContext
 from binlane.sql.scheduled_event import disabled
 
@@ -47,10 +49,11 @@ def _binlog_rows(session: LaneSession, guard: TableGuard | None) -> RowWriter:
 
 
 ROW_WRITERS: Final[Mapping[str, Callable[[LaneSession, TableGuard | None], RowWriter]]] = {
-    "binlog": _binlog_rows,
-    "sql": SqlRows,
+    Writer.BINLOG: _binlog_rows,
+    Writer.SQL: SqlRows,
 }
-"""``apply.writer`` of a channel file, once "auto" is decided (``precheck.row_writer``)."""
+"""By the word of ``apply.writer``, once "auto" is decided (``precheck.row_writer``). Every writer but "binlog" writes
+by statements, and so does a site's own class: the precheck looks for triggers, privileges and row sizes accordingly."""
 
 
 _RUNS: Final = {ItemKind.FILE: ItemKind.LOAD}
@@ -75,7 +78,7 @@ class BlockWriter:
     rows: RowWriter = field(init=False)
 
     def __post_init__(self) -> None:
-        self.rows = ROW_WRITERS[self.writer](self.session, self.guard)
+        self.rows = chosen(ROW_WRITERS, self.writer, "apply.writer")(self.session, self.guard)
 
     def with_rows(self, rows: RowWriter) -> BlockWriter:
         """The same session and context, rows written by ``rows``."""

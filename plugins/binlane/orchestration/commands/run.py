@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from binlane.apply.refusals import target_errors
+from binlane.choices import FilterEngine
 from binlane.config import ChannelConfig, find_channel, load_channel
 from binlane.connections import Endpoints, Resolver, environment_resolver, resolve_endpoints
 from binlane.errors import ConfigError, LaneEndedError
@@ -39,13 +40,12 @@ from binlane.state.channels import Watermark, create_channel
 from binlane.state.records.journal import ChannelStatus, read_status
 from binlane.work.files import PLAN, WorkFolder
 from binlane.work.filter.errors import error_of
-from binlane.work.filter.job import Engine, LocalProcesses, run_filter
+from binlane.work.filter.job import LocalProcesses, run_filter
 from binlane.work.filter.processes import end_with_parent
 from binlane.work.plan_inputs import read_inputs
 
 _MOST_PROCESSES: Final = 16
 _POLL_SECONDS: Final = 0.5
-LOCAL, SPARK = "local", "spark"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,8 @@ class Call:
 
     def __post_init__(self) -> None:
         """Raises ConfigError for an engine that does not exist."""
-        if self.engine not in (LOCAL, SPARK):
-            raise ConfigError(f"--engine: expected {LOCAL} or {SPARK}, got {self.engine!r}")
+        if self.engine not in FILTER_ENGINES:
+            raise ConfigError(f"--engine: expected one of {', '.join(FILTER_ENGINES)}, got {self.engine!r}")
 
     def request(self, *, dry_run: bool = False) -> WindowRequest:
         """The request for ``steps.extract``."""
@@ -138,14 +138,13 @@ def load(name: str, folder: Path, resolve: Resolver | None = None) -> tuple[Chan
 
 
 def _filtered(channel: ChannelConfig, engine: str, work: WorkFolder) -> WindowPlan:
-    if engine == LOCAL:
-        return run_filter(work, _local())
-    submit(channel, work)
+    FILTER_ENGINES[engine](channel, work)
     return steps.read_plan(work.child(read_inputs(work).key).uri)
 
 
-def _local() -> Engine:
-    return LocalProcesses(os.cpu_count() or 1, preload=__name__)
+def filter_here(_channel: ChannelConfig, work: WorkFolder) -> None:
+    """Run the filter job by processes of this machine."""
+    run_filter(work, LocalProcesses(os.cpu_count() or 1, preload=__name__))
 
 
 def submit(channel: ChannelConfig, work: WorkFolder) -> None:
@@ -172,6 +171,13 @@ def submit(channel: ChannelConfig, work: WorkFolder) -> None:
         # Spark's runner sends all that the driver's Python writes to its own standard output
         told = without_secrets(f"{done.stdout}\n{done.stderr}", given)
         raise error_of(" ".join(command), done.returncode, told)
+
+
+FILTER_ENGINES: Final[Mapping[str, Callable[[ChannelConfig, WorkFolder], None]]] = {
+    FilterEngine.LOCAL: filter_here,
+    FilterEngine.SPARK: submit,
+}
+"""By the word of ``--engine``: each runs the filter job of a window's folder and returns when its plan is written."""
 
 
 def _apply(

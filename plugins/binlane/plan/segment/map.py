@@ -79,21 +79,23 @@ def scan_segment(
     numbers: dict[TransactionClass, int] = {}
     members: list[tuple[int, int]] = []
     epochs: dict[int, int] = {}
+    level = settings.level
     halves = Halves()
     critical = np.array([is_critical(name) for name in columns.databases], np.bool_)
     for step in columns.walk():
         if isinstance(step, Single):
             commit_time = step.transaction.commit_time
-            if settings.consistency == "epoch":
-                epochs.setdefault(int(commit_time // settings.epoch_seconds), step.seqno)
+            if (epoch := level.epoch_of(commit_time)) is not None:
+                epochs.setdefault(epoch, step.seqno)
             described, is_decided = halves.classify(step.seqno, step.transaction, columns.log, segment.name)
             if is_decided:
                 _note(described, step.seqno, is_critical, databases, (numbers, members))
             continue
-        if settings.consistency == "epoch":
-            for place, event in enumerate(step.plain.first.tolist()):
-                header = columns.header(step.seqno + place, event)
-                epochs.setdefault(int(header.commit_time // settings.epoch_seconds), header.first_seqno)
+        for place, event in enumerate(step.plain.first.tolist()):
+            header = columns.header(step.seqno + place, event)
+            if (epoch := level.epoch_of(header.commit_time)) is None:
+                break
+            epochs.setdefault(epoch, header.first_seqno)
         _scan_run(columns, step, critical, databases, (numbers, members))
     beyond = (tuple(halves.prepared), tuple(halves.resolved), tuple(halves.temporary))
     return ScanSummary(databases, tuple(numbers), tuple(members), tuple(epochs.items()), *beyond)

@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 
+from binlane.extension import chosen
 from binlane.model import FILTERED_SHARD, GLOBAL_SHARD, UNKNOWN_SHARD, Barrier, RowCounts, TableKey
 from binlane.plan.barriers import Meeting, fold
 from binlane.plan.block.reducible_tables import Excluded
@@ -25,13 +26,12 @@ from binlane.plan.window.reduce import FoldedLane
 from binlane.plan.window_plan import LaneFile, TableCounts, WindowPlan
 from binlane.schema.dependencies import SchemaFacts
 from binlane.schema.model import Schema
-from binlane.shards.assigners import assigner_class
+from binlane.shards.assigners import ASSIGNERS
 from binlane.shards.event_filter import EventMetadataFilter, TransactionShards
 from binlane.shards.renaming import AS_THEY_ARE, Renaming
-from binlane.shards.shard_list import Partitioner, parse_shard_list
+from binlane.shards.shard_list import Partitioner, critical_shards, parse_shard_list
 from binlane.sql.parse.facts import StatementKind
 
-ANY_TIME = "any_time"
 EPOCH = "epoch"
 CRITICAL = "reference shard"
 CROSS_LANE = "several lanes"
@@ -94,20 +94,22 @@ class _Fold:
         facts = self._known = self._schema_facts(schema)
         check_views(settings.selection, settings.renaming, manifest.segments, scans, facts)
         self._filter = EventMetadataFilter(manifest.segments[0].flavor, facts)
-        assigner = assigner_class(settings.assigner)()
+        shard_list = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)
+        groups = facts.foreign_key_groups
+        self._critical = critical_shards(shard_list, groups, settings.renaming, facts.letter_case)
+        self._assigner = chosen(ASSIGNERS, settings.assigner, "lanes.assigner")()
         self._classes: dict[TransactionClass, tuple[frozenset[str], str | None]] = {}
         for scan in scans:
             for described in scan.classes:
                 if described not in self._classes:
                     decided = self._decide(described)
-                    self._classes[described] = (assigner.assign(decided), decided.cause)
-        shard_list = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)
-        self._databases = {name: self._filter.group_of(name) for scan in scans for name in scan.databases}
+                    self._classes[described] = (frozenset(map(self._shard, decided.shards)), decided.cause)
+        self._databases = {name: self._shard(self._filter.group_of(name)) for scan in scans for name in scan.databases}
         self._partitioner = Partitioner(
             shard_list,
             settings.lanes,
             first_appearance(self._appearances()),
-            facts.foreign_key_groups,
+            groups,
             settings.renaming,
             facts.letter_case,
         )
@@ -129,6 +131,10 @@ class _Fold:
 
     def _decide(self, described: TransactionClass) -> TransactionShards:
         return self._filter.assign(described.row_databases, described.statements)
+
+    def _shard(self, group: str) -> str:
+        """The shard of a group of databases. Critical ones and those with a ``#`` are no assigner's to name."""
+        return group if group.startswith("#") or group in self._critical else self._assigner.shard_of(group)
 
     def _appearances(self) -> Iterator[tuple[int, str]]:
         """Shards that live in a lane, with each seqno that they first appear at in a segment."""
@@ -229,8 +235,8 @@ class _Fold:
 
     def _why_serial(self) -> str | None:
         """Why the whole window goes through the serialized lane, if it does."""
-        if self._settings.consistency == ANY_TIME:
-            return ANY_TIME
+        if self._settings.level.serial:
+            return self._settings.consistency
         if self._known.may_join:
             return UNREAD
         if any(self._partitioner.is_critical(shard) for shard in self._databases.values()):
@@ -252,7 +258,7 @@ class _Fold:
         return min((self._partitioner.lane_of(shard) for shard in shards), default=0)
 
     def _meetings(self) -> Iterator[Meeting]:
-        """What needs a barrier, ascending by seqno: transactions, and with ``epoch`` the first one of each epoch."""
+        """What needs a barrier, ascending by seqno: transactions, and the first one of each epoch."""
         found = self._epoch_meetings()
         for scan in self._scans:
             for seqno, number in scan.members:
@@ -268,8 +274,6 @@ class _Fold:
         return Meeting(seqno, lanes, min(lanes), CROSS_LANE) if len(lanes) > 1 else None
 
     def _epoch_meetings(self) -> dict[int, Meeting]:
-        if self._settings.consistency != EPOCH:
-            return {}
         first: dict[int, int] = {}
         for scan in self._scans:
             for epoch, seqno in scan.epochs:

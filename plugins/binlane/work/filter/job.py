@@ -15,7 +15,7 @@ from functools import partial
 from multiprocessing import get_context
 from typing import Final, Protocol
 
-from binlane.plan.settings import REDUCE_WINDOW
+from binlane.choices import Reduce
 from binlane.plan.window.fold import files_of, fold_scans, make_plan
 from binlane.plan.window_plan import WindowPlan
 from binlane.work import files
@@ -104,7 +104,7 @@ def _planned(folder: WorkFolder, engine: Engine) -> WindowPlan:
     plans.write_once(files.CONTEXT, routing.to_json())
     summaries = [pickle.loads(row) for row in engine.run(partial(map_task, folder.uri, inputs.key), names)]
     folded = None
-    if inputs.settings.reduce == REDUCE_WINDOW:
+    if inputs.settings.reduce == Reduce.WINDOW:
         parts = {str(lane): found for lane in range(routing.lanes + 1) if (found := files_of(lane, summaries))}
         task = partial(fold_task, folder.uri, inputs.key, parts)
         folded = [pickle.loads(row) for row in engine.run(task, list(parts))]

@@ -8,10 +8,10 @@ from __future__ import annotations
 import pickle
 from collections.abc import Mapping, Sequence
 
+from binlane.choices import Reduce
 from binlane.plan.barriers import LaneEdges
 from binlane.plan.segment.lane_writer import LaneSink
 from binlane.plan.segment.map import map_segment, scan_segment
-from binlane.plan.settings import REDUCE_WINDOW
 from binlane.plan.window.reduce import StretchFolder
 from binlane.plan.window_plan import LaneFile
 from binlane.work.files import WorkFolder
@@ -34,7 +34,7 @@ def map_task(uri: str, key: str, name: str) -> bytes:
     inputs, folder = inputs_of(uri, key), WorkFolder(uri)
     segment = inputs.segment(name)
     ordinal = inputs.manifest.segments.index(segment)
-    place = "parts" if inputs.settings.reduce == REDUCE_WINDOW else "lanes"
+    place = "parts" if inputs.settings.reduce == Reduce.WINDOW else "lanes"
 
     writers: list[LaneFileWriter] = []
 

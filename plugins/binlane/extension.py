@@ -1,0 +1,43 @@
+"""Choices that a site may add to: a word of a literal table, or a class of the site's own as ``package.module:Class``.
+
+The class satisfies the Protocol that stands beside the table. Its module must be importable wherever the choice is
+used: where tasks run, in the filter job, and for ``lanes.consistency`` also on Spark's executors.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+
+from binlane.errors import ConfigError
+
+T = TypeVar("T")
+_CLASS_PATH: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+
+
+def is_class_path(word: object) -> bool:
+    """Whether a choice is written as ``package.module:Class``."""
+    return isinstance(word, str) and _CLASS_PATH.fullmatch(word) is not None
+
+
+def chosen(table: Mapping[str, T], word: str, key: str) -> T:
+    """What ``word`` stands for: an entry of ``table``, or the class that it names.
+
+    ``key``: of the channel file, for the error. Raises ConfigError for a word that the table lacks, and for a class
+    that cannot be imported.
+    """
+    if word in table:
+        return table[word]
+    if not is_class_path(word):
+        raise ConfigError(f"{key}: expected one of {', '.join(table)}, or package.module:Class; got {word!r}")
+    module, _, name = word.partition(":")
+    try:
+        found: Any = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as exc:
+        raise ConfigError(
+            f"{key}: {word!r} cannot be imported here ({exc}); put its module on the Python path of this process, or "
+            f"choose one of {', '.join(table)}"
+        ) from exc
+    return found  # type: ignore[no-any-return]  # the Protocol beside the table says what the class must be
