@@ -15,8 +15,8 @@ from binlane.orchestration import steps
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.servers.engines import engine_of
 from binlane.source.start_position import OLDEST, begin
-from binlane.state import tables
 from binlane.state.channels import Watermark, create_channel
+from binlane.state.migrations.run import create
 from binlane.work.files import WorkFolder
 from binlane.work.filter.job import LocalProcesses, run_filter
 
@@ -65,7 +65,7 @@ def open_channel(
         channel.shard_list_file.write_text(choice.shard_list, "utf-8")
     endpoints = Endpoints(_endpoint("source", source), _endpoint("target", target))
     engine = engine_of(endpoints.target)
-    tables.create(engine)
+    create(engine)
     found = begin(steps.source_of(channel, endpoints), OLDEST)
     mark = Watermark(found.seqno, found.position, found.gtid_set, found.time, found.fingerprint)
     create_channel(engine, channel.name, found.identity, mark)

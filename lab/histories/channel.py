@@ -27,8 +27,8 @@ from binlane.orchestration.commands import run
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.servers.engines import engine_of
 from binlane.source.start_position import begin
-from binlane.state import tables
 from binlane.state.channels import Watermark, create_channel
+from binlane.state.migrations.run import create
 from binlane.work.files import WorkFolder
 from binlane.work.filter.job import InProcess, run_filter
 from lab.histories.history import Settings
@@ -78,7 +78,7 @@ class Channel:
         config = dataclasses.replace(config, segments=SegmentsConfig(settings.segment_bytes))
         endpoints = Endpoints(_endpoint("source", source), _endpoint("target", target))
         engine = engine_of(endpoints.target)
-        tables.create(engine)
+        create(engine)
         found = begin(steps.source_of(config, endpoints), "now")
         mark = Watermark(found.seqno, found.position, found.gtid_set, found.time, found.fingerprint)
         create_channel(engine, config.name, found.identity, mark)

@@ -22,6 +22,7 @@ BinlaneError
 │   ├── TargetUnavailableError   cannot be reached, or a transient error outlived its retries (retryable)
 │   ├── ApplyError               a statement or row event the target refuses
 │   ├── TableMismatchError       behind a DDL of the window, a table is not as the log says
+│   ├── StateSchemaError         the schema binlane is of another version, damaged, or another program's
 │   ├── DriftError               rows on the target are not what the source's log expects
 │   └── UndecidableError         a DDL may or may not have run: a person has to look
 ├── LaneEndedError          the process of a lane is gone (retryable)
@@ -145,6 +146,10 @@ class ApplyError(TargetError):
 
 class TableMismatchError(TargetError):
     """Behind a DDL of the window a table of the target is not the one that the next rows were written to."""
+
+
+class StateSchemaError(TargetError):
+    """The schema ``binlane`` on the target is not the one that this build works with; nothing was read or written."""
 
 
 class DriftError(TargetError):

@@ -17,8 +17,9 @@ from binlane.apply.lane.options import ApplyOptions
 from binlane.apply.lane.runner import run_lane
 from binlane.errors import UndecidableError
 from binlane.plan.window_plan import WindowPlan
+from binlane.state.migrations.run import create
 from binlane.state.records.journal import decide_ddl, read_status
-from binlane.state.tables import SCHEMA, create
+from binlane.state.tables import SCHEMA
 from binlane.state.windows import finish_window
 from lab.servers import PrivateServer
 from tests.integration.apply.capture import Captured, MemorySource, Recorder, Window

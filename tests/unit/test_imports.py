@@ -20,7 +20,7 @@ LOG: Final = (*BASE, "binlog", "binlog.types", "binlog.vector")
 STATEMENTS: Final = ("sql.parse", "schema", "sql")
 TRANSACTIONS: Final = (*LOG, *STATEMENTS, "shards", "plan.transaction")
 PLAN: Final = (*TRANSACTIONS, "plan.block", "plan", "plan.segment")
-STATE: Final = ("state", "state.carried", "state.orders", "state.records", "servers")
+STATE: Final = ("state", "state.carried", "state.migrations", "state.orders", "state.records", "servers")
 APPLY: Final = ("apply.session", "apply.rows", "apply")
 WINDOW: Final = (*PLAN, "plan.window", *CONFIG, "driver", "work", *STATE, "source", *APPLY)
 MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
@@ -53,13 +53,14 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "spark_daemon": ("work.filter",),
     "state": (*BASE, "plan"),
     "state.carried": (*BASE, "plan", "plan.transaction", "work", "state"),
+    "state.migrations": (*BASE, "work", "state", "state.carried"),
     "state.orders": (*BASE, "state"),
     "state.records": (*BASE, "plan", "state", "state.carried", "state.orders"),
     "servers": (*BASE, "connections", "driver", "sql.parse", "schema", "state"),
     "source": (*PLAN, *CONFIG, "driver", "work"),
     "apply.session": (*LOG, *STATEMENTS, "plan.transaction", "servers"),
     "apply.rows": (*LOG, *STATEMENTS, "plan.transaction", "state.records", "apply.session"),
-    "apply": (*PLAN, *STATE, "apply.session", "apply.rows"),
+    "apply": (*PLAN, "connections", *STATE, "apply.session", "apply.rows"),
     "apply.lane": (*PLAN, *STATE, *APPLY),
     "precheck": (*WINDOW, "apply.lane"),
     "verify": (*TRANSACTIONS, "work", *STATE, "source"),
@@ -71,7 +72,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
         *("verify", "bootstrap", "repair", "orchestration"),
     ),
     "orchestration.airflow": (
-        *(*BASE, *CONFIG, "safe_text", *STATE, "bootstrap", "orchestration", "orchestration.commands"),
+        *(*BASE, *CONFIG, "safe_text", *STATE, "apply", "bootstrap", "orchestration", "orchestration.commands"),
     ),
     "cli": (*BASE, "verify", "bootstrap", "orchestration", "orchestration.commands"),
     "board": (

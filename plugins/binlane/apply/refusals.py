@@ -43,6 +43,6 @@ def _advice(code: int) -> str:
     if code in _NO_TABLES:
         return (
             "run `binlane init` first: it creates the state tables (all of them lost: see `The schema binlane is lost` "
-            "in docs/operations.md before)"
+            "in docs/recovery.md before)"
         )
     return "nothing was changed by this step; look at the target, then run again"

@@ -21,7 +21,6 @@ from binlane.apply.session.server_errors import error_code
 from binlane.errors import ApplyError, PositionError
 from binlane.model import Flavor, TableKey, plural
 from binlane.state.carried.temporary_tables import Copy, add_copy, copy_name, forget_copies, read_copies, stale_copies
-from binlane.state.tables import temporary
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -53,7 +52,6 @@ class CopyKeeper:
         """
         with self._beside() as side:
             _set_up(side)
-            temporary.create(self.engine, checkfirst=True)
             forget_copies(session.cursor, self.channel)
             for number, (thread_id, database, table) in enumerate(tables):
                 context.copying(thread_id)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from binlane.apply.refusals import target_errors
+from binlane.apply.target_state import target_state
 from binlane.binlog.types.values import Change
 from binlane.board import models, views
 from binlane.board.host import EDIT, READ, Host
@@ -27,7 +27,6 @@ from binlane.orchestration.steps import read_plan
 from binlane.plan.segment.reader import RoutedTransaction, changed_rows
 from binlane.plan.transaction.parts import StatementPart
 from binlane.plan.window_plan import WindowPlan
-from binlane.servers.engines import engine_of
 from binlane.state.orders.skips import read_skip
 from binlane.state.positions import LanePosition, lane_positions
 from binlane.state.records.history import (
@@ -203,10 +202,8 @@ class Reading:
         snapshot, state, problem = None, None, None
         try:
             target = self._target(place)
-            with target_errors(str(target)):
-                snapshot = read_snapshot(
-                    engine_of(target, timeout=TARGET_SECONDS), place.channel.name, last_windows=DEFAULT_WINDOWS
-                )
+            with target_state(target, timeout=TARGET_SECONDS) as engine:
+                snapshot = read_snapshot(engine, place.channel.name, last_windows=DEFAULT_WINDOWS)
         except PositionError as exc:
             state, problem = models.State.NEW, str(exc)
         except BinlaneError as exc:
@@ -222,7 +219,7 @@ class Reading:
 
     def _on_target(self, place: Place, read: Callable[[Any], Any]) -> Any:
         target = self._target(place)
-        with target_errors(str(target)), engine_of(target, timeout=TARGET_SECONDS).connect() as connection:
+        with target_state(target, timeout=TARGET_SECONDS) as engine, engine.connect() as connection:
             return read(connection)
 
     def _window(self, place: Place, window_id: str, lane: int | None = None) -> tuple[PastWindow, LanePosition | None]:

@@ -47,7 +47,9 @@ from binlane.source.server import translated
 from binlane.source.start_position import begin
 from binlane.state import tables
 from binlane.state.channels import Watermark, create_channel
-from binlane.state.leases import lease_name
+from binlane.state.leases import bootstrap_lease
+from binlane.state.migrations.check import require_current
+from binlane.state.migrations.run import create
 from binlane.state.records import bootstraps
 from binlane.state.records.bootstraps import DONE, TABLE, Bootstrap, Thing
 from binlane.verify.changes import ChangeReader
@@ -122,10 +124,13 @@ class FirstCopy:
     def run(self) -> Outcome:
         """Raises PrecheckError before anything is written, SourceError, TargetError; the target's driver errors come
         as they are."""
-        tables.create(self.engines[1])
+        create(self.engines[1])
         with ExitStack() as stack:
             writer = stack.enter_context(contextlib.closing(write_session(self.target)))
             self._take_lease(writer)
+            with self.engines[1].connect() as connection:
+                # a newer binlane holds this lease while it changes the tables
+                require_current(connection)
             if (ended := self._ended()) is not None:
                 return ended
             databases = self._checked()
@@ -135,9 +140,7 @@ class FirstCopy:
             return self._copy(writer, databases, before, snapshot, accounts)
 
     def _take_lease(self, writer: Session) -> None:
-        [(taken,)] = writer.texts(
-            f"SELECT GET_LOCK('{lease_name(f'bootstrap {self.channel.name}', 0)}', {_LEASE_SECONDS})"
-        )
+        [(taken,)] = writer.texts(f"SELECT GET_LOCK('{bootstrap_lease(self.channel.name)}', {_LEASE_SECONDS})")
         if taken != "1":
             raise WindowBusyError(
                 f"channel {self.channel.name}: another first copy of this channel is running; wait until it has ended"

@@ -18,8 +18,8 @@ from typing import Any, Final, TypeVar, cast
 
 from binlane.apply.lane.options import ApplyOptions, Progress
 from binlane.apply.lane.runner import run_lane
-from binlane.apply.refusals import target_errors
 from binlane.apply.session.connection import SessionLimits
+from binlane.apply.target_state import target_state
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import PlanError, PositionError, WindowBusyError, WindowOpenError
@@ -77,11 +77,11 @@ Step = TypeVar("Step", bound=Callable[..., Any])
 
 
 def _step(step: Step) -> Step:
-    """The target's own errors in a step say which server they come from; its uses of a server share a connection."""
+    """The target's schema fits, its own errors in a step name the server, and uses of a server share a connection."""
 
     @functools.wraps(step)
     def run(channel: ChannelConfig, endpoints: Endpoints, *arguments: Any, **named: Any) -> Any:
-        with target_errors(str(endpoints.target)), kept_connections():
+        with kept_connections(), target_state(endpoints.target):
             return step(channel, endpoints, *arguments, **named)
 
     return cast(Step, run)
@@ -99,13 +99,14 @@ def source_of(channel: ChannelConfig, endpoints: Endpoints) -> EventSource:
     )  # fmt: skip
 
 
-@_step
 def extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest) -> Answer:
     """Read the window's log into segments and open the window on the target; adopt the unfinished one if there is one.
 
-    Raises SourceError, BinlogError, PositionError, WorkError. A dry run opens no window.
+    Raises SourceError, BinlogError, PositionError, WorkError. A dry run opens no window; any other run first brings up
+    the schema of an older binlane.
     """
-    with room_needed(channel.work.uri):
+    target = target_state(endpoints.target, older_is_brought_up=not request.dry_run)
+    with kept_connections(), target, room_needed(channel.work.uri):
         if not request.dry_run:
             # an earlier run may have been killed at it, and this one may have no window to end
             remove_old(channel, endpoints)

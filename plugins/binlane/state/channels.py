@@ -5,8 +5,9 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, Engine, Table, delete, insert, select
+from sqlalchemy import Connection, Engine, Row, Table, delete, insert, select
 
 from binlane.errors import PositionError, SourceIdentityError
 from binlane.model import LogPosition
@@ -54,7 +55,7 @@ def create_channel(
         row = connection.execute(select(channels).where(channels.c.channel == name).with_for_update()).one_or_none()
         if row is None:
             for table in metadata.sorted_tables:
-                if table not in keep:
+                if table not in keep and "channel" in table.c:
                     connection.execute(delete(table).where(table.c.channel == name))
             connection.execute(
                 insert(channels).values(
@@ -81,14 +82,18 @@ def read_channel(connection: Connection, name: str, *, for_update: bool = False)
     row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
     if row is None:
         raise PositionError(f"channel {name}: unknown on this target; run `binlane init` first")
-    mark = Watermark(
+    return Channel(row.channel, row.uuid, row.source_identity, watermark_of(row), row.windows, row.stopped)
+
+
+def watermark_of(row: Row[Any]) -> Watermark:
+    """Of a channel's row."""
+    return Watermark(
         seqno=row.watermark_seqno,
         source=LogPosition(row.source_file, row.source_offset),
         gtid_set=row.gtid_set,
         source_time=row.source_time,
         fingerprint=row.fingerprint,
     )
-    return Channel(row.channel, row.uuid, row.source_identity, mark, row.windows, row.stopped)
 
 
 def watermark_values(mark: Watermark) -> dict[str, object]:

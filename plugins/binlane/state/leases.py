@@ -38,6 +38,11 @@ def lease_name(channel_uuid: str, lane: int) -> str:
     return "binlane:" + hashlib.sha256(f"{channel_uuid}/{lane}".encode()).hexdigest()[:40]
 
 
+def bootstrap_lease(channel: str) -> str:
+    """The name of the lock that a channel's first copy holds: before it there is no channel, and no UUID."""
+    return lease_name(f"bootstrap {channel}", 0)
+
+
 def take(cursor: Cursor, name: str) -> bool:
     """Take the lease on the cursor's connection without waiting; False if somebody holds it."""
     cursor.execute("SELECT GET_LOCK(%s, 0)", (name,))

@@ -1,4 +1,4 @@
-"""The tables of the ``binlane`` schema on the target, and what creates them.
+"""The tables of the ``binlane`` schema on the target, as this build knows them; ``migrations`` makes them.
 
 Times are UTC, by the target's clock; source times are seconds since the epoch. BINLOG leaks ``@@timestamp``, and
 UTC_TIMESTAMP follows it: rows that a lane's own connection writes come after ``SET timestamp = DEFAULT``.
@@ -6,31 +6,28 @@ UTC_TIMESTAMP follows it: rows that a lane's own connection writes come after ``
 
 from __future__ import annotations
 
-import uuid
 from typing import Any, Final
 
 from sqlalchemy import (
     BigInteger,
     Column,
-    Connection,
     DateTime,
     Double,
-    Engine,
     Integer,
     LargeBinary,
     MetaData,
     String,
     Table,
     Text,
-    select,
     text,
 )
 from sqlalchemy.dialects.mysql import BIGINT, DATETIME, MEDIUMBLOB, MEDIUMTEXT, VARCHAR
 
-from binlane.errors import PrecheckError
 from binlane.model import OWN_SCHEMA
 
 SCHEMA: Final = OWN_SCHEMA
+VERSION: Final = 13
+"""Of these tables. Whoever changes one adds a step to ``migrations.STEPS`` and one to this."""
 NOW: Final = text("UTC_TIMESTAMP(6)")
 _NAME = VARCHAR(64, charset="utf8mb4", collation="utf8mb4_bin")
 _SEQNO = BIGINT(unsigned=True)
@@ -46,6 +43,16 @@ _OPTIONS: Final[dict[str, Any]] = {
 }
 
 metadata = MetaData(schema=SCHEMA)
+
+migrations = Table(
+    # a row for each step that has brought the schema up; the highest version is the schema's
+    "migrations",
+    metadata,
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("name", String(190), nullable=False),
+    Column("at", _TIME, nullable=False),
+    **_OPTIONS,
+)
 
 channels = Table(
     "channels",
@@ -410,48 +417,3 @@ bootstrap_objects = Table(
     Column("copied_rows", BigInteger, nullable=False),
     **_OPTIONS,
 )
-
-
-def create(engine: Engine) -> None:
-    """Create schema and tables where they are missing; what is there stays as it is.
-
-    Raises PrecheckError if the server sits behind a proxy that shares connections (leases would move from one client to
-    another) or if a table of the state is not InnoDB (it would not roll back with its block).
-    """
-    with engine.connect() as connection:
-        _refuse_proxy(connection)
-    with engine.begin() as connection:
-        connection.execute(text(f"CREATE DATABASE IF NOT EXISTS `{SCHEMA}` CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"))
-    metadata.create_all(engine)
-    with engine.connect() as connection:
-        _require_innodb(connection)
-
-
-def _refuse_proxy(connection: Connection) -> None:
-    ids = []
-    for _ in range(3):
-        ids.append(connection.execute(select(text("CONNECTION_ID()"))).scalar_one())
-        connection.commit()
-    ids.append(connection.execute(select(text("CONNECTION_ID()"))).scalar_one())
-    token = f"{SCHEMA}-{uuid.uuid4()}"
-    if len(set(ids)) > 1:
-        raise PrecheckError(
-            f"target: the connection's id changes between statements ({ids}): a proxy shares server connections "
-            "between "
-            "clients, and leases (GET_LOCK) would move with them; name the server itself, or a proxy port without "
-            "multiplexing"
-        )
-    if connection.execute(text("SELECT GET_LOCK(:name, 0)"), {"name": token}).scalar_one() != 1:
-        raise PrecheckError("target: GET_LOCK of a fresh name failed: leases do not work on this server")
-    connection.execute(text("SELECT RELEASE_LOCK(:name)"), {"name": token})
-
-
-def _require_innodb(connection: Connection) -> None:
-    query = text("SELECT table_name, engine FROM information_schema.tables WHERE table_schema = :schema ORDER BY 1")
-    for name, engine_name in connection.execute(query, {"schema": SCHEMA}):
-        if str(engine_name).lower() != "innodb":
-            raise PrecheckError(
-                f"target: {SCHEMA}.{name} is {engine_name}, expected InnoDB: positions must roll back with their "
-                "block; "
-                f"drop the schema {SCHEMA} if it holds no channel, and check enforce_storage_engine"
-            )

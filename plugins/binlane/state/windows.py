@@ -91,7 +91,7 @@ def open_window(engine: Engine, bounds: WindowBounds) -> Window:
         connection.execute(
             insert(windows).values(
                 **_bounds_values(bounds),
-                start=_start_text(channel.watermark),
+                start=start_text(channel.watermark),
                 reached=channel.watermark.seqno,
                 number=channel.windows + 1,
                 state=OPEN,
@@ -359,7 +359,8 @@ def _window(row: Row[Any]) -> Window:
     )
 
 
-def _start_text(mark: Watermark) -> str:
+def start_text(mark: Watermark) -> str:
+    """Where a window begins, as its row holds it."""
     return json.dumps(dataclasses.asdict(mark))
 
 

@@ -20,6 +20,7 @@ from binlane.plan.critical import critical_databases
 from binlane.plan.manifest import Manifest, Segment
 from binlane.plan.routing import Routing
 from binlane.plan.settings import FilterSettings
+from binlane.plan.window_plan import WindowPlan
 from binlane.schema.codec import schema_from_json
 from binlane.work import files
 from binlane.work.files import WorkFolder
@@ -61,6 +62,16 @@ class Inputs:
             partial(segment_bytes, folder),
             self.settings.rules,
         )
+
+
+def plan_digest(work: str) -> str | None:
+    """Of the plan that a window's folder holds, None if it holds none. Raises PlanError for files of another binlane
+    that this one cannot read."""
+    folder = WorkFolder(work)
+    plans = folder.child(Inputs(folder).key)
+    if not plans.exists(files.PLAN):
+        return None
+    return WindowPlan.from_json(plans.read(files.PLAN), f"{plans.uri}/{files.PLAN}").digest
 
 
 @lru_cache(maxsize=2)

@@ -14,7 +14,8 @@ from binlane.apply.session.connection import SessionLimits
 from binlane.model import LogPosition
 from binlane.plan.window_plan import WindowPlan
 from binlane.state.channels import Watermark, create_channel
-from binlane.state.tables import SCHEMA, create
+from binlane.state.migrations.run import create
+from binlane.state.tables import SCHEMA
 from binlane.state.windows import WindowBounds, open_window, set_plan
 from lab.servers import PrivateServer
 from tests.integration.apply.capture import Recorder

@@ -10,7 +10,8 @@ import pytest
 from pymysql.cursors import Cursor
 from sqlalchemy import Engine, NullPool, create_engine
 
-from binlane.state.tables import SCHEMA, create
+from binlane.state.migrations.run import create
+from binlane.state.tables import SCHEMA
 from lab.servers import PrivateServer
 
 

@@ -18,18 +18,20 @@ from binlane.errors import (
     PositionError,
     PrecheckError,
     SourceIdentityError,
+    StateSchemaError,
     StopRequestedError,
     WindowBusyError,
 )
 from binlane.model import BlockHeader, LogPosition, RowCounts
 from binlane.plan.window_plan import WindowPlan
 from binlane.state.channels import Watermark, create_channel
+from binlane.state.migrations.run import create
 from binlane.state.orders.orders import begin_ddl, end_ddl
 from binlane.state.orders.stops import clear_stop, request_stop, settle_stop
 from binlane.state.positions import Counted, PlanKey, lane_positions, move_position, read_positions, settle
 from binlane.state.records.journal import last_error_id, read_errors, read_status, record_error
 from binlane.state.splits import add_piece, is_split
-from binlane.state.tables import NOW, create, metadata
+from binlane.state.tables import NOW, metadata
 from binlane.state.windows import (
     Window,
     WindowBounds,
@@ -96,7 +98,7 @@ def test_every_table_is_innodb_whatever_the_default_is(target: PrivateServer) ->
     )
     assert engines == [("innodb",)]
     target.query("ALTER TABLE binlane.errors ENGINE = MyISAM")
-    with pytest.raises(PrecheckError, match=r"binlane\.errors is MyISAM, expected InnoDB"):
+    with pytest.raises(StateSchemaError, match=r"binlane\.errors is MyISAM, expected InnoDB"):
         create(made)
 
 

@@ -25,6 +25,7 @@ from binlane.apply.temporary_copies import CopyKeeper
 from binlane.errors import BarrierTimeoutError, DriftError, PlanError, PositionError, StopRequestedError
 from binlane.model import Barrier, BlockHeader, RowCounts
 from binlane.state.leases import lease_name, release, take
+from binlane.state.migrations.check import require_version
 from binlane.state.orders.orders import NOW, Orders
 from binlane.state.splits import is_split
 
@@ -63,6 +64,7 @@ class Walk:
             links.neighbours.is_abandoned(course.lane, links.positions[course.lane])
             links.session.keep_alive()
             time.sleep(course.options.poll_interval)
+        require_version(links.session.cursor)
         self._hold(course.lane)
         return True
 

@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from binlane.apply.target_state import target_state
 from binlane.choices import VerifyScope
 from binlane.orchestration.airflow.dag_shape import Kind
-from binlane.servers.engines import engine_of
 from binlane.state.windows import read_window
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _task(name: str) -> str:
 
 def open_window(channel: str, endpoints: Endpoints, window_id: str) -> str | None:
     """What the target says of a window that is not finished; None if it is."""
-    with engine_of(endpoints.target).connect() as connection:
+    with target_state(endpoints.target) as engine, engine.connect() as connection:
         window = read_window(connection, channel, window_id)
     if window is None:
         return f"window {window_id}: {endpoints.target} does not have it"

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from binlane.apply.refusals import target_errors
+from binlane.apply.target_state import target_state
 from binlane.orchestration.commands.run import load
 from binlane.orchestration.terminal import Grid, View
-from binlane.servers.engines import engine_of
 from binlane.state.records.conflicts import Listed, Values, read_conflicts
 
 _SHOWN: Final = 1000
@@ -55,7 +54,7 @@ def as_json(name: str, folder: Path) -> Iterator[str]:
 
 def _read(name: str, folder: Path, limit: int | None) -> tuple[Listed, ...]:
     _, endpoints = load(name, folder)
-    with target_errors(str(endpoints.target)), engine_of(endpoints.target).connect() as connection:
+    with target_state(endpoints.target) as engine, engine.connect() as connection:
         return read_conflicts(connection, name, limit=limit)
 
 

@@ -16,7 +16,7 @@ from typing import Final
 
 import zstandard
 
-from binlane.apply.refusals import target_errors
+from binlane.apply.target_state import target_state
 from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import IncompleteTail, Transaction, transactions
 from binlane.binlog.wire import Buffer
@@ -29,7 +29,6 @@ from binlane.plan.transaction.decode import LogFormat, MapPart, Part, RowsPart, 
 from binlane.plan.transaction.route_key import classify
 from binlane.safe_text import json_text, one_line
 from binlane.schema.dependencies import SchemaFacts
-from binlane.servers.engines import engine_of
 from binlane.shards.event_filter import EventMetadataFilter
 from binlane.state.windows import read_open_window
 from binlane.work.files import WorkFolder
@@ -87,7 +86,7 @@ def inspect_files(
 def show(name: str, folder: Path, seqno: int, out: Terminal, err: Terminal, detail: Detail) -> None:
     """Print one transaction of the channel's open window as its log has it. Raises PositionError where none is open."""
     _, endpoints = load(name, folder)
-    with target_errors(str(endpoints.target)), engine_of(endpoints.target).connect() as connection:
+    with target_state(endpoints.target) as engine, engine.connect() as connection:
         window = read_open_window(connection, name)
     if window is None:
         raise PositionError(

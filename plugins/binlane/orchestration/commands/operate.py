@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from binlane.apply.refusals import target_errors
+from binlane.apply.target_state import target_state
 from binlane.connections import Resolver
 from binlane.errors import ConfigError, PositionError
 from binlane.model import plural
@@ -18,7 +18,6 @@ from binlane.orchestration.commands.status import status_json, status_view
 from binlane.orchestration.stop import seqno_of, settle
 from binlane.orchestration.terminal import View
 from binlane.safe_text import one_line
-from binlane.servers.engines import engine_of
 from binlane.state.carried.prepared import decide_xa
 from binlane.state.orders.stops import clear_stop, request_stop
 from binlane.state.records.journal import decide_ddl
@@ -48,8 +47,7 @@ def stop(
     if len(given) + now > 1:
         raise ConfigError(f"stop: expected one of {', '.join((*places, '--now'))} at most, got {len(given) + now}")
     _, endpoints = load(name, folder, resolve)
-    engine = engine_of(endpoints.target)
-    with target_errors(str(endpoints.target)):
+    with target_state(endpoints.target) as engine:
         with engine.connect() as connection:
             window = read_open_window(connection, name)
         at = None
@@ -83,8 +81,8 @@ def stop(
 def resume(name: str, folder: Path, *, resolve: Resolver | None = None) -> str:
     """Take a stop request back."""
     _, endpoints = load(name, folder, resolve)
-    with target_errors(str(endpoints.target)):
-        clear_stop(engine_of(endpoints.target), name)
+    with target_state(endpoints.target) as engine:
+        clear_stop(engine, name)
     return (
         f"channel {name}: is resumed; `binlane run {name}`, or the next run in Airflow, continues from the "
         "lanes' positions"
@@ -94,8 +92,8 @@ def resume(name: str, folder: Path, *, resolve: Resolver | None = None) -> str:
 def decide(name: str, folder: Path, seqno: int, *, ran: bool, resolve: Resolver | None = None) -> str:
     """Answer UndecidableError."""
     _, endpoints = load(name, folder, resolve)
-    with target_errors(str(endpoints.target)):
-        decide_ddl(engine_of(endpoints.target), name, seqno, ran=ran)
+    with target_state(endpoints.target) as engine:
+        decide_ddl(engine, name, seqno, ran=ran)
     answer = "is recorded as done" if ran else "will be executed again"
     return f"channel {name}: the DDL of seqno {seqno:,} {answer}; run the channel again"
 
@@ -107,8 +105,8 @@ def xa(name: str, folder: Path, *, done: str | None, forget: str | None) -> str:
         raise ConfigError("--done and --forget: expected only one of them, got both")
     xid = done if done is not None else forget
     if xid is not None:
-        with target_errors(str(endpoints.target)):
-            decide_xa(engine_of(endpoints.target), name, xid, done=done is not None)
+        with target_state(endpoints.target) as engine:
+            decide_xa(engine, name, xid, done=done is not None)
     lines = report.open_xa_text(read_channel_status(endpoints, name).prepared)
     return "\n".join(
         (f"channel {name}: {plural(len(lines), 'prepared XA transaction')} at its watermark", *map(one_line, lines))

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from binlane.apply.refusals import driver_errors, target_errors
+from binlane.apply.refusals import driver_errors
+from binlane.apply.target_state import target_state
 from binlane.bootstrap.sessions import read_session
 from binlane.choices import FilterKind, FilterPolicy
 from binlane.config import ChannelConfig
@@ -52,8 +53,7 @@ def make_plan(
     """Verify, and store the plan of what would set the drift right. Nothing but the verification's state is written."""
     channel, endpoints = load(name, folder, resolve)
     outcome = verify_channel(channel, endpoints, options)
-    engine = engine_of(endpoints.target)
-    with target_errors(str(endpoints.target)), engine.connect() as connection:
+    with target_state(endpoints.target) as engine, engine.connect() as connection:
         found = read_channel(connection, channel.name)
         target = read_schema(connection)
     drift = outcome.of_state(DRIFT)
@@ -91,7 +91,7 @@ def read_stored(name: str, place: str) -> StoredPlan:
 def apply_plan(name: str, folder: Path, stored: StoredPlan, *, resolve: Resolver | None = None) -> Repaired:
     """Repair. Raises what ``Repairer.run`` raises, the target's errors as TargetError."""
     channel, endpoints = load(name, folder, resolve)
-    with target_errors(str(endpoints.target)), driver_errors():
+    with target_state(endpoints.target), driver_errors():
         return _repair(channel, endpoints, stored)
 
 

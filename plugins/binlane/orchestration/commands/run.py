@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from binlane.apply.refusals import target_errors
+from binlane.apply.target_state import target_state
 from binlane.choices import FilterEngine
 from binlane.config import ChannelConfig, find_channel, load_channel
 from binlane.connections import Endpoints, Resolver, environment_resolver, resolve_endpoints
@@ -35,8 +36,9 @@ from binlane.plan.window_facts import lane_name
 from binlane.plan.window_plan import WindowPlan
 from binlane.servers.engines import engine_of
 from binlane.source.start_position import begin
-from binlane.state import tables
 from binlane.state.channels import Watermark, create_channel
+from binlane.state.migrations.run import create
+from binlane.state.positions import lane_positions
 from binlane.state.records.journal import ChannelStatus, read_status
 from binlane.work.files import PLAN, WorkFolder
 from binlane.work.filter.errors import error_of
@@ -75,7 +77,7 @@ def init(name: str, folder: Path, start: str) -> str:
     engine = engine_of(endpoints.target)
     found = begin(steps.source_of(channel, endpoints), start)
     with target_errors(str(endpoints.target)):
-        tables.create(engine)
+        create(engine)
         mark = Watermark(found.seqno, found.position, found.gtid_set, found.time, found.fingerprint)
         state = create_channel(engine, channel.name, found.identity, mark)
     mark = state.watermark
@@ -127,8 +129,8 @@ def run(call: Call, console: Terminal) -> View:
 
 def read_channel_status(endpoints: Endpoints, name: str) -> ChannelStatus:
     """Everything that the target knows of a channel. Raises TargetError."""
-    with target_errors(str(endpoints.target)):
-        return read_status(engine_of(endpoints.target), name)
+    with target_state(endpoints.target) as engine:
+        return read_status(engine, name)
 
 
 def load(name: str, folder: Path, resolve: Resolver | None = None) -> tuple[ChannelConfig, Endpoints]:
@@ -228,7 +230,9 @@ def _show(running: list[Future[None]], plan_uri: str, endpoints: Endpoints, cons
             for lane in planned.all_lanes
         }
         while not all(future.done() for future in running):
-            for position in read_channel_status(endpoints, planned.channel).positions:
+            with target_errors(str(endpoints.target)), engine_of(endpoints.target).connect() as connection:
+                positions = lane_positions(connection, planned.channel)
+            for position in positions:
                 if position.lane in bars:  # another run can have opened the next window, with more lanes
                     shown.show(bars[position.lane], position.transactions)
             time.sleep(_POLL_SECONDS)

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from binlane.apply.lane.replay_skipped import replay_skipped
-from binlane.apply.refusals import driver_errors, target_errors
+from binlane.apply.refusals import driver_errors
+from binlane.apply.target_state import target_state
 from binlane.errors import ConfigError, PlanError, PositionError
 from binlane.model import plural
 from binlane.orchestration.commands.operate import whoami
@@ -87,8 +88,7 @@ def skip(
             "--reason: expected the reason why the transaction is skipped, got nothing; the reason is stored with it"
         )
     _, endpoints = load(name, folder, resolve)
-    engine = engine_of(endpoints.target)
-    with target_errors(str(endpoints.target)):
+    with target_state(endpoints.target) as engine:
         window, lanes = _open_window(endpoints, name)
         work = WorkFolder(window.bounds.work)
         first, last = which.seqnos(work)
@@ -133,15 +133,15 @@ def cancel(name: str, folder: Path, which: Which, *, resolve: Resolver | None = 
     if which.seqno is None:
         raise ConfigError("--cancel: expected --seqno; `--list` shows the seqnos")
     _, endpoints = load(name, folder, resolve)
-    with target_errors(str(endpoints.target)):
-        cancel_skip(engine_of(endpoints.target), name, which.seqno)
+    with target_state(endpoints.target) as engine:
+        cancel_skip(engine, name, which.seqno)
     return f"channel {name}: seqno {which.seqno:,} will be applied"
 
 
 def skips(name: str, folder: Path) -> View:
     """All orders of a channel."""
     _, endpoints = load(name, folder)
-    with target_errors(str(endpoints.target)), engine_of(endpoints.target).connect() as connection:
+    with target_state(endpoints.target) as engine, engine.connect() as connection:
         found = read_skips(connection, name)
     if not found:
         return f"channel {name}: nothing was skipped"
@@ -156,7 +156,7 @@ def skips(name: str, folder: Path) -> View:
 def show(name: str, folder: Path, seqno: int, write_to: Path | None) -> View:
     """One order with all that is known of it; its events go to a binlog file if one is named."""
     _, endpoints = load(name, folder)
-    with target_errors(str(endpoints.target)), engine_of(endpoints.target).connect() as connection:
+    with target_state(endpoints.target) as engine, engine.connect() as connection:
         found, log = read_skip(connection, name, seqno)
     if write_to is not None:
         with private_file(write_to) as file:
@@ -167,8 +167,7 @@ def show(name: str, folder: Path, seqno: int, write_to: Path | None) -> View:
 def replay(name: str, folder: Path, seqno: int) -> str:
     """Apply a skipped transaction after all, once."""
     channel, endpoints = load(name, folder)
-    engine = engine_of(endpoints.target)
-    with target_errors(str(endpoints.target)), driver_errors():
+    with target_state(endpoints.target) as engine, driver_errors():
         with engine.connect() as connection:
             # nothing of it but whether letters' case counts
             schema = read_schema(connection, ())

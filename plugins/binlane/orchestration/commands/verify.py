@@ -7,7 +7,8 @@ import logging
 from pathlib import Path
 from typing import Any, Final
 
-from binlane.apply.refusals import driver_errors, target_errors
+from binlane.apply.refusals import driver_errors
+from binlane.apply.target_state import target_state
 from binlane.choices import VerifyScope
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver
@@ -42,9 +43,9 @@ def verify_channel(channel: ChannelConfig, endpoints: Endpoints, options: Option
     """The same as a step."""
     if endpoints.source is None:
         raise ConfigError(f"{channel.file}: source: expected a live server to compare with, the channel has an archive")
-    engine, source_engine = engine_of(endpoints.target), engine_of(endpoints.source)
+    source_engine = engine_of(endpoints.source)
     named = str(endpoints.source)
-    with target_errors(str(endpoints.target)), contextlib.ExitStack() as stack:
+    with target_state(endpoints.target) as engine, contextlib.ExitStack() as stack:
         pair = Pair(stack.enter_context(source_side(source_engine, named)), stack.enter_context(target_side(engine)))
         with translated(named), driver_errors(), source_engine.connect() as asked:
             ours, our_grants = read_schema(asked), read_grants(asked)

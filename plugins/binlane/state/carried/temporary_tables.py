@@ -11,12 +11,14 @@ import json
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from binlane.model import TableKey
 
 if TYPE_CHECKING:
     from pymysql.cursors import Cursor
+
+_COPIES: Final = "copies_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,13 @@ def copy_name(channel: str, seqno: int, number: int) -> str:
     return f"{_prefix(channel)}{seqno}_{number}"
 
 
+def is_copy(table: str) -> bool:
+    """Whether a table of the schema ``binlane`` is named as a copy's."""
+    return table.startswith(_COPIES)
+
+
 def _prefix(channel: str) -> str:
-    return f"copies_{zlib.crc32(channel.encode()):08x}_"
+    return f"{_COPIES}{zlib.crc32(channel.encode()):08x}_"
 
 
 def read_copies(cursor: Cursor, channel: str) -> tuple[Copy, ...]:

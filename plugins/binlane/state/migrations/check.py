@@ -1,0 +1,201 @@
+"""The schema ``binlane`` as a target has it, against the one that this build knows: its version and its tables.
+
+Three small queries: nothing is guessed from an error, and nothing begins on tables that it does not know.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy import Column, Connection, Dialect, Table, select, text
+from sqlalchemy.schema import CreateColumn
+
+from binlane.errors import StateSchemaError
+from binlane.state.carried.temporary_tables import is_copy
+from binlane.state.tables import SCHEMA, VERSION, channels, metadata
+
+if TYPE_CHECKING:
+    from pymysql.cursors import Cursor
+
+OWN: Final[Mapping[str, Table]] = {table.name: table for table in metadata.sorted_tables}
+"""By name."""
+_UPGRADING: Final = "`Upgrading` in docs/operations.md"
+_LOST: Final = "`The schema binlane is lost` in docs/recovery.md"
+_VERSION: Final = f"SELECT MAX(version) FROM {SCHEMA}.migrations"
+# apart: MariaDB takes ten times as long for a join of the two
+_TABLES: Final = text("SELECT table_name, engine FROM information_schema.tables WHERE table_schema = :schema")
+_COLUMNS: Final = text(
+    "SELECT table_name, column_name, column_type, is_nullable, column_key, collation_name "
+    "FROM information_schema.columns WHERE table_schema = :schema"
+)
+_DISPLAY_WIDTH: Final = re.compile(r"^((?:big|medium|small|tiny)?int)\(\d+\)")
+"""MariaDB and MySQL before 8.0.19 have one; it says nothing about values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A column as information_schema shows it."""
+
+    type: str
+    collation: str | None
+    is_nullable: bool
+    key: str
+    """PRI, UNI, MUL or empty."""
+
+    def __str__(self) -> str:
+        parts = (self.type, self.collation, "NULL" if self.is_nullable else "NOT NULL", self.key and f"key {self.key}")
+        return " ".join(part for part in parts if part)
+
+    def serves_as(self, expected: Shape) -> bool:
+        """Whether it is the expected column; an index more on it, which somebody has added, is none of ours."""
+        own = (self.type, self.collation, self.is_nullable)
+        return own == (expected.type, expected.collation, expected.is_nullable) and expected.key in ("", self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the target has."""
+
+    version: int
+    """0: made before the schema had versions."""
+    engines: Mapping[str, str | None]
+    """By table, of those that binlane knows; None: a view."""
+    columns: Mapping[tuple[str, str], Shape]
+    """By table and column."""
+    others: tuple[str, ...]
+    """Tables that binlane does not know, copies of temporary tables left out."""
+
+
+def require_current(connection: Connection) -> None:
+    """Raises StateSchemaError unless the schema is exactly the one that this build knows; the driver's error where
+    there is none."""
+    refuse_unless_current(connection, read_found(connection))
+
+
+def refuse_unless_current(connection: Connection, found: Found) -> None:
+    """See ``require_current``."""
+    refuse_other_program(found)
+    if not found.engines:
+        # the server's own error tells a schema that is not there from an account that may not see it
+        connection.execute(select(channels.c.channel).limit(1))
+    refuse_newer(found.version)
+    if found.version < VERSION:
+        raise StateSchemaError(
+            f"target: the schema {SCHEMA} has version {found.version}, this binlane needs {VERSION}: end what still "
+            f"runs with the older binlane, then `binlane init` with the channel's name brings the schema up; see "
+            f"{_UPGRADING}"
+        )
+    refuse_problems(problems(found, connection.dialect))
+
+
+def require_version(cursor: Cursor) -> None:
+    """The same question on a lane's own connection, behind its lease: a newer binlane brings the schema up while it
+    holds every lease, so a lane that has its lease and finds its version keeps both. Raises StateSchemaError."""
+    cursor.execute(_VERSION)
+    row = cursor.fetchone()
+    version = 0 if row is None or row[0] is None else int(row[0])
+    refuse_newer(version)
+    if version < VERSION:
+        raise StateSchemaError(
+            f"target: the schema {SCHEMA} has version {version}, expected {VERSION}: it was changed while the lane "
+            f"waited for its lease; see {_UPGRADING}"
+        )
+
+
+def read_found(connection: Connection) -> Found:
+    """The schema's version, tables and columns; in autocommit or at the beginning of a transaction."""
+    this = {"schema": SCHEMA}
+    engines = {str(table): engine for table, engine in connection.execute(_TABLES, this)}
+    others = tuple(sorted(table for table in engines if table not in OWN and not is_copy(table)))
+    columns: dict[tuple[str, str], Shape] = {}
+    for table, column, kind, nullable, key, collation in connection.execute(_COLUMNS, this):
+        if table in OWN:
+            type_ = _DISPLAY_WIDTH.sub(r"\1", str(kind).lower())
+            columns[table, column] = Shape(type_, collation, nullable == "YES", str(key))
+    version = 0
+    if ("migrations", "version") in columns:
+        version = int(connection.execute(text(_VERSION)).scalar_one() or 0)
+    return Found(version, {table: engines[table] for table in engines if table in OWN}, columns, others)
+
+
+def refuse_newer(version: int) -> None:
+    """Raises StateSchemaError for a version that this build does not know."""
+    if version > VERSION:
+        raise StateSchemaError(
+            f"target: the schema {SCHEMA} has version {version}, this binlane knows versions up to {VERSION}: a newer "
+            f"binlane has brought it up, and there is no way back: use that binlane for every command and task; see "
+            f"{_UPGRADING}"
+        )
+
+
+def refuse_other_program(found: Found) -> None:
+    """Raises StateSchemaError for a schema of this name that holds tables, none of them binlane's."""
+    if found.others and not found.engines:
+        raise StateSchemaError(
+            f"target: the schema {SCHEMA} holds tables of another program ({', '.join(found.others[:5])}), expected "
+            f"binlane's own or none: binlane keeps its positions in the schema {SCHEMA} and in no other; move that "
+            "program's tables, or use another server as the target"
+        )
+
+
+def refuse_problems(found: Collection[str]) -> None:
+    """Raises StateSchemaError with all of them."""
+    if found:
+        raise StateSchemaError("target: " + "; ".join(found))
+
+
+def problems(found: Found, dialect: Dialect, coming: Collection[str] = ()) -> tuple[str, ...]:
+    """What keeps the tables from being those of ``tables.py``, each with the way out.
+
+    ``coming``: the tables (``skips``) and columns (``skips.sha256``) that steps still to be run see to.
+    """
+    return tuple(each for table in OWN.values() for each in _table_problems(found, table, dialect, coming))
+
+
+def shape_of(column: Column[object], dialect: Dialect) -> Shape:
+    """A column of ``tables.py`` as information_schema shows it."""
+    kind = column.type.compile(dialect=dialect).lower().partition(" character set ")[0]
+    key = "PRI" if column.primary_key else "UNI" if column.unique else "MUL" if column.index else ""
+    collation = "utf8mb4_bin" if kind.startswith(("varchar", "mediumtext")) else None
+    return Shape(kind.replace("integer", "int"), collation, bool(column.nullable), key)
+
+
+def _table_problems(found: Found, table: Table, dialect: Dialect, coming: Collection[str]) -> Iterator[str]:
+    name = f"{SCHEMA}.{table.name}"
+    if table.name not in found.engines:
+        if table.name not in coming:
+            yield f"the table {name} is missing, and with it what it held: see {_LOST}"
+        return
+    engine = found.engines[table.name]
+    if engine is None or engine.lower() != "innodb":
+        yield (
+            f"{name} is {'a view' if engine is None else engine}, expected InnoDB: positions must roll back with their "
+            f"block; ALTER TABLE {name} ENGINE=InnoDB while nothing runs, `binlane verify --full` if a window has run "
+            "since it was changed, and check enforce_storage_engine"
+        )
+    for column in table.columns:
+        if f"{table.name}.{column.name}" in coming:
+            continue
+        expected, has = shape_of(column, dialect), found.columns.get((table.name, column.name))
+        if has is None:
+            yield f"{name} has no column {column.name}, expected {expected}: it was dropped by hand; see {_LOST}"
+        elif not has.serves_as(expected):
+            yield f"{name}.{column.name} is {has}, expected {expected}: {_way_back(column, has, expected, dialect)}"
+    for of, column_name in found.columns:
+        if of == table.name and column_name not in table.columns and f"{of}.{column_name}" not in coming:
+            yield (
+                f"{name} has a column {column_name} that this binlane does not know: no binlane of this version has "
+                f"made it; ALTER TABLE {name} DROP COLUMN {column_name}, if nothing of yours needs it"
+            )
+
+
+def _way_back(column: Column[object], has: Shape, expected: Shape, dialect: Dialect) -> str:
+    name = f"{SCHEMA}.{column.table.name}"
+    if expected.key not in ("", has.key):
+        kind = {"PRI": "the primary key", "UNI": "a unique key"}.get(expected.key, "an index")
+        return f"{kind} was dropped by hand: add it again while nothing runs"
+    spec = str(CreateColumn(column).compile(dialect=dialect)).strip()
+    return f"ALTER TABLE {name} MODIFY {spec} while nothing runs"

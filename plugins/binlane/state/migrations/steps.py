@@ -1,0 +1,194 @@
+"""The steps from each version of the schema ``binlane`` to the next, in order: a literal table.
+
+A step goes by what is there, never by what should be: killed in the middle, it goes on with what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from sqlalchemy import Column, Connection, Executable, Table, select, text, update
+from sqlalchemy.schema import CreateColumn, CreateIndex, CreateTable
+
+from binlane.model import LogPosition
+from binlane.state import tables
+from binlane.state.channels import Watermark, watermark_of
+from binlane.state.migrations.check import Found
+from binlane.state.tables import SCHEMA
+from binlane.state.windows import OPEN, start_text
+
+_Statement = tuple[str, Executable]
+"""The privilege that it takes on the schema, and the statement."""
+
+
+class Action(Protocol):
+    """A part of a step."""
+
+    @property
+    def names(self) -> Collection[str]:
+        """The tables (``skips``) and columns (``skips.sha256``) that it sees to."""
+
+    def statements(self, connection: Connection, found: Found) -> Iterator[_Statement]:
+        """What is still to be done of it, one statement after another."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddTable:
+    """A table with its indexes."""
+
+    table: Table
+
+    @property
+    def names(self) -> Collection[str]:
+        """With its indexed columns: an index comes behind its table."""
+        indexed = (column for index in self.table.indexes for column in index.columns)
+        return (self.table.name, *(f"{self.table.name}.{column.name}" for column in indexed))
+
+    def statements(self, connection: Connection, found: Found) -> Iterator[_Statement]:
+        """See ``Action``."""
+        is_there = self.table.name in found.engines
+        if not is_there:
+            yield "CREATE", CreateTable(self.table)
+        for index in self.table.indexes:
+            first = found.columns.get((self.table.name, next(iter(index.columns)).name))
+            if first is None or first.key == "":
+                yield "INDEX", CreateIndex(index)
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn:
+    """A column. ``values`` gives the rows that are there theirs, where NULL is none of the column's."""
+
+    column: Column[Any]
+    values: Callable[[Connection], None] | None = None
+
+    @property
+    def names(self) -> Collection[str]:
+        """See ``Action``."""
+        return (f"{self.column.table.name}.{self.column.name}",)
+
+    def statements(self, connection: Connection, found: Found) -> Iterator[_Statement]:
+        """NULL until every row has its value: an empty text or a 0 would be taken for one."""
+        column, table = self.column, self.column.table.name
+        has = found.columns.get((table, column.name))
+        whole = str(CreateColumn(column).compile(dialect=connection.dialect)).strip()
+        alter = f"ALTER TABLE {SCHEMA}.{table}"
+        if self.values is None:
+            if has is None:
+                yield "ALTER", text(f"{alter} ADD COLUMN {whole}")
+            return
+        if has is None:
+            kind = column.type.compile(dialect=connection.dialect)
+            yield "ALTER", text(f"{alter} ADD COLUMN {column.name} {kind} NULL")
+        if has is None or has.is_nullable:
+            self.values(connection)
+            yield "ALTER", text(f"{alter} MODIFY {whole}")
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    """A column that had another name."""
+
+    column: Column[Any]
+    before: str
+
+    @property
+    def names(self) -> Collection[str]:
+        """See ``Action``."""
+        return tuple(f"{self.column.table.name}.{name}" for name in (self.before, self.column.name))
+
+    def statements(self, connection: Connection, found: Found) -> Iterator[_Statement]:
+        """CHANGE, which servers of every age know."""
+        table = self.column.table.name
+        if (table, self.before) in found.columns:
+            whole = str(CreateColumn(self.column).compile(dialect=connection.dialect)).strip()
+            yield "ALTER", text(f"ALTER TABLE {SCHEMA}.{table} CHANGE {self.before} {whole}")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """From one version to the next; its number is its place in ``STEPS``."""
+
+    name: str
+    actions: tuple[Action, ...]
+
+
+def _starts_of_windows(connection: Connection) -> None:
+    """Before windows had one, the watermark stood at the open one's beginning. Of finished ones nobody asks."""
+    windows, channels = tables.windows, tables.channels
+    asked = (windows.c.channel, windows.c.window_id, windows.c.first_seqno, windows.c.state)
+    of = channels.c.channel == windows.c.channel
+    # by name: the tables of that time have no others
+    mark = [channels.c[name] for name in ("watermark_seqno", "source_file", "source_offset", "gtid_set")]
+    mark += [channels.c.source_time, channels.c.fingerprint]
+    old = connection.execute(select(*asked, *mark).join(channels, of, isouter=True).where(windows.c.start.is_(None)))
+    for row in old.all():
+        start = Watermark(row.first_seqno - 1, LogPosition("", 0), "", 0.0, "")
+        if row.state == OPEN and row.watermark_seqno is not None:
+            start = watermark_of(row)
+        one = (windows.c.channel == row.channel, windows.c.window_id == row.window_id)
+        connection.execute(update(windows).where(*one).values(start=start_text(start)))
+
+
+def _reached_in_windows(connection: Connection) -> None:
+    """No window of these was stopped inside."""
+    windows = tables.windows
+    for state_is, seqno in ((windows.c.state == OPEN, windows.c.first_seqno - 1),
+                            (windows.c.state != OPEN, windows.c.last_seqno)):  # fmt: skip
+        connection.execute(update(windows).where(windows.c.reached.is_(None), state_is).values(reached=seqno))
+
+
+def _nobody_replaced(connection: Connection) -> None:
+    bootstraps = tables.bootstraps
+    connection.execute(update(bootstraps).where(bootstraps.c.replaced_for.is_(None)).values(replaced_for=""))
+
+
+STEPS: Final = (
+    Step(
+        "channels, windows and lanes",
+        tuple(
+            AddTable(each)
+            for each in (
+                tables.channels,
+                tables.windows,
+                tables.positions,
+                tables.heartbeats,
+                tables.ddl,
+                tables.errors,
+            )
+        ),
+    ),
+    Step("prepared XA transactions", (AddTable(tables.prepared), AddTable(tables.prepared_chunks))),
+    Step(
+        "stops inside a window, and skips",
+        (
+            AddColumn(tables.channels.c.stopped),
+            AddColumn(tables.windows.c.start, _starts_of_windows),
+            AddColumn(tables.windows.c.reached, _reached_in_windows),
+            AddColumn(tables.positions.c.begun),
+            AddTable(tables.splits),
+            AddTable(tables.skips),
+            AddTable(tables.skipped_events),
+        ),
+    ),
+    Step("a window's facts", (AddColumn(tables.windows.c.facts),)),
+    Step("a window's block size", (AddColumn(tables.windows.c.block_transactions),)),
+    Step("conflicts", (AddTable(tables.conflicts),)),
+    Step("verifications", (AddTable(tables.verifications), AddTable(tables.suspects))),
+    Step("the time of a stop", (AddColumn(tables.channels.c.stopped_at),)),
+    Step("first copies", (AddTable(tables.bootstraps), AddTable(tables.bootstrap_objects))),
+    Step("repairs", (AddTable(tables.repairs),)),
+    Step(
+        "orders and outcomes of first copies",
+        (
+            AddColumn(tables.bootstraps.c.replaced_for, _nobody_replaced),
+            AddColumn(tables.bootstraps.c.outcome),
+            AddColumn(tables.bootstraps.c.finished_for),
+        ),
+    ),
+    # blake3 for some hours, in which no transaction could be skipped: no row has another sum
+    Step("the SHA-256 of a skip", (RenameColumn(tables.skips.c.sha256, "blake3"),)),
+    Step("copies of temporary tables", (AddTable(tables.temporary),)),
+)

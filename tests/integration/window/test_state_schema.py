@@ -1,0 +1,192 @@
+"""Every command and task asks whether the target's state fits; a window of the first binlane's schema is finished."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import pytest
+import typer
+from typer.core import TyperGroup
+
+from binlane.board.host import Host
+from binlane.board.reading import Reading
+from binlane.bootstrap.run import Options
+from binlane.cli import app
+from binlane.connections import environment_resolver
+from binlane.errors import StateSchemaError
+from binlane.orchestration import steps
+from binlane.orchestration.airflow import bootstrap_dag, run_outcome
+from binlane.orchestration.airflow.dag_shape import Kind
+from binlane.orchestration.commands import bootstrap, verify
+from binlane.orchestration.request import WindowRequest
+from binlane.state.tables import VERSION
+from binlane.work.files import WorkFolder
+from binlane.work.filter.job import InProcess, run_filter
+from lab.servers import PrivateServer
+from lab.traffic import Mix
+from tests.integration.state.old_schema import lay_first_schema
+from tests.integration.window.conftest import CHANNEL, Channel, ChannelOf, run_on
+
+NOWHERE: Final = "file:///nowhere/plan"
+"""What a task is given: none opens it before it knows the state's schema."""
+COMMANDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
+    "bootstrap": ((),),
+    "conflicts": ((), ("--json",)),
+    "decide": (("1", "--ran"),),
+    "init": ((),),
+    "inspect": (),
+    "plan": ((),),
+    "replay-skipped": (("1",),),
+    "resume": ((),),
+    "run": ((),),
+    "show": (("1",),),
+    "skip": (
+        ("--seqno", "1", "--reason", "r"),
+        ("--seqno", "1", "--cancel"),
+        ("--list",),
+        ("--show", "1"),
+    ),
+    "status": ((), ("--json",)),
+    "stop": ((), ("--now",)),
+    "verify": ((), ("--full",), ("--repair", "--yes")),
+    "version": (),
+    "xa": ((), ("--done", "x")),
+}
+"""Each command of the command line with the arguments behind the channel's name; none: it asks no target."""
+TASKS: Final[Mapping[str, Callable[[Channel], object] | None]] = {
+    Kind.EXTRACT: lambda channel: steps.extract(channel.config, channel.endpoints, WindowRequest("now")),
+    # from files to files
+    Kind.FILTER: None,
+    Kind.ADOPT: lambda channel: steps.adopt_plan(channel.config, channel.endpoints, NOWHERE),
+    Kind.APPLY: lambda channel: steps.apply_lane(channel.config, channel.endpoints, NOWHERE, 1),
+    Kind.ADVANCE: lambda channel: steps.advance(channel.config, channel.endpoints, NOWHERE),
+    Kind.VERIFY: lambda channel: verify.verify_after(channel.config, channel.endpoints, "full"),
+    Kind.CONFIRM: lambda channel: run_outcome.open_window(CHANNEL, channel.endpoints, "w1"),
+    bootstrap_dag.TASK: lambda channel: bootstrap.first_copy(
+        channel.config, channel.endpoints, Options(), bootstrap.LogLines()
+    ),
+}
+"""Each task of the DAGs: what it calls."""
+ROWS: Final = Mix(cross_database=0.0, reference=0.0, ddl=0.0, accounts=0.0, statements=0.0)
+"""No lane waits for another: one can be at the window's end and the others at its beginning."""
+KEPT: Final = ("channels", "windows", "positions", "heartbeats", "ddl", "errors")
+
+
+def test_the_lists_are_of_all_commands_and_tasks() -> None:
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    assert set(COMMANDS) == set(group.commands)
+    assert set(TASKS) == {*Kind, bootstrap_dag.TASK}
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (f"INSERT INTO binlane.migrations VALUES ({VERSION + 1}, 'later', NOW(6))", f"has version {VERSION + 1}"),
+        ("ALTER TABLE binlane.positions DROP COLUMN begun", "binlane.positions has no column begun"),
+        ("ALTER TABLE binlane.positions ADD COLUMN mine INT", "binlane.positions has a column mine"),
+        ("ALTER TABLE binlane.positions ENGINE = MyISAM", "binlane.positions is MyISAM, expected InnoDB"),
+    ],
+    ids=["newer", "missing column", "foreign column", "MyISAM"],
+)
+def test_every_command_task_and_page_refuses_a_state_that_does_not_fit(
+    channel: Channel, capsys: pytest.CaptureFixture[str], damage: str, said: str
+) -> None:
+    channel.target.query(damage)
+    capsys.readouterr()
+    for command, calls in COMMANDS.items():
+        for arguments in calls:
+            assert channel.cli(command, CHANNEL, *arguments) == 1, (command, arguments)
+            told = capsys.readouterr().err
+            assert told.startswith("StateSchemaError: target: "), (command, arguments, told)
+            assert said in told, (command, arguments)
+    for call in filter(None, TASKS.values()):
+        with pytest.raises(StateSchemaError, match=re.escape(said)):
+            call(channel)
+    card = Reading(host_of(channel)).channel("anybody", CHANNEL).card
+    assert card.problem is not None
+    assert said in card.problem
+    assert not channel.work.exists() or not list(channel.work.iterdir())
+
+
+def host_of(channel: Channel) -> Host:
+    return Host(
+        get_user=lambda: "anybody",
+        user_name=str,
+        channels=lambda: channel.channels,
+        resolve=environment_resolver(channel.environment),
+        may=lambda *_: True,
+        last_run=lambda _: None,
+        trigger=lambda *_: pytest.fail("nothing is triggered"),
+    )
+
+
+@pytest.mark.parametrize("family", ["mariadb", "mysql"])
+def test_a_window_that_the_first_schema_holds_half_finished_is_finished(
+    channel_of: ChannelOf, capsys: pytest.CaptureFixture[str], family: str
+) -> None:
+    channel = channel_of(family, family)
+    channel.traffic(transactions=120, mix=ROWS)
+    assert channel.run() is not None
+    channel.traffic(transactions=160, seed=2, mix=ROWS)
+    adopted = _planned(channel)
+    half = max(adopted["lanes"], key=lambda lane: int(lane["lane"]))["lane"]
+    steps.apply_lane(channel.config, channel.endpoints, adopted["plan"], half)
+    before = channel.status
+    assert len({lane.seqno for lane in before.positions}) == 2, "one lane is at the end, the others are not"
+    _back_to_the_first_schema(channel.target)
+
+    for command in ("status", "stop", "plan", "verify"):
+        capsys.readouterr()
+        assert channel.cli(command, CHANNEL) == 1
+        told = capsys.readouterr().err
+        assert f"has version 0, this binlane needs {VERSION}" in told
+        assert "`binlane init` with the channel's name brings the schema up" in told
+    assert channel.cli("run", CHANNEL) == 0
+    assert channel.status.window is None
+    assert channel.status.channel.watermark.seqno > before.channel.watermark.seqno
+    channel.assert_equal()
+
+
+def _planned(channel: Channel) -> dict[str, Any]:
+    window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    run_filter(WorkFolder(window["work"]), InProcess())
+    return steps.adopt_plan(channel.config, channel.endpoints, window["work"])
+
+
+def _back_to_the_first_schema(target: PrivateServer) -> None:
+    """The same rows in the tables of the first binlane: what it had of them."""
+    keep = (f"CREATE TABLE kept.{name} AS SELECT * FROM binlane.{name}" for name in KEPT)
+    run_on(target, "CREATE DATABASE kept", *keep, log=False)
+    lay_first_schema(target)
+    for name in KEPT:
+        columns = target.query(
+            "SELECT GROUP_CONCAT(column_name) FROM information_schema.columns WHERE table_schema = 'binlane' "
+            f"AND table_name = '{name}'"
+        )[0][0]
+        run_on(target, f"INSERT INTO binlane.{name} ({columns}) SELECT {columns} FROM kept.{name}", log=False)
+    run_on(target, "DROP DATABASE kept", log=False)
+
+
+def test_an_open_window_whose_files_are_an_older_binlanes_keeps_the_schema_as_it_is(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The older binlane alone can finish it, and would refuse the schema once it is brought up."""
+    channel.traffic(transactions=60, mix=ROWS)
+    _planned(channel)
+    _back_to_the_first_schema(channel.target)
+    (manifest,) = channel.work.glob("*/manifest.json")
+    whole = manifest.read_bytes()
+    manifest.write_bytes(whole.replace(b'"carried"', b'"of_old"'))
+    for command in ("run", "init"):
+        capsys.readouterr()
+        assert channel.cli(command, CHANNEL) == 1
+        told = capsys.readouterr().err
+        assert "StateSchemaError: target: the schema binlane cannot be brought up: channel orders" in told
+        assert "finish the window with the older binlane (`binlane run orders`), then run again" in told
+    assert len(channel.target.query("SHOW TABLES FROM binlane")) == len(KEPT)
+    manifest.write_bytes(whole)
+    assert channel.cli("run", CHANNEL) == 0
+    channel.assert_equal()
