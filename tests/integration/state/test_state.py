@@ -31,7 +31,7 @@ from binlane.state.orders.stops import clear_stop, request_stop, settle_stop
 from binlane.state.positions import Counted, PlanKey, lane_positions, move_position, read_positions, settle
 from binlane.state.records.journal import last_error_id, read_errors, read_status, record_error
 from binlane.state.splits import add_piece, is_split
-from binlane.state.tables import NOW, metadata
+from binlane.state.tables import NOW, metadata, migrations
 from binlane.state.windows import (
     Window,
     WindowBounds,
@@ -125,14 +125,15 @@ def test_a_channel_is_created_once_and_belongs_to_one_source(engine: Engine) -> 
 
 def test_a_channel_that_begins_again_takes_nothing_of_the_old_one_for_its_own(engine: Engine) -> None:
     """An order to skip a seqno would leave out another transaction: they are counted anew."""
+    of_channels = [table for table in metadata.sorted_tables if table is not migrations]
     with engine.begin() as connection:
-        for table in metadata.sorted_tables:
+        for table in of_channels:
             for channel in ("c", "other"):
                 connection.execute(insert(table).values(_a_row_of(table, channel)))
         connection.execute(text("DELETE FROM binlane.channels WHERE channel = 'c'"))
     create_channel(engine, "c", "source", START)
     with engine.connect() as connection:
-        for table in metadata.sorted_tables:
+        for table in of_channels:
             rows = Counter(connection.scalars(select(table.c.channel)))
             assert rows == {"other": 1} | ({"c": 1} if table.name == "channels" else {}), table.name
 
