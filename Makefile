@@ -31,7 +31,7 @@ option = $(if $($(1)),--$(call lower,$(1)) $($(1)))
 
 # machine code, once: without a cache of it every process of the tests would spend half a minute on it
 compiled: setup
-	@$(PYTHON) -m pytest -q tests/unit/source/test_plain_runs.py \
+	@$(PYTHON) -m pytest -q tests/unit/binlog/vector/test_simple_transactions.py \
 	  tests/spark/test_event_metadata_filter.py::test_a_window_is_folded_over_segments_and_each_block_comes_apart_again
 
 chaos: setup ## kill -9, cut and pause everything, everywhere, once; SECONDS=600 for as long as asked, SEED=1 for the same dice

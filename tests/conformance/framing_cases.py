@@ -302,7 +302,7 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
         "unpacked, never skipped",
         f"{proofs.TRANSACTIONS}::test_a_payload_is_a_whole_transaction_and_shows_its_inner_events",
         f"{proofs.FORMATS}::test_compressed_transactions_and_events_arrive",
-        "tests/unit/plan/test_inflated.py::test_blocks_and_positions_are_those_of_one_transaction_after_the_other",
+        "tests/unit/binlog/vector/test_inflated_segment.py::test_blocks_and_positions_are_those_of_one_transaction_after_the_other",
     ),
     supported(
         "Events in a payload have log_pos 0 and no checksum",

@@ -24,14 +24,14 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "KILL, EXECUTE IMMEDIATE, CREATE SERVER ...; definitions and changes of the server's own tables (mysql.*)",
         "named, whoever wrote them into the log; by kind with filter.allow_statements",
         _UNSUPPORTED,
-        "tests/unit/shards/test_logged_kinds.py::test_it_is_refused_with_its_place_and_the_way_to_allow_it",
+        "tests/unit/sql/test_logged_kinds.py::test_it_is_refused_with_its_place_and_the_way_to_allow_it",
         "tests/integration/window/test_logged_kinds.py::test_servers_log_the_kinds_of_the_list_and_no_others",
     ),
     refused(
         "Statements that name the source's own schema binlane together with other databases",
         "named; those that name it alone are left out and counted",
         _UNSUPPORTED,
-        "tests/unit/plan/test_own_schema.py::test_a_statement_over_it_and_another_is_refused_with_its_place",
+        "tests/unit/plan/transaction/test_own_schema.py::test_a_statement_over_it_and_another_is_refused_with_its_place",
         "tests/integration/window/test_chains.py::test_a_statement_over_the_state_and_other_databases_is_refused",
     ),
     supported(
@@ -49,7 +49,7 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "The same where the log does not tell the account (MariaDB: GRANT role TO CURRENT_USER())",
         "named",
         _UNSUPPORTED,
-        "tests/unit/plan/test_invoker.py::test_an_account_that_the_log_does_not_tell_is_refused",
+        "tests/unit/sql/test_invoker.py::test_an_account_that_the_log_does_not_tell_is_refused",
     ),
     supported(
         "CREATE TABLE ... SELECT, in rows or as a statement",

@@ -60,7 +60,7 @@ VERSIONS: Final[tuple[Row, ...]] = (
         "column and seqno are named; 10.5.23 would show another year, 10.11.18 fails in the window",
         "PrecheckError",
         f"{BETWEEN}::test_a_time_that_the_target_does_not_have_is_named",
-        "tests/unit/plan/test_widest.py::test_a_target_s_timestamps_end_earlier",
+        "tests/unit/plan/block/test_row_size.py::test_a_target_s_timestamps_end_earlier",
     ),
     refused(
         "A database whose default collation is another on the target, and DDL that depends on it",
@@ -73,7 +73,7 @@ VERSIONS: Final[tuple[Row, ...]] = (
         "tables, columns, databases, views, functions and sessions get the rule's; columns in keys are named",
         "tests/integration/window/test_collations.py::"
         "test_a_plain_mysql_schema_is_applied_with_the_collation_that_the_channel_chose",
-        "tests/unit/plan/test_collating.py::test_only_collations_and_bare_character_sets_change",
+        "tests/unit/plan/transaction/test_collations.py::test_only_collations_and_bare_character_sets_change",
     ),
     supported(
         "MySQL's rows events of version 1 (up to 5.5, log_bin_use_v1_row_events) for MySQL 9",

@@ -28,8 +28,8 @@ from binlane.schema.model import Schema
 from binlane.servers.catalog import read_schema
 from lab.servers import PrivateServer
 from tests.integration.apply.capture import frames
-from tests.unit.plan import plain_map
 from tests.unit.plan.logs import MemorySink, fold_lane, manifest_of, settings
+from tests.unit.plan.segment import plain_map
 
 DATABASE = "shop"
 Block = tuple[bytes, BlockHeader, tuple[Item, ...]]

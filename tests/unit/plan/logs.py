@@ -32,7 +32,7 @@ from binlane.work.prepared_groups import SegmentGroups
 from tests.unit.binlog.cases import MARIADB as FORMAT
 from tests.unit.binlog.cases import crc, format_event, mariadb_gtid, query, wire
 from tests.unit.binlog.row_events import EVERY_COLUMN, Column, rows_body, table_map_body
-from tests.unit.plan.plain_map import map_segment, scan_segment
+from tests.unit.plan.segment.plain_map import map_segment, scan_segment
 
 T = EventType
 COLUMNS = (EVERY_COLUMN["long"],)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from binlane.errors import PlanError
 from binlane.model import Barrier
 from binlane.plan.barriers import BarrierMap, LaneEdges, Meeting, fold
-from tests.unit.plan import plain_map
+from tests.unit.plan.segment import plain_map
 
 SERIALIZED = 4
 ALL = frozenset(range(SERIALIZED))

@@ -20,7 +20,7 @@ from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.reducible_tables import TableRule
 from binlane.plan.window.reduce import StretchFolder
 from binlane.plan.window_plan import Block
-from tests.unit.plan.test_reduce_model import RULES, Row, State, applied, logged, statement, stretches
+from tests.unit.plan.block.test_reduce_model import RULES, Row, State, applied, logged, statement, stretches
 
 COUNTED = {TableKey("folded", "t"): TableRule(3, (0,), (0, 1), counter=0, counter_signed=True)}
 LIMITS = BlockLimits(1000, 1 << 20, 1 << 20, 1 << 20)

@@ -18,10 +18,10 @@ from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.reducible_tables import TableRule
 from binlane.plan.segment import map as columnar
 from binlane.plan.window.fold import fold_scans, make_plan
-from tests.unit.plan import plain_map
 from tests.unit.plan.logs import EMPTY_SCHEMA, MemorySink, manifest_of, rows, segment_of, settings
+from tests.unit.plan.segment import plain_map
 
-CORPORA = Path(__file__).parents[4] / "shared" / "corpora"
+CORPORA = Path(__file__).parents[5] / "shared" / "corpora"
 SMALL = 1300
 """Bytes of a file that every damage is tried on."""
 STRIDE = 5

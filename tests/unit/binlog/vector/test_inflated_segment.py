@@ -20,8 +20,8 @@ from binlane.model import Flavor
 from binlane.plan.segment import map as columnar
 from lab.servers import PrivateServer
 from tests.conftest import requires_mysql
-from tests.unit.plan import plain_map
-from tests.unit.plan.test_columnar import outcome
+from tests.unit.plan.segment import plain_map
+from tests.unit.plan.segment.test_map import outcome
 
 TABLES: Final = (
     "CREATE DATABASE test",

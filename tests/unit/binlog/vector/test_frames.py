@@ -212,7 +212,7 @@ def test_no_kernel_indexes_outside_its_buffers() -> None:
     tests = "guard or noise or server_events or checksums or gather or longer_header"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", __file__, "-k", tests],
-        cwd=Path(__file__).parents[3],
+        cwd=Path(__file__).parents[4],
         env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
         capture_output=True,
         text=True,

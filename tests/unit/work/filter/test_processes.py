@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 PARENT = """
 import os, sys, time
 from concurrent.futures import ProcessPoolExecutor
