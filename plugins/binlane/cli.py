@@ -208,7 +208,7 @@ def skip(
     range_: Annotated[str | None, typer.Option("--range", help="Several transactions, as FIRST-LAST seqno.")] = None,
     reason: Annotated[str, typer.Option(help="Why the transaction is skipped; stored with it.")] = "",
     cancel: Annotated[
-        bool, typer.Option("--cancel", help="Cancel the order to skip, if it is not carried out yet.")
+        bool, typer.Option("--cancel", help="Cancel the skip, if the transaction is not skipped yet.")
     ] = False,
     list_: Annotated[bool, typer.Option("--list", help="List all skipped transactions.")] = False,
     show: Annotated[int | None, typer.Option(help="Show the skipped transaction with this seqno.")] = None,
@@ -295,7 +295,7 @@ def _repair(channel: str, channels: Path, options: Options, plan: str | None, *,
     from binlane.orchestration.commands import verify as verification
 
     if not repair:
-        raise ConfigError("--plan, --yes: expected with --repair alone")
+        raise ConfigError("--plan, --yes: expected only together with --repair")
     if plan is None:
         outcome, stored = repairing.make_plan(channel, channels, options)
         out.print(verification.outcome_text(outcome))

@@ -21,7 +21,7 @@ def problem_of(rules: Sequence[Rule]) -> tuple[str, str] | None:
         if not (_NAME.fullmatch(old) and _NAME.fullmatch(new)):
             return old, "two names of collations in lower case, with their character set in front (utf8mb4_bin)"
         if _charset(old) != _charset(new):
-            return old, f"a collation of the character set {_charset(old)}: bytes are copied as they are"
+            return old, f"a collation of the character set {_charset(old)}: bytes are copied unchanged"
         if old == new or new in replaced:
             return old, "another collation, which no other rule replaces"
     return None

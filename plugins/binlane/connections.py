@@ -135,7 +135,8 @@ def parse_connection(connection_id: str, value: str) -> Endpoint:
     except ValueError:
         # the parser's message can quote a part of the password
         raise ConfigError(
-            f"{where}: expected mysql://user:password@host:port/ (special characters as %XX) or JSON, cannot parse it"
+            f"{where}: expected mysql://user:password@host:port/ (special characters as %XX) or JSON, cannot "
+            "parse the value"
         ) from None
     return endpoint(
         connection_id,

@@ -108,15 +108,15 @@ class Connection(Driver):
             cause = getattr(exc, "original_exception", None)
             if isinstance(cause, ssl.SSLCertVerificationError):
                 raise ConfigError(
-                    f"{self._place}: the server's certificate is not the expected one: {cause.verify_message}; "
-                    "compare ssl_ca and host of the connection with the certificate, and ssl_mode with what you want "
-                    "verified"
+                    f"{self._place}: the server's certificate does not verify: {cause.verify_message}; compare "
+                    "ssl_ca and host of the connection with the certificate, and check that ssl_mode is the "
+                    "intended one"
                 ) from exc
             if exc.args[0] == CR.CR_SERVER_LOST and isinstance(exc.__context__, TimeoutError):
                 raise err.OperationalError(
                     CR.CR_SERVER_LOST,
-                    f"the server takes connections and says nothing for {self._read_timeout:g} s: it is frozen or "
-                    "overloaded",
+                    f"the server accepts connections and sends nothing for {self._read_timeout:g} s: it is "
+                    "frozen or overloaded",
                 ) from exc
             raise
         if self._asked is None:
@@ -136,7 +136,7 @@ class Connection(Driver):
             context: ssl.SSLContext = super()._create_ssl_ctx(sslp)  # type: ignore[misc]  # the stubs leave it out
         except ssl.SSLError as exc:
             files = ", ".join(f"{extra} {sslp[part]}" for part, extra in _PEM.items() if sslp.get(part) is not None)
-            raise ConfigError(f"{files}: expected PEM, and a key that is the certificate's: {exc}") from exc
+            raise ConfigError(f"{files}: expected PEM, and the key that belongs to the certificate: {exc}") from exc
         if sslp.get("check_hostname") and context.verify_mode is ssl.CERT_REQUIRED:
             # PyMySQL leaves the name unchecked where the machine's own authorities are asked
             context.check_hostname = True
@@ -154,10 +154,10 @@ class Connection(Driver):
             self._public_key = key
         elif not self._takes_key and not self._pinned:
             raise ConfigError(
-                f"{self._place}: the connection is not encrypted, and the server wants the password by an RSA key "
-                "that it has just sent, which anybody in between can replace by one of his own: let the server have "
-                "TLS (ssl_mode=required, better verify_identity), or name the server's key (extra server_public_key: "
-                "its file in PEM), or take the risk (extra get_server_public_key: true)"
+                f"{self._place}: the connection is not encrypted, and the server requests the password encrypted "
+                "by an RSA key that it has just sent, which an attacker on the network can replace: enable TLS "
+                "on the server (ssl_mode=required, better verify_identity), or name the server's key (extra "
+                "server_public_key: a PEM file), or accept the risk (extra get_server_public_key: true)"
             )
         elif not self._pinned:
             self._public_key = key
@@ -165,9 +165,9 @@ class Connection(Driver):
     def _process_auth(self, plugin_name: bytes, auth_packet: Any, handler: Any = None) -> Any:
         if plugin_name in _IN_CLEAR and not self._secure:
             raise ConfigError(
-                f"{self._place}: the server wants the password in clear text ({plugin_name.decode()}) over a "
-                "connection that is not encrypted: let the server have TLS (ssl_mode=required, better "
-                "verify_identity), or give the account another plugin"
+                f"{self._place}: the server requests the password in clear text ({plugin_name.decode()}) over a "
+                "connection that is not encrypted: enable TLS on the server (ssl_mode=required, better "
+                "verify_identity), or use another authentication plugin for the account"
             )
         return super()._process_auth(plugin_name, auth_packet, handler)  # type: ignore[misc]
 
@@ -180,8 +180,9 @@ class Connection(Driver):
             self._force_close()  # type: ignore[attr-defined]
             raise err.OperationalError(
                 CR.CR_NET_PACKET_TOO_LARGE,
-                f"the server sends one packet of more than {LARGEST_ANSWER:,} bytes, more than any server takes "
-                "itself: it is no server, or something in between changes what it sends",
+                f"the server sends one packet of more than {LARGEST_ANSWER:,} bytes, more than any server "
+                "accepts itself: this is not a MySQL or MariaDB server, or a program between binlane and the "
+                "server changes the stream",
             )
         data: bytes = super()._read_bytes(num_bytes)  # type: ignore[misc]
         return data
@@ -227,8 +228,8 @@ class _Answers(io.RawIOBase):
             except TimeoutError as exc:
                 if not self._connection.answers_others():
                     raise TimeoutError(
-                        f"no answer for {self._socket.gettimeout():g} s, and {ASKED} new logins in vain: the server "
-                        "is frozen, overloaded or unreachable"
+                        f"no answer for {self._socket.gettimeout():g} s, and {ASKED} new logins failed: the "
+                        "server is frozen, overloaded or unreachable"
                     ) from exc
 
 
@@ -248,8 +249,9 @@ def _is_loopback(peer: Any) -> bool:
 def _warn_in_clear(place: str) -> None:
     """Once a process and account."""
     _log.warning(
-        "%s: the connection is not encrypted: who can listen reads all rows, and who can change packets can take the "
-        "connection over; give the server TLS and set ssl_mode=verify_identity (docs/security.md#connections)",
+        "%s: the connection is not encrypted: an eavesdropper can read all rows, and an attacker who changes "
+        "packets can take over the connection; enable TLS on the server and set ssl_mode=verify_identity "
+        "(docs/security.md#connections)",
         place,
     )
 

@@ -27,16 +27,16 @@ def problem_of(rules: Sequence[Rule]) -> tuple[str, str] | None:
     """The source's side of a rule that cannot stand, and what was expected of it; None if all can."""
     for old, new in rules:
         if max(old.count(_STAR), new.count(_STAR)) > 1 or old.count(_STAR) != new.count(_STAR):
-            return old, "one star on each side, or none on either"
+            return old, "one star on each side, or no star at all"
         if not new or not old or max(len(old), len(new)) > LONGEST:
             return old, f"names or patterns of 1 to {LONGEST} characters"
         if SYSTEM & {old.lower(), new.lower()}:
-            return old, "no database of the server's own or of binlane's"
+            return old, "a database that is neither the server's own nor binlane's"
     for (old, new), (other, its_new) in combinations(rules, 2):
         if matches(other.replace(_STAR, "\0"), old, folds=True):
-            return other, f"a rule that is reached: {text_of((old, new))} comes first and matches all that it does"
+            return other, (f"a rule that can apply: {text_of((old, new))} comes first and matches the same databases")
         if _meet(lower(new), lower(its_new)):
-            return other, f"new names that {text_of((old, new))} cannot give: two databases would become one"
+            return other, (f"new names that differ from those of {text_of((old, new))}: two databases would become one")
     return None
 
 

@@ -61,7 +61,7 @@ BAD_CONNECTIONS = [
     pytest.param("postgres://u:p@h/", "expected type mysql or mariadb, got 'postgres'", id="type"),
     pytest.param("mysql://u:secret@/", "expected a host, got none", id="host"),
     pytest.param("mysql://h/", "expected a login, got none", id="login"),
-    pytest.param("mysql://u:sec/ret@h/", "cannot parse it", id="unquoted password"),
+    pytest.param("mysql://u:sec/ret@h/", "cannot parse the value", id="unquoted password"),
     pytest.param("mysql://u:secret@h:0/", "expected a port 1..65535, got 0", id="port"),
     pytest.param('{"conn_type": "mysql", "password": "secret"', "expected JSON with conn_type", id="JSON"),
     pytest.param("mysql://u:secret@h/?ssl_mode=x", "extra ssl_mode: expected one of disabled, preferred", id="mode"),

@@ -40,7 +40,7 @@ PRINTED = (
     "; again in ",
     "the server says: ",
     "; check host and port, then run again when it answers",
-    "; the step can be run again when it answers",
+    "; run the step again when the server answers",
     "; nothing was written to the target. Free space, or set work.uri to a larger place if no window is open, then run",
     "its files are gone from ",
     ": reading the same part of the log again",

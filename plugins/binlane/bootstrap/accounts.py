@@ -62,7 +62,9 @@ def make_accounts(session: Session, accounts: Accounts) -> tuple[str, ...]:
     present = _present(session)
     new = [(name, statement) for name, statement in accounts.made if name not in present]
     notes += [
-        f"account {name}: is on the target already, and left as it is" for name, _ in accounts.made if name in present
+        f"account {name}: exists on the target already and was not changed"
+        for name, _ in accounts.made
+        if name in present
     ]
     _make(session, new)
     names = {name for name, _ in new}

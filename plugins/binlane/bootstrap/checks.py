@@ -32,7 +32,8 @@ def chosen_databases(present: Iterable[str], patterns: Sequence[str]) -> tuple[s
     for pattern in patterns:
         if not fnmatch.filter(names, pattern) and pattern != "*":
             raise ConfigError(
-                f"--databases: {pattern!r} matches no database of the source; there are {', '.join(names) or 'none'}"
+                f"--databases: {pattern!r} matches no database of the source; its databases are "
+                f"{', '.join(names) or 'none'}"
             )
     return tuple(name for name in names if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns))
 
@@ -63,25 +64,27 @@ def check_servers(source: SourceFacts, target: Connection, endpoints: tuple[Endp
     ours, (theirs, their_version) = source.flavor, server_version(target)
     if ours is not theirs:
         raise PrecheckError(
-            f"{endpoints[1]}: expected a {ours.value} server, as the source is, found {theirs.value} {their_version}: "
-            "binlane does not translate definitions; load them by hand, copy the rows by a dump, then `binlane init`"
+            f"{endpoints[1]}: expected a {ours.value} server, as the source is, found {theirs.value} "
+            f"{their_version}: binlane does not translate definitions; create the objects by hand, copy the rows "
+            "by a dump, then `binlane init`"
         )
     if version_number(source.version) < _OLDEST[ours]:
         oldest = ".".join(map(str, _OLDEST[ours]))
         raise PrecheckError(
-            f"{endpoints[0]}: expected {ours.value} {oldest} or newer, found {source.version}: DDL cannot be "
-            "made to wait; load a dump or a backup, then `binlane init`"
+            f"{endpoints[0]}: expected {ours.value} {oldest} or newer, found {source.version}: this version has "
+            "no lock that makes DDL wait; load a dump or a backup, then `binlane init`"
         )
     folding = _folding(target)
     if source.folding != folding:
         raise PrecheckError(
-            f"{endpoints[1]}: lower_case_table_names: expected {source.folding}, as on the source, found {folding}: "
-            "names would be other ones; load a dump by hand, then `binlane init`"
+            f"{endpoints[1]}: lower_case_table_names: expected {source.folding}, as on the source, found "
+            f"{folding}: names would refer to other objects; load a dump by hand, then `binlane init`"
         )
     lacking = missing_on_source(source.grants, ours)
     if lacking:
         raise PrecheckError(
-            f"{endpoints[0]}: the account lacks {', '.join(lacking)} ON *.*: GRANT {', '.join(lacking)} ON *.* TO it"
+            f"{endpoints[0]}: the account lacks {', '.join(lacking)} ON *.*: GRANT {', '.join(lacking)} ON *.* "
+            "TO the account"
         )
     raise_if_fatal(check_target(target, needs=needs))
 
@@ -96,7 +99,7 @@ def check_tables(schema: Schema, endpoint: Endpoint) -> None:
     wrong = []
     for table in schema.tables.values():
         if table.system_versioned:
-            wrong.append(f"{table.key}: system-versioned, and no statement gives the history back as it is")
+            wrong.append(f"{table.key}: system-versioned: no statement can write the history unchanged")
         elif table.engine.lower() not in _ENGINES:
             wrong.append(f"{table.key}: engine {table.engine}, which has no snapshots")
     if wrong:
@@ -111,9 +114,9 @@ def check_empty(found: Collection[Thing], own: Collection[Thing], endpoint: Endp
     foreign = sorted(str(thing) for thing in set(found) - set(own))
     if foreign:
         raise PrecheckError(
-            f"{endpoint}: expected the chosen databases to be empty, found {plural(len(foreign), 'thing')} that no "
-            "first copy of this channel has made; drop them yourself, or give --replace, which drops these databases:"
-            f"\n{_list(foreign)}"
+            f"{endpoint}: expected the chosen databases to be empty, found {{plural(len(foreign), 'object')}} "
+            "that no first copy of this channel has created; drop them yourself, or use --replace, which drops "
+            f"these databases:\n{_list(foreign)}"
         )
 
 

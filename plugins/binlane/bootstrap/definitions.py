@@ -130,8 +130,8 @@ class _Reader:
         statement = row[column]
         if statement is None:
             raise PrecheckError(
-                f"{kind.lower()} {database}.{name}: the source does not show its definition to this account; give it "
-                "what docs/bootstrap.md lists, or run with an account that may see it"
+                f"{kind.lower()} {database}.{name}: the source does not show its definition to this account; "
+                "grant the privileges that docs/bootstrap.md lists"
             )
         text = [(row[at] or b"").decode() if at is not None else "" for at in (client, mode)]
         collation = (row[client + 1] or b"").decode() if client is not None else ""
@@ -198,7 +198,10 @@ def make_behind_rows(session: Session, definitions: Sequence[Definition]) -> lis
                 waiting.append(each)
                 last = exc
         if len(waiting) == len(left):
-            notes += [f"{each.thing}: was not made, something that it needs was not copied: {last}" for each in left]
+            notes += [
+                f"{each.thing}: was not created, because an object that it needs was not copied: {last}"
+                for each in left
+            ]
             break
         left = waiting
     for each in definitions:

@@ -171,8 +171,9 @@ def _insert(reader: Session, writer: Session, chunk: Chunk, packet: int) -> int:
             size += len(text) + 1
             if size >= packet:
                 raise ApplyError(
-                    f"{table.key}: a row needs a statement of {size:,} bytes, the target takes max_allowed_packet = "
-                    f"{packet:,}: SET GLOBAL max_allowed_packet above it there (1073741824 at most), then run again"
+                    f"{table.key}: a row needs a statement of {size:,} bytes, the target has max_allowed_packet "
+                    f"= {packet:,}: SET GLOBAL max_allowed_packet above it there (1073741824 at most), then run "
+                    "again"
                 )
     return total + (_send(writer, table, columns, head, pending) if pending else 0)
 
@@ -180,16 +181,16 @@ def _insert(reader: Session, writer: Session, chunk: Chunk, packet: int) -> int:
 def _require_faithful(table: Table, answer: bytes | None) -> None:
     if answer != b"1":
         raise ApplyError(
-            f"{table.key}: a JSON document holds values of SQL (dates, times, bytes, long decimals) that its text "
-            "loses, and no statement could store it as it is; leave its database out with --databases, and load a "
-            "physical backup of the server instead (MySQL's CLONE)"
+            f"{table.key}: a JSON document contains SQL values (dates, times, bytes, long decimals) that its "
+            "text does not preserve, so no statement can store it unchanged; leave its database out with "
+            "--databases, and load a physical backup of the server instead (MySQL's CLONE)"
         )
 
 
 def _send(writer: Session, table: Table, columns: Sequence[Column], head: bytes, rows: Sequence[bytes]) -> int:
     stored = writer.execute(head + b",".join(rows))
     if stored != len(rows):
-        raise ApplyError(f"{table.key}: {plural(len(rows), 'row')} sent, the target says that it stored {stored:,}")
+        raise ApplyError(f"{table.key}: {plural(len(rows), 'row')} sent, but the target has stored {stored:,}")
     if writer.warnings:
         # the error value of an ENUM is stored as it is, and warned of
         enums = tuple(f"'{column.name}'" for column in columns if column.data_type == "enum")
@@ -198,8 +199,9 @@ def _send(writer: Session, table: Table, columns: Sequence[Column], head: bytes,
             text = message.decode(errors="replace")
             if int(code) != _TRUNCATED or not any(name in text for name in enums):
                 raise ApplyError(
-                    f"{table.key}: the target would store another value than the source has: {text} ({int(code)}); "
-                    "the source's row is damaged, or the target's definitions and settings differ from the source's"
+                    f"{table.key}: the target would not store the source's value unchanged: {text} "
+                    f"({int(code)}); the source's row is damaged, or the target's definitions and settings "
+                    "differ from the source's"
                 )
     return stored
 

@@ -143,7 +143,7 @@ class FirstCopy:
         [(taken,)] = writer.texts(f"SELECT GET_LOCK('{bootstrap_lease(self.channel.name)}', {_LEASE_SECONDS})")
         if taken != "1":
             raise WindowBusyError(
-                f"channel {self.channel.name}: another first copy of this channel is running; wait until it has ended"
+                f"channel {self.channel.name}: another first copy of this channel is running; wait until it ends"
             )
 
     def _ended(self) -> Outcome | None:
@@ -163,8 +163,8 @@ class FirstCopy:
                     return Outcome(**copied.outcome, channel=name, notes=notes, mark=copied.snapshot)
         of = "" if copied is None else f" (its first copy, of {', '.join(copied.databases)}, is complete)"
         raise PrecheckError(
-            f"channel {name}: has a watermark on this target already{of}, so a first copy is not for it; run it, or "
-            "see `Begin a channel again` in docs/operations.md"
+            f"channel {name}: expected a channel without a watermark for a first copy, found one on this "
+            f"target{of}; run the channel, or see `Begin a channel again` in docs/recovery.md"
         )
 
     def _checked(self) -> tuple[str, ...]:
@@ -173,7 +173,7 @@ class FirstCopy:
         taken = [name for name in present if self.selection.database(name)[0] is not Extent.NONE]
         chosen = chosen_databases(taken, self.options.databases)
         if not chosen:
-            raise PrecheckError(f"{self.source}: there is no database to copy; begin with `binlane init`")
+            raise PrecheckError(f"{self.source}: found no database to copy; use `binlane init`")
         needs = Needs(
             databases=frozenset(chosen),
             statements=True,
@@ -197,9 +197,9 @@ class FirstCopy:
             return None
         if before is not None and before.databases != tuple(databases):
             raise PrecheckError(
-                f"channel {self.channel.name}: an unfinished first copy is of {', '.join(before.databases)}, this one "
-                f"of {', '.join(databases)}: give the same --databases, or --replace, which drops these databases on "
-                "the target and begins again"
+                f"channel {self.channel.name}: an unfinished first copy has the databases "
+                f"{', '.join(before.databases)}, this one {', '.join(databases)}: use the same --databases, or "
+                "--replace, which drops these databases on the target and starts from the beginning"
             )
         check_empty(contents(writer, databases), () if before is None else before.made, self.target)
         return before
@@ -275,9 +275,10 @@ class FirstCopy:
         made = create_channel(self.engines[1], outcome.channel, identity, outcome.mark, bootstraps.TABLES).watermark
         if (made.seqno, made.source) != (0, outcome.mark.source):
             raise PrecheckError(
-                f"channel {outcome.channel}: somebody has made it while its first copy ran, and it stands at seqno "
-                f"{made.seqno}, {made.source}: expected {outcome.mark.source}, where the copied tables stand; see "
-                f"`Begin a channel again` in docs/operations.md, with --start {outcome.mark.source}, before it runs"
+                f"channel {outcome.channel}: was created by somebody else while its first copy ran, at seqno "
+                f"{made.seqno}, {made.source}: expected {outcome.mark.source}, the place of the copied tables. "
+                "Before it runs, see `Begin a channel again` in docs/recovery.md, with --start "
+                f"{outcome.mark.source}"
             )
         with self.engines[1].begin() as connection:
             bootstraps.finish_bootstrap(connection, outcome.channel, self.options.order)
@@ -316,7 +317,7 @@ class FirstCopy:
                 next(chunks, None)
             changed = ChangeReader(schema, schema, {}).read_source(self.log_source, mark.source, mark.gtid_set)
         except (MissingLogError, SourceIdentityError) as exc:
-            self._notes.append(f"nothing was kept of an earlier attempt: {exc}")
+            self._notes.append(f"no table of an earlier attempt was kept: {exc}")
             return set()
         return {
             thing

@@ -71,9 +71,9 @@ def _patiently(endpoint: Endpoint, session: Session, statements: Sequence[str]) 
             if exc.__cause__ is None or error_code(exc.__cause__) != _LOCK_TIMEOUT:
                 raise
             raise SourceError(
-                f"{endpoint}: {statement}: expected the lock within --lock-seconds, something held it longer: a "
-                "statement that runs for long, a DDL or another backup (SHOW PROCESSLIST names it); nobody waits for "
-                "binlane any more; run again when it has ended"
+                f"{endpoint}: {statement}: expected the lock within --lock-seconds, but another session held it "
+                "longer: a long statement, a DDL or a backup (see SHOW PROCESSLIST). The lock request is "
+                "withdrawn and blocks no session; run again when that session has finished"
             ) from exc
 
 
@@ -90,6 +90,7 @@ def _refuse_prepared(endpoint: Endpoint, session: Session) -> None:
     prepared = session.rows("XA RECOVER")
     if prepared:
         raise PrecheckError(
-            f"{endpoint}: {len(prepared)} XA transactions are prepared and not ended: their changes stand in the log "
-            "before the snapshot and become visible after it; end them (XA RECOVER lists them), then run again"
+            f"{endpoint}: {len(prepared)} XA transactions are prepared and not ended: their changes are in the "
+            "log before the snapshot and become visible after it; commit or roll them back (XA RECOVER lists "
+            "them), then run again"
         )

@@ -46,7 +46,7 @@ def selected(table: TableKey, column: Column) -> tuple[str, Literal]:
         return name, _binary
     raise PrecheckError(
         f"{table}: column {column.name}: expected a type that binlane can copy exactly, found {kind}; leave its "
-        "database out with --databases, and load a backup of it instead"
+        "database out with --databases, and load that database from a backup instead"
     )
 
 

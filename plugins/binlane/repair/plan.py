@@ -92,11 +92,14 @@ class RepairPlan:
             )
             found = raw["digest"]
         except (ValueError, KeyError, TypeError) as exc:
-            raise PlanError(f"{where}: is no plan of a repair: {exc!r}; `binlane verify --repair` writes one") from exc
+            raise PlanError(
+                f"{where}: expected a repair plan, cannot read it: {exc!r}; `binlane verify "
+                "--repair` writes such a plan"
+            ) from exc
         if found != plan.digest:
             raise PlanError(
-                f"{where}: expected content of SHA-256 {found}, found {plan.digest}: the plan was changed since it was "
-                "written; nothing was repaired. Let `binlane verify --repair` write another one"
+                f"{where}: expected content of SHA-256 {found}, found {plan.digest}: the plan was changed after "
+                "it was written; nothing was repaired. Make a new plan with `binlane verify --repair`"
             )
         return plan
 
@@ -162,11 +165,11 @@ def plan_repair(
     for one in drift:
         why = one.note or obstacle(target.table(one.table), with_triggers)
         if not why and not one.key:
-            why = "its rows have no primary key that both servers order alike, so none of them can be named"
+            why = "it has no primary key that both servers order alike, so its rows cannot be identified"
         if not why and keeps_rows and one.source is None:
             why = (
-                "rows that only the target has stay: the channel's filter leaves out deletions (filter.kinds), and "
-                "nothing tells those that it has kept from others"
+                "rows that only the target has are kept: the channel's filter ignores deletions (filter.kinds), "
+                "and such rows cannot be distinguished from others"
             )
         if why:
             left[one.table, why] = None
@@ -180,12 +183,15 @@ def plan_repair(
 def obstacle(table: Table | None, with_triggers: Collection[str]) -> str:
     """What keeps statements from writing a table as row events would; empty: nothing."""
     if table is None:
-        return "the table is not on the target"
+        return "the table does not exist on the target"
     if table.triggers and str(table.key) not in with_triggers:
         names = ", ".join(trigger.name for trigger in table.triggers)
-        return f"statements would fire its triggers ({names}): drop them there, or name it in apply.allow_triggers"
+        return (
+            f"statements would fire its triggers ({names}): drop them on the target, or name the table in "
+            "apply.allow_triggers"
+        )
     if table.system_versioned or table.without_overlaps:
-        return "statements would write its history or periods anew: load it from a backup of the source"
+        return "statements would write new history or periods: load the table from a backup of the source"
     return ""
 
 

@@ -114,7 +114,7 @@ class Repairer:
             why = self.tables.unlike.get(table) or obstacle(self.target.table(table), self.with_triggers)
             compared = self.tables.compared.get(table)
             if not why and (compared is None or not compared.key):
-                why = "the table or its primary key is another one now"
+                why = "the table or its primary key has changed"
             if why:
                 raise PlanError(f"{self.place}: {table}: {why}; nothing was repaired, verify again")
 
@@ -126,14 +126,14 @@ class Repairer:
         if window is not None:
             found = standing(read_status(self.engine, plan.channel), window)
             raise WindowBusyError(
-                f"channel {plan.channel}: {found}; a repair must not "
-                "write while a window is open: when it is finished, verify again and repair by the new plan"
+                f"channel {plan.channel}: {found}; a repair cannot write while a window is open: when the window "
+                "is finished, verify again and repair by the new plan"
             )
         if (channel.uuid, channel.watermark.seqno) != (plan.uuid, plan.seqno):
             raise PlanError(
-                f"{self.place}: expected the channel {plan.channel} ({plan.uuid}) at seqno {plan.seqno:,}, where the "
-                f"plan was made, found {channel.uuid} at seqno {channel.watermark.seqno:,}: its rows may be others "
-                "now; let `binlane verify --repair` write another plan"
+                f"{self.place}: expected the channel {plan.channel} ({plan.uuid}) at seqno {plan.seqno:,}, where "
+                f"the plan was made, found {channel.uuid} at seqno {channel.watermark.seqno:,}: the rows may "
+                "have changed since; make a new plan with `binlane verify --repair`"
             )
 
     def _batches(self) -> Iterator[Sequence[RowRepair]]:
@@ -177,8 +177,8 @@ class Repairer:
         for row in todo:
             if now.get(row.key) != row.source:
                 raise DriftError(
-                    f"{row.table} key ({', '.join(row.key)}): expected the source's row behind the repair, found "
-                    f"{now.get(row.key)}: a trigger or a setting of the target changes what is written; this "
+                    f"{row.table} key ({', '.join(row.key)}): expected the source's row after the repair, found "
+                    f"{now.get(row.key)}: a trigger or a setting of the target changes the written values; this "
                     "transaction was rolled back"
                 )
         forget_suspects(connection, self.plan.channel, table.target, right)
@@ -199,8 +199,9 @@ class Repairer:
             is_faithful, *stored = values[width + compared :]
             if is_faithful != b"1":
                 raise ApplyError(
-                    f"{table.source} key ({', '.join(key)}): a JSON document holds values of SQL that its text loses, "
-                    "and no statement could store it as it is; load the table from a backup of the source"
+                    f"{table.source} key ({', '.join(key)}): a JSON document contains SQL values that its text "
+                    "does not preserve, so no statement can store it unchanged; load the table from a backup of "
+                    "the source"
                 )
             spelled = (b"NULL" if each is None else spell(each) for spell, each in zip(literals, stored, strict=True))
             found[key] = _Ours(row, tuple(spelled))
@@ -260,11 +261,11 @@ class _Writer:
             if exc.args[0] != _DUPLICATE:
                 raise
             raise DriftError(
-                f"{named}: the target says: {exc.args[1]} ({_DUPLICATE}): a row that is not in the plan is in the way; "
-                "this transaction was rolled back. Verify with --full, and repair by that plan"
+                f"{named}: the target says: {exc.args[1]} ({_DUPLICATE}): a row that is not in the plan is in "
+                "the way; this transaction was rolled back. Verify with --full and repair by the new plan"
             ) from exc
         if changed != 1:
-            raise DriftError(f"{named}: expected one row to be written, the target says {changed}; rolled back")
+            raise DriftError(f"{named}: expected one written row, the target reports {changed}; rolled back")
 
 
 def _cut(rows: Sequence[RowRepair]) -> Iterator[Sequence[RowRepair]]:

@@ -102,7 +102,10 @@ class ArchiveSource:
             filesystem.invalidate_cache(folder)
             paths = sorted(str(entry) for entry in filesystem.ls(folder, detail=False))
         except FileNotFoundError:
-            raise SourceError(f"{self.name}: there is no such folder; set source.archive of the channel") from None
+            raise SourceError(
+                f"{self.name}: expected a folder of binlog files, found no such folder; set "
+                "source.archive of the channel"
+            ) from None
         except OSError as exc:
             raise SourceUnavailableError(f"{self.name}: cannot be listed: {exc}; the step can be run again") from exc
         found: dict[str, str] = {}
@@ -132,15 +135,15 @@ class ArchiveSource:
         # the index may name what has been removed, but only at its beginning
         if there != order[len(order) - len(there) :]:
             gone = next(name for name in order[order.index(there[0]) :] if name not in found) if there else order[0]
-            raise MissingLogError(f"{self.name}: the index names {gone}, which is not there; put the file back")
+            raise MissingLogError(f"{self.name}: the index names {gone}, found no such file; put the file back")
         return there
 
     def _check_gaps(self, names: list[str]) -> None:
         for before, after in pairwise(names):
             if file_number(after) != file_number(before) + 1:
                 raise MissingLogError(
-                    f"{self.name}: after {before} expected number {file_number(before) + 1}, found {after}; put the "
-                    "missing file into the archive"
+                    f"{self.name}: after {before} expected number {file_number(before) + 1}, found {after}; put "
+                    "the missing file into the archive"
                 )
 
     def _events(self, file: str, path: str, offset: int, *, is_last: bool = True) -> Generator[LogChunk, None, None]:
@@ -149,9 +152,11 @@ class ArchiveSource:
             with self._place[0].open(path, "rb") as raw, _unpacked(raw, path) as stream:
                 yield from _FileReader(where, file, stream, self.event_bytes, may_grow=is_last).chunks(offset)
         except (gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as exc:
-            raise BinlogError(f"{where}: cannot be unpacked: {exc}; copy the file into the archive again") from exc
+            raise BinlogError(f"{where}: cannot be decompressed: {exc}; copy the file into the archive again") from exc
         except EOFError as exc:
-            raise TruncatedEventError(f"{where}: the packed file ends too early: {exc}; copy it again") from exc
+            raise TruncatedEventError(
+                f"{where}: the compressed file ends too early: {exc}; copy the file into the archive again"
+            ) from exc
         except OSError as exc:
             raise SourceUnavailableError(f"{where}: cannot be read: {exc}; the step can be run again") from exc
 
@@ -211,7 +216,7 @@ class _FileReader:
         size = _SIZE.unpack_from(head, _AT_SIZE)[0]
         if size <= HEADER.size:
             raise BinlogError(
-                f"{self._where}:{LOG_START}: FORMAT_DESCRIPTION says that it has {size} bytes: the file is damaged here"
+                f"{self._where}:{LOG_START}: FORMAT_DESCRIPTION declares {size} bytes: the file is damaged here"
             )
         event = head + self._stream.read(min(size, _PIECE) - HEADER.size)
         if len(event) != size:
@@ -234,8 +239,8 @@ class _FileReader:
                 return position
             size = position
         raise SourceIdentityError(
-            f"{self._where}: expected at least {target} bytes, found {size}: it is not the file that the watermark was "
-            "taken from"
+            f"{self._where}: expected at least {target} bytes, found {size}: this is not the file from which the "
+            "watermark was taken"
         )
 
     def _whole_events(self, data: bytes, position: int) -> int:

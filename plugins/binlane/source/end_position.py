@@ -94,8 +94,8 @@ class BeforeTime(AnyTransaction):
         self._name = name
         if state.closes_by_clock and state.clock < time:
             raise WindowOpenError(
-                f"{name}: the window ends at {_text(time)}, the source's clock says {_text(state.clock)}: what it "
-                "still writes may belong to the window; run it again later"
+                f"{name}: the window ends at {_text(time)}, the source's clock says {_text(state.clock)}: its "
+                "next transactions may belong to the window; run the step again later"
             )
 
     def stops_before(self, gtid: Gtid | MariadbGtid | None, commit_time: float) -> bool:
@@ -110,8 +110,8 @@ class BeforeTime(AnyTransaction):
         """An archive shows that nothing older is to come by holding something newer."""
         if not self._state.closes_by_clock and newest < self._time:
             raise WindowOpenError(
-                f"{self._name}: the window ends at {_text(self._time)}, the archive reaches to {_text(newest)}: files "
-                "of the window may still be missing; run it again when they are there"
+                f"{self._name}: the window ends at {_text(self._time)}, the archive reaches to {_text(newest)}: "
+                "files of the window may still be missing; run the step again when the archive has them"
             )
 
 
@@ -151,8 +151,8 @@ class AtGtid(AnyTransaction):
     def check_log_end(self, newest: float) -> None:
         """The log must reach the GTID."""
         raise WindowOpenError(
-            f"{self._name}: the window ends at GTID {self._until.gtid}, which is not in the log up to its end; check "
-            "the GTID, or run it again when the source has written it"
+            f"{self._name}: the window ends at GTID {self._until.gtid}, which the log does not contain yet; "
+            "check the GTID, or run the step again when the source has written it"
         )
 
     def _number_of(self, gtid: Gtid | MariadbGtid | None) -> int | None:
@@ -174,8 +174,8 @@ class AtPosition(AnyTransaction):
     def check_log_end(self, newest: float) -> None:
         """The log must reach the position."""
         raise SourceIdentityError(
-            f"{self._name}: the window ends at {self._position} by what the target has stored, and the log ends before "
-            "that: it is not the log that the window was read from, or files of it are missing"
+            f"{self._name}: the window ends at {self._position} as stored on the target, but the log ends before "
+            "that: this is not the log from which the window was read, or files of it are missing"
         )
 
 

@@ -124,8 +124,8 @@ def check_family(log_format: FormatDescription, flavor: Flavor, name: str) -> No
     """
     if log_format.flavor is not flavor:
         raise SourceIdentityError(
-            f"{name}: FORMAT_DESCRIPTION: expected a file of the source's own family, {flavor.value}, found one of "
-            f"{log_format.flavor.value} {log_format.server_version}: begin the channel behind it "
+            f"{name}: FORMAT_DESCRIPTION: expected a file of the source's own family, {flavor.value}, found one "
+            f"of {log_format.flavor.value} {log_format.server_version}: begin the channel after this file "
             "(`binlane init --start`), or read it as an archive of its own"
         )
 
@@ -179,15 +179,15 @@ def _next(name: str, chunks: Iterator[LogChunk], at: LogPosition) -> LogChunk | 
         if exc.retryable or isinstance(exc, SourceIdentityError):
             raise
         raise SourceIdentityError(
-            f"{name}: {at}: the events before it changed since the watermark was stored, and cannot be read ({exc}): "
-            "the log was reset, restored or replaced; nothing was taken"
+            f"{name}: {at}: the events before it changed since the watermark was stored, and cannot be read "
+            f"({exc}): the log was reset, restored or replaced; nothing was read from it"
         ) from exc
 
 
 def _compare(name: str, at: LogPosition, what: str, expected: str, found: str) -> None:
     if expected != found:
         raise SourceIdentityError(
-            f"{name}: {at}: {what} changed since the watermark was stored (fingerprint {expected}, found {found}): "
-            "the log was reset, restored or replaced; nothing was taken. Load a backup of the source as it is now into "
-            "the target and begin a new channel"
+            f"{name}: {at}: {what} changed since the watermark was stored (fingerprint {expected}, found "
+            f"{found}): the log was reset, restored or replaced; nothing was read from it. Load a current backup "
+            "of the source into the target and begin a new channel"
         )

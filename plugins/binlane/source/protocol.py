@@ -73,8 +73,9 @@ class EventSource(Protocol):
 def too_large(place: str, declared: int, limit: int, inflated: str = "") -> UnsupportedEventError:
     """The error for an event that declares more bytes than are taken. ``place``: where it stands, and what it is."""
     return UnsupportedEventError(
-        f"{place}declares {declared:,}{inflated} bytes, source.event_bytes of the channel is {limit:,}: the log is "
-        "damaged here, or made to take this machine's memory; if a source of yours wrote it, raise source.event_bytes"
+        f"{place}declares {declared:,}{inflated} bytes, source.event_bytes of the channel is {limit:,}: the log "
+        "is damaged here, or manipulated to exhaust this machine's memory; if your source wrote this event, "
+        "raise source.event_bytes"
     )
 
 
@@ -99,7 +100,7 @@ def missing_file(where: str, file: str, names: Sequence[str]) -> SourceError:
 def missing_between(where: str, before: str, expected: str, found: str) -> MissingLogError:
     """The error for a file that is not where another one says that the log goes on."""
     return MissingLogError(
-        f"{where}: after {before} the log goes on elsewhere: expected {expected}, found {found}: a file between them "
-        "was removed, and what it held would be lost; put it back with its line in the index, read the log as an "
-        "archive that has it, or load a newer backup into the target"
+        f"{where}: {before} is not followed by its next file: expected {expected}, found {found}: a file between "
+        "them was removed, and its changes would be lost; put the file back with its line in the index, read the "
+        "log from an archive that has the file, or load a newer backup into the target"
     )

@@ -209,7 +209,7 @@ class Extraction:
         if self._boundaries.state is not State.OUTSIDE and log_format.created == 0:
             at = where(self._boundaries.name, self._boundaries.open_since or 0)
             raise BinlogError(
-                f"{at}the transaction that begins here does not end in its file, and the server went on to "
+                f"{at}the transaction that begins here does not end in its file, and the log continues in "
                 f"{chunk.file}: the file is damaged; fetch it again"
             )
         if log_format.created != 0 and self._file != "" and self._temporary is not None:
@@ -269,8 +269,8 @@ class Extraction:
         frames = frame(chunk.data, 0, self._format.checksum.length, self._format.header_length)
         if frames.error != frame_kernels.OK:
             raise BinlogError(
-                f"{where(name, chunk.offset + frames.end)}event_size is smaller than an event can be; the log is "
-                "damaged here: check the source's disk, or fetch the file again"
+                f"{where(name, chunk.offset + frames.end)}event_size is smaller than the smallest possible "
+                "event; the log is damaged here: check the source's disk, or fetch the file again"
             )
         if frames.checksum_length:
             bad = frame_kernels.first_bad_crc(frames.data, frames.offset, frames.type_code, frames.size)
@@ -369,8 +369,8 @@ class Extraction:
         """Between transactions, at or behind the place where the window or the log was to end."""
         if self._exact and self.end != self._stop:
             raise SourceIdentityError(
-                f"{self._name}: the window ends at {self._stop} by what the target has stored, and no transaction ends "
-                f"there ({position} comes after {self.end}): it is not the log that the window was read from"
+                f"{self._name}: the window ends at {self._stop} as stored on the target, but no transaction ends "
+                f"there ({position} comes after {self.end}): this is not the log from which the window was read"
             )
         if not self._exact:
             self._bound.check_log_end(self._newest)
@@ -401,9 +401,9 @@ class Extraction:
         if replace(other, created=self._format.created) != self._format:
             raise UnsupportedEventError(
                 f"{where(name, event.offset)}FORMAT_DESCRIPTION: events of {other.server_version} with checksums "
-                f"{other.checksum.name} from here on, expected {self._format.server_version} with "
-                f"{self._format.checksum.name} as at the beginning: this is a relay log; archive the binary logs of "
-                "the source itself, or of the replica (log_replica_updates)"
+                f"{other.checksum.name} from here on; expected {self._format.server_version} with "
+                f"{self._format.checksum.name} as at the beginning: this is a relay log; archive the binary logs "
+                "of the source itself, or of the replica (log_replica_updates)"
             )
 
     def _begin(self, event: RawEvent) -> None:

@@ -57,11 +57,11 @@ def _error(name: str, exc: pymysql.err.MySQLError) -> SourceError | PrecheckErro
     text = str(exc.args[1]) if len(exc.args) > 1 else str(exc)
     said = f"{name}: the server says: {text} ({code})"
     if code in _UNAVAILABLE:
-        return SourceUnavailableError(f"{said}; the step can be run again when it answers")
+        return SourceUnavailableError(f"{said}; run the step again when the server answers")
     if code == _SAME_READER:
         return ServerIdInUseError(
-            f"{said}; another run of this channel reads now: run this one again, or set source.server_id of the "
-            "channel to a number of its own"
+            f"{said}; another run of this channel is reading: run this one again, or set source.server_id of the "
+            "channel to a unique number"
         )
     if code in _REFUSED:
         wanted = "; ".join(f"{flavor.value}: GRANT {names}" for flavor, names in _PRIVILEGES.items())
@@ -74,7 +74,7 @@ def _error(name: str, exc: pymysql.err.MySQLError) -> SourceError | PrecheckErro
                 f"{said}; load a newer backup into the target, or read the missing files as an archive"
             )
         if any(sign in lowered for sign in _REWOUND):
-            return SourceIdentityError(f"{said}; the log is shorter than it was: it was reset or restored")
+            return SourceIdentityError(f"{said}; the log is shorter than before: it was reset or restored")
     return SourceError(said)
 
 
@@ -96,15 +96,15 @@ def check_settings(connection: Any, name: str) -> None:
     for column in ("Binlog_Do_DB", "Binlog_Ignore_DB"):
         if status[column]:
             raise PrecheckError(
-                f"{name}: {column.lower()} is set ({status[column]}): the source leaves changes out of its log, and "
-                "nobody could tell; remove the option from the source"
+                f"{name}: {column.lower()} is set ({status[column]}): the source leaves changes out of its log "
+                "without a trace; remove the option from the source"
             )
     if not _value(connection, "SELECT @@GLOBAL.log_slave_updates") and _rows(
         connection, *_REPLICA_STATUS[flavor_of(connection)]
     ):
         raise PrecheckError(
-            f"{name}: is a replica with log_slave_updates OFF: what it replicates is not in its log; switch it on, "
-            "or read the log of its own source"
+            f"{name}: is a replica with log_slave_updates OFF: the changes that it replicates are not in its "
+            "log; switch log_slave_updates on, or read the log of its own source"
         )
 
 
@@ -129,8 +129,9 @@ def check_server_id(connection: Any, name: str, server_id: int, replica_host: st
     while (host := _registered_host(connection, server_id)) is not None:
         if host != replica_host or time.monotonic() > deadline:
             raise ServerIdInUseError(
-                f"{name}: server_id {server_id} is registered by {host or 'another reader'}: another "
-                "run of this channel reads now, or set source.server_id of the channel to a number of its own"
+                f"{name}: server_id {server_id} is registered by {host or 'another reader'}: expected no other "
+                "reader with this id; another run of this channel is reading: wait for it, or set "
+                "source.server_id of the channel to a unique number"
             )
         time.sleep(0.1)
 

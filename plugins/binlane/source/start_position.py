@@ -54,15 +54,17 @@ def _at(source: EventSource, state: LogState, asked: LogPosition) -> Start:
     position = head if asked.offset in (0, LOG_START) else asked
     if position.offset < head.offset:
         raise SourceError(
-            f"{source.name}: --start {asked}: expected the beginning of a transaction, found a place inside the file's "
-            f"head, which ends at {head}; begin there, or at the position that the backup tells"
+            f"{source.name}: --start {asked}: expected the beginning of a transaction, found a place inside the "
+            f"file's header, which ends at {head}; begin at {head}, or at the position that the backup has "
+            "recorded"
         )
     try:
         return _scan(source, state, LogPosition(position.file, LOG_START), UntilPosition(position))
     except SourceIdentityError as exc:
         raise SourceError(
-            f"{source.name}: --start {asked}: expected the end of a transaction, found a place inside a transaction or "
-            "an event, or behind the log's end; begin where the backup tells, or where `binlane inspect` shows one"
+            f"{source.name}: --start {asked}: expected the end of a transaction, found a place inside a "
+            "transaction or an event, or after the log's end; begin at the position that the backup has "
+            "recorded, or at a transaction's end that `binlane inspect` shows"
         ) from exc
 
 
@@ -75,14 +77,14 @@ def _behind(source: EventSource, state: LogState, text: str) -> Start:
             start = _scan(source, state, LogPosition(file, LOG_START), UntilLogEnd(), _NotIn(wanted))
             if start.gtid_set != str(wanted):
                 raise SourceError(
-                    f"{source.name}: expected a place in the log behind exactly {wanted}; the log holds "
-                    f"{start.gtid_set or 'no transaction'} before {start.position}, where the first other transaction "
-                    "begins; begin at a file:offset instead"
+                    f"{source.name}: expected a place in the log directly after {wanted}; the log holds "
+                    f"{start.gtid_set or 'no transaction'} before {start.position}, where the first other "
+                    "transaction begins; begin at a file:offset instead"
                 )
             return start
     raise SourceError(
-        f"{source.name}: no file of the log ({state.files[0]} is the oldest) begins inside the GTID set {wanted}: what "
-        "follows it was purged; load a newer backup into the target"
+        f"{source.name}: no file of the log ({state.files[0]} is the oldest) begins inside the GTID set "
+        f"{wanted}: the transactions after it were purged; load a newer backup into the target"
     )
 
 

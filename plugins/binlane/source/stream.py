@@ -261,8 +261,8 @@ class Dump:
 
     def _wrong_size(self, size: int) -> str:
         return (
-            f"{self._where()}the server sent a packet of {size} bytes whose event declares another size; "
-            "something between here and the server changes the stream"
+            f"{self._where()}the server sent a packet of {size} bytes whose event declares another size; a "
+            "program between binlane and the server changes the stream"
         )
 
     def _flush(self) -> Iterator[LogChunk]:
@@ -283,7 +283,7 @@ class Dump:
         if log_pos not in (0, end & _WRAP):
             raise BinlogError(
                 f"{self._where()}events end at {end} by their sizes, the server says {log_pos} (modulo 2**32): "
-                "it has left events out; check binlog filters and replicate options on the source"
+                "the server has left out events; check binlog filters and replicate options on the source"
             )
 
     def _alone(self, event: memoryview) -> Iterator[LogChunk]:
@@ -304,7 +304,7 @@ class Dump:
             if kind not in _FILE_HEAD:
                 raise SourceIdentityError(
                     f"{self._where()}the first transaction that the server sends for the GTID position does not "
-                    "begin there: the log is not the one that the watermark was taken from"
+                    "begin there: this is not the log from which the watermark was taken"
                 )
         else:
             self._is_searching = False
@@ -322,8 +322,8 @@ class Dump:
             self._has_begun = True
             if file != self._start.file:
                 raise SourceIdentityError(
-                    f"{self._where()}the server begins its answer in {file}: the log is not the one that the "
-                    "watermark was taken from"
+                    f"{self._where()}the server begins its answer in {file}: this is not the log from which the "
+                    "watermark was taken"
                 )
         elif file != self._file:
             self._file, self._position = file, offset

@@ -87,7 +87,7 @@ class DefinitionDifference:
         mend = f"; {self.mend}" if self.mend else ""
         if not self.what:
             there, lacking = ("source", "target") if self.target is None else ("target", "source")
-            return f"{self.thing}: is on the {there} and not on the {lacking}{mend}"
+            return f"{self.thing}: exists on the {there} and not on the {lacking}{mend}"
         source, target = (_shown(value) for value in (self.source, self.target))
         return f"{self.thing}: {self.what}: source {source}, target {target}{mend}"
 
@@ -217,7 +217,7 @@ class Definitions:
             if thing.kind == TRIGGER:
                 self.tables[thing] = TableKey(thing.database, (source or target or {}).get("table") or "")
             if source is None or target is None:
-                show = f"SHOW CREATE {thing.kind.upper()} on the source shows the statement" if target is None else ""
+                show = f"see SHOW CREATE {thing.kind.upper()} on the source" if target is None else ""
                 there, lacking = ("there", None) if target is None else (None, "there")
                 yield from self._one(thing, "", there, lacking, show)
                 continue
@@ -236,7 +236,7 @@ class Definitions:
                 yield from self._one(thing, what, self._named(ours), self._named(theirs))
             else:
                 side = "source" if not ours else "target"
-                self.unseen.add(f"what {thing} does: the {side}'s account may not see it")
+                self.unseen.add(f"definition of {thing}: the {side}'s account may not see it")
 
     def _is_spelled_alike(self, what: str) -> bool:
         if self.depth is Depth.FAMILIES:

@@ -45,7 +45,7 @@ def pair(source: Schema, target: Schema, channel: ChannelRules = AS_LOGGED) -> T
         named = renaming.table(ours.key)
         theirs = None if renaming.refusal(ours.key.database) is not None else target.table(named)
         if theirs is None:
-            unlike[named] = "the table is on the source and not on the target"
+            unlike[named] = "the table exists on the source and not on the target"
             continue
         # foreign keys name databases
         fatal = [one for one in compare(renamed.tables[named], theirs, rules) if one.severity is Severity.FATAL]
@@ -59,7 +59,7 @@ def pair(source: Schema, target: Schema, channel: ChannelRules = AS_LOGGED) -> T
         if key is None or selection.table(key) is not None or table.key in both:
             continue
         if key.database in source.databases and source.table(key) is None:
-            unlike[table.key] = "the table is on the target and not on the source"
+            unlike[table.key] = "the table exists on the target and not on the source"
     return Tables(dict(sorted(both.items(), key=_by_name)), dict(sorted(unlike.items(), key=_by_name)))
 
 

@@ -154,9 +154,9 @@ class Verifier:
             )
         ):
             raise WindowBusyError(
-                f"channel {self.channel}: {_busy(self.engine, self.channel, window)}; rows can be compared only while "
-                "the target stands at its watermark: verify again when the window is finished; a full verification "
-                "goes on where it was"
+                f"channel {self.channel}: {_busy(self.engine, self.channel, window)}; rows can be compared only "
+                "while the target stands at its watermark: verify again when the window is finished; a full "
+                "verification continues from the last compared chunk"
             )
         return channel
 
@@ -176,8 +176,9 @@ class Verifier:
             return "", ""
         if found[1] == "":
             raise PlanError(
-                f"channel {self.channel}: the work folder of its last window, {found[0]}, was removed, so nobody knows "
-                "which rows it wrote; verify with --full, and keep more windows (work.keep_windows)"
+                f"channel {self.channel}: the work folder of its last window, {found[0]}, was removed, so the "
+                "rows that the window wrote are unknown; verify with --full, and keep more windows "
+                "(work.keep_windows)"
             )
         return found
 
@@ -320,7 +321,7 @@ class Verifier:
 def _busy(engine: Engine, channel: str, window: Window | None) -> str:
     """Why the target does not stand still: somebody applies, or nobody does any more."""
     if window is None:
-        return "a window has been applied meanwhile"
+        return "a window was applied in the meantime"
     return standing(read_status(engine, channel), window)
 
 

@@ -120,8 +120,8 @@ class WorkFolder:
             yield
         except FileNotFoundError:
             raise PlanError(
-                f"{self.uri}/{name}: this file of the window is missing; remove what is left of {self.uri} and run the "
-                "window again: it writes the same files"
+                f"{self.uri}/{name}: this file of the window is missing; remove the folder {self.uri} and run "
+                "the window again: it writes the same files"
             ) from None
 
     def write_once(self, name: str, data: bytes) -> None:

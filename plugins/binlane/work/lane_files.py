@@ -139,8 +139,8 @@ def read_rows(
     """
     if digest is not None and (found := folder.digest(name)) != digest:
         raise PlanError(
-            f"{folder.uri}/{name}: expected BLAKE3 {digest} by the plan, found {found}: the file was changed or "
-            "damaged; remove the plan's folder and run the filter step again: it writes it anew"
+            f"{folder.uri}/{name}: expected BLAKE3 {digest} as in the plan, found {found}: the file was changed "
+            "or is damaged; remove the plan's folder and run the filter step again: it writes the same file"
         )
     with open_parquet(folder, name) as parquet:
         if not parquet.schema_arrow.equals(SCHEMA) or _FORMAT_KEY not in (parquet.schema_arrow.metadata or {}):

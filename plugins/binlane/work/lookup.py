@@ -39,8 +39,8 @@ def find_seqnos(folder: WorkFolder, first: int, last: int) -> Iterator[Found]:
     manifest = read_manifest(folder)
     if not manifest.first_seqno <= first <= last <= manifest.last_seqno:
         raise PlanError(
-            f"{folder.uri}: expected seqnos of the open window, {manifest.first_seqno} to {manifest.last_seqno}, got "
-            f"{first} to {last}; `binlane inspect` on its segments shows them"
+            f"{folder.uri}: expected seqnos of the open window, {manifest.first_seqno} to {manifest.last_seqno}, "
+            f"got {first} to {last}; `binlane inspect` on the window's segments lists them"
         )
     for segment in manifest.segments:
         if segment.first_seqno <= last and first <= segment.last_seqno:
@@ -74,7 +74,9 @@ def last_before(folder: WorkFolder, time: float) -> int:
                 if transaction.commit_time >= time:
                     return seqno - 1
     when = dt.datetime.fromtimestamp(time, dt.UTC).isoformat(timespec="seconds")
-    raise PlanError(f"{folder.uri}: the open window ends before {when}: all of it was committed before that time")
+    raise PlanError(
+        f"{folder.uri}: the open window ends before {when}: all its transactions were committed before that time"
+    )
 
 
 def _numbered(data: Buffer, segment: Segment) -> Iterator[tuple[int, Transaction]]:

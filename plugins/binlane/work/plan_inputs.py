@@ -111,14 +111,15 @@ def check_content(uri: str, segment: Segment, data: Buffer) -> None:
     found = blake3(data).hexdigest()
     if found != segment.blake3:
         raise PlanError(
-            f"{uri}/{segment.name}: expected BLAKE3 {segment.blake3} by the manifest, found {found}: the file was "
-            "changed or damaged; remove the window's folder and run the extract step again: it reads the same"
+            f"{uri}/{segment.name}: expected BLAKE3 {segment.blake3} as in the manifest, found {found}: the file "
+            "was changed or is damaged; remove the window's folder and run the extract step again: it reads the "
+            "same part of the log"
         )
 
 
 def _check(folder: WorkFolder, segment: Segment, size: int) -> None:
     if size != segment.bytes:
         raise PlanError(
-            f"{folder.uri}/{segment.name}: expected {segment.bytes:,} bytes by the manifest, found {size:,}; "
-            "remove the window's folder and run the extract step again: it re-reads the same stretch of the log"
+            f"{folder.uri}/{segment.name}: expected {segment.bytes:,} bytes as in the manifest, found {size:,}; "
+            "remove the window's folder and run the extract step again: it reads the same part of the log"
         )

@@ -52,9 +52,10 @@ class PlannedLanes:
                 yield piece(each.header, each.parts, each.log, settings.limits, settings.target_version, block)
         if found != block.transactions:
             raise PlanError(
-                f"{self._folder.uri}, lane {lane}: expected {plural(block.transactions, 'transaction')} from seqno "
-                f"{block.first_seqno} to {block.last_seqno}, the window's segments have {found}; its files do "
-                "not fit each other: remove its folder and run the extract step again: it reads the same"
+                f"{self._folder.uri}, lane {lane}: expected {plural(block.transactions, 'transaction')} from "
+                f"seqno {block.first_seqno} to {block.last_seqno}, the window's segments have {found}: its files "
+                "do not match; remove its folder and run the extract step again: it reads the same part of the "
+                "log"
             )
 
     def describe(self, first: int, last: int) -> Iterator[Described]:

@@ -68,6 +68,6 @@ class SegmentGroups:
         if any(found.post_header_length(code) != self.format.post_header_length(code) for code in _ROW_TYPES):
             raise UnsupportedEventError(
                 f"{where}: XA PREPARE of {xid}: written by {found.server_version}, ended on a server of version "
-                f"{self.format.server_version} whose row events differ; bring its changes to the target by hand and "
-                f'say so: binlane xa CHANNEL --done "{xid}"'
+                f"{self.format.server_version} whose row events differ; bring its changes to the target by hand "
+                f'and record that: binlane xa CHANNEL --done "{xid}"'
             )

@@ -322,7 +322,7 @@ BREAKAGES: Sequence[tuple[str, Callable[[Path], object], type[Exception], str]] 
     ),
     ("begin", lambda folder: (folder / "binlog.000001").unlink(), MissingLogError, "the oldest is binlog.000002"),
     ("two logs", lambda folder: (folder / "other.000001").write_bytes(b""), SourceError, "the files of one log"),
-    ("gone", shutil.rmtree, SourceError, "there is no such folder"),
+    ("gone", shutil.rmtree, SourceError, "found no such folder"),
     (
         "index",
         lambda folder: (folder / "b.index").write_text("./binlog.000001\n./binlog.000002\n./binlog.000009\n"),

@@ -98,7 +98,7 @@ EXPECTED: Final = {
     ("trigger tenant_1.tr", ""): "is on the source and not on the target; SHOW CREATE TRIGGER",
     ("function tenant_1.f", ""): "is on the source and not on the target",
     ("event tenant_1.later", ""): "is on the source and not on the target",
-    ("event tenant_1.mine", ""): "is on the target and not on the source",
+    ("event tenant_1.mine", ""): "exists on the target and not on the source",
     ("view tenant_1.v", "definition"): "> 2",
     ("view tenant_1.v", "CHECK OPTION"): "source CASCADED, target NONE",
     ("procedure tenant_1.p", "body"): "source SET x = x + 1, target SET x = x + 2",

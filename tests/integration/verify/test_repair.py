@@ -186,7 +186,7 @@ def test_a_plan_that_no_longer_fits_is_refused_and_nothing_is_written(drifted: C
     changed["rows"][0]["key"] = ["4711"]
     other = drifted.project / "changed.json"
     other.write_text(json.dumps(changed))
-    refused(PlanError, "the plan was changed since it was written", str(other))
+    refused(PlanError, "the plan was changed after it was written", str(other))
     moved = RepairPlan(CHANNEL, "another", stored.plan.seqno, stored.plan.rows, ())
     other.write_bytes(moved.to_json())
     refused(PlanError, "where the plan was made, found", str(other))
@@ -200,7 +200,7 @@ def test_a_plan_that_no_longer_fits_is_refused_and_nothing_is_written(drifted: C
     run_on(drifted.target, "DROP TRIGGER tenant_1.f", log=False)
     run_on(drifted.source, "UPDATE tenant_1.fires SET n = 3")
     window = steps.extract(drifted.config, drifted.endpoints, WindowRequest("now"))
-    refused(WindowBusyError, "nobody applies it now.*a repair must not write while a window is open")
+    refused(WindowBusyError, "nobody applies it now.*a repair cannot write while a window is open")
     drifted.go_on(window)
     refused(PlanError, "at seqno 0, where the plan was made, found .* at seqno 1: ")
 
@@ -213,7 +213,7 @@ def test_rows_that_the_filter_has_kept_are_not_deleted(drifted: Channel) -> None
     assert rows(drifted.target) == before
     made = plan(drifted).plan
     assert {row.action for row in made.rows} == {Action.INSERT, Action.UPDATE}
-    kept = {str(table) for table, why in made.left if "rows that only the target has stay" in why}
+    kept = {str(table) for table, why in made.left if "rows that only the target has are kept" in why}
     assert kept == {"tenant_1.p", "tenant_1.t"}
 
 
@@ -222,7 +222,7 @@ def test_a_trigger_that_changes_what_is_written_rolls_its_transaction_back(drift
     trigger = "CREATE TRIGGER tenant_1.f BEFORE INSERT ON tenant_1.p FOR EACH ROW SET NEW.name = UPPER(NEW.name)"
     run_on(drifted.target, trigger, log=False)
     with pytest.raises(
-        DriftError, match=r"tenant_1\.p key \(E9\): expected the source's row behind the repair, found None"
+        DriftError, match=r"tenant_1\.p key \(E9\): expected the source's row after the repair, found None"
     ):
         apply_plan(CHANNEL, drifted.channels, plan(drifted))
     assert drifted.target.query("SELECT name FROM tenant_1.p") == [("b",)]

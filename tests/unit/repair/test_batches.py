@@ -67,4 +67,4 @@ def test_rows_that_only_the_target_has_stay_where_the_filter_leaves_out_deletion
     kept = plan_repair("shop", "u", 7, drift, schema, (), keeps_rows=True)
     assert [one.action for one in kept.rows] == [Action.INSERT]
     [(table, why)] = kept.left
-    assert (table, why.split(":")[0]) == (TABLE, "rows that only the target has stay")
+    assert (table, why.split(":")[0]) == (TABLE, "rows that only the target has are kept")
