@@ -334,8 +334,8 @@ def test_a_segment_that_is_missing_cut_or_changed_is_refused_and_nothing_is_plan
     path = folder.path("segments/000018.binlog")
     data = filesystem.cat_file(path)
     for damaged, said in (
-        (data[:-40], "bytes by the manifest"),
-        (b"", "bytes by the manifest"),
+        (data[:-40], "bytes as in the manifest"),
+        (b"", "bytes as in the manifest"),
         (data[:-9] + bytes((data[-9] ^ 1,)) + data[-8:], "expected BLAKE3"),
         (None, "is missing"),
     ):

@@ -187,8 +187,8 @@ def test_a_channel_that_somebody_makes_meanwhile_is_not_taken_for_the_copy_s(
     monkeypatch.setattr("binlane.bootstrap.run.make_behind_rows", meanwhile)
     assert bootstrap(mariadb) == 1
     said = " ".join(capsys.readouterr().err.split())
-    assert "somebody has made it while its first copy ran" in said
-    [place] = re.findall(r"with --start (\S+), before it runs", said)
+    assert "was created by somebody else while its first copy ran" in said
+    [place] = re.findall(r"with --start (\S+)", said)
     run_on(mariadb.target, f"DELETE FROM binlane.channels WHERE channel = '{CHANNEL}'")
     mariadb.init(place)
     assert mariadb.run() is not None

@@ -116,7 +116,7 @@ def test_changed_missing_and_extra_rows_are_set_right_and_all_else_is_left(
     assert "; b: NULL becomes 4 bytes of SHA-256 " in said
     assert "tenant_1.fires: not repaired: statements would fire its triggers (fired)" in said
     assert "tenant_1.bare: not repaired: its rows have no primary key" in said
-    assert "tenant_1.fired: not repaired: trigger tenant_1.fired: is on the target and not on the source" in said
+    assert "tenant_1.fired: not repaired: trigger tenant_1.fired: exists on the target and not on the source" in said
     assert "4 rows inserted, 3 updated, 2 deleted on the target; 0 were already right" in said
     assert rows(channel.source) == rows(channel.target)
     assert channel.target.query("SELECT state, inserted, updated, deleted FROM binlane.repairs") == [("done", 4, 3, 2)]
