@@ -219,7 +219,9 @@ WRONG = [
         MINIMAL + '[rename]\n"a*" = "b"\n', "rename.a*: expected one star on each side, or no star at all", id="stars"
     ),
     pytest.param(MINIMAL + '[rename]\n"a*b*" = "c*"\n', "rename.a*b*: expected one star on each side", id="two stars"),
-    pytest.param(MINIMAL + '[rename]\na = "mysql"\n', "rename.a: expected no database of the server's", id="system"),
+    pytest.param(
+        MINIMAL + '[rename]\na = "mysql"\n', "rename.a: expected a database that is neither the server's", id="system"
+    ),
     pytest.param(MINIMAL + f'[rename]\na = "{65 * "b"}"\n', "rename.a: expected names or patterns of 1", id="too long"),
     pytest.param(
         MINIMAL + '[rename]\n"a*" = "b*"\nab = "c"\n',
