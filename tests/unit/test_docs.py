@@ -175,3 +175,20 @@ def test_every_link_leads_to_a_file_and_a_heading_that_exist(file: Path) -> None
         assert linked.exists(), f"{file.name}: {target}"
         if anchor:
             assert anchor in anchors(linked.read_text("utf-8")), f"{file.name}: {target}"
+
+
+def test_every_package_has_its_row_in_the_house() -> None:
+    house = page("docs/architecture.md").partition("## The house")[2].partition("## Four walks")[0]
+    package = ROOT / "plugins" / "binlane"
+    found = {str(file.parent.relative_to(package)) for file in package.rglob("__init__.py")} - {"."}
+    named = {name for row in house.splitlines() if row.startswith("| `") for name in re.findall(r"`([a-z/]+)`", row)}
+    # the packages in state are named in its row
+    assert {each.removeprefix("state/") for each in found} <= named
+
+
+def test_every_place_for_the_next_feature_is_there() -> None:
+    table = page("docs/architecture.md").partition("## Where the next feature goes")[2]
+    places = [each for each in re.findall(r"`([a-z_/*.]+)`", table) if "/" in each]
+    assert len(places) > 20
+    missing = [each for each in places if not any([*ROOT.glob(each), *ROOT.glob(f"plugins/binlane/{each}")])]
+    assert missing == []
