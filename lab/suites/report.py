@@ -12,21 +12,22 @@ from lab.suites.verdict import Outcome
 _HEAD: Final = """\
 # The servers' own test suites
 
-MariaDB's and MySQL's developers test replication with suites of their own, `rpl` and `binlog`. `make suites` runs them
-as a trial of binlane: each test's own client writes on a private source with the test's own options, binlane brings the
-log to a fresh target, and everything on both is compared, with what the test drops, which is kept aside. Where that is
-not equal, the server's own replica is given the same log. That command makes this page from its results
-(`lab/suites/results.jsonl`); do not edit.
+MariaDB's and MySQL's developers test replication with their own suites, `rpl` and `binlog`. `make suites` runs these
+with binlane: each test's own client writes to a private source with the test's own options, binlane applies the log to
+a fresh target, and both servers are compared completely, including the objects that the test drops, which are kept
+aside. If they differ, the server's own replica gets the same log. The command generates this page from its results
+(`lab/suites/results.jsonl`). Do not edit.
 
-- **equal**: databases, tables, rows, views, routines, triggers, events and accounts are the source's.
-- **native too**: the server's own replica stops as well, or the same is not the source's there.
-- **refused**: binlane stopped before its first write and said why; the server's own replica reaches the log's end.
+- **equal**: databases, tables, rows, views, routines, triggers, events and accounts equal those of the source.
+- **native too**: the server's own replica also stops, or differs from the source in the same objects.
+- **refused**: binlane stopped before its first write, with the reason; the server's own replica reaches the log's end.
 - **failed**: binlane stopped in the middle of a window; the server's own replica reaches the log's end.
-- **differs**: binlane reached the log's end, and something is not the source's that is on the server's own replica.
-- **not comparable**: nothing is said about binlane, for the reason named below.
+- **differs**: binlane reached the log's end, but an object differs from the source that is equal on the server's own
+  replica.
+- **not comparable**: the test says nothing about binlane, for the reason given below.
 - **skipped**: the suite's driver does not run the test here, or not in this format.
 
-Tables of engines without transactions are allowed (`apply.allow_nontransactional`): MariaDB's driver makes them by
+Non-transactional tables are allowed (`apply.allow_nontransactional`), because MariaDB's driver creates them by
 default. `apply.allow_unsafe` is set for the tests that are refused without it; the last column counts them.
 """
 _ORDER: Final = (
@@ -60,7 +61,7 @@ def _counts(results: Sequence[Result]) -> str:
         lines.append(f"| {family} {version} | {binlog_format} | {suite} | {_numbers(of)} |")
     lines.append(f"| all | | | {_numbers(results)} |")
     bare = sum(not each.kept and each.outcome is not Outcome.SKIPPED for each in results)
-    return "\n".join(lines) + f"\n\nOf these, {bare:,} fail when what they drop is kept, and were run as they are.\n"
+    return "\n".join(lines) + f"\n\nOf these, {bare:,} fail if dropped objects are kept, and were run unchanged.\n"
 
 
 def _numbers(results: Sequence[Result]) -> str:

@@ -9,7 +9,7 @@ from tests.conformance.rows import Row, informational, refused, supported
 
 CONTENT_CASES: Final[tuple[Row, ...]] = (
     supported(
-        "Table ids that are used again",
+        "Reused table ids",
         "the latest TABLE_MAP counts; forgotten at STMT_END, ROTATE and a new format",
         f"{proofs.ROWS}::test_tables_are_numbered_by_definition_and_forgotten_at_the_statement_end",
         f"{proofs.ROWS}::test_a_format_description_forgets_all_tables",
@@ -27,32 +27,32 @@ CONTENT_CASES: Final[tuple[Row, ...]] = (
         f"{proofs.FORMATS}::test_rows_with_and_without_full_metadata_arrive",
     ),
     supported(
-        "Signs only in optional metadata",
-        "read where they are, both readings shown where they are not; the precheck compares definitions",
+        "Signedness only in optional metadata",
+        "read if present, otherwise both readings are shown; the precheck compares definitions",
         f"{proofs.VALUES}::test_a_log_without_metadata_gives_what_it_says_and_nothing_else",
         f"{proofs.TABLE_MAP}::test_optional_metadata_belongs_to_its_columns",
         f"{proofs.CATALOG}::test_a_silent_mismatch_on_a_real_server_is_fatal",
     ),
     informational(
         "Unknown fields of optional metadata",
-        "passed over by their length",
+        "skipped by their length",
         f"{proofs.TABLE_MAP}::test_optional_metadata_belongs_to_its_columns",
     ),
     supported(
         "Invisible columns",
-        "in the images, compared by the precheck",
+        "part of the row images; compared by the precheck",
         f"{proofs.SCHEMA_COMPARE}::test_what_the_target_fills_in_is_fatal_only_where_it_fills_in",
         f"{proofs.REDUCED}::test_each_trap_leaves_the_rows_that_replay_leaves",
     ),
     supported(
         "Hidden columns of MariaDB (DB_ROW_HASH, row_start, row_end)",
-        "counted",
+        "counted as columns",
         f"{proofs.SCHEMA_WIRE}::test_columns_that_mariadb_logs_and_hides_are_counted",
         f"{proofs.CATALOG}::test_a_servers_own_table_maps_fit_its_own_tables",
     ),
     refused(
         "Rows that are longer than the target's max_allowed_packet as statements (SQL writer, JSON between families)",
-        "named with what they need; those that fit are written",
+        "named with the packet size that they need; rows that fit are written",
         "PrecheckError",
         f"{proofs.PACKETS}::test_a_json_document_that_is_too_long_as_text_is_named_before_anything_is_written",
         f"{proofs.PACKETS}::test_a_row_found_by_all_its_columns_needs_both_images_and_one_with_a_key_does_not",
@@ -65,26 +65,26 @@ CONTENT_CASES: Final[tuple[Row, ...]] = (
     ),
     refused(
         "Hidden columns of functional indexes (MySQL up to 8.0.17)",
-        "another number of columns is named",
+        "a different number of columns is named",
         "PrecheckError",
         f"{proofs.SCHEMA_WIRE}::test_another_number_of_columns_is_fatal",
     ),
     supported(
         "Generated columns",
-        "images hold them; BINLOG takes them as they are, the SQL writer leaves them out",
+        "part of the row images; BINLOG writes them unchanged, the SQL writer leaves them out",
         f"{proofs.FOLDED_WINDOWS}::test_reduced_windows_equal_the_source_on_mariadb",
         f"{proofs.FOLDED_WINDOWS}::test_reduced_windows_equal_the_source_on_mysql",
         f"{proofs.SQL_ROWS}::test_statements_have_the_effect_of_the_row_events",
     ),
     supported(
         "binlog_row_image MINIMAL and NOBLOB",
-        "replayed; absent is not NULL; not folded",
+        "replayed; an absent column is not NULL; not folded",
         f"{proofs.FORMATS}::test_partial_row_images_arrive",
         f"{proofs.REDUCE}::test_a_block_with_a_partial_image_keeps_that_table_in_order",
     ),
     supported(
         "Extra data of rows events version 2",
-        "passed over by its length; a wrong tag is an error",
+        "skipped by its length; a wrong tag is an error",
         f"{proofs.ROWS}::test_v2_extra_data_is_kept_and_stepped_over",
         f"{proofs.KERNELS}::test_the_guard_of_the_extra_data_refuses_what_is_none",
     ),
@@ -105,13 +105,13 @@ CONTENT_CASES: Final[tuple[Row, ...]] = (
     ),
     refused(
         "MariaDB 12.3's fragments of a rows event (172)",
-        "named",
+        "refused by name",
         "UnsupportedEventError",
         f"{proofs.CONFORMANCE}::test_each_refused_type_is_refused_with_its_error",
     ),
     supported(
         "Foreign key cascades, logged (MySQL 9.6) or not",
-        "the target's own keys do them, or the flags of the events turn them off",
+        "executed by the target's own keys, unless the events' flags turn them off",
         f"{proofs.FORMATS}::test_cascades_leave_what_they_left_on_the_source",
     ),
     supported(
@@ -122,14 +122,14 @@ CONTENT_CASES: Final[tuple[Row, ...]] = (
     ),
     supported(
         "Tables without primary key, with equal rows and floats",
-        "the server finds its rows itself; exactly once by the position",
+        "the server finds the rows itself; exactly once because of the position",
         f"{proofs.FORMATS}::test_compressed_transactions_and_events_arrive",
         f"{proofs.SQL_ROWS}::test_statements_have_the_effect_of_the_row_events",
         f"{proofs.REDUCED}::test_each_trap_leaves_the_rows_that_replay_leaves",
     ),
     supported(
         "Columns added or dropped at once (INSTANT)",
-        "a DDL like others; rows before and behind it are compared with the table as it is then",
+        "a DDL like others; rows before and after it are compared with the table's definition at that place",
         f"{proofs.ALTERED}::test_rows_in_front_of_the_ddl_are_compared_before_the_window",
         f"{proofs.ALTERED}::test_a_table_that_a_ddl_makes_another_one_than_the_sources_stops_the_rows_behind_it",
     ),
@@ -146,13 +146,13 @@ CONTENT_CASES: Final[tuple[Row, ...]] = (
     ),
     supported(
         "ENUM, SET and long CHAR share a type code",
-        "told apart by metadata",
+        "distinguished by metadata",
         f"{proofs.TABLE_MAP}::test_every_column_type_has_its_length",
         f"{proofs.VALUES}::test_every_type_has_the_value_that_the_server_selects",
     ),
     supported(
         "Zero dates, zero months and days, year 0",
-        "byte for byte; decoded as the server spells them",
+        "byte for byte; printed as the server prints them",
         f"{proofs.VALUES}::test_every_type_has_the_value_that_the_server_selects",
     ),
     supported(
@@ -174,7 +174,7 @@ CONTENT_CASES: Final[tuple[Row, ...]] = (
     ),
     supported(
         "Character sets, and bytes that are no text in them",
-        "byte for byte; decoding shows them without a loss",
+        "byte for byte; decoding loses nothing",
         f"{proofs.VALUES}::test_every_type_has_the_value_that_the_server_selects",
         f"{proofs.SESSION}::test_a_statement_s_bytes_are_sent_in_the_client_s_character_set",
     ),
@@ -185,7 +185,7 @@ CONTENT_CASES: Final[tuple[Row, ...]] = (
     ),
     supported(
         "JSON with decimals, times, opaque values, doubles",
-        "spelled as the server spells them",
+        "printed as the server prints them",
         f"{proofs.VALUES}::test_every_type_has_the_value_that_the_server_selects",
         f"{proofs.VALUES}::test_partial_updates_of_json_are_their_diffs",
     ),
@@ -196,7 +196,8 @@ CONTENT_CASES: Final[tuple[Row, ...]] = (
         f"{proofs.SQL_ROWS}::test_every_type_arrives_as_it_was",
     ),
     refused(
-        "JSON with values that no statement makes (bytes of MySQL 5.7, a TIMESTAMP that is none at +00:00), SQL writer",
+        "JSON with values that no statement can produce (bytes of MySQL 5.7, a TIMESTAMP out of range at "
+        "+00:00), SQL writer",
         "column and seqno are named",
         "PrecheckError",
         f"{proofs.JSON_ROWS}::test_a_plan_knows_what_a_document_asks_for",
@@ -204,12 +205,12 @@ CONTENT_CASES: Final[tuple[Row, ...]] = (
     ),
     supported(
         "JSON with holes after partial updates",
-        "offsets are followed",
+        "read by the offsets",
         f"{proofs.FORMER_VALUES}::test_offsets_are_followed_wherever_they_lead",
     ),
     supported(
         "VECTOR",
-        "byte for byte within a family; named for the other one",
+        "byte for byte within a family; refused by name for the other family",
         f"{proofs.VALUES}::test_every_type_has_the_value_that_the_server_selects",
         f"{proofs.SQL_ROWS}::test_every_type_arrives_as_it_was",
         f"{proofs.FAMILIES}::test_statements_that_the_other_family_does_not_take_are_named_all_at_once",
@@ -221,14 +222,14 @@ CONTENT_CASES: Final[tuple[Row, ...]] = (
     ),
     supported(
         "MariaDB's compressed columns, UUID, INET6",
-        "byte for byte between MariaDB servers; another type on MySQL is named",
+        "byte for byte between MariaDB servers; refused by name for MySQL",
         f"{proofs.VALUES}::test_every_type_has_the_value_that_the_server_selects",
         f"{proofs.SQL_ROWS}::test_every_type_arrives_as_it_was",
         f"{proofs.FAMILIES}::test_statements_that_the_other_family_does_not_take_are_named_all_at_once",
     ),
     supported(
         "INTVAR, RAND and USER_VAR belong to the next statement",
-        "to it alone",
+        "set only for that statement",
         f"{proofs.DISSECT}::test_variables_belong_to_the_next_statement_alone",
         f"{proofs.SESSION}::test_a_statement_runs_in_its_source_s_session",
     ),
@@ -245,7 +246,7 @@ CONTENT_CASES: Final[tuple[Row, ...]] = (
     ),
     supported(
         "Status variables of statements",
-        "each is set; a statement with one that is unknown is refused (UnsupportedEventError)",
+        "each is set; a statement with an unknown one is refused (UnsupportedEventError)",
         f"{proofs.DISSECT}::test_what_cannot_be_applied_is_refused_by_event_file_and_offset",
         f"{proofs.EVENTS}::test_a_status_variable_reaches_the_session",
         f"{proofs.EVENTS}::test_an_unknown_status_variable_ends_their_reading_and_is_remembered",
@@ -258,7 +259,7 @@ CONTENT_CASES: Final[tuple[Row, ...]] = (
     ),
     supported(
         "The time of a statement, with microseconds",
-        "set before it",
+        "set before the statement",
         f"{proofs.EVENTS}::test_the_session_has_the_time_with_microseconds",
         f"{proofs.SESSION}::test_a_statement_runs_in_its_source_s_session",
     ),
@@ -270,7 +271,7 @@ CONTENT_CASES: Final[tuple[Row, ...]] = (
     ),
     supported(
         "A source of the other family",
-        "rows where types fit; what the target cannot take is named before the window",
+        "rows of common types are applied; everything that the target cannot accept is named before the window begins",
         f"{proofs.MIXED}::test_rows_of_types_that_both_families_have_go_from_one_to_the_other",
         f"{proofs.MIXED}::test_a_mixed_window_from_family_to_family_makes_both_servers_hold_the_same_rows",
     ),

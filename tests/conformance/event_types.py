@@ -33,7 +33,9 @@ EVENT_TYPES: Final[tuple[Row, ...]] = (
     supported(
         _named(T.QUERY), "executed in the session it ran in; DDL exactly once, alone in its block", STATEMENT, WINDOW
     ),
-    informational(_named(T.STOP, T.ROTATE), "end of a file; the next one by the index's order", SHAPES, MEANT),
+    informational(
+        _named(T.STOP, T.ROTATE), "end of a file; the next file is found by the order of the index", SHAPES, MEANT
+    ),
     supported(_named(T.INTVAR, T.RAND, T.USER_VAR), "set before the statement that they belong to", STATEMENT, MEANT),
     refused(
         _named(T.LOAD, T.CREATE_FILE, T.EXEC_LOAD, T.NEW_LOAD),
@@ -78,7 +80,7 @@ EVENT_TYPES: Final[tuple[Row, ...]] = (
     ),
     informational(
         _named(T.HEARTBEAT, T.HEARTBEAT_V2),
-        "of a stream alone",
+        "only in a replication stream",
         "tests/unit/binlog/test_transactions.py::test_what_a_stream_inserts_belongs_to_no_transaction",
         MEANT,
     ),
@@ -93,14 +95,14 @@ EVENT_TYPES: Final[tuple[Row, ...]] = (
     ),
     supported(
         _named(T.GTID, T.ANONYMOUS_GTID, T.GTID_TAGGED, T.MARIADB_GTID),
-        "begin of a transaction; the tag is part of the name",
+        "beginning of a transaction; the tag is part of the GTID",
         MEANT,
         SHAPES,
         "tests/unit/binlog/test_transactions.py::test_a_tagged_gtid_keeps_its_tag",
     ),
     supported(
         _named(T.PREVIOUS_GTIDS, T.MARIADB_GTID_LIST),
-        "what is before the file",
+        "the GTIDs of all earlier files",
         MEANT,
         "tests/unit/source/test_gtid_set.py::test_a_files_head_adds_what_is_before_the_file",
     ),
@@ -126,7 +128,7 @@ EVENT_TYPES: Final[tuple[Row, ...]] = (
     ),
     refused(
         _named(T.START_ENCRYPTION, T.PERCONA_START_ENCRYPTION),
-        "what follows is encrypted",
+        "all following events are encrypted",
         "EncryptedLogError",
         NOT_PASSED,
         TYPES,

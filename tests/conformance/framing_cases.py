@@ -10,7 +10,7 @@ from tests.conformance.rows import Row, informational, refused, supported
 FRAMING_CASES: Final[tuple[Row, ...]] = (
     refused(
         "Generations of the file format: 3.23, 4.x, 5.0 and newer",
-        "version 4 is read; START_V3 logs are named as such",
+        "version 4 is read; START_V3 logs are refused by name",
         "UnsupportedEventError",
         f"{proofs.EVENTS}::test_another_binlog_version_is_refused",
         f"{proofs.READER}::test_an_event_that_must_not_be_passed_stops_the_log",
@@ -23,8 +23,8 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
         f"{proofs.READER}::test_a_file_that_cannot_be_read_is_refused_by_name",
     ),
     refused(
-        "Encrypted behind the FORMAT_DESCRIPTION (MariaDB, Percona)",
-        "nothing behind START_ENCRYPTION is taken for an event",
+        "A file that is encrypted after its FORMAT_DESCRIPTION (MariaDB, Percona)",
+        "no byte after START_ENCRYPTION is read as an event",
         "EncryptedLogError",
         f"{proofs.READER}::test_an_event_that_must_not_be_passed_stops_the_log",
         f"{proofs.DAMAGE}::test_damage_stops_the_window_with_file_and_offset",
@@ -37,13 +37,13 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
     ),
     refused(
         "Permuted type codes of 5.1.1 to 5.2.2 development versions",
-        "named as a pre-release",
+        "refused as a pre-release",
         "UnsupportedEventError",
         f"{proofs.EVENTS}::test_pre_releases_with_permuted_types_are_refused",
     ),
     supported(
         "Post-header lengths vary (4-byte table ids)",
-        "read by the lengths that the log gives",
+        "read with the lengths in the log",
         f"{proofs.TRANSACTIONS}::test_four_byte_table_ids_move_the_flag_of_the_last_rows",
     ),
     refused(
@@ -53,8 +53,8 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
         f"{proofs.TABLE_MAP}::test_a_map_without_metadata_is_refused_as_too_old",
     ),
     supported(
-        "Whether there are checksums is said by the FORMAT_DESCRIPTION",
-        "its own checksum is there in any case; the in-use flag does not count",
+        "The FORMAT_DESCRIPTION declares whether events have checksums",
+        "it always has a checksum itself; the in-use flag is not part of the checksum",
         f"{proofs.EVENTS}::test_a_format_carries_its_own_checksum_whatever_the_algorithm",
         f"{proofs.EVENTS}::test_the_in_use_flag_does_not_count_in_the_checksum",
     ),
@@ -73,13 +73,13 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
     ),
     refused(
         "No FORMAT_DESCRIPTION, or an event before it",
-        "an error, no guess",
+        "an error; binlane does not guess",
         "BinlogError",
         f"{proofs.READER}::test_a_file_that_cannot_be_read_is_refused_by_name",
     ),
     supported(
         "A cut header, a cut event, a tail of zeros",
-        "what is before it is taken; the tail of the newest file waits, any other is refused",
+        "everything before the cut is read; the tail of the newest file is read later, any other tail is refused",
         f"{proofs.READER}::test_everything_before_a_cut_is_read_and_the_cut_is_told",
         f"{proofs.READER}::test_a_tail_of_zeros_is_truncated",
         f"{proofs.EXTRACT}::test_a_transaction_that_the_logs_end_cuts_off_is_left_for_the_next_window",
@@ -93,7 +93,7 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
     ),
     refused(
         "An event shorter than its header, or longer than the file",
-        "an error, never a loop",
+        "an error, no endless loop",
         "BinlogError",
         f"{proofs.EVENTS}::test_a_size_below_a_header_is_refused",
         f"{proofs.READER}::test_a_size_below_the_longer_header_is_refused",
@@ -101,13 +101,13 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
     ),
     informational(
         "Unknown event types with the ignorable flag (Aurora 100, 101)",
-        "passed over by their size; without the flag UnknownEventError",
+        "skipped by their size; without the flag UnknownEventError",
         f"{proofs.READER}::test_an_unknown_event_with_the_ignorable_flag_is_passed_on",
         f"{proofs.DAMAGE}::test_an_unknown_event_that_may_be_ignored_is_kept_in_its_segment",
     ),
     informational(
         "ROWS_QUERY, ANNOTATE_ROWS, IGNORABLE",
-        "no data change, and no reason to stop",
+        "no data change; ignored",
         f"{proofs.TRANSACTIONS}::test_a_shape_is_one_transaction",
     ),
     refused(
@@ -125,7 +125,7 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
     ),
     refused(
         "MariaDB 12.3's InnoDB-based log (.ibb)",
-        "named, with the way to convert it",
+        "refused by name, with the way to convert it",
         "UnsupportedEventError",
         f"{proofs.READER}::test_a_file_that_cannot_be_read_is_refused_by_name",
     ),
@@ -137,36 +137,36 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
     ),
     supported(
         "log_pos after several wraps",
-        "as 20",
+        "see the row above",
         f"{proofs.READER}::test_offsets_are_counted_and_never_read_from_the_header",
         f"{proofs.DISSECT}::test_a_transaction_stands_where_the_source_has_it_beyond_four_gigabytes",
     ),
     supported(
-        "Beginning a dump beyond what the protocol's offset can say",
-        "by GTID",
+        "Reading a log from beyond the largest offset of the protocol",
+        "started by GTID",
         f"{proofs.EXTRACT}::test_a_dump_that_has_to_begin_beyond_the_protocols_offset_gives_the_same",
     ),
     supported(
         "log_pos 0 inside a transaction (MariaDB 11.4)",
-        "not taken for artificial events",
+        "not treated as artificial events",
         f"{proofs.READER}::test_offsets_are_counted_and_never_read_from_the_header",
         # every event of its transactions has log_pos 0
         f"{proofs.TRANSACTIONS}::test_a_shape_is_one_transaction",
     ),
     supported(
         "The artificial ROTATE that begins a dump",
-        "names the file, is no place to go on from",
+        "names the file; not used as a position",
         f"{proofs.TRANSACTIONS}::test_what_a_stream_inserts_belongs_to_no_transaction",
         f"{proofs.EXTRACT}::test_the_stream_and_every_kind_of_archive_give_the_same_segments",
     ),
     informational(
         "HEARTBEAT and HEARTBEAT_V2, anywhere in a stream",
-        "nothing",
+        "ignored",
         f"{proofs.TRANSACTIONS}::test_what_a_stream_inserts_belongs_to_no_transaction",
     ),
     supported(
         "Relay logs, for `binlane inspect`: log_pos is the source's",
-        "offsets are counted; the place in the file is told",
+        "offsets are counted; the place in the file is shown",
         f"{proofs.READER}::test_offsets_are_counted_and_never_read_from_the_header",
     ),
     refused(
@@ -177,13 +177,13 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
     ),
     refused(
         "log_pos as an event's start (version 3 logs)",
-        "as 1",
+        "see the first row",
         "UnsupportedEventError",
         f"{proofs.EVENTS}::test_another_binlog_version_is_refused",
     ),
     supported(
-        "Bytes behind ROTATE's file name",
-        "the checksum is cut, the name ends with the event",
+        "Bytes after ROTATE's file name",
+        "the checksum is removed; the name ends with the event",
         f"{proofs.EVENTS}::test_a_checksum_changes_nothing_but_the_size",
     ),
     supported(
@@ -194,19 +194,19 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
     ),
     supported(
         "A statement of many rows events; STMT_END_F on the last",
-        "cut only with maps and flag set again",
+        "split only with its maps repeated and the flag set again",
         f"{proofs.BLOCKS}::test_every_payload_is_self_contained_and_no_row_is_lost_whereever_it_is_cut",
         f"{proofs.ROWS_PAYLOAD}::test_a_payload_that_would_lose_rows_is_refused",
     ),
     supported(
-        "A QUERY's default database is not the database it changes",
+        "A QUERY changes another database than its default database",
         "names in the statement decide",
         f"{proofs.STATEMENT_SHAPES}::test_the_database_is_found_in_every_shape",
         f"{proofs.EVENT_FILTER}::test_a_mariadb_statement_is_placed_by_its_text_or_not_at_all",
     ),
     supported(
         "The servers' own rules for --replicate-do-db",
-        "not used: rows by their TABLE_MAP, statements by what they name",
+        "not used: rows are assigned by their TABLE_MAP, statements by the names in them",
         f"{proofs.EVENT_FILTER}::test_row_events_belong_to_the_databases_of_their_tables",
         f"{proofs.EVENT_FILTER}::test_a_mysql_statement_is_placed_by_its_list_and_its_text",
     ),
@@ -219,13 +219,13 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
     ),
     supported(
         "A transaction over several databases",
-        "one lane: as it is; several lanes: a barrier of those",
+        "within one lane: applied there; over several lanes: a barrier of these lanes",
         f"{proofs.FOLD}::test_a_transaction_over_two_lanes_meets_just_those_and_goes_to_the_lowest",
         f"{proofs.EVENT_FILTER}::test_the_whole_transaction_counts_whatever_its_order",
     ),
     supported(
-        "A statement over several databases; RENAME from one into another",
-        "every name counts",
+        "A statement over several databases; RENAME into another database",
+        "every named database counts",
         f"{proofs.STATEMENTS}::test_a_change_names_every_table_it_reads_or_writes",
         f"{proofs.STATEMENTS}::test_a_rename_tells_old_and_new_names_in_order",
     ),
@@ -248,7 +248,7 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
     ),
     supported(
         "Version comments and comments before the verb",
-        "as the server: SQL or comment by version and family",
+        "treated as SQL or as a comment, by version and family, as the server does",
         f"{proofs.STATEMENTS}::test_mariadb_comments_are_sql_on_mariadb_alone",
         f"{proofs.STATEMENTS}::test_strings_quotes_and_comments_are_no_sql",
     ),
@@ -265,15 +265,15 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
     ),
     refused(
         "XA COMMIT of something that was never prepared in this channel; an XID prepared twice; no XID in it",
-        "stops by name until somebody decides",
+        "refused by name until a person decides (`binlane xa`)",
         "UnsupportedEventError",
         f"{proofs.XA}::test_a_transaction_prepared_before_the_channel_began_stops_it_by_name_until_somebody_decides",
         f"{proofs.PREPARED}::test_an_xid_that_is_prepared_twice_is_refused_by_name",
         f"{proofs.PREPARED}::test_a_half_without_an_xid_is_refused",
     ),
     supported(
-        "MariaDB's GTID in place of BEGIN, with its flags",
-        "the group's end depends on them; a body without what they announce is an error",
+        "MariaDB's GTID instead of BEGIN, with its flags",
+        "the flags determine the group's end; a group that contradicts them is an error",
         f"{proofs.TRANSACTIONS}::test_flags_and_times_come_from_the_gtid",
         f"{proofs.TRANSACTIONS}::test_a_shape_is_one_transaction",
         f"{proofs.EVENTS}::test_a_body_that_contradicts_itself_is_refused",
@@ -293,7 +293,7 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
     ),
     supported(
         "CREATE TABLE ... START TRANSACTION",
-        "the table exactly once, without the clause; its rows with the position",
+        "the table is created exactly once, without the clause; its rows are written together with the position",
         f"{proofs.DISSECT}::test_a_table_that_rows_fill_is_made_without_mysql_s_clause_for_it",
         f"{proofs.WRITERS}::test_a_ddl_and_the_rows_that_fill_its_table_share_a_block",
     ),
@@ -306,11 +306,11 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
     ),
     supported(
         "Events in a payload have log_pos 0 and no checksum",
-        "they stand where the payload stands",
+        "they get the payload's place",
         f"{proofs.PAYLOAD}::test_the_inner_events_come_out_with_the_offset_of_the_outer_one",
     ),
     supported(
-        "Huge payloads, bombs, payloads that are not compressed",
+        "Huge payloads, decompression bombs, payloads without compression",
         "inflated piece by piece, never beyond the declared size, which has a limit",
         f"{proofs.PAYLOAD}::test_a_payload_larger_than_one_block_of_the_decompressor_comes_out_whole",
         f"{proofs.PAYLOAD}::test_a_declared_size_above_the_limit_is_refused_before_anything_is_inflated",
@@ -318,7 +318,7 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
     ),
     supported(
         "Tagged GTIDs (MySQL 8.3)",
-        "the tag is part of the name",
+        "the tag is part of the GTID",
         f"{proofs.TRANSACTIONS}::test_a_tagged_gtid_keeps_its_tag",
         "tests/integration/window/test_tagged_gtids.py::test_windows_begin_and_end_at_tagged_gtids",
         f"{proofs.GTID_SET}::test_tags_are_kept_apart",
@@ -331,13 +331,13 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
     ),
     supported(
         "GTID events of growing length",
-        "what is there is read",
+        "the fields that exist are read",
         f"{proofs.EVENTS}::test_an_event_says_what_the_server_meant",
         f"{proofs.TRANSACTIONS}::test_flags_and_times_come_from_the_gtid",
     ),
     supported(
         "GTID sets with gaps, several servers, several domains",
-        "the watermark holds a set, not the last one",
+        "the watermark holds a GTID set, not only the last GTID",
         f"{proofs.GTID_SET}::test_mysql_intervals_are_those_of_a_plain_set_whatever_the_order",
         f"{proofs.GTID_SET}::test_mariadb_keeps_the_newest_of_each_domain_and_the_last_listed_of_a_head",
     ),

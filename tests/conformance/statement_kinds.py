@@ -22,14 +22,14 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     refused(
         "Statements that no server logs: SELECT ... INTO OUTFILE, SET GLOBAL, CHANGE MASTER, INSTALL PLUGIN, SHUTDOWN, "
         "KILL, EXECUTE IMMEDIATE, CREATE SERVER ...; definitions and changes of the server's own tables (mysql.*)",
-        "named, whoever wrote them into the log; by kind with filter.allow_statements",
+        "refused by name; filter.allow_statements allows them by kind",
         _UNSUPPORTED,
         "tests/unit/sql/test_logged_kinds.py::test_it_is_refused_with_its_place_and_the_way_to_allow_it",
         "tests/integration/window/test_logged_kinds.py::test_servers_log_the_kinds_of_the_list_and_no_others",
     ),
     refused(
         "Statements that name the source's own schema binlane together with other databases",
-        "named; those that name it alone are left out and counted",
+        "refused by name; statements that name only this schema are left out and counted",
         _UNSUPPORTED,
         "tests/unit/plan/transaction/test_own_schema.py::test_a_statement_over_it_and_another_is_refused_with_its_place",
         "tests/integration/window/test_chains.py::test_a_statement_over_the_state_and_other_databases_is_refused",
@@ -42,18 +42,18 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     ),
     supported(
         "ALTER EVENT without DEFINER, GRANT ... TO CURRENT_USER(), MariaDB's CREATE ROLE",
-        "with the account that ran them on the source in their text, by Q_INVOKER",
+        "applied with the account that ran them on the source, from Q_INVOKER",
         f"{proofs.INVOKER}::test_definitions_and_grants_belong_to_who_made_them_on_the_source",
     ),
     refused(
-        "The same where the log does not tell the account (MariaDB: GRANT role TO CURRENT_USER())",
-        "named",
+        "The same, if the log does not contain the account (MariaDB: GRANT role TO CURRENT_USER())",
+        "refused by name",
         _UNSUPPORTED,
         "tests/unit/sql/test_invoker.py::test_an_account_that_the_log_does_not_tell_is_refused",
     ),
     supported(
         "CREATE TABLE ... SELECT, in rows or as a statement",
-        "the DDL once, its rows with the position",
+        "the DDL runs once, its rows are written together with the position",
         f"{proofs.REAL_LOGS}::test_transactions_end_as_the_workload_ended_them",
         f"{proofs.DISSECT}::test_a_table_that_rows_fill_is_made_without_mysql_s_clause_for_it",
         f"{proofs.WRITERS}::test_a_ddl_and_the_rows_that_fill_its_table_share_a_block",
@@ -61,18 +61,18 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     ),
     supported(
         "Routines, triggers, events and views with definers, quotes, comments, other character sets and sql_modes",
-        "SHOW CREATE is the same on both servers, and so is what calls of them leave, in rows and as statements",
+        "SHOW CREATE and the results of calls are the same on both servers, for rows and for statements",
         f"{proofs.DEFINITIONS}::test_all_that_can_be_defined_is_the_same_on_the_target",
     ),
     refused(
         "A function without DETERMINISTIC, for a target with log_bin_trust_function_creators = OFF",
-        "before the window, instead of 1418 in it",
+        "named before the window begins, instead of error 1418 within it",
         "PrecheckError",
         f"{proofs.DEFINITIONS}::test_a_function_that_the_target_would_not_make_is_named_before_anything_is_written",
     ),
     refused(
         "A trigger or function, for an account without SUPER of a target with log_bin_trust_function_creators = OFF",
-        "before the window, instead of 1419 in it",
+        "named before the window begins, instead of error 1419 within it",
         "PrecheckError",
         f"{proofs.DEFINITIONS}"
         "::test_a_trigger_that_the_target_would_not_let_the_account_make_is_named_before_anything_is_written",
@@ -81,7 +81,7 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "Definitions that a server logs in two character sets at once, or with escapes that their sql_mode does not "
         "have: names and comments of the dictionary in a statement of a client that is not UTF-8; tables LIKE a "
         "temporary one and MySQL's CREATE USER, ALTER USER and SET PASSWORD are whole such texts",
-        "the servers' own replicas read them wrongly; named, with what to do",
+        "the servers' own replicas misread them; refused by name, with what to do",
         "UnsupportedEventError",
         f"{proofs.SPELLING}::test_two_character_sets_in_one_statement_are_named",
         f"{proofs.SPELLING}::test_escapes_that_the_sql_mode_does_not_have_are_named",
@@ -98,9 +98,9 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "::test_what_the_targets_parser_refuses_stops_the_window_before_its_first_write",
     ),
     refused(
-        "GRANT and REVOKE of what the target's account has not, or not to pass on; roles of another administrator, "
-        "PROXY, tablespaces, resource groups",
-        "before the window, with the GRANT to give",
+        "GRANT and REVOKE of privileges that the target's account does not hold or may not grant; roles of "
+        "another administrator, PROXY, tablespaces, resource groups",
+        "named before the window begins, with the GRANT statement that is needed",
         "PrecheckError",
         "tests/integration/precheck/test_rights.py::test_what_is_judged_is_what_the_server_then_says",
         "tests/integration/precheck/test_rights.py"
@@ -114,37 +114,38 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "::test_what_the_targets_account_and_settings_stand_against_stops_the_window_before_its_first_write",
     ),
     refused(
-        "Tables that settings of the target would refuse, or make others of (innodb_force_primary_key, "
+        "Tables that settings of the target would refuse or alter (innodb_force_primary_key, "
         "enforce_storage_engine, disabled_storage_engines, default_storage_engine, innodb_read_only_compressed, "
         "innodb_strict_mode)",
-        "before the window, with the setting to change",
+        "named before the window begins, with the setting to change",
         "PrecheckError",
         "tests/integration/precheck/test_table_settings.py::test_what_is_judged_is_what_the_server_then_does",
     ),
     supported(
         "CREATE TABLE without a key on a target with sql_generate_invisible_primary_key",
-        "the lanes switch it off: a source that gives such keys logs them",
+        "the lanes switch the setting off: a source that creates such keys logs them",
         "tests/integration/window/test_judged.py"
         "::test_a_target_that_gives_tables_an_invisible_key_gives_none_to_those_of_the_window",
     ),
     refused(
-        "A table that the window's own DDL leaves another one on the target than the rows behind it were written to",
-        "in the window, at the DDL's barrier: only the target can say what its DDL makes of a table, and none is run "
-        "to find out; everything before it is applied, nothing of the rows, and the watermark stays",
+        "A table whose definition after the window's own DDL differs on the target from the one with which the "
+        "following rows were written",
+        "within the window, at the DDL's barrier, because only running the DDL shows its result: everything "
+        "before the rows is applied, none of the rows, and the watermark does not move",
         "TableMismatchError",
         "tests/integration/window/test_altered_tables.py"
         "::test_a_table_that_a_ddl_makes_another_one_than_the_sources_stops_the_rows_behind_it",
     ),
     refused(
-        "Triggers that the window makes on a table whose rows statements write (SQL writer), before rows of it",
-        "before the window; apply.allow_triggers lets them fire",
+        "Triggers that the window creates on a table before rows of it that are written by statements (SQL writer)",
+        "named before the window begins; apply.allow_triggers lets them fire",
         "PrecheckError",
         "tests/integration/window/test_judged.py"
         "::test_a_trigger_that_would_fire_for_rows_of_the_same_window_is_named_before_its_first_write",
     ),
     refused(
         "CREATE FUNCTION .. SONAME of a library that the target is not known to have, or of another function's name",
-        "before the window; a function that is there as it is logged is left as it is",
+        "named before the window begins; an identical function on the target is left as it is",
         "PrecheckError",
         "tests/integration/precheck/test_libraries.py::test_a_library_is_known_by_the_functions_that_the_target_has_of_it",
         "tests/integration/window/test_judged.py"
@@ -153,7 +154,7 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     refused(
         "Definitions with a definer that the target's account may not set (SET USER, SET_ANY_DEFINER, SYSTEM_USER, "
         "ALLOW_NONEXISTENT_DEFINER); accounts and objects that it may not change",
-        "before the window, with the GRANT to give, instead of 1227 in it",
+        "named before the window begins, with the GRANT statement that is needed, instead of error 1227 within it",
         "PrecheckError",
         "tests/integration/precheck/test_asked.py::test_what_the_account_lacks_is_named_and_what_it_has_is_enough",
         f"{proofs.DEFINITIONS}"
@@ -168,12 +169,12 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     supported(
         "Accounts, roles and default roles: created, changed, renamed, locked, dropped; grants and revokes of "
         "databases, tables, columns, routines, roles",
-        "the grant tables say the same of them on both servers",
+        "the grant tables are the same on both servers",
         "tests/integration/window/test_whole_server.py::test_all_that_statements_define_is_the_same_on_the_target",
     ),
     supported(
         "Statements of a session whose default database is gone, or left out by the filter",
-        "executed where every name is qualified",
+        "executed if every name is qualified",
         f"{proofs.OUTCOMES}::test_a_default_database_that_is_gone_or_left_out_is_none_where_every_name_is_whole",
     ),
     supported(
@@ -189,13 +190,13 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     ),
     supported(
         "XA transactions, in one window or several; ONE PHASE",
-        "applied where the XA COMMIT stands; the target never holds a prepared one of ours",
+        "applied at the place of the XA COMMIT; the target never has a prepared transaction of binlane",
         f"{proofs.XA}::test_both_halves_in_one_window_in_every_way_to_end",
         f"{proofs.XA}::test_runs_that_are_killed_between_the_halves_lose_and_double_nothing",
     ),
     refused(
         "XA COMMIT of what was prepared before the channel began; an XID prepared twice",
-        "until somebody decides",
+        "refused until a person decides (`binlane xa`)",
         _UNSUPPORTED,
         f"{proofs.XA}::test_a_transaction_prepared_before_the_channel_began_stops_it_by_name_until_somebody_decides",
         f"{proofs.PREPARED}::test_an_xid_that_is_prepared_twice_is_refused_by_name",
@@ -208,7 +209,7 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     ),
     refused(
         "LOAD XML, which servers log as LOAD DATA",
-        "named",
+        "refused by name",
         _UNSUPPORTED,
         f"{proofs.LOAD_DATA}::test_load_xml_which_servers_log_as_load_data_is_refused",
     ),
@@ -220,14 +221,14 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         f"{proofs.OUTCOMES}::test_another_kind_of_engine_on_the_target_is_named_before_anything_is_written",
     ),
     refused(
-        "Statements that were broken off (killed, shut down, out of time) or lost a lock conflict",
-        "how far they came cannot be repeated",
+        "Statements that were interrupted (killed, shut down, timed out) or lost a lock conflict",
+        "refused: their partial effect cannot be repeated",
         _UNSUPPORTED,
         _NOT_APPLIED,
     ),
     supported(
         "Transactions that end with ROLLBACK and changed something",
-        "executed behind a savepoint and rolled back to it",
+        "executed after a savepoint and rolled back to it",
         _ON_MARIADB,
         _ON_MYSQL,
         f"{proofs.DISSECT}::test_a_rollback_is_undone_behind_a_savepoint_and_an_empty_one_is_nothing",
@@ -239,25 +240,25 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     ),
     supported(
         "MariaDB's two-phase ALTER",
-        "executed once, where it was committed",
+        "executed once, at the place of its commit",
         f"{proofs.OUTCOMES}::test_an_alter_in_two_phases_is_done_once_and_one_taken_back_is_not_done",
     ),
     refused(
         "UUID(), SLEEP(), @@server_id, FOUND_ROWS(), LIMIT without ORDER BY and the like",
-        "unless `allow_unsafe`; what routines, triggers and views do inside is not seen",
+        "refused unless `allow_unsafe` is set; the bodies of routines, triggers and views are not inspected",
         "PrecheckError",
         f"{proofs.OUTCOMES}::test_an_unsafe_statement_stops_the_window_unless_the_channel_allows_it",
         f"{proofs.UNSAFE}::test_what_is_unsafe_is_named",
     ),
     refused(
-        "A statement that commits by itself in the middle of a transaction",
-        "named",
+        "A statement that commits implicitly in the middle of a transaction",
+        "refused by name",
         _UNSUPPORTED,
         _NOT_APPLIED,
     ),
     refused(
-        "What the other family does not have: types, sequences, versioning, plugins ...",
-        "all of it at once, before the window",
+        "Features that the other family lacks: types, sequences, versioning, plugins ...",
+        "all are named at once, before the window begins",
         "PrecheckError",
         f"{proofs.FAMILIES}::test_statements_that_the_other_family_does_not_take_are_named_all_at_once",
         f"{proofs.FAMILIES}::test_json_for_a_column_that_is_none_is_named",
@@ -285,25 +286,25 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     ),
     supported(
         "A database's defaults, altered or made anew by another session than the one that makes tables in it",
-        "a lane's session takes over what others have changed",
+        "a lane's session uses the changed defaults",
         "tests/integration/window/test_database_defaults.py"
         "::test_a_lane_that_is_in_the_database_sees_what_another_lane_has_altered",
         "tests/integration/apply/test_session_state.py::test_what_another_session_changes_is_renewed",
     ),
     supported(
         "Statements in autocommit mode with an XID and without BEGIN (MySQL 5.0 and 5.1)",
-        "each is a transaction",
+        "each statement is a transaction",
         "tests/integration/window/test_old_logs.py::test_statements_in_autocommit_mode_without_begin_are_transactions",
     ),
     supported(
-        "A statement that commits by itself while a temporary table lives",
-        "the life is several transactions, with copies of its open tables between them",
+        "A statement that commits implicitly while a temporary table exists",
+        "the table's life becomes several transactions; copies of the open tables are kept between them",
         f"{proofs.TEMPORARY_COMMITS}::test_lives_with_commits_inside_arrive",
         f"{proofs.TEMPORARY_COPIES}::test_kill_9_of_lanes_whose_temporary_tables_live_on",
     ),
     refused(
         "The same with a temporary sequence, an engine without rows of its own, or other tables changed with it",
-        "named",
+        "refused by name",
         _UNSUPPORTED,
         f"{proofs.UNIT_TEMPORARY}::test_what_cannot_be_exact_is_refused_with_its_place",
     ),

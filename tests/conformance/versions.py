@@ -18,7 +18,7 @@ _READ: Final = (
 
 
 def _read(version: str) -> Row:
-    return Row(version, "every event counted as its list says", Verdict.READ, _READ)
+    return Row(version, "the number of events equals the file's list", Verdict.READ, _READ)
 
 
 VERSIONS: Final[tuple[Row, ...]] = (
@@ -34,7 +34,7 @@ VERSIONS: Final[tuple[Row, ...]] = (
     ),
     supported(
         "MariaDB 10.11 onto MySQL 9.7, MySQL 9.7 onto MariaDB 10.11",
-        "rows whose types both have; the rest is named before the window",
+        "rows of common types are applied; the rest is named before the window begins",
         f"{MIXED}::test_rows_of_types_that_both_families_have_go_from_one_to_the_other",
     ),
     supported(
@@ -45,13 +45,14 @@ VERSIONS: Final[tuple[Row, ...]] = (
     ),
     refused(
         "Rows of system-versioned tables from a MariaDB before 11.5 onto a newer one, or back",
-        "current rows end in 2038 on the one and in 2106 on the other, which takes them for history in silence; named",
+        "current rows end in 2038 on one server and in 2106 on the other, which would silently treat them as "
+        "history; refused by name",
         "PrecheckError",
         f"{BETWEEN}::test_rows_that_are_current_on_one_side_and_history_on_the_other_are_named",
     ),
     refused(
         "Rows of sequences for a MariaDB not known to have the fix of MDEV-31779 (10.5.23, tried, ends with signal 11)",
-        "named",
+        "refused by name",
         "PrecheckError",
         f"{BETWEEN}::test_a_sequence_that_would_end_the_target_is_named",
     ),
@@ -63,26 +64,27 @@ VERSIONS: Final[tuple[Row, ...]] = (
         "tests/unit/plan/block/test_row_size.py::test_a_target_s_timestamps_end_earlier",
     ),
     refused(
-        "A database whose default collation is another on the target, and DDL that depends on it",
-        "named, with the ALTER DATABASE that helps; asked of a live source only",
+        "A database whose default collation differs on the target, and DDL that depends on it",
+        "named, with the ALTER DATABASE that is needed; checked for a live source only",
         "PrecheckError",
         "tests/integration/window/test_database_defaults.py::test_a_table_that_would_get_another_character_set_is_named",
     ),
     supported(
         "A collation that the target lacks (utf8mb4_0900_ai_ci onto MariaDB), with a rule of [collations]",
-        "tables, columns, databases, views, functions and sessions get the rule's; columns in keys are named",
+        "tables, columns, databases, views, functions and sessions get the collation of the rule; columns in "
+        "keys are reported",
         "tests/integration/window/test_collations.py::"
         "test_a_plain_mysql_schema_is_applied_with_the_collation_that_the_channel_chose",
         "tests/unit/plan/transaction/test_collations.py::test_only_collations_and_bare_character_sets_change",
     ),
     supported(
         "MySQL's rows events of version 1 (up to 5.5, log_bin_use_v1_row_events) for MySQL 9",
-        "given as version 2",
+        "converted to version 2",
         "tests/integration/apply/test_rows_version.py::test_rows_of_version_1_are_taken",
     ),
     refused(
-        "What a newer MariaDB has and an older target has not: VECTOR, a character set without COLLATE (11.5)",
-        "all of it at once, before the window",
+        "Features of a newer MariaDB that an older target lacks: VECTOR, a character set without COLLATE (11.5)",
+        "all are named at once, before the window begins",
         "PrecheckError",
         f"{BETWEEN}::test_what_an_older_series_does_not_have_is_named_all_at_once",
     ),
@@ -101,13 +103,13 @@ VERSIONS: Final[tuple[Row, ...]] = (
     ),
     refused(
         "Development versions 5.1.1 to 5.2.2 with event types of their own",
-        "named as such",
+        "refused by name",
         "UnsupportedEventError",
         "tests/unit/binlog/test_events.py::test_pre_releases_with_permuted_types_are_refused",
     ),
     refused(
         "MariaDB 12.3's InnoDB-based log (.ibb)",
-        "named, with the way to convert it",
+        "refused by name, with the way to convert it",
         "UnsupportedEventError",
         "tests/unit/binlog/test_reader.py::test_a_file_that_cannot_be_read_is_refused_by_name",
         "tests/integration/source/test_damage.py::test_a_log_that_goes_on_in_innodb_files_is_refused",
