@@ -18,7 +18,8 @@ from binlane.apply.lane.runner import run_lane
 from binlane.errors import UndecidableError
 from binlane.plan.window_plan import WindowPlan
 from binlane.state.migrations.run import create
-from binlane.state.records.journal import decide_ddl, read_status
+from binlane.state.records.ddl_intents import decide_ddl
+from binlane.state.records.journal import read_status
 from binlane.state.tables import SCHEMA
 from binlane.state.windows import finish_window
 from lab.servers import PrivateServer

@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -243,3 +244,16 @@ def test_the_walk_finds_imports_in_functions_and_of_types_only(tmp_path: Path) -
     file = tmp_path / "x.py"
     file.write_text("if TYPE_CHECKING:\n    import airflow.sdk\ndef f():\n    from binlane import config\n")
     assert [(line, module) for line, module in modules_of(file)] == [(2, "airflow.sdk"), (4, "binlane.config")]
+
+
+def test_sql_on_the_state_is_in_its_own_folder() -> None:
+    """The tables of the schema binlane are named in SQL by ``state`` alone."""
+    sql = re.compile(r"\b(?:FROM|INTO|UPDATE|TABLE|EXISTS|JOIN) `?binlane`?\.")
+    found = [
+        f"{file.relative_to(BINLANE)}:{node.lineno}"
+        for file in product_files()
+        if file.is_relative_to(BINLANE) and file.relative_to(BINLANE).parts[0] != "state"
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and sql.search(node.value)
+    ]
+    assert found == []

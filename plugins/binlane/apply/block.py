@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 import pymysql
 
-from binlane.apply.ddl import DdlPlace, forget_intent, run_ddl
+from binlane.apply.ddl import DdlPlace, run_ddl
 from binlane.apply.nontransactional import Outside
 from binlane.model import ItemKind, RowCounts
 from binlane.state.orders.orders import Orders, begin_ddl, end_ddl, read_orders
 from binlane.state.orders.skips import mark_skipped
 from binlane.state.positions import Counted, PlanKey, move_position, settle
+from binlane.state.records.ddl_intents import forget_intent
 from binlane.state.splits import add_piece
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ class _Task:
                 session.rollback()
                 return orders
             if after_ddl is not None:
-                forget_intent(session, after_ddl)
+                forget_intent(session.cursor, after_ddl.key.channel, after_ddl.seqno)
             written = self._skip(items) if skip else self._write(items)
             seqno = self._end(orders)
             counted = Counted(written, 1, header.transactions)

@@ -28,11 +28,12 @@ from binlane.apply.session.server_errors import error_code
 from binlane.errors import UndecidableError
 from binlane.model import Flavor, Item
 from binlane.servers.catalog import version_number
+from binlane.state.records.ddl_intents import DONE, forget_intent, read_intent, write_intent
 
 if TYPE_CHECKING:
     from binlane.apply.rows.writers import BlockWriter
     from binlane.apply.session.connection import LaneSession
-    from binlane.state.positions import PlanKey
+from binlane.state.positions import PlanKey
 
 _ALREADY_IN_BINLOG: Final = 1950
 """ER_GTID_STRICT_OUT_OF_ORDER: in strict mode, a sequence number at or below one that was used. The DDL must not run
@@ -124,11 +125,6 @@ def run_ddl(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPla
     session.execute(f"SET SESSION lock_wait_timeout = {int(session.limits.lock_wait_timeout)}")
 
 
-def forget_intent(session: LaneSession, place: DdlPlace) -> None:
-    """Drop the intent row, in the transaction that moves the position behind the DDL."""
-    session.execute("DELETE FROM binlane.ddl WHERE channel = %s AND seqno = %s", (place.key.channel, place.seqno))
-
-
 def _repeatable(item: Item) -> Item:
     """A DROP with IF EXISTS.
 
@@ -196,25 +192,20 @@ def _last_of_domain(state: str, domain: int) -> int:
 
 def _by_intent(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace) -> None:
     now = fingerprint(session, item)
-    stored = session.rows(
-        "SELECT fingerprint, state FROM binlane.ddl WHERE channel = %s AND seqno = %s", (place.key.channel, place.seqno)
-    )
-    if stored:
-        before, state = stored[0]
-        if state == "done" or not _must_run_again(item.payload, str(before), now, place):
-            return
-    session.execute(
-        "REPLACE INTO binlane.ddl (channel, seqno, lane, statement, fingerprint, state, at) "
-        "VALUES (%s, %s, %s, %s, %s, 'intent', UTC_TIMESTAMP(6))",
-        (place.key.channel, place.seqno, place.lane, item.payload.decode("utf-8", "backslashreplace"), now.digest),
-    )
+    channel, seqno = place.key.channel, place.seqno
+    stored = read_intent(session.cursor, channel, seqno)
+    if stored is not None and (
+        stored.state == DONE or not _must_run_again(item.payload, stored.fingerprint, now, place)
+    ):
+        return
+    write_intent(session.cursor, channel, seqno, place.lane, item.payload, now.digest)
     try:
         writer.run(item, writer.prepare(item))
     except pymysql.err.MySQLError as exc:
         # the server itself says that it has not run; after a lost connection nobody does
         if not _CLIENT_ERRORS[0] <= error_code(exc) < _CLIENT_ERRORS[1]:
             writer.context.leave()
-            forget_intent(session, place)
+            forget_intent(session.cursor, channel, seqno)
         raise
 
 

@@ -21,7 +21,7 @@ from binlane.apply.rows.cross_family import FamilyRows, rows_events
 from binlane.apply.session.server_errors import error_code
 from binlane.errors import ApplyError, BinlaneError, UndecidableError
 from binlane.model import Flavor, Item, ItemKind, RowCounts
-from binlane.state.records.journal import HALF_RUN
+from binlane.state.records.ddl_intents import DONE, HALF_RUN, read_intent, write_intent
 
 if TYPE_CHECKING:
     from binlane.apply.ddl import DdlPlace
@@ -46,9 +46,6 @@ def is_refused(error: BaseException, session: LaneSession) -> bool:
 def gtid_uuid(channel_uuid: str, number: int) -> str:
     """The UUID of the GTIDs of each transaction's statement ``number``, from 0; the seqno is their sequence number."""
     return str(uuid.uuid5(uuid.UUID(channel_uuid), f"statement {number}"))
-
-
-_INTENT: Final = "SELECT state, fingerprint FROM binlane.ddl WHERE channel = %s AND seqno = %s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,22 +107,18 @@ class Outside:
         item, place = self.units[number][0], self.place
         text = item.payload if item.kind is not ItemKind.ROWS else f"rows event {number + 1}".encode()
         self.session.own_clock()
-        self.session.execute(
-            "REPLACE INTO binlane.ddl (channel, seqno, lane, statement, fingerprint, state, at) "
-            "VALUES (%s, %s, %s, %s, %s, 'intent', UTC_TIMESTAMP(6))",
-            (place.key.channel, place.seqno, place.lane, text.decode("utf-8", "backslashreplace"), HALF_RUN),
-        )
+        write_intent(self.session.cursor, place.key.channel, place.seqno, place.lane, text, HALF_RUN)
 
     def _check_decided(self) -> None:
         place = self.place
-        for state, fingerprint in self.session.rows(_INTENT, (place.key.channel, place.seqno)):
-            if fingerprint == HALF_RUN and state != "done":
-                raise UndecidableError(
-                    f"channel {place.key.channel}, lane {place.lane}, seqno {place.seqno}: a statement of this "
-                    "transaction failed on the target, and a table without transactions keeps what it had changed by "
-                    "then; bring that statement's rows (`binlane status` shows it) to what they are on the source, "
-                    f"then `binlane decide {place.key.channel} {place.seqno} --ran` and run the lane again"
-                )
+        stored = read_intent(self.session.cursor, place.key.channel, place.seqno)
+        if stored is not None and stored.fingerprint == HALF_RUN and stored.state != DONE:
+            raise UndecidableError(
+                f"channel {place.key.channel}, lane {place.lane}, seqno {place.seqno}: a statement of this "
+                "transaction failed on the target, and a table without transactions keeps what it had changed by "
+                "then; bring that statement's rows (`binlane status` shows it) to what they are on the source, "
+                f"then `binlane decide {place.key.channel} {place.seqno} --ran` and run the lane again"
+            )
 
 
 def _check_writer(writer: BlockWriter, units: Iterable[_Unit]) -> None:

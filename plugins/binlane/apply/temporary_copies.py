@@ -20,7 +20,18 @@ from binlane.apply.session.connection import LaneSession, SessionLimits
 from binlane.apply.session.server_errors import error_code
 from binlane.errors import ApplyError, PositionError
 from binlane.model import Flavor, TableKey, plural
-from binlane.state.carried.temporary_tables import Copy, add_copy, copy_name, forget_copies, read_copies, stale_copies
+from binlane.state.carried.temporary_tables import (
+    Copy,
+    add_copy,
+    copy_name,
+    drop_copy,
+    fill_copy,
+    forget_copies,
+    make_copy,
+    read_copies,
+    read_copy,
+    stale_copies,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -81,7 +92,7 @@ class CopyKeeper:
         """Drop what is out of date behind seqno ``seqno``, and what killed attempts have left."""
         with self._beside() as side:
             for name in list(stale_copies(side.cursor, self.channel, seqno)):
-                side.execute(f"DROP TABLE IF EXISTS binlane.`{name}`")
+                drop_copy(side.cursor, name)
 
     @contextlib.contextmanager
     def _beside(self) -> Iterator[LaneSession]:
@@ -98,15 +109,11 @@ class CopyKeeper:
         _check_definition(side, table, definition)
         seqno, number = place
         name = copy_name(self.channel, seqno, number)
-        types = "".join(
-            f", `c{at}` {kind}{'' if collation is None else f' COLLATE {collation}'} NULL"
-            for at, (_, kind, collation) in enumerate(columns)
-        )
-        side.execute(f"DROP TABLE IF EXISTS binlane.`{name}`")
-        side.execute(f"CREATE TABLE binlane.`{name}` (n BIGINT AUTO_INCREMENT PRIMARY KEY{types}) ENGINE=InnoDB")
-        own, copied = _lists(tuple(column for column, _, _ in columns))
-        rows = session.execute(f"INSERT INTO binlane.`{name}` ({copied}) SELECT {own} FROM {_quoted(table)}")
-        return Copy(number, seqno, thread_id, table, definition, tuple(column for column, _, _ in columns), name, rows)
+        names = tuple(column for column, _, _ in columns)
+        types = [kind if collation is None else f"{kind} COLLATE {collation}" for _, kind, collation in columns]
+        make_copy(side.cursor, name, types)
+        rows = fill_copy(session.cursor, name, _quoted(table), _each_quoted(names))
+        return Copy(number, seqno, thread_id, table, definition, names, name, rows)
 
 
 def _set_up(side: LaneSession) -> None:
@@ -117,7 +124,6 @@ def _set_up(side: LaneSession) -> None:
 
 
 def _make_again(session: LaneSession, copy: Copy) -> None:
-    table = _quoted(copy.table)
     try:
         session.execute(_whole(copy.definition, copy.table))
     except pymysql.err.MySQLError as exc:
@@ -127,8 +133,7 @@ def _make_again(session: LaneSession, copy: Copy) -> None:
             f"the temporary table {copy.table} has to be made again, and its database was dropped meanwhile: CREATE "
             f"DATABASE `{copy.table.database}` on the target, run the lane again, and drop it when the window is done"
         ) from exc
-    own, copied = _lists(copy.columns)
-    rows = session.execute(f"INSERT INTO {table} ({own}) SELECT {copied} FROM binlane.`{copy.name}` ORDER BY n")
+    rows = read_copy(session.cursor, copy.name, _quoted(copy.table), _each_quoted(copy.columns))
     found = _definition(session, copy.table)
     if rows != copy.rows or found != copy.definition:
         raise ApplyError(
@@ -174,9 +179,8 @@ def _columns(session: LaneSession, table: TableKey) -> _Columns:
     )  # fmt: skip
 
 
-def _lists(names: tuple[str, ...]) -> tuple[str, str]:
-    """The columns as the table calls them, and as its copy does."""
-    return ", ".join(f"`{_escaped(name)}`" for name in names), ", ".join(f"`c{at}`" for at in range(len(names)))
+def _each_quoted(names: tuple[str, ...]) -> list[str]:
+    return [f"`{_escaped(name)}`" for name in names]
 
 
 def _quoted(table: TableKey) -> str:

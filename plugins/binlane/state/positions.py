@@ -108,6 +108,13 @@ def read_positions(cursor: Cursor, key: PlanKey) -> dict[int, int]:
     return {int(lane): int(seqno) for lane, seqno in cursor.fetchall()}
 
 
+def lock_position(cursor: Cursor, channel: str, lane: int) -> int | None:
+    """The lane's seqno, None if it has no row; the row stays locked to the end of the cursor's transaction."""
+    cursor.execute("SELECT seqno FROM binlane.positions WHERE channel = %s AND lane = %s FOR UPDATE", (channel, lane))
+    row = cursor.fetchone()
+    return None if row is None else int(row[0])
+
+
 def lane_positions(connection: Connection, channel: str, *, for_update: bool = False) -> tuple[LanePosition, ...]:
     """The channel's positions, ascending by lane."""
     query = select(positions).where(positions.c.channel == channel).order_by(positions.c.lane)

@@ -14,7 +14,8 @@ from binlane.apply.ddl import gtid_domain, gtid_uuid, run_ddl
 from binlane.apply.lane.runner import run_lane
 from binlane.errors import ApplyError, TargetUnavailableError, UndecidableError
 from binlane.model import Flavor, SessionContext
-from binlane.state.records.journal import decide_ddl, read_status
+from binlane.state.records.ddl_intents import decide_ddl
+from binlane.state.records.journal import read_status
 from binlane.state.windows import finish_window
 from lab.servers import PrivateServer, private_server
 from tests.integration.apply.capture import Captured, Window, ddl_item

@@ -29,6 +29,7 @@ from binlane.binlog.rows_payload import (
 from binlane.binlog.wire import type_name
 from binlane.errors import BinlaneError
 from binlane.model import BlockHeader, Item, ItemKind
+from binlane.state.positions import lock_position
 
 if TYPE_CHECKING:
     from binlane.apply.lane.run_state import Course
@@ -68,11 +69,7 @@ def _first(session: LaneSession, course: Course, lane: int, block: BlockHeader, 
             if number == 0:
                 session.use_format(piece.format)
                 session.begin()
-                at = session.value(
-                    "SELECT seqno FROM binlane.positions WHERE channel = %s AND lane = %s FOR UPDATE",
-                    (course.key.channel, lane),
-                )
-                if at != expected:
+                if lock_position(session.cursor, course.key.channel, lane) != expected:
                     return None
             if piece.header.last_seqno <= expected:
                 continue

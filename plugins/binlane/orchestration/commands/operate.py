@@ -20,7 +20,7 @@ from binlane.orchestration.terminal import View
 from binlane.safe_text import one_line
 from binlane.state.carried.prepared import decide_xa
 from binlane.state.orders.stops import clear_stop, request_stop
-from binlane.state.records.journal import decide_ddl
+from binlane.state.records.ddl_intents import decide_ddl
 from binlane.state.windows import read_open_window
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -92,3 +92,31 @@ def stale_copies(cursor: Cursor, channel: str, seqno: int) -> Iterator[str]:
     for (name,) in cursor.fetchall():
         if name not in kept and int(name.removeprefix(prefix).partition("_")[0]) <= seqno:
             yield str(name)
+
+
+def make_copy(cursor: Cursor, name: str, types: Sequence[str]) -> None:
+    """An empty table for the rows of a copy, beside the lane's transaction: it commits. ``types``: of its columns."""
+    columns = "".join(f", `c{at}` {kind} NULL" for at, kind in enumerate(types))
+    drop_copy(cursor, name)
+    cursor.execute(f"CREATE TABLE binlane.`{name}` (n BIGINT AUTO_INCREMENT PRIMARY KEY{columns}) ENGINE=InnoDB")
+
+
+def fill_copy(cursor: Cursor, name: str, table: str, columns: Sequence[str]) -> int:
+    """Copy a table's rows, and how many they are; ``table`` and its ``columns`` are quoted names."""
+    return cursor.execute(f"INSERT INTO binlane.`{name}` ({_copied(columns)}) SELECT {', '.join(columns)} FROM {table}")
+
+
+def read_copy(cursor: Cursor, name: str, table: str, columns: Sequence[str]) -> int:
+    """Give a table the rows of its copy, in their order, and how many they are; see ``fill_copy``."""
+    return cursor.execute(
+        f"INSERT INTO {table} ({', '.join(columns)}) SELECT {_copied(columns)} FROM binlane.`{name}` ORDER BY n"
+    )
+
+
+def drop_copy(cursor: Cursor, name: str) -> None:
+    """Drop the table that holds a copy's rows, if there is one."""
+    cursor.execute(f"DROP TABLE IF EXISTS binlane.`{name}`")
+
+
+def _copied(columns: Sequence[str]) -> str:
+    return ", ".join(f"`c{at}`" for at in range(len(columns)))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection, Engine, delete, func, insert, select, update
+from sqlalchemy import Connection, Engine, func, insert, select
 
-from binlane.errors import PositionError
 from binlane.model import BlockHeader, LogPosition, plural
 from binlane.state.carried.prepared import OpenXa, read_open_xa
 from binlane.state.channels import Channel, read_channel
@@ -15,14 +14,10 @@ from binlane.state.leases import Heartbeat, holder, lease_name, read_heartbeats
 from binlane.state.orders.skips import REQUESTED, Skip, read_skips
 from binlane.state.positions import LanePosition, PlanKey, lane_positions
 from binlane.state.records.conflicts import count_conflicts
+from binlane.state.records.ddl_intents import DdlIntent, read_undecided
 from binlane.state.records.verifications import count_suspects, verified_through
-from binlane.state.tables import NOW, ddl, errors
+from binlane.state.tables import NOW, errors
 from binlane.state.windows import Window, read_open_window
-
-DDL_INTENT = "intent"
-HALF_RUN = "half"
-"""In the place of a fingerprint: a statement that failed, and of which the target keeps what it had changed by then."""
-DDL_DONE = "done"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +35,6 @@ class LaneError:
     text: str
     at: str
     """UTC, by the target's clock."""
-
-
-@dataclass(frozen=True, slots=True)
-class DdlIntent:
-    """A DDL that may have run: written before it where the target has no GTID to tell."""
-
-    seqno: int
-    lane: int
-    statement: str
-    fingerprint: str
-    state: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +96,7 @@ def read_status(engine: Engine, channel: str, *, last_errors: int = 10) -> Chann
             positions=lanes,
             heartbeats=tuple(beats[lane] for lane in sorted(beats)),
             errors=read_errors(connection, channel, limit=last_errors),
-            undecided=_intents(connection, channel),
+            undecided=read_undecided(connection, channel),
             prepared=read_open_xa(connection, channel),
             holders={lane: connection_id for lane, connection_id in held.items() if connection_id is not None},
             skips=tuple(skip for skip in read_skips(connection, channel) if skip.state == REQUESTED),
@@ -168,30 +152,3 @@ def read_errors(connection: Connection, channel: str, *, after: int = 0, limit: 
         )
         for row in rows
     )
-
-
-def decide_ddl(engine: Engine, channel: str, seqno: int, *, ran: bool) -> None:
-    """A person's answer to UndecidableError: the DDL of ``seqno`` has run, or has not and shall run again.
-
-    Raises PositionError if there is no such question.
-    """
-    with engine.begin() as connection:
-        this = (ddl.c.channel == channel, ddl.c.seqno == seqno, ddl.c.state == DDL_INTENT)
-        if not ran and connection.execute(select(ddl).where(*this, ddl.c.fingerprint == HALF_RUN)).first():
-            raise PositionError(
-                f"channel {channel}, seqno {seqno}: a part of it has run, and nothing undoes that: it cannot run "
-                "again; bring its rows to what they are on the source and answer --ran"
-            )
-        if ran:
-            answered = connection.execute(update(ddl).where(*this).values(state=DDL_DONE, at=NOW))
-        else:
-            answered = connection.execute(delete(ddl).where(*this))
-        if answered.rowcount != 1:
-            raise PositionError(f"channel {channel}: no undecided DDL with seqno {seqno}; `binlane status` lists them")
-
-
-def _intents(connection: Connection, channel: str) -> tuple[DdlIntent, ...]:
-    rows = connection.execute(
-        select(ddl).where(ddl.c.channel == channel, ddl.c.state == DDL_INTENT).order_by(ddl.c.seqno)
-    )
-    return tuple(DdlIntent(row.seqno, row.lane, row.statement, row.fingerprint, row.state) for row in rows)
