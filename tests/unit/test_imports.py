@@ -17,7 +17,7 @@ BINLANE: Final = ROOT / "plugins" / "binlane"
 # stands for its own modules, not for the packages in it. Rows stand in an order without a step upwards.
 BASE: Final = ("errors", "model", "choices", "extension")
 CONFIG: Final = ("config", "connections")
-LOG: Final = (*BASE, "binlog", "binlog.types", "binlog.vector")
+LOG: Final = (*BASE, "binlog.types", "binlog", "binlog.vector")
 STATEMENTS: Final = ("sql.parse", "schema", "sql")
 TRANSACTIONS: Final = (*LOG, *STATEMENTS, "shards", "plan.transaction")
 PLAN: Final = (*TRANSACTIONS, "plan.block", "plan", "plan.segment")
@@ -37,9 +37,9 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "config": ("errors", "choices", "extension", "rename_rules", "collation_rules"),
     "connections": ("errors", "config"),
     "driver": ("errors",),
-    "binlog": BASE,
-    "binlog.types": (*BASE, "binlog"),
-    "binlog.vector": (*BASE, "binlog"),
+    "binlog.types": BASE,
+    "binlog": (*BASE, "binlog.types"),
+    "binlog.vector": (*BASE, "binlog.types", "binlog"),
     "sql.parse": BASE,
     "schema": (*BASE, "rename_rules", "binlog", "binlog.types", "sql.parse"),
     "sql": (*BASE, "binlog", "binlog.types", "sql.parse", "schema"),
@@ -57,7 +57,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "state.migrations": (*BASE, "work", "state", "state.carried"),
     "state.orders": (*BASE, "state"),
     "state.records": (*BASE, "plan", "state", "state.carried", "state.orders"),
-    "servers": (*BASE, "connections", "driver", "sql.parse", "schema", "state"),
+    "servers": (*BASE, "binlog.types", "connections", "driver", "sql.parse", "schema", "state"),
     "source": (*PLAN, *CONFIG, "driver", "work"),
     "apply.session": (*LOG, *STATEMENTS, "plan.transaction", "servers"),
     "apply.rows": (*LOG, *STATEMENTS, "plan.transaction", "state.records", "apply.session"),

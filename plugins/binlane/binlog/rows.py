@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from enum import IntFlag, StrEnum
 from typing import Final
 
-from binlane.binlog.table_map import TABLE_ID_AND_FLAGS, UNSUPPORTED_RULE, LengthRule, TableMap
+from binlane.binlog.table_map import TABLE_ID_AND_FLAGS, TableMap
+from binlane.binlog.types.column_type import UNSUPPORTED_RULE, LengthRule
 from binlane.binlog.wire import EventType, type_name
 from binlane.errors import BinlogError, TruncatedEventError, UnsupportedEventError
 from binlane.model import plural

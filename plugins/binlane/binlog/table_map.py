@@ -10,101 +10,27 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import IntEnum
 from functools import lru_cache
 from typing import Final
 
+from binlane.binlog import collations
+from binlane.binlog.types.column_type import ColumnType, LengthRule
+from binlane.binlog.types.columns import Column
+from binlane.binlog.types.logged_types import LOGGED_TYPES, Entry, codes_with
 from binlane.errors import BinlogError, UnsupportedEventError
 from binlane.model import Flavor, plural
 
 TABLE_ID_AND_FLAGS: Final = 8
 """Length of the post-header of TABLE_MAP and ROWS events: table id u48, flags u16."""
-UNSUPPORTED_RULE: Final = 255
-"""A length rule that cannot be followed: the log does not say how long the column is."""
-_MAX_DECIMAL_PRECISION: Final = 65
-_DIGITS_TO_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
-
-
-class ColumnType(IntEnum):
-    """``enum_field_types`` as TABLE_MAP holds them; 140 and 141 are MariaDB's, 242 and 245 MySQL's."""
-
-    DECIMAL = 0
-    TINY = 1
-    SHORT = 2
-    LONG = 3
-    FLOAT = 4
-    DOUBLE = 5
-    NULL = 6
-    TIMESTAMP = 7
-    LONGLONG = 8
-    INT24 = 9
-    DATE = 10
-    TIME = 11
-    DATETIME = 12
-    YEAR = 13
-    NEWDATE = 14
-    VARCHAR = 15
-    BIT = 16
-    TIMESTAMP2 = 17
-    DATETIME2 = 18
-    TIME2 = 19
-    BLOB_COMPRESSED = 140
-    VARCHAR_COMPRESSED = 141
-    VECTOR = 242
-    JSON = 245
-    NEWDECIMAL = 246
-    ENUM = 247
-    SET = 248
-    TINY_BLOB = 249
-    MEDIUM_BLOB = 250
-    LONG_BLOB = 251
-    BLOB = 252
-    VAR_STRING = 253
-    STRING = 254
-    GEOMETRY = 255
-
-
 _C = ColumnType
-_BLOBS: Final = frozenset({_C.TINY_BLOB, _C.MEDIUM_BLOB, _C.LONG_BLOB, _C.BLOB, _C.BLOB_COMPRESSED})
-_LENGTH_PREFIXED: Final = _BLOBS | {_C.GEOMETRY, _C.JSON, _C.VECTOR}
-"""Types whose metadata is the number of length bytes before the value."""
-CHARACTER_TYPES: Final = _BLOBS | {_C.STRING, _C.VAR_STRING, _C.VARCHAR, _C.VARCHAR_COMPRESSED}
-_INTEGERS: Final = frozenset({_C.TINY, _C.SHORT, _C.INT24, _C.LONG, _C.LONGLONG})
-_NUMERIC: Final = _INTEGERS | {_C.YEAR, _C.FLOAT, _C.DOUBLE, _C.DECIMAL, _C.NEWDECIMAL}
-_ENUM_OR_SET: Final = frozenset({_C.ENUM, _C.SET})
-
-_FIXED_LENGTH: Final[Mapping[int, int]] = {
-    _C.TINY: 1,
-    _C.SHORT: 2,
-    _C.LONG: 4,
-    _C.NULL: 0,
-    _C.TIMESTAMP: 4,
-    _C.LONGLONG: 8,
-    _C.INT24: 3,
-    _C.DATE: 3,
-    _C.TIME: 3,
-    _C.DATETIME: 8,
-    _C.YEAR: 1,
-    _C.NEWDATE: 3,
-}
-_FRACTIONAL_BASE: Final[Mapping[int, int]] = {_C.TIMESTAMP2: 4, _C.DATETIME2: 5, _C.TIME2: 3}
-"""Bytes without a fraction; each two digits of the fraction add one."""
-_FLOAT_LENGTH: Final[Mapping[int, int]] = {_C.FLOAT: 4, _C.DOUBLE: 8}
-
-_BIG_ENDIAN: Final = frozenset({_C.STRING, _C.VAR_STRING, _C.ENUM, _C.SET, _C.NEWDECIMAL})
-_METADATA_LENGTH: Final[Mapping[int, int]] = {
-    **dict.fromkeys((*_FIXED_LENGTH, _C.DECIMAL), 0),
-    **dict.fromkeys((*_FRACTIONAL_BASE, *_FLOAT_LENGTH, *_LENGTH_PREFIXED), 1),
-    **dict.fromkeys((*_BIG_ENDIAN, _C.BIT, _C.VARCHAR, _C.VARCHAR_COMPRESSED), 2),
-}
+_NUMERIC: Final = codes_with(Entry.SIGN)
+_CHARACTERS: Final = codes_with(Entry.COLLATION)
+_ENUM_OR_SET: Final = codes_with(Entry.MEMBERS)
 
 _KEPT: Final = 4096
 """Lists of columns that a process keeps, some KiB each: a log has the same ones again and again."""
 SHORT: Final = 2048
 """Bytes of a list of columns that may be kept: parsed, one of 1,000 columns with their names takes 100 KiB."""
-
-LengthRule = tuple[int, int]
-"""(0, n): n bytes. (1..4, 0): that many little-endian length bytes, then the value. (UNSUPPORTED_RULE, column type)."""
 
 
 @dataclass(slots=True)
@@ -221,9 +147,37 @@ class TableMap:
     def column_length_spec(self, where: str = "") -> tuple[LengthRule, ...]:
         """How to find each column's end in a row image; raises BinlogError for metadata that no server writes."""
         return tuple(
-            _length_rule(code, meta, f"{where}TABLE_MAP: {self.database}.{self.table} column {number}: ")
+            LOGGED_TYPES[code].length(meta, f"{where}TABLE_MAP: {self.database}.{self.table} column {number}: ")
             for number, (code, meta) in enumerate(zip(self.column_types, self.metadata, strict=True), 1)
         )
+
+
+def columns_of(table: TableMap, flavor: Flavor) -> tuple[Column, ...]:
+    """The columns as the log alone tells of them."""
+    optional, width = table.optional, table.width
+    nothing = (None,) * width
+    names = optional.column_names or nothing
+    unsigned = optional.unsigned or nothing
+    members = optional.members or nothing
+    charsets = [_charset(number, flavor) for number in optional.collations or nothing]
+    return tuple(
+        Column(
+            number=number + 1,
+            name=names[number],
+            type_code=code,
+            metadata=table.metadata[number],
+            nullable=bool(table.null_bitmap[number >> 3] >> (number & 7) & 1),
+            unsigned=unsigned[number],
+            charset=charsets[number],
+            members=members[number],
+        )
+        for number, code in enumerate(table.real_types)
+    )
+
+
+def _charset(collation: int | None, flavor: Flavor) -> str | None:
+    name = None if collation is None else collations.collation_name(collation, flavor)
+    return None if name is None else collations.charset_name(name)
 
 
 _Columns = tuple[bytes, tuple[int, ...], bytes, OptionalMetadata]
@@ -276,12 +230,12 @@ def _text(name: bytes, where: str) -> str:
 def _metadata(types: bytes, cursor: _Cursor) -> tuple[int, ...]:
     values = []
     for number, code in enumerate(types, 1):
-        length = _METADATA_LENGTH.get(code)
-        if length is None:
+        kind = LOGGED_TYPES.get(code)
+        if kind is None:
             raise UnsupportedEventError(
                 f"{cursor.where}TABLE_MAP: column {number} has type {code}, which this version does not know"
             )
-        values.append(int.from_bytes(cursor.take(length), "big" if code in _BIG_ENDIAN else "little"))
+        values.append(int.from_bytes(cursor.take(kind.metadata), "big" if kind.big_endian else "little"))
     if cursor.left():
         raise BinlogError(
             f"{cursor.where}TABLE_MAP: {len(cursor.data)} bytes of column metadata, expected {cursor.at}; "
@@ -295,53 +249,6 @@ def _real_types(types: bytes, metadata: tuple[int, ...]) -> bytes:
         meta >> 8 if code == _C.STRING and meta >> 8 in _ENUM_OR_SET else code
         for code, meta in zip(types, metadata, strict=True)
     )
-
-
-def _length_rule(code: int, meta: int, where: str) -> LengthRule:
-    fixed = _FIXED_LENGTH.get(code)
-    if fixed is not None:
-        return 0, fixed
-    if code in (_C.VARCHAR, _C.VARCHAR_COMPRESSED):
-        return (2 if meta > 255 else 1), 0
-    if code in (_C.STRING, _C.ENUM, _C.SET):
-        return _string_rule(meta, where)
-    if code in _LENGTH_PREFIXED:
-        return _checked(meta in (1, 2, 3, 4), meta, where, "1 to 4 length bytes"), 0
-    if code == _C.NEWDECIMAL:
-        return 0, _decimal_length(meta >> 8, meta & 0xFF, where)
-    if code in _FRACTIONAL_BASE:
-        return 0, _FRACTIONAL_BASE[code] + (_checked(meta <= 6, meta, where, "0 to 6 fractional digits") + 1) // 2
-    if code in _FLOAT_LENGTH:
-        return 0, _checked(meta == _FLOAT_LENGTH[code], meta, where, f"{_FLOAT_LENGTH[code]} bytes")
-    if code == _C.BIT:
-        bits, whole = meta & 0xFF, meta >> 8
-        _checked(bits <= 7 and 0 < 8 * whole + bits <= 64, meta, where, "1 to 64 bits")
-        return 0, whole + (bits > 0)
-    # DECIMAL (of MySQL 4) logs no length and VAR_STRING one that the servers themselves do not read
-    return UNSUPPORTED_RULE, code
-
-
-def _checked(holds: bool, meta: int, where: str, expected: str) -> int:
-    if not holds:
-        raise BinlogError(f"{where}expected {expected}, metadata is {meta:#06x}; the event is damaged")
-    return meta
-
-
-def _string_rule(meta: int, where: str) -> LengthRule:
-    """The first byte is the real type; a CHAR over 255 bytes hides its length's bits 8 and 9, inverted, in it."""
-    real, low = meta >> 8, meta & 0xFF
-    if real in _ENUM_OR_SET:
-        _checked(1 <= low <= 8, meta, where, "1 to 8 bytes")
-        return 0, low
-    _checked(real | 0x30 == _C.STRING, meta, where, "the real type CHAR, ENUM or SET")
-    length = (((real & 0x30) ^ 0x30) << 4) + low
-    return (2 if length > 255 else 1), 0
-
-
-def _decimal_length(precision: int, scale: int, where: str) -> int:
-    holds = 0 < precision <= _MAX_DECIMAL_PRECISION and scale <= precision
-    _checked(holds, precision << 8 | scale, where, f"precision 1 to {_MAX_DECIMAL_PRECISION} and scale up to it")
-    return sum(4 * (digits // 9) + _DIGITS_TO_BYTES[digits % 9] for digits in (precision - scale, scale))
 
 
 # The optional metadata: a type byte, a length-encoded length, a value; one function a type, None for "skip".
@@ -420,8 +327,8 @@ def _fields(characters: frozenset[ColumnType]) -> Mapping[int, _Field]:
 _FIELDS_OF: Final[Mapping[Flavor, Mapping[int, _Field]]] = {
     # with the character set binary: VECTOR in MySQL's lists (seen on 9.7), and in MariaDB's its geometries, which are
     # blobs there (seen on 10.11); its VECTOR is logged as VARBINARY
-    Flavor.MYSQL: _fields(CHARACTER_TYPES | {_C.VECTOR}),
-    Flavor.MARIADB: _fields(CHARACTER_TYPES | {_C.GEOMETRY}),
+    Flavor.MYSQL: _fields(_CHARACTERS | {_C.VECTOR}),
+    Flavor.MARIADB: _fields(_CHARACTERS | {_C.GEOMETRY}),
 }
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from binlane.apply.target_state import target_state
-from binlane.binlog.types.values import Change
+from binlane.binlog.row_values import Change
 from binlane.board import models, views
 from binlane.board.host import EDIT, READ, Host
 from binlane.config import ChannelConfig, channel_files, load_channel

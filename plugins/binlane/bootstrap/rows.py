@@ -14,6 +14,8 @@ import pymysql
 
 from binlane.apply.session.server_errors import Verdict, judge
 from binlane.binlog.types.literals import identifier
+from binlane.binlog.types.sql_types import sql_type
+from binlane.binlog.types.sql_values import FLOAT
 from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.values import faithful, selected
 from binlane.errors import ApplyError
@@ -216,7 +218,7 @@ def _where(reader: Session, chunk: Chunk) -> str:
 def _keyed(table: Table, reader: Session) -> Compared:
     found = compared(table, table, (reader.flavor, reader.flavor), by_key=True)
     # verify spells them to the last digit; ranges between such texts are proven on neither family, one range is right
-    inexact = any(column.data_type in ("float", "double") for column in found.key)
+    inexact = any(sql_type(column.data_type).values is FLOAT for column in found.key)
     return replace(found, key=()) if inexact else found
 
 

@@ -14,7 +14,8 @@ from sqlalchemy import Connection, text
 
 from binlane.apply.session.context import SUBSTITUTES
 from binlane.binlog.collations import collation_name as collation_name_of
-from binlane.binlog.table_map import ColumnType, TableMap
+from binlane.binlog.table_map import TableMap
+from binlane.binlog.types.logged_types import LOGGED_TYPES
 from binlane.model import Flavor, TableKey
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.finding import Finding
@@ -145,14 +146,14 @@ def check_logged_types(plan: WindowPlan, target: Flavor) -> Iterator[Finding]:
         for body, seqno in bodies.items():
             logged = TableMap.parse(memoryview(_TABLE_ID + bytes.fromhex(body)), flavor=plan.flavor)
             for at, code in enumerate(logged.column_types):
-                if code in _BYTES_OF_ONE_FAMILY:
-                    name, todo = _BYTES_OF_ONE_FAMILY[code]
+                name = LOGGED_TYPES[code].one_family
+                if name is not None:
                     names = logged.optional.column_names
                     column = f"{key}.{names[at]}" if names is not None else f"{key}, column {at + 1}"
                     if (key, column) not in seen:
                         seen.add((key, column))
                         where = f"{column}: type, in the rows of seqno {seqno}"
-                        yield Finding(Severity.FATAL, where, f"a type that {target} has, too", name, todo)
+                        yield Finding(Severity.FATAL, where, f"a type that {target} has, too", name, _TODO_TYPE)
 
 
 def _missing(demand: Demand, source: Flavor, target: Target) -> tuple[str, str] | None:
@@ -295,9 +296,4 @@ FEATURES: Final[Mapping[str, Feature]] = {
     "library": Feature((9, 2, 0), None),
     "resource group": _MYSQL,
     "instance": Feature((5, 7, 0), None),
-}
-_BYTES_OF_ONE_FAMILY: Final[Mapping[int, tuple[str, str]]] = {
-    ColumnType.VECTOR: ("VECTOR, which MariaDB keeps in another way", _TODO_TYPE),
-    ColumnType.BLOB_COMPRESSED: ("a compressed column, which MariaDB alone has", _TODO_TYPE),
-    ColumnType.VARCHAR_COMPRESSED: ("a compressed column, which MariaDB alone has", _TODO_TYPE),
 }

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from binlane.binlog.table_map import TableMap
+from binlane.binlog.table_map import TableMap, columns_of
 from binlane.binlog.types.charsets import BINARY
 from binlane.binlog.types.columns import Column as LoggedColumn
-from binlane.binlog.types.columns import columns_of
 from binlane.errors import TableMismatchError
 from binlane.model import Flavor, TableKey, plural
 from binlane.schema.logged import hidden_columns

@@ -8,17 +8,17 @@ always has type codes, type metadata and nullability; sign, names and members on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from binlane.binlog import collations
-from binlane.binlog.table_map import ColumnType, TableMap
+from binlane.binlog.table_map import TableMap
+from binlane.binlog.types.logged_types import logged_words
+from binlane.binlog.types.sql_types import column_words
 from binlane.model import Flavor
 from binlane.schema.compare import JSON_HINT, Difference, Severity
 from binlane.schema.model import Column, Generated, Key, KeyColumn, Table
 from binlane.schema.normalize import charset_name
-
-_C = ColumnType
 
 
 def compare_table_map(logged: TableMap, source: Flavor, target: Table) -> tuple[Difference, ...]:
@@ -76,39 +76,6 @@ def _key_part(part: KeyColumn) -> str:
     return (part.name or part.expression or "").lower() + ("" if part.prefix is None else f"({part.prefix})")
 
 
-def describe_logged(code: int, metadata: int) -> str:
-    """A column of a TABLE_MAP in words; the same words as ``describe_column`` for a column that can hold it."""
-    describe = _LOGGED.get(code)
-    return f"type {code}" if describe is None else describe(metadata)
-
-
-def describe_column(column: Column) -> str:
-    """How a column of the target stands in a TABLE_MAP of the target itself, in words."""
-    name = column.data_type
-    if column.compressed:
-        # the layout is one of its own, and every length of it fits every other
-        return "compressed varchar" if name in ("varchar", "varbinary") else "compressed blob"
-    if name == "json":
-        return "json stored in binary" if column.charset is None else _BLOBS["longtext"]
-    if name in _BLOBS:
-        return _BLOBS[name]
-    if name in ("enum", "set"):
-        return f"{name} of {_member_bytes(column)} bytes"
-    if name in ("char", "binary"):
-        return f"char of {column.octets} bytes"
-    if name in ("varchar", "varbinary") or (name == "vector" and column.octets is not None):
-        return f"varchar of {column.octets} bytes"
-    if name == "decimal":
-        return f"decimal({column.precision},{column.scale})"
-    if name == "bit":
-        return f"bit({column.precision})"
-    if name in ("time", "datetime", "timestamp"):
-        return f"{name}({column.fsp})"
-    if name in _FIXED_STRINGS:
-        return f"char of {_FIXED_STRINGS[name]} bytes"
-    return "geometry" if name in _GEOMETRIES else name
-
-
 def _compare_column(logged: TableMap, source: Flavor, at: int, column: Column, target: Table) -> Iterator[Difference]:
     for what, expected, found in _facts(logged, source, at, column):
         if expected != found:
@@ -120,9 +87,9 @@ def _compare_column(logged: TableMap, source: Flavor, at: int, column: Column, t
 
 def _facts(logged: TableMap, source: Flavor, at: int, column: Column) -> Iterator[tuple[str, str, str]]:
     """What is compared, as logged, as on the target."""
-    logged_type = describe_logged(logged.column_types[at], logged.metadata[at])
+    logged_type = logged_words(logged.column_types[at], logged.metadata[at])
     converted = column.data_type == "json" and logged_type == _JSON_OF[source]
-    yield "logged type", logged_type, logged_type if converted else describe_column(column)
+    yield "logged type", logged_type, logged_type if converted else column_words(column, compressed=column.compressed)
     if column.ordinal == _HIDDEN:
         return
     yield "logged nullability", _NULL[logged.null_bitmap[at // 8] >> at % 8 & 1], _NULL[column.nullable]
@@ -164,62 +131,10 @@ def hidden_columns(table: Table) -> Iterator[Column]:
                 yield Column(f"hash of {key.name}", _HIDDEN, "bigint", unsigned=True)
 
 
-def _member_bytes(column: Column) -> int:
-    count = len(column.members)
-    if column.data_type == "enum":
-        return 1 if count < 256 else 2
-    size = (count + 7) // 8
-    return size if size <= 4 else 8
-
-
-def _string(metadata: int) -> str:
-    real, length = metadata >> 8, metadata & 0xFF
-    if real in (_C.ENUM, _C.SET):
-        return f"{_C(real).name.lower()} of {length} bytes"
-    # lengths over 255 keep their upper bits, inverted, in the type byte
-    return f"char of {length | ((real & 0x30) ^ 0x30) << 4} bytes"
-
-
-def _fixed(name: str) -> Callable[[int], str]:
-    return lambda _metadata: name
-
-
-def _with_fsp(name: str) -> Callable[[int], str]:
-    return lambda fsp: f"{name}({fsp})"
-
-
 _HIDDEN: Final = 0
 """The ordinal of a column that no catalogue shows."""
 _NULL: Final = ("NOT NULL", "NULL")
 _SIGN: Final = ("signed", "unsigned")
-_LOGGED: Final[Mapping[int, Callable[[int], str]]] = {
-    _C.TINY: _fixed("tinyint"),
-    _C.SHORT: _fixed("smallint"),
-    _C.LONG: _fixed("int"),
-    _C.FLOAT: _fixed("float"),
-    _C.DOUBLE: _fixed("double"),
-    _C.TIMESTAMP: _fixed("timestamp (old format)"),
-    _C.LONGLONG: _fixed("bigint"),
-    _C.INT24: _fixed("mediumint"),
-    _C.DATE: _fixed("date"),
-    _C.TIME: _fixed("time (old format)"),
-    _C.DATETIME: _fixed("datetime (old format)"),
-    _C.YEAR: _fixed("year"),
-    _C.NEWDATE: _fixed("date"),
-    _C.VARCHAR: lambda octets: f"varchar of {octets} bytes",
-    _C.BIT: lambda metadata: f"bit({(metadata & 0xFF) + 8 * (metadata >> 8)})",
-    _C.TIMESTAMP2: _with_fsp("timestamp"),
-    _C.DATETIME2: _with_fsp("datetime"),
-    _C.TIME2: _with_fsp("time"),
-    _C.BLOB_COMPRESSED: _fixed("compressed blob"),
-    _C.VARCHAR_COMPRESSED: _fixed("compressed varchar"),
-    _C.VECTOR: _fixed("vector"),
-    _C.JSON: _fixed("json stored in binary"),
-    _C.NEWDECIMAL: lambda metadata: f"decimal({metadata >> 8},{metadata & 0xFF})",
-    _C.BLOB: lambda size: f"blob with {size} bytes of length",
-    _C.STRING: _string,
-    _C.GEOMETRY: _fixed("geometry"),
-}
 _CODECS: Final = {
     "ascii": "ascii",
     "binary": "latin-1",
@@ -233,24 +148,6 @@ _CODECS: Final = {
     "utf8mb4": "utf-8",
 }
 """Character sets in which members are compared; what a codec cannot read shows as escapes and as a difference."""
-_BLOBS: Final = {
-    name: f"blob with {size} bytes of length"
-    for size, prefix in enumerate(("tiny", "", "medium", "long"), start=1)
-    for name in (f"{prefix}blob", f"{prefix}text")
-}
-_JSON_OF: Final = {Flavor.MYSQL: "json stored in binary", Flavor.MARIADB: _BLOBS["longtext"]}
+_JSON_OF: Final = {Flavor.MYSQL: "json stored in binary", Flavor.MARIADB: "blob with 4 bytes of length"}
 """How each family logs JSON, which is written by statements where the target is of the other one."""
-_FIXED_STRINGS: Final = {"uuid": 16, "inet6": 16, "inet4": 4}
-_GEOMETRIES: Final = frozenset(
-    {
-        "geometry",
-        "point",
-        "linestring",
-        "polygon",
-        "multipoint",
-        "multilinestring",
-        "multipolygon",
-        "geometrycollection",
-    }
-)
 _REAL_HASH_ENGINES: Final = frozenset({"memory", "ndbcluster"})

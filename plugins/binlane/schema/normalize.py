@@ -9,15 +9,13 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from binlane.binlog.types.sql_types import Arguments, sql_type
 from binlane.errors import PlanError
 
 _TYPE: Final = re.compile(r"(?P<name>[a-z][a-z0-9_]*)(?:\((?P<args>.*)\))?(?P<rest>[^()]*)", re.DOTALL)
 _MEMBER: Final = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 _ESCAPES: Final = {"n": "\n", "r": "\r", "0": "\0", "Z": "\x1a"}
 _SAME_TYPE: Final = {"integer": "int", "geomcollection": "geometrycollection", "real": "double", "numeric": "decimal"}
-_WITH_LENGTH: Final = frozenset({"char", "varchar", "binary", "varbinary", "vector"})
-_WITH_PRECISION: Final = frozenset({"decimal", "float", "double", "bit"})
-_WITH_MEMBERS: Final = frozenset({"enum", "set"})
 _NOW: Final = re.compile(r"(?i)\(?(?:now|current_timestamp|localtimestamp)\s*(?:\(\s*(\d*)\s*\))?\)?")
 _NUMBER: Final = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?")
 _HEXADECIMAL: Final = re.compile(r"[xX]'(?:[0-9A-Fa-f]{2})*'")
@@ -67,16 +65,16 @@ def parse_type(text: str) -> ColumnType:
     if "mariadb-5.3" in rest or "5.5 binary format" in rest:
         # another layout in the row image than the type of today
         name = f"{name} (old format)"
-    members = tuple(_unescaped(part) for part in _MEMBER.findall(args or "")) if name in _WITH_MEMBERS else ()
-    numbers = [int(part) for part in (args or "").split(",")] if args is not None and name not in _WITH_MEMBERS else []
-    temporal = name.split(" ")[0] in ("time", "datetime", "timestamp")
+    takes = sql_type(name).arguments
+    members = tuple(_unescaped(part) for part in _MEMBER.findall(args or "")) if takes is Arguments.MEMBERS else ()
+    numbers = [int(part) for part in args.split(",")] if args is not None and takes is not Arguments.MEMBERS else []
     return ColumnType(
         data_type=name,
         unsigned="unsigned" in rest,
-        length=numbers[0] if name in _WITH_LENGTH and numbers else None,
-        precision=numbers[0] if name in _WITH_PRECISION and numbers else None,
-        scale=numbers[1] if name in _WITH_PRECISION and len(numbers) > 1 else None,
-        fsp=(numbers[0] if numbers else 0) if temporal else None,
+        length=numbers[0] if takes is Arguments.LENGTH and numbers else None,
+        precision=numbers[0] if takes is Arguments.PRECISION and numbers else None,
+        scale=numbers[1] if takes is Arguments.PRECISION and len(numbers) > 1 else None,
+        fsp=(numbers[0] if numbers else 0) if takes is Arguments.FRACTION else None,
         members=members,
         compressed="compressed" in rest,
     )

@@ -16,6 +16,8 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from sqlalchemy import Connection, Row, bindparam, text
 from sqlalchemy.exc import DBAPIError
 
+from binlane.binlog.types.sql_types import sql_type
+from binlane.binlog.types.sql_values import STRING
 from binlane.errors import PrecheckError
 from binlane.model import Flavor, TableKey
 from binlane.schema.model import Column, ForeignKey, Generated, Key, KeyColumn, Schema, Table, Trigger
@@ -253,8 +255,8 @@ class _Catalog:
             is_binary = kind.data_type in ("binary", "varbinary")
             is_expression = "default_generated" in extra
             default = mysql_default(row["column_default"], is_expression=is_expression, is_binary=is_binary)
-        is_string = kind.data_type in _SIZED or (kind.data_type == "vector" and self._flavor is Flavor.MARIADB)
-        octets = row["octets"] if is_string else None
+        is_vector = kind.data_type == "vector" and self._flavor is Flavor.MARIADB
+        octets = row["octets"] if is_vector or sql_type(kind.data_type).values is STRING else None
         return Column(
             name=row["column_name"],
             ordinal=int(row["ordinal"]),
@@ -405,7 +407,6 @@ def _may_be_without_overlaps(keys: tuple[Key, ...], checks: Sequence[str]) -> bo
     return any((end, start) in ends for start, end in periods)
 
 
-_SIZED: Final = frozenset({"char", "varchar", "binary", "varbinary"})
 _JSON_VALID: Final = re.compile(r"json_valid\(`((?:[^`]|``)+)`\)", re.IGNORECASE)
 _BEFORE: Final = re.compile(r"`((?:[^`]|``)+)` < `((?:[^`]|``)+)`")
 

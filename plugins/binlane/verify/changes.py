@@ -16,9 +16,9 @@ from binlane.binlog.events import FormatDescription, parse_body
 from binlane.binlog.payload import unpack
 from binlane.binlog.query import Query
 from binlane.binlog.reader import LogReader
+from binlane.binlog.row_values import Absent, Image, RowDecoder
 from binlane.binlog.rows import ROWS_KINDS, RowsEvent, RowsKind
 from binlane.binlog.table_map import TableMap
-from binlane.binlog.types.values import Absent, Image, RowDecoder
 from binlane.binlog.vector.frames import frame
 from binlane.binlog.wire import HEADER, BufferOffset, EventHeader, EventType, RawEvent
 from binlane.errors import TableMismatchError, UnsupportedEventError

@@ -1,9 +1,7 @@
 """Columns as SQL expressions whose text is the same on both families, and keys as literals.
 
-A row's checksum and its comparison use the same expressions, so what one finds the other shows. The sessions have
-``time_zone = '+00:00'``, ``sql_mode = 'ALLOW_INVALID_DATES'`` and utf8mb4. NULL stays NULL; no other value's text is
-``NULL`` or holds a comma. TEXT, BLOB and JSON stand as their length and SHA-256: HEX of them can exceed
-``max_allowed_packet``, and both servers answer that with NULL.
+A row's checksum and its comparison use the same expressions (``binlog.types.sql_values``), so what one finds the other
+shows.
 """
 
 from __future__ import annotations
@@ -15,9 +13,11 @@ from decimal import Decimal
 from typing import Final
 
 from binlane.binlog.types.charsets import decode_text
-from binlane.binlog.types.columns import Value
 from binlane.binlog.types.decimals import spell_decimal
 from binlane.binlog.types.literals import identifier, quoted
+from binlane.binlog.types.readers import Value
+from binlane.binlog.types.sql_types import Arguments, sql_type
+from binlane.binlog.types.sql_values import LARGE, STRING
 from binlane.model import Flavor, TableKey, plural
 from binlane.schema.model import Column, Generated, Table
 
@@ -26,12 +26,6 @@ Key = tuple[str, ...]
 Row = tuple[str | None, ...]
 """The spelled values of a table's compared columns."""
 
-_INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
-_NUMBERS: Final = frozenset({"bit", "year", "enum", "set"})
-_FLOATS: Final = frozenset({"float", "double"})
-_LARGE: Final = frozenset(f"{size}{kind}" for size in ("tiny", "", "medium", "long") for kind in ("text", "blob"))
-_STRINGS: Final = frozenset({"char", "varchar", "binary", "varbinary"})
-_TEMPORAL: Final = frozenset({"date", "time", "datetime", "timestamp", "uuid", "inet4", "inet6"})
 _HASH: Final = re.compile(r"(\d+):([0-9a-f]{64})")
 _UNSEEN: Final = frozenset({Generated.VIRTUAL, Generated.ROW_START, Generated.ROW_END})
 """Computed when read, or the server's own: not what was replicated."""
@@ -75,7 +69,9 @@ class Compared:
     @property
     def keys_are_logged(self) -> bool:
         """Whether a key decoded from the log has the text that a server gives."""
-        return bool(self.key) and all(_is_exact(column) for column in self.key)
+        return bool(self.key) and all(
+            sql_type(column.data_type).values.is_exact and not column.compressed for column in self.key
+        )
 
 
 def compared(source: Table, target: Table, flavors: tuple[Flavor, Flavor], *, by_key: bool) -> Compared:
@@ -97,55 +93,24 @@ def as_text(column: Column, value: str | None) -> str | None:
     """A spelled value for a person: strings as text, bytes and what is no text as X'..', members by their names."""
     if value is None:
         return None
-    if column.data_type in _STRINGS:
+    kind = sql_type(column.data_type)
+    if kind.values is STRING:
         text = decode_text(bytes.fromhex(value), column.charset)
         return f"X'{value}'" if text is None else quoted(text)
-    if column.data_type in ("enum", "set") and column.members:
+    if kind.arguments is Arguments.MEMBERS and column.members:
         number = int(value)
         names = [name for at, name in enumerate(column.members) if number >> at & 1]
         if column.data_type == "enum":
             names = [column.members[number - 1]] if 0 < number <= len(column.members) else [""]
         return quoted(",".join(names))
-    if column.data_type in _LARGE and (large := _HASH.fullmatch(value)) is not None:
+    if kind.values is LARGE and (large := _HASH.fullmatch(value)) is not None:
         return f"{plural(int(large[1]), 'byte')} of SHA-256 {large[2][:12]}..."
     return value
 
 
 def expression(column: Column, *, whole: bool = False) -> str:
     """The text of a column's value. ``whole``: large ones, too, as hexadecimal digits."""
-    name, kind = identifier(column.name), column.data_type
-    if kind in _INTEGERS or kind in _NUMBERS:
-        sign = "UNSIGNED" if column.unsigned or kind in _NUMBERS else "SIGNED"
-        return f"CAST(CAST({name} AS {sign}) AS CHAR)"  # the display of ZEROFILL is not data
-    if kind == "decimal":
-        return f"CAST(CAST({name} AS DECIMAL({column.precision},{column.scale})) AS CHAR)"
-    if kind in _FLOATS:
-        return _double(name)
-    if kind in _TEMPORAL:
-        return f"CAST({name} AS CHAR)"
-    if kind in _STRINGS or (kind in _LARGE and whole):
-        return f"HEX({name})"
-    if kind == "json" and column.charset is None:
-        return _hashed(f"CAST({name} AS CHAR CHARACTER SET utf8mb4)")
-    if kind in _LARGE or kind == "json":
-        return _hashed(f"CAST({name} AS BINARY)")
-    # HEX of more than max_allowed_packet is NULL, and two of those must not pass for equal values
-    too_large = f"{name} IS NOT NULL AND HEX({name}) IS NULL"
-    return f"IF({too_large}, CONCAT('larger than max_allowed_packet: ', UUID()), {_hashed(f'HEX({name})')})"
-
-
-def _double(name: str) -> str:
-    """All digits of a double.
-
-    MySQL's CAST of an expression drops some of the longest, and the families put exponents in different places; in
-    JSON they do not, but MySQL's has ``.0`` behind whole numbers. FLOAT itself shows six digits.
-    """
-    text = f"REPLACE(JSON_ARRAY({name} * 1e0), '.0]', ']')"
-    return f"IF({name} IS NULL, NULL, TRIM(LEADING '[' FROM TRIM(TRAILING ']' FROM {text})))"
-
-
-def _hashed(value: str) -> str:
-    return f"CONCAT(LENGTH({value}), ':', SHA2({value}, 256))"
+    return sql_type(column.data_type).values.compared(column, whole)
 
 
 def key_text(column: Column, value: Value) -> str:
@@ -161,15 +126,7 @@ def key_text(column: Column, value: Value) -> str:
 
 def literal(column: Column, text: str, flavor: Flavor) -> str:
     """A key's value for a condition on its column."""
-    kind = column.data_type
-    if kind in _FLOATS:
-        return text if "e" in text.lower() else f"{text}e0"
-    if kind in _INTEGERS or kind in _NUMBERS or kind == "decimal":
-        return text
-    if kind in _STRINGS or kind in _LARGE:
-        charset = "utf8" if column.charset == "utf8mb3" and flavor is Flavor.MARIADB else column.charset
-        return f"X'{text}'" if charset is None else f"_{charset} X'{text}'"
-    return quoted(text)
+    return sql_type(column.data_type).values.literal(column, text, flavor)
 
 
 def behind(table: Compared, key: Key, flavor: Flavor, *, up_to: bool = False) -> str:
@@ -196,8 +153,3 @@ def one_of(table: Compared, keys: Sequence[Key], flavor: Flavor) -> str:
         for key in keys
     )
     return " OR ".join(f"({pair})" for pair in pairs)
-
-
-def _is_exact(column: Column) -> bool:
-    kinds = _INTEGERS | _NUMBERS | _STRINGS | _TEMPORAL | _LARGE | {"decimal"}
-    return column.data_type in kinds and not column.compressed

@@ -7,8 +7,9 @@ from contextlib import closing
 
 import pytest
 
+from binlane.binlog.types.sql_values import Literal
 from binlane.bootstrap.definitions import read_definitions
-from binlane.bootstrap.values import Literal, selected
+from binlane.bootstrap.values import selected
 from binlane.model import Flavor, TableKey
 from binlane.schema.model import Column
 from tests.integration.values.test_values import SESSION, tables

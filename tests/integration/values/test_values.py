@@ -12,15 +12,16 @@ from decimal import Decimal
 import pytest
 
 from binlane.binlog.reader import LogReader
+from binlane.binlog.row_values import ABSENT, Change, RowDecoder
 from binlane.binlog.rows import ROWS_KINDS, RowsEvent
-from binlane.binlog.table_map import TableMap
+from binlane.binlog.table_map import TableMap, columns_of
 from binlane.binlog.transactions import transactions
 from binlane.binlog.types.charsets import decode_text
-from binlane.binlog.types.columns import Column, Value, columns_of
+from binlane.binlog.types.columns import Column
 from binlane.binlog.types.decimals import spell_decimal
 from binlane.binlog.types.json_binary import DiffKind, JsonDiff, JsonDiffs
 from binlane.binlog.types.literals import spell
-from binlane.binlog.types.values import ABSENT, Change, RowDecoder
+from binlane.binlog.types.readers import Value
 from binlane.binlog.wire import EventType, RawEvent
 from binlane.errors import BinlogError
 from binlane.model import Flavor

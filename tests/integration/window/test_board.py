@@ -10,8 +10,8 @@ from fastapi import Header, HTTPException
 from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 
+from binlane.binlog.row_values import Change, RowDecoder
 from binlane.binlog.rows import RowsEvent
-from binlane.binlog.types.values import Change, RowDecoder
 from binlane.board.api import FILES, STATIC, build_app
 from binlane.board.host import Host, LastRun, Triggered
 from binlane.connections import environment_resolver

@@ -13,10 +13,10 @@ from typing import Final
 import pytest
 
 from binlane.binlog.reader import LogReader
+from binlane.binlog.row_values import RowDecoder
 from binlane.binlog.rows import RowsEvent
+from binlane.binlog.table_map import columns_of
 from binlane.binlog.transactions import IncompleteTail, transactions
-from binlane.binlog.types.columns import columns_of
-from binlane.binlog.types.values import RowDecoder
 from binlane.errors import BinlaneError
 from binlane.model import Flavor
 from binlane.plan.transaction.decode import LogFormat, RowsPart, StatementPart, dissect

@@ -9,10 +9,9 @@ from typing import Any, Final
 import pytest
 
 from binlane.apply.rows.statements import StatementBuilder
+from binlane.binlog.row_values import RowDecoder
 from binlane.binlog.rows import RowsEvent
-from binlane.binlog.table_map import TableMap
-from binlane.binlog.types.columns import columns_of
-from binlane.binlog.types.values import RowDecoder
+from binlane.binlog.table_map import TableMap, columns_of
 from binlane.binlog.wire import EventType
 from binlane.model import Flavor, LogPosition, RowCounts, TableKey
 from binlane.plan.block.row_size import RowMeter, Widest

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from binlane.apply.rows.statements import MAX_BYTES, MAX_ROWS, StatementBuilder
-from binlane.binlog.table_map import CHARACTER_TYPES, ColumnType
-from binlane.binlog.types.columns import Column, Value
+from binlane.binlog.row_values import Absent, Image
+from binlane.binlog.types.columns import Column
 from binlane.binlog.types.json_binary import JsonDocument, json_text
 from binlane.binlog.types.json_equality import spelled_by_value
 from binlane.binlog.types.literals import identifier
-from binlane.binlog.types.values import Absent, Image
+from binlane.binlog.types.logged_types import AS_BYTES, AS_DIGITS, LOGGED_TYPES
+from binlane.binlog.types.readers import Value
 from binlane.errors import ApplyError
 from binlane.model import Flavor
 
@@ -114,10 +115,11 @@ class BeforeImages:
         if isinstance(value, JsonDocument):
             return self._same_json(column, name, value)
         is_text = column.data_type != "json" or builder.flavor is Flavor.MARIADB
-        if isinstance(value, bytes) and len(value) > _HASHED and column.type_code in CHARACTER_TYPES and is_text:
-            return _hashed(f"CAST({name} AS BINARY)", value)
-        if isinstance(value, bytes) and column.type_code in (ColumnType.GEOMETRY, ColumnType.VECTOR):
-            return _hashed(f"HEX({name})", value.hex().upper().encode())
+        compared = LOGGED_TYPES[column.type_code].compared
+        if isinstance(value, bytes) and len(value) > _HASHED and compared == AS_BYTES and is_text:
+            return _hashed(compared.format(name), value)
+        if isinstance(value, bytes) and compared == AS_DIGITS:
+            return _hashed(compared.format(name), value.hex().upper().encode())
         if isinstance(value, float) and value == 0 and builder.flavor is Flavor.MYSQL:
             # both zeros are equal; MySQL shows the sign of one, MariaDB shows and writes them alike
             sign = "" if math.copysign(1, value) < 0 else "NOT "

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from binlane.apply.rows.before_image import BeforeImages
 from binlane.apply.rows.sql import KnownTable, SqlRows
 from binlane.apply.rows.target_row import is_full, key_in, rows_where, spelled
+from binlane.binlog.row_values import Absent, Image
 from binlane.binlog.rows_payload import check_self_contained
-from binlane.binlog.types.values import Absent, Image
 from binlane.errors import DriftError
 from binlane.model import Item, ItemKind, RowCounts, TableKey
 from binlane.schema.model import Generated

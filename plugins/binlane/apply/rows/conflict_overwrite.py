@@ -18,10 +18,10 @@ from binlane.apply.rows.sql import ROW_COUNTS, KnownTable, SqlRows, miscounted, 
 from binlane.apply.rows.statements import RowStatement
 from binlane.apply.rows.target_row import is_full, key_in, key_of, rows_where
 from binlane.apply.session.server_errors import error_code
+from binlane.binlog.row_values import Absent, Change, Image
 from binlane.binlog.rows import RowsEvent, RowsKind
 from binlane.binlog.types.json_binary import JsonDiffs
 from binlane.binlog.types.literals import identifier
-from binlane.binlog.types.values import Absent, Change, Image
 from binlane.errors import DriftError
 from binlane.model import Item, RowCounts, plural
 from binlane.schema.model import Generated, Key

@@ -25,7 +25,8 @@ from binlane.binlog.rows_payload import (
     parse_table_map,
     rows_with_tables,
 )
-from binlane.binlog.table_map import ColumnType, TableMap
+from binlane.binlog.table_map import TableMap
+from binlane.binlog.types.column_type import ColumnType
 from binlane.errors import DriftError
 from binlane.model import Flavor, Item, ItemKind, RowCounts, TableKey
 

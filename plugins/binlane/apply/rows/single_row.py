@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from binlane.binlog.row_values import Absent, Image, RowDecoder
 from binlane.binlog.rows import COMPRESSED_ROWS, image_ranges
 from binlane.binlog.rows_payload import parse_rows, parse_table_map, rows_with_tables, with_body
-from binlane.binlog.types.columns import Column, columns_of
+from binlane.binlog.table_map import columns_of
+from binlane.binlog.types.columns import Column
 from binlane.binlog.types.literals import spell
-from binlane.binlog.types.values import Absent, Image, RowDecoder
 from binlane.binlog.wire import HEADER
 
 if TYPE_CHECKING:

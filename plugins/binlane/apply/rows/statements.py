@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from binlane.binlog.row_values import Absent, Change, Image
 from binlane.binlog.rows import RowsKind
-from binlane.binlog.table_map import CHARACTER_TYPES, ColumnType
-from binlane.binlog.types.columns import Column, Value
+from binlane.binlog.types.column_type import ColumnType
+from binlane.binlog.types.columns import Column
 from binlane.binlog.types.literals import identifier, literal
-from binlane.binlog.types.values import Absent, Change, Image
+from binlane.binlog.types.logged_types import AS_BYTES, AS_DIGITS, AS_NUMBER, LOGGED_TYPES
+from binlane.binlog.types.readers import Value
 from binlane.model import Flavor
 from binlane.schema.binding import BoundTable
 
@@ -125,21 +127,18 @@ class StatementBuilder:
             # MySQL keeps a value and not the text: both go through its own spelling
             spelled = f"CAST({self.literal(column, value)} AS JSON)"
             return f"CAST(CAST({name} AS CHAR) AS BINARY) <=> CAST(CAST({spelled} AS CHAR) AS BINARY)"
-        if column.type_code in (ColumnType.GEOMETRY, ColumnType.VECTOR) and isinstance(value, bytes):
-            return f"HEX({name}) = '{value.hex().upper()}'"
-        if column.type_code in _STRINGS and isinstance(value, bytes):
-            return f"CAST({name} AS BINARY) <=> X'{value.hex()}'"
-        if column.type_code in (ColumnType.ENUM, ColumnType.SET):
-            # a SET of 64 members would be compared as a signed number
-            name = f"CAST({name} AS UNSIGNED)"
-        return f"{name} <=> {self.literal(column, value)}"
+        compared = LOGGED_TYPES[column.type_code].compared
+        if isinstance(value, bytes) and compared == AS_DIGITS:
+            return f"{compared.format(name)} = '{value.hex().upper()}'"
+        if isinstance(value, bytes) and compared == AS_BYTES:
+            return f"{compared.format(name)} <=> X'{value.hex()}'"
+        return f"{compared.format(name) if compared == AS_NUMBER else name} <=> {self.literal(column, value)}"
 
     def literal(self, column: Column, value: Value) -> str:
         """The value as an expression."""
         return literal(column, value, self.flavor)
 
 
-_STRINGS: Final = CHARACTER_TYPES
 _BUILDERS: Final[Mapping[RowsKind, Callable[[StatementBuilder, Iterable[Change]], Iterator[RowStatement]]]] = {
     RowsKind.INSERT: StatementBuilder._inserts,
     RowsKind.UPDATE: StatementBuilder._updates,

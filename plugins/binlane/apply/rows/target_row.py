@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from binlane.apply.rows.sql import KnownTable
+from binlane.binlog.row_values import Absent, Image
 from binlane.binlog.types.charsets import decode_text
 from binlane.binlog.types.json_binary import JsonDiffs
 from binlane.binlog.types.literals import identifier, spell
-from binlane.binlog.types.values import Absent, Image
+from binlane.binlog.types.sql_types import Shown, sql_type
 from binlane.schema.model import Column as TargetColumn
 from binlane.state.records.conflicts import Values
 
@@ -18,12 +19,6 @@ if TYPE_CHECKING:
 
 _SHOWN: Final = 65_536
 """Characters or bytes of a found value that are kept."""
-_BYTES: Final = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
-_WHOLE_BYTES: Final = frozenset(
-    {"bit", "vector", "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"}
-    | {"geometrycollection", "geomcollection"}
-)
-"""Types that LEFT() does not take everywhere."""
 
 
 def rows_where(session: LaneSession, table: KnownTable, name: str, condition: str) -> list[Values]:
@@ -65,17 +60,14 @@ def is_full(table: KnownTable, image: Image) -> bool:
 
 def _as_hex(column: TargetColumn) -> str:
     """An expression that no character set of the connection can change."""
-    name = identifier(column.name)
-    if column.data_type in _WHOLE_BYTES:
-        return f"HEX({name})"
-    short = f"LEFT({name}, {_SHOWN + 1})"
-    return f"HEX({short})" if column.data_type in _BYTES else f"HEX(CONVERT({short} USING utf8mb4))"
+    shown = sql_type(column.data_type).shown
+    return shown.format(name=identifier(column.name), length=_SHOWN + 1)
 
 
 def _from_hex(column: TargetColumn, value: object) -> str | None:
     if value is None:
         return None
-    if column.data_type in _BYTES | _WHOLE_BYTES:
+    if sql_type(column.data_type).shown is not Shown.TEXT:
         return _cut(f"0x{value}", 2 * _SHOWN + 2)
     return _cut(bytes.fromhex(str(value)).decode("utf-8", "replace"), _SHOWN)
 

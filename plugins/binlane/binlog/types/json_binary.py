@@ -14,8 +14,8 @@ from decimal import Decimal
 from enum import IntEnum
 from typing import Final
 
-from binlane.binlog.table_map import ColumnType
 from binlane.binlog.types import temporal
+from binlane.binlog.types.column_type import ColumnType
 from binlane.binlog.types.decimals import decode_decimal, spell_decimal, spell_double
 
 

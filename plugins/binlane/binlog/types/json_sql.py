@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from binlane.binlog.table_map import ColumnType
+from binlane.binlog.types.column_type import ColumnType
 from binlane.binlog.types.decimals import spell_decimal
 from binlane.binlog.types.json_binary import Json, JsonObject, Opaque, Unsigned, json_text
 

@@ -10,15 +10,19 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Final
 
-from binlane.binlog.table_map import ColumnType
-from binlane.binlog.types.columns import Column, Value
+from binlane.binlog.types.columns import Column
 from binlane.binlog.types.decimals import spell_decimal, spell_double
 from binlane.binlog.types.json_binary import DiffKind, Json, JsonDiff, JsonDiffs, JsonDocument, json_text
 from binlane.binlog.types.json_sql import expression
+from binlane.binlog.types.logged_types import LOGGED_TYPES, Spelled, codes_spelled
+from binlane.binlog.types.readers import Value
 from binlane.model import Flavor
 
-_C = ColumnType
-_INTEGER_BITS: Final[Mapping[int, int]] = {_C.TINY: 8, _C.SHORT: 16, _C.INT24: 24, _C.LONG: 32, _C.LONGLONG: 64}
+_SINGLES: Final = codes_spelled(Spelled.SINGLE)
+_YEARS: Final = codes_spelled(Spelled.YEAR)
+_BITS: Final = codes_spelled(Spelled.BITS)
+_DOCUMENTS: Final = codes_spelled(Spelled.DOCUMENT)
+_INTEGER_BITS: Final = {code: kind.bits for code, kind in LOGGED_TYPES.items() if kind.bits}
 _ESCAPES: Final = str.maketrans({"'": "''", "\\": "\\\\", "\0": "\\0", "\n": "\\n", "\r": "\\r", "\x1a": "\\Z"})
 _NAMES_BEFORE_MB3: Final[Mapping[str, str]] = {"utf8mb3": "utf8"}
 """MariaDB before 10.6 knows no other name."""
@@ -37,8 +41,8 @@ def identifier(name: str) -> str:
 def spell(column: Column, value: Value) -> str:
     """For reading. A negative number whose sign the log does not tell is followed by what it is if unsigned."""
     if isinstance(value, float):
-        return spell_float(value) if column.type_code == _C.FLOAT else spell_double(value)
-    if column.type_code == _C.YEAR and value == 0:
+        return spell_float(value) if column.type_code in _SINGLES else spell_double(value)
+    if column.type_code in _YEARS and value == 0:
         return "0000"
     other = _if_unsigned(column, value)
     return _plain(column, value) + ("" if other is None else f" ({other})")
@@ -52,12 +56,12 @@ def literal(column: Column, value: Value, server: Flavor = Flavor.MYSQL) -> str:
     if isinstance(value, float):
         return f"{spell_double(value)}e0" if "e" not in spell_double(value) else spell_double(value)
     if isinstance(value, bytes) and column.is_text:
-        return f"_{_introducer(column.charset, server)} X'{value.hex()}'"
+        return f"_{introducer(column.charset, server)} X'{value.hex()}'"
     if isinstance(value, JsonDocument):
         return (
             expression(value.root) if server is Flavor.MYSQL else f"_utf8mb4 X'{json_text(value.root).encode().hex()}'"
         )
-    if column.type_code == _C.JSON and isinstance(value, str):
+    if column.type_code in _DOCUMENTS and isinstance(value, str):
         return f"CAST({quoted(value)} AS JSON)"
     other = _if_unsigned(column, value)
     return _plain(column, value) + ("" if other is None else f" /* {other} if unsigned */")
@@ -90,7 +94,7 @@ def _plain(column: Column, value: Value) -> str:
             return quoted(json_text(value.root))
         case JsonDiffs():
             return changed_document(identifier(column.label) if column.name is not None else column.label, value)
-    if column.type_code == _C.BIT:
+    if column.type_code in _BITS:
         return f"b'{value:b}'"
     return str(value)
 
@@ -102,7 +106,8 @@ def _if_unsigned(column: Column, value: Value) -> int | None:
     return value + (1 << bits)
 
 
-def _introducer(charset: str | None, server: Flavor) -> str:
+def introducer(charset: str | None, server: Flavor) -> str:
+    """A character set's name before a string literal, as that server knows it."""
     name = charset or "binary"
     return _NAMES_BEFORE_MB3.get(name, name) if server is Flavor.MARIADB else name
 

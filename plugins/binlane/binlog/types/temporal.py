@@ -16,10 +16,6 @@ _ZERO_TIMESTAMP: Final = "0000-00-00 00:00:00"
 _TIME2_ZERO: Final = 0x800000
 _DATETIME2_ZERO: Final = 0x8000000000
 _TIME_LIMIT_SECONDS: Final = 838 * 3600 + 59 * 60 + 59
-HIRES_TIMESTAMP_BYTES: Final = (4, 5, 5, 6, 6, 7, 7)
-HIRES_TIME_BYTES: Final = (3, 4, 4, 5, 5, 5, 6)
-HIRES_DATETIME_BYTES: Final = (5, 6, 6, 7, 7, 7, 8)
-"""Bytes of MariaDB 5.3's types by the digits of their fraction; those of 0 digits are in the old format instead."""
 
 
 def year(data: bytes) -> int:
@@ -162,3 +158,8 @@ def _signed(negative: bool, text: str) -> str:
 
 
 WithFraction = Callable[[bytes, int], str]
+HIRES_TIMESTAMP: Final = (4, 5, 5, 6, 6, 7, 7), hires_timestamp
+HIRES_TIME: Final = (3, 4, 4, 5, 5, 5, 6), hires_time
+HIRES_DATETIME: Final = (5, 6, 6, 7, 7, 7, 8), hires_datetime
+"""Bytes of MariaDB 5.3's types by the digits of their fraction, and their readers; those of 0 digits are in the old
+format instead."""

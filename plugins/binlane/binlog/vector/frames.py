@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binlane.binlog import rows as plain
-from binlane.binlog.table_map import LengthRule, TableMap
+from binlane.binlog.table_map import TableMap
+from binlane.binlog.types.column_type import LengthRule
 from binlane.binlog.vector import frame_kernels, row_kernels
 from binlane.binlog.wire import (
     CHECKSUM_LENGTH,

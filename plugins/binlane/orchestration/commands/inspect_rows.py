@@ -14,16 +14,17 @@ from typing import Final
 
 from binlane.binlog.collations import charset_name, collation_name
 from binlane.binlog.events import ExecuteLoadQuery, Query
+from binlane.binlog.row_values import Absent, Change, Image, RowDecoder
 from binlane.binlog.rows import ROWS_KINDS, RowsEvent
 from binlane.binlog.rows_payload import parse_rows
-from binlane.binlog.table_map import TableMap
+from binlane.binlog.table_map import TableMap, columns_of
 from binlane.binlog.transactions import Transaction
 from binlane.binlog.types.charsets import decode_text, guessed_text
-from binlane.binlog.types.columns import Column, Value, columns_of
+from binlane.binlog.types.columns import Column
 from binlane.binlog.types.decimals import spell_decimal
 from binlane.binlog.types.json_binary import JsonDiffs, JsonDocument, json_text
 from binlane.binlog.types.literals import identifier, spell
-from binlane.binlog.types.values import Absent, Change, Image, RowDecoder
+from binlane.binlog.types.readers import Value
 from binlane.binlog.wire import EventType, RawEvent
 from binlane.errors import BinlogError
 from binlane.model import TableKey

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 from typing import Final
 
+from binlane.binlog.row_values import Change
 from binlane.binlog.rows import RowsKind
-from binlane.binlog.table_map import ColumnType
 from binlane.binlog.types.charsets import BINARY, decode_text, eight_bit_characters, guessed_text
-from binlane.binlog.types.columns import Column, Value
+from binlane.binlog.types.column_type import ColumnType
+from binlane.binlog.types.columns import Column
 from binlane.binlog.types.json_binary import Json, JsonDiffs, JsonDocument, json_text
 from binlane.binlog.types.json_sql import expression, is_more_than_text
 from binlane.binlog.types.literals import changed_document, identifier, literal, quoted
-from binlane.binlog.types.values import Change
+from binlane.binlog.types.logged_types import AS_DIGITS, LOGGED_TYPES
+from binlane.binlog.types.readers import Value
 from binlane.orchestration.commands.inspect_rows import LoggedStatement, LoggedTable, Shown, present
 from binlane.safe_text import one_line
 
 _UTF: Final = frozenset({"ucs2", "utf16", "utf16le", "utf32", "utf8mb3", "utf8mb4"})
 """Character sets in which no character has two spellings."""
-_BY_HEX: Final = frozenset({ColumnType.GEOMETRY, ColumnType.VECTOR})
 
 
 def row_sql(shown: Shown, *, for_client: bool = False) -> str:
@@ -45,7 +46,7 @@ def row_sql(shown: Shown, *, for_client: bool = False) -> str:
 def value_sql(column: Column, value: Value) -> str:
     """A value, decoded with ``text=False``, as an expression to read and to run."""
     match value:
-        case bytes() if column.charset is None and column.type_code not in _BY_HEX:
+        case bytes() if column.charset is None and not _is_by_digits(column):
             text = guessed_text(value)
             return literal(column, value) if text is None else quoted(text)
         case bytes() if column.charset not in (None, BINARY):
@@ -136,7 +137,7 @@ def _identical(column: Column, value: Value) -> str:
             return f"{name} IS NULL"
         case JsonDocument():
             return f"CAST(CAST({name} AS CHAR) AS BINARY) = {quoted(json_text(value.root))}"
-        case bytes() if column.type_code in _BY_HEX:
+        case bytes() if _is_by_digits(column):
             return f"HEX({name}) = '{value.hex().upper()}'"
         case bytes() if column.is_text and (text := decode_text(value, column.charset)) is not None:
             if value == text.encode():
@@ -148,6 +149,10 @@ def _identical(column: Column, value: Value) -> str:
 
 
 _STATEMENTS: Final = {RowsKind.INSERT: _insert, RowsKind.UPDATE: _update, RowsKind.DELETE: _delete}
+
+
+def _is_by_digits(column: Column) -> bool:
+    return LOGGED_TYPES[column.type_code].compared == AS_DIGITS
 
 
 def _name(column: Column) -> str:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
+from binlane.binlog.types.sql_types import sql_type
+from binlane.binlog.types.sql_values import INTEGER
 from binlane.model import TableKey
 from binlane.schema.letter_case import lower
 from binlane.schema.model import Generated, Schema, Table, reducible_tables, why_not_reduced
-
-_COUNTERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ def why_not_folded(schema: Schema, excluded: Excluded, key: TableKey) -> str | N
 def _unfit_column(table: Table) -> str | None:
     """What speaks against folding in one of the table's columns."""
     counter = table.auto_increment
-    if counter is not None and counter.data_type not in _COUNTERS:
+    if counter is not None and sql_type(counter.data_type).values is not INTEGER:
         return "its AUTO_INCREMENT column is not an integer"
     primary = table.primary_key
     names = {column.name.lower() for column in table.columns if column.generated is not Generated.VIRTUAL}

@@ -10,15 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from binlane.binlog.row_values import RowDecoder
 from binlane.binlog.rows import RowsEvent
-from binlane.binlog.table_map import ColumnType, TableMap
+from binlane.binlog.table_map import TableMap, columns_of
 from binlane.binlog.types import temporal
 from binlane.binlog.types.charsets import decode_text, guessed_text
-from binlane.binlog.types.columns import Column, columns_of, uncompressed
+from binlane.binlog.types.column_type import ColumnType
+from binlane.binlog.types.columns import Column
 from binlane.binlog.types.decimals import decode_decimal, spell_decimal, spell_double
 from binlane.binlog.types.json_binary import JsonDiffs, json_text, parse_diffs, parse_json
 from binlane.binlog.types.literals import literal, quoted, spell, spell_float
-from binlane.binlog.types.values import RowDecoder
+from binlane.binlog.types.readers import uncompressed
+from binlane.binlog.types.sql_types import reader_of
 from binlane.errors import BinlogError
 from binlane.model import Flavor
 from tests.unit.binlog.row_events import EVERY_COLUMN, bitmap, image, rows_body, table_map_body
@@ -88,11 +91,11 @@ def test_a_damaged_compressed_value_is_a_value_error_or_a_value(data: bytes) -> 
 
 def test_bytes_that_are_no_text_stay_bytes() -> None:
     column = Column(1, "a", ColumnType.VARCHAR, 20, True, charset="utf8mb4")
-    read = column.reader()
+    read = reader_of(column)
     assert read("é".encode()) == "é"
     assert read(b"\xff") == b"\xff"
     assert literal(column, b"\xff") == "_utf8mb4 X'ff'"
-    assert column.reader(text=False)(b"abc") == b"abc"
+    assert reader_of(column, text=False)(b"abc") == b"abc"
     assert decode_text("😀".encode(), "utf8mb3") is None
     assert guessed_text(b"\0") is None
 

@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
-from binlane.binlog.table_map import ColumnType, TableMap
-from binlane.binlog.types.columns import columns_of
+from binlane.binlog.table_map import TableMap, columns_of
+from binlane.binlog.types.column_type import ColumnType
 from binlane.binlog.types.json_binary import Json, JsonObject, Opaque, Unsigned, json_text, parse_diffs
 from binlane.binlog.types.json_sql import expression, needs_json_table
 from binlane.binlog.types.literals import literal

@@ -13,10 +13,13 @@ from enum import Enum
 from typing import Final
 
 from binlane.binlog.rows import Range, RowsEvent, RowsKind, image_ranges, partial_head
-from binlane.binlog.table_map import ColumnType, LengthRule, TableMap
-from binlane.binlog.types.columns import Column, Reader, Value
+from binlane.binlog.table_map import TableMap
+from binlane.binlog.types.column_type import ColumnType, LengthRule
+from binlane.binlog.types.columns import Column
 from binlane.binlog.types.json_binary import JsonDiffs, JsonDocument, parse_diffs
 from binlane.binlog.types.json_diffs import changed
+from binlane.binlog.types.readers import Reader, Value
+from binlane.binlog.types.sql_types import reader_of
 from binlane.binlog.wire import type_name
 from binlane.errors import BinlogError
 
@@ -71,7 +74,7 @@ class RowDecoder:
 
     def _reader(self, column: Column, text: bool, where: str) -> Reader:
         try:
-            return column.reader(text=text)
+            return reader_of(column, text=text)
         except KeyError:
             place = f"{where}{self._table.database}.{self._table.table}, column {column.label}"
             raise BinlogError(f"{place}: type {column.type_code} has no values in a log; it is damaged") from None

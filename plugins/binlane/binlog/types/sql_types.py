@@ -1,0 +1,188 @@
+"""Every column type that a catalogue names, one row each: how it is logged, read, compared, copied and shown.
+
+Names as ``plan.schema_names.parse_type`` writes them. Another type is another row; a type that the log has under a code
+of its own has a row in ``logged_types``, too. A type without a row is refused where it would have to be exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from binlane.binlog.types import readers
+from binlane.binlog.types.columns import Column
+from binlane.binlog.types.logged_types import LOGGED_TYPES
+from binlane.binlog.types.readers import Reader
+from binlane.binlog.types.sql_values import (
+    DECIMAL,
+    FLOAT,
+    INTEGER,
+    JSON,
+    LARGE,
+    NOT_COPIED,
+    NUMBERED,
+    OPAQUE,
+    STRING,
+    TEXT,
+    DefinedColumn,
+    ValueKind,
+)
+
+
+class Arguments(StrEnum):
+    """What stands in parentheses behind a type's name; display widths say nothing about the data."""
+
+    NONE = "nothing, or a display width"
+    LENGTH = "length"
+    PRECISION = "precision, scale"
+    FRACTION = "digits of a second's fraction"
+    MEMBERS = "members"
+
+
+class Shown(StrEnum):
+    """How a value of the target is selected for a person, in hexadecimal digits that no character set changes."""
+
+    TEXT = "HEX(CONVERT(LEFT({name}, {length}) USING utf8mb4))"
+    BYTES = "HEX(LEFT({name}, {length}))"
+    WHOLE = "HEX({name})"
+    """Types that LEFT() does not take everywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqlType:
+    """A type by its name."""
+
+    values: ValueKind
+    logged: str | Callable[[DefinedColumn], str] | None = None
+    """How a column of the target stands in a TABLE_MAP of the target itself, in the words of ``logged_types``; None: by
+    the type's own name."""
+    arguments: Arguments = Arguments.NONE
+    shown: Shown = Shown.TEXT
+    read: Reader | None = None
+    """The reader of values that no log tells from BINARY; None: as ``logged_types`` has it."""
+
+
+def sql_type(name: str) -> SqlType:
+    """The row of a type."""
+    return SQL_TYPES.get(name, _UNKNOWN)
+
+
+def reader_of(column: Column, *, text: bool = True) -> Reader:
+    """The function that reads a logged column's bytes; it raises ValueError or struct.error for bytes that no server
+    writes.
+
+    ``text=False`` leaves characters, members and JSON as they are: bytes, numbers and documents, for who writes them
+    again. Raises KeyError for a type of which no log has values.
+    """
+    by_name = SQL_TYPES.get(column.data_type or "")
+    if by_name is not None and by_name.read is not None:
+        return by_name.read
+    kind = LOGGED_TYPES[column.type_code]
+    if kind.with_digits is not None and column.fsp:
+        read, digits = kind.with_digits[1], column.fsp
+        return lambda data: read(data, digits)
+    if kind.read is None:
+        raise KeyError(column.type_code)
+    return kind.read(column, text)
+
+
+def column_words(column: DefinedColumn, *, compressed: bool) -> str:
+    """How a column of the target stands in a TABLE_MAP of the target itself, in words."""
+    kind = sql_type(column.data_type)
+    if compressed:
+        # the layout is one of its own, and every length of it fits every other
+        return "compressed varchar" if kind.values is STRING else "compressed blob"
+    if kind.logged is None:
+        return column.data_type
+    return kind.logged if isinstance(kind.logged, str) else kind.logged(column)
+
+
+def _sized(word: str) -> Callable[[DefinedColumn], str]:
+    return lambda column: f"{word} of {column.octets} bytes"
+
+
+def _large(prefix: int, shown: Shown = Shown.TEXT) -> SqlType:
+    return SqlType(LARGE, f"blob with {prefix} bytes of length", shown=shown)
+
+
+def _temporal() -> SqlType:
+    return SqlType(TEXT, lambda column: f"{column.data_type}({column.fsp})", Arguments.FRACTION)
+
+
+def _fixed(length: int, read: Reader) -> SqlType:
+    return SqlType(TEXT, f"char of {length} bytes", read=read)
+
+
+def _enum(column: DefinedColumn) -> str:
+    return f"enum of {1 if len(column.members) < 256 else 2} bytes"
+
+
+def _set(column: DefinedColumn) -> str:
+    size = (len(column.members) + 7) // 8
+    return f"set of {size if size <= 4 else 8} bytes"
+
+
+def _decimal(column: DefinedColumn) -> str:
+    return f"decimal({column.precision},{column.scale})"
+
+
+def _json(column: DefinedColumn) -> str:
+    return "json stored in binary" if column.charset is None else "blob with 4 bytes of length"
+
+
+def _vector(column: DefinedColumn) -> str:
+    return "vector" if column.octets is None else f"varchar of {column.octets} bytes"
+
+
+_A = Arguments
+_UNKNOWN: Final = SqlType(NOT_COPIED)
+_OLD: Final = SqlType(NOT_COPIED, arguments=_A.FRACTION)
+_GEOMETRY: Final = SqlType(OPAQUE, "geometry", shown=Shown.WHOLE)
+SQL_TYPES: Final[Mapping[str, SqlType]] = {
+    "tinyint": SqlType(INTEGER),
+    "smallint": SqlType(INTEGER),
+    "mediumint": SqlType(INTEGER),
+    "int": SqlType(INTEGER),
+    "bigint": SqlType(INTEGER),
+    "decimal": SqlType(DECIMAL, _decimal, _A.PRECISION),
+    "float": SqlType(FLOAT, arguments=_A.PRECISION),
+    "double": SqlType(FLOAT, arguments=_A.PRECISION),
+    "bit": SqlType(NUMBERED, lambda column: f"bit({column.precision})", _A.PRECISION, Shown.WHOLE),
+    "year": SqlType(NUMBERED),
+    "date": SqlType(TEXT),
+    "time": _temporal(),
+    "datetime": _temporal(),
+    "timestamp": _temporal(),
+    "time (old format)": _OLD,
+    "datetime (old format)": _OLD,
+    "timestamp (old format)": _OLD,
+    "char": SqlType(STRING, _sized("char"), _A.LENGTH),
+    "varchar": SqlType(STRING, _sized("varchar"), _A.LENGTH),
+    "binary": SqlType(STRING, _sized("char"), _A.LENGTH, Shown.BYTES),
+    "varbinary": SqlType(STRING, _sized("varchar"), _A.LENGTH, Shown.BYTES),
+    "tinytext": _large(1),
+    "text": _large(2),
+    "mediumtext": _large(3),
+    "longtext": _large(4),
+    "tinyblob": _large(1, Shown.BYTES),
+    "blob": _large(2, Shown.BYTES),
+    "mediumblob": _large(3, Shown.BYTES),
+    "longblob": _large(4, Shown.BYTES),
+    "enum": SqlType(NUMBERED, _enum, _A.MEMBERS),
+    "set": SqlType(NUMBERED, _set, _A.MEMBERS),
+    "json": SqlType(JSON, _json),
+    "uuid": _fixed(16, readers.uuid_text),
+    "inet6": _fixed(16, readers.inet6),
+    "inet4": _fixed(4, readers.inet4),
+    "vector": SqlType(OPAQUE, _vector, _A.LENGTH, Shown.WHOLE),
+    "geometry": _GEOMETRY,
+    "point": _GEOMETRY,
+    "linestring": _GEOMETRY,
+    "polygon": _GEOMETRY,
+    "multipoint": _GEOMETRY,
+    "multilinestring": _GEOMETRY,
+    "multipolygon": _GEOMETRY,
+    "geometrycollection": _GEOMETRY,
+}

@@ -1,0 +1,209 @@
+"""How values of a kind stand in statements: compared between servers, written as a key's literal, copied.
+
+``compared`` gives an expression whose text is the same on both families, in sessions with ``time_zone = '+00:00'``,
+``sql_mode = 'ALLOW_INVALID_DATES'`` and utf8mb4. NULL stays NULL; no other value's text is ``NULL`` or holds a comma.
+TEXT, BLOB and JSON stand as their length and SHA-256: HEX of them can exceed ``max_allowed_packet``, and both servers
+answer that with NULL.
+
+``copied`` gives an expression to select and the literal that stores the same value. The dump tools' text is not enough:
+MySQL prints six digits of a FLOAT. Strings go as the bytes that are stored, without a conversion of character sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from binlane.binlog.types.literals import identifier, introducer, quoted
+from binlane.model import Flavor
+
+
+class DefinedColumn(Protocol):
+    """A column as a catalogue defines it (``plan.schema.Column``)."""
+
+    @property
+    def name(self) -> str:
+        """Not quoted."""
+
+    @property
+    def data_type(self) -> str:
+        """As ``sql_types`` names it."""
+
+    @property
+    def unsigned(self) -> bool:
+        """Of a number."""
+
+    @property
+    def octets(self) -> int | None:
+        """The most bytes of a string value."""
+
+    @property
+    def precision(self) -> int | None:
+        """Digits of DECIMAL, bits of BIT."""
+
+    @property
+    def scale(self) -> int | None:
+        """Digits behind the point."""
+
+    @property
+    def fsp(self) -> int | None:
+        """Digits of a second's fraction."""
+
+    @property
+    def charset(self) -> str | None:
+        """None for bytes and for everything that is not text."""
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Of ENUM and SET."""
+
+
+Literal = Callable[[bytes], bytes]
+"""From the text of a selected value to the literal that stores it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueKind:
+    """What types whose values stand alike in statements have in common."""
+
+    compared: Callable[[DefinedColumn, bool], str]
+    """The expression of a column's value; with True that of large values as all their digits."""
+    literal: Callable[[DefinedColumn, str, Flavor], str]
+    """A key's compared value for a condition on its column."""
+    copied: Callable[[DefinedColumn], tuple[str, Literal]] | None
+    """The expression to select and what makes a literal of its text; None: not copied exactly by any."""
+    is_exact: bool
+    """Whether a key that is decoded from the log has the text of ``compared``."""
+
+
+def _sign(column: DefinedColumn) -> str:
+    return "UNSIGNED" if column.unsigned else "SIGNED"
+
+
+def _number(sign: Callable[[DefinedColumn], str]) -> ValueKind:
+    def number(column: DefinedColumn) -> str:
+        return f"CAST({identifier(column.name)} AS {sign(column)})"
+
+    return ValueKind(
+        lambda column, _whole: f"CAST({number(column)} AS CHAR)",  # the display of ZEROFILL is not data
+        lambda _column, text, _flavor: text,
+        lambda column: (number(column), _plain),
+        is_exact=True,
+    )
+
+
+def _decimal(column: DefinedColumn, _whole: bool) -> str:
+    kind = f"DECIMAL({column.precision},{column.scale})"
+    return f"CAST(CAST({identifier(column.name)} AS {kind}) AS CHAR)"
+
+
+def _double(column: DefinedColumn, _whole: bool) -> str:
+    """All digits of a double.
+
+    MySQL's CAST of an expression drops some of the longest, and the families put exponents in different places; in
+    JSON they do not, but MySQL's has ``.0`` behind whole numbers. FLOAT itself shows six digits.
+    """
+    name = identifier(column.name)
+    text = f"REPLACE(JSON_ARRAY({name} * 1e0), '.0]', ']')"
+    return f"IF({name} IS NULL, NULL, TRIM(LEADING '[' FROM TRIM(TRAILING ']' FROM {text})))"
+
+
+def _hashed(value: str) -> str:
+    return f"CONCAT(LENGTH({value}), ':', SHA2({value}, 256))"
+
+
+def _digits(column: DefinedColumn, _whole: bool) -> str:
+    return f"HEX({identifier(column.name)})"
+
+
+def _large(column: DefinedColumn, whole: bool) -> str:
+    name = identifier(column.name)
+    return f"HEX({name})" if whole else _hashed(f"CAST({name} AS BINARY)")
+
+
+def _json(column: DefinedColumn, _whole: bool) -> str:
+    name = identifier(column.name)
+    return _hashed(f"CAST({name} AS {'CHAR CHARACTER SET utf8mb4' if column.charset is None else 'BINARY'})")
+
+
+def _hashed_digits(column: DefinedColumn, _whole: bool) -> str:
+    # HEX of more than max_allowed_packet is NULL, and two of those must not pass for equal values
+    name = identifier(column.name)
+    too_large = f"{name} IS NOT NULL AND HEX({name}) IS NULL"
+    return f"IF({too_large}, CONCAT('larger than max_allowed_packet: ', UUID()), {_hashed(f'HEX({name})')})"
+
+
+def _key_bytes(column: DefinedColumn, text: str, flavor: Flavor) -> str:
+    return f"X'{text}'" if column.charset is None else f"_{introducer(column.charset, flavor)} X'{text}'"
+
+
+def _key_double(_column: DefinedColumn, text: str, _flavor: Flavor) -> str:
+    return text if "e" in text.lower() else f"{text}e0"
+
+
+def _key_text(_column: DefinedColumn, text: str, _flavor: Flavor) -> str:
+    return quoted(text)
+
+
+def _copied(literal: Literal) -> Callable[[DefinedColumn], tuple[str, Literal]]:
+    return lambda column: (identifier(column.name), literal)
+
+
+def _copied_json(column: DefinedColumn) -> tuple[str, Literal]:
+    return identifier(column.name), (_document if column.charset is None else _binary)
+
+
+def _plain(value: bytes) -> bytes:
+    return value
+
+
+def _with_exponent(value: bytes) -> bytes:
+    """Without one the target would read a DECIMAL."""
+    return value if b"e" in value else value + b"e0"
+
+
+def _escaped(value: bytes) -> bytes:
+    for raw, safe in _ESCAPES.items():
+        if raw in value:
+            value = value.replace(raw, safe)
+    return value
+
+
+_ESCAPES: Final[Mapping[bytes, bytes]] = {b"\\": b"\\\\", b"'": b"\\'", b"\0": b"\\0"}
+"""In this order."""
+
+
+def _text(value: bytes) -> bytes:
+    return b"'" + value + b"'"
+
+
+def _binary(value: bytes) -> bytes:
+    return b"_binary'" + _escaped(value) + b"'"
+
+
+def _document(value: bytes) -> bytes:
+    return b"CAST(_utf8mb4'" + _escaped(value) + b"' AS JSON)"
+
+
+INTEGER: Final = _number(_sign)
+NUMBERED: Final = _number(lambda _column: "UNSIGNED")
+"""By number: an ENUM's text cannot tell the empty string from the error value 0."""
+DECIMAL: Final = ValueKind(_decimal, INTEGER.literal, _copied(_plain), is_exact=True)
+FLOAT: Final = ValueKind(
+    _double,
+    _key_double,
+    lambda column: (f"{identifier(column.name)} * 1e0", _with_exponent),
+    is_exact=False,
+)
+TEXT: Final = ValueKind(
+    lambda column, _whole: f"CAST({identifier(column.name)} AS CHAR)", _key_text, _copied(_text), is_exact=True
+)
+"""Plain text to every server: dates, times, addresses."""
+STRING: Final = ValueKind(_digits, _key_bytes, _copied(_binary), is_exact=True)
+LARGE: Final = ValueKind(_large, _key_bytes, _copied(_binary), is_exact=True)
+JSON: Final = ValueKind(_json, _key_text, _copied_json, is_exact=False)
+"""MySQL's has no character set; MariaDB's is text."""
+OPAQUE: Final = ValueKind(_hashed_digits, _key_text, _copied(_binary), is_exact=False)
+NOT_COPIED: Final = ValueKind(_hashed_digits, _key_text, None, is_exact=False)
+"""Types whose exact text nobody has looked at."""
