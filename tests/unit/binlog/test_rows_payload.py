@@ -61,6 +61,8 @@ BAD = [
     pytest.param(table_map(1) + rows(1, end=False), "lacks STMT_END_F", id="statement-left-open"),
     pytest.param(table_map(1), "lacks STMT_END_F", id="map-alone"),
     pytest.param(table_map(1) + rows(1) + b"\0" * 5, "less than an event", id="bytes-left-over"),
+    pytest.param((table_map(1) + rows(1))[:-1], r"event_size \d+ does not fit the \d+ bytes left", id="cut"),
+    pytest.param(table_map(1)[:9] + bytes(4) + table_map(1)[13:], "event_size 0 does not fit", id="no-size"),
     pytest.param(event(160, 1), "neither TABLE_MAP nor a rows event", id="annotation"),
     pytest.param(table_map(1) + rows(1, type_code=2), "neither TABLE_MAP nor a rows event", id="query"),
 ]
