@@ -251,6 +251,18 @@ def test_a_connection_that_breaks_can_be_tried_again_and_leaves_no_segment(
     assert [path for path in tmp_path.glob("out/**/*") if path.is_file()] == []
 
 
+def test_a_gtid_set_that_the_log_does_not_hold_exactly_is_refused_with_what_it_holds(own_server: PrivateServer) -> None:
+    fill(own_server, 2)
+    if own_server.flavor is Flavor.MYSQL:
+        asked = f"{own_server.query('SELECT @@server_uuid')[0][0]}:2-3"
+        held = "no transaction before binlog.000001:"
+    else:
+        asked = f"0-{own_server.query('SELECT @@server_id')[0][0]}-999"
+        held = r"0-\d+-\d+ before binlog.00000\d:"
+    with pytest.raises(SourceError, match=rf"directly after {asked}; the log holds {held}"):
+        begin(live(own_server), asked)
+
+
 REFUSED_SETTINGS: Sequence[tuple[str, list[str], Sequence[str], str]] = (
     ("do_db", ["--binlog-do-db=shop"], (), "binlog_do_db is set"),
     ("ignore_db", ["--binlog-ignore-db=shop"], (), "binlog_ignore_db is set"),
