@@ -234,7 +234,7 @@ def test_json_of_sql_values_is_refused_by_name(either: Channel, capsys: pytest.C
         "INSERT INTO shop.j VALUES (1, JSON_OBJECT('at', CAST('2024-02-29' AS DATE)))",
     )
     assert bootstrap(either) == 1
-    assert "shop.j: a JSON document holds values of SQL" in capsys.readouterr().err
+    assert "shop.j: a JSON document contains SQL values" in capsys.readouterr().err
 
 
 def test_a_row_that_the_target_would_change_fails_by_name(

@@ -131,7 +131,7 @@ def test_an_attempt_is_the_same_one_only_with_the_same_databases(
     make_objects(mariadb)
     kill_at(mariadb, "rows", "copy_chunk", 3, False)
     assert bootstrap(mariadb, "--databases", "shop") == 1
-    assert "an unfinished first copy is of od-d, shop" in capsys.readouterr().err
+    assert "an unfinished first copy has the databases od-d, shop" in capsys.readouterr().err
     run_on(mariadb.target, "CREATE VIEW shop.mine AS SELECT 1")
     assert bootstrap(mariadb) == 1
     assert "view shop.mine" in capsys.readouterr().err

@@ -229,4 +229,4 @@ def test_renames_and_filters_and_what_the_account_may_not_see(channel_of: Channe
     assert "ALTER TABLE `dr_1`.`p` ADD UNIQUE KEY `by_n` (`n`)" in text
     assert "triggers of tenant_1: the source's account lacks TRIGGER there" in text
     assert "functions of tenant_1: the source's account lacks EXECUTE there" in text
-    assert "what view dr_1.v does: the source's account may not see it" in text
+    assert "definition of view dr_1.v: the source's account may not see it" in text

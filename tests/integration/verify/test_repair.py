@@ -115,7 +115,7 @@ def test_changed_missing_and_extra_rows_are_set_right_and_all_else_is_left(
     assert "  update (7): note: 'mine' becomes 'n" in said
     assert "; b: NULL becomes 4 bytes of SHA-256 " in said
     assert "tenant_1.fires: not repaired: statements would fire its triggers (fired)" in said
-    assert "tenant_1.bare: not repaired: its rows have no primary key" in said
+    assert "tenant_1.bare: not repaired: it has no primary key" in said
     assert "tenant_1.fired: not repaired: trigger tenant_1.fired: exists on the target and not on the source" in said
     assert "4 rows inserted, 3 updated, 2 deleted on the target; 0 were already right" in said
     assert rows(channel.source) == rows(channel.target)
@@ -208,7 +208,7 @@ def test_a_plan_that_no_longer_fits_is_refused_and_nothing_is_written(drifted: C
 def test_rows_that_the_filter_has_kept_are_not_deleted(drifted: Channel) -> None:
     earlier, before = plan(drifted), rows(drifted.target)
     drifted.write_channel('[filter.kinds]\ndelete = "ignore"\n')
-    with pytest.raises(PlanError, match="the plan deletes 2 rows of the target, and the channel's filter by now keeps"):
+    with pytest.raises(PlanError, match="the plan deletes 2 rows of the target, and the channel's filter now keeps"):
         apply_plan(CHANNEL, drifted.channels, earlier)
     assert rows(drifted.target) == before
     made = plan(drifted).plan

@@ -58,5 +58,5 @@ def test_every_command_gives_a_frozen_server_up_by_name(
         capsys.readouterr()
         assert channel.cli(*command) == 1, command
         said = capsys.readouterr()
-        assert "says nothing for 1 s: it is frozen or overloaded" in " ".join(said.err.split()), (command, said)
+        assert "sends nothing for 1 s: it is frozen or overloaded" in " ".join(said.err.split()), (command, said)
         assert f"{part}_server" in said.err, (command, said)

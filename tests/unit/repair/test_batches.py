@@ -50,7 +50,7 @@ def test_a_plan_comes_back_as_it_was_and_no_value_of_it_can_be_changed() -> None
         with pytest.raises(PlanError, match=r"^x: expected content of SHA-256 "):
             RepairPlan.from_json(json.dumps({**stored, name: value}).encode(), "x")
     for data in (b"", b"{}", b"[1]", b'{"format": 1}'):
-        with pytest.raises(PlanError, match=r"^x: is no plan of a repair"):
+        with pytest.raises(PlanError, match=r"^x: expected a repair plan"):
             RepairPlan.from_json(data, "x")
     with pytest.raises(PlanError, match=r"^x: expected format 1 of a repair's plan, got 2"):
         RepairPlan.from_json(json.dumps({**stored, "format": 2}).encode(), "x")
