@@ -9,7 +9,14 @@ from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.wire import EventFlag, EventType, RawEvent
 from binlane.model import LogPosition
 from binlane.plan.transaction.decode import statement_facts
-from binlane.plan.transaction.temporary_tables import OpenTables, TemporaryStep, is_about_one, may_rename, open_text
+from binlane.plan.transaction.temporary_tables import (
+    OpenTables,
+    TemporaryStep,
+    is_about_one,
+    may_rename,
+    open_text,
+    opened_and_closed,
+)
 
 _QUERIES: Final = frozenset({EventType.QUERY, EventType.QUERY_COMPRESSED})
 
@@ -48,11 +55,10 @@ class TemporaryTracker:
         if not facts.temporary and not renamed:
             return
         was_open = bool(self._tables.tables)
-        opened = facts.created_temporary
-        closed = () if opened is not None or renamed else tuple(facts.tables)
+        opened, closed, if_exists = (None, (), False) if renamed else opened_and_closed(facts, query.error_code)
         session = (event.header.server_id, query.thread_id)
         where = f"{name}:{event.offset}"
-        self._tables.take(TemporaryStep(0, session, where, opened, closed, facts.drops_if_exists, renamed=renamed))
+        self._tables.take(TemporaryStep(0, session, where, opened, closed, if_exists, renamed=renamed))
         if not was_open:
             self._since = before
 

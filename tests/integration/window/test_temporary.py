@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pymysql
 import pytest
 
 from binlane.errors import WindowOpenError
@@ -122,6 +123,19 @@ def test_a_window_ends_before_a_table_that_is_still_there_and_the_next_one_takes
         run("DROP TEMPORARY TABLE tmp")
     assert temporary.run() is not None
     temporary.assert_equal()
+
+
+def test_a_create_or_replace_that_fails_behind_its_drop_ends_the_life(channel: Channel) -> None:
+    """MariaDB logs the statement with its error, and no DROP (MDEV-18930)."""
+    channel.source.query("CREATE DATABASE tenant_1")
+    with session(channel) as run:
+        run("CREATE TEMPORARY TABLE tmp (id INT)", "INSERT INTO tmp VALUES (1)")
+        with pytest.raises(pymysql.err.OperationalError, match="1506"):
+            run("CREATE OR REPLACE TEMPORARY TABLE tmp (id INT) PARTITION BY HASH (id)")
+        run("CREATE TABLE tmp (id INT)", "INSERT INTO tmp VALUES (2)")
+        assert channel.run() is not None
+        channel.assert_equal()
+        assert channel.target.query("SELECT id FROM tenant_1.tmp") == [(2,)]
 
 
 def test_runs_that_are_killed_inside_a_life_lose_and_double_nothing(temporary: Channel) -> None:

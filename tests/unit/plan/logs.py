@@ -82,12 +82,14 @@ def ends(seqno: int, what: str, xid: str) -> tuple[bytes, ...]:
     return alone(seqno, f"XA {what} X'{xid.encode().hex()}',X'',1")
 
 
-def bound(seqno: int, *texts: str, thread: int = 6, alone: bool = False) -> tuple[bytes, ...]:
-    """Statements of a connection that has temporary tables, as the servers mark them."""
+def bound(seqno: int, *texts: str, thread: int = 6, alone: bool = False, error: int = 0) -> tuple[bytes, ...]:
+    """Statements of a connection that has temporary tables, as the servers mark them; ``error``: what each met."""
     flag = int(EventFlag.THREAD_SPECIFIC)
     events = [query(text.encode(), flags=flag) for text in texts]
-    # thread_id is what a QUERY's body begins with
-    events = [each[:19] + struct.pack("<I", thread) + each[23:] for each in events]
+    # a QUERY's body begins with thread_id, exec_time, the length of the database's name, error_code
+    events = [
+        each[:19] + struct.pack("<I", thread) + each[23:28] + struct.pack("<H", error) + each[30:] for each in events
+    ]
     return (mariadb_gtid(seqno, STANDALONE if alone else IN_TRANSACTION), *events, *(() if alone else (XID,)))
 
 

@@ -98,12 +98,9 @@ def steps(seqno: int, parts: Iterable[Part], where: str) -> list[TemporaryStep]:
         if isinstance(part, StatementPart) and part.session is not None:
             facts = part.facts
             if facts.temporary:
-                opened = facts.created_temporary
-                closed = () if opened is not None else tuple(sorted(facts.tables, key=str))
+                opened, closed, if_exists = opened_and_closed(facts, part.query.error_code)
                 why = None if opened is None else _why_not_copied(part.sql)
-                found.append(
-                    TemporaryStep(seqno, part.session, where, opened, closed, facts.drops_if_exists, not_copied=why)
-                )
+                found.append(TemporaryStep(seqno, part.session, where, opened, closed, if_exists, not_copied=why))
             elif facts.reason is not None and is_about_one(part.sql):
                 raise UnsupportedEventError(
                     f"{where}: a statement that makes or drops a temporary table and cannot be read ({facts.reason}); "
@@ -118,6 +115,17 @@ def steps(seqno: int, parts: Iterable[Part], where: str) -> list[TemporaryStep]:
                     TemporaryStep(seqno, part.session, where, used=used, calls=calls, ddl=ddl, renamed=renamed)
                 )
     return found
+
+
+def opened_and_closed(facts: StatementFacts, error_code: int) -> tuple[TableKey | None, tuple[TableKey, ...], bool]:
+    """The temporary table that a statement makes, those that it drops, and whether they may be missing.
+
+    MariaDB logs a CREATE OR REPLACE that failed behind its DROP, with the error: the table is gone.
+    """
+    made = facts.created_temporary
+    if made is None:
+        return None, tuple(sorted(facts.tables, key=str)), facts.drops_if_exists
+    return (made, (), facts.drops_if_exists) if error_code == 0 else (None, (made,), True)
 
 
 def _why_not_copied(sql: bytes) -> str | None:

@@ -55,6 +55,13 @@ def test_names_belong_to_their_connection_and_lives_that_overlap_are_one() -> No
     assert stretches(filtered(log, CHOSEN)) == [(1, 5, True), (7, 8, True)]
 
 
+@EACH
+def test_a_create_or_replace_that_failed_has_dropped_the_table(columnar: bool) -> None:
+    failed = bound(2, "CREATE OR REPLACE TEMPORARY TABLE tmp (x INT) PARTITION BY HASH(x)", alone=True, error=1506)
+    log = [bound(1, CREATE, alone=True), failed, bound(3, "CREATE TABLE tmp (b INT)", alone=True)]
+    assert stretches(filtered(log, CHOSEN, columnar=columnar))[0] == (1, 2, True)
+
+
 def test_only_the_table_that_is_made_is_temporary() -> None:
     log = [
         bound(1, "CREATE TEMPORARY TABLE tmp SELECT * FROM t", alone=True), bound(2, "DROP TABLE IF EXISTS t"),
