@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,8 +17,10 @@ from typing import Annotated, Final
 import typer
 
 from binlane.model import Flavor
+from lab.commit import commit
 from lab.histories.generator import generate
 from lab.histories.history import History
+from lab.histories.results import Result, Results
 from lab.histories.shrink import shrunk
 from lab.histories.trial import Outcome, Trials, Verdict
 
@@ -25,6 +28,7 @@ _MEMORY: Final = Path("/dev/shm")
 _SHRUNK_A_KIND: Final = 2
 """Failures of one kind that are made shorter: the others are counted."""
 _SHOWN_EVERY: Final = 50
+RESULTS: Final = Path(__file__).parent / "results.jsonl"
 
 
 @dataclass(slots=True)
@@ -63,12 +67,13 @@ class Score:
 def main(
     family: Annotated[Flavor | None, typer.Option(help="Of source, target and replica; default: both.")] = None,
     seconds: Annotated[float, typer.Option(help="For how long.")] = 60,
-    seed: Annotated[int, typer.Option(help="The first history's seed; the others follow. 0: by the clock.")] = 0,
+    seed: Annotated[int, typer.Option(help="The first history's seed; the others follow. 0: behind those tried.")] = 0,
     count: Annotated[int, typer.Option(help="So many histories, however long it takes.")] = 0,
     shrink_seconds: Annotated[float, typer.Option(help="For making a failing history shorter.")] = 120,
     keep: Annotated[Path | None, typer.Option(help="Folder for the failing histories.")] = None,
     file: Annotated[Path | None, typer.Option(help="Try the history of this file instead.")] = None,
     spark: Annotated[bool, typer.Option(help="One history in ten goes through spark-submit.")] = True,
+    results: Annotated[Path, typer.Option(help="File of what became of each seed.")] = RESULTS,
     show: Annotated[bool, typer.Option(help="Print each history and what became of it.")] = False,
 ) -> None:
     """Try histories; ends with 1 if one of them failed."""
@@ -78,7 +83,8 @@ def main(
     if family is None:
         sys.exit(_both())
     logging.disable(logging.CRITICAL)
-    seed, score = seed or int(time.time()), Score(family)
+    known, score, build = Results(results), Score(family), commit()
+    seed = seed or known.next_seed(family)
     place = tempfile.mkdtemp(prefix="binlane-histories-", dir=_MEMORY if _MEMORY.is_dir() else None)
     with Trials(family, Path(place)) as trials:
         while score.verdicts.total() < count if count else time.monotonic() - score.began < seconds:
@@ -89,6 +95,8 @@ def main(
                 say(history.to_text())
             outcome = trials.judge(history)
             alike = score.add(outcome)
+            if given is None:
+                known.add(Result(family, history.seed, outcome.verdict, build))
             if outcome.verdict is Verdict.FAILED:
                 _report(trials, history, outcome, shrink_seconds if alike <= _SHRUNK_A_KIND else 0, keep)
             elif show or outcome.verdict is not Verdict.EQUAL:
@@ -97,6 +105,7 @@ def main(
             if score.verdicts.total() % _SHOWN_EVERY == 0:
                 score.show()
         score.show()
+    say(known.total(family))
     if score.verdicts[Verdict.FAILED]:
         raise typer.Exit(1)
 
@@ -112,7 +121,12 @@ def _both() -> int:
     families = [each for each in Flavor if each is not Flavor.MYSQL or "BINLANE_MYSQLD" in os.environ]
     command = [sys.executable, "-m", "lab.histories", *sys.argv[1:], "--family"]
     running = [subprocess.Popen([*command, each.value]) for each in families]
-    return max(each.wait() for each in running)
+    try:
+        return max(each.wait() for each in running)
+    finally:
+        for each in running:
+            each.terminate()
+            each.wait()
 
 
 def _report(trials: Trials, history: History, outcome: Outcome, seconds: float, keep: Path | None) -> None:
@@ -133,7 +147,13 @@ def _report(trials: Trials, history: History, outcome: Outcome, seconds: float, 
         path.write_text("\n".join([history.to_text(), *said]) + "\n")
 
 
+def _end(_number: int, _frame: object) -> None:
+    """SIGTERM: end the servers and the Spark session, too."""
+    raise KeyboardInterrupt
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _end)
     os.nice(10)
     app = typer.Typer(pretty_exceptions_enable=False)
     app.command()(main)

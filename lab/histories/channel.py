@@ -10,11 +10,11 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pymysql
 
@@ -23,7 +23,6 @@ from binlane.config.channel import SegmentsConfig
 from binlane.connections import Endpoint, Endpoints, Tls
 from binlane.errors import BinlaneError, WindowOpenError
 from binlane.orchestration import steps
-from binlane.orchestration.commands import run
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.servers.engines import engine_of
 from binlane.source.start_position import begin
@@ -33,6 +32,9 @@ from binlane.work.files import WorkFolder
 from binlane.work.filter.job import InProcess, run_filter
 from lab.histories.history import Settings
 from lab.servers import PrivateServer
+
+Submit: TypeAlias = Callable[[ChannelConfig, WorkFolder], None]
+"""Runs the filter job of the window in a folder."""
 
 _OTHERS: Final = "SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user = %s"
 _PROJECT: Final = Path(__file__).resolve().parents[2]
@@ -55,11 +57,19 @@ class Channel:
     config: ChannelConfig
     endpoints: Endpoints
     settings: Settings
+    submit: Submit | None = None
+    """For the first window's filter job; None: in this process, as the others' are."""
     windows: int = 0
 
     @classmethod
     def begin(
-        cls, name: str, source: PrivateServer, target: PrivateServer, folder: Path, settings: Settings
+        cls,
+        name: str,
+        source: PrivateServer,
+        target: PrivateServer,
+        folder: Path,
+        settings: Settings,
+        submit: Submit | None = None,
     ) -> Channel:
         """Write its file below ``folder``, and its row on the target."""
         file = folder / "dags" / "channels" / f"{name}.toml"
@@ -82,7 +92,7 @@ class Channel:
         found = begin(steps.source_of(config, endpoints), "now")
         mark = Watermark(found.seqno, found.position, found.gtid_set, found.time, found.fingerprint)
         create_channel(engine, config.name, found.identity, mark)
-        return cls(source, target, config, endpoints, settings)
+        return cls(source, target, config, endpoints, settings, submit)
 
     def window(self, how: str, dice: random.Random) -> bool:
         """Apply one window, or find none. Raises StoppedError; WindowOpenError is for a later one."""
@@ -91,7 +101,7 @@ class Channel:
             self._run_and_kill(dice.uniform(0.02, 0.6))
             how = "window"
         with self._cutting(dice) if how == "cut connections" else contextlib.nullcontext():
-            return run_window(self.config, self.endpoints, spark=self.settings.spark and self.windows == 1)
+            return run_window(self.config, self.endpoints, self.submit if self.windows == 1 else None)
 
     def _run_and_kill(self, seconds: float) -> None:
         """In a process of its own, killed if it is still there after so many seconds."""
@@ -115,15 +125,15 @@ class Channel:
             thread.join()
 
 
-def run_window(config: ChannelConfig, endpoints: Endpoints, *, spark: bool = False) -> bool:
+def run_window(config: ChannelConfig, endpoints: Endpoints, submit: Submit | None = None) -> bool:
     """All steps of one window, lanes as threads. False: there was nothing to apply."""
     with _step("extract"):
         window = _tried_again(lambda: steps.extract(config, endpoints, WindowRequest(NOW)))
     if window["work"] is None:
         return False
     with _step("filter"):
-        if window["plan"] is None and spark:
-            run.submit(config, WorkFolder(window["work"]))
+        if window["plan"] is None and submit is not None:
+            submit(config, WorkFolder(window["work"]))
         elif window["plan"] is None:
             run_filter(WorkFolder(window["work"]), InProcess())
     with _step("check"):

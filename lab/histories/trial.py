@@ -20,6 +20,8 @@ from lab.histories.history import BOTH, WINDOW, Event, History
 from lab.histories.play import Stage
 from lab.histories.servers import empty, make_folder, prepare, start
 from lab.histories.sessions import GLOBALS
+from lab.histories.spark import SparkJobs
+from lab.refusals import refusal_of
 from lab.servers import PrivateServer
 
 _LAST_WINDOWS: Final = 6
@@ -57,6 +59,7 @@ class Trials:
     asks_native: bool = True
     source: PrivateServer = field(init=False)
     target: PrivateServer = field(init=False)
+    _spark: SparkJobs = field(init=False)
     _replica: PrivateServer | None = None
     _globals: dict[str, str] = field(default_factory=dict)
     _count: int = 0
@@ -65,11 +68,13 @@ class Trials:
 
     def __enter__(self) -> Trials:
         make_folder(self.folder)
+        self._spark = SparkJobs(self.folder)
         self.source, self.target = self._start("source"), self._start("target")
         self._globals = {name: str(self._ask(f"@@GLOBAL.{name}")) for name in GLOBALS[self.flavor]}
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._spark.close()
         for server in (self.source, self.target, self._replica):
             if server is not None:
                 server.kill()
@@ -95,10 +100,11 @@ class Trials:
             prepare(server, first)
         self._halves = any(event.sql.startswith("XA PREPARE") for event in history.events)
         start = native.place_of(self.source)
-        channel = Channel.begin(f"history_{self._count}", self.source, self.target, place, history.settings)
+        submit = self._spark.run if history.settings.spark else None
+        channel = Channel.begin(f"history_{self._count}", self.source, self.target, place, history.settings, submit)
         stopped = _played(stage, channel, [event for event in history.events if event.session != BOTH], history.seed)
         if stopped is not None and not stopped.wrote and _is_expected(stopped):
-            return Outcome(Verdict.REFUSED, kind_of(str(stopped)), [str(stopped)])
+            return _refused(stopped)
         expected = content_of(self.source)
         if stopped is not None:
             return self._asked(expected, first, start, kind_of(str(stopped)), [str(stopped)])
@@ -198,6 +204,14 @@ def kind_of(text: str) -> str:
 def _is_expected(stopped: StoppedError) -> bool:
     """Whether it is an error that says what to do, by its type: anything else is no refusal."""
     return type(stopped.cause).__module__.startswith("binlane.")
+
+
+def _refused(stopped: StoppedError) -> Outcome:
+    """A failure if docs/conformance.md does not name a refusal of this kind."""
+    refusal = refusal_of(f"{type(stopped.cause).__name__}: {stopped.cause}")
+    if refusal is not None:
+        return Outcome(Verdict.REFUSED, refusal.kind, [str(stopped)])
+    return Outcome(Verdict.FAILED, f"refused and not named: {kind_of(str(stopped))}", [str(stopped)])
 
 
 def _worst(found: list[str]) -> str:

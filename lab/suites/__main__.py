@@ -6,7 +6,6 @@ import argparse
 import json
 import random
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -14,6 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from binlane.model import Flavor
+from lab.commit import commit
+from lab.refusals import REFUSALS
 from lab.suites import driver, report
 from lab.suites.installation import SUITES, Installation, install, suites_folder
 from lab.suites.judging import Verdict
@@ -33,7 +34,8 @@ _DETAIL: Final = 4000
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Exit code 1: a test differs or fails in the middle where the server's own replica is equal."""
+    """Exit code 1: a test differs or fails in the middle where the server's own replica is equal, or is refused for a
+    reason that docs/conformance.md does not name."""
     asked = _parse(arguments)
     work = ROOT / ".binlane" / "suites"
     if not asked.report:
@@ -48,10 +50,17 @@ def main(arguments: Sequence[str]) -> int:
     results.name_kinds(_reasons(work))
     results.compact()
     DOCUMENT.write_text(report.document(results.all()))
-    bad = [each for each in results.all() if each.outcome in (Outcome.FAILED, Outcome.DIFFERS)]
+    bad = [each for each in results.all() if _is_bad(each)]
     for each in bad:
         print(f"{each.family} {each.format} {each.test}: {each.outcome}: {each.kind}")
     return 1 if bad else 0
+
+
+def _is_bad(result: Result) -> bool:
+    named = {refusal.kind for refusal in REFUSALS}
+    return result.outcome in (Outcome.FAILED, Outcome.DIFFERS) or (
+        result.outcome is Outcome.REFUSED and result.kind not in named
+    )
 
 
 class Trial:
@@ -65,7 +74,7 @@ class Trial:
         self.judge = Judge(
             flavor, self.installed.program, folder / "var" / driver.TEMPLATES[flavor], folder / "verdict"
         )
-        self.build = _build()
+        self.build = commit()
         self._now: dict[str, Outcome] = {}
 
     def close(self) -> None:
@@ -178,13 +187,6 @@ def _unjudged(said: driver.Said) -> Verdict:
     if said.result == "pass":
         return Verdict(Outcome.INCOMPARABLE, reason="the test ends before its verdict")
     return Verdict(Outcome.INCOMPARABLE, reason=_FAILS)
-
-
-def _build() -> str:
-    done = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return done.stdout.strip()
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from lab.refusals import refusal_of
 from lab.suites.verdict import Outcome
 
 _SKIPS: Final[Mapping[str, str]] = {
@@ -20,10 +21,6 @@ _KINDS: Final[Mapping[str, str]] = {
     r"writes no binary log": "the source writes no log",
     r"does not start": "a server with the source's options does not start",
     r"^(LabError|OperationalError|InternalError|ProgrammingError|FileNotFoundError)": "the source cannot be read",
-    r"leaves changes out of its log|log_(slave|replica)_updates OFF": "the source leaves changes out of its log",
-    r"a temporary table is made here, by .* commits by itself": "DDL while a temporary table lives",
-    r"^WindowOpenError.* temporary table": "a temporary table that is open at the log's end",
-    r"^PrecheckError.*\bmysql\.\w+: table: ": "rows of the server's own tables (schema mysql)",
     r": 1785 ": "tables without transactions on MySQL with GTIDs",
     r"^IncidentError": "the log says that changes are missing (INCIDENT)",
     r"^(data of|table|view|database) ": "something was never logged, or is another on every replica",
@@ -40,6 +37,8 @@ def kind_of(outcome: Outcome, reason: str) -> str:
         return ""
     if outcome is Outcome.DIFFERS:
         return ", ".join(sorted(set(_OBJECT.findall(reason))))
+    if outcome is not Outcome.SKIPPED and (refusal := refusal_of(reason)) is not None:
+        return refusal.kind
     for pattern, kind in (_SKIPS if outcome is Outcome.SKIPPED else _KINDS).items():
         if re.search(pattern, reason, re.IGNORECASE | re.DOTALL) is not None:
             return kind

@@ -270,10 +270,44 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         f"{proofs.TEMPORARY}::test_a_window_ends_before_a_table_that_is_still_there_and_the_next_one_takes_all_of_it",
         f"{proofs.TEMPORARY}::test_runs_that_are_killed_inside_a_life_lose_and_double_nothing",
     ),
+    refused(
+        "A temporary table that is still open at the log's end (statement format)",
+        "the window ends before it; one that would hold nothing else names the table and its connection",
+        "WindowOpenError",
+        f"{proofs.TEMPORARY}::test_a_window_ends_before_a_table_that_is_still_there_and_the_next_one_takes_all_of_it",
+        f"{proofs.TEMPORARY}::test_a_window_that_would_hold_nothing_but_the_head_of_a_file_before_a_table_that_is_still_"
+        "there_says_so",
+    ),
     supported(
         "A temporary table that a stored function makes, of which the log holds the DROP alone (MariaDB)",
         "a life from the connection's first call of a routine in the window to the DROP",
         f"{proofs.TEMPORARY}::test_a_table_that_a_function_makes_is_there_until_it_is_dropped",
+    ),
+    supported(
+        "CREATE OR REPLACE TEMPORARY TABLE that failed behind its DROP (MariaDB logs it with its error)",
+        "the table is gone, as on the source",
+        f"{proofs.TEMPORARY}::test_a_create_or_replace_that_fails_behind_its_drop_ends_the_life",
+    ),
+    supported(
+        "Foreign keys to keys that are not unique, onto MySQL 8.4 and later",
+        "made and altered whatever restrict_fk_on_non_standard_key is on the target",
+        "tests/integration/window/test_foreign_keys.py"
+        "::test_a_window_makes_and_changes_tables_with_a_foreign_key_to_a_key_that_is_not_unique",
+    ),
+    refused(
+        "A source that leaves changes out of its log: binlog_do_db, binlog_ignore_db, a replica with "
+        "log_slave_updates OFF",
+        "named when the log is opened, with the setting to change",
+        "PrecheckError",
+        "tests/integration/source/test_refusals.py"
+        "::test_a_source_that_leaves_changes_out_of_its_log_is_refused_by_name",
+    ),
+    refused(
+        "Rows of the server's own tables (mysql.*)",
+        "the table is named; accounts change by statements alone",
+        "PrecheckError",
+        "tests/integration/window/test_refusals.py"
+        "::test_rows_of_the_server_s_own_tables_are_named_before_anything_is_written",
     ),
     supported(
         "ALTER DATABASE without a name; DROP VIEW, TABLE or SEQUENCE of which one is missing; DDL of a utf16, ucs2 or "

@@ -12,7 +12,8 @@ import zstandard
 
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
-from tests.integration.window.conftest import CHANNEL, Channel, drop_accounts
+from lab.refusals import refusal_of
+from tests.integration.window.conftest import CHANNEL, Channel, drop_accounts, run_on
 
 
 def shop(channel: Channel, *statements: str) -> None:
@@ -132,6 +133,17 @@ def test_a_table_that_is_another_one_on_the_target_stops_the_window_before_it_be
         cursor.execute("CREATE TABLE tenant_1.t (id INT PRIMARY KEY, one INT, other INT, body LONGBLOB)")
     channel.run()
     channel.assert_equal()
+
+
+def test_rows_of_the_server_s_own_tables_are_named_before_anything_is_written(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel.source.query("INSERT INTO mysql.time_zone_leap_second VALUES (4711, 1)")
+    run_on(channel.source, "DELETE FROM mysql.time_zone_leap_second WHERE Transition_time = 4711", log=False)
+    said = refused(channel, capsys)
+    assert said.startswith("PrecheckError: ")
+    assert "mysql.time_zone_leap_second: table: " in said
+    assert refusal_of(said) is not None
 
 
 def test_a_missing_privilege_is_named_before_anything_is_written(

@@ -1,0 +1,86 @@
+"""Filter jobs of many windows in one Spark session: a JVM starts once a run, and not once a history."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Final
+
+from binlane.config.channel import ChannelConfig
+from binlane.orchestration.commands import run as command
+from binlane.orchestration.spark import WITH_DEFAULTS, properties_file, spark_environment, spark_properties
+from binlane.work.files import WorkFolder
+from binlane.work.filter.errors import error_of
+from lab.templates import LabError
+
+_PROJECT: Final = Path(__file__).resolve().parents[2]
+_DRIVER: Final = Path(__file__).with_name("spark_driver.py")
+_START_SECONDS: Final = 120.0
+_JOB_SECONDS: Final = 300.0
+
+
+@dataclass(slots=True)
+class SparkJobs:
+    """Runs filter jobs through Spark; the first as ``binlane run`` does, the others in one session. Close it."""
+
+    folder: Path
+    """For the session's socket."""
+    _submitted: bool = False
+    _process: subprocess.Popen[bytes] | None = None
+    _connection: socket.socket | None = None
+    _answers: IO[str] | None = field(default=None, repr=False)
+
+    def run(self, config: ChannelConfig, work: WorkFolder) -> None:
+        """Plan the window in ``work``. Raises what the job has raised."""
+        if not self._submitted:
+            self._submitted = True
+            command.submit(config, work)
+            return
+        if self._answers is None:
+            self._begin(config)
+        assert self._connection is not None
+        assert self._answers is not None
+        self._connection.sendall(f"{work.uri}\n".encode())
+        answer = self._answers.readline().rstrip("\n")
+        if answer != "planned":
+            raise error_of(str(_DRIVER), 1, answer or "the Spark session has ended")
+
+    def close(self) -> None:
+        """End the session: its driver ends with the connection."""
+        if self._answers is not None:
+            self._answers.close()
+        if self._connection is not None:
+            self._connection.close()
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_START_SECONDS)
+            self._process.kill()
+            self._process.wait()
+
+    def _begin(self, config: ChannelConfig) -> None:
+        beside = Path(sys.executable).parent
+        program = shutil.which("spark-submit", path=f"{beside}{os.pathsep}{os.environ.get('PATH', '')}")
+        if program is None:
+            raise LabError("spark-submit is not on PATH: install pyspark, or try histories with --no-spark")
+        path = self.folder / "spark.socket"
+        environment = {"PYSPARK_PYTHON": sys.executable, **spark_environment(os.environ)}
+        environment["PYTHONPATH"] = os.pathsep.join([str(_PROJECT / "plugins"), str(_PROJECT)])
+        with (
+            socket.socket(socket.AF_UNIX) as listening,
+            properties_file(spark_properties(config.spark.conf)) as file,
+            (self.folder / "spark.log").open("wb") as log,
+        ):
+            listening.bind(str(path))
+            listening.listen()
+            listening.settimeout(_START_SECONDS)
+            command = [program, WITH_DEFAULTS, "--properties-file", file, str(_DRIVER), str(path)]
+            self._process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+            self._connection = listening.accept()[0]
+        self._connection.settimeout(_JOB_SECONDS)
+        self._answers = self._connection.makefile("r", encoding="utf-8")

@@ -1,0 +1,50 @@
+"""The kinds of refusal that trials may meet, each with the row of docs/conformance.md that names it.
+
+A refusal of another kind is a failure of the trial: either the row is missing, or the cause has to go.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A kind of error before a window's first write."""
+
+    kind: str
+    pattern: str
+    """Of the error's class and text."""
+    row: str
+    """The beginning of the row's first cell."""
+
+
+REFUSALS: Final = (
+    Refusal(
+        "a temporary table of which no copy can be kept",
+        r"^UnsupportedEventError.*so that copies have to be kept of it: ",
+        "The same with a temporary sequence",
+    ),
+    Refusal(
+        "a temporary table that is open at the log's end",
+        r"^WindowOpenError.* temporary table",
+        "A temporary table that is still open at the log's end",
+    ),
+    Refusal(
+        "the source leaves changes out of its log",
+        r"^PrecheckError.*(leaves changes out of its log|log_(slave|replica)_updates OFF)",
+        "A source that leaves changes out of its log",
+    ),
+    Refusal(
+        "rows of the server's own tables (schema mysql)",
+        r"^PrecheckError.*\bmysql\.\w+: table: ",
+        "Rows of the server's own tables",
+    ),
+)
+
+
+def refusal_of(reason: str) -> Refusal | None:
+    """The kind of a refusal, by its error's class and text; None if no row of docs/conformance.md names it."""
+    return next((each for each in REFUSALS if re.search(each.pattern, reason, re.IGNORECASE | re.DOTALL)), None)
