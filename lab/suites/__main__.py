@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -71,9 +72,7 @@ class Trial:
         self.flavor, self.folder = flavor, folder
         self.installed: Installation = install(flavor, suites, folder / "base")
         self.version = series_of(server_binary(flavor))
-        self.judge = Judge(
-            flavor, self.installed.program, folder / "var" / driver.TEMPLATES[flavor], folder / "verdict"
-        )
+        self.judge = Judge(flavor, self.installed.program, folder / "var" / driver.TEMPLATES[flavor])
         self.build = commit()
         self._now: dict[str, Outcome] = {}
 
@@ -81,17 +80,22 @@ class Trial:
         """End what runs."""
         self.judge.close()
 
-    def run(self, results: Results, binlog_format: str, tests: list[str]) -> None:
-        """Two calls of the driver: of all tests, and as they are of those that fail when what they drop is kept.
+    def skip(self, results: Results, binlog_format: str, tests: list[str]) -> list[str]:
+        """Give the tests that cannot run on these servers their results; the others."""
+        left = []
+        for test in tests:
+            reason = self.installed.unmet(test, binlog_format)
+            if reason is None:
+                left.append(test)
+            else:
+                self._add(results, binlog_format, test, Verdict(Outcome.SKIPPED, reason=reason), kept=True)
+        return left
+
+    def run(self, results: Results, binlog_format: str, tests: list[str], *, keeps: bool) -> list[str]:
+        """One call of the driver; the tests that fail without a verdict. ``keeps``: what tests drop is kept aside.
 
         Tests that the driver did not come to have no result, and are tried again by the next run.
         """
-        failed = self._run(results, binlog_format, tests, keeps=True)
-        if failed:
-            self._run(results, binlog_format, failed, keeps=False)
-
-    def _run(self, results: Results, binlog_format: str, tests: list[str], *, keeps: bool) -> list[str]:
-        """One call of the driver; the tests that fail without a verdict."""
         self._now = {}
 
         def answered(test: str, verdict: Verdict) -> None:
@@ -154,25 +158,47 @@ def _trials(families: Sequence[Flavor], suites: Path, work: Path) -> list[Trial]
     return trials
 
 
+@dataclass(slots=True)
+class _Queue:
+    """What is left to try of one family in one format."""
+
+    trial: Trial
+    binlog_format: str
+    waiting: list[list[str]]
+    as_they_are: list[str] = field(default_factory=list)
+    """Tests that fail when what they drop is kept: tried once more, many at a time, since each call of the driver
+    installs its servers anew."""
+
+    def run(self, results: Results) -> bool:
+        """One call of the driver; False if nothing is left."""
+        if self.waiting and len(self.as_they_are) < _BATCH:
+            self.as_they_are += self.trial.run(results, self.binlog_format, self.waiting.pop(0), keeps=True)
+            return True
+        batch = next(driver.batches(self.as_they_are, _BATCH), [])
+        self.as_they_are = [each for each in self.as_they_are if each not in batch]
+        if batch:
+            self.trial.run(results, self.binlog_format, batch, keeps=False)
+        return bool(batch)
+
+
 def _run(trials: list[Trial], asked: argparse.Namespace, end: float) -> None:
     """Batches of all families and formats in turn, so that a part of the time tries a part of each."""
-    queues = []
-    for trial in trials:
-        for binlog_format in asked.format:
-            results = Results(asked.results)
-            suites = tuple(each for each in SUITES[trial.flavor] if not asked.suite or each in asked.suite)
-            names = [
-                each for each in trial.installed.names(suites) if not asked.only or each.split(".")[1] in asked.only
-            ]
-            random.Random(asked.seed).shuffle(names)
-            left = names if asked.only else results.left(trial.flavor.value, binlog_format, names, asked.again)
-            queues.append((trial, binlog_format, list(driver.batches(left, _BATCH))))
-    while any(waiting for _, _, waiting in queues):
-        for trial, binlog_format, waiting in queues:
+    queues = [_queue(trial, binlog_format, asked) for trial in trials for binlog_format in asked.format]
+    while queues:
+        for queue in list(queues):
             if time.monotonic() > end:
                 return
-            if waiting:
-                trial.run(Results(asked.results), binlog_format, waiting.pop(0))
+            if not queue.run(Results(asked.results)):
+                queues.remove(queue)
+
+
+def _queue(trial: Trial, binlog_format: str, asked: argparse.Namespace) -> _Queue:
+    results = Results(asked.results)
+    suites = tuple(each for each in SUITES[trial.flavor] if not asked.suite or each in asked.suite)
+    names = [each for each in trial.installed.names(suites) if not asked.only or each.split(".")[1] in asked.only]
+    random.Random(asked.seed).shuffle(names)
+    left = names if asked.only else results.left(trial.flavor.value, binlog_format, names, asked.again)
+    return _Queue(trial, binlog_format, list(driver.batches(trial.skip(results, binlog_format, left), _BATCH)))
 
 
 def _reasons(work: Path) -> dict[Key, str]:

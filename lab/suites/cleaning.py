@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -29,8 +29,11 @@ _RESETS: Final = {
 }
 
 
-def clean(flavor: Flavor, ports: Iterable[int]) -> None:
-    """Empty the servers and their logs. One that does not run, or cannot be emptied, is left to the test."""
+def clean(
+    flavor: Flavor, ports: Iterable[int], databases: Collection[str] = _OWN, accounts: Collection[str] = _ACCOUNTS
+) -> None:
+    """Empty the servers and their logs, but for ``databases`` and ``accounts``. One that does not run, or cannot be
+    emptied, is left to the test."""
     for port in ports:
         server = PrivateServer(flavor, port, Path(), Path(), "suite", (), Path(), user="root", password="")
         with (
@@ -38,23 +41,24 @@ def clean(flavor: Flavor, ports: Iterable[int]) -> None:
             closing(server.connect(autocommit=True)) as connection,
             connection.cursor() as cursor,
         ):
-            _clean(flavor, cursor)
+            _clean(flavor, cursor, databases, accounts)
 
 
-def _clean(flavor: Flavor, cursor: Cursor) -> None:
+def _clean(flavor: Flavor, cursor: Cursor, databases: Collection[str], accounts: Collection[str]) -> None:
     for statement in ("SET sql_log_bin = 0", "SET foreign_key_checks = 0", *_RESETS[flavor][:2]):
         _try(cursor, statement)
     _try(cursor, "SET SESSION lock_wait_timeout = 5")
     for (name,) in _rows(cursor, "SHOW DATABASES"):
-        if name.lower() not in _OWN:
+        if name.lower() not in databases:
             _try(cursor, f"DROP DATABASE `{name.replace('`', '``')}`")
-    if list(_rows(cursor, "SELECT 1 FROM information_schema.tables WHERE table_schema = 'test' LIMIT 1")) or not list(
-        _rows(cursor, "SHOW DATABASES LIKE 'test'")
+    if "test" in databases and (
+        list(_rows(cursor, "SELECT 1 FROM information_schema.tables WHERE table_schema = 'test' LIMIT 1"))
+        or not list(_rows(cursor, "SHOW DATABASES LIKE 'test'"))
     ):
         _try(cursor, "DROP DATABASE IF EXISTS test")
         _try(cursor, _TEST[flavor])
     for user, host in _rows(cursor, "SELECT user, host FROM mysql.user"):
-        if user not in _ACCOUNTS:
+        if user not in accounts:
             kind = "USER" if host or flavor is Flavor.MYSQL else "ROLE"
             name = cursor.connection.escape(user) + (f"@{cursor.connection.escape(host)}" if kind == "USER" else "")
             _try(cursor, f"DROP {kind} {name}")

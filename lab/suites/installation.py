@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from binlane.model import Flavor
+from lab.suites.requirements import unmet
 from lab.suites.rewriting import with_kept_tables, with_question, with_verdict
 from lab.templates import LabError, server_binary
 
@@ -71,6 +72,11 @@ class Installation:
         return [
             f"{suite}.{file.stem}" for suite in suites for file in sorted(_suite(self.tests, suite).glob("t/*.test"))
         ]
+
+    def unmet(self, test: str, binlog_format: str) -> str | None:
+        """Why ``suite.test`` cannot run on these servers in this format; None if it may."""
+        suite, _, name = test.partition(".")
+        return unmet(_suite(self.tests, suite) / "t" / f"{name}.test", self.tests, binlog_format)
 
 
 def suites_folder() -> Path:

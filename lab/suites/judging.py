@@ -16,7 +16,7 @@ from binlane.model import Flavor
 from lab.servers import PrivateServer
 from lab.suites.comparing import differences, everything
 from lab.suites.replica import replicate
-from lab.suites.servers import Source, server_beside, source_at, with_ended_sessions
+from lab.suites.servers import ServersBeside, Source, source_at, with_ended_sessions
 from lab.suites.verdict import Outcome, Run, judged
 from lab.suites.window import bring
 from lab.templates import LabError
@@ -41,7 +41,7 @@ class Question:
     template: Path
     """A data folder as the driver's servers begin with."""
     folder: Path
-    """For the servers of the verdict; removed."""
+    """For the project of binlane's channel; removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +59,15 @@ class Verdict:
     seconds: float = 0.0
 
 
-def judge(question: Question) -> Verdict:
+def judge(question: Question, servers: ServersBeside) -> Verdict:
     """Bring the log to a fresh target, compare, and ask the server's own replica where that is not equal."""
     begun = time.monotonic()
-    # of a process that was killed
-    shutil.rmtree(question.folder, ignore_errors=True)
+    question.folder.mkdir(parents=True, exist_ok=True)
     try:
         source = source_at(question.flavor, question.port)
         if not source.logs:
             return Verdict(Outcome.INCOMPARABLE, reason="the source writes no binary log")
-        outcome, run, native, unsafe = _judge(question, source)
+        outcome, run, native, unsafe = _judge(question, source, servers)
     except (LabError, MySQLError, OSError) as exc:
         return Verdict(Outcome.INCOMPARABLE, reason=f"{type(exc).__name__}: {exc}")
     finally:
@@ -77,30 +76,30 @@ def judge(question: Question) -> Verdict:
     return Verdict(outcome, source.binlog_format, _told(run), _told(native), unsafe, seconds)
 
 
-def _judge(question: Question, source: Source) -> tuple[Outcome, Run, Run | None, bool]:
+def _judge(question: Question, source: Source, servers: ServersBeside) -> tuple[Outcome, Run, Run | None, bool]:
     held, unsafe = everything(source.server), False
-    run = _by_binlane(question, source, held, allow_unsafe=unsafe)
+    run = _by_binlane(question, source, held, servers, allow_unsafe=unsafe)
     if run.refused and _OPEN in run.stopped:
         # temporary tables live as long as their connections: a log is judged to its end
         source = with_ended_sessions(source)
         held = everything(source.server)
-        run = _by_binlane(question, source, held, allow_unsafe=unsafe)
+        run = _by_binlane(question, source, held, servers, allow_unsafe=unsafe)
     if run.refused and _UNSAFE in run.stopped:
         unsafe = True
-        run = _by_binlane(question, source, held, allow_unsafe=unsafe)
-    native = None if run.equal else _by_replica(question, source, held)
+        run = _by_binlane(question, source, held, servers, allow_unsafe=unsafe)
+    native = None if run.equal else _by_replica(question, source, held, servers)
     return judged(run, native), run, native, unsafe
 
 
-def _by_binlane(question: Question, source: Source, held: Held, *, allow_unsafe: bool) -> Run:
-    with server_beside(source, question.program, question.template, question.folder / "target") as target:
+def _by_binlane(question: Question, source: Source, held: Held, servers: ServersBeside, *, allow_unsafe: bool) -> Run:
+    with servers.server("target", source, question.program, question.template) as target:
         project = Path(tempfile.mkdtemp(dir=question.folder))
         run = bring(source.server, target, project, allow_unsafe=allow_unsafe)
         return run if run.stopped else _compared(held, target)
 
 
-def _by_replica(question: Question, source: Source, held: Held) -> Run:
-    with server_beside(source, question.program, question.template, question.folder / "replica") as replica:
+def _by_replica(question: Question, source: Source, held: Held, servers: ServersBeside) -> Run:
+    with servers.server("replica", source, question.program, question.template) as replica:
         stopped = replicate(source, replica)
         return Run(stopped) if stopped else _compared(held, replica)
 

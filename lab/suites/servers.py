@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+import re
 import shutil
-import signal
 import socket
 import subprocess
 import time
@@ -18,6 +19,8 @@ import pymysql
 
 from binlane.model import Flavor
 from lab.servers import HOST, PrivateServer
+from lab.suites.cleaning import clean
+from lab.suites.comparing import everything
 from lab.suites.options import Started, beside, started_with
 from lab.templates import LabError
 
@@ -93,12 +96,83 @@ _CLIENTS: Final = (
 )
 
 
-@contextlib.contextmanager
-def server_beside(source: Source, program: Path, template: Path, folder: Path) -> Iterator[PrivateServer]:
-    """A fresh server with the source's options on a copy of ``template``; killed and removed at the end.
+@dataclass(slots=True)
+class Beside:
+    """A server with the options of a source, on a copy of the driver's data folder."""
 
-    Raises LabError with the end of its log if it does not start.
-    """
+    server: PrivateServer
+    process: subprocess.Popen[bytes]
+    folder: Path
+    key: tuple[object, ...]
+    """What it was started with: a source of the same needs no other server."""
+    databases: frozenset[str] = frozenset()
+    accounts: frozenset[str] = frozenset()
+    """Their names when it was started."""
+    fresh: str = ""
+    """``_fingerprint`` of it then."""
+
+    def end(self) -> None:
+        """Kill it and remove its folder."""
+        self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def is_fresh_again(self) -> bool:
+        """Remove what the last test has left; whether the server is then as it was started."""
+        try:
+            clean(self.server.flavor, [self.server.port], self.databases, self.accounts)
+            return _fingerprint(self.server) == self.fresh
+        except pymysql.err.MySQLError:
+            return False
+
+
+class ServersBeside:
+    """The servers of verdicts, by their role: each is kept for the next test where that test's source has the same
+    options and nothing of the last test is left. Starting one takes longer than most tests."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._kept: dict[str, Beside] = {}
+
+    @contextlib.contextmanager
+    def server(self, role: str, source: Source, program: Path, template: Path) -> Iterator[PrivateServer]:
+        """A server that holds nothing. Raises LabError with the end of its log if it does not start."""
+        key = (program, template, source.started, source.binlog_format, tuple(sorted(source.environment.items())))
+        kept = self._kept.pop(role, None)
+        if kept is not None and not (kept.key == key and kept.is_fresh_again()):
+            kept.end()
+            kept = None
+        if kept is None:
+            kept = _started(source, program, template, self._folder / role, key)
+        try:
+            yield kept.server
+        except BaseException:
+            kept.end()
+            raise
+        self._kept[role] = kept
+
+    def close(self) -> None:
+        """End all of them."""
+        for kept in self._kept.values():
+            kept.end()
+        self._kept.clear()
+
+
+_OWN_TABLES: Final = ("func", "plugin", "servers", "time_zone_name", "db", "tables_priv", "columns_priv", "procs_priv")
+"""In ``mysql``: what a log's statements can leave there."""
+_MOVING: Final = re.compile(r"gtid|timestamp|^(server_uuid|last_insert_id|pseudo_|rand_seed|warning_count|identity)")
+"""Variables that differ between two looks at an idle server."""
+
+
+def _fingerprint(server: PrivateServer) -> str:
+    """Everything that tests compare, and the server's variables, plugins, functions and grants."""
+    found: list[object] = [sorted(everything(server).items())]
+    found.append([row for row in server.query("SHOW GLOBAL VARIABLES") if _MOVING.search(str(row[0])) is None])
+    found += [sorted(server.query(f"SELECT * FROM mysql.{name}"), key=repr) for name in _OWN_TABLES]
+    return hashlib.sha256(repr(found).encode()).hexdigest()
+
+
+def _started(source: Source, program: Path, template: Path, folder: Path, key: tuple[object, ...]) -> Beside:
     datadir = folder / "data"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -115,14 +189,16 @@ def server_beside(source: Source, program: Path, template: Path, folder: Path) -
         process = subprocess.Popen(
             command, cwd=datadir, env=dict(source.environment), stdin=subprocess.DEVNULL, stdout=log, stderr=log
         )
+    started = Beside(server, process, folder, key)
     try:
         _wait_until_ready(server, process, folder / "log")
-        yield server
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        shutil.rmtree(folder, ignore_errors=True)
+        started.databases = frozenset(str(name).lower() for (name,) in server.query("SHOW DATABASES"))
+        started.accounts = frozenset(str(name) for (name,) in server.query("SELECT user FROM mysql.user"))
+        started.fresh = _fingerprint(server)
+    except BaseException:
+        started.end()
+        raise
+    return started
 
 
 def _place(server: PrivateServer, folder: Path) -> list[str]:

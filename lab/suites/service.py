@@ -8,7 +8,9 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import shutil
 import socketserver
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from multiprocessing import get_context
@@ -19,9 +21,11 @@ from typing import Any, Final
 from binlane.model import Flavor
 from lab.suites.cleaning import clean
 from lab.suites.judging import Question, Verdict, judge
+from lab.suites.servers import ServersBeside
 from lab.suites.verdict import Outcome
 
 _CONTEXT: Final = get_context("spawn")
+_MEMORY: Final = Path("/dev/shm")
 _SECONDS: Final = 300.0
 """For one verdict: a target, a replica, and the time-outs of both."""
 
@@ -32,13 +36,14 @@ Answered = Callable[[str, Verdict], None]
 class Judge:
     """The warm process. Not for two threads at once."""
 
-    def __init__(self, flavor: Flavor, program: Path, template: Path, folder: Path) -> None:
-        self._flavor, self._program, self._template, self._folder = flavor, program, template, folder
+    def __init__(self, flavor: Flavor, program: Path, template: Path) -> None:
+        self._flavor, self._program, self._template = flavor, program, template
         self._begin()
 
     def verdict(self, test: str, port: int) -> Verdict:
         """Of a test whose source is on that port."""
-        self._pipe.send(Question(self._flavor, test, port, self._program, self._template, self._folder))
+        place = self._folder / "project"
+        self._pipe.send(Question(self._flavor, test, port, self._program, self._template, place))
         with contextlib.suppress(EOFError):
             if self._pipe.poll(_SECONDS):
                 verdict: Verdict = self._pipe.recv()
@@ -51,19 +56,23 @@ class Judge:
         """End the process, and with it the servers that it has started."""
         self._process.kill()
         self._process.join()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _begin(self) -> None:
+        memory = _MEMORY if _MEMORY.is_dir() else None
+        self._folder = Path(tempfile.mkdtemp(prefix=f"binlane-suites-{self._flavor.value}-", dir=memory))
         self._pipe, other = _CONTEXT.Pipe()
-        self._process = _CONTEXT.Process(target=_answer, args=(other,), daemon=True)
+        self._process = _CONTEXT.Process(target=_answer, args=(other, self._folder), daemon=True)
         self._process.start()
         other.close()
 
 
-def _answer(pipe: Connection) -> None:
+def _answer(pipe: Connection, folder: Path) -> None:
     logging.disable(logging.ERROR)
+    servers = ServersBeside(folder)
     with contextlib.suppress(EOFError):
         while True:
-            pipe.send(judge(pipe.recv()))
+            pipe.send(judge(pipe.recv(), servers))
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from pymysql.err import MySQLError
 from binlane.model import Flavor
 from lab.servers import PrivateServer
 from lab.suites.judging import Question, judge
+from lab.suites.servers import ServersBeside, source_at
 from lab.suites.verdict import Outcome
 from lab.templates import data_template, server_binary
 
@@ -37,6 +39,14 @@ def question(source: PrivateServer, folder: Path) -> Question:
     )
 
 
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServersBeside]:
+    """Kept from test to test, as in a trial."""
+    found = ServersBeside(tmp_path_factory.mktemp("beside"))
+    yield found
+    found.close()
+
+
 @pytest.mark.parametrize(
     ("last", "outcome", "named"),
     [
@@ -57,9 +67,11 @@ def question(source: PrivateServer, folder: Path) -> Question:
         ),
     ],
 )
-def test_a_verdict(mariadb_source: PrivateServer, tmp_path: Path, last: str, outcome: Outcome, named: str) -> None:
+def test_a_verdict(
+    mariadb_source: PrivateServer, servers: ServersBeside, tmp_path: Path, last: str, outcome: Outcome, named: str
+) -> None:
     written(mariadb_source, *[each for each in f"{RUN};{last}".split(";") if each.strip()])
-    verdict = judge(question(mariadb_source, tmp_path))
+    verdict = judge(question(mariadb_source, tmp_path), servers)
     assert (verdict.outcome, verdict.binlog_format) == (outcome, "ROW"), verdict
     assert named in verdict.reason
     assert (verdict.native != "") == (outcome is Outcome.NATIVE)
@@ -67,18 +79,32 @@ def test_a_verdict(mariadb_source: PrivateServer, tmp_path: Path, last: str, out
 
 
 def test_a_temporary_table_that_is_open_at_the_log_s_end_ends_with_its_connection(
-    mariadb_source: PrivateServer, tmp_path: Path
+    mariadb_source: PrivateServer, servers: ServersBeside, tmp_path: Path
 ) -> None:
     written(mariadb_source, *[each for each in RUN.split(";") if each.strip()])
     with mariadb_source.connect(autocommit=True) as connection, connection.cursor() as cursor:
         cursor.execute("SET binlog_format = STATEMENT")
         cursor.execute("CREATE TEMPORARY TABLE a.kept (id INT)")
-        assert judge(question(mariadb_source, tmp_path)).outcome is Outcome.EQUAL
+        assert judge(question(mariadb_source, tmp_path), servers).outcome is Outcome.EQUAL
         with pytest.raises(MySQLError):
             cursor.execute("SELECT 1")
 
 
-def test_a_source_that_is_gone_is_not_comparable(tmp_path: Path) -> None:
+def test_a_server_is_kept_for_the_next_test_unless_something_is_left_in_it(
+    mariadb_source: PrivateServer, servers: ServersBeside
+) -> None:
+    program, seen = server_binary(Flavor.MARIADB), []
+    source = source_at(Flavor.MARIADB, mariadb_source.port)
+    for left in ("CREATE DATABASE b", "CREATE USER b", "SET GLOBAL max_error_count = 7", "SELECT 1"):
+        with servers.server("kept", source, program, data_template(Flavor.MARIADB, program)) as server:
+            seen.append(server.port)
+            asked = "SELECT 1 FROM information_schema.schemata WHERE schema_name = 'b' OR @@GLOBAL.max_error_count = 7"
+            assert server.query(asked) == []
+            server.query(left)
+    assert seen[0] == seen[1] == seen[2] != seen[3]
+
+
+def test_a_source_that_is_gone_is_not_comparable(servers: ServersBeside, tmp_path: Path) -> None:
     program = server_binary(Flavor.MARIADB)
     asked = Question(Flavor.MARIADB, "suite.test", 1, program, tmp_path, tmp_path / "verdict")
-    assert judge(asked).outcome is Outcome.INCOMPARABLE
+    assert judge(asked, servers).outcome is Outcome.INCOMPARABLE

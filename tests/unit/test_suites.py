@@ -9,6 +9,7 @@ import pytest
 from lab.suites import driver, report
 from lab.suites.kinds import kind_of
 from lab.suites.options import beside, started_with
+from lab.suites.requirements import unmet
 from lab.suites.results import Result, Results
 from lab.suites.rewriting import with_kept_tables, with_question, with_verdict
 from lab.suites.verdict import Outcome, Run, judged, worse
@@ -230,3 +231,29 @@ def test_the_page_counts_and_names() -> None:
     assert "| mariadb 10.11 | row | rpl | 1 | 0 | 1 | 0 | 0 | 0 | 0 | 0 |" in page
     assert "| mariadb 10.11 | mixed | binlog | 1 | 0 | 0 | 0 | 0 | 0 | 0 | 0 |" in page
     assert "| temporary tables | 1 | mariadb row rpl.b |" in page
+
+
+@pytest.mark.parametrize(
+    ("test", "binlog_format", "kind"),
+    [
+        ("--source include/master-slave.inc\n", "row", None),
+        ("source include/have_debug.inc;\n", "row", "needs a server built for debugging"),
+        ("--source include/deep.inc\n", "mixed", "needs a server built for debugging"),
+        ("-- source include/have_binlog_format_row.inc # rows\n", "row", None),
+        ("-- source include/have_binlog_format_row.inc # rows\n", "mixed", "not in this binlog format"),
+        ("--source include/have_binlog_format_mixed_or_statement.inc\n", "statement", None),
+        ("--source include/have_binlog_format_mixed_or_statement.inc\n", "row", "not in this binlog format"),
+        ("# --source include/have_debug.inc\n--echo source include/have_debug.inc;\n", "row", None),
+    ],
+)
+def test_a_test_that_these_servers_cannot_run_is_known_by_what_it_includes(
+    tmp_path: Path, test: str, binlog_format: str, kind: str | None
+) -> None:
+    for name, text in (("include/deep.inc", "--source extra/a.inc\n"), ("extra/a.inc", "--source include/deep.inc\n")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text + "--source include/have_debug_sync.inc\n" * (name == "extra/a.inc"))
+    file = tmp_path / "suite" / "rpl" / "t" / "a.test"
+    file.parent.mkdir(parents=True)
+    file.write_text(test)
+    reason = unmet(file, tmp_path, binlog_format)
+    assert (None if reason is None else kind_of(Outcome.SKIPPED, reason)) == kind
