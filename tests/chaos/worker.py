@@ -14,7 +14,7 @@ from binlane.connections import Endpoints
 from binlane.errors import BinlaneError
 from binlane.orchestration import steps
 from binlane.orchestration.request import WindowRequest
-from binlane.precheck import window
+from binlane.precheck import situation
 from binlane.servers.engines import engine_of
 from binlane.work.files import WorkFolder
 from binlane.work.filter.job import InProcess, run_filter
@@ -63,7 +63,7 @@ def run_steps(config: ChannelConfig, endpoints: Endpoints, fault: Fault, in_file
 
 def _inject(faults: Faults) -> None:
     # the steps make an engine of their own wherever they need one
-    for module in (steps, window):
+    for module in (steps, situation):
         setattr(module, "engine_of", lambda endpoint, **_: faults.engine(endpoint.sqlalchemy_url()))  # noqa: B010
 
 

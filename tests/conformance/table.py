@@ -7,11 +7,13 @@ them exists, that no event type and no edge case is missing, and that the page s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from binlane.precheck.checks import CHECKS, TARGET_CHECKS
 from tests.conformance.content_cases import CONTENT_CASES
 from tests.conformance.event_types import EVENT_TYPES
 from tests.conformance.framing_cases import FRAMING_CASES
@@ -55,6 +57,13 @@ PAGE: Final[dict[Section, Part]] = {
 }
 
 
+_CHECKS_ABOUT: Final = (
+    "What the precheck (`binlane plan`, the task `adopt_plan`) looks for before a window's first write, in the order",
+    "of its findings. A finding ends with the name of its check: `... [read-only]`. A first copy (`binlane bootstrap`)",
+    f"runs the first {len(TARGET_CHECKS)}.",
+)
+
+
 def rows() -> Iterator[Row]:
     """Every row of every table."""
     for part in PAGE.values():
@@ -84,7 +93,13 @@ def render() -> str:
         lines += ["", f"## {section}", "", part.about, ""]
         lines += [f"| {part.first_column} | treatment | result | tests |", "|---|---|---|---|"]
         lines += [_line(row) for row in part.rows]
+    lines += ["", "## Checks before the first write", "", *_CHECKS_ABOUT, "", "| check | looks for |", "|---|---|"]
+    lines += [f"| `{name}` | {_first_sentence(check)} |" for name, check in CHECKS.items()]
     return "\n".join(lines) + "\n"
+
+
+def _first_sentence(check: Callable[..., object]) -> str:
+    return " ".join((inspect.getdoc(check) or "").split("\n\n")[0].split()).removesuffix(".").replace("``", "`")
 
 
 def _line(row: Row) -> str:

@@ -140,7 +140,7 @@ def _repeatable(item: Item) -> Item:
 
 def _with_condition(session: LaneSession, item: Item) -> Item:
     """CREATE FUNCTION .. SONAME with IF NOT EXISTS: a library may have been brought with its function, which was
-    compared before the window (``precheck.loadable_functions``)."""
+    compared before the window (``precheck.statements``)."""
     match = _LOADABLE.match(item.payload)
     if match is None:
         return item

@@ -12,8 +12,11 @@ from sqlalchemy import Connection
 from binlane.connections import Endpoint
 from binlane.errors import ConfigError, PrecheckError
 from binlane.model import Flavor, plural
+from binlane.precheck.checks import TARGET_CHECKS, run_checks
+from binlane.precheck.facts import Target
+from binlane.precheck.finding import raise_if_fatal
 from binlane.precheck.privileges import Grants, read_grants
-from binlane.precheck.server import Needs, check_target, raise_if_fatal
+from binlane.precheck.situation import Needs, TargetSituation
 from binlane.schema.model import Schema
 from binlane.servers.catalog import SYSTEM_DATABASES, global_variables, server_version, version_number
 from binlane.state.records.bootstraps import Thing
@@ -52,20 +55,17 @@ class SourceFacts:
 def read_source(connection: Connection) -> SourceFacts:
     """Raises SQLAlchemy's errors."""
     flavor, version = server_version(connection)
-    return SourceFacts(flavor, version, _folding(connection), read_grants(connection))
+    folding = global_variables(connection, ("lower_case_table_names",))
+    return SourceFacts(flavor, version, folding.get("lower_case_table_names", "0"), read_grants(connection))
 
 
-def _folding(connection: Connection) -> str:
-    return global_variables(connection, ("lower_case_table_names",)).get("lower_case_table_names", "0")
-
-
-def check_servers(source: SourceFacts, target: Connection, endpoints: tuple[Endpoint, Endpoint], needs: Needs) -> None:
+def check_servers(source: SourceFacts, target: Target, endpoints: tuple[Endpoint, Endpoint], needs: Needs) -> None:
     """Raises PrecheckError for versions, settings and privileges that do not do."""
-    ours, (theirs, their_version) = source.flavor, server_version(target)
+    ours, theirs = source.flavor, target.flavor
     if ours is not theirs:
         raise PrecheckError(
             f"{endpoints[1]}: expected a {ours.value} server, as the source is, found {theirs.value} "
-            f"{their_version}: binlane does not translate definitions; create the objects by hand, copy the rows "
+            f"{target.version}: binlane does not translate definitions; create the objects by hand, copy the rows "
             "by a dump, then `binlane init`"
         )
     if version_number(source.version) < _OLDEST[ours]:
@@ -74,7 +74,7 @@ def check_servers(source: SourceFacts, target: Connection, endpoints: tuple[Endp
             f"{endpoints[0]}: expected {ours.value} {oldest} or newer, found {source.version}: this version has "
             "no lock that makes DDL wait; load a dump or a backup, then `binlane init`"
         )
-    folding = _folding(target)
+    folding = target.variables.get("lower_case_table_names", "0")
     if source.folding != folding:
         raise PrecheckError(
             f"{endpoints[1]}: lower_case_table_names: expected {source.folding}, as on the source, found "
@@ -86,7 +86,7 @@ def check_servers(source: SourceFacts, target: Connection, endpoints: tuple[Endp
             f"{endpoints[0]}: the account lacks {', '.join(lacking)} ON *.*: GRANT {', '.join(lacking)} ON *.* "
             "TO the account"
         )
-    raise_if_fatal(check_target(target, needs=needs))
+    raise_if_fatal(run_checks(TargetSituation(target, needs), TARGET_CHECKS))
 
 
 def missing_on_source(grants: Grants, flavor: Flavor) -> tuple[str, ...]:

@@ -37,7 +37,8 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
 from binlane.errors import MissingLogError, PrecheckError, SourceIdentityError, WindowBusyError
 from binlane.model import TableKey
-from binlane.precheck.server import Needs
+from binlane.precheck.facts import Target
+from binlane.precheck.situation import Needs
 from binlane.schema.model import Schema, Table
 from binlane.servers.catalog import read_schema
 from binlane.shards.selection import EVERYTHING, Extent, Selection
@@ -184,8 +185,8 @@ class FirstCopy:
         )
         with translated(str(self.source)), driver_errors(), self.engines[0].connect() as connection:
             facts = read_source(connection)
-        with self.engines[1].connect() as connection:
-            check_servers(facts, connection, (self.source, self.target), needs)
+        with Target(self.engines[1]) as target:
+            check_servers(facts, target, (self.source, self.target), needs)
         return chosen
 
     def _before(self, writer: Session, databases: Sequence[str]) -> Bootstrap | None:

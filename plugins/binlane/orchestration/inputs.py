@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -19,8 +20,8 @@ from binlane.plan.settings import FilterSettings
 from binlane.plan.transaction.collations import Collations
 from binlane.plan.transaction.rename import name_of, renamed_schema, sources_of
 from binlane.precheck.row_writer import chosen_writer
-from binlane.precheck.window import tables_with_other_keys
 from binlane.schema.codec import schema_to_json
+from binlane.schema.compare import compare_schemas, not_reduced, rules_for
 from binlane.schema.model import Schema
 from binlane.servers.catalog import read_databases, read_schema
 from binlane.servers.engines import engine_of, in_background
@@ -49,7 +50,7 @@ def write_inputs(
             schema = read_schema(connection, databases)
             by_sql = chosen_writer(connection, channel.apply.writer) != Writer.BINLOG
             check_collations(channel, schema)
-            differing = tables_with_other_keys(source(), schema, Collations(channel.collations).given)
+            differing = _tables_with_other_keys(source(), schema, Collations(channel.collations).given)
     settings = _settings(channel, request, manifest, schema, differing, by_sql)
     shard_list = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)
     groups = schema.known().foreign_key_groups
@@ -67,6 +68,18 @@ def check_collations(channel: ChannelConfig, schema: Schema) -> None:
                 f"{channel.file}: collations.{old}: expected a collation of {schema.flavor} {schema.version}, the "
                 f"target, got {new!r}: SHOW COLLATION there lists them"
             )
+
+
+def _tables_with_other_keys(
+    source: Schema | None, target: Schema, collations: Mapping[str, str] | None = None
+) -> list[list[str]]:
+    """Databases and tables whose keys are not the same on ``source``, in the target's names, and target: their changes
+    are not folded."""
+    if source is None:
+        return []
+    common = [key for key in target.tables if source.table(key) is not None]
+    differences = compare_schemas(source, target, common, rules_for(source, target, collations=collations))
+    return sorted([key.database, key.table] for key in not_reduced(differences))
 
 
 def _source_schema(

@@ -36,9 +36,9 @@ from binlane.plan.manifest import Manifest
 from binlane.plan.transaction.collations import Collations
 from binlane.plan.window_facts import facts_of, lane_name
 from binlane.plan.window_plan import WindowPlan
+from binlane.precheck.checks import check_window
 from binlane.precheck.results import checked_of
 from binlane.precheck.row_writer import chosen_writer
-from binlane.precheck.window import check_window
 from binlane.servers.engines import engine_of, kept_connections
 from binlane.source.archive import ArchiveSource
 from binlane.source.end_position import Until, UntilGtid, UntilLogEnd, UntilPosition, UntilTime

@@ -6,79 +6,74 @@ on MySQL 9.7 and MariaDB 10.11; since when: the release notes of MySQL 8.0.16, 8
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Final
 
-from sqlalchemy import Connection, text
-
 from binlane.model import Flavor
-from binlane.plan.window_plan import WindowPlan
+from binlane.precheck.facts import SINCE_SYSTEM_USER, SYSTEM_USER, Accounts
 from binlane.precheck.finding import Finding
-from binlane.precheck.privileges import Grants, read_grants
+from binlane.precheck.privileges import Grants
+from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.requirements import CHANGED, DEFINER, PRIVILEGE, Demand
 
 _Version = tuple[int, int, int]
-_SYSTEM: Final = ("SYSTEM_USER",)
-_SINCE_SYSTEM: Final = (8, 0, 16)
 _SINCE_ABSENT: Final = (8, 2, 0)
 _ACCOUNT: Final = "account "
 
 
-@dataclass(frozen=True, slots=True)
-class _Accounts:
-    """Of a MySQL target; all of it is empty where it does not matter, or the account may not read ``mysql``."""
+def check_statement_privileges(situation: Situation) -> Iterator[Finding]:
+    """Privileges that a single statement needs, such as RELOAD for FLUSH."""
+    for demand, seqno in situation.plan.demands.items():
+        if demand.feature == PRIVILEGE and situation.target.grants.missing((demand.detail,), demand.subject or None):
+            scope = f"`{demand.subject}`.*" if demand.subject else "*.*"
+            where = f"target: privilege {demand.detail} for the statement of seqno {seqno}"
+            todo = f"GRANT {demand.detail} ON {scope} TO the account: without it the server refuses the statement"
+            yield Finding(Severity.FATAL, where, f"granted on {scope}", "not granted", todo, seqno)
 
-    known: frozenset[str] | None = None
-    system: frozenset[str] = frozenset()
-    """Who holds SYSTEM_USER, itself or by a role."""
-    owners: frozenset[str] = frozenset()
-    """Objects whose definer is one of them, as ``accounts_named.defined`` spells them, in lower case."""
 
-
-def check_definers(connection: Connection, plan: WindowPlan, flavor: Flavor, number: _Version) -> Iterator[Finding]:
-    """What the account lacks for the window's definitions and account statements. Only reads."""
-    yield from _privileges(connection, plan)
-    asked = [(demand, seqno) for demand, seqno in plan.demands.items() if demand.feature in (DEFINER, CHANGED)]
+def check_definers(situation: Situation) -> Iterator[Finding]:
+    """Definers that the account may not set; accounts and objects that only SYSTEM_USER may change."""
+    demands, target = situation.plan.demands.items(), situation.target
+    asked = [(demand, seqno) for demand, seqno in demands if demand.feature in (DEFINER, CHANGED)]
     if not asked:
         return
-    grants, own = read_grants(connection), str(connection.execute(text("SELECT CURRENT_USER()")).scalar_one())
-    there = _read_accounts(connection, grants) if flavor is Flavor.MYSQL and number >= _SINCE_SYSTEM else _Accounts()
+    grants, own, there = target.grants, target.account, target.accounts
     named = {demand.subject.removeprefix(_ACCOUNT): seqno for demand, seqno in asked if demand.feature == CHANGED}
     for demand, seqno in asked:
         who = demand.detail
         needed: tuple[str, ...] = ()
         if demand.feature == DEFINER and who != own:
-            needed = _lacking(grants, setters(flavor, number))
+            needed = _lacking(grants, setters(target.flavor, target.number))
             is_made = named.get(who, seqno) < seqno
-            if not needed and number >= _SINCE_ABSENT and there.known is not None and who not in there.known | {own}:
+            if (
+                not needed
+                and target.number >= _SINCE_ABSENT
+                and there.known is not None
+                and who not in there.known | {own}
+            ):
                 needed = () if is_made else _lacking(grants, ("ALLOW_NONEXISTENT_DEFINER", "SUPER"))
         if not needed and (who in there.system or _is_owned(demand, there)):
-            needed = _lacking(grants, _SYSTEM)
+            needed = _lacking(grants, SYSTEM_USER)
         if needed:
             yield _finding(demand, seqno, needed)
 
 
-def check_owned(
-    connection: Connection, flavor: Flavor, number: _Version, statements: Iterable[LoggedText]
-) -> Iterator[Finding]:
-    """DROP FUNCTION without a database, which the session's own stands for: the function of somebody with SYSTEM_USER.
+def check_owned(situation: Situation) -> Iterator[Finding]:
+    """DROP FUNCTION without a database name, for a function of an account with SYSTEM_USER.
 
-    A loadable function of that name is nobody's, and goes first.
+    The session's own database stands for it. A loadable function of that name is nobody's, and goes first.
     """
-    if flavor is not Flavor.MYSQL or number < _SINCE_SYSTEM:
-        return
-    dropped = [(each, name) for each in statements if (name := _dropped(each)) is not None]
-    grants = read_grants(connection) if dropped else Grants(())
-    there = _read_accounts(connection, grants) if dropped else _Accounts()
-    for each, name in dropped:
+    target = situation.target
+    for each in situation.asked.texts if target.flavor is Flavor.MYSQL and target.number >= SINCE_SYSTEM_USER else ():
+        name = _dropped(each)
+        if name is None or not each.context.database:
+            continue
         demand = Demand(CHANGED, f"function {each.context.database}.{name}")
-        if each.context.database and _is_owned(demand, there) and (needed := _lacking(grants, _SYSTEM)):
-            loadable = connection.execute(text("SELECT 1 FROM mysql.func WHERE name = :name"), {"name": name})
-            if loadable.first() is None:
-                yield _finding(demand, each.seqno, needed)
+        needed = _lacking(target.grants, SYSTEM_USER) if _is_owned(demand, target.accounts) else ()
+        if needed and name.lower() not in target.loadable_functions:
+            yield _finding(demand, each.seqno, needed)
 
 
 def _dropped(statement: LoggedText) -> str | None:
@@ -88,22 +83,13 @@ def _dropped(statement: LoggedText) -> str | None:
     return rest[0].text if len(rest) == 1 else None
 
 
-def _privileges(connection: Connection, plan: WindowPlan) -> Iterator[Finding]:
-    asked = {demand: seqno for demand, seqno in plan.demands.items() if demand.feature == PRIVILEGE}
-    grants = read_grants(connection) if asked else None
-    for demand, seqno in asked.items():
-        if grants is not None and grants.missing((demand.detail,), demand.subject or None):
-            scope = f"`{demand.subject}`.*" if demand.subject else "*.*"
-            where = f"target: privilege {demand.detail} for the statement of seqno {seqno}"
-            todo = f"GRANT {demand.detail} ON {scope} TO the account: without it the server refuses the statement"
-            yield Finding(Severity.FATAL, where, f"granted on {scope}", "not granted", todo)
-
-
 def _finding(demand: Demand, seqno: int, needed: tuple[str, ...]) -> Finding:
     of = f": definer {demand.detail}" if demand.feature == DEFINER else ""
     todo = f"GRANT {needed[0]} ON *.* TO the account: without it the server refuses the statement (1227)"
     where = f"{demand.subject}{of}, in the statement of seqno {seqno}"
-    return Finding(Severity.FATAL, where, f"an account with {' or '.join(needed)}", "an account without it", todo)
+    return Finding(
+        Severity.FATAL, where, f"an account with {' or '.join(needed)}", "an account without it", todo, seqno
+    )
 
 
 def _lacking(grants: Grants, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -124,34 +110,7 @@ def setters(flavor: Flavor, number: _Version) -> tuple[str, ...]:
     return ("SET_ANY_DEFINER", "SUPER") if number >= (8, 4, 0) else ("SET_ANY_DEFINER", "SET_USER_ID", "SUPER")
 
 
-def _is_owned(demand: Demand, there: _Accounts) -> bool:
+def _is_owned(demand: Demand, there: Accounts) -> bool:
     if demand.feature != CHANGED:
         return False
     return demand.subject.removeprefix(_ACCOUNT) in there.system or demand.subject.lower() in there.owners
-
-
-def _read_accounts(connection: Connection, grants: Grants) -> _Accounts:
-    if grants.missing(("SELECT",), "mysql"):
-        return _Accounts()
-    known = frozenset(_pairs(connection, "SELECT user, host FROM mysql.user"))
-    if not grants.missing(_SYSTEM):
-        return _Accounts(known)
-    system = set(_pairs(connection, "SELECT user, host FROM mysql.global_grants WHERE priv = 'SYSTEM_USER'"))
-    edges = connection.execute(text("SELECT from_user, from_host, to_user, to_host FROM mysql.role_edges"))
-    roles = [(f"{row[0]}@{row[1]}", f"{row[2]}@{row[3]}") for row in edges]
-    while more := {member for role, member in roles if role in system} - system:
-        system |= more
-    owned = [row for row in connection.execute(text(_DEFINERS)) if row[3] in system]
-    owners = frozenset(f"{row[0]} {row[1]}.{row[2]}".lower() for row in owned)
-    return _Accounts(known, frozenset(system), owners)
-
-
-def _pairs(connection: Connection, query: str) -> Iterator[str]:
-    return (f"{user}@{host}" for user, host in connection.execute(text(query)))
-
-
-_DEFINERS: Final = (
-    "SELECT routine_type, routine_schema, routine_name, definer FROM information_schema.routines"
-    " UNION ALL SELECT 'VIEW', table_schema, table_name, definer FROM information_schema.views"
-    " UNION ALL SELECT 'EVENT', event_schema, event_name, definer FROM information_schema.events"
-)

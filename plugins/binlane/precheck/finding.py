@@ -1,10 +1,13 @@
-"""What the precheck says of one thing that it has looked at."""
+"""What a check says of one thing that it has looked at."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from binlane.schema.compare import Severity
+from binlane.errors import PrecheckError
+from binlane.model import plural
+from binlane.schema.compare import Difference, Severity
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +19,26 @@ class Finding:
     expected: str
     found: str
     todo: str
+    seqno: int | None = None
+    """Of the statement or rows that ask for it, where these are one transaction's."""
+    check: str = ""
+    """The name of the check, in ``checks.CHECKS``."""
 
     def __str__(self) -> str:
-        return f"{self.where}: expected {self.expected}, found {self.found}; {self.todo}"
+        name = f" [{self.check}]" if self.check else ""
+        return f"{self.where}: expected {self.expected}, found {self.found}; {self.todo}{name}"
+
+
+def findings_of(differences: Iterable[Difference]) -> tuple[Finding, ...]:
+    """Differences between tables, in the form that ``raise_if_fatal`` reads."""
+    return tuple(
+        Finding(one.severity, f"{one.where}: {one.what}", one.expected, one.found, one.hint) for one in differences
+    )
+
+
+def raise_if_fatal(findings: Iterable[Finding]) -> None:
+    """Raise PrecheckError with every fatal finding, one a line; nothing has been written then."""
+    fatal = [str(finding) for finding in findings if finding.severity is Severity.FATAL]
+    if fatal:
+        things = plural(len(fatal), "thing stands", "things stand")
+        raise PrecheckError("\n".join((f"{things} in the way; nothing was written:", *fatal)))

@@ -7,17 +7,16 @@ which privilege: tried on MySQL 9.7 and MariaDB 10.11; since when: the release n
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from sqlalchemy import Connection, text
-from sqlalchemy.exc import OperationalError
-
 from binlane.model import Flavor
 from binlane.precheck.definers import setters
+from binlane.precheck.facts import Target
 from binlane.precheck.finding import Finding
-from binlane.precheck.privileges import Grants, held_on, parse_grants
+from binlane.precheck.privileges import Grants, held_on
+from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
 from binlane.sql.accounts import ACCOUNT_PATTERN, accounts, spelled
 from binlane.sql.logged_statement import LoggedText, index_of, split
@@ -51,6 +50,28 @@ class _Account:
     roles: set[str] = field(default_factory=set)
     """The roles that are there, in lower case; without the right to read them, those that the window makes."""
 
+    @classmethod
+    def of(cls, target: Target) -> _Account:
+        """The account before the window's first statement."""
+        lines = target.grant_lines
+        matches = [match for line in lines if (match := _ROLE.fullmatch(line)) is not None and " ON " not in line]
+        administered = (
+            name["name"].lower()
+            for match in matches
+            if match["admin"] is not None
+            for each in match["roles"].split(",")
+            if (name := _SPELLED.fullmatch(each.strip())) is not None
+        )
+        proxied = (
+            spelled(match)
+            for line in lines
+            if (match := _PROXY.match(line)) is not None and _WITH_GRANT.search(line, match.end()) is not None
+        )
+        return cls(
+            target.flavor, target.number, target.account, target.grants,
+            set(administered), tuple(proxied), roles=set(target.roles),
+        )  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
@@ -63,47 +84,14 @@ class _Scope:
         return f"{f'`{self.database}`' if self.database else '*'}.{f'`{self.table}`' if self.table else '*'}"
 
 
-def check_rights(
-    connection: Connection, flavor: Flavor, number: _Version, statements: Iterable[LoggedText]
-) -> Iterator[Finding]:
-    """What the account lacks for the window's account and server-wide statements, in their order. Only reads."""
+def check_grants(situation: Situation) -> Iterator[Finding]:
+    """Account and server-wide statements that the target's account may not run."""
     account: _Account | None = None
-    for statement in statements:
+    for statement in situation.asked.texts:
         check = _CHECKS.get(statement.words[0]) if statement.tokens else None
         if check is not None:
-            account = _read(connection, flavor, number) if account is None else account
+            account = _Account.of(situation.target) if account is None else account
             yield from check(statement, account)
-
-
-def _read(connection: Connection, flavor: Flavor, number: _Version) -> _Account:
-    lines = [str(row[0]) for row in connection.execute(text("SHOW GRANTS"))]
-    matches = [match for line in lines if (match := _ROLE.fullmatch(line)) is not None and " ON " not in line]
-    roles = (
-        name["name"].lower()
-        for match in matches
-        if match["admin"] is not None
-        for each in match["roles"].split(",")
-        if (name := _SPELLED.fullmatch(each.strip())) is not None
-    )
-    own = str(connection.execute(text("SELECT CURRENT_USER()")).scalar_one())
-    proxied = (
-        spelled(match)
-        for line in lines
-        if (match := _PROXY.match(line)) is not None and _WITH_GRANT.search(line, match.end()) is not None
-    )
-    return _Account(
-        flavor, number, own, parse_grants(lines), set(roles), tuple(proxied), roles=_roles_of(connection, flavor)
-    )
-
-
-def _roles_of(connection: Connection, flavor: Flavor) -> set[str]:
-    if flavor is not Flavor.MARIADB:
-        return set()
-    try:
-        found = connection.execute(text("SELECT user FROM mysql.user WHERE is_role = 'Y'"))
-        return {str(row[0]).lower() for row in found}
-    except OperationalError:
-        return set()
 
 
 def _passed_on(statement: LoggedText, account: _Account) -> Iterator[Finding]:

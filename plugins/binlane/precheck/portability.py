@@ -6,11 +6,8 @@ table below the target's own parser is asked about (``statement_judge``).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
-
-from sqlalchemy import Connection, text
 
 from binlane.apply.session.context import SUBSTITUTES
 from binlane.binlog.collations import collation_name as collation_name_of
@@ -19,7 +16,7 @@ from binlane.binlog.types.logged_types import LOGGED_TYPES
 from binlane.model import Flavor, TableKey
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.finding import Finding
-from binlane.precheck.privileges import read_grants
+from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
 from binlane.schema.model import TRANSACTIONAL_ENGINES, Schema
 from binlane.schema.normalize import charset_name, collation_name
@@ -58,66 +55,24 @@ class Feature(NamedTuple):
     """Both have it, but not as the same bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What a target knows."""
+def check_features(situation: Situation) -> Iterator[Finding]:
+    """Types, collations, engines, plugins and syntax that the window uses and the target does not have.
 
-    flavor: Flavor
-    number: _Version
-    version: str
-    collations: frozenset[str]
-    engines: frozenset[str]
-    plugins: frozenset[str]
-    trusts_functions: bool = True
-    """It makes functions that say neither DETERMINISTIC nor what they read, which a server with a binlog need not."""
-    trusts_account: bool = True
-    """It lets this account make triggers and functions, which a server with a binlog need not."""
-
-
-def read_target(connection: Connection, schema: Schema, number: _Version) -> Target:
-    """Ask the target for its engines and authentication plugins."""
-    engines = connection.execute(
-        text("SELECT engine FROM information_schema.engines WHERE support IN ('YES','DEFAULT')")
-    )
-    plugins = connection.execute(
-        text("SELECT plugin_name FROM information_schema.plugins WHERE plugin_type = 'AUTHENTICATION'")
-    )
-    trusts = connection.execute(
-        text("SELECT @@GLOBAL.log_bin = 0 OR @@GLOBAL.log_bin_trust_function_creators")
-    ).scalar()
-    return Target(
-        schema.flavor, number, schema.version, schema.collations,
-        frozenset(str(row[0]).lower() for row in engines), frozenset(str(row[0]).lower() for row in plugins),
-        trusts_functions=bool(trusts),
-        trusts_account=bool(trusts) or not read_grants(connection).missing(("SUPER",)),
-    )  # fmt: skip
-
-
-def check_demands(
-    plan: WindowPlan,
-    target: Target,
-    tables: Schema,
-    *,
-    allow_nontransactional: bool = False,
-    by_sql: Collection[TableKey] = (),
-) -> Iterator[Finding]:
-    """What the window's DDL and account statements ask for and the target does not know, and what rows of the tables
-    ``by_sql`` ask for, which statements write.
-
-    ``tables``: what is there before the window; CREATE TABLE IF NOT EXISTS of one of them asks for nothing, nor of one
-    that an earlier statement of the window names.
+    CREATE TABLE IF NOT EXISTS of a table that is there before the window asks for nothing, nor of one that an earlier
+    statement of the window names.
     """
+    plan, tables = situation.plan, situation.tables
     there = {str(key).lower(): 0 for key in tables.tables}
     for key, seqnos in plan.altered.tables.items():
         there.setdefault(str(key).lower(), seqnos[0])
-    written = tuple(f"{key}." for key in by_sql)
+    written = tuple(f"{key}." for key in situation.by_sql)
     for demand, seqno in plan.demands.items():
         if demand.feature in _OF_OTHERS or (demand.feature in _OF_ROWS and not demand.subject.startswith(written)):
             continue
         if there.get(demand.unless.lower(), seqno) < seqno:
             continue
-        missing = _missing(demand, plan.flavor, target)
-        if missing is None and demand.feature == ENGINE and not allow_nontransactional:
+        missing = _missing(demand, situation)
+        if missing is None and demand.feature == ENGINE and not situation.allow_nontransactional:
             missing = None if demand.detail in TRANSACTIONAL_ENGINES else _NOT_TRANSACTIONAL
         if missing is not None:
             found, todo = missing
@@ -125,7 +80,7 @@ def check_demands(
             kind = "rows" if demand.feature in (*_OF_ROWS, LATE_TIMESTAMP) else "statement"
             subject = _with_column(demand.subject, plan, tables) if kind == "rows" else demand.subject
             where = f"{subject.rstrip('.')}: {what}, in the {kind} of seqno {seqno}"
-            yield Finding(Severity.FATAL, where, "a target that takes it", found, todo)
+            yield Finding(Severity.FATAL, where, "a target that takes it", found, todo, seqno)
 
 
 def _with_column(subject: str, plan: WindowPlan, tables: Schema) -> str:
@@ -137,8 +92,9 @@ def _with_column(subject: str, plan: WindowPlan, tables: Schema) -> str:
     return f"{table}.{found.columns[int(label) - 1].name}"
 
 
-def check_logged_types(plan: WindowPlan, target: Flavor) -> Iterator[Finding]:
-    """Columns that no table of the target can hold, by the log's own word, whatever its definition."""
+def check_logged_types(situation: Situation) -> Iterator[Finding]:
+    """Column types in the log that the target's family does not have."""
+    plan, target = situation.plan, situation.tables.flavor
     if plan.flavor is target:
         return
     seen: set[tuple[TableKey, str]] = set()
@@ -156,9 +112,10 @@ def check_logged_types(plan: WindowPlan, target: Flavor) -> Iterator[Finding]:
                         yield Finding(Severity.FATAL, where, f"a type that {target} has, too", name, _TODO_TYPE)
 
 
-def _missing(demand: Demand, source: Flavor, target: Target) -> tuple[str, str] | None:
+def _missing(demand: Demand, situation: Situation) -> tuple[str, str] | None:
     """What stands against it and what to do; None if nothing does."""
-    known = _named(demand, target)
+    target, source = situation.target, situation.plan.flavor
+    known = _named(demand, situation)
     if known is not None:
         return None if known else (f"{target.version}, which does not know it", _TODO_NAMES[demand.feature])
     if demand.feature == TRUSTED_FUNCTION:
@@ -183,23 +140,23 @@ def _missing(demand: Demand, source: Flavor, target: Target) -> tuple[str, str] 
     return None
 
 
-def _named(demand: Demand, target: Target) -> bool | None:
+def _named(demand: Demand, situation: Situation) -> bool | None:
     """Whether the target knows a thing that is asked for by its name; None if it is not one of those."""
-    name = demand.detail.strip("'\"")
+    name, target, collations = demand.detail.strip("'\""), situation.target, situation.tables.collations
     if demand.feature == ENGINE:
         return _ENGINE_ALIASES.get(name, name) in target.engines
     if demand.feature == PLUGIN:
-        return name in target.plugins
+        return name in target.authentication_plugins
     if demand.feature == COLLATION:
         full = collation_name(name) or name
         # from 10.10 on, uca1400_ai_ci stands for one collation of each Unicode character set
-        return full in target.collations or any(one.endswith(f"_{full}") for one in target.collations)
+        return full in collations or any(one.endswith(f"_{full}") for one in collations)
     if demand.feature == SESSION_COLLATION:
         collation = collation_name_of(int(name), target.flavor)
-        return bool({collation, SUBSTITUTES.get(collation or "")} & target.collations)
+        return bool({collation, SUBSTITUTES.get(collation or "")} & collations)
     if demand.feature == CHARSET:
         charset = charset_name(name) or name
-        return any(one == charset or one.startswith(f"{charset}_") for one in target.collations)
+        return any(one == charset or one.startswith(f"{charset}_") for one in collations)
     return None
 
 
@@ -243,7 +200,7 @@ _UNTRUSTED_ACCOUNT: Final = (
 )
 _OF_ROWS: Final = frozenset({JSON_TABLE, UNSPELLED})
 _OF_OTHERS: Final = frozenset({DEFINER, CHANGED, PRIVILEGE, DATABASE_DEFAULT, DATABASE_SET})
-"""Those are ``precheck.definers``' and ``precheck.database_defaults``'."""
+"""Those are ``definers``' and ``databases``'."""
 _TODO_LATE: Final = "make the column a DATETIME on both sides, or leave the table out (docs/filters.md)"
 _TODO_ROWS: Final = 'write the rows with BINLOG statements: apply.writer = "binlog"'
 _ENGINE_ALIASES: Final = {"heap": "memory", "merge": "mrg_myisam", "ndb": "ndbcluster"}

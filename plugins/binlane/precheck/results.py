@@ -3,29 +3,43 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 
 from binlane.apply.lane.run_state import Checked
 from binlane.errors import PlanError
-from binlane.model import TableKey
+from binlane.model import Flavor, TableKey
+from binlane.plan.transaction.rename import renamed_alterations
+from binlane.precheck.situation import Situation, databases_of
 from binlane.schema.canonical import canonical_json
 from binlane.schema.codec import schema_from_json, schema_to_json
 from binlane.schema.model import Schema
+from binlane.servers.catalog import read_partitioned
 from binlane.work import files
 from binlane.work.files import WorkFolder
 
 
-def keep_definitions(plans: WorkFolder, known: Schema) -> None:
-    """The source's tables that the window alters; what an earlier check has left, stays."""
+def keep_for_lanes(situation: Situation) -> None:
+    """Write what the lanes need to know beside the plan; what an earlier check has left, stays."""
+    plan, plans = situation.plan, situation.plans
+    known = _known_definitions(situation)
     if known.tables and not plans.exists(files.SOURCE_TABLES):
         plans.write_once(files.SOURCE_TABLES, schema_to_json(known))
-
-
-def keep_partitioned(plans: WorkFolder, tables: Iterable[TableKey]) -> None:
-    """The target's partitioned tables; what an earlier check has left, stays: a lane that finds otherwise asks."""
-    if not plans.exists(files.PARTITIONED):
+    # MariaDB counts the rows of partitioned tables twice; a lane that finds no file, or a damaged one, asks
+    if situation.target.flavor is Flavor.MARIADB and not plans.exists(files.PARTITIONED):
+        tables = situation.target.ask(read_partitioned, databases_of(plan)) & plan.applied_tables
         names = sorted([key.database, key.table] for key in tables)
         plans.write_once(files.PARTITIONED, canonical_json({"partitioned": names}))
+
+
+def _known_definitions(situation: Situation) -> Schema:
+    """The source's tables that the window alters, and nothing since, in the target's names."""
+    source = situation.source_tables
+    altered = [key for key in situation.touched if situation.plan.altered.names(key)]
+    behind = situation.source.altered_behind(whole=False) if situation.source is not None and altered else None
+    if source is None or behind is None:
+        return Schema(situation.plan.flavor, "")
+    behind = renamed_alterations(behind, situation.renaming)
+    tables = {key: table for key in altered if not behind.names(key) and (table := source.table(key)) is not None}
+    return Schema(source.flavor, source.version, source.settings, tables=tables)
 
 
 def checked_of(plans: WorkFolder) -> Checked:

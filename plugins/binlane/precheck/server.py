@@ -1,21 +1,14 @@
-"""Does the target fit, before the first write of a window? Privileges, settings and tables, each finding by name.
-
-Every finding says where, what is expected, what was found and what to do. Reading only; nothing is changed.
-"""
+"""The target server and the privileges of its account: what stands in the way of a window, or of a first copy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, text
-
 from binlane.choices import Writer
-from binlane.errors import PrecheckError
-from binlane.model import Flavor, TableKey, plural
+from binlane.model import Flavor, plural
+from binlane.precheck.facts import Target
 from binlane.precheck.finding import Finding
-from binlane.precheck.packet_size import PACKET_LIMIT
 from binlane.precheck.privileges import (
     ACCOUNTS,
     COPIES,
@@ -24,161 +17,46 @@ from binlane.precheck.privileges import (
     STATE,
     STATEMENTS,
     VISIBILITY,
-    Grants,
     Need,
     advisable,
     global_needs,
-    read_grants,
     read_only_exemptions,
 )
-from binlane.schema.compare import Difference, Severity, compare_schemas, rules_for
-from binlane.schema.model import Schema
-from binlane.servers.catalog import global_variables, server_version, version_number
+from binlane.precheck.situation import TargetSituation
+from binlane.schema.compare import Severity
 from binlane.state.tables import SCHEMA
 
 _OLDEST: Final = {Flavor.MARIADB: (10, 3, 0), Flavor.MYSQL: (5, 7, 0)}
 _STATEMENT_OVERHEAD: Final = 1024
 """``BINLOG ''``, the TABLE_MAPs that a writer adds when it splits, the packet's own header."""
+PACKET_LIMIT: Final = 1 << 30
+"""The highest ``max_allowed_packet`` that either family takes."""
 _SHOWN: Final = 3
 """How many databases a finding names."""
-_VARIABLES: Final = (
-    "binlog_format",
-    "event_scheduler",
-    "gtid_mode",
-    "group_replication_group_name",
-    "innodb_read_only",
-    "innodb_strict_mode",
-    "local_infile",
-    "log_bin",
-    "max_allowed_packet",
-    "max_connections",
-    "max_user_connections",
-    "read_only",
-    "replica_type_conversions",
-    "secure_timestamp",
-    "slave_type_conversions",
-    "sql_require_primary_key",
-    "super_read_only",
-    "transaction_read_only",
-    "table_definition_cache",
-    "table_open_cache",
-    "tx_read_only",
-    "wsrep_on",
-)
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
-    """What the window asks of the target."""
-
-    databases: frozenset[str] = frozenset()
-    """Every database that the window writes."""
-    tables: int = 0
-    """How many tables it writes as rows."""
-    statements: bool = False
-    """It has statements apart from DDL."""
-    loads: bool = False
-    """It has LOAD DATA, whose files the apply tasks send."""
-    ddl: bool = False
-    accounts: bool = False
-    """It has CREATE USER, GRANT and their like."""
-    time_zones: frozenset[str] = frozenset()
-    """The session time zones of its statements, as logged."""
-    biggest_item: int = 0
-    """Bytes of its longest usual BINLOG statement, before base64; longer ones the filter has refused already."""
-    connections: int = 0
-    """How many the apply tasks open at most."""
-    writer: str = "binlog"
-    """Which of ``writers.ROW_WRITERS`` writes rows."""
-    overwrite: bool = False
-    """Rows that met drift are written by statements, whichever writer has the others."""
-    row_statements: bool = False
-    """Some tables' rows are written by statements, whichever writer has the others."""
-    copies: bool = False
-    """It keeps copies of temporary tables."""
-    allow_events: bool = False
-    """The channel accepts that the target's own events write to replicated databases."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Target:
-    connection: Connection
-    flavor: Flavor
-    version: str
-    number: tuple[int, int, int]
-    variables: Mapping[str, str]
-    grants: Grants
-
-    def is_on(self, name: str) -> bool:
-        return self.variables.get(name, "OFF").upper() not in ("OFF", "0", "")
-
-
-def check_target(connection: Connection, *, needs: Needs) -> tuple[Finding, ...]:
-    """Privileges of this connection's account and settings of its server. Ends the connection's transaction."""
-    flavor, version = server_version(connection)
-    number = version_number(version)
-    variables = global_variables(connection, _VARIABLES)
-    target = _Target(connection, flavor, version, number, variables, read_grants(connection))
-    return tuple(finding for check in _CHECKS for finding in check(target, needs))
-
-
-def check_tables(
-    source: Schema | None,
-    target: Schema,
-    touched: Collection[TableKey],
-    *,
-    created: Collection[TableKey] = (),
-    altered: Collection[TableKey] = (),
-    complete_images: bool = True,
-    allow_non_transactional: bool = False,
-    collations: Mapping[str, str] | None = None,
-) -> tuple[Finding, ...]:
-    """``schema_compare.compare_schemas`` as findings; the arguments are the same."""
-    rules = rules_for(
-        source,
-        target,
-        complete_images=complete_images,
-        allow_non_transactional=allow_non_transactional,
-        collations=collations,
-    )
-    return findings_of(compare_schemas(source, target, touched, rules, created=created, altered=altered))
-
-
-def findings_of(differences: Iterable[Difference]) -> tuple[Finding, ...]:
-    """Differences between tables, in the form that ``raise_if_fatal`` reads."""
-    return tuple(
-        Finding(one.severity, f"{one.where}: {one.what}", one.expected, one.found, one.hint) for one in differences
-    )
-
-
-def raise_if_fatal(findings: Iterable[Finding]) -> None:
-    """Raise PrecheckError with every fatal finding, one a line; nothing has been written then."""
-    fatal = [str(finding) for finding in findings if finding.severity is Severity.FATAL]
-    if fatal:
-        things = plural(len(fatal), "thing stands", "things stand")
-        raise PrecheckError("\n".join((f"{things} in the way; nothing was written:", *fatal)))
-
-
-def _check_version(target: _Target, needs: Needs) -> Iterator[Finding]:
+def check_version(situation: TargetSituation) -> Iterator[Finding]:
+    """The target's version is older than MySQL 5.7 or MariaDB 10.3."""
+    target = situation.target
     oldest = _OLDEST[target.flavor]
     if target.number < oldest:
         expected = f"{target.flavor} {'.'.join(map(str, oldest))} or newer"
         yield Finding(Severity.FATAL, "target: version", expected, target.version, "upgrade the target")
 
 
-def _check_proxy(target: _Target, needs: Needs) -> Iterator[Finding]:
-    # in an expression: proxies answer the bare call themselves
-    query = text("SELECT 0 + CONNECTION_ID()")
-    seen = [target.connection.execute(query).scalar_one() for _ in range(2)]
-    target.connection.execute(text("COMMIT"))
-    seen.append(target.connection.execute(query).scalar_one())
+def check_proxy(situation: TargetSituation) -> Iterator[Finding]:
+    """A proxy before the target shares connections: CONNECTION_ID() changes."""
+    target = situation.target
+    seen = target.connection_numbers
     if len(set(seen)) > 1:
         found = ", ".join(str(number) for number in seen)
         todo = "connect past the proxy: its multiplexing would move leases and transactions to other connections"
         yield Finding(Severity.FATAL, "target: CONNECTION_ID()", "one number over a COMMIT", found, todo)
 
 
-def _check_privileges(target: _Target, needs: Needs) -> Iterator[Finding]:
+def check_privileges(situation: TargetSituation) -> Iterator[Finding]:
+    """Privileges that the target's account lacks."""
+    target, needs = situation.target, situation.needs
     by_sql = needs.writer != Writer.BINLOG
     if not by_sql or needs.statements or needs.ddl or needs.accounts:
         for need in global_needs(target.flavor, target.number):
@@ -211,7 +89,7 @@ def _scopes(databases: list[str]) -> str:
     return shown if more <= 0 else f"{shown} and {plural(more, 'more database')}"
 
 
-def _global_need(target: _Target, need: Need, severity: Severity) -> Iterator[Finding]:
+def _global_need(target: Target, need: Need, severity: Severity) -> Iterator[Finding]:
     names = (need.name, *need.substitutes)
     if len(target.grants.missing(names)) == len(names):
         yield _privilege(severity, need.name, "*.*", need.why)
@@ -222,9 +100,11 @@ def _privilege(severity: Severity, name: str, scope: str, why: str) -> Finding:
     return Finding(severity, f"target: privilege {name}", f"granted on {scope}", "not granted", todo)
 
 
-def _check_packet(target: _Target, needs: Needs) -> Iterator[Finding]:
+def check_packet(situation: TargetSituation) -> Iterator[Finding]:
+    """``max_allowed_packet`` of the target is too small for a usual BINLOG statement."""
+    target, needs = situation.target, situation.needs
     if needs.writer != Writer.BINLOG:
-        return  # statements are cut to what the target takes; single rows are looked at one by one (``packets``)
+        return  # statements are cut to what the target takes; single rows are looked at one by one (``sql_writer``)
     wanted = (needs.biggest_item + 2) // 3 * 4 + _STATEMENT_OVERHEAD
     have = int(target.variables["max_allowed_packet"])
     if have < wanted:
@@ -235,13 +115,17 @@ def _check_packet(target: _Target, needs: Needs) -> Iterator[Finding]:
         yield Finding(Severity.FATAL, where, f"{wanted} bytes for the biggest item", str(have), todo)
 
 
-def _check_binlog_format(target: _Target, needs: Needs) -> Iterator[Finding]:
-    if target.flavor is Flavor.MYSQL and target.is_on("log_bin") and _value(target, "binlog_format") == "STATEMENT":
+def check_binlog_format(situation: TargetSituation) -> Iterator[Finding]:
+    """``binlog_format = STATEMENT`` on a MySQL target, which refuses row events then."""
+    target = situation.target
+    if target.flavor is Flavor.MYSQL and target.is_on("log_bin") and target.value("binlog_format") == "STATEMENT":
         todo = "SET GLOBAL binlog_format = ROW on the target: it refuses row events otherwise (1666)"
         yield Finding(Severity.FATAL, "target: binlog_format", "ROW or MIXED", "STATEMENT", todo)
 
 
-def _check_read_only(target: _Target, needs: Needs) -> Iterator[Finding]:
+def check_read_only(situation: TargetSituation) -> Iterator[Finding]:
+    """The target is read-only for this account."""
+    target = situation.target
     for name in ("super_read_only", "innodb_read_only", "transaction_read_only", "tx_read_only"):
         if target.is_on(name):
             todo = f"SET GLOBAL {name} = OFF on the target, or take another server"
@@ -253,14 +137,12 @@ def _check_read_only(target: _Target, needs: Needs) -> Iterator[Finding]:
             yield Finding(Severity.FATAL, "target: read_only", "OFF", target.variables["read_only"], todo)
 
 
-def _check_events(target: _Target, needs: Needs) -> Iterator[Finding]:
-    if needs.allow_events or not needs.databases or _value(target, "event_scheduler") not in ("ON", "1"):
+def check_events(situation: TargetSituation) -> Iterator[Finding]:
+    """Enabled scheduled events on the target in databases that the window writes."""
+    target, needs = situation.target, situation.needs
+    if needs.allow_events or not needs.databases or target.value("event_scheduler") not in ("ON", "1"):
         return
-    query = text(
-        "SELECT event_schema, event_name FROM information_schema.events"
-        " WHERE status = 'ENABLED' AND event_schema IN :databases ORDER BY event_schema, event_name"
-    ).bindparams(bindparam("databases", expanding=True))
-    for database, name in target.connection.execute(query, {"databases": sorted(needs.databases)}):
+    for database, name in target.enabled_events(needs.databases):
         slave = "REPLICA" if target.flavor is Flavor.MYSQL and target.number >= (8, 0, 22) else "SLAVE"
         todo = (
             f"ALTER EVENT `{database}`.`{name}` DISABLE ON {slave} on the target: the source runs it, and its rows come"
@@ -269,29 +151,36 @@ def _check_events(target: _Target, needs: Needs) -> Iterator[Finding]:
         yield Finding(Severity.FATAL, f"target: event {database}.{name}", "disabled", "enabled", todo)
 
 
-def _check_time_zones(target: _Target, needs: Needs) -> Iterator[Finding]:
+def check_time_zones(situation: TargetSituation) -> Iterator[Finding]:
+    """Time zones of logged statements that the target does not know."""
+    target, needs = situation.target, situation.needs
     for zone in sorted(needs.time_zones):
-        query = text("SELECT CONVERT_TZ('2020-01-01', '+00:00', :zone)")
-        if target.connection.execute(query, {"zone": zone}).scalar_one() is None:
+        if not target.knows_time_zone(zone):
             loader = "mariadb-tzinfo-to-sql" if target.flavor is Flavor.MARIADB else "mysql_tzinfo_to_sql"
             todo = f"load the time zone tables on the target with {loader}: statements need it (1298)"
             yield Finding(Severity.FATAL, f"target: time zone {zone}", "known", "unknown", todo)
 
 
-def _check_timestamp(target: _Target, needs: Needs) -> Iterator[Finding]:
-    mode = _value(target, "secure_timestamp")
+def check_timestamp(situation: TargetSituation) -> Iterator[Finding]:
+    """``secure_timestamp`` on the target: statements could not run at the source's time."""
+    target, needs = situation.target, situation.needs
+    mode = target.value("secure_timestamp")
     if (needs.statements or needs.ddl) and mode in ("YES", "REPLICATION"):
         todo = "restart the target with secure_timestamp = NO: statements could not keep the source's time"
         yield Finding(Severity.FATAL, "target: secure_timestamp", "NO or SUPER", mode, todo)
 
 
-def _check_local_infile(target: _Target, needs: Needs) -> Iterator[Finding]:
+def check_local_infile(situation: TargetSituation) -> Iterator[Finding]:
+    """``local_infile = OFF`` on the target, for a window with LOAD DATA."""
+    target, needs = situation.target, situation.needs
     if needs.loads and not target.is_on("local_infile"):
         todo = "SET GLOBAL local_infile = ON on the target: the files of LOAD DATA are sent as LOCAL ones"
-        yield Finding(Severity.FATAL, "target: local_infile", "ON", _value(target, "local_infile"), todo)
+        yield Finding(Severity.FATAL, "target: local_infile", "ON", target.value("local_infile"), todo)
 
 
-def _check_connections(target: _Target, needs: Needs) -> Iterator[Finding]:
+def check_connections(situation: TargetSituation) -> Iterator[Finding]:
+    """The target allows fewer connections than the apply tasks open."""
+    target, needs = situation.target, situation.needs
     for name in ("max_connections", "max_user_connections"):
         limit = int(target.variables.get(name, "0"))
         if 0 < limit < needs.connections:
@@ -299,7 +188,9 @@ def _check_connections(target: _Target, needs: Needs) -> Iterator[Finding]:
             yield Finding(Severity.FATAL, f"target: {name}", f"{needs.connections} or more", str(limit), todo)
 
 
-def _check_table_caches(target: _Target, needs: Needs) -> Iterator[Finding]:
+def check_table_caches(situation: TargetSituation) -> Iterator[Finding]:
+    """The target's table caches are smaller than the number of tables in the window (advice)."""
+    target, needs = situation.target, situation.needs
     for name in ("table_open_cache", "table_definition_cache"):
         limit = int(target.variables[name])
         if limit < needs.tables:
@@ -307,53 +198,42 @@ def _check_table_caches(target: _Target, needs: Needs) -> Iterator[Finding]:
             yield Finding(Severity.INFO, f"target: {name}", f"{needs.tables} or more", str(limit), todo)
 
 
-def _check_ddl(target: _Target, needs: Needs) -> Iterator[Finding]:
+def check_ddl(situation: TargetSituation) -> Iterator[Finding]:
+    """Settings of the target that matter for DDL: strict mode, required primary keys, no GTIDs (advice)."""
+    target, needs = situation.target, situation.needs
     if not needs.ddl:
         return
     for name, why in _DDL_SETTINGS:
         if target.is_on(name):
             yield Finding(Severity.INFO, f"target: {name}", "OFF", target.variables[name], why)
     once = "gtid_mode" if target.flavor is Flavor.MYSQL else "log_bin"
-    if _value(target, once) not in ("ON", "1"):
+    if target.value(once) not in ("ON", "1"):
         todo = "a DDL is exactly-once by the target's own GTID; without it, some stop and ask after a crash"
         yield Finding(Severity.INFO, f"target: {once}", "ON", target.variables.get(once, "none"), todo)
         for name in target.grants.missing(("PROCESS",)):
             yield _privilege(Severity.INFO, name, "*.*", "table ids tell whether a DDL has run")
 
 
-def _check_surroundings(target: _Target, needs: Needs) -> Iterator[Finding]:
+def check_type_conversions(situation: TargetSituation) -> Iterator[Finding]:
+    """``replica_type_conversions`` is set on the target (advice)."""
+    target = situation.target
     for name in ("replica_type_conversions", "slave_type_conversions"):
         if target.variables.get(name):
             todo = "the server would convert types, which the table comparison refuses before: empty is clearer"
             yield Finding(Severity.INFO, f"target: {name}", "empty", target.variables[name], todo)
             break
+
+
+def check_cluster(situation: TargetSituation) -> Iterator[Finding]:
+    """The target is a node of a cluster, where leases hold on one node only (advice)."""
+    target = situation.target
     for name in ("wsrep_on", "group_replication_group_name"):
         if target.is_on(name):
             todo = "leases hold on one node only: let every lane connect to the same one"
             yield Finding(Severity.INFO, f"target: {name}", "a single server", target.variables[name], todo)
 
 
-def _value(target: _Target, name: str) -> str:
-    return target.variables.get(name, "").upper()
-
-
 _DDL_SETTINGS: Final = (
     ("sql_require_primary_key", "the session switches it off for the source's DDL; tables without a key are slow here"),
     ("innodb_strict_mode", "the target may refuse a CREATE or ALTER of rows too long for a page that a source took"),
-)
-_CHECKS: Final[tuple[Callable[[_Target, Needs], Iterator[Finding]], ...]] = (
-    _check_version,
-    _check_proxy,
-    _check_privileges,
-    _check_packet,
-    _check_binlog_format,
-    _check_read_only,
-    _check_events,
-    _check_time_zones,
-    _check_timestamp,
-    _check_local_infile,
-    _check_connections,
-    _check_table_caches,
-    _check_ddl,
-    _check_surroundings,
 )

@@ -1,144 +1,85 @@
-"""Before the first write of a window: each of its statements before the target's own parser, and what DDL asks for."""
+"""What stands against a window's statements: unsafe ones, those that the target's parser refuses, missing libraries.
+
+A server tells of its libraries only by the functions that it has of them (``mysql.func``); no log holds a library. What
+is there as it is logged, the lanes leave as it is (``apply.ddl``).
+"""
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Final
 
-from binlane.config import ChannelConfig
-from binlane.connections import Endpoint
-from binlane.model import BlockHeader, ItemKind, TableKey
-from binlane.plan.window_plan import WindowPlan
-from binlane.precheck.definers import check_owned
+from binlane.model import BlockHeader, Flavor
+from binlane.precheck.definers import check_definers, check_statement_privileges
+from binlane.precheck.facts import LoadableFunction
 from binlane.precheck.finding import Finding
-from binlane.precheck.grants import check_rights
-from binlane.precheck.loadable_functions import check_libraries
-from binlane.precheck.parser_probe import StatementJudge, Verdict
-from binlane.precheck.table_engines import check_engines
-from binlane.precheck.table_settings import check_settings
-from binlane.precheck.triggers import check_new_triggers
+from binlane.precheck.parser import Verdict
+from binlane.precheck.portability import check_features
+from binlane.precheck.situation import Situation
+from binlane.precheck.sql_writer import check_packets
 from binlane.schema.compare import Severity
-from binlane.servers.catalog import server_version, version_number
-from binlane.servers.engines import engine_of
 from binlane.sql.charset import decoded
 from binlane.sql.logged_statement import LoggedText, hides_secrets, shown
-from binlane.work.files import WorkFolder
-from binlane.work.logged_statements import MOST_FORMS, Logged, distinct_statements
+from binlane.work.logged_statements import Logged
 from binlane.work.planned import PlannedLanes
 
 log = logging.getLogger(__name__)
 
 _MOST_FINDINGS: Final = 20
-_SEQNO: Final = re.compile(r"\bseqno (\d+)$")
-_NAME: Final = rb"(?:`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|[\w$\x80-\xff]+)"
-_MADE: Final = re.compile(
-    rb"\b(?:FUNCTION|PROCEDURE)\s+(?:IF\s+NOT\s+EXISTS\s+)?(?:" + _NAME + rb"\s*\.\s*)?(?P<name>" + _NAME + rb")", re.I
-)
 _TODO: Final = (
     "let the source do without it, or leave it out (docs/filters.md), or end a window before it (--until with its "
     "GTID), run a statement of the same effect on the target and begin the channel behind it"
 )
+_SONAME: Final = re.compile(
+    r"\bRETURNS\s+(?P<returns>\w+)\s+SONAME\s+(?P<quote>['\"])(?P<library>[^'\"]+)(?P=quote)", re.I
+)
+_RETURNS: Final = {"STRING": 0, "REAL": 1, "INT": 2, "INTEGER": 2, "DECIMAL": 4}
+"""``mysql.func.ret``: Item_result."""
+_SINCE_IF_NOT_EXISTS: Final = {Flavor.MARIADB: (10, 1, 3), Flavor.MYSQL: (8, 0, 29)}
+_CONDITION: Final = frozenset({"IF", "NOT", "EXISTS"})
 
 
-@dataclass(slots=True)
-class _Asked:
-    """What came of asking the target's parser."""
+def check_unsafe(situation: Situation) -> Iterator[Finding]:
+    """Statements whose result differs from server to server, such as UUID()."""
+    if situation.channel.apply.allow_unsafe:
+        return
+    for name, seqno in sorted(situation.plan.unsafe.items()):
+        todo = (
+            "the target would write other values than the source did: log it as rows (binlog_format=MIXED), or set "
+            "allow_unsafe in the channel's file and compare the rows afterwards"
+        )
+        yield Finding(
+            Severity.FATAL, f"statement of seqno {seqno}", "what every server answers alike", name, todo, seqno
+        )
 
-    refused: list[tuple[Logged, Verdict]] = field(default_factory=list)
-    texts: list[LoggedText] = field(default_factory=list)
-    """Of the statements that commit by themselves and that the parser takes."""
-    made: set[str] = field(default_factory=set)
-    """Routines that the window makes, in lower case."""
+
+_NAMING: Final = (check_statement_privileges, check_definers, check_packets, check_unsafe, check_features)
+"""Checks that name statements with a better reason than the parser's."""
 
 
-def check_statements(
-    channel: ChannelConfig,
-    target: Endpoint,
-    plan: WindowPlan,
-    plans: WorkFolder,
-    named: Iterable[Finding],
-    by_sql: Collection[TableKey] = (),
-    without_transactions: Collection[TableKey] = (),
-) -> list[Finding]:
-    """What the target's parser refuses of the window's statements, and what its account and settings lack for them.
-
-    ``named``: findings that name some of them already; ``by_sql``: tables whose rows statements write;
-    ``without_transactions``: the target's tables that the channel does not allow. Raises PlanError if the plan's files
-    are not there.
-    """
-    known = {int(match[1]) for each in named if (match := _SEQNO.search(each.where)) is not None}
-    asked = _ask(target, plan, plans)
+def check_syntax(situation: Situation) -> Iterator[Finding]:
+    """Statements that the target's parser refuses and that no other check names."""
+    asked = situation.asked
+    if not asked.refused:
+        return
+    named = {finding.seqno for check in _NAMING for finding in check(situation)}
     found = [
         (logged, verdict)
         for logged, verdict in asked.refused
-        if verdict.routine not in asked.made and known.isdisjoint(logged.seqnos)
+        if verdict.routine not in asked.made and named.isdisjoint(logged.seqnos)
     ]
     found.sort(key=lambda each: each[0].header.first_seqno)
     if len(found) > _MOST_FINDINGS:
         more = len(found) - _MOST_FINDINGS
         log.warning("precheck: the target refuses %d more statements, which are not shown", more)
-    findings = [_refusal(plans, plan, *each) for each in found[:_MOST_FINDINGS]]
-    asked.texts.sort(key=lambda each: each.seqno)
-    findings += check_new_triggers(plan, plans, by_sql, channel.apply.allow_triggers, asked.texts)
-    findings += check_engines(plan, asked.texts, without_transactions)
-    return [*findings, *_asked_for(channel, target, asked.texts)]
+    for logged, verdict in found[:_MOST_FINDINGS]:
+        yield _refusal(situation, logged, verdict)
 
 
-def _ask(target: Endpoint, plan: WindowPlan, plans: WorkFolder) -> _Asked:
-    asked, judge, judged, forms = _Asked(), None, 0, 0
-    try:
-        for logged in distinct_statements(plans, plan):
-            judge = StatementJudge.open(engine_of(target)) if judge is None else judge
-            is_ddl = logged.item.kind is ItemKind.DDL
-            if not is_ddl and judge.is_blocked:
-                continue
-            judged, forms = judged + 1, forms + (not is_ddl)
-            verdict = judge.judge(logged.item)
-            if verdict is not None:
-                asked.refused.append((logged, verdict))
-            if is_ddl:
-                asked.made.update(_made(logged.item.payload))
-                header = logged.header
-                text = LoggedText.of(header.first_seqno, header.source, logged.item, plan.flavor)
-                asked.texts.extend([] if text is None or verdict is not None else [text])
-    finally:
-        if judge is not None:
-            judge.close()
-    if judge is not None:
-        log.info("precheck: the target's parser was asked about %d statements", judged)
-        if forms >= MOST_FORMS:
-            log.info("precheck: the window has more than %d forms of DML; the rest was not asked about", MOST_FORMS)
-        if judge.is_blocked:
-            log.warning("precheck: tables of the target are locked by another session: not all DML was asked about")
-    return asked
-
-
-def _asked_for(channel: ChannelConfig, target: Endpoint, texts: Sequence[LoggedText]) -> Iterator[Finding]:
-    """What the statements that commit by themselves ask for beside their grammar."""
-    if not texts:
-        return
-    with engine_of(target).connect() as connection:
-        flavor, version = server_version(connection)
-        number = version_number(version)
-        yield from check_rights(connection, flavor, number, texts)
-        yield from check_owned(connection, flavor, number, texts)
-        yield from check_libraries(connection, flavor, number, texts)
-        lenient = channel.apply.allow_nontransactional
-        yield from check_settings(connection, texts, allow_nontransactional=lenient)
-
-
-def _made(statement: bytes) -> Iterator[str]:
-    if re.match(rb"\s*(?:/\*.*?\*/\s*)*CREATE\b", statement, re.I | re.S):
-        # a package has several; what a body names is taken for made as well
-        for match in _MADE.finditer(statement):
-            yield match["name"].strip(b'`"').decode("utf-8", "replace").lower()
-
-
-def _refusal(plans: WorkFolder, plan: WindowPlan, logged: Logged, verdict: Verdict) -> Finding:
-    header = _place(plans, plan, logged)
+def _refusal(situation: Situation, logged: Logged, verdict: Verdict) -> Finding:
+    header = _place(situation, logged)
     context, message, statement = logged.item.context, verdict.message, logged.item.payload[:1000]
     text = statement.decode("utf-8", "replace") if context is None else decoded(statement, context)
     message = message.split(" near ")[0] if hides_secrets(text) else message
@@ -148,13 +89,56 @@ def _refusal(plans: WorkFolder, plan: WindowPlan, logged: Logged, verdict: Verdi
         "what the target's parser takes",
         f"{verdict.what} that it refuses ({verdict.code}: {' '.join(message.split())})",
         _TODO,
+        header.first_seqno,
     )
 
 
-def _place(plans: WorkFolder, plan: WindowPlan, logged: Logged) -> BlockHeader:
+def _place(situation: Situation, logged: Logged) -> BlockHeader:
     """Of the transaction that holds the statement, which its block may have beside others."""
     header = logged.header
-    for piece in PlannedLanes(plans, plan).pieces(logged.lane, header) if header.transactions > 1 else ():
+    lanes = PlannedLanes(situation.plans, situation.plan)
+    for piece in lanes.pieces(logged.lane, header) if header.transactions > 1 else ():
         if any(item.payload == logged.item.payload for item in piece.items):
             return piece.header
     return header
+
+
+def check_libraries(situation: Situation) -> Iterator[Finding]:
+    """Loadable functions whose library the target does not have, or whose name is taken there."""
+    target = situation.target
+    made: list[tuple[LoggedText, str, LoadableFunction]] = []
+    dropped: dict[str, int] = {}
+    for statement in situation.asked.texts:
+        name = _name(statement)
+        if name is not None and statement.words[0] == "DROP":
+            dropped.setdefault(name, statement.seqno)
+        elif name is not None and (match := _SONAME.search(statement.sql)) is not None:
+            returns, is_aggregate = _RETURNS.get(match["returns"].upper()), "AGGREGATE" in statement.words[:4]
+            made.append((statement, name, LoadableFunction(returns, match["library"], is_aggregate)))
+    if not made or target.grants.missing(("SELECT",), "mysql"):
+        return  # which has a finding of its own
+    there = target.loadable_functions
+    libraries = {each.library for each in there.values()}
+    for statement, name, function in made:
+        found = there.get(name) if dropped.get(name, statement.seqno) >= statement.seqno else None
+        if function.library not in libraries:
+            todo = (
+                f"copy the library into {target.variables['plugin_dir']} of the target and make the function there by "
+                "hand, out of its binlog: where it is, the window leaves it"
+            )
+            yield Finding(Severity.FATAL, statement.where, f"the library {function.library}", "no function of it", todo)
+        elif found is not None and (found != function or target.number < _SINCE_IF_NOT_EXISTS[target.flavor]):
+            what = f"one of {found.library}, which returns another type" if found != function else "the same"
+            todo = f"DROP FUNCTION {name} on the target, out of its binlog: the server refuses the statement (1125)"
+            yield Finding(Severity.FATAL, statement.where, f"no other loadable function {name}", what, todo)
+
+
+def _name(statement: LoggedText) -> str | None:
+    """Of a function that is made or dropped without a database, in lower case."""
+    words = statement.words[:8]
+    if not words or words[0] not in ("CREATE", "DROP") or "FUNCTION" not in words:
+        return None
+    rest = [token for token in statement.tokens[words.index("FUNCTION") + 1 :][:4] if token.upper not in _CONDITION]
+    if not rest or (len(rest) > 1 and rest[1].text == "."):
+        return None
+    return rest[0].text.lower()

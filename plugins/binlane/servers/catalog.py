@@ -77,6 +77,11 @@ def global_variables(connection: Connection, names: Collection[str]) -> Mapping[
     return {str(name).lower(): str(value) for name, value in sorted(tuple(row) for row in rows)}
 
 
+def all_global_variables(connection: Connection) -> Mapping[str, str]:
+    """The global values of all variables, by name in lower case."""
+    return {str(name).lower(): str(value) for name, value in connection.execute(text("SHOW GLOBAL VARIABLES"))}
+
+
 def read_schema(connection: Connection, databases: Collection[str] | None = None) -> Schema:
     """Everything in ``databases``, or in all but the system's and binlane's own where it is None."""
     flavor, version = server_version(connection)

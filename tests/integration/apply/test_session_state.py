@@ -15,7 +15,7 @@ from binlane.apply.session.cached_state import SESSION_STATE, Kept
 from binlane.apply.session.connection import LaneSession, SessionLimits
 from binlane.apply.session.context import ContextSetter
 from binlane.model import Flavor, Item, ItemKind, SessionContext
-from binlane.precheck.parser_probe import StatementJudge
+from binlane.precheck.parser import StatementJudge
 from tests.integration.apply.conftest import CREATED, DATABASE, Pair
 
 ACCOUNT: Final = "test_keeper"

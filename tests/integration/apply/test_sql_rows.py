@@ -18,7 +18,7 @@ from binlane.errors import ApplyError, DriftError
 from binlane.model import Flavor, Item, RowCounts, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import Block
-from binlane.precheck.row_writer import chosen_writer, sql_findings
+from binlane.precheck.row_writer import chosen_writer
 from binlane.servers.catalog import TableReader, read_schema
 from binlane.state.positions import PlanKey
 from lab.compare import data_of
@@ -26,6 +26,7 @@ from tests.integration.apply.capture import Window
 from tests.integration.apply.conftest import DATABASE, QUICK, Pair, positions, start_window
 from tests.integration.values.test_values import SESSION
 from tests.integration.values.types import SCHEMA_TYPES, TYPES
+from tests.unit.precheck.situations import applying, said, situation
 
 
 class CountedRows(SqlRows):
@@ -202,9 +203,11 @@ def test_tables_with_triggers_are_refused_unless_the_channel_names_them(pair: Pa
     key = TableKey(DATABASE, "t")
     with pair.engine.connect() as connection:
         schema = read_schema(connection)
-    [finding] = sql_findings(schema, [key], ())
-    assert "tr" in str(finding)
-    assert not list(sql_findings(schema, [key], (str(key),)))
+    [finding] = said(situation(tables=schema, by_sql=[key]), "sql-writer")
+    assert "tr" in finding
+    assert (
+        said(situation(tables=schema, by_sql=[key], channel=applying(allow_triggers=(str(key),))), "sql-writer") == []
+    )
 
 
 def test_a_class_of_the_site_writes_the_rows(mariadb_pair: Pair) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import sqlalchemy
 
+from binlane.precheck.facts import Target
 from binlane.schema.model import Schema
 from binlane.servers.catalog import read_schema
 from lab.servers import PrivateServer
@@ -22,6 +23,13 @@ def connected(server: PrivateServer, user: str | None = None) -> Iterator[sqlalc
             yield connection
     finally:
         engine.dispose()
+
+
+@contextlib.contextmanager
+def asked(server: PrivateServer, user: str | None = None) -> Iterator[Target]:
+    """A server as a target that is checked with the account of the all-powerful user, or of another."""
+    with connected(server, user) as connection, Target(connection.engine) as target:
+        yield target
 
 
 def schema_of(server: PrivateServer) -> Schema:

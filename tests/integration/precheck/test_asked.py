@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+import sqlalchemy
 
 from binlane.model import Flavor
-from binlane.precheck.definers import check_definers
-from binlane.precheck.portability import check_demands, read_target
-from binlane.servers.catalog import read_schema, version_number
+from binlane.precheck.checks import CHECKS, run_checks
+from binlane.precheck.situation import Needs
+from binlane.servers.catalog import read_schema
 from binlane.sql.requirements import CHANGED, DEFINER, PRIVILEGE, SESSION_COLLATION, Demand
 from lab.servers import PrivateServer
-from tests.integration.precheck.helpers import connected, run
+from tests.integration.precheck.helpers import asked, run
+from tests.integration.precheck.test_rights import logged
 from tests.integration.precheck.test_target import USER, account
-from tests.unit.precheck.test_packet_size import PLAN
+from tests.unit.precheck.situations import PLAN, said, situation
 
 BOTH = tuple(Flavor)
 MYSQL = (Flavor.MYSQL,)
@@ -62,7 +65,6 @@ def test_what_the_account_lacks_is_named_and_what_it_has_is_enough(server: Priva
               "CREATE DEFINER=asked_member VIEW asked.v AS SELECT 1"),
         ]  # fmt: skip
     run(server, *made)
-    number = version_number(server.query("SELECT VERSION()")[0][0])
     different = {}
     try:
         for name, grants, demands, expected, flavors in CASES:
@@ -72,10 +74,10 @@ def test_what_the_account_lacks_is_named_and_what_it_has_is_enough(server: Priva
             granted = [f"{grant.format(setter=setter)} ON *.*" for grant in grants]
             plan = replace(PLAN, demands={demand: seqno for seqno, demand in enumerate(demands, 5)})
             rights = ("SELECT ON mysql.*", "SELECT, EXECUTE, SHOW VIEW, EVENT ON asked.*", *granted)
-            with account(server, *rights), connected(server, USER) as connection:
-                found = [str(one) for one in check_definers(connection, plan, server.flavor, number)]
+            with account(server, *rights), asked(server, USER) as target:
+                found = said(situation(target, plan), "statement-privileges", "definers")
             wanted = [] if expected is None else [f"GRANT {expected.format(setter=setter)} "]
-            if len(found) != len(wanted) or any(part not in said for part, said in zip(wanted, found, strict=True)):
+            if len(found) != len(wanted) or any(part not in one for part, one in zip(wanted, found, strict=True)):
                 different[name] = found
     finally:
         run(server, "DROP USER asked_plain, asked_system, asked_member", "DROP ROLE IF EXISTS asked_role")
@@ -90,10 +92,27 @@ def test_what_the_account_lacks_is_named_and_what_it_has_is_enough(server: Priva
 def test_collations_of_sessions_are_known_or_have_a_substitute(
     server: PrivateServer, collation: str, known: bool
 ) -> None:
-    with connected(server) as connection:
-        schema = read_schema(connection, frozenset({"asked"}))
-        target = read_target(connection, schema, version_number(schema.version))
     plan = replace(PLAN, demands={Demand(SESSION_COLLATION, "session", collation): 7})
-    found = [str(one) for one in check_demands(plan, target, schema)]
+    with asked(server) as target:
+        found = said(situation(target, plan, target.ask(read_schema, frozenset({"asked"}))), "features")
     assert (found == []) is known, found
     assert known or "in the statement of seqno 7" in found[0]
+
+
+def test_no_fact_of_a_server_is_asked_for_twice(server: PrivateServer) -> None:
+    """By the checks of the server and those of statements, which need the same variables, grants and accounts."""
+    sent: list[str] = []
+    texts = [logged(each, server.flavor) for each in ("GRANT SELECT ON *.* TO x", "CREATE TABLE c (a INT)")]
+    demands = {Demand(DEFINER, "view d.v", "other@%"): 5, Demand(PRIVILEGE, "", "RELOAD"): 6}
+    needs = Needs(frozenset({"asked"}), statements=True, ddl=True, accounts=True)
+    with asked(server) as target:
+
+        @sqlalchemy.event.listens_for(target.engine, "before_cursor_execute")
+        def note(_c: object, _k: object, statement: str, *_: object) -> None:
+            sent.append(statement)
+
+        run_checks(situation(target, replace(PLAN, demands=demands), texts=texts, needs=needs), CHECKS)
+
+    counts = Counter(statement for statement in sent if "CONNECTION_ID" not in statement)
+    assert {"SHOW GRANTS", "SHOW GLOBAL VARIABLES", "SELECT CURRENT_USER()"} <= counts.keys()
+    assert set(counts.values()) == {1}

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy
 
 from binlane.model import Flavor, Item, ItemKind, SessionContext
-from binlane.precheck.parser_probe import StatementJudge
+from binlane.precheck.parser import StatementJudge
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import run
 from tests.integration.precheck.test_target import USER, account

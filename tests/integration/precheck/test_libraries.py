@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from binlane.precheck.loadable_functions import check_libraries
-from binlane.servers.catalog import version_number
 from lab.servers import PrivateServer
-from tests.integration.precheck.helpers import connected, run
+from tests.integration.precheck.helpers import asked, run
 from tests.integration.precheck.test_rights import logged
+from tests.unit.precheck.situations import said, situation
 
 MAKE = "CREATE FUNCTION {} RETURNS {} SONAME '{}'"
 
@@ -30,18 +29,15 @@ CASES: Sequence[tuple[tuple[str, ...], str | None]] = [
 
 
 def test_a_library_is_known_by_the_functions_that_the_target_has_of_it(server: PrivateServer) -> None:
-    number = version_number(server.query("SELECT VERSION()")[0][0])
     # a row alone: the server looks at the table when it starts
     rows = "('libraries_f', 2, 'libraries.so', 'function'), ('libraries_g', 2, 'other.so', 'function')"
     run(server, "SET SESSION sql_log_bin = 0", f"INSERT INTO mysql.func VALUES {rows}")
     different = {}
     try:
-        with connected(server) as connection:
+        with asked(server) as target:
             for statements, expected in CASES:
-                asked = [logged(each, server.flavor) for each in statements]
-                for at, each in enumerate(asked):
-                    asked[at] = replace(each, seqno=5 + at)
-                found = [str(one) for one in check_libraries(connection, server.flavor, number, asked)]
+                texts = [replace(logged(each, server.flavor), seqno=5 + at) for at, each in enumerate(statements)]
+                found = said(situation(target, texts=texts), "libraries")
                 if len(found) != (expected is not None) or any(expected not in one for one in found if expected):
                     different[statements] = found
     finally:

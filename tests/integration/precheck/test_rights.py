@@ -9,13 +9,11 @@ import pymysql
 import pytest
 
 from binlane.model import Flavor, Item, ItemKind, LogPosition, SessionContext
-from binlane.precheck.definers import check_owned
-from binlane.precheck.grants import check_rights
-from binlane.servers.catalog import version_number
 from binlane.sql.logged_statement import LoggedText
 from lab.servers import PrivateServer
-from tests.integration.precheck.helpers import connected, run
+from tests.integration.precheck.helpers import asked, run
 from tests.integration.precheck.test_target import USER, account
+from tests.unit.precheck.situations import said, situation
 
 BOTH = tuple(Flavor)
 MARIADB, MYSQL = (Flavor.MARIADB,), (Flavor.MYSQL,)
@@ -116,7 +114,6 @@ def may(server: PrivateServer, statement: str) -> bool:
 
 
 def test_what_is_judged_is_what_the_server_then_says(server: PrivateServer) -> None:
-    number = version_number(server.query("SELECT VERSION()")[0][0])
     run(server, *MADE)
     different: dict[str, object] = {}
     try:
@@ -127,11 +124,8 @@ def test_what_is_judged_is_what_the_server_then_says(server: PrivateServer) -> N
                 run(server, *EACH, *(f"GRANT {each.format(user=USER)}" for each in grants))
                 if any("rights_role" in each for each in grants) and server.flavor is Flavor.MYSQL:
                     run(server, f"ALTER USER {USER} DEFAULT ROLE ALL")
-                with connected(server, USER) as connection:
-                    found = [
-                        str(one)
-                        for one in check_rights(connection, server.flavor, number, [logged(statement, server.flavor)])
-                    ]
+                with asked(server, USER) as target:
+                    found = said(situation(target, texts=[logged(statement, server.flavor)]), "grants")
                 if may(server, statement) != (found == []):
                     different[f"{grants}: {statement}"] = found
             for undo in UNDONE[server.flavor]:
@@ -143,7 +137,6 @@ def test_what_is_judged_is_what_the_server_then_says(server: PrivateServer) -> N
 
 
 def test_a_finding_says_where_what_and_what_to_grant(server: PrivateServer) -> None:
-    number = version_number(server.query("SELECT VERSION()")[0][0])
     statements = [
         logged("GRANT DROP, EVENT ON shop.* TO somebody", server.flavor),
         logged("CREATE ROLE of_the_window", server.flavor),
@@ -154,8 +147,8 @@ def test_a_finding_says_where_what_and_what_to_grant(server: PrivateServer) -> N
         logged("GRANT of_another TO somebody", server.flavor),
     ]
     setter = ("SET USER ON *.*",) if server.flavor is Flavor.MARIADB else ()
-    with account(server, "SELECT, DROP ON *.*", *setter), connected(server, USER) as connection:
-        first, *others = map(str, check_rights(connection, server.flavor, number, statements))
+    with account(server, "SELECT, DROP ON *.*", *setter), asked(server, USER) as target:
+        first, *others = said(situation(target, texts=statements), "grants")
     assert first.startswith("binlog.000007:4711: statement of seqno 5, GRANT DROP, EVENT ON shop.* TO somebody: ")
     assert "GRANT DROP, EVENT ON `shop`.* TO the account WITH GRANT OPTION" in first
     # on MariaDB the window's roles are their maker's to grant, unless it names another
@@ -175,7 +168,6 @@ PROXIES: Sequence[str] = (
 
 
 def test_whose_proxy_an_account_may_make_others_is_judged_as_the_server_does(server: PrivateServer) -> None:
-    number = version_number(server.query("SELECT VERSION()")[0][0])
     insert = (
         "INSERT INTO mysql.proxies_priv (host, user, proxied_user, proxied_host, with_grant, grantor) "
         f"VALUES ('%', '{USER}', '{{}}', '{{}}', {{}}, '')"
@@ -188,9 +180,8 @@ def test_whose_proxy_an_account_may_make_others_is_judged_as_the_server_does(ser
                 rows = [] if proxied is None else [insert.format(*proxied)]
                 run(server, f"DELETE FROM mysql.proxies_priv WHERE user = '{USER}'", *rows, "FLUSH PRIVILEGES")
                 for statement in PROXIES:
-                    with connected(server, USER) as connection:
-                        text = logged(statement, server.flavor)
-                        found = [str(one) for one in check_rights(connection, server.flavor, number, [text])]
+                    with asked(server, USER) as target:
+                        found = said(situation(target, texts=[logged(statement, server.flavor)]), "grants")
                     if may(server, statement) != (found == []):
                         different[f"{proxied}: {statement}"] = found
     finally:
@@ -222,15 +213,19 @@ def test_a_role_is_its_administrator_s_to_grant_whoever_makes_it(mariadb_target:
     different: dict[str, object] = {}
     run(mariadb_target, "CREATE USER rights_user", "CREATE ROLE there")
     try:
-        for before, statement, said in ADMINISTRATORS:
+        for before, statement, expected in ADMINISTRATORS:
             sent = [each.replace("CURRENT_USER", f"'{USER}'@'%'") for each in (*before, statement)]
-            rights = ("CREATE USER ON *.*", "SELECT ON mysql.*", *(() if "SET USER" in said else ("SET USER ON *.*",)))
+            rights = (
+                "CREATE USER ON *.*",
+                "SELECT ON mysql.*",
+                *(() if "SET USER" in expected else ("SET USER ON *.*",)),
+            )
             with account(mariadb_target, *rights):
-                with connected(mariadb_target, USER) as connection:
+                with asked(mariadb_target, USER) as target:
                     texts = [logged(each, Flavor.MARIADB) for each in sent]
-                    found = [str(one) for one in check_rights(connection, Flavor.MARIADB, (10, 11, 0), texts)]
+                    found = said(situation(target, texts=texts), "grants")
                 answers = [may(mariadb_target, each) for each in sent]
-                if all(answers) != (found == []) or said not in "".join(found):
+                if all(answers) != (found == []) or expected not in "".join(found):
                     different[f"{before}: {statement}"] = found
             run(mariadb_target, "DROP ROLE IF EXISTS r, s")
     finally:
@@ -247,16 +242,14 @@ def test_a_function_of_a_powerful_account_is_not_dropped_by_its_bare_name_either
     )  # fmt: skip
     statements = [logged(f"DROP FUNCTION {each}", Flavor.MYSQL) for each in ("f", "IF EXISTS `F`", "nothing")]
     try:
-        with (
-            account(mysql_target, "SELECT, ALTER ROUTINE, EXECUTE ON *.*"),
-            connected(mysql_target, USER) as connection,
-        ):
-            found = [str(one) for one in check_owned(connection, Flavor.MYSQL, (9, 0, 0), statements)]
+        with account(mysql_target, "SELECT, ALTER ROUTINE, EXECUTE ON *.*"):
+            with asked(mysql_target, USER) as target:
+                found = said(situation(target, texts=statements), "dropped-functions")
             assert not may(mysql_target, "DROP FUNCTION f")
             # a loadable one goes first, and is nobody's
             run(mysql_target, "INSERT INTO mysql.func VALUES ('f', 2, 'rights.so', 'function')")
-            connection.rollback()
-            assert list(check_owned(connection, Flavor.MYSQL, (9, 0, 0), statements[:1])) == []
+            with asked(mysql_target, USER) as target:
+                assert said(situation(target, texts=statements[:1]), "dropped-functions") == []
     finally:
         run(mysql_target, "DELETE FROM mysql.func WHERE name = 'f'")
         run(mysql_target, "DROP DATABASE rights", "DROP USER rights_user")
@@ -266,6 +259,6 @@ def test_a_function_of_a_powerful_account_is_not_dropped_by_its_bare_name_either
 
 @pytest.mark.parametrize("statement", ["GRANT", "GRANT SELECT ON", "REVOKE ALL", "CREATE", "DROP ROLE", "GRANT TO x"])
 def test_what_is_no_whole_statement_is_the_parsers(statement: str, mariadb_target: PrivateServer) -> None:
-    with connected(mariadb_target) as connection:
-        found = list(check_rights(connection, Flavor.MARIADB, (10, 11, 0), [logged(statement, Flavor.MARIADB)]))
+    with asked(mariadb_target) as target:
+        found = said(situation(target, texts=[logged(statement, Flavor.MARIADB)]), "grants")
     assert found == [] or statement == "GRANT TO x"

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import pymysql
 
 from binlane.model import Flavor
-from binlane.precheck.table_settings import check_settings
 from lab.servers import PrivateServer
-from tests.integration.precheck.helpers import connected, run, setting
+from tests.integration.precheck.helpers import asked, run, setting
 from tests.integration.precheck.test_rights import logged
+from tests.unit.precheck.situations import applying, said, situation
 
 BOTH = tuple(Flavor)
 MARIADB = (Flavor.MARIADB,)
@@ -65,9 +65,8 @@ def test_what_is_judged_is_what_the_server_then_does(server: PrivateServer) -> N
             continue
         run(server, "CREATE DATABASE settings", "CREATE TABLE settings.t (a INT PRIMARY KEY, b INT NOT NULL)")
         with setting(server, name, value):
-            with connected(server) as connection:
-                asked = [logged(statement, server.flavor)]
-                found = [str(one) for one in check_settings(connection, asked, allow_nontransactional=False)]
+            with asked(server) as target:
+                found = said(situation(target, texts=[logged(statement, server.flavor)]), "table-settings")
             if (refused, not refused) != (found != [], is_as_written(server, statement)):
                 different[f"{name} = {value}: {statement}"] = found
         assert all(f"{name} of the target: expected " in each for each in found)
@@ -76,6 +75,7 @@ def test_what_is_judged_is_what_the_server_then_does(server: PrivateServer) -> N
 
 
 def test_tables_without_transactions_are_the_channels_to_allow(server: PrivateServer) -> None:
-    with setting(server, "default_storage_engine", "MyISAM"), connected(server) as connection:
-        asked = [logged(TABLE + "(a INT)", server.flavor)]
-        assert list(check_settings(connection, asked, allow_nontransactional=True)) == []
+    with setting(server, "default_storage_engine", "MyISAM"), asked(server) as target:
+        texts = [logged(TABLE + "(a INT)", server.flavor)]
+        allowed = situation(target, texts=texts, channel=applying(allow_nontransactional=True))
+        assert said(allowed, "table-settings") == []

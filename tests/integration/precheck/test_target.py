@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +13,30 @@ import sqlalchemy
 
 from binlane.errors import PrecheckError
 from binlane.model import Flavor, TableKey
+from binlane.precheck.checks import TARGET_CHECKS, run_checks
+from binlane.precheck.facts import Target
+from binlane.precheck.finding import Finding, raise_if_fatal
 from binlane.precheck.privileges import DDL, STATE, STATEMENTS, VISIBILITY, global_needs
-from binlane.precheck.server import Needs, check_tables, check_target, raise_if_fatal
+from binlane.precheck.situation import Needs, TargetSituation
 from binlane.schema.compare import Severity
 from binlane.servers.accounts import read_accounts
 from binlane.servers.catalog import version_number
 from lab.servers import PrivateServer, private_server
-from tests.integration.precheck.helpers import connected, run, schema_of, setting
+from tests.integration.precheck.helpers import asked, connected, run, schema_of, setting
+from tests.unit.precheck.situations import PLAN, findings, situation
 
 USER = "binlane_lane"
 SHOP = frozenset({"shop"})
 
 
+def found(target: Target, needs: Needs) -> tuple[Finding, ...]:
+    return run_checks(TargetSituation(target, needs), TARGET_CHECKS)
+
+
 def fatal(server: PrivateServer, needs: Needs, user: str | None = None) -> dict[str, str]:
-    with connected(server, user) as connection:
-        findings = check_target(connection, needs=needs)
-    return {one.where.removeprefix("target: "): str(one) for one in findings if one.severity is Severity.FATAL}
+    with asked(server, user) as target:
+        stopping = [one for one in found(target, needs) if one.severity is Severity.FATAL]
+    return {one.where.removeprefix("target: "): str(one) for one in stopping}
 
 
 @contextlib.contextmanager
@@ -105,13 +114,15 @@ def test_named_time_zones_need_the_time_zone_tables(server: PrivateServer) -> No
     known, unknown = Needs(time_zones=frozenset({"+05:30"})), Needs(time_zones=frozenset({"Europe/Paris"}))
 
     assert fatal(server, known) == {}
-    assert list(fatal(server, unknown)) == ["time zone Europe/Paris"]
+    [(where, text)] = fatal(server, unknown).items()
+    assert (where, text.rpartition(" ")[2]) == ("time zone Europe/Paris", "[time-zones]")
 
 
 def test_enabled_events_in_replicated_databases_are_fatal(server: PrivateServer) -> None:
     run(server, "CREATE DATABASE shop", "CREATE EVENT shop.nightly ON SCHEDULE EVERY 1 DAY DO SELECT 1")
     with setting(server, "event_scheduler", "'ON'"):
-        assert list(fatal(server, Needs(SHOP))) == ["event shop.nightly"]
+        [(where, text)] = fatal(server, Needs(SHOP)).items()
+        assert (where, text.rpartition(" ")[2]) == ("event shop.nightly", "[events]")
         assert fatal(server, Needs(SHOP, allow_events=True)) == {}
         assert fatal(server, Needs(frozenset({"crm"}))) == {}
     with setting(server, "event_scheduler", "'OFF'"):
@@ -143,62 +154,63 @@ def test_super_read_only_holds_everybody(mysql_target: PrivateServer) -> None:
 
 
 @contextlib.contextmanager
-def answering(server: PrivateServer, asked: str, instead: str) -> Iterator[sqlalchemy.Connection]:
-    """A connection on which one question gets another question's answer."""
-    with connected(server) as connection:
+def answering(server: PrivateServer, question: str, instead: str) -> Iterator[Target]:
+    """A target that gives to one question another question's answer."""
+    with asked(server) as target:
 
-        @sqlalchemy.event.listens_for(connection, "before_cursor_execute", retval=True)
+        @sqlalchemy.event.listens_for(target.engine, "before_cursor_execute", retval=True)
         def rewrite(_c: Any, _k: Any, statement: str, parameters: Any, _x: Any, _m: Any) -> tuple[str, Any]:
-            return statement.replace(asked, instead), parameters
+            return statement.replace(question, instead), parameters
 
-        yield connection
+        yield target
 
 
 @pytest.mark.parametrize(
-    ("asked", "instead", "where"),
+    ("question", "instead", "where", "check"),
     [
-        ("0 + CONNECTION_ID()", "UUID_SHORT()", "target: CONNECTION_ID()"),
-        ("VERSION()", "'10.2.44-MariaDB'", "target: version"),
-        ("VERSION()", "'5.6.51-log'", "target: version"),
+        ("0 + CONNECTION_ID()", "UUID_SHORT()", "target: CONNECTION_ID()", "proxy"),
+        ("VERSION()", "'10.2.44-MariaDB'", "target: version", "target-version"),
+        ("VERSION()", "'5.6.51-log'", "target: version", "target-version"),
     ],
 )
 def test_a_server_that_cannot_be_a_target_is_refused(
-    mariadb_target: PrivateServer, asked: str, instead: str, where: str
+    mariadb_target: PrivateServer, question: str, instead: str, where: str, check: str
 ) -> None:
-    with answering(mariadb_target, asked, instead) as connection:
-        findings = check_target(connection, needs=Needs())
+    with answering(mariadb_target, question, instead) as target:
+        stopping = [one for one in found(target, Needs()) if one.severity is Severity.FATAL]
 
-    assert [one.where for one in findings if one.severity is Severity.FATAL] == [where]
+    assert [(one.where, one.check) for one in stopping] == [(where, check)]
 
 
 def test_a_server_without_log_and_with_fixed_clock_is_named_where_it_matters(tmp_path: Path) -> None:
     with private_server(tmp_path / "data", options=["--secure-timestamp=YES"], log_bin=False) as server:
         assert fatal(server, Needs()) == {}
         assert list(fatal(server, Needs(statements=True))) == ["secure_timestamp"]
-        with connected(server) as connection:
-            infos = [one.where for one in check_target(connection, needs=Needs(ddl=True))]
+        with asked(server) as target:
+            infos = [one.where for one in found(target, Needs(ddl=True)) if one.check == "ddl-settings"]
 
     assert {"target: log_bin", "target: innodb_strict_mode"} <= set(infos)
 
 
 def test_settings_that_only_deserve_a_word_are_no_reason_to_stop(server: PrivateServer) -> None:
-    with setting(server, "slave_type_conversions", "'ALL_LOSSY'"), connected(server) as connection:
-        findings = check_target(connection, needs=Needs())
+    with setting(server, "slave_type_conversions", "'ALL_LOSSY'"), asked(server) as target:
+        words = [one.severity for one in found(target, Needs()) if one.check == "type-conversions"]
 
-    assert [one.severity for one in findings if one.where.endswith("_type_conversions")] == [Severity.INFO]
+    assert words == [Severity.INFO]
 
 
 def test_all_fatal_findings_come_at_once_one_a_line(server: PrivateServer) -> None:
     run(server, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY) ENGINE=MyISAM")
     schema = schema_of(server)
-    with connected(server) as connection:
-        findings = (
-            *check_target(connection, needs=Needs(biggest_item=1 << 30, connections=1_000_000)),
-            *check_tables(schema, schema, [TableKey("shop", "t"), TableKey("shop", "absent")]),
+    plan = replace(PLAN, loaded=frozenset({TableKey("shop", "t"), TableKey("shop", "absent")}))
+    with asked(server) as target:
+        all_found = (
+            *found(target, Needs(biggest_item=1 << 30, connections=1_000_000)),
+            *findings(situation(target, plan, schema, source=schema), "table-definitions"),
         )
 
     with pytest.raises(PrecheckError) as error:
-        raise_if_fatal(findings)
+        raise_if_fatal(all_found)
 
     lines = str(error.value).splitlines()
     assert lines[0] == "4 things stand in the way; nothing was written:"
@@ -208,11 +220,13 @@ def test_all_fatal_findings_come_at_once_one_a_line(server: PrivateServer) -> No
         "shop.absent: table",
         "shop.t: engine",
     ]
+    names = ["max-allowed-packet", "connections", "table-definitions", "table-definitions"]
+    assert [line.rpartition(" ")[2] for line in lines[1:]] == [f"[{name}]" for name in names]
 
 
 def test_nothing_is_raised_where_nothing_is_fatal(server: PrivateServer) -> None:
-    with connected(server) as connection:
-        raise_if_fatal(check_target(connection, needs=Needs()))
+    with asked(server) as target:
+        raise_if_fatal(found(target, Needs()))
 
 
 def test_accounts_made_alike_look_alike_and_any_change_shows(server: PrivateServer) -> None:
@@ -234,12 +248,12 @@ def test_accounts_made_alike_look_alike_and_any_change_shows(server: PrivateServ
 
 @pytest.mark.parametrize("name", ["table_open_cache", "table_definition_cache"])
 def test_a_cache_for_fewer_tables_than_the_window_writes_is_advice(server: PrivateServer, name: str) -> None:
-    with setting(server, name, "500"), connected(server) as connection:
+    with setting(server, name, "500"), asked(server) as target:
         shown = [
-            [str(one) for one in check_target(connection, needs=Needs(tables=tables)) if name in one.where]
-            for tables in (500, 501)
+            [str(one) for one in found(target, Needs(tables=tables)) if name in one.where] for tables in (500, 501)
         ]
     (said,) = shown[1]
     assert not shown[0]
     assert f"target: {name}: expected 501 or more, found 500" in said
     assert f"SET GLOBAL {name}" in said
+    assert said.endswith("[table-caches]")

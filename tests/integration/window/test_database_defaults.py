@@ -34,6 +34,7 @@ def test_a_table_that_would_get_another_character_set_is_named(
     run_on(source, "CREATE TABLE tenant_1.t (s VARCHAR(9))", "INSERT INTO tenant_1.t VALUES ('ä')")
     with pytest.raises(PrecheckError, match="tenant_1: default collation: expected latin1_swedish_ci") as refused:
         channel.run()
+    assert str(refused.value).endswith(" [default-collations]")
     todo = str(refused.value).split("ALTER DATABASE ")[1].split(" on the target")[0]
     run_on(target, f"ALTER DATABASE {todo}", log=False)
     assert channel.run() is not None

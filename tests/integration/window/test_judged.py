@@ -87,7 +87,7 @@ def test_what_the_targets_parser_refuses_stops_the_window_before_its_first_write
         [line] = [each for each in lines if shown in each]
         assert re.match(r"\S+:\d+: statement of seqno \d+, ", line), line
         assert re.search(what, line), line
-        assert line.endswith("target and begin the channel behind it")
+        assert line.endswith("target and begin the channel behind it [syntax]")
     assert channel.status.channel.watermark == mark
     assert channel.status.window is not None
     assert channel.status.window.plan_digest is None
@@ -137,9 +137,15 @@ def test_what_the_targets_account_and_settings_stand_against_stops_the_window_be
         said = str(error.value)
         assert channel.status.channel.watermark == mark
         assert channel.target.query("SHOW DATABASES LIKE 'tenant_1'") in ([], ())
-        assert re.search(r"GRANT SELECT, SHOW VIEW ON \S+ TO .*GRANT SHOW VIEW ON `tenant_1`\.\* TO the acc", said)
-        assert re.search(r"CREATE TABLE tenant_1\.t .*: default_storage_engine of the target: .*found MyISAM", said)
+        assert re.search(
+            r"GRANT SELECT, SHOW VIEW ON \S+ TO .*GRANT SHOW VIEW ON `tenant_1`\.\* TO the acc.*\[grants\]", said
+        )
+        assert re.search(
+            r"CREATE TABLE tenant_1\.t .*: default_storage_engine of the target: .*found MyISAM.*\[table-settings\]",
+            said,
+        )
         assert len(said.splitlines()) == 3, said
+        assert {"[grants]", "[table-settings]"} <= set(said.split())
         channel.connect("target_server", channel.target)
         run_on(channel.target, "SET GLOBAL default_storage_engine = InnoDB", log=False)
         assert channel.run() is not None
@@ -189,6 +195,7 @@ def test_a_trigger_that_would_fire_for_rows_of_the_same_window_is_named_before_i
     said = str(error.value)
     assert len(said.splitlines()) == 2, said
     assert "expected no trigger on tenant_1.t, whose rows statements write, found rows of it at seqno " in said
+    assert said.endswith(" [new-triggers]")
     assert list(channel.target.query("SELECT id FROM tenant_1.t")) == [(1,)]
     assert not channel.target.query("SHOW TRIGGERS FROM tenant_1")
     channel.write_channel('writer = "sql"\nallow_triggers = ["tenant_1.t"]\n')

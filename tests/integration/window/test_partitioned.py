@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from binlane.apply.rows.binlog import BinlogRows
 from binlane.errors import PlanError
 from binlane.model import TableKey
-from binlane.precheck import window
+from binlane.precheck import results
 from binlane.precheck.results import checked_of
 from binlane.work.files import PARTITIONED, WorkFolder
 from tests.integration.window.conftest import Channel, ChannelOf, run_on
@@ -75,7 +75,7 @@ def test_a_table_that_is_partitioned_otherwise_by_now_is_asked_about(
     def before(_: Connection, __: Collection[str]) -> frozenset[TableKey]:
         return frozenset(seen)
 
-    monkeypatch.setattr(window, "read_partitioned", before)
+    monkeypatch.setattr(results, "read_partitioned", before)
     run_on(pair.source, *ROWS)
 
     assert pair.run() is not None

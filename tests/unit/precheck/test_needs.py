@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,12 +10,10 @@ import pytest
 from binlane.model import RowCounts, TableKey
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import TableCounts
-from binlane.precheck import window
-from tests.unit.precheck.test_packet_size import PLAN
+from binlane.precheck.situation import needs_of
+from tests.unit.precheck.situations import CHANNEL, PLAN
 
 KEY = TableKey("shop", "t")
-CHANNEL: Any = SimpleNamespace(apply=SimpleNamespace(on_conflict="stop"))
-INPUTS: Any = SimpleNamespace(settings=SimpleNamespace(payload_bytes=1))
 ROWS = TableCounts(RowCounts(1), RowCounts(), 0, RowCounts(1))
 
 
@@ -30,5 +27,5 @@ ROWS = TableCounts(RowCounts(1), RowCounts(), 0, RowCounts(1))
     ],
 )
 def test_privileges_are_needed_on_every_database_that_is_written(change: dict[str, Any]) -> None:
-    assert window._needs(CHANNEL, replace(PLAN, **change), INPUTS, "binlog").databases == {"shop"}
-    assert window._needs(CHANNEL, PLAN, INPUTS, "binlog").databases == set()
+    assert needs_of(CHANNEL, replace(PLAN, **change), 1, "binlog").databases == {"shop"}
+    assert needs_of(CHANNEL, PLAN, 1, "binlog").databases == set()

@@ -11,23 +11,20 @@ import pytest
 from binlane.apply.rows.statements import StatementBuilder
 from binlane.binlog.row_values import RowDecoder
 from binlane.binlog.rows import RowsEvent
+from binlane.binlog.rows_payload import PACKET_SHARE
 from binlane.binlog.table_map import TableMap, columns_of
 from binlane.binlog.wire import EventType
-from binlane.model import Flavor, LogPosition, RowCounts, TableKey
+from binlane.model import Flavor, TableKey
 from binlane.plan.block.row_size import RowMeter, Widest
-from binlane.plan.window_plan import WindowPlan
-from binlane.precheck.packet_size import check_packets
+from binlane.plan.settings import FilterSettings
 from binlane.schema.binding import BoundTable
 from binlane.schema.model import Column, Key, KeyColumn, Schema, Table
 from tests.unit.binlog.row_events import EVERY_COLUMN, image, rows_body, table_map_body
+from tests.unit.plan.logs import settings
+from tests.unit.precheck.situations import PLAN, findings, said, situation
 
 KEY: Final = TableKey("db", "t")
 PACKET: Final = 1 << 20
-PLAN: Final = WindowPlan(
-    channel="c", window_id="w", digest="d", first_seqno=1, last_seqno=9, lanes=1, barriers=(), source="s",
-    end=LogPosition("binlog.000001", 4), end_gtid_set="", end_time=0.0, lane_rows=(RowCounts(), RowCounts()),
-    flavor=Flavor.MYSQL,
-)  # fmt: skip
 PRIMARY: Final = Key("PRIMARY", unique=True, primary=True, columns=(KeyColumn("id"),))
 INSERT, UPDATE, DELETE = EventType.WRITE_ROWS_V2, EventType.UPDATE_ROWS_V2, EventType.DELETE_ROWS_V2
 
@@ -89,17 +86,22 @@ def measured(name: str, kind: int, *, keyed: bool) -> tuple[int, int]:
     changes = RowDecoder(logged, named, text=False).changes(event)
     [statement] = StatementBuilder(bound, Flavor.MYSQL).statements(event.kind, changes)
     table = Table(KEY, "InnoDB", (Column("c1", 1, "int"), Column("c2", 2, "x")), (PRIMARY,) if keyed else ())
-    [said] = found({KEY: widest}, table, have=100)
-    assert said[0] == "db.t: a row of seqno 5, as a statement"
-    return len(statement.sql) + 1, said[1]
+    [asked] = found({KEY: widest}, table, have=100)
+    assert asked[0] == "db.t: a row of seqno 5, as a statement"
+    return len(statement.sql) + 1, asked[1]
 
 
 def found(widest: dict[TableKey, Widest], table: Table | None, have: int, **plan: Any) -> list[tuple[str, int]]:
     target = Schema(
         Flavor.MYSQL, "9.0.0", {"max_allowed_packet": str(have)}, tables={} if table is None else {KEY: table}
     )
-    findings = check_packets(replace(PLAN, widest=widest, **plan), [KEY], target, have)
-    return [(one.where, int(one.expected.split()[2])) for one in findings]
+    of = situation(None, replace(PLAN, widest=widest, **plan), target, by_sql=[KEY], settings=planned(have))
+    return [(one.where, int(one.expected.split()[2])) for one in findings(of, "long-statements")]
+
+
+def planned(packet: int) -> FilterSettings:
+    """Of a window for such a packet."""
+    return settings(largest_bytes=int(packet * PACKET_SHARE))
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -123,9 +125,9 @@ def test_a_logged_statement_that_is_too_long_is_named() -> None:
 
 def test_a_packet_that_was_lowered_under_what_the_window_was_planned_for_is_named() -> None:
     lower, same = (Schema(Flavor.MYSQL, "9", {"max_allowed_packet": str(have)}) for have in (PACKET // 2, PACKET))
-    [said] = check_packets(PLAN, (), lower, PACKET)
-    assert f"SET GLOBAL max_allowed_packet = {PACKET}" in str(said)
-    assert list(check_packets(PLAN, (), same, PACKET)) == []
+    [found] = said(situation(tables=lower, settings=planned(PACKET)), "long-statements")
+    assert f"SET GLOBAL max_allowed_packet = {planned(PACKET).packet}" in found
+    assert said(situation(tables=same, settings=planned(PACKET)), "long-statements") == []
 
 
 @pytest.mark.parametrize("name", VALUES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from binlane.precheck.sequences import takes_sequence_rows
+from binlane.precheck.tables import takes_sequence_rows
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,9 @@ from binlane.binlog.wire import EventType
 from binlane.model import Flavor, TableKey
 from binlane.plan.block.row_size import RowMeter
 from binlane.plan.row_accounting import Tally
-from binlane.precheck.portability import Target, check_demands
-from binlane.schema.model import Schema
 from binlane.sql.requirements import JSON_TABLE, UNSPELLED
 from tests.unit.binlog.row_events import EVERY_COLUMN, image, rows_body, table_map_body
-from tests.unit.precheck.test_packet_size import PLAN
+from tests.unit.precheck.situations import PLAN, said, situation, target_of
 
 _KEY: Final = TableKey("db", "t")
 _COLUMNS: Final = (EVERY_COLUMN["long"], EVERY_COLUMN["json"])
@@ -89,34 +87,26 @@ def test_mariadb_takes_the_text_of_every_document() -> None:
     assert tallied(_OLD, target=Flavor.MARIADB).demands == {}
 
 
-def target(*number: int) -> Target:
-    none: frozenset[str] = frozenset()
-    return Target(Flavor.MYSQL, (number[0], number[1], number[2]), "the server", none, none, none)
-
-
 @pytest.mark.parametrize(
-    ("document", "version", "said"),
+    ("document", "version", "expected"),
     [
-        (_OLD, (9, 7, 0), "a value of type 253"),
-        (_BLOB, (8, 0, 3), "the server: it came with 8.0.4"),
-        (_BLOB, (8, 0, 4), None),
+        (_OLD, "9.7.0", "a value of type 253"),
+        (_BLOB, "8.0.3", "8.0.3: it came with 8.0.4"),
+        (_BLOB, "8.0.4", None),
     ],
 )
-def test_the_precheck_names_what_statements_cannot_write(
-    document: bytes, version: tuple[int, int, int], said: str | None
-) -> None:
+def test_the_precheck_names_what_statements_cannot_write(document: bytes, version: str, expected: str | None) -> None:
     plan = replace(PLAN, demands=tallied(document).demands)
-    tables = Schema(Flavor.MYSQL, "9.7.0", {})
-    found = [str(one) for one in check_demands(plan, target(*version), tables, by_sql={_KEY})]
-    if said is None:
+    found = said(situation(target_of(version=version), plan, by_sql={_KEY}), "features")
+    if expected is None:
         assert found == []
     else:
         [one] = found
         assert one.startswith("db.t.")
         assert "in the rows of seqno 5" in one
-        assert said in one
+        assert expected in one
         assert 'apply.writer = "binlog"' in one
-    assert list(check_demands(plan, target(5, 7, 0), tables, by_sql={TableKey("db", "t2")})) == []
+    assert said(situation(target_of(version="5.7.0"), plan, by_sql={TableKey("db", "t2")}), "features") == []
 
 
 def test_differences_of_documents_keep_the_types_of_their_values() -> None:

@@ -1,4 +1,4 @@
-"""Would the target take a logged statement? Its own parser says so, by COM_STMT_PREPARE, which runs nothing.
+"""Would the target take a window's statements? Its own parser says so, by COM_STMT_PREPARE, which runs nothing.
 
 The statement goes in the session and with the bytes that the lane would send, and is let go at once. What cannot be
 prepared (1295) has been parsed all the same: a syntax error comes first. Tried with every kind of statement that a
@@ -9,8 +9,10 @@ https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_command_phase_ps
 
 from __future__ import annotations
 
+import logging
 import re
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -21,12 +23,18 @@ from binlane.apply.session.connection import LaneSession, SessionLimits
 from binlane.apply.session.context import ContextSetter
 from binlane.apply.session.server_errors import error_code
 from binlane.errors import ApplyError
-from binlane.model import Item, SessionContext
+from binlane.model import Item, ItemKind, SessionContext
+from binlane.plan.window_plan import WindowPlan
+from binlane.sql.logged_statement import LoggedText
 from binlane.sql.scheduled_event import disabled
 from binlane.state.tables import SCHEMA
+from binlane.work.files import WorkFolder
+from binlane.work.logged_statements import MOST_FORMS, Logged, distinct_statements
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
+
+log = logging.getLogger(__name__)
 
 _LIMITS: Final = SessionLimits(wait_timeout=60, lock_wait_timeout=1, innodb_lock_wait_timeout=1)
 """DML opens its tables to be prepared, and waits for nobody's ALTER."""
@@ -40,6 +48,10 @@ _NO_PRIVILEGE: Final = 1227
 _UNKNOWN_DATABASE: Final = 1049
 _LOCK_WAIT: Final = frozenset({1205, 1213})
 _NO_ROUTINE: Final = 1305
+_NAME: Final = rb"(?:`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|[\w$\x80-\xff]+)"
+_MADE: Final = re.compile(
+    rb"\b(?:FUNCTION|PROCEDURE)\s+(?:IF\s+NOT\s+EXISTS\s+)?(?:" + _NAME + rb"\s*\.\s*)?(?P<name>" + _NAME + rb")", re.I
+)
 _ROUTINE: Final = re.compile(r"(?:FUNCTION|PROCEDURE) (?:.*\.)?(?P<name>[^.]+?) does not exist")
 
 
@@ -53,6 +65,17 @@ class Verdict(NamedTuple):
     """What it is about, for people."""
     routine: str = ""
     """The routine that is not there: the window may make it."""
+
+
+@dataclass(slots=True)
+class Asked:
+    """What came of asking the target's parser about a window's statements."""
+
+    refused: list[tuple[Logged, Verdict]] = field(default_factory=list)
+    texts: list[LoggedText] = field(default_factory=list)
+    """Of the statements that commit by themselves and that the parser takes, in their order."""
+    made: set[str] = field(default_factory=set)
+    """Routines that the window makes, in lower case."""
 
 
 @dataclass(slots=True)
@@ -142,6 +165,44 @@ class StatementJudge:
             for _ in range(count + 1 if count else 0):
                 connection._read_packet()
         connection._execute_command(_COM_STMT_CLOSE, struct.pack("<I", number))
+
+
+def ask_parser(engine: Engine, plan: WindowPlan, plans: WorkFolder) -> Asked:
+    """Ask about each statement of a plan in its folder. Raises PlanError if the plan's files are not there."""
+    asked, judge, judged, forms = Asked(), None, 0, 0
+    try:
+        for logged in distinct_statements(plans, plan):
+            judge = StatementJudge.open(engine) if judge is None else judge
+            is_ddl = logged.item.kind is ItemKind.DDL
+            if not is_ddl and judge.is_blocked:
+                continue
+            judged, forms = judged + 1, forms + (not is_ddl)
+            verdict = judge.judge(logged.item)
+            if verdict is not None:
+                asked.refused.append((logged, verdict))
+            if is_ddl:
+                asked.made.update(_made(logged.item.payload))
+                header = logged.header
+                text = LoggedText.of(header.first_seqno, header.source, logged.item, plan.flavor)
+                asked.texts.extend([] if text is None or verdict is not None else [text])
+    finally:
+        if judge is not None:
+            judge.close()
+    asked.texts.sort(key=lambda each: each.seqno)
+    if judge is not None:
+        log.info("precheck: the target's parser was asked about %d statements", judged)
+        if forms >= MOST_FORMS:
+            log.info("precheck: the window has more than %d forms of DML; the rest was not asked about", MOST_FORMS)
+        if judge.is_blocked:
+            log.warning("precheck: tables of the target are locked by another session: not all DML was asked about")
+    return asked
+
+
+def _made(statement: bytes) -> Iterator[str]:
+    if re.match(rb"\s*(?:/\*.*?\*/\s*)*CREATE\b", statement, re.I | re.S):
+        # a package has several; what a body names is taken for made as well
+        for match in _MADE.finditer(statement):
+            yield match["name"].strip(b'`"').decode("utf-8", "replace").lower()
 
 
 def _verdict(code: int, message: str) -> Verdict | None:

@@ -1,0 +1,109 @@
+"""All that is looked at before a window's first write, by name: ``CHECKS``; and ``check_window``, which runs it.
+
+A check is a function of the situation that gives its findings, in their order, and writes nothing. To add one: a
+function in the module of its subject, a line here, and a test that has its name in it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from binlane.choices import Writer
+from binlane.config import ChannelConfig
+from binlane.connections import Endpoints
+from binlane.plan.window_plan import WindowPlan
+from binlane.precheck import databases, definers, engines, grants, portability, server, sql_writer, statements, tables
+from binlane.precheck.finding import Finding, raise_if_fatal
+from binlane.precheck.results import keep_for_lanes
+from binlane.precheck.situation import Situation, TargetSituation, situation_of
+from binlane.schema.compare import Severity
+from binlane.shards.selection import Selection
+from binlane.work.files import WorkFolder
+from binlane.work.plan_inputs import Inputs
+
+log = logging.getLogger(__name__)
+
+_Looked = TypeVar("_Looked", bound=TargetSituation)
+_WRITERS: Final[Mapping[str, str]] = {Writer.BINLOG: "BINLOG statements", Writer.SQL: "INSERT, UPDATE and DELETE"}
+
+TARGET_CHECKS: Final[Mapping[str, Callable[[TargetSituation], Iterable[Finding]]]] = {
+    "target-version": server.check_version,
+    "proxy": server.check_proxy,
+    "privileges": server.check_privileges,
+    "max-allowed-packet": server.check_packet,
+    "binlog-format": server.check_binlog_format,
+    "read-only": server.check_read_only,
+    "events": server.check_events,
+    "time-zones": server.check_time_zones,
+    "secure-timestamp": server.check_timestamp,
+    "local-infile": server.check_local_infile,
+    "connections": server.check_connections,
+    "table-caches": server.check_table_caches,
+    "ddl-settings": server.check_ddl,
+    "type-conversions": server.check_type_conversions,
+    "cluster": server.check_cluster,
+}
+"""The server and the account alone: before a first copy, too. In the order of their findings."""
+CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
+    **TARGET_CHECKS,
+    "statement-privileges": definers.check_statement_privileges,
+    "definers": definers.check_definers,
+    "table-definitions": tables.check_definitions,
+    "sql-writer": sql_writer.check_sql_writer,
+    "long-statements": sql_writer.check_packets,
+    "filtered-parents": tables.check_filtered_parents,
+    "renamed-databases": databases.check_renamed_databases,
+    "rolled-back-engines": engines.check_rolled_back_engines,
+    "gtid-consistency": engines.check_gtid_consistency,
+    "statement-engines": engines.check_statement_engines,
+    "letter-case": databases.check_letter_case,
+    "unsafe-statements": statements.check_unsafe,
+    "features": portability.check_features,
+    "syntax": statements.check_syntax,
+    "new-triggers": sql_writer.check_new_triggers,
+    "copied-engines": engines.check_copied_engines,
+    "grants": grants.check_grants,
+    "dropped-functions": definers.check_owned,
+    "libraries": statements.check_libraries,
+    "table-settings": engines.check_table_settings,
+    "logged-types": portability.check_logged_types,
+    "sequences": tables.check_sequences,
+    "default-collations": databases.check_default_collations,
+    "system-versioning": tables.check_versioning,
+    "logged-tables": tables.check_logged_tables,
+}
+
+
+def check_window(
+    channel: ChannelConfig,
+    endpoints: Endpoints,
+    plan: WindowPlan,
+    inputs: Inputs,
+    plans: WorkFolder,
+    selection: Selection,
+) -> None:
+    """Raises PrecheckError with everything that stands in the way; nothing has been written then.
+
+    ``selection``: what the channel's file takes. Facts that the lanes need go into ``plans``, the plan's folder.
+    """
+    with situation_of(channel, endpoints, plan, inputs, plans, selection) as situation:
+        log.info("precheck: rows are written by %s", _WRITERS.get(situation.needs.writer, situation.needs.writer))
+        findings = run_checks(situation, CHECKS)
+        if situation.by_sql and not situation.settings.measures_rows:
+            log.warning(
+                "precheck: the account could send BINLOG statements when the window was extracted: its rows were "
+                "not measured for max_allowed_packet"
+            )
+        for finding in findings:
+            if finding.severity is not Severity.FATAL:
+                log.info("precheck: %s", finding)
+        raise_if_fatal(findings)
+        keep_for_lanes(situation)
+
+
+def run_checks(situation: _Looked, checks: Mapping[str, Callable[[_Looked], Iterable[Finding]]]) -> tuple[Finding, ...]:
+    """What the checks find, in the table's order, each finding with its check's name."""
+    return tuple(replace(finding, check=name) for name, check in checks.items() for finding in check(situation))

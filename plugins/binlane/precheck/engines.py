@@ -1,0 +1,266 @@
+"""Engines and row formats of tables: those without transactions, and settings of the target that decide on them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from typing import Final
+
+from binlane.model import Flavor, TableKey
+from binlane.precheck.finding import Finding
+from binlane.precheck.situation import Situation
+from binlane.schema.compare import Severity
+from binlane.schema.model import TRANSACTIONAL_ENGINES
+from binlane.sql.logged_statement import LoggedText, index_of
+
+_Variables = Mapping[str, str]
+_INNODB: Final = "INNODB"
+_BLOCK_SIZE: Final = re.compile(r"\bKEY_BLOCK_SIZE\s*=?\s*(?P<size>\d+)", re.I)
+_SIZES: Final = frozenset({"0", "1", "2", "4", "8", "16"})
+_TODO_MADE: Final = (
+    "ALTER TABLE .. ENGINE=InnoDB on the target before the window, or set apply.allow_nontransactional "
+    "(docs/operations.md says what it costs)"
+)
+
+
+def check_rolled_back_engines(situation: Situation) -> Iterator[Finding]:
+    """Tables of a statement that failed or was rolled back, and that are transactional on one server only.
+
+    An error or a rollback leaves what tables without transactions keep.
+    """
+    plan, source, target = situation.plan, situation.source_tables, situation.tables
+    for key in sorted(plan.undone, key=str):
+        theirs, ours = target.table(key), None if source is None else source.table(key)
+        if theirs is None or (ours is not None and ours.transactional == theirs.transactional):
+            continue
+        expected = "unknown: an archive does not say it" if source is None else "unknown: no such table now"
+        todo = (
+            "the source's log holds a statement on it that ended with an error or was rolled back, after which each "
+            "engine keeps something else: give both tables engines of one kind"
+        )
+        found = ours.engine if ours is not None else expected
+        yield Finding(Severity.FATAL, f"{key}: engine", f"a kind as on the source ({found})", theirs.engine, todo)
+
+
+def check_gtid_consistency(situation: Situation) -> Iterator[Finding]:
+    """Non-transactional tables on a target with ``enforce_gtid_consistency``.
+
+    A channel that allows them writes those by BINLOG alone, under a GTID (``apply.nontransactional``).
+    """
+    plan, target = situation.plan, situation.tables
+    if target.settings.get("enforce_gtid_consistency", "OFF") != "ON":
+        return
+    gtids_are_on = situation.target.flavor is Flavor.MYSQL and situation.target.value("gtid_mode") == "ON"
+    by_gtid = situation.allow_nontransactional and gtids_are_on
+    for key in sorted({*plan.applied_tables, *plan.undone, *plan.written}, key=str):
+        table = target.table(key)
+        if table is not None and not table.transactional and (not by_gtid or key in situation.by_sql):
+            todo = (
+                "such a target takes no change of it beside the lane's position (1785): ALTER TABLE .. ENGINE=InnoDB, "
+                'or set apply.allow_nontransactional, with apply.writer = "binlog"'
+            )
+            expected = "a transactional one, with enforce_gtid_consistency=ON"
+            yield Finding(Severity.FATAL, f"{key}: engine", expected, table.engine, todo)
+
+
+def check_statement_engines(situation: Situation) -> Iterator[Finding]:
+    """Non-transactional tables that only statements write.
+
+    Their changes cannot commit with the lane's position.
+    """
+    plan = situation.plan
+    judged = {*plan.applied_tables, *plan.undone, *plan.loaded}
+    for key in sorted(plan.written - judged, key=str):
+        table = situation.tables.table(key)
+        if table is not None and not table.transactional and not situation.allow_nontransactional:
+            todo = "ALTER TABLE .. ENGINE=InnoDB on the target, or let the channel allow non-transactional tables"
+            yield Finding(Severity.FATAL, f"{key}: engine", "a transactional one", table.engine, todo)
+
+
+def check_copied_engines(situation: Situation) -> Iterator[Finding]:
+    """Tables that become non-transactional by CREATE .. LIKE or RENAME in the window.
+
+    No ENGINE in the text of the window's DDL tells of it.
+    """
+    if situation.allow_nontransactional:
+        return
+    plan = situation.plan
+    written = {_name(key) for key in (*plan.applied_tables, *plan.written, *plan.loaded, *plan.undone)}
+    known = {_name(key) for key, table in situation.tables.tables.items() if not table.transactional}
+    for statement in situation.asked.texts if known else ():
+        for key in _made(statement, known):
+            if _name(key) in written:
+                where = f"{statement.where}: engine of {key}"
+                yield Finding(Severity.FATAL, where, "a transactional one", "one without transactions", _TODO_MADE)
+
+
+def _made(statement: LoggedText, known: set[str]) -> Iterator[TableKey]:
+    """The tables that the statement makes of those that are ``known``, which follows."""
+    words, facts = statement.words, statement.facts
+    if words[:1] not in (("CREATE",), ("ALTER",), ("RENAME",), ("DROP",)) or facts.temporary:
+        return
+    old = _likeness(statement, facts.tables) if words[0] == "CREATE" else None
+    made = [key for key in facts.tables if key != old] if old is not None and _name(old) in known else []
+    engine = index_of(words, "ENGINE")
+    is_safe = engine is not None and {*map(str.lower, words[engine + 1 : engine + 3])} & TRANSACTIONAL_ENGINES
+    if words[0] in ("CREATE", "DROP") or (words[0] == "ALTER" and is_safe):
+        known -= {_name(key) for key in facts.tables if key != old}
+    for before, after in facts.renames:
+        if _name(before) in known:
+            known.discard(_name(before))
+            made.append(after)
+    known |= {_name(key) for key in made}
+    yield from made
+
+
+def _likeness(statement: LoggedText, tables: frozenset[TableKey]) -> TableKey | None:
+    """What CREATE TABLE .. LIKE names."""
+    at = index_of(statement.words, "LIKE")
+    if at is None:
+        return None
+    texts = [token.text for token in statement.tokens[at + 1 : at + 4]]
+    whole = TableKey(texts[0], texts[2]) if len(texts) == 3 and texts[1] == "." else None
+    key = whole or TableKey(statement.context.database or "", texts[0] if texts else "")
+    return next((table for table in tables if _name(table) == _name(key)), None)
+
+
+def _name(key: TableKey) -> str:
+    return str(key).casefold()
+
+
+def check_table_settings(situation: Situation) -> Iterator[Finding]:
+    """Settings of the target under which a CREATE or ALTER TABLE fails or makes a different table.
+
+    The log does not hold the source's own values of them. Tried on MariaDB 10.11 and MySQL 9.7 (errors 1005, 1031,
+    1173, 1290, 3161, 4047). Lanes set ``sql_require_primary_key`` and ``sql_generate_invisible_primary_key``.
+    """
+    for statement in situation.asked.texts:
+        if statement.words[:1] not in (("CREATE",), ("ALTER",)) or "TABLE" not in statement.words[:6]:
+            continue
+        variables = situation.target.variables
+        for name, is_against, expected, todo in _RULES:
+            if name == "default_storage_engine" and situation.allow_nontransactional:
+                continue
+            if variables.get(name) is not None and is_against(statement, variables):
+                where = f"{statement.where}: {name} of the target"
+                yield Finding(Severity.FATAL, where, expected, variables[name] or "nothing", todo)
+
+
+def _is_on(variables: _Variables, name: str) -> bool:
+    return variables.get(name, "OFF").upper() not in ("OFF", "0", "")
+
+
+def _option(statement: LoggedText, name: str) -> str | None:
+    """What a table option is set to, in capitals; None if it is not there."""
+    words = [token.text.upper() for token in statement.tokens]
+    at = index_of(words, name)
+    if at is None:
+        return None
+    behind = at + 2 if words[at + 1 : at + 2] == ["="] else at + 1
+    return words[behind] if behind < len(words) else None
+
+
+def _is_new(statement: LoggedText) -> bool:
+    """Whether it makes a table that is neither temporary nor another one's likeness."""
+    return statement.words[0] == "CREATE" and not {"TEMPORARY", "LIKE"} & set(statement.words)
+
+
+def _is_innodb(statement: LoggedText, variables: _Variables) -> bool:
+    engine = _option(statement, "ENGINE") or variables.get("default_storage_engine", _INNODB).upper()
+    return engine == _INNODB
+
+
+def _lacks_key(statement: LoggedText, variables: _Variables) -> bool:
+    if not _is_on(variables, "innodb_force_primary_key") or not _is_innodb(statement, variables):
+        return False
+    words = statement.words
+    if statement.words[0] == "ALTER":
+        return ("DROP", "PRIMARY") in pairwise(words) and words.count("PRIMARY") == 1 and "UNIQUE" not in words
+    return _is_new(statement) and not {"PRIMARY", "UNIQUE"} & set(words)
+
+
+def _is_forced(statement: LoggedText, variables: _Variables) -> bool:
+    forced, wanted = variables["enforce_storage_engine"].upper(), _option(statement, "ENGINE")
+    if not forced or (statement.words[0] == "ALTER" and wanted is None):
+        return False
+    return (wanted or variables.get("default_storage_engine", _INNODB).upper()) != forced
+
+
+def _is_disabled(statement: LoggedText, variables: _Variables) -> bool:
+    disabled = {name.strip().upper() for name in variables["disabled_storage_engines"].split(",")}
+    wanted = _option(statement, "ENGINE")
+    if wanted is None and _is_new(statement):
+        wanted = variables.get("default_storage_engine", _INNODB).upper()
+    return wanted in disabled - {""}
+
+
+def _by_default(statement: LoggedText, variables: _Variables) -> bool:
+    default = variables["default_storage_engine"].lower()
+    return _is_new(statement) and _option(statement, "ENGINE") is None and default not in TRANSACTIONAL_ENGINES
+
+
+def _is_compressed(statement: LoggedText, variables: _Variables) -> bool:
+    if not _is_on(variables, "innodb_read_only_compressed") or not _is_innodb(statement, variables):
+        return False
+    return _option(statement, "ROW_FORMAT") == "COMPRESSED" or (_block_size(statement) or "0") != "0"
+
+
+def _is_too_strict(statement: LoggedText, variables: _Variables) -> bool:
+    if not _is_on(variables, "innodb_strict_mode") or not _is_innodb(statement, variables):
+        return False
+    size, row_format = _block_size(statement), _option(statement, "ROW_FORMAT")
+    page = int(variables.get("innodb_page_size", "16384"))
+    if row_format == "COMPRESSED" and page > 16384:
+        return True
+    if row_format == "FIXED" or (size is not None and size not in _SIZES):
+        return True
+    if size in (None, "0"):
+        return False
+    return row_format not in (None, "DEFAULT", "COMPRESSED") or int(size) * 1024 > page
+
+
+def _block_size(statement: LoggedText) -> str | None:
+    match = _BLOCK_SIZE.search(statement.sql)
+    return None if match is None else match["size"]
+
+
+_Rule = tuple[str, Callable[[LoggedText, _Variables], bool], str, str]
+_RULES: Final[tuple[_Rule, ...]] = (
+    (
+        "innodb_force_primary_key",
+        _lacks_key,
+        "OFF for a table without a primary key",
+        "SET GLOBAL innodb_force_primary_key = OFF on the target, or give the table a key on the source",
+    ),
+    (
+        "enforce_storage_engine",
+        _is_forced,
+        "nothing, or the engine of the statement",
+        "SET GLOBAL enforce_storage_engine = NULL on the target: it would refuse the statement, or make another table",
+    ),
+    (
+        "disabled_storage_engines",
+        _is_disabled,
+        "a list without the engine of the statement",
+        "restart the target with another disabled_storage_engines, or let the source take another engine",
+    ),
+    (
+        "default_storage_engine",
+        _by_default,
+        "a transactional engine, since the statement names none",
+        "SET GLOBAL default_storage_engine = InnoDB on the target, or set apply.allow_nontransactional",
+    ),
+    (
+        "innodb_read_only_compressed",
+        _is_compressed,
+        "OFF for a compressed table",
+        "SET GLOBAL innodb_read_only_compressed = OFF on the target",
+    ),
+    (
+        "innodb_strict_mode",
+        _is_too_strict,
+        "OFF for a row format and block size that do not fit each other, or the server's pages",
+        "SET GLOBAL innodb_strict_mode = OFF on the target, as the source has it",
+    ),
+)

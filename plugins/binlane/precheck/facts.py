@@ -1,0 +1,282 @@
+"""The facts that checks ask source and target for, each read once, when it is first asked for. Nothing is written."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import TracebackType
+from typing import Any, Concatenate, Final, NamedTuple, ParamSpec, Self, TypeVar
+
+from sqlalchemy import Connection, Engine, bindparam, text
+from sqlalchemy.exc import OperationalError
+
+from binlane.apply.refusals import driver_errors
+from binlane.config import ChannelConfig
+from binlane.connections import Endpoint
+from binlane.errors import BinlogError, SourceError
+from binlane.model import Flavor
+from binlane.plan.transaction.altered_tables import Alterations
+from binlane.plan.window_plan import WindowPlan
+from binlane.precheck.privileges import Grants, parse_grants
+from binlane.schema.model import Schema
+from binlane.servers.catalog import all_global_variables, read_default_collations, server_version, version_number
+from binlane.servers.engines import engine_of
+from binlane.source.ddl_after import altered_behind
+from binlane.source.server import translated
+from binlane.source.stream import ServerSource
+
+log = logging.getLogger(__name__)
+
+_Asked = ParamSpec("_Asked")
+_Answer = TypeVar("_Answer")
+_TAIL_LIMIT: Final = 64 << 20
+"""Bytes of log behind the window that are read only to know more of tables that it alters."""
+SYSTEM_USER: Final = ("SYSTEM_USER",)
+SINCE_SYSTEM_USER: Final = (8, 0, 16)
+_DEFINERS: Final = (
+    "SELECT routine_type, routine_schema, routine_name, definer FROM information_schema.routines"
+    " UNION ALL SELECT 'VIEW', table_schema, table_name, definer FROM information_schema.views"
+    " UNION ALL SELECT 'EVENT', event_schema, event_name, definer FROM information_schema.events"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """Of a MySQL target; all of it is empty where it does not matter, or the account may not read ``mysql``."""
+
+    known: frozenset[str] | None = None
+    """``user@host`` of all."""
+    system: frozenset[str] = frozenset()
+    """Who holds SYSTEM_USER, itself or by a role."""
+    owners: frozenset[str] = frozenset()
+    """Objects whose definer is one of them, as ``accounts_named.defined`` spells them, in lower case."""
+
+
+class LoadableFunction(NamedTuple):
+    """A function of a shared library, as ``mysql.func`` has it."""
+
+    returns: int | None
+    """Item_result."""
+    library: str
+    is_aggregate: bool
+
+
+class Target:
+    """A target server, asked by one connection, which is there from the first question to ``release`` or the end.
+
+    Raises the driver's errors through SQLAlchemy, as any reading does.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._connection: Connection | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Give the connection back: what comes may take longer than the server lets an idle one live."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def ask(
+        self,
+        question: Callable[Concatenate[Connection, _Asked], _Answer],
+        *arguments: _Asked.args,
+        **named: _Asked.kwargs,
+    ) -> _Answer:
+        """The answer of a function that reads by a connection."""
+        if self._connection is None:
+            self._connection = self.engine.connect()
+        return question(self._connection, *arguments, **named)
+
+    def rows(self, query: str, **values: Any) -> list[tuple[Any, ...]]:
+        """The rows of a query; a value that is a list stands for an expanding ``IN``."""
+        lists = tuple(name for name, value in values.items() if isinstance(value, list))
+        statement = text(query).bindparams(*(bindparam(name, expanding=True) for name in lists))
+        return self.ask(lambda connection: [tuple(row) for row in connection.execute(statement, values)])
+
+    @cached_property
+    def _version(self) -> tuple[Flavor, str]:
+        return self.ask(server_version)
+
+    @property
+    def flavor(self) -> Flavor:
+        """The server's family."""
+        return self._version[0]
+
+    @property
+    def version(self) -> str:
+        """As ``VERSION()`` spells it."""
+        return self._version[1]
+
+    @property
+    def number(self) -> tuple[int, int, int]:
+        """The version's numbers."""
+        return version_number(self.version)
+
+    @cached_property
+    def variables(self) -> Mapping[str, str]:
+        """The global variables, by name in lower case."""
+        return self.ask(all_global_variables)
+
+    def is_on(self, name: str) -> bool:
+        """Whether a global variable is there and says neither OFF nor 0 nor nothing."""
+        return self.variables.get(name, "OFF").upper() not in ("OFF", "0", "")
+
+    def value(self, name: str) -> str:
+        """A global variable in capitals; nothing if the server does not know it."""
+        return self.variables.get(name, "").upper()
+
+    @cached_property
+    def grant_lines(self) -> tuple[str, ...]:
+        """SHOW GRANTS of the account that the connection uses."""
+        return tuple(str(row[0]) for row in self.rows("SHOW GRANTS"))
+
+    @cached_property
+    def grants(self) -> Grants:
+        """The account's privileges on databases and tables."""
+        return parse_grants(self.grant_lines)
+
+    @cached_property
+    def account(self) -> str:
+        """``user@host`` of the account that the connection uses."""
+        return str(self.rows("SELECT CURRENT_USER()")[0][0])
+
+    @cached_property
+    def connection_numbers(self) -> tuple[int, ...]:
+        """CONNECTION_ID() twice in a transaction and once behind it: three numbers alike, but for some proxies."""
+        # in an expression: proxies answer the bare call themselves
+        query = "SELECT 0 + CONNECTION_ID()"
+        within = [self.rows(query), self.rows(query)]
+        self.ask(lambda connection: connection.execute(text("COMMIT")))
+        return tuple(int(found[0][0]) for found in (*within, self.rows(query)))
+
+    @cached_property
+    def engines(self) -> frozenset[str]:
+        """The storage engines that are switched on, in lower case."""
+        found = self.rows("SELECT engine FROM information_schema.engines WHERE support IN ('YES','DEFAULT')")
+        return frozenset(str(row[0]).lower() for row in found)
+
+    @cached_property
+    def authentication_plugins(self) -> frozenset[str]:
+        """What accounts may be identified with, in lower case."""
+        query = "SELECT plugin_name FROM information_schema.plugins WHERE plugin_type = 'AUTHENTICATION'"
+        return frozenset(str(row[0]).lower() for row in self.rows(query))
+
+    @property
+    def trusts_functions(self) -> bool:
+        """Whether it makes functions that say neither DETERMINISTIC nor what they read: with a binlog it need not."""
+        return not self.is_on("log_bin") or self.is_on("log_bin_trust_function_creators")
+
+    @property
+    def trusts_account(self) -> bool:
+        """Whether it lets this account make triggers and functions: with a binlog it need not."""
+        return self.trusts_functions or not self.grants.missing(("SUPER",))
+
+    def knows_time_zone(self, name: str) -> bool:
+        """Whether times can be converted to a time zone."""
+        found = self.rows("SELECT CONVERT_TZ('2020-01-01', '+00:00', :zone)", zone=name)
+        return found[0][0] is not None
+
+    def enabled_events(self, databases: Collection[str]) -> list[tuple[str, str]]:
+        """Database and name of the events that the server runs in these databases."""
+        found = self.rows(
+            "SELECT event_schema, event_name FROM information_schema.events"
+            " WHERE status = 'ENABLED' AND event_schema IN :databases ORDER BY event_schema, event_name",
+            databases=sorted(databases),
+        )
+        return [(database, name) for database, name in found]
+
+    @cached_property
+    def roles(self) -> frozenset[str]:
+        """MariaDB's roles, in lower case; none where the account may not read them."""
+        if self.flavor is not Flavor.MARIADB:
+            return frozenset()
+        try:
+            found = self.rows("SELECT user FROM mysql.user WHERE is_role = 'Y'")
+        except OperationalError:
+            return frozenset()
+        return frozenset(str(row[0]).lower() for row in found)
+
+    @cached_property
+    def accounts(self) -> Accounts:
+        """MySQL's accounts, and who of them only SYSTEM_USER may touch."""
+        if self.flavor is not Flavor.MYSQL or self.number < SINCE_SYSTEM_USER:
+            return Accounts()
+        if self.grants.missing(("SELECT",), "mysql"):
+            return Accounts()
+        known = frozenset(self._pairs("SELECT user, host FROM mysql.user"))
+        if not self.grants.missing(SYSTEM_USER):
+            return Accounts(known)
+        system = set(self._pairs("SELECT user, host FROM mysql.global_grants WHERE priv = 'SYSTEM_USER'"))
+        edges = self.rows("SELECT from_user, from_host, to_user, to_host FROM mysql.role_edges")
+        roles = [(f"{row[0]}@{row[1]}", f"{row[2]}@{row[3]}") for row in edges]
+        while more := {member for role, member in roles if role in system} - system:
+            system |= more
+        owned = [row for row in self.rows(_DEFINERS) if row[3] in system]
+        owners = frozenset(f"{row[0]} {row[1]}.{row[2]}".lower() for row in owned)
+        return Accounts(known, frozenset(system), owners)
+
+    def _pairs(self, query: str) -> Iterator[str]:
+        return (f"{user}@{host}" for user, host in self.rows(query))
+
+    @cached_property
+    def loadable_functions(self) -> Mapping[str, LoadableFunction]:
+        """By name in lower case. Needs SELECT on ``mysql``."""
+        found = self.rows("SELECT name, ret, dl, type FROM mysql.func")
+        return {
+            str(name).lower(): LoadableFunction(int(ret), str(dl), str(kind) == "aggregate")
+            for name, ret, dl, kind in found
+        }
+
+    def default_collations(self, databases: Collection[str]) -> Mapping[str, str]:
+        """What tables of these databases get without a collation of their own."""
+        return self.ask(read_default_collations, databases)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A live source, whose definitions were asked for while the target's were."""
+
+    channel: ChannelConfig
+    endpoint: Endpoint
+    plan: WindowPlan
+    read_schema: Callable[[], Schema]
+    """Waits for the definitions of the plan's databases, in the source's own names. Raises SourceError."""
+    _behind: dict[bool, Alterations | None] = field(default_factory=dict)
+
+    def default_collations(self, databases: Collection[str]) -> Mapping[str, str]:
+        """What tables of these databases get without a collation of their own. Raises SourceError."""
+        with translated(str(self.endpoint)), driver_errors(), engine_of(self.endpoint).connect() as connection:
+            return read_default_collations(connection, databases)
+
+    def altered_behind(self, *, whole: bool) -> Alterations | None:
+        """What the log says of alterations behind the window, in the source's names; None if it cannot be told.
+
+        Unless ``whole``, that is so behind 64 MiB; the whole log is read at most once.
+        """
+        if True in self._behind:
+            return self._behind[True]
+        if whole not in self._behind:
+            self._behind[whole] = self._altered_behind(None if whole else _TAIL_LIMIT)
+        return self._behind[whole]
+
+    def _altered_behind(self, limit: int | None) -> Alterations | None:
+        source = ServerSource(
+            str(self.endpoint), self.endpoint.pymysql_arguments(), self.channel.source.server_id, self.channel.name,
+            event_bytes=self.channel.source.event_bytes,
+        )  # fmt: skip
+        try:
+            return altered_behind(source, self.plan.end, self.plan.end_gtid_set, limit)
+        except (SourceError, BinlogError) as exc:
+            log.warning("precheck: whether the source has altered tables since the window cannot be told: %s", exc)
+            return None

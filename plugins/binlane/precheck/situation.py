@@ -1,0 +1,216 @@
+"""What every check looks at: a window with its plan, the two servers, and what the window asks of them.
+
+A ``Situation`` is frozen. Facts of the servers are read when a check asks for them first (``facts``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+from binlane.apply.refusals import driver_errors
+from binlane.choices import Writer
+from binlane.config import ChannelConfig
+from binlane.connections import Endpoint, Endpoints
+from binlane.model import TableKey
+from binlane.plan.row_accounting import ROWS_ONLY
+from binlane.plan.settings import FilterSettings
+from binlane.plan.transaction.rename import name_of, namesakes, renamed_schema
+from binlane.plan.window_plan import WindowPlan
+from binlane.precheck.facts import Source, Target
+from binlane.precheck.parser import Asked, ask_parser
+from binlane.precheck.row_writer import writer_of, written_by_sql
+from binlane.schema.letter_case import lower
+from binlane.schema.model import Schema
+from binlane.servers.catalog import read_databases, read_schema
+from binlane.servers.engines import engine_of, in_background
+from binlane.shards.renaming import Renaming
+from binlane.shards.selection import Selection
+from binlane.source.server import translated
+from binlane.sql.parse.facts import StatementKind
+from binlane.state.windows import read_window
+from binlane.work.files import WorkFolder
+from binlane.work.plan_inputs import Inputs
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a window, or a first copy, asks of the target."""
+
+    databases: frozenset[str] = frozenset()
+    """Every database that is written."""
+    tables: int = 0
+    """How many tables are written as rows."""
+    statements: bool = False
+    """There are statements apart from DDL."""
+    loads: bool = False
+    """There is LOAD DATA, whose files the apply tasks send."""
+    ddl: bool = False
+    accounts: bool = False
+    """There are CREATE USER, GRANT and their like."""
+    time_zones: frozenset[str] = frozenset()
+    """The session time zones of the statements, as logged."""
+    biggest_item: int = 0
+    """Bytes of the longest usual BINLOG statement, before base64; longer ones the filter has refused already."""
+    connections: int = 0
+    """How many the apply tasks open at most."""
+    writer: str = "binlog"
+    """Which of ``writers.ROW_WRITERS`` writes rows."""
+    overwrite: bool = False
+    """Rows that met drift are written by statements, whichever writer has the others."""
+    row_statements: bool = False
+    """Some tables' rows are written by statements, whichever writer has the others."""
+    copies: bool = False
+    """Copies of temporary tables are kept."""
+    allow_events: bool = False
+    """The channel accepts that the target's own events write to replicated databases."""
+
+
+@dataclass(frozen=True)
+class TargetSituation:
+    """A target before anything is written to it: all that the checks of the server and its account look at."""
+
+    target: Target
+    needs: Needs
+
+
+@dataclass(frozen=True)
+class Situation(TargetSituation):
+    """A window before its first write."""
+
+    channel: ChannelConfig
+    selection: Selection
+    """What the channel's file takes."""
+    plan: WindowPlan
+    settings: FilterSettings
+    """The channel's settings that the plan was made with."""
+    logged_by: frozenset[str]
+    """Versions of the servers that wrote the log."""
+    plans: WorkFolder
+    """The plan's folder."""
+    tables: Schema
+    """The target's databases that the window names, as they are now."""
+    source: Source | None
+    """None for an archive."""
+    by_sql: frozenset[TableKey]
+    """Tables whose rows statements write."""
+    begun: bool
+    """The target has the plan's digest: the window was checked before, and some of it may have run."""
+    read_statements: Callable[[], Asked]
+    """Asks the target's parser about the window's statements."""
+
+    @property
+    def renaming(self) -> Renaming:
+        """What the plan calls the source's databases on the target."""
+        return self.settings.renaming
+
+    @property
+    def allow_nontransactional(self) -> bool:
+        """The channel takes tables whose changes cannot commit with the lane's position."""
+        return self.channel.apply.allow_nontransactional
+
+    @cached_property
+    def source_as_named(self) -> Schema | None:
+        """The source's definitions as they are now, in its own names; None for an archive. Raises SourceError."""
+        return None if self.source is None else self.source.read_schema()
+
+    @cached_property
+    def source_tables(self) -> Schema | None:
+        """The same in the target's names."""
+        if self.source_as_named is None:
+            return None
+        return renamed_schema(self.source_as_named, partial(name_of, self.renaming))
+
+    @cached_property
+    def touched(self) -> frozenset[TableKey]:
+        """The tables whose definitions decide whether the window arrives."""
+        loaded = (key for key in self.plan.loaded if key not in self.tables.views)
+        return frozenset({*self.plan.applied_tables, *self.plan.undone, *loaded})
+
+    @cached_property
+    def asked(self) -> Asked:
+        """The target's parser's answers; none for a window that is begun, which was asked about before."""
+        if self.begun:
+            return Asked()
+        self.target.release()
+        return self.read_statements()
+
+
+@contextmanager
+def situation_of(
+    channel: ChannelConfig,
+    endpoints: Endpoints,
+    plan: WindowPlan,
+    inputs: Inputs,
+    plans: WorkFolder,
+    selection: Selection,
+) -> Iterator[Situation]:
+    """The situation of a plan in its folder ``plans``, for as long as the block runs. The servers are asked at once."""
+    databases = databases_of(plan)
+    engine = engine_of(endpoints.target)
+    with ExitStack() as stack:
+        target, source = stack.enter_context(Target(engine)), None
+        if endpoints.source is not None:
+            asked = partial(_source_schema, endpoints.source, databases, inputs.settings.renaming)
+            source = Source(channel, endpoints.source, plan, stack.enter_context(in_background(asked)))
+        tables = target.ask(read_schema, databases)
+        wanted = channel.apply.writer
+        writer = writer_of(target.grants, target.flavor, target.number) if wanted == Writer.AUTO else wanted
+        by_sql = written_by_sql(plan, tables, writer)
+        manifest = inputs.manifest
+        window = target.ask(read_window, plan.channel, plan.window_id)
+        yield Situation(
+            target=target,
+            needs=needs_of(channel, plan, inputs.settings.payload_bytes, writer, row_statements=bool(by_sql)),
+            channel=channel,
+            selection=selection,
+            plan=plan,
+            settings=inputs.settings,
+            logged_by=frozenset(each.server_version for each in (*manifest.segments, *manifest.carried)),
+            plans=plans,
+            tables=tables,
+            source=source,
+            by_sql=by_sql,
+            begun=window is not None and window.plan_digest is not None,
+            read_statements=partial(ask_parser, engine, plan, plans),
+        )
+
+
+def needs_of(
+    channel: ChannelConfig, plan: WindowPlan, payload_bytes: int, writer: str, *, row_statements: bool = False
+) -> Needs:
+    """What the plan asks of the target. ``payload_bytes``: of a usual BINLOG statement, before base64."""
+    statements = {StatementKind(kind) for kind in plan.kinds if kind != ROWS_ONLY}
+    return Needs(
+        databases=frozenset(
+            key.database for key in (*plan.applied_tables, *plan.written, *plan.loaded, *plan.altered.tables)
+        ),
+        tables=len(plan.applied_tables),
+        statements=bool(statements - {StatementKind.DDL, StatementKind.GLOBAL}),
+        loads=StatementKind.LOAD_DATA in statements,
+        ddl=StatementKind.DDL in statements,
+        accounts=StatementKind.GLOBAL in statements,
+        time_zones=plan.time_zones,
+        biggest_item=payload_bytes,
+        connections=3 * (plan.lanes + 1),
+        writer=writer,
+        overwrite=channel.apply.on_conflict == "overwrite",
+        row_statements=row_statements,
+        copies=any(barrier.temporary is not None for barrier in plan.barriers),
+    )
+
+
+def databases_of(plan: WindowPlan) -> frozenset[str]:
+    """The databases that the window names; a server with thousands of others is not asked for their tables."""
+    names = {key.database for key in (*plan.tables, *plan.loaded, *plan.undone, *plan.written, *plan.altered.tables)}
+    return frozenset(names | set(map(lower, names)))
+
+
+def _source_schema(endpoint: Endpoint, databases: frozenset[str], renaming: Renaming) -> Schema:
+    """The source's schema as it is now, in its own names. ``databases``: the target's names."""
+    with translated(str(endpoint)), driver_errors(), engine_of(endpoint).connect() as connection:
+        # with those that stand under the new names: they would be one with the renamed
+        named = namesakes(renaming, read_databases(connection), databases) if renaming else frozenset()
+        return read_schema(connection, databases | named)

@@ -1,0 +1,196 @@
+"""Tables: source against target, the log against the target, and rows that the target would not keep as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from binlane.binlog.table_map import TableMap
+from binlane.model import Flavor
+from binlane.plan.transaction.altered_tables import Alterations, without_altered_parents
+from binlane.plan.transaction.collations import Collations
+from binlane.plan.transaction.rename import renamed_alterations, renamed_schema
+from binlane.precheck.finding import Finding, findings_of
+from binlane.precheck.situation import Situation
+from binlane.schema.compare import Severity, compare_schemas, rules_for
+from binlane.schema.logged import compare_logged_key, compare_table_map
+from binlane.schema.model import Generated, Table
+from binlane.servers.catalog import version_number
+
+_TABLE_ID: Final = bytes(6)
+_LEAVING: Final = frozenset({"RESTRICT"})
+"""What a foreign key does without changing the child."""
+_FIXED: Final[Mapping[tuple[int, int], int]] = {
+    (10, 5): 25,
+    (10, 6): 18,
+    (10, 11): 8,
+    (11, 0): 6,
+    (11, 1): 6,
+    (11, 2): 5,
+    (11, 4): 3,
+    (11, 8): 2,
+}
+"""By series, the first release that is known to have the fix: the release notes of 10.5.25 and 11.0.6 name it, and the
+changelogs of the others include one of these, some by way of another. Tried: 10.5.23 ends; 10.11.18 and 11.8.6 do not.
+What is older, and a series that is not here, may end, too, and is refused."""
+_NEWER: Final = (11, 9)
+"""Later series were branched from ones with the fix."""
+_NEVER: Final = 1 << 16
+_FIRST_COLUMN: Final = "next_not_cached_value"
+_TODO_SEQUENCE: Final = (
+    "upgrade the target; or leave the sequence out (docs/filters.md) and set it there by hand with SETVAL()"
+)
+_ENDS_IN_2106: Final = (11, 5, 1)
+_ENDS: Final = {False: "2038-01-19 03:14:07.999999", True: "2106-02-07 06:28:15.999999"}
+_TODO_VERSIONED: Final = (
+    "current rows of the one are history to the other: leave the table out (docs/filters.md), or let both servers be "
+    "older than 11.5, or both newer"
+)
+
+
+def check_definitions(situation: Situation) -> Sequence[Finding]:
+    """Tables whose definitions differ between source and target; for an archive, what the target's alone show.
+
+    The source's tables are seen as they are now, the rows are of the window. Whether a table was altered in between is
+    looked up in the source's log, and only if something differs.
+    """
+    findings = _compared(situation)
+    if situation.source is None or not any(finding.severity is Severity.FATAL for finding in findings):
+        return findings
+    behind = situation.source.altered_behind(whole=True)
+    return findings if behind is None else _compared(situation, renamed_alterations(behind, situation.renaming))
+
+
+def _compared(situation: Situation, *behind: Alterations) -> Sequence[Finding]:
+    """``behind``: what was altered since the window, in the target's names."""
+    plan, source, target = situation.plan, situation.source_tables, situation.tables
+    created = frozenset(key for key in situation.touched if plan.altered.names(key))
+    since = (key for key in situation.touched if any(each.names(key) for each in behind))
+    rules = rules_for(
+        source,
+        target,
+        complete_images=plan.complete_images,
+        allow_non_transactional=situation.allow_nontransactional,
+        collations=Collations(situation.channel.collations).given,
+    )
+    differences = compare_schemas(
+        None if source is None else without_altered_parents(source, plan.altered, *behind),
+        without_altered_parents(target, plan.altered, *behind),
+        situation.touched,
+        rules,
+        created=created,
+        altered=created | frozenset(since),
+    )
+    return findings_of(differences)
+
+
+def check_logged_tables(situation: Situation) -> Iterator[Finding]:
+    """Tables whose columns in the log do not fit the target's definition.
+
+    Of a table that the window alters, what was logged before it does; the rest is looked at when the lanes come to it
+    (``apply.table_guard``). In a window that is begun such a table may be altered already, and was looked at.
+    """
+    plan = situation.plan
+    # an archive tells of no key but this one, and rows were folded by the target's
+    is_only_key = situation.source is None or not plan.complete_images
+    other_key = Severity.FATAL if is_only_key else Severity.NOT_REDUCED
+    for key, bodies in plan.table_maps.items():
+        table = situation.tables.table(key)
+        if situation.begun and plan.altered.names(key):
+            continue
+        for body, seqno in bodies.items():
+            if plan.altered.before(key, seqno) > 0:
+                continue
+            if table is not None:
+                logged = TableMap.parse(memoryview(_TABLE_ID + bytes.fromhex(body)), flavor=plan.flavor)
+                differences = compare_table_map(logged, plan.flavor, table)
+                # names of other columns say enough
+                yield from findings_of(differences or compare_logged_key(logged, table, other_key))
+            elif plan.altered.names(key):
+                todo = (
+                    f"rows of seqno {seqno} come before any DDL of the window that names it: create it as it was then"
+                )
+                yield Finding(Severity.FATAL, f"{key}: table", "the table", "no such table", todo)
+
+
+def check_filtered_parents(situation: Situation) -> Iterator[Finding]:
+    """Foreign keys with actions (CASCADE, SET NULL) from a replicated table to one that the filter leaves out.
+
+    Servers do not log the rows that such a key changes. The keys are the source's, or for an archive the target's.
+    """
+    selection, schema = situation.selection, situation.source_as_named
+    if schema is None:
+        schema = renamed_schema(situation.tables, situation.renaming.source)
+    for child, table in sorted(schema.tables.items(), key=lambda found: str(found[0])):
+        if selection.table(child) is not None:
+            continue
+        for key in table.foreign_keys:
+            rule = selection.table(key.parent)
+            if rule is not None and not {key.on_update, key.on_delete} <= _LEAVING:
+                yield Finding(
+                    Severity.FATAL,
+                    f"{child}: foreign key {key.name}",
+                    "a parent that the filter takes, since servers do not log what they change by a foreign key",
+                    f"{key.parent}, left out ({rule}), ON DELETE {key.on_delete} ON UPDATE {key.on_update}",
+                    "take both tables or none: docs/filters.md",
+                )
+
+
+def check_sequences(situation: Situation) -> Iterator[Finding]:
+    """Sequences, for a MariaDB target that row events of a sequence would crash (MDEV-31779)."""
+    plan, target = situation.plan, situation.tables
+    if target.flavor is not Flavor.MARIADB or takes_sequence_rows(target.version):
+        return
+    made = {demand.subject for demand in plan.demands if demand.feature == "sequence"}
+    for key in sorted(plan.table_maps, key=str):
+        if key not in situation.by_sql and (str(key) in made or _is_sequence(target.table(key))):
+            expected = "a target that takes its rows"
+            found = f"{target.version}, not known to have the fix of MDEV-31779: without it the server ends at them"
+            yield Finding(Severity.FATAL, f"{key}: sequence", expected, found, _TODO_SEQUENCE)
+
+
+def takes_sequence_rows(version: str) -> bool:
+    """Whether a MariaDB of that version is known to have the fix."""
+    number = version_number(version)
+    return number[:2] >= _NEWER or number[2] >= _FIXED.get(number[:2], _NEVER)
+
+
+def _is_sequence(table: Table | None) -> bool:
+    return table is not None and bool(table.columns) and table.columns[0].name == _FIRST_COLUMN
+
+
+def check_versioning(situation: Situation) -> Iterator[Finding]:
+    """System-versioned tables between a MariaDB before 11.5 and a newer one.
+
+    A row that is current ends at the greatest TIMESTAMP: 2038-01-19 03:14:07.999999 up to 11.4, 2106-02-07
+    06:28:15.999999 from 11.5 on (MDEV-32188, 64-bit servers). Row events carry it as any other value, so to a newer
+    server the current rows of an older one would be history (tried on 10.11 and 11.8: SELECT finds none of them),
+    without any error.
+    """
+    plan, target = situation.plan, situation.tables
+    if (plan.flavor, target.flavor) != (Flavor.MARIADB, Flavor.MARIADB):
+        return
+    ours = version_number(target.version) >= _ENDS_IN_2106
+    others = sorted(
+        version for version in situation.logged_by if (version_number(version) >= _ENDS_IN_2106) is not ours
+    )
+    if not others:
+        return
+    made = {demand.subject for demand in plan.demands if demand.feature == "system versioning"}
+    for key in sorted(plan.table_maps, key=str):
+        table = target.table(key)
+        if str(key) in made or (table is not None and _ends_by_time(table)):
+            expected = f"{_ENDS[not ours]}, as {others[0]} has it"
+            yield Finding(
+                Severity.FATAL,
+                f"{key}: end of current rows",
+                expected,
+                f"{_ENDS[ours]} on {target.version}",
+                _TODO_VERSIONED,
+            )
+
+
+def _ends_by_time(table: Table) -> bool:
+    """Not by transaction ids, which end alike everywhere."""
+    ends = [column.data_type for column in table.columns if column.generated is Generated.ROW_END]
+    return table.system_versioned and ends != ["bigint"]

@@ -1,0 +1,272 @@
+"""One thing that is wrong is found by one check, by the name that users read; and each check has a test of its name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from binlane.errors import PrecheckError
+from binlane.model import BlockHeader, Flavor, Item, ItemKind, LogPosition, SessionContext, TableKey
+from binlane.plan.transaction.altered_tables import Alterations
+from binlane.plan.window_plan import WindowPlan
+from binlane.precheck.checks import CHECKS, TARGET_CHECKS, run_checks
+from binlane.precheck.facts import Accounts
+from binlane.precheck.finding import raise_if_fatal
+from binlane.precheck.parser import Asked, Verdict
+from binlane.precheck.privileges import Grants, parse_grants
+from binlane.precheck.situation import Needs, Situation, TargetSituation
+from binlane.schema.compare import Severity
+from binlane.schema.model import Column, ForeignKey, Table, Trigger
+from binlane.shards.selection import Selection
+from binlane.sql.logged_statement import LoggedText
+from binlane.sql.requirements import DEFINER, PRIVILEGE, Demand
+from binlane.work.logged_statements import Logged
+from tests.unit.binlog.row_events import EVERY_COLUMN, table_map_body
+from tests.unit.plan.logs import settings
+from tests.unit.precheck.situations import PLAN, applying, schema, situation, target_of
+
+TESTS: Final = Path(__file__).parents[2]
+KEY: Final = TableKey("shop", "t")
+KEYS: Final = frozenset({KEY})
+ALL: Final = parse_grants(["GRANT ALL PRIVILEGES ON *.* TO `x`@`%` WITH GRANT OPTION"])
+SELECT: Final = parse_grants(["GRANT SELECT ON *.* TO `x`@`%`"])
+VARIABLES: Final = {
+    "binlog_format": "ROW", "gtid_mode": "ON", "local_infile": "ON", "log_bin": "ON", "max_allowed_packet": "67108864",
+    "max_connections": "151", "plugin_dir": "/plugins", "table_definition_cache": "400", "table_open_cache": "400",
+    "log_bin_trust_function_creators": "ON",
+}  # fmt: skip
+ID: Final = Column("id", 1, "int")
+
+
+def facts(*, grants: Grants = ALL, flavor: Flavor = Flavor.MYSQL, version: str | None = None, **variables: str) -> Any:
+    """A target on which nothing stands in the way, but for what is given."""
+    return target_of(
+        flavor, version, variables={**VARIABLES, **variables}, grants=grants, grant_lines=(), account="x@%",
+        accounts=Accounts(), roles=frozenset(), loadable_functions={}, connection_numbers=(7, 7, 7),
+    )  # fmt: skip
+
+
+def table(key: TableKey = KEY, engine: str = "InnoDB", columns: tuple[Column, ...] = (ID,), **changes: Any) -> Table:
+    return Table(key, engine, columns, **changes)
+
+
+def text(statement: str, seqno: int = 5) -> LoggedText:
+    item = Item(ItemKind.DDL, statement.encode(), context=SessionContext(database="shop"))
+    found = LoggedText.of(seqno, LogPosition("binlog.000007", 4711), item, Flavor.MYSQL)
+    assert found is not None
+    return found
+
+
+def plan(**changes: Any) -> WindowPlan:
+    return replace(PLAN, **changes)
+
+
+def logged_as(*columns: str, flavor: Flavor = Flavor.MYSQL) -> WindowPlan:
+    """A plan with rows of a table with columns of these types, at seqno 5."""
+    body = table_map_body(1, [EVERY_COLUMN[name] for name in columns])[6:]
+    return plan(flavor=flavor, table_maps={KEY: {body.hex(): 5}})
+
+
+def refused(sql: str, seqno: int = 5) -> Asked:
+    header = BlockHeader(seqno, seqno, 1, LogPosition("binlog.000007", 4711), "", 0.0)
+    item = Item(ItemKind.DDL, sql.encode(), context=SessionContext(database="shop"))
+    return Asked(refused=[(Logged(0, header, item), Verdict(1064, "You have an error", "syntax"))])
+
+
+MYISAM: Final = schema(table(engine="MyISAM"))
+SEQUENCE: Final = table(columns=(Column("next_not_cached_value", 1, "bigint", nullable=False),))
+CASCADE: Final = ForeignKey("fk", ("id",), TableKey("shop", "parent"), ("id",), "RESTRICT", "CASCADE")
+WINDOWS: Final[Mapping[str, tuple[Situation, str]]] = {
+    "statement-privileges": (
+        situation(facts(grants=SELECT), plan(demands={Demand(PRIVILEGE, "", "RELOAD"): 5})),
+        "target: privilege RELOAD for the statement of seqno 5",
+    ),
+    "definers": (
+        situation(facts(grants=SELECT), plan(demands={Demand(DEFINER, "view shop.v", "other@%"): 5})),
+        "view shop.v: definer other@%, in the statement of seqno 5",
+    ),
+    "table-definitions": (situation(facts(), plan(loaded=KEYS)), "shop.t: table"),
+    "sql-writer": (
+        situation(facts(), tables=schema(table(triggers=(Trigger("tr", "BEFORE", "INSERT"),))), by_sql=KEYS),
+        "shop.t: triggers",
+    ),
+    "long-statements": (
+        situation(
+            facts(), plan(longest_statement=(1 << 21, 5)), schema(settings={"max_allowed_packet": "1048576"}),
+            settings=settings(largest_bytes=1 << 16),
+        ),
+        "statement of seqno 5",
+    ),
+    "filtered-parents": (
+        situation(
+            facts(), tables=schema(table(foreign_keys=(CASCADE,))),
+            selection=Selection(exclude_tables=("shop.parent",)),
+        ),
+        "shop.t: foreign key fk",
+    ),
+    "renamed-databases": (
+        situation(
+            facts(), settings=settings(renames=[["old", "new"]]),
+            source=schema(databases=frozenset({"old", "new"})),
+        ),
+        "new: database",
+    ),
+    "rolled-back-engines": (
+        situation(
+            facts(), plan(undone=KEYS), MYISAM, source=schema(table()), channel=applying(allow_nontransactional=True)
+        ),
+        "shop.t: engine",
+    ),
+    "gtid-consistency": (
+        situation(
+            facts(gtid_mode="OFF"), plan(written=KEYS),
+            replace(MYISAM, settings={"enforce_gtid_consistency": "ON"}),
+            channel=applying(allow_nontransactional=True),
+        ),
+        "shop.t: engine",
+    ),
+    "statement-engines": (situation(facts(), plan(written=KEYS), MYISAM), "shop.t: engine"),
+    "letter-case": (
+        situation(
+            facts(), plan(altered=Alterations({TableKey("Shop", "t"): (5,)})), source=schema(),
+            tables=schema(settings={"lower_case_table_names": "1"}),
+        ),
+        "Shop.t: letters' case",
+    ),
+    "unsafe-statements": (situation(facts(), plan(unsafe={"UUID()": 5})), "statement of seqno 5"),
+    "features": (
+        situation(facts(), plan(demands={Demand("UUID column", "shop.t.id"): 5})),
+        "shop.t.id: UUID column, in the statement of seqno 5",
+    ),
+    "syntax": (
+        situation(facts(), read_statements=lambda: refused("ALTER TABLE t WAIT 5 ADD x INT")),
+        "binlog.000007:4711: statement of seqno 5, GTID -, ALTER TABLE t WAIT 5 ADD x INT",
+    ),
+    "copied-engines": (
+        situation(
+            facts(), plan(written=frozenset({TableKey("shop", "made")})), MYISAM,
+            texts=[text("CREATE TABLE shop.made LIKE shop.t")],
+        ),
+        "binlog.000007:4711: statement of seqno 5, CREATE TABLE shop.made LIKE shop.t: engine of shop.made",
+    ),
+    "grants": (
+        situation(facts(grants=SELECT), texts=[text("GRANT DROP ON shop.* TO y")]),
+        "binlog.000007:4711: statement of seqno 5, GRANT DROP ON shop.* TO y",
+    ),
+    "libraries": (
+        situation(facts(), texts=[text("CREATE FUNCTION f RETURNS INT SONAME 'f.so'")]),
+        "binlog.000007:4711: statement of seqno 5, CREATE FUNCTION f RETURNS INT SONAME 'f.so'",
+    ),
+    "table-settings": (
+        situation(facts(disabled_storage_engines="CSV"), texts=[text("CREATE TABLE c (a INT NOT NULL) ENGINE=CSV")]),
+        "binlog.000007:4711: statement of seqno 5, CREATE TABLE c (a INT NOT NULL) ENGINE=CSV: "
+        "disabled_storage_engines of the target",
+    ),
+    "logged-types": (
+        situation(facts(flavor=Flavor.MARIADB), logged_as("vector"), schema(flavor=Flavor.MARIADB)),
+        "shop.t, column 1: type, in the rows of seqno 5",
+    ),
+    "sequences": (
+        situation(facts(flavor=Flavor.MARIADB), logged_as("longlong", flavor=Flavor.MARIADB),
+            schema(SEQUENCE, flavor=Flavor.MARIADB, version="10.5.23-MariaDB"),
+        ),
+        "shop.t: sequence",
+    ),
+    "system-versioning": (
+        situation(
+            facts(flavor=Flavor.MARIADB),
+            replace(logged_as("long", flavor=Flavor.MARIADB), demands={Demand("system versioning", "shop.t"): 4}),
+            schema(flavor=Flavor.MARIADB, version="11.8.6-MariaDB"),
+            logged_by=frozenset({"10.11.14-MariaDB"}),
+        ),
+        "shop.t: end of current rows",
+    ),
+    "logged-tables": (situation(facts(), logged_as("long", "long"), schema(table())), "shop.t: logged columns"),
+}  # fmt: skip
+"""By check: a window that has one thing wrong, and where the finding says that it is."""
+TARGETS: Final[Mapping[str, tuple[TargetSituation, Severity, str]]] = {
+    "target-version": (TargetSituation(facts(version="5.6.51"), Needs(writer="sql")), Severity.FATAL, "version"),
+    "proxy": (TargetSituation(facts(), Needs()), Severity.FATAL, "CONNECTION_ID()"),
+    "privileges": (
+        TargetSituation(facts(grants=parse_grants([])), Needs()), Severity.FATAL, "privilege BINLOG_ADMIN",
+    ),
+    "max-allowed-packet": (
+        TargetSituation(facts(max_allowed_packet="4096"), Needs(biggest_item=4096)),
+        Severity.FATAL, "max_allowed_packet",
+    ),
+    "binlog-format": (TargetSituation(facts(binlog_format="STATEMENT"), Needs()), Severity.FATAL, "binlog_format"),
+    "read-only": (TargetSituation(facts(super_read_only="ON"), Needs()), Severity.FATAL, "super_read_only"),
+    "secure-timestamp": (
+        TargetSituation(facts(secure_timestamp="YES"), Needs(ddl=True)), Severity.FATAL, "secure_timestamp",
+    ),
+    "local-infile": (TargetSituation(facts(local_infile="OFF"), Needs(loads=True)), Severity.FATAL, "local_infile"),
+    "connections": (TargetSituation(facts(), Needs(connections=152)), Severity.FATAL, "max_connections"),
+    "table-caches": (TargetSituation(facts(table_open_cache="3"), Needs(tables=4)), Severity.INFO, "table_open_cache"),
+    "ddl-settings": (
+        TargetSituation(facts(innodb_strict_mode="ON"), Needs(ddl=True)), Severity.INFO, "innodb_strict_mode",
+    ),
+    "type-conversions": (
+        TargetSituation(facts(replica_type_conversions="ALL_LOSSY"), Needs()),
+        Severity.INFO, "replica_type_conversions",
+    ),
+    "cluster": (TargetSituation(facts(wsrep_on="ON"), Needs()), Severity.INFO, "wsrep_on"),
+}  # fmt: skip
+"""By check of a server that needs no question of its own: what stands in the way, how bad it is, and where."""
+vars(TARGETS["proxy"][0].target).update(connection_numbers=(7, 7, 8))
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_one_thing_that_is_wrong_is_found_by_its_check_alone(name: str) -> None:
+    of, where = WINDOWS[name]
+
+    found = run_checks(of, {each: check for each, check in CHECKS.items() if each not in TARGET_CHECKS})
+
+    assert [(one.check, one.where, one.severity) for one in found] == [(name, where, Severity.FATAL)]
+    with pytest.raises(PrecheckError, match=rf"^1 thing stands in the way; nothing was written:\n.* \[{name}\]$"):
+        raise_if_fatal(found)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_one_thing_that_is_wrong_with_a_server_is_found_by_its_check(name: str) -> None:
+    of, severity, where = TARGETS[name]
+
+    found = run_checks(of, {name: TARGET_CHECKS[name]})
+
+    assert (found[0].check, found[0].where, found[0].severity) == (name, f"target: {where}", severity)
+
+
+def test_a_server_with_nothing_wrong_has_no_findings() -> None:
+    asking = {"events", "time-zones"}  # nothing that the window has
+    of = TargetSituation(facts(), Needs(ddl=True, loads=True, tables=400, connections=151))
+
+    assert run_checks(of, {name: check for name, check in TARGET_CHECKS.items() if name not in asking}) == ()
+
+
+def test_a_window_with_nothing_in_it_has_no_findings() -> None:
+    assert run_checks(situation(facts()), CHECKS) == ()
+
+
+def test_a_statement_that_another_check_names_is_not_named_by_its_syntax_again() -> None:
+    found = run_checks(
+        situation(facts(), plan(unsafe={"UUID()": 5}), read_statements=lambda: refused("SELECT UUID()")), CHECKS
+    )
+    assert [one.check for one in found] == ["unsafe-statements"]
+
+
+def test_a_window_that_is_begun_is_not_asked_about_again() -> None:
+    of = situation(facts(), begun=True, read_statements=lambda: refused("SELECT"))
+    assert run_checks(of, CHECKS) == ()
+
+
+def test_every_check_has_a_test_that_has_its_name_in_it() -> None:
+    """In the tables above, in the text of a finding, or where a test runs the check by name."""
+    folders = ("integration/precheck", "integration/window")
+    texts = "".join(file.read_text("utf-8") for folder in folders for file in (TESTS / folder).rglob("*.py"))
+    shown = set(re.findall(r"\[([a-z-]+)\\?\]", texts))
+    run = set(re.findall(r"\"([a-z-]+)\"", "".join(re.findall(r"\b(?:said|findings)\(.*", texts))))
+    assert set(CHECKS) - set(WINDOWS) - set(TARGETS) - shown - run == set()
