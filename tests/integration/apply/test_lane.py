@@ -14,13 +14,22 @@ from sqlalchemy import create_engine
 from binlane.apply.lane.heartbeat import Pulse
 from binlane.apply.lane.options import LaneResult, Progress
 from binlane.apply.lane.runner import run_lane
-from binlane.errors import ApplyError, BarrierTimeoutError, DriftError, PlanError, PositionError, StopRequestedError
+from binlane.errors import (
+    ApplyError,
+    BarrierTimeoutError,
+    DriftError,
+    PlanError,
+    PositionError,
+    StateSchemaError,
+    StopRequestedError,
+)
 from binlane.model import BlockHeader, RowCounts
 from binlane.plan.window_plan import Block
 from binlane.state.leases import lease_name
 from binlane.state.orders.stops import clear_stop, request_stop
 from binlane.state.positions import PlanKey
 from binlane.state.records.journal import read_status
+from binlane.state.tables import VERSION
 from binlane.state.windows import finish_window
 from tests.integration.apply.capture import Captured, Window
 from tests.integration.apply.conftest import QUICK, Pair, positions, start_window
@@ -257,6 +266,29 @@ def test_a_barrier_that_nobody_comes_to_ends_and_names_whom_it_waited_for(mariad
         options = replace(QUICK, barrier_timeout=0.5, lease_time=60.0)
         with pytest.raises(BarrierTimeoutError, match=held):
             run_lane(mariadb_pair.engine, plan, 1, window.source, options)
+
+
+def test_a_lane_whose_schema_was_brought_up_while_it_waited_for_its_lease_writes_nothing(mariadb_pair: Pair) -> None:
+    """A newer binlane holds all leases meanwhile: whoever gets one behind it looks again."""
+    window, work = counters(mariadb_pair)
+    window.add(0, work("0a"))
+    plan = window.plan
+    start_window(mariadb_pair.engine, plan)
+    uuid = str(mariadb_pair.rows("SELECT uuid FROM binlane.channels")[0][0])
+    with (
+        mariadb_pair.target.connect(autocommit=True) as newer,
+        newer.cursor() as cursor,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        cursor.execute("SELECT GET_LOCK(%s, 0)", (lease_name(uuid, 0),))
+        waiting = pool.submit(run_lane, mariadb_pair.engine, plan, 0, window.source, QUICK)
+        time.sleep(0.5)
+        cursor.execute("INSERT INTO binlane.migrations VALUES (%s, 'of a later binlane', NOW(6))", (VERSION + 1,))
+        cursor.execute("SELECT RELEASE_LOCK(%s)", (lease_name(uuid, 0),))
+        with pytest.raises(StateSchemaError, match=f"has version {VERSION + 1}"):
+            waiting.result(timeout=20)
+    assert set(positions(mariadb_pair)) == {0}
+    assert mariadb_pair.rows("SELECT note FROM journal") == []
 
 
 def test_a_lane_that_waits_longer_than_wait_timeout_keeps_its_connection(mariadb_pair: Pair) -> None:
