@@ -56,7 +56,7 @@ def init(
     ] = "oldest",
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
-    """Create the state tables and the channel on the target. Changes nothing if they exist."""
+    """Create the channel and the state tables on the target, or upgrade the tables of an older binlane."""
     from binlane.orchestration.commands import run as commands
 
     out.print(commands.init(channel, channels, start))

@@ -72,7 +72,8 @@ class Call:
 
 
 def init(name: str, folder: Path, start: str) -> str:
-    """Create state tables and channel. A channel that is there stays as it is; says where it stands."""
+    """Create state tables and channel, or upgrade the tables. A channel that is there stays as it is; says where it
+    stands."""
     channel, endpoints = load(name, folder)
     engine = engine_of(endpoints.target)
     found = begin(steps.source_of(channel, endpoints), start)
