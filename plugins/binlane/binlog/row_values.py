@@ -1,6 +1,6 @@
 """Row images -> values: what a ROWS event says, column by column.
 
-NULL is None; a column that the image does not hold is ABSENT (``binlog_row_image`` MINIMAL and NOBLOB). ``columns``
+NULL is None; a column that the image does not hold is ABSENT (``binlog_row_image`` MINIMAL and NOBLOB). ``sql_types``
 reads the single value.
 """
 
@@ -59,7 +59,7 @@ class RowDecoder:
         whole_documents: bool = False,
         where: str = "",
     ) -> None:
-        """``columns``: one for each of the table's; ``text`` as in ``Column.reader``. ``whole_documents``, without
+        """``columns``: one for each of the table's; ``text`` as in ``reader_of``. ``whole_documents``, without
         ``text``: partial updates of JSON become the document behind them.
 
         Raises BinlogError for metadata that no server writes.

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import IntFlag, StrEnum
 from typing import Final
 
-from binlane.binlog.table_map import TABLE_ID_AND_FLAGS, TableMap
+from binlane.binlog.table_map import FLAGS_IN_BODY, TABLE_ID_AND_FLAGS, TableMap
 from binlane.binlog.types.column_type import UNSUPPORTED_RULE, LengthRule
 from binlane.binlog.wire import EventType, type_name
 from binlane.errors import BinlogError, TruncatedEventError, UnsupportedEventError
@@ -345,6 +345,6 @@ class TableNumbers:
                 "the log is damaged"
             )
         number = self._current[table_id]
-        if body[6] & RowsFlag.STMT_END:
+        if body[FLAGS_IN_BODY] & RowsFlag.STMT_END:
             self._current.clear()
         return number

@@ -2,7 +2,7 @@
 
 The server opens a statement's tables by its TABLE_MAPs and closes them at the rows event with STMT_END_F. A rows event
 without its TABLE_MAP in the same BINLOG statement is lost in silence on MariaDB and ends the server on MySQL 9.7.
-``joining``, ``synthesis`` and ``frames`` work on the same bytes as arrays.
+``binlog.vector`` works on the same bytes as arrays.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
 from binlane.binlog.rows import ROWS_KINDS, RowsEvent, RowsFlag
-from binlane.binlog.table_map import TABLE_ID_AND_FLAGS, TableMap
+from binlane.binlog.table_map import FLAGS_IN_BODY, TABLE_ID_AND_FLAGS, TableMap
 from binlane.binlog.wire import HEADER, EventType
 from binlane.errors import PlanError
 from binlane.model import Flavor, TableKey
 
 PACKET_SHARE: Final = 0.74
 """Of max_allowed_packet, for the events of one BINLOG statement: base64 makes 4 bytes of 3."""
-FLAGS_IN_BODY: Final = 6
-"""TABLE_MAP and rows events begin with a table id of 6 bytes and 2 bytes of flags."""
 DEFINITION: Final = slice(HEADER.size + FLAGS_IN_BODY, None)
 """Of a TABLE_MAP event, all but its table id: what a table is known by, whatever its number."""
 

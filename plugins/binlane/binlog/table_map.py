@@ -22,6 +22,8 @@ from binlane.model import Flavor, plural
 
 TABLE_ID_AND_FLAGS: Final = 8
 """Length of the post-header of TABLE_MAP and ROWS events: table id u48, flags u16."""
+FLAGS_IN_BODY: Final = 6
+"""Where these flags stand in an event's body."""
 _C = ColumnType
 _NUMERIC: Final = codes_with(Entry.SIGN)
 _CHARACTERS: Final = codes_with(Entry.COLLATION)

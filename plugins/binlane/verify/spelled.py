@@ -57,7 +57,7 @@ class Compared:
 
     @property
     def by_value(self) -> frozenset[int]:
-        """JSON of two families: texts that differ may be one value (``binlog.documents``)."""
+        """JSON of two families: texts that differ may be one value (``binlog.types.json_equality``)."""
         across = self.flavors[0] is not self.flavors[1]
         return frozenset(number for number, one in enumerate(self.columns) if across and one.data_type == "json")
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binlane.binlog import rows as plain
-from binlane.binlog.table_map import TableMap
+from binlane.binlog.table_map import FLAGS_IN_BODY, TableMap
 from binlane.binlog.types.column_type import LengthRule
 from binlane.binlog.vector import frame_kernels, row_kernels
 from binlane.binlog.wire import (
@@ -107,6 +107,11 @@ class Frames:
         start = int(self.offset[event])
         end = start + int(self.size[event]) - self.checksum_length
         return self.data.data[start + self.header_length : end]
+
+    def ends_statement(self, events: Ints) -> NDArray[np.bool_]:
+        """Whether each of these, which are TABLE_MAP or rows events, carries STMT_END_F."""
+        flags: NDArray[np.uint8] = self.data[self.offset[events] + self.header_length + FLAGS_IN_BODY]
+        return (flags & plain.RowsFlag.STMT_END).astype(np.bool_)
 
 
 @dataclass(frozen=True, slots=True)

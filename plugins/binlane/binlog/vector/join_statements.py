@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binlane.binlog.rows import RowsFlag
-from binlane.binlog.rows_payload import FLAGS_IN_BODY
+from binlane.binlog.table_map import FLAGS_IN_BODY
 from binlane.binlog.vector.frames import Frames, frame, gather, index_rows
 from binlane.binlog.wire import HEADER, EventType
 

@@ -1,7 +1,7 @@
 """Transactions of one lane become blocks: what commits together on the target, in the source's order.
 
 Its row events go to the target as they are, or folded to their net effect (``reduce``), in BINLOG statements that are
-each self-contained (all TABLE_MAPs that the rows events need, STMT_END_F on the last rows event: ``binlog.joining``);
+each self-contained (all TABLE_MAPs that the rows events need, STMT_END_F on the last rows event: ``join_statements``);
 its statements are executed in their place between them. A statement that commits by itself stands alone in its block.
 """
 

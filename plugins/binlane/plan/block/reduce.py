@@ -1,6 +1,6 @@
 """The reducer: a stretch of row events becomes its net effect, as few many-row events.
 
-Within a stretch nothing but row events stands. Images of one key are folded as bytes (``binlog.folding`` has the
+Within a stretch nothing but row events stands. Images of one key are folded as bytes (``fold_rows`` has the
 algebra); what is left is written table by table: deletes (with the old halves of updates that change a unique key),
 then updates, then inserts. The source's final state satisfies its own constraints, and what the deletes leave is a part
 of both the first and the final state, so this order never collides. Tables that may not be folded keep their events in
@@ -16,8 +16,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsFlag, RowsKind
-from binlane.binlog.rows_payload import FLAGS_IN_BODY, ending_statement
+from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsKind
+from binlane.binlog.rows_payload import ending_statement
 from binlane.binlog.vector import fold_rows
 from binlane.binlog.vector.frames import count_events, first_appearances, row_images, strip_events
 from binlane.binlog.vector.row_events import DELETE, INSERT, KINDS, UPDATE, Fronts, Rows, payloads, row_counts
@@ -125,7 +125,7 @@ class _Reduction:
         if counts is None:
             counts = count_events(self.frames, self.number, self.tables.maps, self.tables.layouts, _NAME)
         wanted = np.isin(self.tables.key_of[self.number], list(keys))
-        ends = self.frames.data[self.frames.offset + self.frames.header_length + FLAGS_IN_BODY] & RowsFlag.STMT_END
+        ends = self.frames.ends_statement(np.arange(self.frames.offset.size))
         codes, lengths = self.frames.type_code.tolist(), self.stretch.lengths()
         data, at = self.stretch.part(wanted).payload(), 0
         held: list[Loose] = []

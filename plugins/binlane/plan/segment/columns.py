@@ -31,8 +31,6 @@ from binlane.plan.settings import FilterSettings
 
 Ints = NDArray[np.int64]
 
-_FLAGS_AT: Final = 6
-"""In a rows event's body, behind its table id."""
 _TIMED: Final = (EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED)
 """Events that may hold a commit time besides the one in their header."""
 NONE, MAP, INSERT, UPDATE, DELETE = range(5)
@@ -138,7 +136,7 @@ class SegmentColumns:
         """Rows events that carry STMT_END_F."""
         events = np.flatnonzero(self.role >= INSERT)
         ends = np.zeros(self.role.size, np.bool_)
-        ends[events] = self.frames.data[self.frames.offset[events] + self.frames.header_length + _FLAGS_AT] & 1
+        ends[events] = self.frames.ends_statement(events)
         return ends
 
     def walk(self) -> Iterator[Run | Single]:

@@ -1,8 +1,9 @@
 """The filter job's two pure functions over one segment, with Python once a block and not once an event.
 
 ``scan_segment`` tells what other segments must know; ``fold`` makes the window's routes of all scans; ``map_segment``
-builds the segment's blocks. Plain transactions (``binlog.grouping``) are taken many at once, as arrays; every other one
-is taken apart alone. The tests hold both to the bytes of a map that takes every transaction alone.
+builds the segment's blocks. Plain transactions (``binlog.vector.simple_transactions``) are taken many at once, as
+arrays; every other one is taken apart alone. The tests hold both to the bytes of a map that takes every transaction
+alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``reduce = "window"``: what a lane does between two barriers becomes its net effect, over blocks and segments.
 
 A block's folded row events are row events in an order that the target's keys allow, and so are those of the next block
-behind them: the algebra of ``binlog.folding`` is closed, and folding them again gives what folding the source's own
+behind them: the algebra of ``fold_rows`` is closed, and folding them again gives what folding the source's own
 events would leave. Blocks are gathered up to a number of bytes and folded; what is left stays, and the next ones are
 gathered to it. Where what is left is more than half of that, it becomes a block. So rows that change all the time need
 the room of their last images, however long the stretch is, and memory never grows with the window.
