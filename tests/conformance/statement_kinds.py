@@ -91,8 +91,8 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "Syntax, functions, types, engines and collations that are newer than the target or foreign to it",
         "the target's own parser is asked about each statement, without running it, before the first write",
         "PrecheckError",
-        "tests/integration/precheck/test_judged.py::test_nothing_that_the_target_is_asked_about_is_run",
-        "tests/integration/precheck/test_judged.py"
+        "tests/integration/precheck/test_parser.py::test_nothing_that_the_target_is_asked_about_is_run",
+        "tests/integration/precheck/test_parser.py"
         "::test_each_family_refuses_what_it_does_not_know_and_nothing_that_its_objects_decide",
         "tests/integration/window/test_judged.py"
         "::test_what_the_targets_parser_refuses_stops_the_window_before_its_first_write",
@@ -102,13 +102,13 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "another administrator, PROXY, tablespaces, resource groups",
         "named before the window begins, with the GRANT statement that is needed",
         "PrecheckError",
-        "tests/integration/precheck/test_rights.py::test_what_is_judged_is_what_the_server_then_says",
-        "tests/integration/precheck/test_rights.py"
+        "tests/integration/precheck/test_grants.py::test_what_is_judged_is_what_the_server_then_says",
+        "tests/integration/precheck/test_grants.py"
         "::test_whose_proxy_an_account_may_make_others_is_judged_as_the_server_does",
-        "tests/integration/precheck/test_rights.py::test_a_role_is_its_administrator_s_to_grant_whoever_makes_it",
+        "tests/integration/precheck/test_grants.py::test_a_role_is_its_administrator_s_to_grant_whoever_makes_it",
         "tests/integration/window/test_invoker.py"
         "::test_what_the_account_may_not_pass_on_is_named_before_the_first_write",
-        "tests/integration/precheck/test_rights.py"
+        "tests/integration/precheck/test_grants.py"
         "::test_a_function_of_a_powerful_account_is_not_dropped_by_its_bare_name_either",
         "tests/integration/window/test_judged.py"
         "::test_what_the_targets_account_and_settings_stand_against_stops_the_window_before_its_first_write",
@@ -119,7 +119,7 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "innodb_strict_mode)",
         "named before the window begins, with the setting to change",
         "PrecheckError",
-        "tests/integration/precheck/test_table_settings.py::test_what_is_judged_is_what_the_server_then_does",
+        "tests/integration/precheck/test_engines.py::test_what_is_judged_is_what_the_server_then_does",
     ),
     supported(
         "CREATE TABLE without a key on a target with sql_generate_invisible_primary_key",
@@ -147,7 +147,7 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "CREATE FUNCTION .. SONAME of a library that the target is not known to have, or of another function's name",
         "named before the window begins; an identical function on the target is left as it is",
         "PrecheckError",
-        "tests/integration/precheck/test_libraries.py::test_a_library_is_known_by_the_functions_that_the_target_has_of_it",
+        "tests/integration/precheck/test_statements.py::test_a_library_is_known_by_the_functions_that_the_target_has_of_it",
         "tests/integration/window/test_judged.py"
         "::test_a_loadable_function_waits_for_its_library_and_is_left_where_it_was_made_by_hand",
     ),
@@ -156,7 +156,7 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "ALLOW_NONEXISTENT_DEFINER); accounts and objects that it may not change",
         "named before the window begins, with the GRANT statement that is needed, instead of error 1227 within it",
         "PrecheckError",
-        "tests/integration/precheck/test_asked.py::test_what_the_account_lacks_is_named_and_what_it_has_is_enough",
+        "tests/integration/precheck/test_definers.py::test_what_the_account_lacks_is_named_and_what_it_has_is_enough",
         f"{proofs.DEFINITIONS}"
         "::test_a_trigger_that_the_target_would_not_let_the_account_make_is_named_before_anything_is_written",
     ),

@@ -2,7 +2,7 @@
 
 The statement goes in the session and with the bytes that the lane would send, and is let go at once. What cannot be
 prepared (1295) has been parsed all the same: a syntax error comes first. Tried with every kind of statement that a
-window lets pass, on MariaDB 10.11 and MySQL 9.7 (``tests/integration/precheck/test_judged.py``): none has an effect.
+window lets pass, on MariaDB 10.11 and MySQL 9.7 (``tests/integration/precheck/test_parser.py``): none has an effect.
 Errors of objects are no answer, since the window may make, drop or alter them first. Protocol: COM_STMT_PREPARE of
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_command_phase_ps.html.
 """

@@ -16,8 +16,8 @@ from binlane.servers.catalog import read_schema
 from binlane.sql.requirements import CHANGED, DEFINER, PRIVILEGE, SESSION_COLLATION, Demand
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import asked, run
-from tests.integration.precheck.test_rights import logged
-from tests.integration.precheck.test_target import USER, account
+from tests.integration.precheck.test_grants import logged
+from tests.integration.precheck.test_server import USER, account
 from tests.unit.precheck.situations import PLAN, said, situation
 
 BOTH = tuple(Flavor)

@@ -12,7 +12,7 @@ from binlane.model import Flavor, Item, ItemKind, LogPosition, SessionContext
 from binlane.sql.logged_statement import LoggedText
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import asked, run
-from tests.integration.precheck.test_target import USER, account
+from tests.integration.precheck.test_server import USER, account
 from tests.unit.precheck.situations import said, situation
 
 BOTH = tuple(Flavor)

@@ -14,7 +14,7 @@ from binlane.model import Flavor, Item, ItemKind, SessionContext
 from binlane.precheck.parser import StatementJudge
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import run
-from tests.integration.precheck.test_target import USER, account
+from tests.integration.precheck.test_server import USER, account
 
 OBJECTS = (
     *("CREATE DATABASE IF NOT EXISTS binlane", "CREATE DATABASE judged"),

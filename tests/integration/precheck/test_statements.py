@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import asked, run
-from tests.integration.precheck.test_rights import logged
+from tests.integration.precheck.test_grants import logged
 from tests.unit.precheck.situations import said, situation
 
 MAKE = "CREATE FUNCTION {} RETURNS {} SONAME '{}'"

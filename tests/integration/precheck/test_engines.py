@@ -9,7 +9,7 @@ import pymysql
 from binlane.model import Flavor
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import asked, run, setting
-from tests.integration.precheck.test_rights import logged
+from tests.integration.precheck.test_grants import logged
 from tests.unit.precheck.situations import applying, said, situation
 
 BOTH = tuple(Flavor)
