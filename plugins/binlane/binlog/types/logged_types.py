@@ -115,7 +115,7 @@ def _characters(words: str | Callable[[int], str] | None) -> LoggedType:
 
 
 def _members(read: MakeReader) -> LoggedType:
-    return LoggedType(None, lengths.string, read, 2, True, Entry.MEMBERS, compared=AS_NUMBER)
+    return LoggedType(None, lengths.string, read, 2, big_endian=True, entry=Entry.MEMBERS, compared=AS_NUMBER)
 
 
 def _compressed(words: str, length: Length, metadata: int) -> LoggedType:
@@ -167,7 +167,8 @@ LOGGED_TYPES: Final[Mapping[int, LoggedType]] = {
     ),
     _C.JSON: _L("json stored in binary", lengths.prefixed, readers.json, 1, spelled=Spelled.DOCUMENT),
     _C.NEWDECIMAL: _L(
-        lambda meta: f"decimal({meta >> 8},{meta & 0xFF})", lengths.decimal, readers.decimal, 2, True, Entry.SIGN
+        lambda meta: f"decimal({meta >> 8},{meta & 0xFF})", lengths.decimal, readers.decimal, 2,
+        big_endian=True, entry=Entry.SIGN,
     ),
     _C.ENUM: _members(readers.enum),
     _C.SET: _members(readers.set_of_members),
@@ -176,10 +177,12 @@ LOGGED_TYPES: Final[Mapping[int, LoggedType]] = {
     _C.LONG_BLOB: _characters(None),
     _C.BLOB: _characters(lambda size: f"blob with {size} bytes of length"),
     _C.VAR_STRING: _L(
-        None, lengths.unknown(_C.VAR_STRING), readers.characters, 2, True, Entry.COLLATION, compared=AS_BYTES
+        None, lengths.unknown(_C.VAR_STRING), readers.characters, 2,
+        big_endian=True, entry=Entry.COLLATION, compared=AS_BYTES,
     ),
     _C.STRING: _L(
-        _string_words, lengths.string, readers.padded_characters, 2, True, Entry.COLLATION, compared=AS_BYTES
+        _string_words, lengths.string, readers.padded_characters, 2,
+        big_endian=True, entry=Entry.COLLATION, compared=AS_BYTES,
     ),
     _C.GEOMETRY: _L("geometry", lengths.prefixed, readers.alone(bytes), 1, compared=AS_DIGITS),
 }  # fmt: skip

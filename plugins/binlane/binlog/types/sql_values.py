@@ -72,7 +72,7 @@ class ValueKind:
     literal: Callable[[DefinedColumn, str, Flavor], str]
     """A key's compared value for a condition on its column."""
     copied: Callable[[DefinedColumn], tuple[str, Literal]] | None
-    """The expression to select and what makes a literal of its text; None: not copied exactly by any."""
+    """The expression to select and what makes a literal of its text; None: binlane cannot copy them exactly."""
     is_exact: bool
     """Whether a key that is decoded from the log has the text of ``compared``."""
 
@@ -206,4 +206,4 @@ JSON: Final = ValueKind(_json, _key_text, _copied_json, is_exact=False)
 """MySQL's has no character set; MariaDB's is text."""
 OPAQUE: Final = ValueKind(_hashed_digits, _key_text, _copied(_binary), is_exact=False)
 NOT_COPIED: Final = ValueKind(_hashed_digits, _key_text, None, is_exact=False)
-"""Types whose exact text nobody has looked at."""
+"""Types without a known exact text: the temporal layouts before MySQL 5.6, and types that have no row."""
