@@ -1,4 +1,4 @@
-"""Accounts and roles with their privileges; the servers' own and those that the target has are left alone."""
+"""Copies accounts and roles with their privileges, except the servers' own and those that the target already has."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Accounts:
 
 
 def no_accounts() -> Accounts:
-    """When none shall be copied."""
+    """No accounts, without ``--users``."""
     return Accounts((), ())
 
 
@@ -57,7 +57,7 @@ def read_accounts(session: Session) -> Accounts:
 
 
 def make_accounts(session: Session, accounts: Accounts) -> tuple[str, ...]:
-    """Make those that the target lacks; what could not be granted, for a person."""
+    """Create the accounts that the target lacks. Returns messages about privileges that could not be granted."""
     notes: list[str] = []
     present = _present(session)
     new = [(name, statement) for name, statement in accounts.made if name not in present]

@@ -1,4 +1,4 @@
-"""What must hold before a first copy writes anything. Each refusal names what is in the way."""
+"""Checks before a first copy writes anything. Each refusal names its objects."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def chosen_databases(present: Iterable[str], patterns: Sequence[str]) -> tuple[s
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """What the source answers."""
+    """Facts about the source."""
 
     flavor: Flavor
     version: str
@@ -60,7 +60,7 @@ def read_source(connection: Connection) -> SourceFacts:
 
 
 def check_servers(source: SourceFacts, target: Target, endpoints: tuple[Endpoint, Endpoint], needs: Needs) -> None:
-    """Raises PrecheckError for versions, settings and privileges that do not do."""
+    """Raises PrecheckError for unsuitable versions, settings and privileges."""
     ours, theirs = source.flavor, target.flavor
     if ours is not theirs:
         raise PrecheckError(
@@ -90,12 +90,12 @@ def check_servers(source: SourceFacts, target: Target, endpoints: tuple[Endpoint
 
 
 def missing_on_source(grants: Grants, flavor: Flavor) -> tuple[str, ...]:
-    """What the copy takes: the rows, the definitions and the two locks."""
+    """Privileges for the rows, the definitions and the two locks."""
     return grants.missing((*_SOURCE, *_SOURCE_MORE[flavor]))
 
 
 def check_tables(schema: Schema, endpoint: Endpoint) -> None:
-    """Raises PrecheckError for tables that are in no snapshot."""
+    """Raises PrecheckError for tables whose engine has no snapshots."""
     wrong = []
     for table in schema.tables.values():
         if table.system_versioned:
@@ -110,7 +110,7 @@ def check_tables(schema: Schema, endpoint: Endpoint) -> None:
 
 
 def check_empty(found: Collection[Thing], own: Collection[Thing], endpoint: Endpoint) -> None:
-    """Raises PrecheckError if the target has anything of the databases that no earlier attempt has made."""
+    """Raises PrecheckError if the databases on the target contain an object that no earlier attempt has created."""
     foreign = sorted(str(thing) for thing in set(found) - set(own))
     if foreign:
         raise PrecheckError(

@@ -1,4 +1,4 @@
-"""What a database holds besides rows: the server's own definitions (SHOW CREATE), and how they are made again.
+"""Reads the definitions of a database's objects (SHOW CREATE) and creates the objects on the target.
 
 Unlike a dump's file: triggers come behind the rows (they would fire), events arrive disabled as on a replica, and each
 definition is sent as the bytes that the source has, in the session that it was made in.
@@ -148,7 +148,7 @@ class _Reader:
 
 
 def make(session: Session, definition: Definition) -> None:
-    """Run a definition's statement on the target, as it was run on the source. Raises the driver's errors."""
+    """Run a definition's statement on the target, in a session like that of the source. Raises the driver's errors."""
     if definition.kind != "DATABASE":
         session.execute(f"USE {identifier(definition.database)}")
     changed = definition.client != ""
@@ -218,7 +218,7 @@ def set_sequence(source: Session, target: Session, definition: Definition) -> No
 
 
 def drop(session: Session, thing: Thing) -> None:
-    """Something that a first copy has made."""
+    """An object that a first copy has created."""
     kind = "SEQUENCE" if thing.kind == "sequence" else thing.kind.upper()
     session.execute(f"DROP {kind} IF EXISTS {_name(thing.database, thing.name)}")
 

@@ -1,4 +1,5 @@
-"""The course of a first copy: check, snapshot, definitions, rows, what comes behind them, and the channel's watermark.
+"""The steps of a first copy: check, snapshot, definitions, rows, later definitions (triggers, views, events), and the
+channel's watermark.
 
 Every step can be killed. What an attempt makes on the target is written down before it is made; the next attempt takes
 a new snapshot, keeps the finished tables that the source's log does not touch between the two, and drops the rest of
@@ -56,11 +57,11 @@ from binlane.state.records.bootstraps import DONE, TABLE, Bootstrap, Thing
 from binlane.verify.changes import ChangeReader
 
 _LEASE_SECONDS: Final = 10
-"""Until a server has noticed that an earlier run was killed."""
+"""Seconds to wait until a server has noticed that an earlier run was killed."""
 
 
 class Progress(Protocol):
-    """Who is told how far the copy has come."""
+    """Receives the progress of the copy."""
 
     def begins(self, tables: int, rows: int) -> None:
         """So many tables, and about so many rows."""
@@ -74,7 +75,7 @@ class Progress(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What ``binlane bootstrap`` was called with."""
+    """The arguments of ``binlane bootstrap``."""
 
     databases: tuple[str, ...] = ("*",)
     """Names or patterns."""
@@ -118,7 +119,7 @@ class FirstCopy:
     options: Options
     progress: Progress
     selection: Selection = EVERYTHING
-    """What the channel's filter takes."""
+    """The channel's filter."""
     _rows: int = 0
     _notes: list[str] = field(default_factory=list)
 
@@ -333,7 +334,7 @@ class FirstCopy:
 
 
 def _asked(options: Options) -> list[object]:
-    """What makes a copy another one."""
+    """The properties that distinguish one copy from another."""
     return [list(options.databases), options.users]
 
 
@@ -349,6 +350,6 @@ def _estimates(reader: Session, databases: Sequence[str]) -> dict[TableKey, int]
 def _largest_first(
     schema: Schema, definitions: Definitions, kept: set[Thing], estimates: dict[TableKey, int]
 ) -> list[Table]:
-    """So that the last thing to be copied is a small one."""
+    """Large tables first, so that the last one to finish is small."""
     keys = [TableKey(one.database, one.name) for one in definitions.tables if one.thing not in kept]
     return [schema.tables[key] for key in sorted(keys, key=lambda key: -estimates.get(key, 0))]

@@ -22,7 +22,7 @@ _MARIADB_WAITS: Final = (
     "SET SESSION max_statement_time = 0, idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0"
 )
 MODE: Final = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES"
-"""What the source holds is stored as it is; what the target would change comes back as a warning."""
+"""The source's values are stored unchanged; a value that the target would change causes a warning."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ class Snapshot:
 def shared_snapshot(
     endpoint: Endpoint, readers: int, lock_seconds: int, while_locked: Callable[[Session], _T]
 ) -> Iterator[tuple[Snapshot, _T]]:
-    """``while_locked`` is called while nobody can commit: what it reads belongs to the snapshot, too.
+    """``while_locked`` is called while no session can commit, so its results belong to the snapshot.
 
     Raises SourceError if a lock is not given within ``lock_seconds``, PrecheckError for prepared XA transactions.
     """

@@ -1,1 +1,1 @@
-"""Drifted rows of the target set right, after a plan that a person has seen."""
+"""Corrects drifted rows of the target by a plan that a person has seen."""

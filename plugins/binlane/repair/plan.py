@@ -1,4 +1,4 @@
-"""What a repair will write, row by row: made of a verification's drift, stored, read by a person, applied as it is."""
+"""The plan of a repair, row by row: made from a verification's drift, stored, shown to a person, applied unchanged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LARGE: Final = re.compile(r"(\d+):[0-9a-f]{64}")
 
 
 class Action(StrEnum):
-    """What is done to a row of the target."""
+    """The action on a row of the target."""
 
     INSERT = "insert"
     UPDATE = "update"
@@ -35,7 +35,7 @@ class RowRepair:
     table: TableKey
     key: Key
     source: Row | None
-    """What it will be; None: it will not be there."""
+    """The row after the repair; None: the row will be deleted."""
     target: Row | None
     columns: tuple[str, ...]
     """Those that differ, where both have the row."""
@@ -60,12 +60,12 @@ class RepairPlan:
 
     channel: str
     uuid: str
-    """The channel's: one that was begun again is another one."""
+    """The channel's identity, which changes when the channel is begun again."""
     seqno: int
     """The watermark at which the rows were compared: the repair fits no other."""
     rows: tuple[RowRepair, ...]
     left: tuple[tuple[TableKey, str], ...]
-    """Tables with drift that the repair does not touch, and why."""
+    """Tables with drift that are not repaired, with the reason."""
 
     @property
     def digest(self) -> str:
@@ -78,7 +78,7 @@ class RepairPlan:
 
     @classmethod
     def from_json(cls, data: bytes, where: str) -> RepairPlan:
-        """Raises PlanError if the file is none, or was changed since it was written."""
+        """Raises PlanError if the file is not a plan, or was changed after it was written."""
         try:
             raw: dict[str, Any] = json.loads(data)
             if raw["format"] != _FORMAT:
@@ -181,7 +181,7 @@ def plan_repair(
 
 
 def obstacle(table: Table | None, with_triggers: Collection[str]) -> str:
-    """What keeps statements from writing a table as row events would; empty: nothing."""
+    """Why statements cannot write a table as row events would; empty: they can."""
     if table is None:
         return "the table does not exist on the target"
     if table.triggers and str(table.key) not in with_triggers:

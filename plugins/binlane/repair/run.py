@@ -1,10 +1,10 @@
-"""A repair: the rows of a plan made on the target what they are on the source, in short transactions.
+"""Applies a repair plan: gives the plan's rows on the target the source's values, in short transactions.
 
-Every transaction locks the channel's row first, as the opening of a window does, and goes no further unless the target
-stands at the plan's watermark with no window open: lanes and a repair cannot write at once. The plan's rows are those
-that the source's log does not change behind that watermark, so their values on the source *are* the watermark's. Both
-sides are read again, the target's under lock: what is equal already is left, what the source has changed since is left
-to the next window, and what was written is read once more before the commit.
+Every transaction locks the channel's row first, as the opening of a window does, and ends unless the target is at the
+plan's watermark and no window is open: lanes and a repair cannot write at once. The plan's rows are those that the
+source's log does not change behind that watermark, so their values on the source *are* the watermark's. Both sides are
+read again, the target's under lock: what is equal already is left, what the source has changed since is left to the
+next window, and what was written is read once more before the commit.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ _SET_UP: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What a repair came to: rows of its plan."""
+    """The result of a repair: numbers of rows of its plan."""
 
     inserted: int = 0
     updated: int = 0
     deleted: int = 0
     equal_rows: int = 0
-    """They were right already."""
+    """Rows that were already right."""
     changed_rows: int = 0
     """Left to the next window: the source has changed them since."""
 
@@ -119,7 +119,7 @@ class Repairer:
                 raise PlanError(f"{self.place}: {table}: {why}; nothing was repaired, verify again")
 
     def _fence(self, connection: Connection) -> None:
-        """The channel's row locked, the target standing where the plan was made."""
+        """A transaction with the channel's row locked and the target at the plan's watermark."""
         plan = self.plan
         channel = read_channel(connection, plan.channel, for_update=True)
         window = read_open_window(connection, plan.channel)
@@ -137,7 +137,8 @@ class Repairer:
             )
 
     def _batches(self) -> Iterator[Sequence[RowRepair]]:
-        """First what makes room, then what may exchange values with each other, then the rest; one table a batch."""
+        """Deletes first, then updates that may exchange values of unique keys, then the rest; each batch has one
+        table."""
         order: list[tuple[int, list[RowRepair]]] = []
         for table, rows in itertools.groupby(self.plan.rows, key=lambda row: row.table):
             found = self.target.table(table)

@@ -1,6 +1,6 @@
 """A folder of binlog files as a source: plain, .gz or .zst, on anything that fsspec reads, streamed piece by piece.
 
-Order: an ``*.index`` file, as the server keeps it, if there is one; else the numbers behind the files' names.
+Their order is that of the server's ``*.index`` file if there is one, otherwise that of the numbers in the files' names.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _AT_SIZE: Final = 9
 
 @dataclass(frozen=True)
 class ArchiveSource:
-    """The binlog files below ``uri``. What is not a binlog by its name is not looked at."""
+    """The binlog files below ``uri``. Files whose name is not that of a binlog are ignored."""
 
     uri: str
     event_bytes: int = LARGEST_EVENT
@@ -77,7 +77,8 @@ class ArchiveSource:
     def read(self, start: LogPosition, gtid_set: str = "") -> Generator[LogChunk, None, None]:
         """Chunks from ``start`` to the end of the newest file; the GTID set is not needed.
 
-        Raises MissingLogError if ``start``'s file or one behind it is not there, BinlogError for what is no binlog.
+        Raises MissingLogError if ``start``'s file or a later one is missing, BinlogError for a file that is not a
+        binlog.
         """
         files = self._files()
         names = list(files)
@@ -199,7 +200,7 @@ class _FileReader:
             )
 
     def _declared(self, rest: bytes, position: int) -> int:
-        """Bytes of the event that ``rest`` is the beginning of; 0 if they are not known yet."""
+        """Size in bytes of the event that begins with ``rest``; 0 if ``rest`` is too short to tell."""
         if len(rest) < HEADER.size:
             return 0
         size = int(_SIZE.unpack_from(rest, _AT_SIZE)[0])
@@ -225,7 +226,7 @@ class _FileReader:
         return event
 
     def _skip(self, position: int, target: int) -> int:
-        """Go on to ``target``: by seeking, or by unpacking what lies between."""
+        """Move to ``target``: by seeking, or by decompressing the bytes between."""
         if target == position:
             return position
         if self._stream.seekable():
@@ -267,13 +268,13 @@ def _unpacked(raw: IO[bytes], path: str) -> Iterator[IO[bytes]]:
 
 
 class _OnlyForward:
-    """Hides ``seek``: to find its end a packed stream has to be unpacked, which reading has to do anyway."""
+    """Hides ``seek``: a compressed stream would have to be decompressed to find its end, and is read anyway."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
 
     def read(self, size: int) -> bytes:
-        """Exactly ``size`` bytes, less only at the end."""
+        """Exactly ``size`` bytes, fewer only at the end of the file."""
         parts, left = [], size
         while left and (part := self._stream.read(left)):
             parts.append(part)

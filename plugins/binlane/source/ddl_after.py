@@ -1,4 +1,5 @@
-"""What happened to the source's tables behind a place in its log: whether their definitions are still those of then."""
+"""Which tables the source has altered after a place in its log, so that their present definitions are not those of
+that place."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ def altered_behind(
 ) -> Alterations | None:
     """The tables that statements from ``start`` to the log's present end name and may alter.
 
-    None if that are more than ``limit`` bytes. The numbers of its seqnos say nothing. Raises SourceError, BinlogError.
+    None if that part of the log has more than ``limit`` bytes. The seqnos of the result have no meaning. Raises
+    SourceError, BinlogError.
     """
     tables: set[TableKey] = set()
     log_format, read, unread = FormatDescription(""), 0, False
@@ -53,7 +55,7 @@ def altered_behind(
 
 
 def _tables(event: RawEvent, log_format: FormatDescription, name: str) -> frozenset[TableKey] | None:
-    """The tables that a statement may alter; None if it cannot be told."""
+    """The tables that a statement may alter; None if the statement cannot be parsed."""
     try:
         query = parse_body(event, log_format, name)
     except BinlogError:

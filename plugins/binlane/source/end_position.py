@@ -23,14 +23,14 @@ class UntilLogEnd:
 
 @dataclass(frozen=True, slots=True)
 class UntilTime:
-    """The first transaction committed at or past ``time`` (seconds since the epoch) is not taken."""
+    """The window ends before the first transaction committed at or after ``time`` (seconds since the epoch)."""
 
     time: float
 
 
 @dataclass(frozen=True, slots=True)
 class UntilGtid:
-    """``inclusive``: the transaction that has this GTID is the last one taken; otherwise the first one not taken."""
+    """``inclusive``: the window ends after the transaction with this GTID, otherwise before it."""
 
     gtid: str
     inclusive: bool = True
@@ -38,7 +38,7 @@ class UntilGtid:
 
 @dataclass(frozen=True, slots=True)
 class UntilPosition:
-    """Exactly up to an earlier extraction's end: the same stretch gives the same bytes."""
+    """The window ends where an earlier extraction of it ended: the same part of the log gives the same bytes."""
 
     position: LogPosition
 
@@ -50,19 +50,21 @@ _MARIADB: Final = re.compile(r"(\d+)-(\d+)-(\d+)")
 
 
 class Bound(Protocol):
-    """An end, asked about every transaction before it is taken."""
+    """Decides for every transaction whether the window ends before or after it."""
 
     def stops_before(self, gtid: Gtid | MariadbGtid | None, commit_time: float) -> bool:
         """Whether the window ends before the transaction that begins with ``gtid``."""
 
     def stops_after(self) -> bool:
-        """Whether the window ends behind the transaction that was asked about last."""
+        """Whether the window ends after the transaction of the last ``stops_before`` call."""
 
     def passes(self, commit_times: NDArray[np.float64]) -> int:
-        """Asked about transactions together: so many, from the first on, are taken; 0 leaves it to ``stops_before``."""
+        """How many of these transactions, from the first on, belong to the window; 0 leaves the decision to
+        ``stops_before``."""
 
     def check_log_end(self, newest: float) -> None:
-        """Raises SourceError if the log must not end here; ``newest`` is the newest time that was seen in it."""
+        """Called at the log's end. Raises SourceError if the window cannot end there; ``newest`` is the newest
+        commit time in the log."""
 
 
 class AnyTransaction:
@@ -107,7 +109,7 @@ class BeforeTime(AnyTransaction):
         return first_of(commit_times >= self._time)
 
     def check_log_end(self, newest: float) -> None:
-        """An archive shows that nothing older is to come by holding something newer."""
+        """An archive proves that it is complete up to the end by containing a newer transaction."""
         if not self._state.closes_by_clock and newest < self._time:
             raise WindowOpenError(
                 f"{self._name}: the window ends at {_text(self._time)}, the archive reaches to {_text(newest)}: "
@@ -116,7 +118,7 @@ class BeforeTime(AnyTransaction):
 
 
 class AtGtid(AnyTransaction):
-    """The end by GTID. A higher number of the same server or domain is past it, too."""
+    """The end by GTID. A higher number of the same server or domain also ends the window."""
 
     def __init__(self, until: UntilGtid, name: str) -> None:
         """Raises SourceError for what is no GTID."""
@@ -133,7 +135,7 @@ class AtGtid(AnyTransaction):
         self._is_reached = False
 
     def stops_before(self, gtid: Gtid | MariadbGtid | None, commit_time: float) -> bool:
-        """At it, unless it is inclusive; past it in any case."""
+        """True at the GTID, unless it is inclusive, and at any later one."""
         number = self._number_of(gtid)
         if number is None or number < self._number:
             return False
@@ -141,11 +143,11 @@ class AtGtid(AnyTransaction):
         return not self._is_reached
 
     def stops_after(self) -> bool:
-        """Behind the transaction itself."""
+        """True after the transaction with the GTID, if it is inclusive."""
         return self._is_reached
 
     def passes(self, commit_times: NDArray[np.float64]) -> int:
-        """None: their GTIDs decide."""
+        """0: each transaction is decided by its GTID."""
         return 0
 
     def check_log_end(self, newest: float) -> None:
@@ -180,7 +182,7 @@ class AtPosition(AnyTransaction):
 
 
 def first_of(wanted: NDArray[np.bool_]) -> int:
-    """Where the first True stands; the length if none does."""
+    """Index of the first True; the length if there is none."""
     return int(wanted.argmax()) if wanted.any() else wanted.size
 
 

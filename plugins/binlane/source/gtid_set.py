@@ -20,22 +20,22 @@ _TRIPLE: Final = re.compile(r"(\d+)-(\d+)-(\d+)")
 
 
 class GtidSet(Protocol):
-    """Grows by the transactions of a log; ``str`` is canonical."""
+    """A set that transactions of a log are added to; ``str`` is canonical."""
 
     def add(self, gtid: Gtid | MariadbGtid, server_id: int) -> None:
-        """Take a transaction's GTID event; ``server_id`` is that of its header."""
+        """Add a transaction by its GTID event; ``server_id`` is that of its header."""
 
     def add_through(self, first: Gtid | MariadbGtid, last: Gtid | MariadbGtid, server_id: int) -> None:
-        """Take all from ``first`` to ``last``, which follow each other: of one server, of one domain in MariaDB."""
+        """Add all consecutive transactions from ``first`` to ``last``, of one server and, in MariaDB, of one domain."""
 
     def add_head(self, head: PreviousGtids | MariadbGtidList) -> None:
-        """Take what a file's head says about all files before it."""
+        """Add the transactions of all earlier files, as the head of a file lists them."""
 
     def holds(self, gtid: Gtid | MariadbGtid) -> bool:
         """Whether the transaction is in the set."""
 
     def holds_head(self, head: PreviousGtids | MariadbGtidList) -> bool:
-        """Whether everything before a file is in the set."""
+        """Whether all transactions before a file are in the set."""
 
 
 class MysqlGtidSet:
@@ -46,7 +46,7 @@ class MysqlGtidSet:
 
     @classmethod
     def parse(cls, text: str) -> MysqlGtidSet:
-        """Raises SourceError for what is no GTID set."""
+        """Raises SourceError for a text that is not a GTID set."""
         found = cls()
         for part in filter(None, (one.strip() for one in text.split(","))):
             sid, *rest = (item.strip() for item in part.split(":"))
@@ -127,7 +127,7 @@ class MariadbGtidSet:
 
     @classmethod
     def parse(cls, text: str) -> MariadbGtidSet:
-        """Raises SourceError for what is no GTID position."""
+        """Raises SourceError for a text that is not a GTID position."""
         found = cls()
         for part in filter(None, (one.strip() for one in text.split(","))):
             match = _TRIPLE.fullmatch(part)

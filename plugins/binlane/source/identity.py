@@ -1,7 +1,8 @@
-"""Which log it is: a window goes on only where the one before it ended (docs/invariants.md, 9).
+"""Identity of the log: a window begins only where the window before it ended, in the same log (docs/invariants.md, 9).
 
 A fingerprint holds for one place in one file: a hash of the file's FORMAT_DESCRIPTION, which a server writes anew for
-every file, and one of the last transaction before the place. Both can be read again by beginning a little earlier.
+every file, and one of the last transaction before the place. Both can be computed again by reading from a little
+earlier.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Fingerprint:
 
     @classmethod
     def parse(cls, text: str) -> Fingerprint:
-        """Raises SourceIdentityError for what was never a fingerprint."""
+        """Raises SourceIdentityError for a text that is not a fingerprint."""
         try:
             header, offset, events = text.split(" ")
             return cls(header, int(offset), events)
@@ -69,7 +70,7 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a window begins: what the window before it left, or what ``begin`` has found."""
+    """Where a window begins: at the end of the window before it, or at the place that ``begin`` has found."""
 
     seqno: int
     """Of the last transaction before it; 0 if there is none."""
@@ -119,8 +120,7 @@ def described(event: bytes, name: str) -> FormatDescription:
 def check_family(log_format: FormatDescription, flavor: Flavor, name: str) -> None:
     """Raises SourceIdentityError for a file of the other family: one that a server was given, or kept from before.
 
-    The families number transactions, types and checksums differently: nothing behind its first event would be read
-    as what it is.
+    The families number transactions, types and checksums differently: later events of such a file would be misread.
     """
     if log_format.flavor is not flavor:
         raise SourceIdentityError(
@@ -159,7 +159,7 @@ def verified(source: EventSource, state: LogState, start: Start) -> Generator[Lo
 
 
 def _behind(name: str, chunks: Iterator[LogChunk], at: LogPosition, known: Fingerprint) -> Iterator[LogChunk]:
-    """Read and compare the events before ``at``; give out what stands behind it."""
+    """Read and compare the events before ``at``; yield the events after it."""
     hashed, left = hashlib.sha256(), at.offset - known.offset
     while left and (chunk := _next(name, chunks, at)) is not None and chunk.file == at.file:
         hashed.update(chunk.data[:left])

@@ -1,4 +1,5 @@
-"""Machine code for the packets of a dump: event after event is taken out of its packet, as long as nothing is special.
+"""Machine code for the packets of a dump: events are copied out of their packets, up to the first packet that needs
+special treatment.
 
 A packet: length u24, number u8, then a byte 0 and the event; ``stream`` knows the rest of the protocol.
 """

@@ -65,7 +65,7 @@ def place_of(folder: WorkFolder, manifest: Manifest, start: Start, seqno: int) -
 
 
 class _AfterSeqno(AnyTransaction):
-    """Ends behind a number of transactions."""
+    """A bound that ends after a number of transactions."""
 
     def __init__(self, transactions: int) -> None:
         self._left = transactions

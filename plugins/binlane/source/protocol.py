@@ -1,4 +1,4 @@
-"""What every source of events offers, whatever it reads: whole events in the source's order, and where they stand."""
+"""The interface of all sources of events: complete events in the source's order, with their positions."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class LogChunk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """The source as it was when it was asked."""
+    """State of the source at the time of the query."""
 
     identity: str
-    """Stays the same as long as the source is the same."""
+    """Identity of the server or archive; does not change while the source is the same."""
     flavor: Flavor
     files: tuple[str, ...]
     """Its binlog files, oldest first."""
     end: LogPosition | None
     """The log's end; None where only reading to the end finds it."""
     clock: float
-    """Seconds since the epoch that no true commit time in the log is past."""
+    """Seconds since the epoch; no correct commit time in the log is later."""
     closes_by_clock: bool
     """Whether a commit time below ``clock`` cannot be written to the log any more. An archive grows by older events."""
 
@@ -54,8 +54,8 @@ class EventSource(Protocol):
 
     @property
     def event_bytes(self) -> int:
-        """Bytes of one event at most, as it stands in the log and inflated. What declares more is damaged or hostile:
-        it is refused before memory is taken for it."""
+        """Bytes of one event at most, as it stands in the log and inflated. An event that declares more is damaged
+        or hostile, and is refused before memory is allocated for it."""
 
     def state(self) -> LogState:
         """Ask the source; raises SourceError or PrecheckError if it cannot be read as it is."""
@@ -71,7 +71,8 @@ class EventSource(Protocol):
 
 
 def too_large(place: str, declared: int, limit: int, inflated: str = "") -> UnsupportedEventError:
-    """The error for an event that declares more bytes than are taken. ``place``: where it stands, and what it is."""
+    """The error for an event that declares more bytes than allowed. ``place``: the event's place and type, for the
+    message."""
     return UnsupportedEventError(
         f"{place}declares {declared:,}{inflated} bytes, source.event_bytes of the channel is {limit:,}: the log "
         "is damaged here, or manipulated to exhaust this machine's memory; if your source wrote this event, "
@@ -85,7 +86,8 @@ def file_number(name: str) -> int:
 
 
 def missing_file(where: str, file: str, names: Sequence[str]) -> SourceError:
-    """The error for a file that the log does not have: purged, or of a log that began anew. ``names``: oldest first."""
+    """The error for a file that the log does not have: the file was purged, or the log was reset. ``names``: oldest
+    first."""
     if file_number(names[-1]) < file_number(file):
         return SourceIdentityError(
             f"{where}: expected {file}, the newest is {names[-1]}: the log was renumbered (RESET MASTER, or another "
@@ -98,7 +100,7 @@ def missing_file(where: str, file: str, names: Sequence[str]) -> SourceError:
 
 
 def missing_between(where: str, before: str, expected: str, found: str) -> MissingLogError:
-    """The error for a file that is not where another one says that the log goes on."""
+    """The error for a gap between two files of the log."""
     return MissingLogError(
         f"{where}: {before} is not followed by its next file: expected {expected}, found {found}: a file between "
         "them was removed, and its changes would be lost; put the file back with its line in the index, read the "

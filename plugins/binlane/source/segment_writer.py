@@ -1,4 +1,4 @@
-"""Writes one segment: a valid binlog file that appears under its name when it is complete."""
+"""Writes segments: valid binlog files, each of which gets its name when it is complete."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FOLDER: Final = "segments"
 
 @dataclass(slots=True)
 class Stretch:
-    """What a segment holds, so far: [start, end) of one file of the source."""
+    """The content of a segment so far: [start, end) of one file of the source."""
 
     file: str
     log_format: FormatDescription
@@ -43,20 +43,20 @@ class Sink(Protocol):
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """What has been closed so far."""
+        """The segments that are complete."""
 
     def write(self, data: bytes | memoryview, header: bytes) -> None:
         """Bytes of whole transactions, and of the log's bookkeeping before them; ``header`` is FORMAT_DESCRIPTION."""
 
     def close(self, stretch: Stretch) -> None:
-        """What was written since the last call is ``stretch``."""
+        """Close the segment that holds ``stretch``, the part of the log written since the last call."""
 
     def abort(self, exc: BaseException) -> None:
-        """Extraction has failed."""
+        """Extraction has failed: discard the open segment."""
 
 
 class Nowhere:
-    """Takes everything and keeps nothing: to find a place in a log."""
+    """A sink that discards all data, used to find a place in a log."""
 
     segments: tuple[Segment, ...] = ()
 

@@ -1,4 +1,4 @@
-"""Extraction: a stretch of the source's log becomes segments of whole, numbered transactions, and a manifest.
+"""Extraction: writes a part of the source's log as segments of complete, numbered transactions, with a manifest.
 
 Transactions are numbered in the order in which they stand in the log. A transaction that the log's end cuts off is left
 for the next window. Memory does not grow with the window: chunks come and go, an open transaction spills to a file.
@@ -114,7 +114,7 @@ class _Open:
 
 
 class Extraction:
-    """One pass over a log. ``take`` every chunk until it answers True, then ``finish`` and ``manifest``."""
+    """One pass over a log. Call ``take`` with every chunk until it returns True, then ``finish`` and ``manifest``."""
 
     def __init__(
         self,
@@ -304,7 +304,7 @@ class Extraction:
     def _plain_run(self, plain: PlainTransactions, event: int, frames: Frames, chunk: LogChunk) -> int:
         """Take the run of plain transactions that begins at an event as ``_event`` would; the event behind it.
 
-        Whatever needs a look at one of them alone, such as the window's end, ends the run before it.
+        The run ends before a transaction that needs individual treatment, for example at the window's end.
         """
         entries = plain.run_at(event)
         first, last, times = plain.first[entries], plain.last[entries], plain.time[entries]
@@ -338,7 +338,7 @@ class Extraction:
         return int(last[count - 1]) + 1
 
     def _event(self, frames: Frames, index: int, at: int, size: int, chunk: LogChunk) -> None:
-        """Feed one event to the boundaries and do what follows from its place."""
+        """Pass one event to the boundaries and handle the begin or end of a transaction."""
         if self._is_done:
             return
         header = EventHeader._make(HEADER.unpack_from(chunk.data, at))
@@ -426,7 +426,7 @@ class Extraction:
         return self._opened(RawEvent(BufferOffset(chunk.offset + at), header, frames.body(index)))
 
     def _opened(self, event: RawEvent) -> _Open:
-        """What a transaction's first event says about it."""
+        """The facts in a transaction's first event."""
         header, time = event.header, float(event.header.timestamp)
         if header.type_code not in _GTIDS:
             return _Open(event.offset, None, "", header.server_id, time)
@@ -439,7 +439,7 @@ class Extraction:
         return _Open(event.offset, gtid, str(gtid) if gtid.gno else "", header.server_id, time)
 
     def _commit(self, event: RawEvent, chunk: LogChunk) -> None:
-        """A transaction is whole: number it, and end the segment if it is large enough."""
+        """A transaction is complete: number it, and end the segment if it is large enough."""
         opened, end = self._open, event.offset + event.header.event_size
         assert opened is not None
         if self._xa is not None:

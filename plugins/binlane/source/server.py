@@ -1,4 +1,4 @@
-"""What a live source is asked before its log is read, and what its refusals mean."""
+"""Queries to a live source before its log is read, and the meaning of its errors."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def begin(source: EventSource, at: str) -> Start:
 
 
 def _at(source: EventSource, state: LogState, asked: LogPosition) -> Start:
-    """At a position that a backup tells. The file's first byte stands for the end of its head."""
+    """At a position that a backup has recorded. The file's first byte means the end of its header."""
     head = _head_end_of(source, state, asked.file)
     position = head if asked.offset in (0, LOG_START) else asked
     if position.offset < head.offset:
@@ -69,7 +69,7 @@ def _at(source: EventSource, state: LogState, asked: LogPosition) -> Start:
 
 
 def _behind(source: EventSource, state: LogState, text: str) -> Start:
-    """Behind all transactions of a GTID set: the newest file whose head is inside the set has the place."""
+    """After all transactions of a GTID set: the place is in the newest file whose head is inside the set."""
     wanted = parse_gtid_set(state.flavor, text)
     for file in reversed(state.files):
         head = _head(source, file)
@@ -106,7 +106,7 @@ class _NotIn(AnyTransaction):
 def _scan(
     source: EventSource, state: LogState, first: LogPosition, until: Until, bound: AnyTransaction | None = None
 ) -> Start:
-    """Read from the beginning of a file and keep only where that led."""
+    """Read from the beginning of a file and return only the position that is reached."""
     from_head = Start(0, first, "", 0.0, state.identity, "")
     run = Extraction(source.name, state, from_head, until, Nowhere(), bound=bound, event_bytes=source.event_bytes)
     with contextlib.closing(source.read(first)) as chunks:
@@ -130,7 +130,7 @@ def _head_end(source: EventSource, file: str) -> LogPosition:
 
 
 def _head(source: EventSource, file: str) -> PreviousGtids | MariadbGtidList | None:
-    """What the file's head says about the files before it."""
+    """The GTID set of the files before, from the file's header."""
     with contextlib.closing(source.read(LogPosition(file, LOG_START))) as chunks:
         log_format = described(next(chunks).data, f"{source.name}/{file}")
         chunk = next(chunks, None)

@@ -1,4 +1,4 @@
-"""Which temporary tables are open, followed while a window is extracted: a window must not end with one."""
+"""Tracks open temporary tables while a window is extracted, because a window cannot end while one is open."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class TemporaryTracker:
 
     @property
     def text(self) -> str:
-        """What is open, for a message."""
+        """The open tables, for a message."""
         return open_text(self._tables)
 
     def take(self, event: RawEvent, before: LogPosition, log_format: FormatDescription, name: str) -> None:
         """An event of the file ``name``, of a transaction that begins at ``before``.
 
-        The DROP of a table that was not seen made is the plan's to judge.
+        The plan step judges the DROP of a table whose CREATE was not seen.
         """
         code = event.header.type_code
         if code not in _QUERIES or (code == EventType.QUERY and not self._concerns(event)):

@@ -35,7 +35,7 @@ class XaTracker:
                 self._from_before.add(name)
                 self._open.add(name)
         self.ended: set[str] = set()
-        """Those of ``known`` that the window ends."""
+        """The XIDs of ``known`` that are committed or rolled back in the window."""
 
     def take(self, event: RawEvent, ending: Ending | None, log_format: FormatDescription, name: str) -> None:
         """A transaction ends with ``event`` of the file ``name``.

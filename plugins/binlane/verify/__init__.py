@@ -1,1 +1,1 @@
-"""Source against target, row by row: what no log can tell."""
+"""Comparison of source and target, row by row and definition by definition."""

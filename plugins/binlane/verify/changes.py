@@ -1,7 +1,7 @@
-"""What a stretch of log changes: the keys of its rows, and every table that more than its row events can change.
+"""Changes in a part of a log: the keys of its rows, and every table that can be changed by more than its row events.
 
 More than row events: statements and DDL; foreign keys, whose cascades the servers do not log; rows of another shape
-than the table has now. Where it cannot be told, everything counts as changed.
+than the table has now. If this cannot be determined, everything counts as changed.
 """
 
 from __future__ import annotations
@@ -210,7 +210,8 @@ class ChangeReader:
         return key if table is None else table.key
 
     def _with_cascades(self) -> Changes:
-        """A changed parent changes its children, and theirs; no log says so."""
+        """A changed parent can change its children and their children by foreign keys, which the log does not
+        contain."""
         links = {
             (self._name(foreign.parent), self._name(table.key))
             for schema in (self.source, self.target)
@@ -231,7 +232,7 @@ class ChangeReader:
 
 
 def _key(compared: Compared, bound: BoundTable, image: Image, before: Image | None) -> Key:
-    """The key of an image; what a partial after-image leaves out is as it was before."""
+    """The key of an image; columns that a partial after-image leaves out keep the value of the before-image."""
     places = {column.name: number for number, column in enumerate(bound.columns)}
     values = []
     for column in compared.key:

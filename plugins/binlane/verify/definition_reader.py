@@ -1,4 +1,5 @@
-"""What a server's catalogue says of databases, views, routines, triggers and events: facts by name, a query a kind."""
+"""Reads the definitions of databases, views, routines, triggers and events from a server's catalogue: facts by name,
+one query per kind."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from binlane.schema.normalize import charset_name, collation_name
 from binlane.verify.rows import Side
 
 Facts = Mapping[str, str | None]
-"""What a definition says, by the fact's name; None: nothing, or the account may not see it."""
+"""The parts of a definition by name; None: absent, or not visible to the account."""
 DATABASE, VIEW, TRIGGER, EVENT = "database", "view", "trigger", "event"
 PRIVILEGES: Final = {TRIGGER: "TRIGGER", EVENT: "EVENT"}
 """Without it an account does not see that there is such a thing. EXECUTE is for everything else with a body."""
@@ -35,7 +36,8 @@ class Thing(NamedTuple):
 
     @property
     def privilege(self) -> str | None:
-        """What it takes to see that it is there; None: what any account of the channel has."""
+        """The privilege that is needed to see that the object exists; None: no privilege beyond those of any account
+        of the channel."""
         return None if self.kind in (DATABASE, VIEW) else PRIVILEGES.get(self.kind, _ROUTINE)
 
     def __str__(self) -> str:

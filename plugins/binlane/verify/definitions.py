@@ -1,4 +1,4 @@
-"""Definitions of source against target: what a server accepts rows with in silence, and what comes of it later.
+"""Compares definitions of source and target: differences that servers accept without an error when rows are written.
 
 Servers of one version print a definition alike, so there all of it is compared (``Depth.EXACT``). Other versions of the
 family spell types, views and modes in their own way, the other family nearly everything: there only that is compared
@@ -102,7 +102,7 @@ class Definitions:
     rules: ChannelRules
     sees: Sees
     unseen: set[str] = field(default_factory=set)
-    """What was not compared, and why: filled by ``differences``."""
+    """Objects that were not compared, with the reason; filled by ``differences``."""
     tables: dict[Thing, TableKey] = field(default_factory=dict)
     """Of triggers, by the target's names: filled by ``differences``."""
     counted: list[int] = field(default_factory=lambda: [0])

@@ -29,7 +29,7 @@ _SET_UP: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A row that is not the same on both servers; ``None``: it is not there."""
+    """A row that differs between the servers; ``None``: the row is absent there."""
 
     table: TableKey
     """As the target names it."""
@@ -87,7 +87,7 @@ def source_side(engine: Engine, name: str) -> Iterator[Side]:
 
 @contextlib.contextmanager
 def target_side(engine: Engine) -> Iterator[Side]:
-    """A session on the target; the driver's errors come as they are."""
+    """A session on the target; raises the driver's errors unchanged."""
     raw = _raw(engine)
     try:
         for statement in _SET_UP:
@@ -141,7 +141,7 @@ class Pair:
         return _key(found[0]) if found else None
 
     def in_range(self, table: Compared, after: Key | None, end: Key | None) -> tuple[int, list[Difference]]:
-        """The target's rows of a chunk, and what differs in it."""
+        """The number of the target's rows in a chunk, and the rows that differ."""
 
         def where(each: Side) -> str:
             flavor = each.flavor(table)

@@ -1,9 +1,9 @@
-"""One verification: chunks are compared, what differs is stored, and then all that is stored is judged.
+"""One verification: chunks are compared, differing rows are stored, and then every stored row is classified.
 
-The target stands at the watermark, the source has gone on. So a row that differs is *pending* if the source's log
-changes it behind the watermark, and *drift* if not; rows are looked at before that log is read to its end, so no change
-that they show is missing from it (a commit is in the log before it can be seen). Found rows are stored together with
-the progress, so a verification that is killed loses none of them.
+The target is at the watermark, the source has moved on. So a row that differs is *pending* if the source's log changes
+it after the watermark, otherwise *drift*; rows are looked at before that log is read to its end, so no change that they
+show is missing from it (a commit is in the log before it can be seen). Found rows are stored together with the
+progress, so a verification that is killed loses none of them.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ from binlane.work.files import WorkFolder
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How it is done."""
+    """Options of a verification."""
 
     full: bool = False
     chunk_rows: int = 5_000
     rows_per_second: int | None = None
-    """The target's rows; None: as fast as they come."""
+    """Limit of rows read from the target; None: no limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What it came to."""
+    """The result of a verification."""
 
     channel: str
     kind: str
@@ -75,7 +75,7 @@ class Outcome:
     definitions: int = 0
     """Tables, views, routines, triggers, events and databases whose definitions were compared; of kind full only."""
     unseen: tuple[str, ...] = ()
-    """Definitions that were not compared, and why."""
+    """Definitions that were not compared, with the reason."""
 
     def of_state(self, state: str) -> tuple[Suspect, ...]:
         """Those that are drift, or pending."""
@@ -99,9 +99,9 @@ class Verifier:
     """Source and target."""
     options: Options
     rules: ChannelRules = AS_LOGGED
-    """What the channel's filter leaves out is not compared; what has another name on the target is compared by it."""
+    """The channel's filter and renames: excluded tables are not compared, renamed ones with their counterpart."""
     sees: Sees = _everything
-    """What the two accounts may see."""
+    """Whether the account of a server may see objects of a database."""
     _standing: Channel | None = None
     _tables: Tables = field(default_factory=lambda: Tables({}, {}))
     _definitions: Definitions = field(init=False)
@@ -109,8 +109,8 @@ class Verifier:
     """Tables, chunks, rows."""
 
     def run(self) -> Outcome:
-        """Raises WindowBusyError where a window is open or opens meanwhile, PlanError where the last window's files are
-        gone; SourceError, BinlogError."""
+        """Raises WindowBusyError if a window is open or opens during the comparison, PlanError if the last window's
+        files are gone; SourceError, BinlogError."""
         self._standing = self._stand()
         self._tables = pair(*self.schemas, self.rules)
         self._definitions = Definitions(self.pair, self.schemas, self.rules, self.sees)
@@ -140,7 +140,7 @@ class Verifier:
         return tables, chunks, rows
 
     def _stand(self) -> Channel:
-        """The channel as it stands still. Raises WindowBusyError if it does not."""
+        """The channel, at its watermark. Raises WindowBusyError if a window is open."""
         with self.engine.connect() as connection:
             channel = read_channel(connection, self.channel)
             window = read_open_window(connection, self.channel)
@@ -183,7 +183,7 @@ class Verifier:
         return found
 
     def _full(self, verification: Verification) -> None:
-        """All tables; from the stored progress on."""
+        """Compare all tables, continuing at the stored progress."""
         begin, after = _progress(verification.progress)
         self._found((Difference(key, (), None, None, note=note) for key, note in self._tables.unlike.items()))
         self._store(self._defined(one, PENDING) for one in self._definitions.differences())
@@ -218,7 +218,7 @@ class Verifier:
         return ChangeReader(renamed, target, self._tables.compared, self.rules.renaming)
 
     def _table(self, table: Compared, verification: Verification, after: Key | None) -> None:
-        """Chunk by chunk; each leaves its progress."""
+        """Compare a table chunk by chunk; the progress is stored after each chunk."""
         while True:
             started = time.monotonic()
             self._stand()
@@ -267,7 +267,7 @@ class Verifier:
         return Suspect(one.table, one.key, state, seqno, one.columns, one.source, one.target, one.note)
 
     def _judged(self) -> tuple[Suspect, ...]:
-        """Everything stored, looked at once more: what is equal now is forgotten."""
+        """Compare all stored rows again; rows that are equal now are removed."""
         with self.engine.connect() as connection:
             stored = read_suspects(connection, self.channel)
         by_table: dict[TableKey, set[Key]] = {}
@@ -308,7 +308,7 @@ class Verifier:
         return self.pair.in_range(table, None, None)[1]
 
     def _changed_since(self) -> Changes:
-        """What the source's log changes behind the watermark, to its present end."""
+        """The changes of the source's log from the watermark to its present end."""
         assert self._standing is not None
         mark = self._standing.watermark
         with self.engine.connect() as connection:
@@ -319,14 +319,15 @@ class Verifier:
 
 
 def _busy(engine: Engine, channel: str, window: Window | None) -> str:
-    """Why the target does not stand still: somebody applies, or nobody does any more."""
+    """Why the target is not at its watermark: a window is being applied, or is unfinished."""
     if window is None:
         return "a window was applied in the meantime"
     return standing(read_status(engine, channel), window)
 
 
 def _progress(text: str | None) -> tuple[str | None, Key | None]:
-    """The table that a full verification has come to, and the last chunk's end in it; None: it is done with it."""
+    """The table that an interrupted full verification has reached, and the end of its last chunk; None: the table is
+    finished."""
     if not text:
         return None, None
     table, after = json.loads(text)

@@ -28,7 +28,7 @@ OTHER: Final = "options"
 
 
 def table_parts(statement: str) -> dict[str, str]:
-    """What SHOW CREATE TABLE says, by part: ``column `a```, ``index `k```, ``option ENGINE``, ``partitions`` ...
+    """The parts of a SHOW CREATE TABLE, by name: ``column `a```, ``index `k```, ``option ENGINE``, ``partitions`` ...
 
     The next AUTO_INCREMENT value is left out: it is no part of the definition, and folding rows may leave it behind.
     """

@@ -1,7 +1,7 @@
 """Columns as SQL expressions whose text is the same on both families, and keys as literals.
 
-A row's checksum and its comparison use the same expressions (``binlog.types.sql_values``), so what one finds the other
-shows.
+A row's checksum and its comparison use the same expressions (``binlog.types.sql_values``), so a difference that one
+finds is visible in the other.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def compared(source: Table, target: Table, flavors: tuple[Flavor, Flavor], *, by
 
 
 def shown_columns(table: Table) -> tuple[Column, ...]:
-    """Those whose values are compared."""
+    """The columns whose values are compared."""
     return tuple(column for column in table.columns if column.generated not in _UNSEEN)
 
 
@@ -130,7 +130,7 @@ def literal(column: Column, text: str, flavor: Flavor) -> str:
 
 
 def behind(table: Compared, key: Key, flavor: Flavor, *, up_to: bool = False) -> str:
-    """The condition for keys behind ``key``; ``up_to``: for those up to it, itself included."""
+    """The condition for keys after ``key``; ``up_to``: for those up to it, itself included."""
     sign, values = ("<" if up_to else ">"), [literal(c, t, flavor) for c, t in zip(table.key, key, strict=True)]
     names = [identifier(column.name) for column in table.key]
     last = len(names) - 1

@@ -1,1 +1,1 @@
-"""The window's files: what is written once into the work folder, and read by lanes. fsspec and Parquet, no servers."""
+"""The window's files, written once into the work folder and read by lanes. fsspec and Parquet, no servers."""

@@ -1,4 +1,4 @@
-"""Reading ahead: the next thing is read while the last one is worked on."""
+"""Reading ahead: the next item is read while the last one is processed."""
 
 from __future__ import annotations
 

@@ -36,12 +36,12 @@ PARTITIONED = "partitioned.json"
 PRIVATE_FOLDER = 0o700
 PRIVATE_FILE = 0o600
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
-"""Errors of files only: those of sockets are others."""
+"""Errno values of files; errors of sockets have other values."""
 
 
 @contextlib.contextmanager
 def room_needed(uri: str) -> Iterator[None]:
-    """A full or read-only disk under the work folder ``uri`` as WorkError, which says what to do."""
+    """Turns the error of a full or read-only disk under the work folder ``uri`` into WorkError."""
     try:
         yield
     except OSError as exc:
@@ -66,7 +66,7 @@ class WorkFolder:
 
     @property
     def is_local(self) -> bool:
-        """Whether its files are files of this machine, which can be mapped into memory."""
+        """Whether the files are on this machine, and so can be mapped into memory."""
         return "file" in self._place[0].protocol
 
     def child(self, name: str) -> WorkFolder:
@@ -79,7 +79,7 @@ class WorkFolder:
         return posixpath.basename(posixpath.dirname(self.uri.rstrip("/")))
 
     def children(self) -> tuple[str, ...]:
-        """The names of the folders right below this one, sorted; none if it is not there."""
+        """The names of the folders directly below this one, sorted; empty if this folder does not exist."""
         try:
             entries = self._place[0].ls(self._place[1], detail=True)
         except FileNotFoundError:
@@ -91,16 +91,16 @@ class WorkFolder:
         return posixpath.join(self._place[1], name)
 
     def exists(self, name: str) -> bool:
-        """Whether the file is there, complete."""
+        """Whether the complete file exists."""
         return bool(self._place[0].exists(self.path(name)))
 
     def read(self, name: str) -> bytes:
-        """The whole file. Raises PlanError if it is not there."""
+        """The content of the file. Raises PlanError if it does not exist."""
         with self._present(name):
             return bytes(self._place[0].cat_file(self.path(name)))
 
     def open(self, name: str) -> IO[bytes]:
-        """The file, for reading piece by piece. Raises PlanError if it is not there."""
+        """The file, for reading piece by piece. Raises PlanError if it does not exist."""
         with self._present(name):
             return self._place[0].open(self.path(name), "rb")  # type: ignore[no-any-return]
 
@@ -110,7 +110,7 @@ class WorkFolder:
             self._place[0].get_file(self.path(name), str(path))
 
     def size(self, name: str) -> int:
-        """The file's length in bytes. Raises PlanError if it is not there."""
+        """The file's length in bytes. Raises PlanError if it does not exist."""
         with self._present(name):
             return int(self._place[0].size(self.path(name)))
 
@@ -163,7 +163,7 @@ class WorkFolder:
             return hashlib.file_digest(file, blake3).hexdigest()  # type: ignore[arg-type]
 
     def remove(self) -> None:
-        """Remove the folder and everything in it; nothing happens if it is not there."""
+        """Remove the folder with everything in it, if it exists."""
         with contextlib.suppress(FileNotFoundError):
             self._place[0].rm(self._place[1], recursive=True)
 
@@ -171,7 +171,8 @@ class WorkFolder:
 def _make_private(folder: Path) -> None:
     """The folder and those above it that are missing, for their owner alone, whatever the umask says.
 
-    They hold every row that the source's log does. A folder that is there keeps its mode: it is somebody's choice.
+    They hold every row that the source's log does. An existing folder keeps its mode, which an administrator may have
+    chosen.
     """
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     for each in reversed(missing):

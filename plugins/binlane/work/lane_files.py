@@ -69,7 +69,7 @@ class LaneFileWriter:
         )
 
     def add(self, header: BlockHeader, items: Iterable[Item]) -> None:
-        """Append a block. An empty one still takes a row: its transactions move the lane's position."""
+        """Append a block. An empty block still takes a row, because its transactions move the lane's position."""
         empty = True
         for item in items:
             self._add_row(LaneRow(header, item))
@@ -110,7 +110,7 @@ class LaneFileWriter:
         )
 
     def abandon(self, error: BaseException) -> None:
-        """Leave no file behind after an error; a finished file stays."""
+        """Remove the unfinished file after an error; a finished file stays."""
         # left open it would write its footer when it is collected, into a file that is gone
         with contextlib.suppress(Exception):
             self._writer.close()
@@ -152,7 +152,7 @@ def read_rows(
 
 @contextlib.contextmanager
 def open_parquet(folder: WorkFolder, name: str) -> Iterator[pq.ParquetFile]:
-    """A lane file as Parquet. Raises PlanError if it is missing or is none."""
+    """A lane file as Parquet. Raises PlanError if it is missing or is not a lane file."""
     with folder.open(name) as file:
         try:
             parquet = pq.ParquetFile(file)
@@ -164,7 +164,7 @@ def open_parquet(folder: WorkFolder, name: str) -> Iterator[pq.ParquetFile]:
 
 
 class BlockOutline(NamedTuple):
-    """A block without its items: what a list of blocks shows."""
+    """A block without its items, for lists of blocks."""
 
     header: BlockHeader
     items: int

@@ -21,7 +21,7 @@ from binlane.work.files import WorkFolder
 from binlane.work.lane_files import context_of, open_parquet, read_rows
 
 MOST_FORMS: Final = 2_000
-"""Forms of DML that are told apart; a generated workload may have no two of one form."""
+"""Limit of distinct forms of DML, since a generated workload may have a new form in every statement."""
 _BLOCK: Final = ("first_seqno", "last_seqno", "transactions", "source_file", "source_offset", "gtid", "commit_time")
 _STATEMENT: Final = ("kind", "payload", "context")
 _WHOLE: Final = ItemKind.DDL.value

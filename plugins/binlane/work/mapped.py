@@ -1,4 +1,4 @@
-"""A segment's bytes, mapped into memory from a file of this machine, and never much of it resident.
+"""A segment's bytes, mapped into memory from a file of this machine, with few pages resident at a time.
 
 Mapped pages count as a process's memory until they are dropped, though the system could take them back at any time:
 container and cluster managers kill for them. A segment of one huge transaction may be larger than the machine's memory.

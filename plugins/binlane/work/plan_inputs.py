@@ -1,4 +1,4 @@
-"""What a window's plan is made from, read from the window's folder, and the segments' bytes."""
+"""The inputs of a window's plan, read from the window's folder, and the segments' bytes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from binlane.work.prepared_groups import SegmentGroups
 
 
 class Inputs:
-    """What a window's plan is made from. ``key`` names the plan's folder: other inputs, other folder."""
+    """The inputs of a window's plan. ``key`` names the plan's folder, so other inputs have another folder."""
 
     def __init__(self, folder: WorkFolder) -> None:
         data = {name: folder.read(name) for name in (files.MANIFEST, files.CHANNEL, files.SCHEMA)}
@@ -40,7 +40,7 @@ class Inputs:
         self.key = hashlib.sha256(b"\0".join(data.values())).hexdigest()[:16]
 
     def reducer(self, routing: Routing) -> Reducer | None:
-        """What folds blocks; None where the channel replays them as they are."""
+        """The function that reduces blocks; None if the channel replays them."""
         if self.settings.reduce == Reduce.OFF:
             return None
         rules = table_rules(self.schema, routing.excluded)
@@ -52,7 +52,7 @@ class Inputs:
         return next(segment for segment in entries if segment.name == name)
 
     def groups(self, folder: WorkFolder, routing: Routing, segment: Segment, data: Buffer) -> SegmentGroups:
-        """What the XA COMMITs of a segment commit."""
+        """The prepared groups that the XA COMMITs of a segment commit."""
         log_format = LogReader(data, segment.source_file, verify=False).format
         return SegmentGroups(
             routing,

@@ -59,7 +59,7 @@ class PlannedLanes:
             )
 
     def describe(self, first: int, last: int) -> Iterator[Described]:
-        """The window's transactions ``first`` to ``last``: who applies them, and what they change.
+        """The window's transactions ``first`` to ``last``, with their lanes and changes.
 
         Raises PlanError if a segment is missing or changed.
         """

@@ -38,10 +38,10 @@ class SegmentGroups:
     entry: Callable[[str], Segment]
     open: Callable[[Segment], AbstractContextManager[Buffer]]
     rules: ChannelRules
-    """What of the log is taken, and what it is called on the target."""
+    """The channel's filter and renames."""
 
     def parts(self, seqno: int) -> tuple[Part, ...]:
-        """What the XA COMMIT of this seqno commits.
+        """The group that the XA COMMIT of this seqno commits.
 
         Raises PlanError if context.json does not name it, UnsupportedEventError if it cannot be applied exactly.
         """
