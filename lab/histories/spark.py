@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from binlane.config.channel import ChannelConfig
-from binlane.orchestration.commands import run as command
+from binlane.orchestration import filter_engines
 from binlane.orchestration.spark import WITH_DEFAULTS, properties_file, spark_environment, spark_properties
 from binlane.work.files import WorkFolder
 from binlane.work.filter.errors import error_of
@@ -40,7 +40,7 @@ class SparkJobs:
         """Plan the window in ``work``. Raises what the job has raised."""
         if not self._submitted:
             self._submitted = True
-            command.submit(config, work)
+            filter_engines.submit(config, work)
             return
         if self._answers is None:
             self._begin(config)

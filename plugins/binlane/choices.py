@@ -114,7 +114,7 @@ class FilterPolicy(Word):
 
 
 class FilterEngine(Word):
-    """``--engine`` of the command line: what runs the filter job (``commands.run.FILTER_ENGINES``)."""
+    """``--engine`` of the command line: what runs the filter job (``orchestration.filter_engines``)."""
 
     LOCAL = "local", "processes on this machine"
     SPARK = "spark", "spark-submit"

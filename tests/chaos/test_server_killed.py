@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from binlane.apply.session.server_errors import Verdict, judge
+from binlane.apply.session.retry_verdicts import Verdict, judge
 from binlane.model import Flavor
 from lab.servers import PrivateServer, private_server
 from tests.chaos.faults import plain_engine

@@ -22,7 +22,7 @@ from moto.server import ThreadedMotoServer
 from binlane.config import load_channel
 from binlane.errors import BinlogError, PlanError
 from binlane.model import RowCounts, TableKey
-from binlane.orchestration.commands import run
+from binlane.orchestration import filter_engines
 from binlane.orchestration.spark import spark_properties
 from binlane.plan.manifest import Segment
 from binlane.plan.window.fold import files_of
@@ -254,7 +254,7 @@ def test_an_executor_s_error_reaches_who_submits_the_job_whole(tmp_path: Path, m
     )
     monkeypatch.setenv("PYTHONPATH", str(PROJECT / "plugins"))
     with pytest.raises(PlanError, match=r"^\S+000018.binlog: expected BLAKE3 .* it reads the same\S*"):
-        run.submit(load_channel(file, {}), folder)
+        filter_engines.submit(load_channel(file, {}), folder)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from binlane.config import load_channel
 from binlane.errors import PlanError
-from binlane.orchestration.commands.run import submit
+from binlane.orchestration.filter_engines import submit
 from binlane.orchestration.spark import properties_file, spark_environment, without_secrets
 from binlane.work.files import WorkFolder
 from tests.spark.open_to_all import Onlooker

@@ -10,7 +10,7 @@ import pytest
 from binlane import choices
 from binlane.apply.rows.writers import ROW_WRITERS
 from binlane.choices import Assigner, Consistency, FilterEngine, Word, Writer
-from binlane.orchestration.commands.run import FILTER_ENGINES
+from binlane.orchestration.filter_engines import FILTER_ENGINES
 from binlane.plan.consistency import LEVELS
 from binlane.shards.assigners import ASSIGNERS
 

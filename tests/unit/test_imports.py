@@ -67,7 +67,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "verify": (*TRANSACTIONS, "work", *STATE, "source"),
     "bootstrap": (*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, "precheck", "verify"),
     "repair": (*TRANSACTIONS, "work", *STATE, "source", "verify", "bootstrap"),
-    "orchestration": (*WINDOW, "safe_text", "apply.lane", "precheck"),
+    "orchestration": (*WINDOW, "safe_text", "work.filter", "apply.lane", "precheck"),
     "orchestration.commands": (
         *(*WINDOW, "safe_text", "work.filter", "apply.lane", "precheck"),
         *("verify", "bootstrap", "repair", "orchestration"),

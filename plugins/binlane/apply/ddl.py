@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 import pymysql
 
 from binlane.apply.session.connection import AUTOMATIC
-from binlane.apply.session.server_errors import error_code
+from binlane.apply.session.retry_verdicts import error_code
 from binlane.errors import UndecidableError
 from binlane.model import Flavor, Item
 from binlane.servers.catalog import version_number

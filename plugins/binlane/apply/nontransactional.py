@@ -18,7 +18,7 @@ import pymysql
 
 from binlane.apply.rows.binlog import BinlogRows
 from binlane.apply.rows.cross_family import FamilyRows, rows_events
-from binlane.apply.session.server_errors import error_code
+from binlane.apply.session.retry_verdicts import error_code
 from binlane.errors import ApplyError, BinlaneError, UndecidableError
 from binlane.model import Flavor, Item, ItemKind, RowCounts
 from binlane.state.records.ddl_intents import DONE, HALF_RUN, read_intent, write_intent

@@ -9,7 +9,7 @@ from typing import Final
 import pymysql
 from sqlalchemy.exc import DBAPIError
 
-from binlane.apply.session.server_errors import Verdict, driver_error, error_code, error_text, judge
+from binlane.apply.session.retry_verdicts import Verdict, driver_error, error_code, error_text, judge
 from binlane.errors import TargetError, TargetUnavailableError
 
 _REFUSED: Final = frozenset({1044, 1045, 1142, 1143, 1227, 1410, 1698, 3118, 4151})

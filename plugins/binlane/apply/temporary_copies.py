@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import pymysql
 
 from binlane.apply.session.connection import LaneSession, SessionLimits
-from binlane.apply.session.server_errors import error_code
+from binlane.apply.session.retry_verdicts import error_code
 from binlane.errors import ApplyError, PositionError
 from binlane.model import Flavor, TableKey, plural
 from binlane.state.carried.temporary_tables import (

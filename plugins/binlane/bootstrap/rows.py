@@ -12,7 +12,7 @@ from typing import Final
 
 import pymysql
 
-from binlane.apply.session.server_errors import Verdict, judge
+from binlane.apply.session.retry_verdicts import Verdict, judge
 from binlane.binlog.types.literals import identifier
 from binlane.binlog.types.sql_types import sql_type
 from binlane.binlog.types.sql_values import FLOAT

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from binlane.apply.session.server_errors import error_code
+from binlane.apply.session.retry_verdicts import error_code
 from binlane.bootstrap.sessions import Session, read_session
 from binlane.connections import Endpoint
 from binlane.errors import PrecheckError, SourceError

@@ -21,7 +21,7 @@ from pymysql.constants import COMMAND
 
 from binlane.apply.session.connection import LaneSession, SessionLimits
 from binlane.apply.session.context import ContextSetter
-from binlane.apply.session.server_errors import error_code
+from binlane.apply.session.retry_verdicts import error_code
 from binlane.errors import ApplyError
 from binlane.model import Item, ItemKind, SessionContext
 from binlane.plan.window_plan import WindowPlan

@@ -8,7 +8,7 @@ import pymysql
 import pytest
 
 from binlane.apply.session.connection import LaneSession, SessionLimits
-from binlane.apply.session.server_errors import TRANSIENT, Verdict, judge
+from binlane.apply.session.retry_verdicts import TRANSIENT, Verdict, judge
 from binlane.model import Flavor
 from tests.integration.apply.conftest import Pair
 

@@ -8,7 +8,8 @@ import pytest
 
 from binlane.config import load_channel
 from binlane.errors import ConfigError
-from binlane.orchestration.commands.run import FILTER_ENGINES, Call
+from binlane.orchestration.commands.run import Call
+from binlane.orchestration.filter_engines import FILTER_ENGINES
 from binlane.work.files import WorkFolder
 
 

@@ -18,7 +18,7 @@ from binlane.apply.rows.single_row import single_rows
 from binlane.apply.rows.writers import BlockWriter
 from binlane.apply.session.connection import LaneSession
 from binlane.apply.session.context import ContextSetter
-from binlane.apply.session.server_errors import Verdict, error_code, error_text, judge
+from binlane.apply.session.retry_verdicts import Verdict, error_code, error_text, judge
 from binlane.binlog.rows_payload import (
     check_self_contained,
     ending_statement,

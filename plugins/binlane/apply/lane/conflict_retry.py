@@ -16,7 +16,7 @@ from binlane.apply.block import Applied, BlockPlace, rewrite_block
 from binlane.apply.rows.conflict_detect import NeedsRewriteError, WatchedRows
 from binlane.apply.rows.conflict_overwrite import OverwritingRows
 from binlane.apply.rows.sql import SqlRows
-from binlane.apply.session.server_errors import Verdict, judge
+from binlane.apply.session.retry_verdicts import Verdict, judge
 from binlane.choices import Writer
 from binlane.errors import DriftError
 from binlane.model import Item, ItemKind, RowCounts

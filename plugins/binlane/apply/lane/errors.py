@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
-from binlane.apply.session.server_errors import Verdict, error_code, error_text
+from binlane.apply.session.retry_verdicts import Verdict, error_code, error_text
 from binlane.errors import ApplyError, DriftError, TargetError
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from binlane.apply.rows.table_guard import TableGuard
 from binlane.apply.rows.writers import BlockWriter
 from binlane.apply.session.connection import LaneSession
 from binlane.apply.session.context import ContextSetter
-from binlane.apply.session.server_errors import Verdict, error_code, error_text, judge
+from binlane.apply.session.retry_verdicts import Verdict, error_code, error_text, judge
 from binlane.errors import ApplyError, BinlaneError, DriftError, PlanError, PositionError, TargetUnavailableError
 from binlane.model import plural
 from binlane.servers.catalog import TableReader, read_schema

@@ -17,7 +17,7 @@ from binlane.apply.rows.before_image import BeforeImages
 from binlane.apply.rows.sql import ROW_COUNTS, KnownTable, SqlRows, miscounted, no_expression
 from binlane.apply.rows.statements import RowStatement
 from binlane.apply.rows.target_row import is_full, key_in, key_of, rows_where
-from binlane.apply.session.server_errors import error_code
+from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.row_values import Absent, Change, Image
 from binlane.binlog.rows import RowsEvent, RowsKind
 from binlane.binlog.types.json_binary import JsonDiffs

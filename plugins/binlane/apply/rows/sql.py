@@ -16,7 +16,7 @@ import pymysql
 from pymysql.constants import CLIENT
 
 from binlane.apply.rows.statements import MAX_BYTES, RowStatement, StatementBuilder
-from binlane.apply.session.server_errors import error_code
+from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.row_values import RowDecoder
 from binlane.binlog.rows import RowsEvent, RowsFlag, RowsKind
 from binlane.binlog.rows_payload import DEFINITION, check_self_contained, parse_rows, parse_table_map, rows_with_tables

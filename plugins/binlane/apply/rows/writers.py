@@ -15,7 +15,7 @@ from binlane.apply.rows.cross_family import FamilyRows
 from binlane.apply.rows.load_data import Loads, load
 from binlane.apply.rows.sql import SqlRows
 from binlane.apply.session.context import ContextSetter
-from binlane.apply.session.server_errors import error_code
+from binlane.apply.session.retry_verdicts import error_code
 from binlane.choices import Writer
 from binlane.errors import ApplyError, PlanError
 from binlane.extension import chosen

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pymysql
 
 from binlane.apply.session.cached_state import UNLOGGED_VARIABLES
-from binlane.apply.session.server_errors import error_code
+from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.collations import UTF8MB4_GENERAL_CI, charset_name, collation_name
 from binlane.errors import ApplyError
 from binlane.model import Flavor, SessionContext

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -18,19 +14,12 @@ from typing import Final
 
 from binlane.apply.refusals import target_errors
 from binlane.apply.target_state import target_state
-from binlane.choices import FilterEngine
 from binlane.config import ChannelConfig, find_channel, load_channel
 from binlane.connections import Endpoints, Resolver, environment_resolver, resolve_endpoints
 from binlane.errors import ConfigError, LaneEndedError
 from binlane.orchestration import report, steps
+from binlane.orchestration.filter_engines import FILTER_ENGINES
 from binlane.orchestration.request import NOW, WindowRequest
-from binlane.orchestration.spark import (
-    WITH_DEFAULTS,
-    properties_file,
-    spark_environment,
-    spark_properties,
-    without_secrets,
-)
 from binlane.orchestration.terminal import Terminal, View
 from binlane.plan.window_facts import lane_name
 from binlane.plan.window_plan import WindowPlan
@@ -40,9 +29,7 @@ from binlane.state.channels import Watermark, create_channel
 from binlane.state.migrations.run import create
 from binlane.state.positions import lane_positions
 from binlane.state.records.journal import ChannelStatus, read_status
-from binlane.work.files import PLAN, WorkFolder
-from binlane.work.filter.errors import error_of
-from binlane.work.filter.job import LocalProcesses, run_filter
+from binlane.work.files import WorkFolder
 from binlane.work.filter.processes import end_with_parent
 from binlane.work.plan_inputs import read_inputs
 
@@ -143,44 +130,6 @@ def load(name: str, folder: Path, resolve: Resolver | None = None) -> tuple[Chan
 def _filtered(channel: ChannelConfig, engine: str, work: WorkFolder) -> WindowPlan:
     FILTER_ENGINES[engine](channel, work)
     return steps.read_plan(work.child(read_inputs(work).key).uri)
-
-
-def filter_here(_channel: ChannelConfig, work: WorkFolder) -> None:
-    """Run the filter job by processes of this machine."""
-    run_filter(work, LocalProcesses(os.cpu_count() or 1, preload=__name__))
-
-
-def submit(channel: ChannelConfig, work: WorkFolder) -> None:
-    """Run the Spark job here, as the DAG's task does on the cluster. Raises PlanError with what it has said."""
-    script = channel.root / "spark_jobs" / "event_metadata_filter.py"
-    if not script.is_file():
-        raise ConfigError(
-            f"{channel.file}: --engine spark: expected the job's file {script}, in the project of the channel's "
-            "file, found no such file; keep spark_jobs/ beside dags/, or use --engine local"
-        )
-    given = spark_properties(channel.spark.conf)
-    # beside this interpreter, where pyspark was installed with it, else wherever PATH finds it
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    program = shutil.which("spark-submit", path=path)
-    if program is None:
-        raise ConfigError(
-            "--engine spark: expected spark-submit on PATH, found none; install Spark, or use --engine local"
-        )
-    environment = {"PYSPARK_PYTHON": sys.executable, **spark_environment(os.environ), "PATH": path}
-    with properties_file(given) as file:
-        command = [program, WITH_DEFAULTS, "--properties-file", file, str(script), "--work", work.uri]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode != 0 or not work.child(read_inputs(work).key).exists(PLAN):
-        # Spark's runner sends all that the driver's Python writes to its own standard output
-        told = without_secrets(f"{done.stdout}\n{done.stderr}", given)
-        raise error_of(" ".join(command), done.returncode, told)
-
-
-FILTER_ENGINES: Final[Mapping[str, Callable[[ChannelConfig, WorkFolder], None]]] = {
-    FilterEngine.LOCAL: filter_here,
-    FilterEngine.SPARK: submit,
-}
-"""By the word of ``--engine``: each runs the filter job of a window's folder and returns when its plan is written."""
 
 
 def _apply(

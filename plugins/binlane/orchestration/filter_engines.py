@@ -1,0 +1,67 @@
+"""What runs the filter job for the command line, by the word of ``--engine``. In Airflow a task of its own runs it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from binlane.choices import FilterEngine
+from binlane.config import ChannelConfig
+from binlane.errors import ConfigError
+from binlane.orchestration.spark import (
+    WITH_DEFAULTS,
+    properties_file,
+    spark_environment,
+    spark_properties,
+    without_secrets,
+)
+from binlane.work.files import PLAN, WorkFolder
+from binlane.work.filter.errors import error_of
+from binlane.work.filter.job import LocalProcesses, run_filter
+from binlane.work.plan_inputs import read_inputs
+
+_LANES: Final = "binlane.orchestration.commands.run"
+"""Lanes are forked later from the server that the filter's processes were forked from: it imports their modules."""
+
+
+def filter_here(_channel: ChannelConfig, work: WorkFolder) -> None:
+    """Run the filter job by processes of this machine."""
+    run_filter(work, LocalProcesses(os.cpu_count() or 1, preload=_LANES))
+
+
+def submit(channel: ChannelConfig, work: WorkFolder) -> None:
+    """Run the Spark job here, as the DAG's task does on the cluster. Raises PlanError with what it has said."""
+    script = channel.root / "spark_jobs" / "event_metadata_filter.py"
+    if not script.is_file():
+        raise ConfigError(
+            f"{channel.file}: --engine spark: expected the job's file {script}, in the project of the channel's "
+            "file, found no such file; keep spark_jobs/ beside dags/, or use --engine local"
+        )
+    given = spark_properties(channel.spark.conf)
+    # beside this interpreter, where pyspark was installed with it, else wherever PATH finds it
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    program = shutil.which("spark-submit", path=path)
+    if program is None:
+        raise ConfigError(
+            "--engine spark: expected spark-submit on PATH, found none; install Spark, or use --engine local"
+        )
+    environment = {"PYSPARK_PYTHON": sys.executable, **spark_environment(os.environ), "PATH": path}
+    with properties_file(given) as file:
+        command = [program, WITH_DEFAULTS, "--properties-file", file, str(script), "--work", work.uri]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode != 0 or not work.child(read_inputs(work).key).exists(PLAN):
+        # Spark's runner sends all that the driver's Python writes to its own standard output
+        told = without_secrets(f"{done.stdout}\n{done.stderr}", given)
+        raise error_of(" ".join(command), done.returncode, told)
+
+
+FILTER_ENGINES: Final[Mapping[str, Callable[[ChannelConfig, WorkFolder], None]]] = {
+    FilterEngine.LOCAL: filter_here,
+    FilterEngine.SPARK: submit,
+}
+"""By the word of ``--engine``: each runs the filter job of a window's folder and returns when its plan is written."""
