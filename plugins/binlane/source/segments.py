@@ -23,7 +23,7 @@ from binlane.binlog.reader import check_type
 from binlane.binlog.vector import frame_kernels
 from binlane.binlog.vector.decompress import largest_inflated
 from binlane.binlog.vector.frames import Frames, frame
-from binlane.binlog.vector.simple_transactions import PASSED, PlainTransactions, plain_transactions
+from binlane.binlog.vector.simple_transactions import IS_INSIDE, NumberedTransactions, numbered
 from binlane.binlog.wire import HEADER, BufferOffset, EventHeader, EventType, RawEvent, check_crc, type_name, where
 from binlane.errors import BinlogError, SourceIdentityError, UnsupportedEventError
 from binlane.model import LogPosition
@@ -287,13 +287,15 @@ class Extraction:
         offsets, sizes = frames.offset.tolist(), frames.size.tolist()
         query_head = self._format.post_header_length(EventType.QUERY)
         # only the names of XA transactions are followed into compressed ones
-        plain = plain_transactions(frames, query_head, looks_inside=self._xa is not None)
-        looked_at = np.append(np.flatnonzero(PASSED[frames.type_code]), len(offsets)).tolist()
+        simple = numbered(frames, query_head, looks_inside=self._xa is not None)
+        looked_at = np.append(np.flatnonzero(~IS_INSIDE[frames.type_code]), len(offsets)).tolist()
         fed = 0
         while fed < len(offsets) and not self._is_done:
-            if self._boundaries.state is State.OUTSIDE and (taken := self._plain_run(plain, fed, frames, chunk)) > fed:
-                fed = taken
-                continue
+            if self._boundaries.state is State.OUTSIDE:
+                behind = self._simple_run(simple, fed, frames, chunk)
+                if behind > fed:
+                    fed = behind
+                    continue
             if self._boundaries.state is State.OPEN:
                 fed = looked_at[bisect_left(looked_at, fed)]
                 if fed == len(offsets):
@@ -301,13 +303,13 @@ class Extraction:
             self._event(frames, fed, offsets[fed], sizes[fed], chunk)
             fed += 1
 
-    def _plain_run(self, plain: PlainTransactions, event: int, frames: Frames, chunk: LogChunk) -> int:
-        """Take the run of plain transactions that begins at an event as ``_event`` would; the event behind it.
+    def _simple_run(self, simple: NumberedTransactions, event: int, frames: Frames, chunk: LogChunk) -> int:
+        """Take the run of simple transactions that begins at an event as ``_event`` would; the event behind it.
 
         The run ends before a transaction that needs individual treatment, for example at the window's end.
         """
-        entries = plain.run_at(event)
-        first, last, times = plain.first[entries], plain.last[entries], plain.time[entries]
+        entries = simple.run_at(event)
+        first, last, times = simple.first[entries], simple.last[entries], simple.time[entries]
         begins = chunk.offset + frames.offset[first]
         count = first_of(times > self._state.clock)
         if self._stop is not None and self._file == self._stop.file:
@@ -317,8 +319,8 @@ class Extraction:
             return event
         self._newest = max(self._newest, float(times[:count].max()))
         ends = chunk.offset + frames.offset[last[:count]] + frames.size[last[:count]]
-        for line in plain.lines(slice(entries.start, entries.start + count)):
-            one, other = (self._gtid(frames, int(plain.first[entry]), chunk) for entry in line)
+        for line in simple.lines(slice(entries.start, entries.start + count)):
+            one, other = (self._gtid(frames, int(simple.first[entry]), chunk) for entry in line)
             if one.gtid is not None and other.gtid is not None:
                 self.gtids.add_through(one.gtid, other.gtid, other.server_id)
         at = 0

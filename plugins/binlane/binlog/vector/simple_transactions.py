@@ -1,15 +1,18 @@
-"""Plain transactions found as arrays: a GTID event, rows, XID, and nothing that could mean anything else; or, instead
-of rows and XID, all of it compressed.
+"""Simple transactions found as arrays: their GTID event or BEGIN, row events, XID, and nothing that could mean more.
 
-Most logs are made of little else. Whoever walks a log event by event (``boundaries``) may step over a run of them at
-once: all that can follow from them is in the arrays here. What is not plain in every detail is left to that walk.
+Most logs are made of little else, and nothing has to be decided about them: whoever walks a log event by event
+(``boundaries``) may step over a run of them at once. What is not simple in every detail is left to that walk, so the
+rules stand there alone, and this may say "not simple" as often as it likes. One kernel finds them, for two readers:
+
+- extraction numbers them: ``numbered``, those whose GTID and time are known here, compressed ones among them;
+- the filter job sends them to lanes: ``of_one_database``, those of whole statements over tables of one database.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numba import njit
@@ -18,42 +21,60 @@ from numpy.typing import NDArray
 from binlane.binlog.gtids import MariadbExtraFlag, MariadbGtidFlag
 from binlane.binlog.rows import COMPRESSED_ROWS
 from binlane.binlog.vector.decompress import open_payloads
-from binlane.binlog.vector.frames import Frames, Ints
+from binlane.binlog.vector.frames import Bytes, Frames, Ints
 from binlane.binlog.wire import HEADER, EventType
 
-Int = Any
-Array = Any
+Flags = NDArray[np.bool_]
+Words = NDArray[np.uint64]
 
-PASSED: Final = np.ones(256, np.bool_)
-"""By type: False for events from which, inside BEGIN, nothing follows: most of a log."""
-for _code in (
-    EventType.TABLE_MAP,
-    EventType.ANNOTATE_ROWS,
-    EventType.ROWS_QUERY,
-    *range(EventType.WRITE_ROWS_V1, EventType.DELETE_ROWS_V1 + 1),
-    *range(EventType.WRITE_ROWS_V2, EventType.DELETE_ROWS_V2 + 1),
-    *COMPRESSED_ROWS,
-):
-    PASSED[_code] = False
+_T = EventType
+_OTHER, _BETWEEN, _MARIADB_GTID, _GTID, _QUERY, _XID, _PAYLOAD, _MAP, _ROWS, _COMPRESSED, _NOTE = range(11)
+_ROLES: Final = np.zeros(256, np.uint8)
+"""By event type; from ``_MAP`` on those that stand between BEGIN and XID."""
+for _role, _codes in {
+    _BETWEEN: (
+        _T.FORMAT_DESCRIPTION,
+        _T.ROTATE,
+        _T.STOP,
+        _T.PREVIOUS_GTIDS,
+        _T.MARIADB_GTID_LIST,
+        _T.BINLOG_CHECKPOINT,
+    ),
+    _MARIADB_GTID: (_T.MARIADB_GTID,),
+    _GTID: (_T.GTID, _T.ANONYMOUS_GTID, _T.GTID_TAGGED),
+    _QUERY: (_T.QUERY,),
+    _XID: (_T.XID,),
+    _PAYLOAD: (_T.TRANSACTION_PAYLOAD,),
+    _MAP: (_T.TABLE_MAP,),
+    _ROWS: (
+        *range(_T.WRITE_ROWS_V1, _T.DELETE_ROWS_V1 + 1),
+        *range(_T.WRITE_ROWS_V2, _T.DELETE_ROWS_V2 + 1),
+    ),
+    _COMPRESSED: tuple(COMPRESSED_ROWS),
+    _NOTE: (_T.ROWS_QUERY, _T.ANNOTATE_ROWS),
+}.items():
+    _ROLES[list(_codes)] = _role
+IS_BETWEEN: Final[Flags] = _ROLES == _BETWEEN
+"""By event type: a server's bookkeeping between transactions, which belongs to none."""
+IS_INSIDE: Final[Flags] = _ROLES >= _MAP
+"""By event type: those from which, inside BEGIN, nothing follows. Most of a log."""
 
-_PAYLOAD: Final = int(EventType.TRANSACTION_PAYLOAD)
 _MOST: Final = 1 << 20
 """Inflated bytes of one payload that is looked into here, at most: of a larger one its first event alone is read."""
 _BUDGET: Final = 32 << 20
 """The same of a buffer's payloads together, which are in memory for a moment."""
-_XID: Final = int(EventType.XID)
-_QUERY: Final = int(EventType.QUERY)
-_MARIADB_GTID: Final = int(EventType.MARIADB_GTID)
-_MYSQL_GTID: Final = int(EventType.GTID)
-_ANONYMOUS: Final = int(EventType.ANONYMOUS_GTID)
+_CODE_AT: Final = 4
 _SERVER_ID_AT: Final = 5
+_SIZE_AT: Final = 9
+_ROWS_FLAGS_AT: Final = 6
+_STMT_END: Final = 1
+_TAGGED: Final = int(_T.GTID_TAGGED)
+_QUERY_CODE: Final = int(_T.QUERY)
 _GROUP_COMMIT: Final = int(MariadbGtidFlag.GROUP_COMMIT_ID)
-_ODD_FLAGS: Final = 0xFF & ~int(
-    MariadbGtidFlag.GROUP_COMMIT_ID
-    | MariadbGtidFlag.TRANSACTIONAL
-    | MariadbGtidFlag.ALLOW_PARALLEL
-    | MariadbGtidFlag.WAITED
+_ODD_FLAGS: Final = int(
+    MariadbGtidFlag.STANDALONE | MariadbGtidFlag.DDL | MariadbGtidFlag.PREPARED_XA | MariadbGtidFlag.COMPLETED_XA
 )
+_MARIADB_HEAD: Final = 13
 _THREAD_ID: Final = int(MariadbExtraFlag.THREAD_ID)
 _LOGICAL_CLOCK: Final = 2
 _NUMBERED: Final = 1
@@ -66,29 +87,37 @@ _TIMES_AT: Final = 42
 """Where MySQL's GTID event has the commit's time, from 8.0.1 on."""
 _HAS_ORIGINAL: Final = 1 << 55
 _MICROSECONDS: Final = 1_000_000
+_UNKNOWN: Final = -2
+"""Instead of a commit's time: nothing is known of a GTID event but that it begins a transaction."""
 
 
 @dataclass(frozen=True, slots=True)
-class PlainTransactions:
-    """The plain transactions among a buffer's events; one entry each, in the log's order."""
+class SimpleTransactions:
+    """Simple transactions among a buffer's events; one entry each, in the log's order."""
 
     first: Ints
-    """Number of the GTID event."""
+    """Number of the first event."""
     last: Ints
     """Number of the XID event, or of the payload."""
-    time: NDArray[np.float64]
-    """Commit time, in seconds since the epoch."""
-    follows: NDArray[np.bool_]
-    """The GTID is the next one after that of the entry before: of one server and, in MariaDB, of one domain."""
     run_end: Ints
     """The first entry behind the run of transactions that stand directly behind each other."""
 
     def run_at(self, event: int) -> slice:
-        """The entries of the run that begins at an event, none if no plain transaction begins there."""
+        """The entries of the run that begins at an event, none if no simple transaction begins there."""
         at = int(np.searchsorted(self.first, event))
         if at == self.first.size or self.first[at] != event:
             return slice(at, at)
         return slice(at, int(self.run_end[at]))
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedTransactions(SimpleTransactions):
+    """Simple transactions with what their GTID events say."""
+
+    time: NDArray[np.float64]
+    """Commit time, in seconds since the epoch."""
+    follows: Flags
+    """The GTID is the next one after that of the entry before: of one server and, in MariaDB, of one domain."""
 
     def lines(self, entries: slice) -> Iterator[tuple[int, int]]:
         """First and last entry of each stretch of GTIDs that follow each other."""
@@ -96,31 +125,66 @@ class PlainTransactions:
         yield from zip([entries.start, *breaks], [*(one - 1 for one in breaks), entries.stop - 1], strict=True)
 
 
-def plain_transactions(frames: Frames, query_head: int, *, looks_inside: bool = True) -> PlainTransactions:
-    """All that there are in ``frames``; ``query_head`` is the length of QUERY's post-header.
+@dataclass(frozen=True, slots=True)
+class DatabaseTransactions(SimpleTransactions):
+    """Simple transactions over tables of one database each."""
 
-    ``looks_inside``: compressed ones are plain only if they begin with BEGIN, not if any payload will do.
+    database: NDArray[np.int32]
+    """Its number."""
+
+
+def numbered(frames: Frames, query_head: int, *, looks_inside: bool = True) -> NumberedTransactions:
+    """Those whose GTID event is of a kind that is known here; ``query_head`` is the length of QUERY's post-header.
+
+    ``looks_inside``: compressed ones are simple only if they begin with BEGIN, not if any payload will do.
     """
-    is_payload = frames.type_code == _PAYLOAD
-    room = int(np.count_nonzero(frames.type_code == _XID) + np.count_nonzero(is_payload))
+    ends = _begun(frames) if looks_inside else frames.type_code == _T.TRANSACTION_PAYLOAD
+    first, last, time, line = _found(frames, query_head, ends)
+    known = time != _UNKNOWN
+    first, last, time, line = first[known], last[known], time[known], line[known]
+    seconds = np.where(time < 0, frames.timestamp[first].astype(np.float64), time / _MICROSECONDS)
+    follows = np.zeros(first.size, np.bool_)
+    # MySQL counts; of a MariaDB domain the newest counts, whatever came before it; anonymous ones are in no set
+    counts = line[1:, 2] == _NUMBERED
+    follows[1:] = (line[1:, :3] == line[:-1, :3]).all(axis=1) & (~counts | (line[1:, 3] - line[:-1, 3] == 1))
+    return NumberedTransactions(first, last, _run_end(first, last), seconds, follows)
+
+
+def of_one_database(
+    frames: Frames, query_head: int, number: NDArray[np.int32], database_of_table: NDArray[np.int32]
+) -> DatabaseTransactions:
+    """Those of whole statements that change rows of one database's tables and are not compressed.
+
+    ``number``: each event's table; ``database_of_table``: each table's database.
+    """
+    first, last, _, _ = _found(frames, query_head, np.zeros(frames.offset.size, np.bool_))
+    database = np.full(first.size, -1, np.int32)
+    if frames.header_length == HEADER.size:
+        _find_databases(frames.data, frames.offset, frames.type_code, number, database_of_table, first, last, database)
+    wanted = database >= 0
+    first, last = first[wanted], last[wanted]
+    return DatabaseTransactions(first, last, _run_end(first, last), database[wanted])
+
+
+def _found(frames: Frames, query_head: int, is_whole: Flags) -> tuple[Ints, Ints, Ints, Words]:
+    """First and last events, times and what identifies the GTIDs; ``is_whole``: payloads that are a transaction."""
+    room = int(np.count_nonzero(frames.type_code == _T.XID) + np.count_nonzero(is_whole))
     first, last = np.empty(room, np.int64), np.empty(room, np.int64)
     # one more: a transaction that has begun writes here before its end is seen
     time, line = np.empty(room + 1, np.int64), np.empty((room + 1, 4), np.uint64)
     count = _find(
         frames.data, frames.offset, frames.type_code, frames.size, frames.header_length, frames.checksum_length,
-        query_head == _QUERY_HEAD, PASSED, _begun(frames) if looks_inside else is_payload, first, last, time, line,
+        query_head == _QUERY_HEAD, is_whole, first, last, time, line,
     )  # fmt: skip
-    first, last, time, line = first[:count], last[:count], time[:count], line[:count]
-    seconds = np.where(time < 0, frames.timestamp[first].astype(np.float64), time / _MICROSECONDS)
-    follows = np.zeros(count, np.bool_)
-    # MySQL counts; of a MariaDB domain the newest counts, whatever came before it; anonymous ones are in no set
-    numbered = line[1:, 2] == _NUMBERED
-    follows[1:] = (line[1:, :3] == line[:-1, :3]).all(axis=1) & (~numbered | (line[1:, 3] - line[:-1, 3] == 1))
-    ends = np.append(np.flatnonzero(first[1:] != last[:-1] + 1) + 1, count)
-    return PlainTransactions(first, last, seconds, follows, ends[np.searchsorted(ends, np.arange(count), "right")])
+    return first[:count], last[:count], time[:count], line[:count]
 
 
-def _begun(frames: Frames) -> NDArray[np.bool_]:
+def _run_end(first: Ints, last: Ints) -> Ints:
+    ends = np.append(np.flatnonzero(first[1:] != last[:-1] + 1) + 1, first.size)
+    return ends[np.searchsorted(ends, np.arange(first.size), "right")]
+
+
+def _begun(frames: Frames) -> Flags:
     """The payloads that are known to begin with BEGIN, an entry an event."""
     begun = np.zeros(frames.offset.size, np.bool_)
     opened = open_payloads(frames, _MOST, _BUDGET)
@@ -130,17 +194,17 @@ def _begun(frames: Frames) -> NDArray[np.bool_]:
 
 
 @njit(cache=True, nogil=True)
-def _find_begun(data: Array, start: Array, event: Array, begun: Array) -> None:
+def _find_begun(data: Bytes, start: Ints, event: Ints, begun: Flags) -> None:
     for place in range(event.size):
         at, end = start[place], start[place + 1]
-        if end - at < _HEADER or data[at + 4] != _QUERY:
+        if end - at < _HEADER or data[at + _CODE_AT] != _QUERY_CODE:
             continue
-        size = np.int64(_number(data, at + 9, 4))
+        size = np.int64(_number(data, at + _SIZE_AT, 4))
         begun[event[place]] = size <= end - at and _is_begin(data, at + _HEADER, at + size)
 
 
 @njit(cache=True, nogil=True)
-def _number(data: Array, at: Int, length: Int) -> Int:
+def _number(data: Bytes, at: int, length: int) -> np.uint64:
     value = np.uint64(0)
     for index in range(length):
         value |= np.uint64(data[at + index]) << np.uint64(8 * index)
@@ -148,17 +212,14 @@ def _number(data: Array, at: Int, length: Int) -> Int:
 
 
 @njit(cache=True, nogil=True)
-def _mariadb(data: Array, header: Int, at: Int, end: Int, line: Array) -> bool:
-    """Whether the GTID event with its body at [at, end) begins a transaction without anything special; fills ``line``.
+def _mariadb(data: Bytes, header: int, at: int, end: int, line: Words) -> bool:
+    """Whether the GTID event with its body at [at, end) is of a kind that is known here; fills ``line``.
 
     Body: number u64, domain u32, flags u8, by a flag a group commit's id u64; since 10.5 extra flags u8 and, by one of
     them, thread u32.
     """
-    if end - at < 13:
-        return False
-    flags = data[at + 12]
-    needed = 13 + (8 if flags & _GROUP_COMMIT else 0)
-    if flags & _ODD_FLAGS or end - at < needed:
+    needed = _MARIADB_HEAD + (8 if data[at + 12] & _GROUP_COMMIT else 0)
+    if end - at < needed:
         return False
     # the post-header is filled up with zeros to 19 bytes, which say: nothing extra
     if end - at > needed:
@@ -173,15 +234,15 @@ def _mariadb(data: Array, header: Int, at: Int, end: Int, line: Array) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _mysql(data: Array, at: Int, end: Int, line: Array) -> Int:
-    """Microseconds of the commit, -1 if the GTID event does not hold them, -2 if it is none of those known here.
+def _mysql(data: Bytes, at: int, end: int, line: Words) -> int:
+    """Microseconds of the commit, -1 if the GTID event does not hold them, or ``_UNKNOWN``; fills ``line``.
 
     Body: flags u8, UUID 16, number i64, kind of clock u8, two clocks i64, commit time 7 bytes with a bit that says
     that another one follows.
     """
     length = end - at
     if length < _TIMES_AT or data[at + 25] != _LOGICAL_CLOCK or data[at + 24] & 0x80:
-        return -2
+        return _UNKNOWN
     line[0] = _number(data, at + 1, 8)
     line[1] = _number(data, at + 9, 8)
     line[3] = _number(data, at + 17, 8)
@@ -189,17 +250,17 @@ def _mysql(data: Array, at: Int, end: Int, line: Array) -> Int:
     if length == _TIMES_AT:
         return -1
     if length < _TIMES_AT + 7:
-        return -2
-    time = np.int64(_number(data, at + _TIMES_AT, 7))
+        return _UNKNOWN
+    time = int(np.int64(_number(data, at + _TIMES_AT, 7)))
     if time & _HAS_ORIGINAL:
         if length < _TIMES_AT + 14:
-            return -2
+            return _UNKNOWN
         time &= ~_HAS_ORIGINAL
     return time
 
 
 @njit(cache=True, nogil=True)
-def _is_begin(data: Array, at: Int, end: Int) -> bool:
+def _is_begin(data: Bytes, at: int, end: int) -> bool:
     """Whether the QUERY with its body at [at, end) says BEGIN and nothing else."""
     if end - at < _QUERY_HEAD:
         return False
@@ -208,49 +269,67 @@ def _is_begin(data: Array, at: Int, end: Int) -> bool:
         return False
     for index in range(_BEGIN.size):  # numba compiles no generators
         if data[sql + index] != _BEGIN[index]:
-            sql = -1
-            break
-    return bool(sql >= 0)
+            return False
+    return True
 
 
 @njit(cache=True, nogil=True)
 def _find(
-    data: Array,
-    offset: Array,
-    kind: Array,
-    size: Array,
-    header_length: Int,
-    tail: Int,
-    knows_query: bool,
-    looked_at: Array,
-    begun: Array,
-    first: Array,
-    last: Array,
-    time: Array,
-    line: Array,
-) -> Int:
+    data: Bytes, offset: Ints, kind: Bytes, size: NDArray[np.uint32], header_length: int, tail: int, knows_query: bool,
+    is_whole: Flags, first: Ints, last: Ints, time: Ints, line: Words,
+) -> int:  # fmt: skip
     """Fills the last four arrays; returns how many there are."""
     count, opened, needs_begin = 0, -1, False
     for event in range(offset.size):
-        code = kind[event]
-        if not looked_at[code]:
+        role = _ROLES[kind[event]]
+        if role >= _MAP:
             continue
         at, end = offset[event] + header_length, offset[event] + size[event] - tail
-        if (code == _XID and opened >= 0 and not needs_begin) or (begun[event] and opened == event - 1 and needs_begin):
+        if (role == _XID and opened >= 0 and not needs_begin) or (
+            is_whole[event] and opened == event - 1 and needs_begin
+        ):
             first[count], last[count] = opened, event
             count, opened = count + 1, -1
-        elif code == _QUERY and opened >= 0 and needs_begin and opened == event - 1:
-            needs_begin = False
-            if not _is_begin(data, at, end):
+        elif role == _QUERY and knows_query and _is_begin(data, at, end):
+            if opened < 0:
+                # no GTIDs in this log
+                opened, time[count], needs_begin = event, _UNKNOWN, False
+            elif needs_begin and opened == event - 1:
+                needs_begin = False
+            else:
                 opened = -1
         else:
             opened = -1
-            if code == _MARIADB_GTID:
-                needs_begin = False
-                if _mariadb(data, offset[event], at, end, line[count]):
-                    opened, time[count] = event, -1
-            elif (code in (_MYSQL_GTID, _ANONYMOUS)) and knows_query:
-                found = _mysql(data, at, end, line[count])
-                if found != -2:
-                    opened, time[count], needs_begin = event, found, True
+            if role == _MARIADB_GTID and end - at >= _MARIADB_HEAD and not data[at + 12] & _ODD_FLAGS:
+                opened, needs_begin = event, False
+                time[count] = -1 if _mariadb(data, offset[event], at, end, line[count]) else _UNKNOWN
+            elif role == _GTID and knows_query:
+                opened, needs_begin = event, True
+                time[count] = _UNKNOWN if kind[event] == _TAGGED else _mysql(data, at, end, line[count])
     return count
+
+
+@njit(cache=True, nogil=True)
+def _find_databases(
+    data: Bytes, offset: Ints, kind: Bytes, number: NDArray[np.int32], database_of: NDArray[np.int32], first: Ints,
+    last: Ints, database: NDArray[np.int32],
+) -> None:  # fmt: skip
+    """Fills ``database`` for those of whole statements over one; the rows events are as long as their heads."""
+    for place in range(first.size):
+        found, is_whole, rows = -1, True, 0
+        for event in range(first[place], last[place]):
+            role = _ROLES[kind[event]]
+            if role == _MAP:
+                named = database_of[number[event]]
+                if found >= 0 and named != found:
+                    rows = 0
+                    break
+                found, is_whole = named, False
+            elif role == _ROWS:
+                rows += 1
+                is_whole = data[offset[event] + _HEADER + _ROWS_FLAGS_AT] & _STMT_END == _STMT_END
+            elif role == _COMPRESSED:
+                rows = 0
+                break
+        if rows and is_whole:
+            database[place] = found

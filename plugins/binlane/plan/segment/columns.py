@@ -16,15 +16,15 @@ from binlane.binlog.rows import ROWS_KINDS, RowsKind
 from binlane.binlog.transactions import Transaction, identify, transactions
 from binlane.binlog.vector.frame_kernels import OK
 from binlane.binlog.vector.frames import Frames, count_rows, frame, index_rows, strip_events, table_maps
-from binlane.binlog.vector.grouping import PlainGrouping, PlainRun
 from binlane.binlog.vector.inflated_segment import Inflated, inflated
 from binlane.binlog.vector.rename_table_maps import NewNames
+from binlane.binlog.vector.simple_transactions import IS_BETWEEN, of_one_database
 from binlane.binlog.wire import HEADER, MAGIC, Buffer, EventHeader, EventType, RawEvent
 from binlane.errors import BinlogError
 from binlane.model import FILTERED_SHARD, BlockHeader, Flavor, LogPosition
 from binlane.plan.block.builder import transaction_header
 from binlane.plan.manifest import Segment
-from binlane.plan.segment.filter import EventFilter, TableVerdicts, event_filter, pick
+from binlane.plan.segment.filter import EventFilter, TableVerdicts, event_filter
 from binlane.plan.segment.reader import segment_log
 from binlane.plan.segment.rename import renamed_tables
 from binlane.plan.settings import FilterSettings
@@ -44,20 +44,26 @@ for _code, _kind in ROWS_KINDS.items():
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Plain transactions that follow each other, with the seqno of the first."""
+    """Simple transactions over one database each that follow each other; one array entry each."""
 
     seqno: int
-    plain: PlainRun
+    """Of the first one."""
+    first: Ints
+    """The first event of each."""
+    end: Ints
+    """One past the last event of each."""
+    database: NDArray[np.int32]
+    """The number of its database."""
 
     @property
     def size(self) -> int:
         """How many transactions."""
-        return self.plain.first.size
+        return self.first.size
 
 
 @dataclass(frozen=True, slots=True)
 class Single:
-    """A transaction that is not plain."""
+    """A transaction that is not simple, or has to be taken apart."""
 
     seqno: int
     transaction: Transaction
@@ -141,16 +147,20 @@ class SegmentColumns:
 
     def walk(self) -> Iterator[Run | Single]:
         """All transactions in order."""
-        grouping = PlainGrouping(self.frames, self.index, self.database_of_table, self.reader.format)
+        query_head = self.reader.format.post_header_length(EventType.QUERY)
+        simple = of_one_database(self.frames, query_head, self.index.number, self.database_of_table)
         event, seqno, offset = 0, self.segment.first_seqno, self.frames.offset
         while event < offset.size:
-            plain = grouping.run(event)
-            if plain.first.size:
-                yield from self._taken(Run(seqno, plain))
-                seqno += plain.first.size
-            event = plain.stopped_at
-            if event == offset.size:
-                return
+            taken = simple.run_at(event)
+            if taken.start < taken.stop:
+                run = Run(seqno, simple.first[taken], simple.last[taken] + 1, simple.database[taken])
+                yield from self._filtered(run)
+                seqno += run.size
+                event = int(run.end[-1])
+                continue
+            if IS_BETWEEN[self.frames.type_code[event]]:
+                event += 1
+                continue
             transaction = next(transactions(self.reader, start=self.frames.begin(event)), None)
             if transaction is None:
                 return
@@ -158,23 +168,24 @@ class SegmentColumns:
             seqno += 1
             event = int(np.searchsorted(offset, transaction.end))
 
-    def _taken(self, run: Run) -> Iterator[Run | Single]:
+    def _filtered(self, run: Run) -> Iterator[Run | Single]:
         """A run as the filter leaves it: those of its transactions apart that it has to take apart."""
         if self.filter is None:
             yield run
             return
-        awkward, empty = self.filter.split(run.plain)
+        awkward, empty = self.filter.split(run.first, run.end)
+        database = np.where(empty, len(self.databases) - 1, run.database).astype(np.int32)
         at = 0
         for stop in (*np.flatnonzero(awkward).tolist(), run.size):
             if at < stop:
-                yield Run(run.seqno + at, pick(run.plain, at, stop, empty, len(self.databases) - 1))
+                yield Run(run.seqno + at, run.first[at:stop], run.end[at:stop], database[at:stop])
             if stop < run.size:
-                start = self.frames.begin(run.plain.first[stop])
+                start = self.frames.begin(run.first[stop])
                 yield Single(run.seqno + stop, next(transactions(self.reader, start=start)))
             at = stop + 1
 
     def header(self, seqno: int, event: int) -> BlockHeader:
-        """The header of the plain transaction that begins with ``event``."""
+        """The header of the simple transaction that begins with ``event``."""
         frames = self.frames
         at = frames.begin(event)
         head = EventHeader._make(HEADER.unpack_from(frames.data.data, at))

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binlane.binlog.table_map import TableMap
-from binlane.binlog.vector.grouping import PlainRun
 from binlane.binlog.wire import EventType
 from binlane.choices import FilterPolicy
 from binlane.model import TableKey
@@ -33,10 +32,10 @@ class EventFilter:
     _rows_left: Ints
     """Before each event, how many rows events stay."""
 
-    def split(self, run: PlainRun) -> tuple[Flags, Flags]:
-        """Of a run's transactions: those that are awkward, and those of which nothing is left."""
-        awkward = self._awkward[run.end] > self._awkward[run.first]
-        empty = self._rows_left[run.end] == self._rows_left[run.first]
+    def split(self, first: Ints, end: Ints) -> tuple[Flags, Flags]:
+        """Of the transactions whose events are [first, end): those that are awkward, and those with nothing left."""
+        awkward = self._awkward[end] > self._awkward[first]
+        empty = self._rows_left[end] == self._rows_left[first]
         return awkward, empty
 
 
@@ -97,10 +96,3 @@ def event_filter(
         _awkward=np.concatenate(([0], np.cumsum(awkward))),
         _rows_left=np.concatenate(([0], np.cumsum(is_rows & ~excluded))),
     )
-
-
-def pick(run: PlainRun, start: int, stop: int, empty: Flags, nothing: int) -> PlainRun:
-    """The transactions ``start`` to ``stop`` of a run; those of which nothing is left get the database ``nothing``."""
-    chosen = slice(start, stop)
-    database = np.where(empty[chosen], nothing, run.database[chosen]).astype(np.int32)
-    return PlainRun(run.first[chosen], run.end[chosen], database, run.stopped_at)

@@ -1,9 +1,8 @@
 """The filter job's two pure functions over one segment, with Python once a block and not once an event.
 
 ``scan_segment`` tells what other segments must know; ``fold`` makes the window's routes of all scans; ``map_segment``
-builds the segment's blocks. Plain transactions (``binlog.vector.simple_transactions``) are taken many at once, as
-arrays; every other one is taken apart alone. The tests hold both to the bytes of a map that takes every transaction
-alone.
+builds the segment's blocks. Simple transactions (``binlog.vector.simple_transactions``) are taken as arrays, many at
+once; every other one is taken apart alone. The tests hold both to the bytes of a map that takes each one alone.
 """
 
 from __future__ import annotations
@@ -92,7 +91,7 @@ def scan_segment(
             if is_decided:
                 _note(described, step.seqno, is_critical, databases, (numbers, members))
             continue
-        for place, event in enumerate(step.plain.first.tolist()):
+        for place, event in enumerate(step.first.tolist()):
             header = columns.header(step.seqno + place, event)
             if (epoch := level.epoch_of(header.commit_time)) is None:
                 break
@@ -123,14 +122,14 @@ def _note(
 def _scan_run(
     columns: SegmentColumns, run: Run, critical: NDArray[np.bool_], databases: dict[str, int], classes: Classes
 ) -> None:
-    found, first = np.unique(run.plain.database, return_index=True)
+    found, first = np.unique(run.database, return_index=True)
     for place in np.argsort(first).tolist():
         database = int(found[place])
         if not critical[database]:
             databases.setdefault(columns.databases[database], run.seqno + int(first[place]))
     numbers, members = classes
-    for place in np.flatnonzero(critical[run.plain.database]).tolist():
-        described = TransactionClass(frozenset({columns.databases[run.plain.database[place]]}), ())
+    for place in np.flatnonzero(critical[run.database]).tolist():
+        described = TransactionClass(frozenset({columns.databases[run.database[place]]}), ())
         members.append((run.seqno + place, numbers.setdefault(described, len(numbers))))
 
 
@@ -209,10 +208,9 @@ class _Map:
         self._tally.add(route.shard, route.lane, routed.parts, step.seqno, flavor)
 
     def _run(self, run: Run) -> None:
-        plain = run.plain
         home = np.array([self._route(int(number)).lane for number in range(len(self._columns.databases))], np.int64)
         seqnos = run.seqno + np.arange(run.size, dtype=np.int64)
-        lanes = self._router.barriers.lanes(seqnos, home[plain.database])
+        lanes = self._router.barriers.lanes(seqnos, home[run.database])
         for lane in np.unique(lanes).tolist():
             self._writer(lane).add_run(run, np.flatnonzero(lanes == lane))
         self._count(run)
@@ -226,12 +224,12 @@ class _Map:
 
     def _count(self, run: Run) -> None:
         """The tally of a run, table by table."""
-        columns, plain, tally = self._columns, run.plain, self._tally
-        events = np.arange(int(plain.first[0]), int(plain.end[-1]))
+        columns, tally = self._columns, self._tally
+        events = np.arange(int(run.first[0]), int(run.end[-1]))
         self._count_filtered(events)
         events = events[columns.role[events] != NONE]
         numbers, places = first_appearances(columns.number[events], len(columns.tables))
-        seqnos = run.seqno + np.searchsorted(plain.first, events[places], "right") - 1
+        seqnos = run.seqno + np.searchsorted(run.first, events[places], "right") - 1
         for one, seqno in zip(numbers.tolist(), seqnos.tolist(), strict=True):
             table = columns.tables[one]
             body = definition(columns.frames, int(columns.index.first[one]), table)
@@ -244,11 +242,11 @@ class _Map:
             tally.add_table(TableKey(table.database, table.table), counts)
         self._measure(run, events, number)
         changed = np.bincount(columns.database_of_table[number], rows, minlength=len(columns.databases))
-        for database, count in enumerate(np.bincount(plain.database, minlength=len(columns.databases)).tolist()):
+        for database, count in enumerate(np.bincount(run.database, minlength=len(columns.databases)).tolist()):
             if count:
                 route = self._route(database)
                 tally.add_shard(route.shard, route.lane, count, int(changed[database]))
-        filtered = 0 if columns.filter is None else int((plain.database == len(columns.databases) - 1).sum())
+        filtered = 0 if columns.filter is None else int((run.database == len(columns.databases) - 1).sum())
         if run.size > filtered:
             tally.kinds[ROWS_ONLY] += run.size - filtered
 
@@ -259,7 +257,7 @@ class _Map:
         frames = self._columns.frames
         long = frames.size[events] > self._measured_from[number]
         chosen = events[long | np.isin(frames.type_code[events], list(COMPRESSED_ROWS))]
-        seqnos = run.seqno + np.searchsorted(run.plain.first, chosen, "right") - 1
+        seqnos = run.seqno + np.searchsorted(run.first, chosen, "right") - 1
         for event, seqno in zip(chosen.tolist(), seqnos.tolist(), strict=True):
             table = self._columns.tables[self._columns.number[event]]
             self._tally.add_rows(table, int(frames.type_code[event]), frames.body(event), seqno)

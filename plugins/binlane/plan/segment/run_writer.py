@@ -48,7 +48,7 @@ class RunWriter(LaneWriter):
     def _add_between(self, run: Run, chosen: Ints) -> None:
         """Take those transactions of a run, which stand between two edges of barriers."""
         columns, builder = self._columns, self._builder
-        first, end = run.plain.first[chosen], run.plain.end[chosen]
+        first, end = run.first[chosen], run.end[chosen]
         size = np.concatenate(([0], np.cumsum(columns.before[end] - columns.before[first])))
         large = np.flatnonzero(builder.are_large(np.diff(size)))
         times = columns.commit_times(first) if builder.limits.seconds else None

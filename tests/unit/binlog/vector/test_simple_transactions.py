@@ -1,4 +1,4 @@
-"""Runs of plain transactions are taken at once: whatever the log, the outcome is that of a walk event by event."""
+"""Runs of simple transactions are taken at once: whatever the log, the outcome is that of a walk event by event."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.payload import Compression
 from binlane.binlog.vector.frames import frame
-from binlane.binlog.vector.simple_transactions import PlainTransactions, plain_transactions
+from binlane.binlog.vector.simple_transactions import NumberedTransactions, numbered, of_one_database
 from binlane.binlog.wire import ChecksumAlgorithm, build_event
 from binlane.errors import BinlaneError
 from binlane.model import LogPosition
@@ -191,7 +192,7 @@ def check(
 ) -> None:
     at_once = outcome(log_format, events, cuts, until, size, xa)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PlainTransactions, "run_at", lambda self, event: slice(0, 0))
+        patch.setattr(NumberedTransactions, "run_at", lambda self, event: slice(0, 0))
         one_by_one = outcome(log_format, events, cuts, until, size, xa)
     assert at_once == one_by_one
 
@@ -213,9 +214,14 @@ def plain(number: int, *, server: int = 1, time: int = NOW) -> list[bytes]:
     return [build_event(T.MARIADB_GTID, body, timestamp=time, server_id=server), *ROWS, XID]
 
 
+def mysql_gtid(number: int) -> bytes:
+    body = b"\0" + UUID_BYTES + struct.pack("<qBqq", number, 2, 1, 2) + (NOW * 1_000_000).to_bytes(7, "little")
+    return build_event(T.GTID, body, timestamp=NOW, server_id=1)
+
+
 def runs(*events: bytes) -> list[tuple[int, int]]:
     """(first entry, entry behind the last one) of the run at each transaction's beginning."""
-    found = plain_transactions(frame(b"".join(events), 0, 0), 13)
+    found = numbered(frame(b"".join(events), 0, 0), 13)
     return [(run.start, run.stop) for run in (found.run_at(event) for event in found.first.tolist())]
 
 
@@ -227,9 +233,48 @@ def test_what_is_plain_is_found_and_a_run_ends_at_anything_else() -> None:
     assert runs(*ddl, *plain(1)[:-1]) == []
 
 
+ROWS_OF_ONE = ((T.TABLE_MAP, 1), (T.WRITE_ROWS_V1, 0), (T.ROWS_QUERY, 0), (T.UPDATE_ROWS_V2, 1))
+"""Types of a transaction's row events; of each rows event whether its statement ends, of a TABLE_MAP its table."""
+
+
+@pytest.mark.parametrize(
+    ("head", "events", "database"),
+    [
+        ([mysql_gtid(1), BEGIN], ROWS_OF_ONE, 7),
+        ([wire(T.GTID_TAGGED, bytes(40)), BEGIN], ROWS_OF_ONE, 7),
+        ([BEGIN], ROWS_OF_ONE, 7),
+        (plain(1)[:1], ROWS_OF_ONE, 7),
+        ([mysql_gtid(1)], ROWS_OF_ONE, None),
+        ([mysql_gtid(1), BEGIN, SHORT], ROWS_OF_ONE, None),
+        ([mysql_gtid(1), BEGIN], (*ROWS_OF_ONE, (T.TABLE_MAP, 2), (T.WRITE_ROWS_V1, 1)), 7),
+        ([mysql_gtid(1), BEGIN], (*ROWS_OF_ONE, (T.TABLE_MAP, 3), (T.WRITE_ROWS_V1, 1)), None),
+        ([mysql_gtid(1), BEGIN], ROWS_OF_ONE[:-1], None),
+        ([mysql_gtid(1), BEGIN], ROWS_OF_ONE[:1], None),
+        ([mysql_gtid(1), BEGIN], (), None),
+        ([mysql_gtid(1), BEGIN], (*ROWS_OF_ONE, (T.WRITE_ROWS_COMPRESSED_V1, 1)), None),
+        ([mysql_gtid(1), BEGIN], (*ROWS_OF_ONE, (T.INTVAR, 1)), None),
+        *(
+            ([wire(T.MARIADB_GTID, struct.pack("<QIB", 9, 0, flag) + bytes(6))], ROWS_OF_ONE, None)
+            for flag in (0x01, 0x20, 0x40, 0x80)
+        ),
+    ],
+)
+def test_a_transaction_goes_to_a_lane_at_once_if_it_is_of_whole_statements_over_one_database(
+    head: list[bytes], events: Sequence[tuple[int, int]], database: int | None
+) -> None:
+    """Tables 1 and 2 are of database 7, table 3 of database 8."""
+    middle = [wire(kind, bytes(6) + bytes((value, 0)) + bytes(4)) for kind, value in events]
+    frames = frame(b"".join([*head, *middle, XID]), 0, 0)
+    number = np.full(frames.offset.size, -1, np.int32)
+    number[len(head) : -1] = [value if kind == T.TABLE_MAP else -1 for kind, value in events]
+    found = of_one_database(frames, 13, number, np.array([0, 7, 7, 8], np.int32))
+    expected = [] if database is None else [(0, frames.offset.size - 1, database)]
+    assert list(zip(found.first.tolist(), found.last.tolist(), found.database.tolist(), strict=True)) == expected
+
+
 def test_gtids_that_follow_each_other_are_one_line() -> None:
     events = [*plain(1), *plain(2), *plain(7, server=2), *plain(3)]
-    found = plain_transactions(frame(b"".join(events), 0, 0), 13)
+    found = numbered(frame(b"".join(events), 0, 0), 13)
     assert list(found.lines(slice(0, 4))) == [(0, 1), (2, 2), (3, 3)]
     assert list(found.lines(slice(1, 2))) == [(1, 1)]
 
@@ -242,11 +287,6 @@ def test_a_thousand_plain_transactions_are_taken_without_a_walk(monkeypatch: pyt
     assert manifest is not None
     assert (manifest.transactions, manifest.gtid_set) == (1000, "0-1-999")
     assert len(data) == sum(len(one) + 4 for one in events) + 1
-
-
-def mysql_gtid(number: int) -> bytes:
-    body = b"\0" + UUID_BYTES + struct.pack("<qBqq", number, 2, 1, 2) + (NOW * 1_000_000).to_bytes(7, "little")
-    return build_event(T.GTID, body, timestamp=NOW, server_id=1)
 
 
 @pytest.mark.parametrize("xa", [True, False], ids=["xa-followed", "xa-not-followed"])
