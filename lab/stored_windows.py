@@ -54,17 +54,27 @@ def digests(window: Path, folder: Path) -> dict[str, str]:
     ``plan``: the plan's own digest, over its files; ``pieces``: over every transaction, built anew from the segments as
     a lane does with a block that fails.
     """
-    with zipfile.ZipFile(window) as archive:
-        archive.extractall(folder)
-    work = WorkFolder(str(folder))
+    work = unpack(window, folder)
     plan = run_filter(work, InProcess())
-    (key,) = (name for name in work.children() if WorkFolder(f"{work.uri}/{name}").exists(files.PLAN))
-    lanes, found = PlannedLanes(work.child(key), plan), hashlib.sha256()
+    lanes, found = PlannedLanes(plans_of(work), plan), hashlib.sha256()
     for lane in plan.all_lanes:
         for block in lanes.blocks(lane, after=0):
             for piece in lanes.pieces(lane, block.header):
                 found.update(repr((lane, piece.header, piece.format, tuple(piece.items))).encode())
     return {"plan": plan.digest, "pieces": found.hexdigest()}
+
+
+def unpack(window: Path, folder: Path) -> WorkFolder:
+    """The work folder of a stored window, as extraction has left it."""
+    with zipfile.ZipFile(window) as archive:
+        archive.extractall(folder)
+    return WorkFolder(str(folder))
+
+
+def plans_of(work: WorkFolder) -> WorkFolder:
+    """The folder of the window's plan, once there is one."""
+    (key,) = (name for name in work.children() if work.child(name).exists(files.PLAN))
+    return work.child(key)
 
 
 def make() -> None:

@@ -31,15 +31,16 @@ class SparkJobs:
 
     folder: Path
     """For the session's socket."""
-    _submitted: bool = False
+    submitted: bool = False
+    """Whether a job has gone the way of ``binlane run`` already."""
     _process: subprocess.Popen[bytes] | None = None
     _connection: socket.socket | None = None
     _answers: IO[str] | None = field(default=None, repr=False)
 
     def run(self, config: ChannelConfig, work: WorkFolder) -> None:
         """Plan the window in ``work``. Raises what the job has raised."""
-        if not self._submitted:
-            self._submitted = True
+        if not self.submitted:
+            self.submitted = True
             filter_engines.submit(config, work)
             return
         if self._answers is None:
