@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import random
 import signal
@@ -103,8 +104,10 @@ class Trial:
                 self._add(results, binlog_format, test, verdict, kept=keeps)
 
         path, failed = self.folder / "ask", ""
-        with listening(path, self.flavor, self.judge, answered):
-            for line in driver.lines(self.installed, self.folder / "var", binlog_format, tests, path, keeps=keeps):
+        lines = driver.lines(self.installed, self.folder / "var", binlog_format, tests, path, keeps=keeps)
+        # closed by name: a run that is ended would leave the driver and its servers behind
+        with listening(path, self.flavor, self.judge, answered), contextlib.closing(lines):
+            for line in lines:
                 said, fault = driver.said(line), driver.fault(line)
                 if said is not None and said.test in tests and said.test not in self._now:
                     self._add(results, binlog_format, said.test, _unjudged(said), kept=keeps)

@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -56,7 +56,7 @@ def command(installed: Installation, folder: Path, binlog_format: str, tests: Se
 
 def lines(
     installed: Installation, folder: Path, binlog_format: str, tests: Sequence[str], ask: Path, *, keeps: bool
-) -> Iterator[str]:
+) -> Generator[str]:
     """Run the driver: its output, line by line. ``ask``: the socket at which tests ask. Ended with the caller.
 
     ``keeps``: what tests drop is kept aside.
