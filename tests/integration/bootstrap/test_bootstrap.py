@@ -169,7 +169,7 @@ def test_what_the_channel_s_filter_leaves_out_is_not_copied(
     make_objects(mariadb)
     mariadb.write_channel('[filter]\nexclude_databases = ["od-*"]\nexclude_tables = ["shop.bare", "shop.child"]\n')
     assert bootstrap(mariadb) == 0
-    assert "view shop.other: was not made" in capsys.readouterr().out  # it shows a table of the other database
+    assert "view shop.other: was not created" in capsys.readouterr().out  # it shows a table of the other database
     tables = {name for (name,) in mariadb.target.query("SHOW TABLES FROM shop")}
     assert tables == {"parent", "gen", "parts", "we`ird tablé", "a", "z", "called"}
     assert mariadb.target.query("SHOW DATABASES LIKE 'od%%'") == []
