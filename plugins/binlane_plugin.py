@@ -44,7 +44,7 @@ class Board:
 
 
 class RunNotes:
-    """Writes what the tasks of a run have to say into its note: tasks themselves have no call for that."""
+    """Writes the texts of a run's tasks into the run's note, because Airflow gives tasks no way to do so."""
 
     @hookimpl
     def on_dag_run_success(self, dag_run: DagRun) -> None:
@@ -105,7 +105,7 @@ def _may(user: Any, method: str, dag_id: str) -> bool:
 
 
 def _trigger(user: Any, dag_id: str, conf: Mapping[str, Any]) -> Triggered:
-    """A run by hand, as the trigger button makes one, if Airflow lets the user press that."""
+    """Triggers a run as the trigger button does, if Airflow permits the user to trigger the DAG."""
     from airflow.api.common.trigger_dag import trigger_dag
     from airflow.api_fastapi.app import get_auth_manager
     from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
@@ -196,7 +196,7 @@ def _write_note(dag_run: DagRun) -> None:
 
 
 def _add_note(session: Session, dag_run: DagRun) -> None:
-    """What a person has written stays."""
+    """The text without binlane's part: a person's text is kept."""
     from airflow.models.xcom import XComModel
     from sqlalchemy import select
 

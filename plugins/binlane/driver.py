@@ -1,4 +1,4 @@
-"""Connections by PyMySQL: what a password is sent over, how long an answer is waited for, how large one may be.
+"""Connections by PyMySQL: rules for sending passwords, timeouts, and the size of answers.
 
 A server that is frozen (stopped, out of memory, its disk gone) still has its connections acknowledged by its kernel, so
 neither TCP nor its keepalive finds out; a statement that takes hours looks the same. So whoever waits in vain asks
@@ -34,11 +34,11 @@ else:
 GREETING_SECONDS: Final = 30
 """Each answer until the login is done: a server that is up gives them at once, a slow name server behind it later."""
 SILENT_SECONDS: Final = 60
-"""Without a byte of an answer, before the server is asked whether it still answers anybody."""
+"""Seconds without a byte of an answer, after which new logins check whether the server still answers."""
 ASKED: Final = 2
-"""Logins in vain, ``GREETING_SECONDS`` each, before a server that is silent is given up."""
+"""Failed logins, ``GREETING_SECONDS`` each, before the connection to a silent server is closed."""
 WRITE_SECONDS: Final = 300
-"""To hand over one packet, of 16 MiB at most."""
+"""Seconds to send one packet of at most 16 MiB."""
 LARGEST_ANSWER: Final = (1 << 30) + (1 << 20)
 """Bytes of one packet of an answer in all its pieces: the servers' own limit for max_allowed_packet, and some."""
 
@@ -209,7 +209,7 @@ class Connection(Driver):
 
 
 class _Answers(io.RawIOBase):
-    """The bytes that a server sends, as long as it lives."""
+    """The bytes that a server sends, while it answers."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__()
@@ -221,7 +221,7 @@ class _Answers(io.RawIOBase):
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        """Wait for bytes. Raises OSError if the connection breaks or the server answers nobody any more."""
+        """Wait for bytes. Raises OSError if the connection breaks or the server no longer answers logins."""
         while True:
             try:
                 return int(self._socket.recv_into(buffer))

@@ -13,7 +13,7 @@ from typing import Final
 GLOBAL_SHARD: Final = "#GLOBAL"
 """Server-wide operations: accounts, FLUSH, server settings."""
 UNKNOWN_SHARD: Final = "#UNKNOWN"
-"""What cannot be told: serialized, never guessed."""
+"""The shard of a transaction whose databases cannot be determined; it is serialized."""
 OWN_SCHEMA: Final = "binlane"
 """The database on each target that holds binlane's own state; a source may have one, too, as the target of another
 channel."""
@@ -30,7 +30,7 @@ class Flavor(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LogPosition:
-    """A place in the source's log. ``offset`` is 64 bits wide: counted, never read from ``log_pos``, which wraps."""
+    """A position in the source's log. ``offset`` is 64 bits wide: counted, never read from ``log_pos``, which wraps."""
 
     file: str
     offset: int
@@ -40,7 +40,7 @@ class LogPosition:
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
-    """A number and what it counts. ``many``: for a noun that an s at its end does not do for."""
+    """A number with its noun. ``many``: the plural of a noun that does not end in s."""
     return f"{count:,} {one if count == 1 else f'{one}s' if many is None else many}"
 
 
@@ -132,7 +132,7 @@ class Item:
     payload: bytes
     """ROWS: events; STATEMENT and DDL: the statement's bytes in ``context.charset_client``."""
     rows: RowCounts = field(default_factory=RowCounts)
-    """What a ROWS item changes; zero for statements, which nobody can count before they run."""
+    """Row changes of a ROWS item; zero for statements, whose changes are unknown before they run."""
     context: SessionContext | None = None
 
 

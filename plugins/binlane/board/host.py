@@ -1,4 +1,5 @@
-"""What the board needs from the Airflow that it runs in, and the guard of its actions. No airflow is imported here."""
+"""The interface of the board to Airflow, and the check of requests that change something. No airflow is imported
+here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The channel's rules for what is applied, as its file and the target's settings make them."""
+"""The channel's filter, renames and collations, as given by its file and the target's settings."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def selection_of(channel: ChannelConfig, schema: Schema) -> Selection:
 
 
 def renaming_of(channel: ChannelConfig, schema: Schema) -> Renaming:
-    """What the channel's databases are called on the target, whose ``schema`` says whether letters' case counts."""
+    """The channel's renames. ``schema``: of the target, whose setting decides whether the case of names counts."""
     return Renaming(channel.rename, bool(channel.rename) and schema.folds_names)
 
 
 def rules_of(channel: ChannelConfig, schema: Schema) -> ChannelRules:
-    """All that the channel's file says of what is applied. ``schema``: as of ``selection_of``."""
+    """Filter, renames and collations of the channel. ``schema``: as of ``selection_of``."""
     return ChannelRules(selection_of(channel, schema), renaming_of(channel, schema), Collations(channel.collations))
 
 

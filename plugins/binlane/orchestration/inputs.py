@@ -1,4 +1,4 @@
-"""What the filter job is given besides the segments: the target's schema, the channel's settings, the manifest."""
+"""The inputs of the filter job besides the segments: the target's schema, the channel's settings, the manifest."""
 
 from __future__ import annotations
 

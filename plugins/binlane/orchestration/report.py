@@ -1,4 +1,4 @@
-"""What a person reads of a window: its plan before anything is written, and what became of it."""
+"""Text for people about a window: its plan before anything is written, and its result."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def moment(seconds: float) -> str:
 
 
 def conflicts_text(counts: Mapping[str, int]) -> str:
-    """Rows that were set right, by what they were."""
+    """Numbers of corrected rows by kind of conflict."""
     return ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
 
 
 def summary_note(plan: WindowPlan, conflicts: Mapping[str, int]) -> str:
-    """The window in one line, for a run's note. ``conflicts``: rows that were set right, by what they were."""
+    """The window in one line, for a run's note. ``conflicts``: numbers of corrected rows by kind."""
     transactions = plan.last_seqno - plan.first_seqno + 1
     drift = f"; drifted rows that were corrected: {conflicts_text(conflicts)}" if conflicts else ""
     return (
@@ -63,7 +63,7 @@ def _head(plan: WindowPlan) -> Grid:
 
 
 def _prepared(plan: WindowPlan) -> list[tuple[str, str]]:
-    """XA transactions whose halves stand in different windows."""
+    """XA transactions whose halves are in different windows."""
     carried = (("carried in", plan.carried_in), ("carried out", plan.carried_out))
     return [(f"XA {name}", few([_xa(each) for each in groups])) for name, groups in carried if groups]
 
@@ -138,7 +138,7 @@ def _renamed(plan: WindowPlan) -> Grid | None:
 
 
 def _tables(plan: WindowPlan) -> Grid | None:
-    """What was read of each table and what becomes of it, as the accounts have it: left out, folded away, written."""
+    """The accounts of each table: row changes read, left out, folded away, written."""
     if not plan.tables:
         return None
     numbers_of = ("inserts", "updates", "deletes", "left out", "folded", "written")

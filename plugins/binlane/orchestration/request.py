@@ -1,4 +1,4 @@
-"""What one run asks for: up to where its window goes, and the choices of the trigger's form or the command line."""
+"""The request of one run: the end of its window, and the options of the trigger's form or the command line."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class WindowRequest:
     block_transactions: int | None = None
     """Instead of the channel's ``blocks.transactions``."""
     resume_before: dt.datetime | None = None
-    """Take a stop back that was given before this moment; None: none."""
+    """Cancel a stop that was requested before this moment; None: cancel none."""
 
     def __post_init__(self) -> None:
         if self.interval_end is not None and self.interval_end.tzinfo is None:
@@ -72,8 +72,8 @@ class WindowRequest:
 def request_from_params(
     params: Mapping[str, Any], interval_end: dt.datetime | None, asked_at: dt.datetime | None = None
 ) -> WindowRequest:
-    """The request of an Airflow run: its form's values, its interval's end (None for a run by hand), and when it was
-    asked for: a stop that is given behind that is not its to take back, whenever its tasks are tried again."""
+    """The request of an Airflow run: its form's values, its interval's end (None for a run by hand), and the time of
+    the request: the run does not cancel a stop that was requested later, even when its tasks are retried."""
     until = params.get("until")
     return WindowRequest(
         until=None if until is None or not until.strip() else until.strip(),

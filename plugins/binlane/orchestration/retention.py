@@ -1,4 +1,5 @@
-"""Old work folders go: behind each window, and at the start of each run, since one can be killed while it removes them.
+"""Removes old work folders: after each window, and at the start of each run, since a run can be killed while it removes
+them.
 
 Nothing of an unfinished window is removed: the target's rows say which windows are finished and old.
 """

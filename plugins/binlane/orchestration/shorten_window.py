@@ -1,4 +1,5 @@
-"""A window that is open and has no plan yet, ended before a transaction that the filter or the precheck refuses."""
+"""Shortens an open window without a plan, so that it ends before a transaction that the filter or the precheck
+refuses."""
 
 from __future__ import annotations
 

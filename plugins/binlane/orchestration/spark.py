@@ -2,7 +2,7 @@
 Airflow's.
 
 A process's arguments and environment are open to others (``ps``, ``/proc``) and end up in logs. Connections and the
-secrets of ``[spark.conf]`` belong in neither: the job reads the work folder and needs no server.
+secrets of ``[spark.conf]`` must be in neither: the job reads the work folder and needs no server.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ESCAPES: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
 
 
 def spark_properties(given: Mapping[str, str]) -> dict[str, str]:
-    """What spark-submit is given, by name; ``given`` is the channel's.
+    """The properties for spark-submit, by name; ``given`` are the channel's.
 
     Workers are forked from a daemon that has imported them, but not where the job carries binlane to its executors
     itself: tasks find it there, the daemon would not.
@@ -55,7 +55,7 @@ def properties_file(properties: Mapping[str, str]) -> Iterator[str]:
 
 
 def secrets_of(properties: Mapping[str, str]) -> tuple[str, ...]:
-    """Values that are shown nowhere, the longest first: one can hold another."""
+    """Secret values that are hidden in output, the longest first, since one can contain another."""
     values = {value for name, value in properties.items() if value and _SECRET.search(name)}
     return tuple(sorted(values, key=len, reverse=True))
 

@@ -69,7 +69,7 @@ from binlane.work.planned import PlannedLanes
 log = logging.getLogger(__name__)
 
 Answer = dict[str, Any]
-"""What a step hands to the next ones: small values that JSON can hold."""
+"""The result of a step for the next ones: small values that JSON can hold."""
 
 _LOG_SECONDS: Final = 5.0
 
@@ -100,7 +100,7 @@ def source_of(channel: ChannelConfig, endpoints: Endpoints) -> EventSource:
 
 
 def extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest) -> Answer:
-    """Read the window's log into segments and open the window on the target; adopt the unfinished one if there is one.
+    """Read the window's log into segments and open the window on the target; resume the unfinished one if there is one.
 
     Raises SourceError, BinlogError, PositionError, WorkError. A dry run opens no window; any other run first brings up
     the schema of an older binlane.
@@ -149,7 +149,8 @@ def _extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowReques
 
 @contextlib.contextmanager
 def _kept_if_whole(folder: WorkFolder) -> Iterator[None]:
-    """Remove a window's folder after an error: nothing on the target names it, so nobody else would."""
+    """Remove a window's folder after an error, because the target does not refer to it and no later step would
+    remove it."""
     try:
         yield
     except BaseException:
@@ -194,7 +195,7 @@ def apply_lane(
     lane: int,
     interrupted: threading.Event | None = None,
 ) -> Answer:
-    """Move one lane to the window's end, or to where the channel was asked to stop. Finished: answers at once.
+    """Move one lane to the window's end, or to a requested stop. Returns at once if the lane is already there.
 
     ``interrupted``: once it is set the lane ends at its next block boundary, with StopRequestedError.
     """
@@ -257,7 +258,8 @@ def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answ
 
 
 def _advanced(window: Window, conflicts: dict[str, int]) -> Answer:
-    """What ``advance`` says of a window that is finished, by its row alone: what was folded away is not told."""
+    """The summary of a finished window, from its row on the target alone, which does not have the changes folded
+    away."""
     bounds, rows = window.bounds, 0 if window.totals is None else window.totals.total
     return {
         "window": bounds.window_id,
@@ -360,7 +362,7 @@ def _as_planned(window: Window, request: WindowRequest) -> WindowRequest:
 def _adopt_unfinished(
     channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest, state: Channel, window: Window
 ) -> Answer:
-    """Take on the window that an earlier run has left: same end, same plan (invariant 7)."""
+    """Resume the window that an earlier run has left: same end, same plan (invariant 7)."""
     log.info("resuming window %s, which an earlier run has left unfinished", window.bounds.window_id)
     folder = WorkFolder(window.bounds.work)
     forget_if_filter_has_changed(channel, window, folder)
@@ -401,7 +403,7 @@ def _answer(
     finished: bool = False,
     dry_run: bool = False,
 ) -> Answer:
-    """What extraction tells the next steps and the log."""
+    """The result of extraction for the next steps and the log."""
     return {
         "window": None if manifest is None else manifest.window,
         "work": None if folder is None else folder.uri,

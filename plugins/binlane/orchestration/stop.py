@@ -1,4 +1,4 @@
-"""Stopping a channel at one seqno: where that is, who may still run, and the watermark that follows."""
+"""Stopping a channel at one seqno: the place of the stop, the lanes that still have to reach it, and the watermark."""
 
 from __future__ import annotations
 

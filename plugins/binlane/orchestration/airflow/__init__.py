@@ -1,1 +1,2 @@
-"""What Airflow sees: DAGs, tasks, notes, errors as retry or no retry. The only place that imports airflow."""
+"""The Airflow side: DAGs, tasks, notes, and errors turned into retry or no retry. The only place that imports
+airflow."""

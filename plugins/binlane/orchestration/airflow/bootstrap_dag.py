@@ -1,4 +1,4 @@
-"""The DAG of a channel's first copy: one task, by hand alone; its form is what ``binlane bootstrap`` is called with."""
+"""The DAG of a channel's first copy: one task, no schedule; its form has the options of ``binlane bootstrap``."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _task(channel: ChannelConfig) -> StepOperator:
 
 
 def options_of(context: Context) -> Options:
-    """What the run's form says. All tries of a task are one order: what it has dropped is dropped once."""
+    """The options in the run's form. All tries of a task are one order, so --replace drops databases once."""
     from binlane.bootstrap.run import Options
     from binlane.orchestration.commands.bootstrap import patterns_of
 

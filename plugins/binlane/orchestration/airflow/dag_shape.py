@@ -1,4 +1,4 @@
-"""A channel's DAG as data, without Airflow: its steps and what follows what."""
+"""A channel's DAG as data, without Airflow: its steps and their order."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def bootstrap_dag_id(channel: str) -> str:
 
 
 NOTE_KEY: Final = "binlane_note"
-"""XCom key of what a task has to say in the run's note; the plugin writes them there when the run has ended."""
+"""XCom key of a task's text for the run's note; the plugin writes these texts when the run has ended."""
 
 
 class Kind(StrEnum):
-    """What a step does; dag_factory has a builder for each."""
+    """Kinds of steps; replicate_dag has a builder for each."""
 
     EXTRACT = "extract_segments"
     FILTER = "event_metadata_filter"
@@ -44,10 +44,10 @@ class Step:
     retries: int
     after: tuple[Kind, ...] = ()
     runs_after_skip: bool = False
-    """Run although what stands before was skipped."""
+    """Run even if upstream tasks were skipped."""
     doc: str = ""
     timeout: int = 0
-    """Seconds a try may take; 0: any time."""
+    """Seconds that a try may take; 0: no limit."""
 
     @property
     def task_id(self) -> str:

@@ -1,4 +1,4 @@
-"""What Airflow is told of each watermark: an asset event, which other DAGs can wait for, and metrics through its stats.
+"""Sends each watermark to Airflow: an asset event, which other DAGs can wait for, and metrics through its stats.
 
 Names of metrics carry the channel at their end for StatsD, which has no tags by default, and plain names are tagged.
 """
@@ -33,7 +33,7 @@ def asset_of(channel: str) -> Asset:
 
 
 def announce(channel: str, summary: Mapping[str, Any], context: Context) -> None:
-    """Tell Airflow of a watermark that has just moved; ``summary`` is what ``steps.advance`` answers."""
+    """Send event and metrics of a watermark that has just moved; ``summary`` is the result of ``steps.advance``."""
     tell_asset(channel, summary, context)
     start = context["dag_run"].start_date
     measure(channel, summary, time.time(), None if start is None else start.timestamp())

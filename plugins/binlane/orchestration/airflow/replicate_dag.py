@@ -1,6 +1,7 @@
-"""The DAG of a channel's windows. What its tasks do is in ``steps``, which knows nothing of Airflow.
+"""The DAG of a channel's windows. The bodies of its tasks are in ``steps``, which does not import Airflow.
 
-Whatever loads drivers, Parquet or parsers is imported inside the tasks: a DAG file is parsed for every task process.
+Modules that load drivers, Parquet or parsers are imported inside the tasks, because a DAG file is parsed in every task
+process.
 """
 
 from __future__ import annotations
@@ -253,8 +254,8 @@ def _extract(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
 
 
 class ExtractOperator(ShortCircuitStepOperator):
-    """Skips all that follows if there is nothing to apply; but not a full verification, which needs no new window, nor
-    one that was asked for alone."""
+    """Skips the downstream tasks if there is nothing to apply, except a full verification, which needs no new
+    window, and a verification that was requested alone."""
 
     def skip(self, ti: RuntimeTaskInstanceProtocol, tasks: Iterable[DAGNode]) -> None:
         """See SkipMixin."""
@@ -403,7 +404,7 @@ def _verification(context: Context) -> str:
 
 
 def _verifies_only(context: Context) -> bool:
-    """Whether the run is to apply nothing. Raises AirflowFailException if it is to verify nothing, too."""
+    """Whether the run only verifies. Raises AirflowFailException if it does not verify either."""
     only = bool(context["params"].get("verify_only"))
     if only and _verification(context) not in (VerifyScope.FULL, VerifyScope.WINDOW):
         raise AirflowFailException(
@@ -414,13 +415,13 @@ def _verifies_only(context: Context) -> bool:
 
 
 def _window(context: Context) -> dict[str, Any]:
-    """What extract_segments has answered."""
+    """The return value of extract_segments."""
     window: dict[str, Any] = context["ti"].xcom_pull(task_ids=Kind.EXTRACT.value, key=WINDOW_KEY)
     return window
 
 
 def _arguments(step: Step) -> dict[str, Any]:
-    """What every operator of a step is given."""
+    """The arguments of every operator of a step."""
     rule = "none_failed" if step.runs_after_skip else "all_success"
     timeout = dt.timedelta(seconds=step.timeout) if step.timeout else None
     return {

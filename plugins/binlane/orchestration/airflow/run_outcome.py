@@ -1,5 +1,5 @@
-"""Whether a run came to the end that it was started for. Airflow calls a run whose last tasks are skipped a success,
-whoever skipped them; a window that is still open is none."""
+"""Decides whether a run has reached its goal. Airflow counts a run whose last tasks are skipped as a success,
+whoever skipped them; a run whose window is still open must fail."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _MAPPED: Final = re.compile(r"_\d+$")
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """What a run's tasks have left."""
+    """The results of a run's tasks."""
 
     states: Mapping[str, str | None]
     """By task; a mapped one's name ends in ``_`` and its index, as Airflow gives them."""
     window: Mapping[str, Any] | None
-    """What extract_segments has answered: nothing for a stopped channel, and for a run that only verifies."""
+    """The return value of extract_segments: empty for a stopped channel, and for a run that only verifies."""
     advanced: Mapping[str, Any] | None
-    """What advance_watermark has answered."""
+    """The return value of advance_watermark."""
     dry_run: bool
     verification: str
-    """Which one was asked for."""
+    """The requested verification."""
     verifies_only: bool
 
     def failed(self) -> list[str]:
@@ -42,7 +42,7 @@ class RunOutcome:
         return sorted(failed - {Kind.CONFIRM.value})
 
     def problem(self) -> str | None:
-        """What is not as it should be; None if nothing is, or if the window's row on the target has to say."""
+        """Why the run has not reached its goal; None if it has, or if the window's row on the target decides."""
         if failed := self.failed():
             return f"failed or ended early: {', '.join(failed)}"
         if self.window is None or not self._is(Kind.EXTRACT, "success"):
@@ -55,7 +55,7 @@ class RunOutcome:
 
     @property
     def undecided(self) -> str | None:
-        """The window whose row on the target has to say whether it is finished."""
+        """The window whose row on the target decides whether the run has reached its goal."""
         if not self._has_work() or self.dry_run or self._has_advanced():
             return None
         assert self.window is not None
@@ -85,7 +85,7 @@ def _task(name: str) -> str:
 
 
 def open_window(channel: str, endpoints: Endpoints, window_id: str) -> str | None:
-    """What the target says of a window that is not finished; None if it is."""
+    """A message about a window that the target has as unfinished; None if it is finished."""
     with target_state(endpoints.target) as engine, engine.connect() as connection:
         window = read_window(connection, channel, window_id)
     if window is None:

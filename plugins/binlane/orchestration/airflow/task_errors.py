@@ -1,4 +1,4 @@
-"""What every task needs of Airflow: the channel's connections, and its own errors as Airflow's retry or no retry."""
+"""The channel's connections from Airflow, and binlane's errors as Airflow's retry or no retry."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def endpoints_of(channel: ChannelConfig) -> Endpoints:
 
 
 def note(context: Context, text: str) -> None:
-    """Have the plugin write this into the run's note, behind what the run's other tasks say."""
+    """Have the plugin write this into the run's note, after the texts of the run's other tasks."""
     context["ti"].xcom_push(NOTE_KEY, text)
 
 
@@ -56,7 +56,8 @@ def _note_of(exc: BinlaneError) -> None:
 
 @contextmanager
 def airflow_errors() -> Iterator[None]:
-    """Only here do our errors become Airflow's retry or no retry. The run's note says what ended its last try."""
+    """The only place where binlane's errors become Airflow's retry or no retry. The run's note gets the error of the
+    last try."""
     try:
         yield
     except BinlaneError as exc:

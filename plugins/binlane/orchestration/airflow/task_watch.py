@@ -1,4 +1,4 @@
-"""A task's process ends by itself once nobody wants it any longer, whatever its scheduler and its supervisor do.
+"""Lets a task's process end by itself when its run is over or its supervisor is gone.
 
 Airflow ends a task through its supervisor, at a heartbeat that is answered with no. That does not reach a task whose
 supervisor was killed, nor one that a scheduler has queued after a person marked its run: with SQLite (and wherever row
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PARENT_SECONDS: Final = 1.0
-"""Between two looks at the process's parent."""
+"""Seconds between two checks of the process's parent."""
 RUN_SECONDS: Final = 10.0
-"""Between two questions to Airflow."""
+"""Seconds between two requests to Airflow."""
 GRACE_SECONDS: Final = 15.0
 """From a task's being asked to end to the exception, and from there to the kill."""
 _ENDED: Final = ("failed", "success")
@@ -67,7 +67,7 @@ class StepOperator(Watched, PythonOperator):
 
 
 class ShortCircuitStepOperator(Watched, ShortCircuitOperator):
-    """A step that can skip all that follows it."""
+    """A step that can skip all downstream tasks."""
 
 
 class Watch:
@@ -140,7 +140,7 @@ def watching(ended: Callable[[], str | None], tell: Callable[[], None]) -> Itera
 
 
 def why_ended(context: Context) -> str | None:
-    """Why nobody wants the task any longer; None if its run goes on, or Airflow does not answer."""
+    """Why the task should end; None if its run is active, or Airflow does not answer."""
     run, ti = context["dag_run"], context["ti"]
     try:
         state = ti.get_dagrun_state(run.dag_id, run.run_id)

@@ -1,1 +1,1 @@
-"""What the command line's commands do, one module a command. Knows no Airflow."""
+"""The commands of the command line, one module per command. Does not import Airflow."""

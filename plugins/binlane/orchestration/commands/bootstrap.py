@@ -1,4 +1,4 @@
-"""``binlane bootstrap``: the first copy of a channel, for a person and for its DAG."""
+"""``binlane bootstrap``: the first copy of a channel, for the command line and for its DAG."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def summary_of(outcome: Outcome) -> dict[str, Any]:
 
 
 def outcome_text(outcome: Outcome) -> str:
-    """What a person reads."""
+    """The result as text."""
     kept = f" ({outcome.kept:,} kept from an earlier attempt)" if outcome.kept else ""
     accounts = f", {plural(outcome.accounts, 'account')}" if outcome.accounts else ""
     kinds = ("view, routine, trigger, event or sequence", "views, routines, triggers, events and sequences")

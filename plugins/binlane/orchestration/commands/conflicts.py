@@ -1,4 +1,4 @@
-"""What a person reads of rows that had drifted and were set right (``apply.on_conflict = "overwrite"``)."""
+"""``binlane conflicts``: the drifted rows that windows have corrected (``apply.on_conflict = "overwrite"``)."""
 
 from __future__ import annotations
 

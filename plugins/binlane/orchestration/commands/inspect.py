@@ -1,4 +1,4 @@
-"""``binlane inspect``: a line a transaction of any binlog file, from the file alone."""
+"""``binlane inspect``: one line per transaction of any binlog file, from the file alone."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What ``binlane inspect`` shows of a transaction beyond its line: statements, and row changes with their values.
+"""The details of a transaction in ``binlane inspect``: statements, and row changes with their values.
 
-Everything comes from the log alone: names where it has them, ``@1`` otherwise. It shows what cannot be applied, too.
+Everything comes from the log alone: names where it has them, ``@1`` otherwise. Transactions that cannot be applied are
+shown, too.
 """
 
 from __future__ import annotations

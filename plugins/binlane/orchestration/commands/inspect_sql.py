@@ -1,4 +1,4 @@
-"""What ``binlane inspect --sql`` prints: statements that a person reads and a server of the same family can run.
+"""The output of ``binlane inspect --sql``: statements to read, which a server of the same family can run.
 
 Exact where the log has names (``binlog_row_metadata = FULL``), in a session with ``NAMES utf8mb4`` and ``time_zone =
 '+00:00'``, without strict mode and NO_BACKSLASH_ESCAPES: text stands as text where the server makes the same bytes of

@@ -1,4 +1,4 @@
-"""What a person types to operate a channel: stop, resume, decide, status."""
+"""The commands that operate a channel: stop, resume, decide, xa, status."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from binlane.state.windows import read_open_window
 
 
 def whoami() -> str:
-    """Who gives an order: the account and the machine."""
+    """The author of a request: account and machine."""
     return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
@@ -38,8 +38,9 @@ def stop(
     by: str | None = None,
     resolve: Resolver | None = None,
 ) -> str:
-    """Ask the channel to stop, and say where it will. ``places``: the options that name a place; one of them at most.
-    ``by``: who asks, if not who runs this; ``resolve``: where connections come from, if not from the environment.
+    """Request the channel to stop. Returns a message with the place of the stop. ``places``: the options that name a
+    place; one of them at most. ``by``: who asks, if not who runs this; ``resolve``: where connections come from, if not
+    from the environment.
 
     Raises ConfigError for more than one, PositionError or PlanError for a place that is not ahead in the open window.
     """
@@ -79,7 +80,7 @@ def stop(
 
 
 def resume(name: str, folder: Path, *, resolve: Resolver | None = None) -> str:
-    """Take a stop request back."""
+    """Cancel a stop request."""
     _, endpoints = load(name, folder, resolve)
     with target_state(endpoints.target) as engine:
         clear_stop(engine, name)
@@ -99,7 +100,7 @@ def decide(name: str, folder: Path, seqno: int, *, ran: bool, resolve: Resolver 
 
 
 def xa(name: str, folder: Path, *, done: str | None, forget: str | None) -> str:
-    """List the prepared XA transactions, or take a person's word on one."""
+    """List the prepared XA transactions, or record a person's answer about one."""
     _, endpoints = load(name, folder)
     if done is not None and forget is not None:
         raise ConfigError("--done and --forget: expected only one of them, got both")
@@ -114,7 +115,7 @@ def xa(name: str, folder: Path, *, done: str | None, forget: str | None) -> str:
 
 
 def status(name: str, folder: Path, *, as_json: bool) -> View:
-    """How the channel stands, from the target alone."""
+    """The state of the channel, from the target alone."""
     _, endpoints = load(name, folder)
     found = read_channel_status(endpoints, name)
     return status_json(found, time.time()) if as_json else status_view(found, time.time())

@@ -1,4 +1,4 @@
-"""``binlane verify --repair``: a plan that is stored and shown, and what applies it."""
+"""``binlane verify --repair``: makes, stores, shows and applies a repair plan."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class StoredPlan:
 def make_plan(
     name: str, folder: Path, options: Options, *, resolve: Resolver | None = None
 ) -> tuple[Outcome, StoredPlan]:
-    """Verify, and store the plan of what would set the drift right. Nothing but the verification's state is written."""
+    """Verify, and store a plan that would correct the drift. Only the verification's state is written to the target."""
     channel, endpoints = load(name, folder, resolve)
     outcome = verify_channel(channel, endpoints, options)
     with target_state(endpoints.target) as engine, engine.connect() as connection:
@@ -71,7 +71,7 @@ def make_plan(
 
 
 def _keeps_rows(channel: ChannelConfig, target: Schema) -> bool:
-    """Whether the filter leaves deletions out, so that rows of the target alone are no mistake."""
+    """Whether the filter ignores deletions, so that rows that exist only on the target are intended."""
     selection = selection_of(channel, target)
     return any(selection.policy(kind) == FilterPolicy.IGNORE for kind in (FilterKind.DELETE, FilterKind.TRUNCATE))
 
@@ -124,7 +124,7 @@ def _repair(channel: ChannelConfig, endpoints: Endpoints, stored: StoredPlan) ->
 
 
 def plan_text(stored: StoredPlan) -> str:
-    """What a person reads before saying yes."""
+    """The plan as text, shown before the confirmation."""
     plan = stored.plan
     lines = [f"repair of {plan.channel} at seqno {plan.seqno:,}, plan {stored.place} ({plan.digest[:12]}):"]
     by_table: dict[str, list[RowRepair]] = {}
@@ -159,7 +159,7 @@ def _changed(column: str, target: str | None, source: str | None) -> str:
 
 
 def repaired_text(name: str, repaired: Repaired) -> str:
-    """What was done."""
+    """The result as text."""
     text = (
         f"channel {name}: {plural(repaired.inserted, 'row')} inserted, {repaired.updated:,} updated, "
         f"{repaired.deleted:,} deleted on the target; {repaired.equal_rows:,} were already right"

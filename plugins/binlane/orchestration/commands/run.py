@@ -1,4 +1,4 @@
-"""What the command line's commands do: the steps of a window without Airflow, lanes as processes of this machine."""
+"""``binlane init``, ``plan`` and ``run``: the steps of a window without Airflow, lanes as processes of this machine."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _POLL_SECONDS: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What ``plan`` and ``run`` were called with."""
+    """The arguments of ``plan`` and ``run``."""
 
     channel: str
     folder: Path
@@ -59,8 +59,8 @@ class Call:
 
 
 def init(name: str, folder: Path, start: str) -> str:
-    """Create state tables and channel, or upgrade the tables. A channel that is there stays as it is; says where it
-    stands."""
+    """Create state tables and channel, or upgrade the tables. An existing channel is not changed. Returns a message
+    with its watermark."""
     channel, endpoints = load(name, folder)
     engine = engine_of(endpoints.target)
     found = begin(steps.source_of(channel, endpoints), start)
@@ -73,7 +73,7 @@ def init(name: str, folder: Path, start: str) -> str:
 
 
 def plan(call: Call, console: Terminal) -> View:
-    """Show the plan of the next window, then ask whether anything stands in its way: PrecheckError if so.
+    """Show the plan of the next window, then run the precheck: raises PrecheckError for its findings.
 
     The target's data and state stay as they are, and so does the work directory.
     """
@@ -95,7 +95,7 @@ def plan(call: Call, console: Terminal) -> View:
 
 
 def run(call: Call, console: Terminal) -> View:
-    """Apply one window, and say what happened."""
+    """Apply one window. Returns its summary."""
     channel, endpoints = load(call.channel, call.folder)
     seconds: dict[str, float] = {}
     with _timed(seconds, "extract", console):
@@ -116,7 +116,7 @@ def run(call: Call, console: Terminal) -> View:
 
 
 def read_channel_status(endpoints: Endpoints, name: str) -> ChannelStatus:
-    """Everything that the target knows of a channel. Raises TargetError."""
+    """The state of a channel on the target. Raises TargetError."""
     with target_state(endpoints.target) as engine:
         return read_status(engine, name)
 
@@ -135,7 +135,8 @@ def _filtered(channel: ChannelConfig, engine: str, work: WorkFolder) -> WindowPl
 def _apply(
     channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lanes: Sequence[int], console: Terminal
 ) -> None:
-    """Every lane a process. With fewer processes than lanes a waiting lane moves the others: lanes are leases."""
+    """Each lane is a process. With fewer processes than lanes a waiting lane moves the others, because lanes are
+    leases."""
     workers = min(len(lanes), _MOST_PROCESSES)
     context = get_context("forkserver")
     # a local filter job has started the server that the lanes are forked from, with the same modules
@@ -160,7 +161,7 @@ def _apply(
 
 
 def begin_lane_process() -> None:
-    """What a lane's process does first. A terminal sends SIGINT to all of a command's processes: the command ends its
+    """Prepares a lane's process. A terminal sends SIGINT to all of a command's processes: the command ends its
     lanes by itself, and they have nothing to say of it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()

@@ -1,4 +1,4 @@
-"""What a person types to leave transactions out: skip, see what was skipped, replay it after all."""
+"""``binlane skip`` and ``replay-skipped``: skip transactions, show skipped ones, apply them later."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def skip(
     by: str | None = None,
     resolve: Resolver | None = None,
 ) -> str:
-    """Order to leave transactions of the open window out. Raises PositionError for what is applied already.
+    """Request to skip transactions of the open window. Raises PositionError for applied ones.
 
     ``by``: who asks, if not who runs this; ``resolve``: where connections come from, if not from the environment.
     """
@@ -129,7 +129,7 @@ def _events(work: WorkFolder, first: int, last: int) -> dict[int, Found]:
 
 
 def cancel(name: str, folder: Path, which: Which, *, resolve: Resolver | None = None) -> str:
-    """Take orders back that have not been followed yet."""
+    """Cancel requests that have not been carried out yet."""
     if which.seqno is None:
         raise ConfigError("--cancel: expected --seqno; `--list` shows the seqnos")
     _, endpoints = load(name, folder, resolve)
@@ -154,7 +154,7 @@ def skips(name: str, folder: Path) -> View:
 
 
 def show(name: str, folder: Path, seqno: int, write_to: Path | None) -> View:
-    """One order with all that is known of it; its events go to a binlog file if one is named."""
+    """One request with everything that is stored of it; its events are written to a binlog file if one is named."""
     _, endpoints = load(name, folder)
     with target_state(endpoints.target) as engine, engine.connect() as connection:
         found, log = read_skip(connection, name, seqno)

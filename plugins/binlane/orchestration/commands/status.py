@@ -1,4 +1,4 @@
-"""How a channel stands, for a person and for a program: one set of values, shown as tables or as JSON."""
+"""``binlane status``: the state of a channel as tables or as JSON, from one set of values."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def status_view(status: ChannelStatus, now: float) -> View:
 
 
 def _verified(status: ChannelStatus) -> str:
-    """Through which seqno, and what was found different the last time."""
+    """The seqno up to which the target is verified, and the differences of the last verification."""
     named = {VerifyScope.FULL: "all tables", VerifyScope.WINDOW: "a window's rows"}
     through = [
         f"{what} through seqno {status.verified[kind]:,}" for kind, what in named.items() if kind in status.verified

@@ -1,4 +1,4 @@
-"""``binlane verify``: source against target, for a person and for a DAG's step."""
+"""``binlane verify``: compares source and target, for the command line and for a DAG's step."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def verify_after(channel: ChannelConfig, endpoints: Endpoints, kind: str) -> dic
 
 
 def outcome_text(outcome: Outcome) -> str:
-    """What a person reads."""
+    """The result as text."""
     drift, pending = outcome.of_state(DRIFT), outcome.of_state(PENDING)
     scope = "all tables" if outcome.kind == "full" else "the rows of the last window"
     definitions = f", {plural(outcome.definitions, 'definition')}" if outcome.definitions else ""
