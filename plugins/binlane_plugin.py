@@ -196,7 +196,7 @@ def _write_note(dag_run: DagRun) -> None:
 
 
 def _add_note(session: Session, dag_run: DagRun) -> None:
-    """The text without binlane's part: a person's text is kept."""
+    """Append the tasks' texts to the note; a text that a person has written is kept."""
     from airflow.models.xcom import XComModel
     from sqlalchemy import select
 

@@ -114,7 +114,7 @@ def check_empty(found: Collection[Thing], own: Collection[Thing], endpoint: Endp
     foreign = sorted(str(thing) for thing in set(found) - set(own))
     if foreign:
         raise PrecheckError(
-            f"{endpoint}: expected the chosen databases to be empty, found {{plural(len(foreign), 'object')}} "
+            f"{endpoint}: expected the chosen databases to be empty, found {plural(len(foreign), 'object')} "
             "that no first copy of this channel has created; drop them yourself, or use --replace, which drops "
             f"these databases:\n{_list(foreign)}"
         )

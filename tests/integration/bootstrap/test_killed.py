@@ -106,7 +106,7 @@ def test_an_attempt_that_was_killed_behind_the_channel_s_row_is_ended_by_the_nex
     # the channel is forgotten, and what was copied is not taken for an attempt's
     run_on(mariadb.target, f"DELETE FROM binlane.channels WHERE channel = '{CHANNEL}'")
     assert bootstrap(mariadb) == 1
-    assert "things that no first copy of this channel has made" in capsys.readouterr().err
+    assert "objects that no first copy of this channel has created" in capsys.readouterr().err
     assert bootstrap(mariadb, "--replace") == 0
     mariadb.assert_equal()
 
