@@ -181,7 +181,7 @@ def test_every_package_has_its_row_in_the_house() -> None:
     house = page("docs/architecture.md").partition("## The house")[2].partition("## Four walks")[0]
     package = ROOT / "plugins" / "binlane"
     found = {str(file.parent.relative_to(package)) for file in package.rglob("__init__.py")} - {"."}
-    named = {name for row in house.splitlines() if row.startswith("| `") for name in re.findall(r"`([a-z/]+)`", row)}
+    named = {name for row in house.splitlines() if row.startswith("| `") for name in re.findall(r"`([a-z_/]+)`", row)}
     # the packages in state are named in its row
     assert {each.removeprefix("state/") for each in found} <= named
 

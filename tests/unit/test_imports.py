@@ -15,7 +15,7 @@ BINLANE: Final = ROOT / "plugins" / "binlane"
 
 # A part is a package, or a module beside the packages. It may import itself and the parts of its row: a package's name
 # stands for its own modules, not for the packages in it. Rows stand in an order without a step upwards.
-BASE: Final = ("errors", "model", "choices", "extension")
+BASE: Final = ("errors", "model", "choices", "extension", "json_codec")
 CONFIG: Final = ("config", "connections")
 LOG: Final = (*BASE, "binlog.types", "binlog", "binlog.vector")
 STATEMENTS: Final = ("sql.parse", "schema", "sql")
@@ -32,6 +32,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "model": ("errors",),
     "choices": (),
     "extension": ("errors",),
+    "json_codec": ("errors",),
     "rename_rules": (),
     "collation_rules": (),
     "config": ("errors", "choices", "extension", "rename_rules", "collation_rules"),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from binlane.binlog.wire import SegmentOffset
 from binlane.errors import PlanError
+from binlane.json_codec.codec import Codec
 from binlane.model import Flavor, LogPosition, plural
 
 VERSION: Final = 1
@@ -48,15 +48,12 @@ class Segment:
 
     def to_json(self) -> str:
         """For the target's state."""
-        return json.dumps(_plain(self), ensure_ascii=False)
+        return json.dumps(MANIFEST.dump(self), ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str, where: str) -> Segment:
         """Raises PlanError that names ``where`` for anything that ``to_json`` does not write."""
-        try:
-            return _segment(json.loads(text), where)
-        except ValueError as exc:
-            raise PlanError(f"{where}: expected JSON: {exc}") from exc
+        return MANIFEST.load(cls, MANIFEST.parsed(text, where), where)
 
     def source_position(self, at: SegmentOffset) -> LogPosition:
         """Where the segment's byte ``at`` stands on the source."""
@@ -102,31 +99,16 @@ class Manifest:
 
     def to_json(self) -> bytes:
         """The canonical bytes."""
-        value = {"version": VERSION, **_plain(self), "done": list(self.done), "restarts": list(self.restarts)}
-        value |= {name: [_plain(segment) for segment in getattr(self, name)] for name in ("segments", "carried")}
-        value |= {name: _plain(getattr(self, name)) for name in ("start", "end")}
+        value = {"version": VERSION, **MANIFEST.dump(self)}
         return json.dumps(value, indent=1, ensure_ascii=False).encode() + b"\n"
 
     @classmethod
     def from_json(cls, data: bytes, where: str) -> Manifest:
         """Raises PlanError that names ``where`` if ``data`` is not a whole, known and coherent manifest."""
-        try:
-            value = json.loads(data)
-        except ValueError as exc:
-            raise PlanError(f"{where}: expected JSON: {exc}; run the extract step again") from exc
-        if not isinstance(value, dict) or value.pop("version", None) != VERSION:
+        value = MANIFEST.parsed(data, where)
+        if value.pop("version", None) != VERSION:
             raise PlanError(f"{where}: expected a manifest of version {VERSION}; it was written by another binlane")
-        given = _known(cls, value, where)
-        for name in ("start", "end"):
-            given[name] = _build(LogPosition, given[name], f"{where}: {name}")
-        for name in ("segments", "carried", "done", "restarts"):
-            if not isinstance(given[name], list):
-                raise PlanError(f"{where}: {name}: expected a list")
-        for name in ("segments", "carried"):
-            given[name] = tuple(_segment(one, f"{where}: {name}[{n}]") for n, one in enumerate(given[name]))
-        given["done"] = tuple(map(str, given["done"]))
-        given["restarts"] = tuple(map(int, given["restarts"]))
-        manifest = cls(**given)
+        manifest = MANIFEST.load(cls, value, where)
         manifest._check(where)
         return manifest
 
@@ -152,38 +134,5 @@ class Manifest:
             raise PlanError(f"{where}: expected last_seqno {expected - 1} by its segments, got {self.last_seqno}")
 
 
-def _segment(value: object, where: str) -> Segment:
-    given = _known(Segment, value, where)
-    try:
-        given["flavor"] = Flavor(given["flavor"])
-    except ValueError as exc:
-        raise PlanError(f"{where}.flavor: {exc}") from exc
-    return Segment(**given)
-
-
-def _build(kind: type[LogPosition], value: object, where: str) -> LogPosition:
-    return kind(**_known(kind, value, where))
-
-
-def _known(kind: type[Any], value: object, where: str) -> dict[str, Any]:
-    """``value`` as keyword arguments of ``kind``: every field there, of the right plain type, and nothing else."""
-    if not isinstance(value, dict):
-        raise PlanError(f"{where}: expected an object, got {type(value).__name__}")
-    names = [field.name for field in fields(kind)]
-    if unknown := sorted(value.keys() - set(names)):
-        raise PlanError(f"{where}: unknown key {unknown[0]!r}; it was written by another binlane")
-    if missing := [name for name in names if name not in value]:
-        raise PlanError(f"{where}: key {missing[0]!r} is missing")
-    for field in fields(kind):
-        expected = _TYPES.get(str(field.type))
-        if expected is not None and type(value[field.name]) not in expected:
-            raise PlanError(f"{where}.{field.name}: expected {field.type}, got {value[field.name]!r}")
-    return dict(value)
-
-
-_TYPES: Final[Mapping[str, tuple[type, ...]]] = {"int": (int,), "str": (str,), "float": (float, int), "Flavor": (str,)}
-"""By annotation; bool is no int here."""
-
-
-def _plain(value: Any) -> dict[str, Any]:
-    return {field.name: getattr(value, field.name) for field in fields(value)}
+MANIFEST: Final = Codec("run the extract step again")
+"""manifest.json, and segments in the target's state."""

@@ -10,13 +10,14 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Final
 
 from binlane.errors import PlanError
-from binlane.model import Barrier, TableKey
+from binlane.json_codec.codec import Codec
+from binlane.model import Barrier, LogPosition, TableKey, TemporaryCopies
 from binlane.plan.block.reducible_tables import Excluded
 from binlane.plan.transaction.route_key import TransactionClass
 from binlane.plan.transaction.xa import PreparedGroup
-from binlane.plan.window_plan import copies_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,67 +73,20 @@ class Routing:
 
     def to_json(self) -> bytes:
         """Canonical bytes."""
-        values = {
-            "lanes": self.lanes,
-            "databases": {name: [route.shard, route.lane] for name, route in self.databases.items()},
-            "classes": {key: [route.shard, route.lane] for key, route in self.classes.items()},
-            "barriers": [
-                [
-                    barrier.first,
-                    barrier.last,
-                    barrier.owner,
-                    list(barrier.participants),
-                    dict(barrier.causes),
-                    barrier.together,
-                    [list(each) for each in barrier.leftovers],
-                    # only where it is: routes of windows without it are the same bytes as ever
-                    *([] if barrier.temporary is None else [[barrier.temporary.since, barrier.temporary.kept]]),
-                ]
-                for barrier in self.barriers
-            ],
-            "excluded": {
-                "tables": sorted([key.database, key.table, reason] for key, reason in self.excluded.tables.items()),
-                "databases": dict(self.excluded.databases),
-                "everything": self.excluded.everything,
-            },
-            "prepared": [
-                [seqno, None if group is None else group.to_values()] for seqno, group in sorted(self.prepared.items())
-            ],
-            "carried_in": [group.to_values() for group in self.carried_in],
-            "carried_out": [group.to_values() for group in self.carried_out],
-        }
-        return json.dumps(values, sort_keys=True).encode()
+        return json.dumps(CONTEXT.dump(self), sort_keys=True).encode()
 
     @classmethod
     def from_json(cls, data: bytes, where: str) -> Routing:
         """Raises PlanError, naming ``where``, for anything that ``to_json`` does not write."""
-        try:
-            values = json.loads(data)
-            return cls(
-                lanes=values["lanes"],
-                databases={name: Route(*route) for name, route in values["databases"].items()},
-                classes={key: Route(*route) for key, route in values["classes"].items()},
-                barriers=tuple(
-                    Barrier(
-                        *(first, last, owner, tuple(lanes), causes, together, tuple(map(tuple, leftovers))),
-                        copies_of(next(iter(more), None)),
-                    )
-                    for first, last, owner, lanes, causes, together, leftovers, *more in values["barriers"]
-                ),
-                excluded=Excluded(
-                    {TableKey(database, table): reason for database, table, reason in values["excluded"]["tables"]},
-                    values["excluded"]["databases"],
-                    values["excluded"]["everything"],
-                ),
-                prepared={
-                    seqno: None if group is None else PreparedGroup.from_values(group)
-                    for seqno, group in values["prepared"]
-                },
-                carried_in=tuple(PreparedGroup.from_values(group) for group in values["carried_in"]),
-                carried_out=tuple(PreparedGroup.from_values(group) for group in values["carried_out"]),
-            )
-        except (ValueError, TypeError, KeyError) as exc:
-            raise PlanError(f"{where}: not the routes of a window: {exc}; run the filter step again") from exc
+        return CONTEXT.load(cls, CONTEXT.parsed(data, where), where)
+
+
+CONTEXT: Final = Codec(
+    "run the filter step again",
+    rows=frozenset({Barrier, LogPosition, PreparedGroup, Route, TableKey, TemporaryCopies}),
+    left_out=frozenset({"temporary"}),
+)
+"""context.json."""
 
 
 def first_appearance(named: Iterable[tuple[int, str]]) -> tuple[str, ...]:

@@ -5,15 +5,13 @@ With the segments and the schema it is all that the filter job knows: the same t
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from binlane.binlog.rows_payload import PACKET_SHARE
-from binlane.errors import PlanError
 from binlane.extension import chosen
+from binlane.json_codec.codec import Codec
 from binlane.plan.block.builder import BlockLimits
 from binlane.plan.consistency import LEVELS, ConsistencyLevel
 from binlane.plan.transaction.channel_rules import ChannelRules
@@ -106,15 +104,13 @@ class FilterSettings:
 
     def to_json(self) -> bytes:
         """Canonical bytes of channel.json."""
-        values = dataclasses.asdict(self)
-        if not self.collations:  # the bytes, and with them the plan's digest, stay those of before there were any
-            del values["collations"]
-        return canonical_json(values)
+        return canonical_json(SETTINGS.dump(self))
 
     @classmethod
     def from_json(cls, data: bytes, where: str) -> FilterSettings:
-        """Raises PlanError, naming ``where``, if a key is missing, unknown or not JSON."""
-        try:
-            return cls(**json.loads(data))
-        except (ValueError, TypeError) as exc:
-            raise PlanError(f"{where}: not the settings of a window: {exc}") from exc
+        """Raises PlanError, naming ``where``, for anything that ``to_json`` does not write."""
+        return SETTINGS.load(cls, SETTINGS.parsed(data, where), where)
+
+
+SETTINGS: Final = Codec("extract the window again", left_out=frozenset({"collations"}))
+"""channel.json."""

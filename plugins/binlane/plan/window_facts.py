@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Final
 
-from binlane.errors import PlanError
+from binlane.json_codec.codec import Codec
 from binlane.plan.window_plan import WindowPlan
 
 MAX_SHARDS: Final = 64
@@ -97,23 +97,16 @@ class WindowFacts:
 
     def to_json(self) -> str:
         """For the window's row on the target."""
-        return json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":"))
+        return json.dumps(FACTS.dump(self), ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> WindowFacts:
         """Raises PlanError for anything that ``to_json`` does not write."""
-        try:
-            values = json.loads(text)
-            for name, kind in (
-                ("lanes", LaneFacts),
-                ("shards", ShardFacts),
-                ("tables", TableFacts),
-                ("rules", RuleFacts),
-            ):
-                values[name] = tuple(kind(**each) for each in values[name])
-            return cls(**values)
-        except (ValueError, TypeError, KeyError) as exc:
-            raise PlanError(f"a window's stored facts are not of this version: {exc}") from exc
+        return FACTS.load(cls, FACTS.parsed(text, _STORED), _STORED)
+
+
+_STORED: Final = "a window's stored facts"
+FACTS: Final = Codec("they are of another version")
 
 
 def facts_of(plan: WindowPlan) -> WindowFacts:

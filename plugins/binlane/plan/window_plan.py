@@ -6,14 +6,13 @@ version is refused instead of half understood.
 
 from __future__ import annotations
 
-import dataclasses
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Final, Protocol
 
 from binlane.errors import PlanError
+from binlane.json_codec.codec import Codec
 from binlane.model import (
     Barrier,
     BlockHeader,
@@ -93,15 +92,6 @@ class LaneFile:
     transactions: int
     bytes: int
     blake3: str
-
-    def to_values(self) -> list[str | int]:
-        """A row for JSON."""
-        return [self.name, self.first_seqno, self.last_seqno, self.blocks, self.transactions, self.bytes, self.blake3]
-
-    @classmethod
-    def from_values(cls, values: Sequence[Any]) -> LaneFile:
-        """What ``to_values`` wrote. Raises TypeError for anything else."""
-        return cls(*values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,236 +232,31 @@ class WindowPlan:
 
     def to_json(self) -> bytes:
         """Canonical bytes: the same plan gives the same ones."""
-        values = {
-            "channel": self.channel,
-            "window_id": self.window_id,
-            "digest": self.digest,
-            "first_seqno": self.first_seqno,
-            "last_seqno": self.last_seqno,
-            "lanes": self.lanes,
-            "barriers": [_barrier_to_json(barrier) for barrier in self.barriers],
-            "source": self.source,
-            "end": [self.end.file, self.end.offset],
-            "end_gtid_set": self.end_gtid_set,
-            "end_time": self.end_time,
-            "lane_rows": [_counts_to_json(counts) for counts in self.lane_rows],
-            "tables": [_table_to_json(key, counts) for key, counts in sorted(self.tables.items(), key=_by_name)],
-            "files": [[file.to_values() for file in files] for files in self.files],
-            "shards": {name: [each.lane, each.transactions, each.rows] for name, each in self.shards.items()},
-            "kinds": dict(self.kinds),
-            "flavor": self.flavor.value,
-            "altered": sorted([key.database, key.table, *seqnos] for key, seqnos in self.altered.tables.items()),
-            "unread": list(self.altered.unread),
-            "time_zones": sorted(self.time_zones),
-            "carried_in": [group.to_values() for group in self.carried_in],
-            "carried_out": [group.to_values() for group in self.carried_out],
-            "unsafe": dict(self.unsafe),
-            "loaded": sorted([key.database, key.table] for key in self.loaded),
-            "written": sorted([key.database, key.table] for key in self.written),
-            "undone": sorted([key.database, key.table] for key in self.undone),
-            "demands": [[*dataclasses.astuple(demand), seqno] for demand, seqno in sorted(self.demands.items())],
-            "filtered": {rule: [each.rows, each.statements] for rule, each in self.filtered.items()},
-            "renamed": dict(self.renamed),
-            "widest": sorted(
-                [key.database, key.table, *dataclasses.astuple(each)] for key, each in self.widest.items()
-            ),
-            "longest_statement": list(self.longest_statement),
-            "table_maps": [
-                [key.database, key.table, dict(maps)]
-                for key, maps in sorted(self.table_maps.items(), key=lambda entry: str(entry[0]))
-            ],
-        }
-        return canonical_json(values)
+        values = PLAN.dump(self)
+        return canonical_json(values | {"altered": values["altered"]["tables"], "unread": values["altered"]["unread"]})
 
     @classmethod
     def from_json(cls, data: bytes, where: str = "plan.json") -> WindowPlan:
         """Raises PlanError, naming ``where``, for anything that ``to_json`` does not write."""
-        try:
-            values = _object(json.loads(data), _FIELDS)
-            file, offset = values["end"]
-            return cls(
-                channel=values["channel"],
-                window_id=values["window_id"],
-                digest=values["digest"],
-                first_seqno=values["first_seqno"],
-                last_seqno=values["last_seqno"],
-                lanes=values["lanes"],
-                barriers=tuple(_barrier_from_json(value) for value in values["barriers"]),
-                source=values["source"],
-                end=LogPosition(file, offset),
-                end_gtid_set=values["end_gtid_set"],
-                end_time=float(values["end_time"]),
-                lane_rows=tuple(_counts_from_json(value) for value in values["lane_rows"]),
-                tables=dict(_table_from_json(value) for value in values["tables"]),
-                files=tuple(tuple(LaneFile.from_values(file) for file in files) for files in values["files"]),
-                shards={name: ShardCounts(*each) for name, each in values["shards"].items()},
-                kinds=values["kinds"],
-                flavor=Flavor(values["flavor"]),
-                altered=Alterations(
-                    {TableKey(database, table): tuple(seqnos) for database, table, *seqnos in values["altered"]},
-                    tuple(values["unread"]),
-                ),
-                time_zones=frozenset(values["time_zones"]),
-                unsafe=values["unsafe"],
-                loaded=frozenset(TableKey(database, table) for database, table in values["loaded"]),
-                written=frozenset(TableKey(database, table) for database, table in values["written"]),
-                undone=frozenset(TableKey(database, table) for database, table in values["undone"]),
-                demands={
-                    Demand(feature, subject, detail, unless): seqno
-                    for feature, subject, detail, unless, seqno in values["demands"]
-                },
-                table_maps={TableKey(database, table): maps for database, table, maps in values["table_maps"]},
-                filtered={rule: RuleCounts(*each) for rule, each in values["filtered"].items()},
-                renamed=values["renamed"],
-                widest={TableKey(database, table): Widest(*each) for database, table, *each in values["widest"]},
-                longest_statement=(values["longest_statement"][0], values["longest_statement"][1]),
-                carried_in=tuple(PreparedGroup.from_values(group) for group in values["carried_in"]),
-                carried_out=tuple(PreparedGroup.from_values(group) for group in values["carried_out"]),
-            )
-        except (ValueError, TypeError, KeyError) as exc:
-            raise PlanError(f"{where}: not a window's plan: {exc}; run the filter step again") from exc
+        values = PLAN.parsed(data, where)
+        altered = {"tables": "altered", "unread": "unread"}
+        values["altered"] = {part: values.pop(name) for part, name in altered.items() if name in values}
+        return PLAN.load(cls, values, where)
 
 
-_FIELDS: Mapping[str, type | tuple[type, ...]] = {
-    "channel": str,
-    "window_id": str,
-    "digest": str,
-    "first_seqno": int,
-    "last_seqno": int,
-    "lanes": int,
-    "barriers": list,
-    "source": str,
-    "end": list,
-    "end_gtid_set": str,
-    "end_time": (int, float),
-    "lane_rows": list,
-    "tables": list,
-    "files": list,
-    "shards": dict,
-    "kinds": dict,
-    "flavor": str,
-    "altered": list,
-    "unread": list,
-    "time_zones": list,
-    "carried_in": list,
-    "carried_out": list,
-    "unsafe": dict,
-    "loaded": list,
-    "written": list,
-    "undone": list,
-    "demands": list,
-    "filtered": dict,
-    "renamed": dict,
-    "widest": list,
-    "longest_statement": list,
-    "table_maps": list,
-}
-_BARRIER_FIELDS: Mapping[str, type | tuple[type, ...]] = {
-    "first": int,
-    "last": int,
-    "owner": int,
-    "participants": list,
-    "causes": dict,
-    "together": int,
-    "leftovers": list,
-}
-_TABLE_FIELDS: Mapping[str, type | tuple[type, ...]] = {
-    "database": str,
-    "table": str,
-    "read": list,
-    "filtered": list,
-    "folded": int,
-    "written": list,
-}
-
-
-def _object(value: Any, fields: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
-    if not isinstance(value, dict) or value.keys() != fields.keys():
-        found = sorted(value) if isinstance(value, dict) else type(value).__name__
-        raise ValueError(f"expected the keys {sorted(fields)}, got {found}")
-    for name, kind in fields.items():
-        if not isinstance(value[name], kind) or isinstance(value[name], bool):
-            raise ValueError(f"{name}: expected {kind}, got {value[name]!r}")
-    return value
-
-
-def _barrier_to_json(barrier: Barrier) -> dict[str, Any]:
-    copies = barrier.temporary
-    kept = None if copies is None or copies.kept is None else [list(each) for each in copies.kept]
-    # only where it is: plans of windows without it are the same bytes as ever
-    own = {} if copies is None else {"temporary": [copies.since, kept]}
-    return {
-        **own,
-        "first": barrier.first,
-        "last": barrier.last,
-        "owner": barrier.owner,
-        "participants": list(barrier.participants),
-        "causes": dict(barrier.causes),
-        "together": int(barrier.together),
-        "leftovers": [list(each) for each in barrier.leftovers],
-    }
-
-
-def _barrier_from_json(value: Any) -> Barrier:
-    fields = dict(_BARRIER_FIELDS)
-    if isinstance(value, dict) and "temporary" in value:
-        fields["temporary"] = list
-    values = _object(value, fields)
-    return Barrier(
-        values["first"], values["last"], values["owner"], tuple(_integers(values["participants"])), values["causes"],
-        bool(values["together"]), tuple((thread, database, table) for thread, database, table in values["leftovers"]),
-        copies_of(values.get("temporary")),
-    )  # fmt: skip
-
-
-def copies_of(value: Any) -> TemporaryCopies | None:
-    """What plan.json and context.json say of a barrier's temporary tables. Raises ValueError for anything else."""
-    if value is None:
-        return None
-    since, kept = value
-    if kept is None:
-        return TemporaryCopies(since, None)
-    return TemporaryCopies(since, tuple((thread, database, table) for thread, database, table in kept))
-
-
-def _counts_to_json(counts: RowCounts) -> list[int]:
-    return [counts.inserts, counts.updates, counts.deletes]
-
-
-def _counts_from_json(value: Any) -> RowCounts:
-    inserts, updates, deletes = _integers(value)
-    return RowCounts(inserts, updates, deletes)
-
-
-def _table_to_json(key: TableKey, counts: TableCounts) -> dict[str, Any]:
-    return {
-        "database": key.database,
-        "table": key.table,
-        "read": _counts_to_json(counts.read),
-        "filtered": _counts_to_json(counts.filtered),
-        "folded": counts.folded,
-        "written": _counts_to_json(counts.written),
-    }
-
-
-def _table_from_json(value: Any) -> tuple[TableKey, TableCounts]:
-    values = _object(value, _TABLE_FIELDS)
-    return TableKey(values["database"], values["table"]), TableCounts(
-        read=_counts_from_json(values["read"]),
-        filtered=_counts_from_json(values["filtered"]),
-        folded=values["folded"],
-        written=_counts_from_json(values["written"]),
-    )
-
-
-def _integers(value: Any) -> list[int]:
-    if not isinstance(value, list) or any(type(number) is not int for number in value):
-        raise ValueError(f"expected a list of integers, got {value!r}")
-    return value
-
-
-def _by_name(entry: tuple[TableKey, TableCounts]) -> tuple[str, str]:
-    return entry[0].database, entry[0].table
+PLAN: Final = Codec(
+    "run the filter step again",
+    rows=frozenset(
+        {
+            *(Demand, LaneFile, LogPosition, PreparedGroup, RowCounts),
+            *(RuleCounts, ShardCounts, TableKey, TemporaryCopies, Widest),
+        }
+    ),
+    left_out=frozenset({"temporary"}),
+    numbers=frozenset({"together"}),
+    by_text=frozenset({"table_maps"}),
+)
+"""plan.json: ``altered`` is two members there, its tables and ``unread``."""
 
 
 def _range(barrier: Barrier) -> str:

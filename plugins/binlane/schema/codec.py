@@ -6,18 +6,14 @@ Every worker reads the file before it is at work, and a fleet has a hundred thou
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 import json
-import types
-import typing
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from binlane.errors import PlanError
+from binlane.json_codec.codec import Codec
 from binlane.model import TableKey
 from binlane.schema.canonical import canonical_json
 from binlane.schema.model import Schema, Table
@@ -25,9 +21,18 @@ from binlane.schema.model import Schema, Table
 FORMAT: Final = 2
 """Raised with every change that an older reader would misread."""
 
-_PARTS: Final = {"format": None, "schema": None, "definitions": None, "tables": None}.keys()
 _ANY: Final = TableKey("", "")
 """The name in a definition."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """The file: a schema without its tables, their definitions, and each table's definition by number."""
+
+    format: int
+    schema: Mapping[str, Any]
+    definitions: tuple[Table, ...]
+    tables: Mapping[str, Mapping[str, int]]
 
 
 def schema_to_json(schema: Schema) -> bytes:
@@ -39,8 +44,8 @@ def schema_to_json(schema: Schema) -> bytes:
         tables[key.database][key.table] = number
     document = {
         "format": FORMAT,
-        "schema": {name: value for name, value in _dump(replace(schema, tables={})).items() if name != "tables"},
-        "definitions": [_dump(definition) for definition in numbers],
+        "schema": {name: value for name, value in SCHEMA.dump(replace(schema, tables={})).items() if name != "tables"},
+        "definitions": [SCHEMA.dump(definition) for definition in numbers],
         "tables": tables,
     }
     return canonical_json(document)
@@ -48,24 +53,15 @@ def schema_to_json(schema: Schema) -> bytes:
 
 def schema_from_json(data: bytes, where: str = "schema.json") -> Schema:
     """Read what ``schema_to_json`` wrote. Raises PlanError, naming ``where`` and the path, for anything else."""
-    try:
-        document = json.loads(data)
-    except ValueError as exc:
-        raise PlanError(f"{where}: expected JSON, got {exc}; extract the window again") from exc
-    if not isinstance(document, dict) or "format" not in document:
+    document = SCHEMA.parsed(data, where)
+    if "format" not in document:
         raise PlanError(f"{where}: $: expected an object with a format; extract the window again")
     if document["format"] != FORMAT:
         found = document["format"]
         raise PlanError(f"{where}: $.format: expected {FORMAT}, got {found!r}; read it with the binlane that wrote it")
-    if document.keys() != _PARTS or not isinstance(document["schema"], dict):
-        raise PlanError(f"{where}: $: expected the keys {', '.join(_PARTS)}; extract the window again")
-    definitions = [
-        _load(Table, item, f"{where}: $.definitions[{at}]")
-        for at, item in enumerate(_list(document["definitions"], f"{where}: $.definitions"))
-    ]
-    numbers = _load(Mapping[str, Mapping[str, int]], document["tables"], f"{where}: $.tables")
-    schema: Schema = _load(Schema, document["schema"] | {"tables": {}}, f"{where}: $.schema")
-    return replace(schema, tables=dict(_tables(definitions, numbers, f"{where}: $.tables")))
+    parts = SCHEMA.load(_Document, document, where)
+    schema: Schema = SCHEMA.load(Schema, {**parts.schema, "tables": []}, where, "$.schema")
+    return replace(schema, tables=dict(_tables(parts.definitions, parts.tables, f"{where}: $.tables")))
 
 
 def _definition(table: Table) -> Table:
@@ -90,73 +86,8 @@ def _tables(
             yield key, replace(table, key=key, foreign_keys=foreign_keys)
 
 
-def _dump(value: object) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {item.name: _dump(getattr(value, item.name)) for item in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {key: _dump(item) for key, item in value.items()}
-    if isinstance(value, frozenset):
-        return sorted((_dump(item) for item in value), key=_order)
-    if isinstance(value, tuple):
-        return [_dump(item) for item in value]
-    return value
+def _json_order(written: object) -> str:
+    return json.dumps(written, sort_keys=True)
 
 
-def _order(value: object) -> str:
-    return json.dumps(value, sort_keys=True)
-
-
-def _load(kind: Any, value: object, where: str) -> Any:
-    if type(value) is kind:
-        # most of a schema, which a worker has to read before it is at work; no kind is a list or an object
-        return value
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin is types.UnionType:
-        return None if value is None else _load(arguments[0], value, where)
-    if dataclasses.is_dataclass(kind):
-        return _load_dataclass(kind, value, where)
-    if origin is tuple:
-        items = _list(value, where)
-        kinds = [arguments[0]] * len(items) if arguments[-1] is Ellipsis else list(arguments)
-        if len(kinds) != len(items):
-            raise PlanError(f"{where}: expected {len(kinds)} values, got {len(items)}")
-        return tuple(
-            _load(kind, item, f"{where}[{at}]") for at, (kind, item) in enumerate(zip(kinds, items, strict=True))
-        )
-    if origin is frozenset:
-        return frozenset(_load(arguments[0], item, f"{where}[{at}]") for at, item in enumerate(_list(value, where)))
-    if origin is Mapping:
-        return _load_mapping(arguments[1], value, where)
-    if isinstance(kind, type) and issubclass(kind, StrEnum):
-        if value not in list(kind):
-            raise PlanError(f"{where}: expected one of {', '.join(kind)}, got {value!r}")
-        return kind(str(value))
-    raise PlanError(f"{where}: expected {kind.__name__}, got {value!r}")
-
-
-def _load_dataclass(kind: Any, value: object, where: str) -> object:
-    hints = _hints(kind)
-    if not isinstance(value, dict) or value.keys() != hints.keys():
-        found = ", ".join(sorted(value)) if isinstance(value, dict) else repr(value)
-        raise PlanError(f"{where}: expected the keys {', '.join(hints)}, got {found}")
-    return kind(**{name: _load(hint, value[name], f"{where}.{name}") for name, hint in hints.items()})
-
-
-def _load_mapping(kind: Any, value: object, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise PlanError(f"{where}: expected an object, got {value!r}")
-    return {key: _load(kind, item, f"{where}.{key}") for key, item in value.items()}
-
-
-def _list(value: object, where: str) -> list[object]:
-    if not isinstance(value, list):
-        raise PlanError(f"{where}: expected a list, got {value!r}")
-    return value
-
-
-@functools.cache
-def _hints(kind: Any) -> dict[str, Any]:
-    """The fields, in order. ``get_type_hints`` evaluates every annotation anew: too slow for each of a hundred thousand
-    columns."""
-    hints = typing.get_type_hints(kind)
-    return {item.name: hints[item.name] for item in dataclasses.fields(kind)}
+SCHEMA: Final = Codec("extract the window again", order=_json_order)

@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from binlane.choices import FilterKind, FilterPolicy
+from binlane.json_codec.codec import Codec
 from binlane.model import OWN_SCHEMA, TableKey
 from binlane.rename_rules import lower
 from binlane.sql.parse.facts import StatementFacts, StatementKind
@@ -58,23 +59,12 @@ class Selection:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Selection:
-        """What ``to_values`` gave. Raises TypeError for anything else."""
-        given: dict[str, Any] = {
-            name: tuple(tuple(one) if isinstance(one, list) else one for one in value)
-            if isinstance(value, list)
-            else value
-            for name, value in values.items()
-        }
-        return cls(**given)
+        """What ``to_values`` gave. Raises PlanError for anything else."""
+        return SELECTION.load(cls, values, "the filter's rules")
 
     def to_values(self) -> dict[str, Any]:
         """For JSON; empty for a channel that takes everything."""
-        if not self.selects and not self.kinds and not self.allowed:
-            return {}
-        names = ("include_databases", "exclude_databases", "include_tables", "exclude_tables")
-        patterns = {name: list(getattr(self, name)) for name in names}
-        allowed = {"allowed": list(self.allowed)} if self.allowed else {}
-        return {**patterns, "folds_names": self.folds_names, "kinds": [list(each) for each in self.kinds], **allowed}
+        return SELECTION.dump(self) if self.selects or self.kinds or self.allowed else {}
 
     @property
     def selects(self) -> bool:
@@ -254,5 +244,6 @@ def _matches(rules: Selection, name: str, pattern: str) -> bool:
     return fnmatchcase(name, pattern)
 
 
+SELECTION: Final = Codec("extract the window again", left_out=frozenset({"allowed"}))
 EVERYTHING: Final = Selection()
 """Of a channel without ``[filter]``."""

@@ -12,13 +12,14 @@ import json
 from collections.abc import Generator, Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from blake3 import blake3
 
 from binlane.errors import PlanError
+from binlane.json_codec.codec import Codec
 from binlane.model import BlockHeader, Item, ItemKind, LogPosition, RowCounts, SessionContext
 from binlane.plan.window_plan import Block, LaneFile
 from binlane.work.arrow_arrays import array
@@ -237,19 +238,17 @@ def _to_row(
 def _context_text(context: SessionContext | None) -> str | None:
     if context is None:
         return None
-    values = {f.name: getattr(context, f.name) for f in dataclasses.fields(context)}
-    return json.dumps({name: value for name, value in values.items() if value is not None and value != ()})
+    return json.dumps(SESSION.dump(context))
 
 
 def context_of(text: str | None) -> SessionContext | None:
     """A row's session; None for rows."""
-    if text is None:
-        return None
-    return SessionContext(**{name: _frozen(value) for name, value in json.loads(text).items()})
+    return None if text is None else SESSION.load(SessionContext, json.loads(text), "the session of a lane file's row")
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+SESSION: Final = Codec(
+    "run the filter step again", left_out=frozenset(each.name for each in dataclasses.fields(SessionContext))
+)
 
 
 class _HashingFile:

@@ -8,6 +8,7 @@ import pytest
 
 from binlane.errors import UnsupportedEventError
 from binlane.model import Flavor
+from binlane.shards.selection import Selection
 from binlane.sql.logged_kinds import LOGGED, NOT_LOGGED, not_logged
 from binlane.sql.parse.lexer import Dialect
 from binlane.sql.parse.statements import analyze
@@ -166,5 +167,6 @@ def test_it_is_refused_with_its_place_and_the_way_to_allow_it() -> None:
     with pytest.raises(UnsupportedEventError, match=rf"^binlog\.000007:\d+: QUERY: .*{said}"):
         filtered(log)
     with pytest.raises(UnsupportedEventError, match=re.escape("(SHUTDOWN)")):
-        filtered(log, settings(filters={"allowed": ["SET GLOBAL"]}))
-    assert filtered(log, settings(filters={"allowed": ["SET GLOBAL", "SHUTDOWN"]})).plan.kinds == {"global": 2}
+        filtered(log, settings(filters=Selection(allowed=("SET GLOBAL",)).to_values()))
+    both = Selection(allowed=("SET GLOBAL", "SHUTDOWN")).to_values()
+    assert filtered(log, settings(filters=both)).plan.kinds == {"global": 2}

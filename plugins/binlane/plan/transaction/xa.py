@@ -8,9 +8,9 @@ segments fetches a group's parts from the segment that holds them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from binlane.binlog.gtids import XaName
 from binlane.binlog.transactions import Ending, Transaction
@@ -39,17 +39,6 @@ class PreparedGroup:
     start: SegmentOffset
     end: SegmentOffset
     """In that file: the map that fetches it reads the segment as it is, whatever the scan had opened in memory."""
-
-    def to_values(self) -> list[str | int]:
-        """A row for JSON."""
-        place = (self.source.file, self.source.offset, self.rows, self.file, self.start, self.end)
-        return [self.xid, self.seqno, self.gtid, *place]
-
-    @classmethod
-    def from_values(cls, values: Sequence[Any]) -> PreparedGroup:
-        """What ``to_values`` wrote. Raises ValueError for anything else."""
-        xid, seqno, gtid, source, offset, rows, file, start, end = values
-        return cls(xid, seqno, gtid, LogPosition(source, offset), rows, file, SegmentOffset(start), SegmentOffset(end))
 
 
 @dataclass(frozen=True, slots=True)
