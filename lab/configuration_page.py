@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from binlane.config.channel import SECTIONS, ChannelConfig
-from binlane.config.key import REQUIRED, Key, PerChannel, keys_of
+from binlane.config.declaration import REQUIRED, Key, PerChannel, keys_of
+from binlane.config.keys import SECTIONS, ChannelConfig
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "configuration.md"
-_BEGIN: Final = "<!-- keys: written by `make configuration` from plugins/binlane/config/channel.py -->\n"
+_BEGIN: Final = "<!-- keys: written by `make configuration` from plugins/binlane/config/keys.py -->\n"
 _END: Final = "<!-- end of keys -->\n"
 _ALONE: Final[Mapping[str, str]] = {
     "rename": "Names of databases on the target. [renames.md](renames.md) explains which name is used where and lists "

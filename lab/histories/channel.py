@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 import pymysql
 
 from binlane.config import ChannelConfig, load_channel
-from binlane.config.channel import SegmentsConfig
+from binlane.config.keys import SegmentsConfig
 from binlane.connections import Endpoint, Endpoints, Tls
 from binlane.errors import BinlaneError, WindowOpenError
 from binlane.orchestration import steps

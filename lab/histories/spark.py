@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
 
-from binlane.config.channel import ChannelConfig
+from binlane.config.keys import ChannelConfig
 from binlane.orchestration import filter_engines
 from binlane.orchestration.spark import WITH_DEFAULTS, properties_file, spark_environment, spark_properties
 from binlane.work.files import WorkFolder

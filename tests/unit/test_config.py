@@ -9,8 +9,8 @@ import pytest
 
 from binlane.choices import Assigner, Consistency, OnConflict, Reduce, VerifyScope, Writer
 from binlane.config import ChannelConfig, channel_files, find_channel, load_channel
-from binlane.config import channel as config
-from binlane.config.key import REQUIRED, Key, PerChannel
+from binlane.config import keys as config
+from binlane.config.declaration import REQUIRED, Key, PerChannel
 from binlane.config.kinds import Table
 from binlane.config.node import Node
 from binlane.errors import ConfigError

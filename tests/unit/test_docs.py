@@ -10,7 +10,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from binlane import errors
 from binlane.cli import app
-from binlane.config.channel import all_keys
+from binlane.config.keys import all_keys
 from binlane.errors import BinlaneError
 
 ROOT = Path(__file__).parents[2]

@@ -14,12 +14,12 @@ from typing import Final
 
 from binlane.binlog.rows import Range, RowsEvent, RowsKind, image_ranges, partial_head
 from binlane.binlog.table_map import TableMap
-from binlane.binlog.types.column_type import ColumnType, LengthRule
 from binlane.binlog.types.columns import Column
 from binlane.binlog.types.json_binary import JsonDiffs, JsonDocument, parse_diffs
 from binlane.binlog.types.json_diffs import changed
 from binlane.binlog.types.readers import Reader, Value
 from binlane.binlog.types.sql_types import reader_of
+from binlane.binlog.types.type_codes import ColumnType, LengthRule
 from binlane.binlog.wire import type_name
 from binlane.errors import BinlogError
 

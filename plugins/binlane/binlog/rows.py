@@ -16,7 +16,7 @@ from enum import IntFlag, StrEnum
 from typing import Final
 
 from binlane.binlog.table_map import FLAGS_IN_BODY, TABLE_ID_AND_FLAGS, TableMap
-from binlane.binlog.types.column_type import UNSUPPORTED_RULE, LengthRule
+from binlane.binlog.types.type_codes import UNSUPPORTED_RULE, LengthRule
 from binlane.binlog.wire import EventType, type_name
 from binlane.errors import BinlogError, TruncatedEventError, UnsupportedEventError
 from binlane.model import plural

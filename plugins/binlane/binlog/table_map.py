@@ -14,9 +14,9 @@ from functools import lru_cache
 from typing import Final
 
 from binlane.binlog import collations
-from binlane.binlog.types.column_type import ColumnType, LengthRule
+from binlane.binlog.types.column_types import LOGGED_TYPES, Entry, codes_with
 from binlane.binlog.types.columns import Column
-from binlane.binlog.types.logged_types import LOGGED_TYPES, Entry, codes_with
+from binlane.binlog.types.type_codes import ColumnType, LengthRule
 from binlane.errors import BinlogError, UnsupportedEventError
 from binlane.model import Flavor, plural
 

@@ -21,7 +21,7 @@ from binlane.bootstrap.values import faithful, selected
 from binlane.errors import ApplyError
 from binlane.model import TableKey, plural
 from binlane.schema.model import Column, Generated, Table
-from binlane.verify.spelled import Compared, Key, behind, compared
+from binlane.verify.column_text import Compared, Key, behind, compared
 
 _STATEMENT_BYTES: Final = 1 << 20
 _TRIES: Final = 10

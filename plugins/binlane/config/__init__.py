@@ -1,6 +1,6 @@
 """A channel's file, ``dags/channels/<channel>.toml``: each key declared once, for reading, errors and docs."""
 
-from binlane.config.channel import LAG_CALLBACK, ChannelConfig, number
+from binlane.config.keys import LAG_CALLBACK, ChannelConfig, number
 from binlane.config.load import channel_files, find_channel, load_channel
 
 __all__ = ["LAG_CALLBACK", "ChannelConfig", "channel_files", "find_channel", "load_channel", "number"]

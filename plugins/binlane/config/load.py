@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from binlane.choices import VerifyScope
-from binlane.config.channel import SECTIONS, ChannelConfig, number
-from binlane.config.key import REQUIRED, Key, PerChannel, keys_of
+from binlane.config.declaration import REQUIRED, Key, PerChannel, keys_of
+from binlane.config.keys import SECTIONS, ChannelConfig, number
 from binlane.config.kinds import BY_HAND, integer
 from binlane.config.node import Node
 from binlane.errors import ConfigError

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from binlane.apply.session.context import SUBSTITUTES
 from binlane.binlog.collations import collation_name as collation_name_of
 from binlane.binlog.table_map import TableMap
-from binlane.binlog.types.logged_types import LOGGED_TYPES
+from binlane.binlog.types.column_types import LOGGED_TYPES
 from binlane.model import Flavor, TableKey
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.finding import Finding

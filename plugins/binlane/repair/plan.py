@@ -14,7 +14,7 @@ from binlane.errors import PlanError
 from binlane.model import TableKey
 from binlane.schema.model import Schema, Table
 from binlane.state.records.verifications import Suspect
-from binlane.verify.spelled import Key, Row, as_text, shown_columns
+from binlane.verify.column_text import Key, Row, as_text, shown_columns
 
 _FORMAT: Final = 1
 _LARGE: Final = re.compile(r"(\d+):[0-9a-f]{64}")

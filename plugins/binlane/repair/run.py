@@ -28,9 +28,9 @@ from binlane.state.channels import read_channel
 from binlane.state.records.journal import read_status, standing
 from binlane.state.records.repairs import begin_repair, forget_suspects, save_repair
 from binlane.state.windows import read_open_window
+from binlane.verify.column_text import Compared, Key, Row, one_of
 from binlane.verify.pairing import Tables
 from binlane.verify.rows import row_of
-from binlane.verify.spelled import Compared, Key, Row, one_of
 
 BATCH: Final = 500
 """Rows a transaction."""

@@ -13,7 +13,7 @@ from typing import Final
 
 from binlane.binlog import collations
 from binlane.binlog.table_map import TableMap
-from binlane.binlog.types.logged_types import logged_words
+from binlane.binlog.types.column_types import logged_words
 from binlane.binlog.types.sql_types import column_words
 from binlane.model import Flavor
 from binlane.schema.compare import JSON_HINT, Difference, Severity

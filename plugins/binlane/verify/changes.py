@@ -30,7 +30,7 @@ from binlane.shards.renaming import AS_THEY_ARE, Renaming
 from binlane.source.identity import described
 from binlane.source.protocol import LOG_START, EventSource
 from binlane.sql.parse.facts import StatementFacts, StatementKind
-from binlane.verify.spelled import Compared, Key, key_text
+from binlane.verify.column_text import Compared, Key, key_text
 from binlane.work.files import WorkFolder
 from binlane.work.lookup import read_manifest
 from binlane.work.plan_inputs import segment_bytes

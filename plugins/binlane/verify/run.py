@@ -42,11 +42,11 @@ from binlane.state.records.verifications import (
 )
 from binlane.state.windows import Window, read_open_window
 from binlane.verify.changes import ChangeReader, Changes
+from binlane.verify.column_text import Compared, Key
 from binlane.verify.definition_reader import Thing
 from binlane.verify.definitions import NAMED, DefinitionDifference, Definitions, Sees
 from binlane.verify.pairing import Tables, pair
 from binlane.verify.rows import Difference, Pair
-from binlane.verify.spelled import Compared, Key
 from binlane.work.files import WorkFolder
 
 

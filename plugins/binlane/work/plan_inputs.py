@@ -16,7 +16,7 @@ from binlane.errors import PlanError
 from binlane.model import Flavor
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.reducible_tables import table_rules
-from binlane.plan.critical import critical_databases
+from binlane.plan.critical_databases import critical_databases
 from binlane.plan.manifest import Manifest, Segment
 from binlane.plan.routing import Routing
 from binlane.plan.settings import FilterSettings
@@ -24,7 +24,7 @@ from binlane.plan.window_plan import WindowPlan
 from binlane.schema.codec import schema_from_json
 from binlane.work import files
 from binlane.work.files import WorkFolder
-from binlane.work.mapped import mapped
+from binlane.work.memory_map import mapped
 from binlane.work.prepared_groups import SegmentGroups
 
 

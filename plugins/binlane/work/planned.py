@@ -14,10 +14,10 @@ from binlane.plan.segment.pieces import Described, piece, summary
 from binlane.plan.segment.reader import RoutedTransaction, SegmentReader
 from binlane.plan.window_plan import Block, WindowPlan
 from binlane.work import files
-from binlane.work.ahead import ahead
 from binlane.work.files import WorkFolder
 from binlane.work.lane_files import LaneRow, blocks_of, read_rows
 from binlane.work.plan_inputs import Inputs, check_content, read_inputs, segment_bytes
+from binlane.work.read_ahead import ahead
 
 
 class PlannedLanes:

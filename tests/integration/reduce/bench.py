@@ -18,7 +18,7 @@ from binlane.binlog.wire import MAGIC
 from binlane.model import BlockHeader, Flavor, Item, ItemKind, RowCounts
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.reducible_tables import table_rules, why_not_folded
-from binlane.plan.critical import critical_databases
+from binlane.plan.critical_databases import critical_databases
 from binlane.plan.manifest import Manifest, Segment
 from binlane.plan.segment import map as columnar
 from binlane.plan.window.fold import fold_scans, make_plan

@@ -8,7 +8,7 @@ import itertools
 import pytest
 
 from binlane.binlog.table_map import SHORT, TableMap, known_columns
-from binlane.binlog.types.column_type import UNSUPPORTED_RULE
+from binlane.binlog.types.type_codes import UNSUPPORTED_RULE
 from binlane.errors import BinlogError, UnsupportedEventError
 from tests.unit.binlog.row_events import EVERY_COLUMN, Column, table_map_body
 

@@ -17,7 +17,7 @@ from binlane.choices import Reduce
 from binlane.model import BlockHeader, Flavor, Item, LogPosition, RowCounts
 from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.reduce import Reducer
-from binlane.plan.critical import critical_databases
+from binlane.plan.critical_databases import critical_databases
 from binlane.plan.manifest import Manifest, Segment
 from binlane.plan.routing import Routing
 from binlane.plan.segment.map import MapSummary

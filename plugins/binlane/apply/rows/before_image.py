@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Final
 
 from binlane.apply.rows.statements import MAX_BYTES, MAX_ROWS, StatementBuilder
 from binlane.binlog.row_values import Absent, Image
+from binlane.binlog.types.column_types import AS_BYTES, AS_DIGITS, LOGGED_TYPES
 from binlane.binlog.types.columns import Column
 from binlane.binlog.types.json_binary import JsonDocument, json_text
 from binlane.binlog.types.json_equality import spelled_by_value
 from binlane.binlog.types.literals import identifier
-from binlane.binlog.types.logged_types import AS_BYTES, AS_DIGITS, LOGGED_TYPES
 from binlane.binlog.types.readers import Value
 from binlane.errors import ApplyError
 from binlane.model import Flavor

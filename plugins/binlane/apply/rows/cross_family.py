@@ -26,7 +26,7 @@ from binlane.binlog.rows_payload import (
     rows_with_tables,
 )
 from binlane.binlog.table_map import TableMap
-from binlane.binlog.types.column_type import ColumnType
+from binlane.binlog.types.type_codes import ColumnType
 from binlane.errors import DriftError
 from binlane.model import Flavor, Item, ItemKind, RowCounts, TableKey
 

@@ -13,11 +13,11 @@ from typing import Final
 
 from binlane.binlog.row_values import Absent, Change, Image
 from binlane.binlog.rows import RowsKind
-from binlane.binlog.types.column_type import ColumnType
+from binlane.binlog.types.column_types import AS_BYTES, AS_DIGITS, AS_NUMBER, LOGGED_TYPES
 from binlane.binlog.types.columns import Column
 from binlane.binlog.types.literals import identifier, literal
-from binlane.binlog.types.logged_types import AS_BYTES, AS_DIGITS, AS_NUMBER, LOGGED_TYPES
 from binlane.binlog.types.readers import Value
+from binlane.binlog.types.type_codes import ColumnType
 from binlane.model import Flavor
 from binlane.schema.binding import BoundTable
 

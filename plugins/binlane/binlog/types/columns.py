@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from binlane.binlog.types.charsets import BINARY, decode_text
-from binlane.binlog.types.column_type import LengthRule
-from binlane.binlog.types.logged_types import LOGGED_TYPES
+from binlane.binlog.types.column_types import LOGGED_TYPES
+from binlane.binlog.types.type_codes import LengthRule
 
 
 @dataclass(frozen=True, slots=True)

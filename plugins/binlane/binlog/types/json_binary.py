@@ -15,8 +15,8 @@ from enum import IntEnum
 from typing import Final
 
 from binlane.binlog.types import temporal
-from binlane.binlog.types.column_type import ColumnType
 from binlane.binlog.types.decimals import decode_decimal, spell_decimal, spell_double
+from binlane.binlog.types.type_codes import ColumnType
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from binlane.binlog.types.column_type import ColumnType
 from binlane.binlog.types.decimals import spell_decimal
 from binlane.binlog.types.json_binary import Json, JsonObject, Opaque, Unsigned, json_text
+from binlane.binlog.types.type_codes import ColumnType
 
 _C = ColumnType
 _TEMPORAL: Final = {_C.DATE: "DATE", _C.TIME: "TIME(6)", _C.DATETIME: "DATETIME(6)"}

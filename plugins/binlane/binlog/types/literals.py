@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Final
 
+from binlane.binlog.types.column_types import LOGGED_TYPES, Spelled, codes_spelled
 from binlane.binlog.types.columns import Column
 from binlane.binlog.types.decimals import spell_decimal, spell_double
 from binlane.binlog.types.json_binary import DiffKind, Json, JsonDiff, JsonDiffs, JsonDocument, json_text
 from binlane.binlog.types.json_sql import expression
-from binlane.binlog.types.logged_types import LOGGED_TYPES, Spelled, codes_spelled
 from binlane.binlog.types.readers import Value
 from binlane.model import Flavor
 

@@ -17,9 +17,9 @@ from typing import Protocol
 
 from binlane.binlog.types import temporal
 from binlane.binlog.types.charsets import BINARY, decode_text, guessed_text
-from binlane.binlog.types.column_type import char_length
 from binlane.binlog.types.decimals import decode_decimal
 from binlane.binlog.types.json_binary import JsonDiffs, JsonDocument, json_text, parse_json
+from binlane.binlog.types.type_codes import char_length
 
 Value = None | int | float | Decimal | str | bytes | JsonDiffs | JsonDocument
 """NULL, or a value: dates, times and JSON are text, spelled as the server spells them; text that its character set

@@ -1,7 +1,7 @@
 """Every column type that a catalogue names, one row each: how it is logged, read, compared, copied and shown.
 
 Names as ``plan.schema_names.parse_type`` writes them. Another type is another row; a type that the log has under a code
-of its own has a row in ``logged_types``, too. A type without a row is refused where it would have to be exact.
+of its own has a row in ``column_types``, too. A type without a row is refused where it would have to be exact.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from enum import StrEnum
 from typing import Final
 
 from binlane.binlog.types import readers
+from binlane.binlog.types.column_types import LOGGED_TYPES
 from binlane.binlog.types.columns import Column
-from binlane.binlog.types.logged_types import LOGGED_TYPES
 from binlane.binlog.types.readers import Reader
 from binlane.binlog.types.sql_values import (
     DECIMAL,
@@ -56,12 +56,12 @@ class SqlType:
 
     values: ValueKind
     logged: str | Callable[[DefinedColumn], str] | None = None
-    """How a column of the target stands in a TABLE_MAP of the target itself, in the words of ``logged_types``; None: by
+    """How a column of the target stands in a TABLE_MAP of the target itself, in the words of ``column_types``; None: by
     the type's own name."""
     arguments: Arguments = Arguments.NONE
     shown: Shown = Shown.TEXT
     read: Reader | None = None
-    """The reader of values that no log tells from BINARY; None: as ``logged_types`` has it."""
+    """The reader of values that no log tells from BINARY; None: as ``column_types`` has it."""
 
 
 def sql_type(name: str) -> SqlType:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from binlane.binlog import rows as plain
 from binlane.binlog.table_map import FLAGS_IN_BODY, TableMap
-from binlane.binlog.types.column_type import LengthRule
+from binlane.binlog.types.type_codes import LengthRule
 from binlane.binlog.vector import frame_kernels, row_kernels
 from binlane.binlog.wire import (
     CHECKSUM_LENGTH,

@@ -12,13 +12,13 @@ from typing import Final
 from binlane.binlog.row_values import Change
 from binlane.binlog.rows import RowsKind
 from binlane.binlog.types.charsets import BINARY, decode_text, eight_bit_characters, guessed_text
-from binlane.binlog.types.column_type import ColumnType
+from binlane.binlog.types.column_types import AS_DIGITS, LOGGED_TYPES
 from binlane.binlog.types.columns import Column
 from binlane.binlog.types.json_binary import Json, JsonDiffs, JsonDocument, json_text
 from binlane.binlog.types.json_sql import expression, is_more_than_text
 from binlane.binlog.types.literals import changed_document, identifier, literal, quoted
-from binlane.binlog.types.logged_types import AS_DIGITS, LOGGED_TYPES
 from binlane.binlog.types.readers import Value
+from binlane.binlog.types.type_codes import ColumnType
 from binlane.orchestration.commands.inspect_rows import LoggedStatement, LoggedTable, Shown, present
 from binlane.safe_text import one_line
 

@@ -21,11 +21,11 @@ from binlane.binlog.format_description import FormatDescription, split_version
 from binlane.binlog.row_values import Absent, Image, RowDecoder
 from binlane.binlog.rows import RowsEvent, rows_length
 from binlane.binlog.table_map import TableMap, columns_of
-from binlane.binlog.types.column_type import ColumnType
 from binlane.binlog.types.json_binary import Json, JsonDiffs, JsonDocument
 from binlane.binlog.types.json_sql import needs_json_table
 from binlane.binlog.types.literals import literal
 from binlane.binlog.types.readers import Value
+from binlane.binlog.types.type_codes import ColumnType
 from binlane.errors import BinlogError
 from binlane.model import Flavor
 from binlane.sql.requirements import JSON_TABLE, LATE_TIMESTAMP, UNSPELLED, Demand

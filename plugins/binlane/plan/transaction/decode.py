@@ -29,7 +29,7 @@ from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsEvent, RowsKind
 from binlane.binlog.sql_modes import translated, untranslatable
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.transactions import Ending, Transaction
-from binlane.binlog.types.column_type import ColumnType
+from binlane.binlog.types.type_codes import ColumnType
 from binlane.binlog.variables import with_variables
 from binlane.binlog.vector.inflated_segment import Inflated
 from binlane.binlog.wire import BufferOffset, EventFlag, EventType, RawEvent, SegmentOffset, type_name, without_checksum

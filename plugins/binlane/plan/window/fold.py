@@ -10,7 +10,7 @@ from binlane.extension import chosen
 from binlane.model import FILTERED_SHARD, GLOBAL_SHARD, UNKNOWN_SHARD, Barrier, RowCounts, TableKey
 from binlane.plan.barriers import Meeting, fold
 from binlane.plan.block.reducible_tables import Excluded
-from binlane.plan.critical import critical_databases
+from binlane.plan.critical_databases import critical_databases
 from binlane.plan.manifest import Manifest
 from binlane.plan.routing import Route, Routing, first_appearance
 from binlane.plan.row_accounting import Tally, total

@@ -12,22 +12,22 @@ from binlane.apply.rows.statements import StatementBuilder
 from binlane.apply.rows.target_row import _as_hex
 from binlane.binlog.row_values import RowDecoder
 from binlane.binlog.table_map import OptionalMetadata, TableMap, columns_of
-from binlane.binlog.types.column_type import UNSUPPORTED_RULE, ColumnType, LengthRule
+from binlane.binlog.types.column_types import LOGGED_TYPES, logged_words
 from binlane.binlog.types.columns import Column as LoggedColumn
 from binlane.binlog.types.json_binary import JsonDocument, parse_json
 from binlane.binlog.types.literals import literal
-from binlane.binlog.types.logged_types import LOGGED_TYPES, logged_words
 from binlane.binlog.types.readers import Value
 from binlane.binlog.types.sql_types import SQL_TYPES, SqlType, column_words, reader_of
 from binlane.binlog.types.sql_values import LARGE
+from binlane.binlog.types.type_codes import UNSUPPORTED_RULE, ColumnType, LengthRule
 from binlane.bootstrap.values import selected
 from binlane.errors import BinlogError, PrecheckError
 from binlane.model import Flavor, TableKey
 from binlane.schema.binding import BoundTable
 from binlane.schema.model import Column
 from binlane.schema.normalize import parse_type
-from binlane.verify.spelled import Compared, expression
-from binlane.verify.spelled import literal as key_literal
+from binlane.verify.column_text import Compared, expression
+from binlane.verify.column_text import literal as key_literal
 from tests.integration.values.types import SCHEMA_TYPES, TYPES
 
 TABLE: Final = TableKey("shop", "t")

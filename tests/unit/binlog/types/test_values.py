@@ -15,13 +15,13 @@ from binlane.binlog.rows import RowsEvent
 from binlane.binlog.table_map import TableMap, columns_of
 from binlane.binlog.types import temporal
 from binlane.binlog.types.charsets import decode_text, guessed_text
-from binlane.binlog.types.column_type import ColumnType
 from binlane.binlog.types.columns import Column
 from binlane.binlog.types.decimals import decode_decimal, spell_decimal, spell_double
 from binlane.binlog.types.json_binary import JsonDiffs, json_text, parse_diffs, parse_json
 from binlane.binlog.types.literals import literal, quoted, spell, spell_float
 from binlane.binlog.types.readers import uncompressed
 from binlane.binlog.types.sql_types import reader_of
+from binlane.binlog.types.type_codes import ColumnType
 from binlane.errors import BinlogError
 from binlane.model import Flavor
 from tests.unit.binlog.row_events import EVERY_COLUMN, bitmap, image, rows_body, table_map_body

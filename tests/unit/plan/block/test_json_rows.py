@@ -9,10 +9,10 @@ from typing import Final
 import pytest
 
 from binlane.binlog.table_map import TableMap, columns_of
-from binlane.binlog.types.column_type import ColumnType
 from binlane.binlog.types.json_binary import Json, JsonObject, Opaque, Unsigned, json_text, parse_diffs
 from binlane.binlog.types.json_sql import expression, needs_json_table
 from binlane.binlog.types.literals import literal
+from binlane.binlog.types.type_codes import ColumnType
 from binlane.binlog.wire import EventType
 from binlane.model import Flavor, TableKey
 from binlane.plan.block.row_size import RowMeter

@@ -7,7 +7,7 @@ from collections.abc import Generator
 
 import pytest
 
-from binlane.work.ahead import ahead
+from binlane.work.read_ahead import ahead
 
 
 def numbers(end: int, done: list[str], error: Exception | None = None) -> Generator[int]:

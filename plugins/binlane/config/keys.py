@@ -15,7 +15,7 @@ from typing import Final, get_type_hints
 
 from binlane import collation_rules, rename_rules
 from binlane.choices import Assigner, Consistency, OnConflict, Reduce, VerifyScope, Writer
-from binlane.config.key import REQUIRED, Key, Only, PerChannel, key, keys_of
+from binlane.config.declaration import REQUIRED, Key, Only, PerChannel, key, keys_of
 from binlane.config.kinds import (
     BOOLEAN,
     CALLABLE,

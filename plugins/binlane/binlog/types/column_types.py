@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from binlane.binlog.types import column_type as lengths
 from binlane.binlog.types import readers, temporal
-from binlane.binlog.types.column_type import ColumnType, Length
+from binlane.binlog.types import type_codes as lengths
 from binlane.binlog.types.readers import MakeReader
+from binlane.binlog.types.type_codes import ColumnType, Length
 
 _C = ColumnType
 

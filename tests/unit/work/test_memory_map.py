@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from binlane.errors import PlanError
-from binlane.work import mapped as module
+from binlane.work import memory_map as module
 from binlane.work.files import WorkFolder
-from binlane.work.mapped import mapped
+from binlane.work.memory_map import mapped
 
 
 @pytest.mark.parametrize("large", [1, 1 << 40], ids=["dropped behind the reader", "kept"])
