@@ -20,10 +20,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from binlane.binlog.vector.arrays import Ints
 from binlane.errors import PlanError
 from binlane.model import Barrier
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

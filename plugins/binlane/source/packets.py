@@ -6,14 +6,12 @@ A packet: length u24, number u8, then a byte 0 and the event; ``stream`` knows t
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from numba import njit
 
+from binlane.binlog.vector.arrays import Bytes, Flags
 from binlane.binlog.wire import ARTIFICIAL, FLAGS_AT, HEADER
-
-Int = Any
-Array = Any
 
 _WHOLE_PACKET: Final = 0xFF_FFFF
 _LEAST: Final = 1 + HEADER.size
@@ -22,8 +20,8 @@ _ARTIFICIAL: Final = int(ARTIFICIAL)
 
 @njit(cache=True, nogil=True)
 def take(
-    data: Array, at: Int, filled: Int, special: Array, events: Array, taken: Int, last: Int
-) -> tuple[Int, Int, Int]:
+    data: Bytes, at: int, filled: int, special: Flags, events: Bytes, taken: int, last: int
+) -> tuple[int, int, int]:
     """Copy the events of whole packets in data[at:filled] behind the ``taken`` bytes of ``events``.
 
     ``events`` is as long as ``data``. Stops before a packet that is not whole or goes on in the next one, is no event,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import zstandard
@@ -19,12 +19,10 @@ from numpy.typing import NDArray
 from binlane.binlog.payload import Compression
 from binlane.binlog.rows import COMPRESSED_ROWS, PLAIN_TYPES, ROWS_KINDS, WITH_EXTRA, RowsKind
 from binlane.binlog.table_map import TABLE_ID_AND_FLAGS
+from binlane.binlog.vector.arrays import Bytes, Flags, Ints, Sizes
 from binlane.binlog.vector.frame_kernels import little, packed
-from binlane.binlog.vector.frames import BufferOffsets, Bytes, Frames, Ints, SegmentOffsets, as_array
+from binlane.binlog.vector.frames import BufferOffsets, Frames, SegmentOffsets, as_array
 from binlane.binlog.wire import HEADER, EventType
-
-Int = Any
-Array = Any
 
 _ANY: Final = 1 << 62
 _PAYLOAD: Final = int(EventType.TRANSACTION_PAYLOAD)
@@ -177,7 +175,7 @@ def lay_out(frames: Frames, opened: Opened, wanted: NDArray[np.bool_]) -> tuple[
 
 
 @njit(cache=True, nogil=True)
-def _payload_head(data: Array, at: Int, end: Int) -> tuple[Int, Int]:
+def _payload_head(data: Bytes, at: int, end: int) -> tuple[int, int]:
     """(where the zstd stream begins in the body [at, end), inflated size); (-1, -1) for a head that is odd."""
     fields = np.full(4, -1, np.int64)
     while True:
@@ -198,8 +196,8 @@ def _payload_head(data: Array, at: Int, end: Int) -> tuple[Int, Int]:
 
 @njit(cache=True, nogil=True)
 def _payload_heads(
-    data: Array, offset: Array, kind: Array, size: Array, header_len: Int, tail: Int, most: Int, room: Int, found: Array
-) -> Int:
+    data: Bytes, offset: Ints, kind: Bytes, size: Sizes, header_len: int, tail: int, most: int, room: int, found: Ints
+) -> int:
     """Fills ``found``: (event, where its stream begins, its length, inflated size); returns how many there are."""
     count = 0
     for event in range(offset.size):
@@ -215,7 +213,7 @@ def _payload_heads(
 
 
 @njit(cache=True, nogil=True)
-def _rows_head(data: Array, at: Int, end: Int, bitmaps: Int, has_extra: bool) -> Int:
+def _rows_head(data: Bytes, at: int, end: int, bitmaps: int, has_extra: bool) -> int:
     """Where the compressed part of the rows body [at, end) begins; -1 for a head that is odd."""
     at += _ROWS_HEAD
     if has_extra:
@@ -234,15 +232,15 @@ def _rows_head(data: Array, at: Int, end: Int, bitmaps: Int, has_extra: bool) ->
 
 @njit(cache=True, nogil=True)
 def _rows_heads(
-    data: Array, offset: Array, kind: Array, size: Array, tail: Int, most: Int, room: Int, found: Array
-) -> Int:
+    data: Bytes, offset: Ints, kind: Bytes, size: Sizes, tail: int, most: int, room: int, found: Ints
+) -> int:
     """Fills ``found``: (event, where its compressed part begins, its stream, its end, inflated size of the stream).
 
     Compressed part: 0x80 + length of the size, the size big-endian, a zlib stream.
     """
     count = 0
     for event in range(offset.size):
-        bitmaps = np.int64(_BITMAPS[kind[event]])
+        bitmaps = int(np.int64(_BITMAPS[kind[event]]))
         if bitmaps == 0:
             continue
         end = offset[event] + size[event] - tail
@@ -252,9 +250,9 @@ def _rows_heads(
         length = np.int64(data[head]) - 0x80
         if not 1 <= length <= 4 or end - head <= length:
             continue
-        declared = np.int64(0)
+        declared = 0
         for byte in range(length):
-            declared = declared << 8 | np.int64(data[head + 1 + byte])
+            declared = declared << 8 | int(np.int64(data[head + 1 + byte]))
         if declared <= min(most, room):
             found[count, 0], found[count, 1], found[count, 2] = event, head, head + 1 + length
             found[count, 3], found[count, 4] = end, declared
@@ -264,7 +262,7 @@ def _rows_heads(
 
 
 @njit(cache=True, nogil=True)
-def plain_inside(data: Array, start: Array, first: Int, last: Int, between: Array, is_plain: Array) -> None:
+def plain_inside(data: Bytes, start: Ints, first: int, last: int, between: Flags, is_plain: Flags) -> None:
     """Fills ``is_plain``: whether [start[n], start[n + 1]) is whole events, of the types that are asked for."""
     for place in range(start.size - 1):
         at, end, count = start[place], start[place + 1], 0
@@ -283,7 +281,7 @@ def plain_inside(data: Array, start: Array, first: Int, last: Int, between: Arra
 
 
 @njit(cache=True, nogil=True)
-def _events(data: Array, start: Array, end: Array) -> Int:
+def _events(data: Bytes, start: Ints, end: Ints) -> int:
     """How many there are."""
     count = 0
     for place in range(start.size):
@@ -296,8 +294,8 @@ def _events(data: Array, start: Array, end: Array) -> Int:
 
 @njit(cache=True, nogil=True)
 def _lay_out(
-    data: Array, offset: Array, size: Array, event: Array, inner: Array, start: Array, end: Array, tail: Int,
-    out: Array, at: Array, source: Array,
+    data: Bytes, offset: Ints, size: Sizes, event: Ints, inner: Bytes, start: Ints, end: Ints, tail: int,
+    out: Bytes, at: Ints, source: Ints,
 ) -> None:  # fmt: skip
     used, copied, piece = 0, 0, 0
     for place in range(event.size + 1):

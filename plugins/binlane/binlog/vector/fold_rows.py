@@ -17,10 +17,12 @@ other, so one pass finds them all.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numba import njit
+
+from binlane.binlog.vector.arrays import Bytes, Flags, Ints, Numbers, Words
 
 PRIMARY: Final = 1
 UNIQUE: Final = 2
@@ -37,21 +39,21 @@ _SHIFT = np.uint64(29)
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _column_end(data: Any, at: Any, rule: Any, param: Any) -> Any:
+def _column_end(data: Bytes, at: int, rule: int, param: int) -> int:
     """Where a column's value ends; the image was measured before."""
     if rule == 0:
         return at + param
     length = np.int64(0)
     for index in range(rule):
         length |= np.int64(data[at + index]) << (8 * index)
-    return at + rule + length
+    return int(at + rule + length)
 
 
 @njit(cache=True, nogil=True, inline="always")
 def _hash(
-    data: Any, at: int, table: int, first: int, width: int, end_column: int, rule: Any, param: Any, flags: Any,
+    data: Bytes, at: int, table: int, first: int, width: int, end_column: int, rule: Bytes, param: Ints, flags: Bytes,
     flag_at: int,
-) -> Any:  # fmt: skip
+) -> np.uint64:  # fmt: skip
     """Of a full image's primary key, which ends before ``end_column``, and its table."""
     value = (_SEED ^ np.uint64(table)) * _PRIME
     nulls = at
@@ -69,7 +71,7 @@ def _hash(
 
 @njit(cache=True, nogil=True, inline="always")
 def _same(
-    data: Any, left: int, right: int, first: int, width: int, end_column: int, rule: Any, param: Any, flags: Any,
+    data: Bytes, left: int, right: int, first: int, width: int, end_column: int, rule: Bytes, param: Ints, flags: Bytes,
     flag_at: int, mask: int,
 ) -> bool:  # fmt: skip
     """Whether two full images have the same bytes in all columns of ``mask``, which stand before ``end_column``.
@@ -98,7 +100,9 @@ def _same(
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _number(data: Any, at: int, first: int, width: int, rule: Any, param: Any, column: int, signed: Any) -> Any:
+def _number(
+    data: Bytes, at: int, first: int, width: int, rule: Bytes, param: Ints, column: int, signed: int
+) -> np.uint64:
     """An integer column of a full image; 0 for NULL and below 0."""
     nulls = at
     at += (width + 7) >> 3
@@ -118,12 +122,12 @@ def _number(data: Any, at: int, first: int, width: int, rule: Any, param: Any, c
 
 @njit(cache=True, nogil=True, inline="always")
 def _slot(
-    data: Any, image: int, table: int, first: int, width: int, end_column: int, rule: Any, param: Any, flags: Any,
-    flag_at: int, value: Any, slots: Any, key_hash: Any, key_image: Any, entry_table: Any,
-) -> Any:  # fmt: skip
+    data: Bytes, image: int, table: int, first: int, width: int, end_column: int, rule: Bytes, param: Ints,
+    flags: Bytes, flag_at: int, value: np.uint64, slots: Numbers, key_hash: Words, key_image: Ints, entry_table: Ints,
+) -> int:  # fmt: skip
     """Where the entry of an image's key is, or would be."""
     mask = slots.size - 1
-    slot = np.int64(value) & mask
+    slot = int(np.int64(value)) & mask
     while slots[slot] >= 0:
         entry = slots[slot]
         if (
@@ -138,9 +142,9 @@ def _slot(
 
 @njit(cache=True, nogil=True)
 def fold(
-    data: Any, images: Any, table_of: Any, tables: Any, rule: Any, param: Any, flags: Any, counters: Any,
-    slots: Any, key_hash: Any, key_image: Any, entry_table: Any, before: Any, now: Any, kept: Any, highest: Any,
-    wobbly: Any, misfit: Any,
+    data: Bytes, images: Ints, table_of: Ints, tables: Ints, rule: Bytes, param: Ints, flags: Bytes, counters: Ints,
+    slots: Numbers, key_hash: Words, key_image: Ints, entry_table: Ints, before: Ints, now: Ints, kept: Ints,
+    highest: Words, wobbly: Bytes, misfit: Bytes,
 ) -> int:  # fmt: skip
     """Fold all rows; how many entries there are.
 
@@ -201,8 +205,8 @@ def fold(
 
 @njit(cache=True, nogil=True)
 def judge(
-    data: Any, count: int, entry_table: Any, before: Any, now: Any, tables: Any, rule: Any, param: Any, flags: Any,
-    counters: Any, wobbly: Any, left: Any, written: Any, unsure: Any,
+    data: Bytes, count: int, entry_table: Ints, before: Ints, now: Ints, tables: Ints, rule: Bytes, param: Ints,
+    flags: Bytes, counters: Ints, wobbly: Bytes, left: Ints, written: Words, unsure: Bytes,
 ) -> None:  # fmt: skip
     """Fills, an entry a key: ``left`` (what is left of its changes); a table: ``written`` (the highest AUTO_INCREMENT
     value that will be), ``unsure`` (a row that stays did not stand all the time: what else has been may collide)."""
@@ -230,7 +234,7 @@ def judge(
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _same_bytes(data: Any, left: Any, right: Any) -> bool:
+def _same_bytes(data: Bytes, left: Ints, right: Ints) -> bool:
     if left[1] - left[0] != right[1] - right[0]:
         return False
     for byte in range(left[1] - left[0]):
@@ -240,7 +244,7 @@ def _same_bytes(data: Any, left: Any, right: Any) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def places(left: Any, entry_table: Any, is_restored: Any, bucket_end: Any) -> int:
+def places(left: Ints, entry_table: Ints, is_restored: Flags, bucket_end: Ints) -> int:
     """Fills ``bucket_end``, an entry a table and phase (``PHASES``): rows up to its last one. Returns how many."""
     for table in range(is_restored.size):
         bucket_end[PHASES * table + _GONE_AGAIN] = bucket_end[PHASES * table + _BACK] = is_restored[table]
@@ -258,8 +262,8 @@ def places(left: Any, entry_table: Any, is_restored: Any, bucket_end: Any) -> in
 
 @njit(cache=True, nogil=True)
 def arrange(
-    left: Any, entry_table: Any, before: Any, now: Any, is_restored: Any, kept: Any, bucket_end: Any, bucket: Any,
-    images: Any,
+    left: Ints, entry_table: Ints, before: Ints, now: Ints, is_restored: Flags, kept: Ints, bucket_end: Ints,
+    bucket: Ints, images: Ints,
 ) -> None:  # fmt: skip
     """Fills ``bucket`` and ``images``, an entry a row: table by table, phase by phase, in the order of the entries.
 

@@ -11,17 +11,14 @@ uint32, ``flags`` uint16. ``tail`` is the checksum's length. Numba compiles at t
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numba import njit
 
 from binlane.binlog import rows as plain
+from binlane.binlog.vector.arrays import Bytes, Halves, Ints, Numbers, Sizes, Words
 from binlane.binlog.wire import FLAGS_AT, HEADER, IN_USE, EventType
-
-Int = Any
-"""An integer in machine code, of the width that numba infers."""
-Array = Any
 
 OK: Final = 0
 SHORT_HEADER: Final = 1
@@ -56,7 +53,7 @@ _REFLECTED_POLYNOMIAL: Final = 0xEDB88320
 _CRC_BYTES: Final = 8
 
 
-def _crc_tables() -> Any:
+def _crc_tables() -> Sizes:
     """CRC32 of byte values, alone and followed by 1 to 7 zero bytes: eight bytes a step ("slicing by 8")."""
     tables = np.zeros((_CRC_BYTES, 256), np.uint32)
     crc = np.arange(256, dtype=np.uint32)
@@ -76,33 +73,33 @@ _SHIFT = np.uint64(32)
 
 
 @njit(cache=True, nogil=True)
-def little(data: Array, at: Int, length: Int) -> Int:
+def little(data: Bytes, at: int, length: int) -> int:
     """An unsigned integer of up to eight bytes, the lowest first."""
     value = np.int64(0)
     for index in range(length):
         value |= np.int64(data[at + index]) << (8 * index)
-    return value
+    return int(value)
 
 
 @njit(cache=True, nogil=True)
-def packed(data: Array, at: Int, end: Int, longest: Int) -> tuple[Int, Int]:
+def packed(data: Bytes, at: int, end: int, longest: int) -> tuple[int, int]:
     """A length-encoded integer of up to ``longest`` bytes (3, or 8 below 2**63) and where it ends; (-1, at) for what
     is none."""
     if at >= end:
-        return np.int64(-1), at
-    head = np.int64(data[at])
+        return -1, at
+    head = int(np.int64(data[at]))
     if head < 251:
         return head, at + 1
-    length = np.int64(8) if head == 254 else head - 250
+    length = 8 if head == 254 else head - 250
     if head == 251 or head == 255 or length > longest or end - at <= length:
-        return np.int64(-1), at
+        return -1, at
     value = little(data, at + 1, length)
-    return (value if value >= 0 else np.int64(-1)), at + 1 + length
+    return max(value, -1), at + 1 + length
 
 
 @njit(cache=True, nogil=True)
-def _u32(data: Array, at: Int) -> Int:
-    return (
+def _u32(data: Bytes, at: int) -> int:
+    return int(
         np.int64(data[at])
         | (np.int64(data[at + 1]) << 8)
         | (np.int64(data[at + 2]) << 16)
@@ -112,16 +109,16 @@ def _u32(data: Array, at: Int) -> Int:
 
 @njit(cache=True, nogil=True)
 def frame(
-    data: Array,
-    start: Int,
-    header_len: Int,
-    tail: Int,
-    offset: Array,
-    kind: Array,
-    size: Array,
-    time: Array,
-    flags: Array,
-) -> tuple[Int, Int, Int]:
+    data: Bytes,
+    start: int,
+    header_len: int,
+    tail: int,
+    offset: Ints,
+    kind: Bytes,
+    size: Sizes,
+    time: Sizes,
+    flags: Halves,
+) -> tuple[int, int, int]:
     """Fills the arrays, long enough for events of the least size; returns (events, code, offset it stopped at)."""
     at, count, end = start, 0, data.size
     while at < end:
@@ -143,7 +140,7 @@ def frame(
 
 
 @njit(cache=True, nogil=True)
-def whole_events(data: Array, least: Int) -> tuple[Int, Int]:
+def whole_events(data: Bytes, least: int) -> tuple[int, int]:
     """Bytes of whole events at the beginning of ``data``, and OK or, where a size is below ``least``, SMALL_SIZE."""
     at, end = 0, data.size
     while end - at >= HEADER_LENGTH:
@@ -157,7 +154,7 @@ def whole_events(data: Array, least: Int) -> tuple[Int, Int]:
 
 
 @njit(cache=True, nogil=True)
-def _crc32(data: Array, at: Int, end: Int, cleared: Int) -> Int:
+def _crc32(data: Bytes, at: int, end: int, cleared: int) -> np.uint32:
     """zlib.crc32 of [at, end), with bit 0 of the byte at ``cleared`` taken as 0 (-1: none)."""
     crc = _ONES
     while end - at >= _CRC_BYTES and not at <= cleared < at + _CRC_BYTES:
@@ -183,19 +180,19 @@ def _crc32(data: Array, at: Int, end: Int, cleared: Int) -> Int:
 
 
 @njit(cache=True, nogil=True)
-def first_bad_crc(data: Array, offset: Array, kind: Array, size: Array) -> Int:
+def first_bad_crc(data: Bytes, offset: Ints, kind: Bytes, size: Sizes) -> int:
     """The first event whose last four bytes are not the CRC32 of the rest; the number of events if all are."""
     for event in range(offset.size):
         at = offset[event]
         end = at + size[event] - 4
-        cleared = at + FLAGS_AT if kind[event] == _FDE else np.int64(-1)
+        cleared = int(at) + FLAGS_AT if kind[event] == _FDE else -1
         if np.int64(_crc32(data, at, end, cleared)) != _u32(data, end):
             return event
     return offset.size
 
 
 @njit(cache=True, nogil=True)
-def _hash(data: Array, at: Int, end: Int) -> Int:
+def _hash(data: Bytes, at: int, end: int) -> np.uint64:
     value = np.uint64(end - at) * _MIX
     while end - at >= 8:
         word = np.uint64(_u32(data, at)) | (np.uint64(_u32(data, at + 4)) << _SHIFT)
@@ -210,7 +207,7 @@ def _hash(data: Array, at: Int, end: Int) -> Int:
 
 
 @njit(cache=True, nogil=True)
-def _same(data: Array, left: Int, right: Int, length: Int) -> bool:
+def _same(data: Bytes, left: int, right: int, length: int) -> bool:
     for index in range(length):  # numba compiles no generators
         if data[left + index] != data[right + index]:
             return False
@@ -219,32 +216,32 @@ def _same(data: Array, left: Int, right: Int, length: Int) -> bool:
 
 @njit(cache=True, nogil=True)
 def _number_of_definition(
-    data: Array, at: Int, end: Int, count: Int, slots: Array, hashes: Array, bodies: Array
-) -> Int:
+    data: Bytes, at: int, end: int, count: int, slots: Numbers, hashes: Words, bodies: Ints
+) -> int:
     """The number of the definition [at, end), a TABLE_MAP's body behind the table id: a server with more tables than it
     keeps open gives them new ids again and again. ``count`` numbers are given so far, and a new one is entered."""
     mask = slots.size - 1
     value = _hash(data, at, end)
-    slot = np.int64(value & np.uint64(mask))
+    slot = int(np.int64(value & np.uint64(mask)))
     while slots[slot] >= 0:
         number = slots[slot]
         length = bodies[number, 1] - bodies[number, 0]
         # equal hashes are all but certain to be equal bodies; compared, because a wrong table is lost data
         if hashes[number] == value and length == end - at and _same(data, at, bodies[number, 0], length):
-            return np.int64(number)
+            return int(np.int64(number))
         slot = (slot + 1) & mask
     slots[slot] = count
     hashes[count] = value
     bodies[count, 0] = at
     bodies[count, 1] = end
-    return np.int64(count)
+    return count
 
 
 @njit(cache=True, nogil=True)
-def _slot_of_id(table_id: Int, ids: Array) -> Int:
+def _slot_of_id(table_id: int, ids: Ints) -> int:
     """Where ``table_id`` stands in ``ids``, or the free slot (-1) where it would stand."""
     mask = ids.size - 1
-    slot = np.int64((np.uint64(table_id) * _MIX) >> _SHIFT) & mask
+    slot = int(np.int64((np.uint64(table_id) * _MIX) >> _SHIFT)) & mask
     while ids[slot] >= 0 and ids[slot] != table_id:
         slot = (slot + 1) & mask
     return slot
@@ -252,16 +249,16 @@ def _slot_of_id(table_id: Int, ids: Array) -> Int:
 
 @njit(cache=True, nogil=True)
 def index(
-    data: Array,
-    offset: Array,
-    kind: Array,
-    size: Array,
-    header_len: Int,
-    tail: Int,
-    number: Array,
-    first: Array,
-    capacity: Int,
-) -> tuple[Int, Int, Int]:
+    data: Bytes,
+    offset: Ints,
+    kind: Bytes,
+    size: Sizes,
+    header_len: int,
+    tail: int,
+    number: Numbers,
+    first: Ints,
+    capacity: int,
+) -> tuple[int, int, int]:
     """Fills ``number`` and ``first``; returns (numbers given, code, event it stopped at)."""
     slots = np.full(capacity, -1, np.int32)
     hashes = np.empty(first.size, np.uint64)
@@ -282,13 +279,13 @@ def index(
         end = offset[event] + size[event] - tail
         if end - at < 8:
             return count, SHORT_BODY, event
-        table_id = _u32(data, at) | (np.int64(data[at + 4]) << 32) | (np.int64(data[at + 5]) << 40)
+        table_id = int(_u32(data, at) | (np.int64(data[at + 4]) << 32) | (np.int64(data[at + 5]) << 40))
         slot = _slot_of_id(table_id, ids)
         if role == _MAP:
-            found = np.int64(-1)
+            found = -1
             if ids[slot] >= 0:
                 # most often what the id meant last; compared, because a wrong table is lost data
-                known = np.int64(meant[slot])
+                known = int(np.int64(meant[slot]))
                 length = bodies[known, 1] - bodies[known, 0]
                 if length == end - at - _ID_BYTES and _same(data, at + _ID_BYTES, bodies[known, 0], length):
                     found = known
@@ -310,7 +307,7 @@ def index(
 
 
 @njit(cache=True, nogil=True)
-def appearances(number: Array, seen: Array, used: Array, first: Array) -> Int:
+def appearances(number: Numbers, seen: Numbers, used: Ints, first: Ints) -> int:
     """Fills ``used`` with the numbers from 0 up in the order of their first events, and ``first`` with these events.
 
     ``seen`` has an entry a number, all -1. Returns how many there are.
@@ -325,7 +322,7 @@ def appearances(number: Array, seen: Array, used: Array, first: Array) -> Int:
 
 
 @njit(cache=True, nogil=True)
-def gather(data: Array, offsets: Array, lengths: Array, out: Array) -> Int:
+def gather(data: Bytes, offsets: Ints, lengths: Ints, out: Bytes) -> int:
     """Bytes written, or -1 - index of the first range that is outside ``data`` or does not fit into ``out``."""
     used = 0
     for index in range(offsets.size):
@@ -338,7 +335,7 @@ def gather(data: Array, offsets: Array, lengths: Array, out: Array) -> Int:
 
 
 @njit(cache=True, nogil=True)
-def strip(data: Array, offset: Array, size: Array, wanted: Array, header_len: Int, tail: Int, out: Array) -> Int:
+def strip(data: Bytes, offset: Ints, size: Sizes, wanted: Ints, header_len: int, tail: int, out: Bytes) -> int:
     """Bytes written; ``out`` has room for all of ``wanted``, whose entries are event numbers of ``offset``."""
     used = 0
     for index in range(wanted.size):

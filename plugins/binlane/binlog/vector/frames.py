@@ -18,6 +18,7 @@ from binlane.binlog import rows as plain
 from binlane.binlog.table_map import FLAGS_IN_BODY, TableMap
 from binlane.binlog.types.type_codes import LengthRule
 from binlane.binlog.vector import frame_kernels, row_kernels
+from binlane.binlog.vector.arrays import Bytes, Ints
 from binlane.binlog.wire import (
     CHECKSUM_LENGTH,
     HEADER,
@@ -30,9 +31,6 @@ from binlane.binlog.wire import (
 )
 from binlane.errors import BinlogError, TruncatedEventError, UnsupportedEventError
 from binlane.model import Flavor, plural
-
-Bytes = NDArray[np.uint8]
-Ints = NDArray[np.int64]
 
 BufferOffsets = NewType("BufferOffsets", np.ndarray[tuple[int, ...], np.dtype[np.int64]])
 SegmentOffsets = NewType("SegmentOffsets", np.ndarray[tuple[int, ...], np.dtype[np.int64]])

@@ -21,14 +21,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from binlane.binlog.rows import RowsFlag
 from binlane.binlog.table_map import FLAGS_IN_BODY
+from binlane.binlog.vector.arrays import Ints
 from binlane.binlog.vector.frames import Frames, frame, gather, index_rows
 from binlane.binlog.wire import HEADER, EventType
-
-Ints = NDArray[np.int64]
 
 _NAME: Final = "block"
 _UNCHECKED: Final = int(RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.RELAXED_UNIQUE_CHECKS)

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from binlane.binlog.table_map import TableMap
+from binlane.binlog.vector.arrays import Bytes, Ints, Sizes
 from binlane.binlog.vector.frames import Frames
 from binlane.binlog.wire import HEADER
-
-Ints = NDArray[np.int64]
-Int = Any
-Array = Any
-"""Of numba's functions, as in ``frame_kernels``."""
 
 NAME_AT: Final = 8
 """Of the length of the database's name in a TABLE_MAP's body, behind its table id and flags: one byte."""
@@ -63,17 +59,17 @@ class NewNames:
 
 @njit(cache=True, nogil=True)
 def _strip(
-    data: Array,
-    offset: Array,
-    size: Array,
-    wanted: Array,
-    header_len: Int,
-    tail: Int,
-    which: Array,
-    names: Array,
-    edges: Array,
-    out: Array,
-) -> Int:
+    data: Bytes,
+    offset: Ints,
+    size: Sizes,
+    wanted: Ints,
+    header_len: int,
+    tail: int,
+    which: Ints,
+    names: Bytes,
+    edges: Ints,
+    out: Bytes,
+) -> int:
     """As ``kernels.strip``, with other databases in TABLE_MAPs: ``which`` is each event's place in ``edges``, or -1."""
     used = 0
     for index in range(wanted.size):

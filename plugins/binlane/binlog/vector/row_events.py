@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from binlane.binlog.rows import RowsFlag
+from binlane.binlog.vector.arrays import Bytes, Flags, Ints
 from binlane.binlog.vector.join_statements import TABLES
 from binlane.binlog.wire import HEADER, EventType
 from binlane.model import RowCounts
-
-Ints = NDArray[np.int64]
 
 DELETE, UPDATE, INSERT = range(3)
 """Kinds of a row, as numbers for arrays."""
@@ -140,7 +139,7 @@ def _statements(payload: Ints, has_map: NDArray[np.bool_]) -> Ints:
 
 
 @njit(cache=True, nogil=True)
-def _cut(table: Any, kind: Any, length: Any, limit: int, first: Any) -> int:
+def _cut(table: Ints, kind: Ints, length: Ints, limit: int, first: Ints) -> int:
     """Fills the first row of each event; returns how many events there are."""
     count, used = 0, 0
     for row in range(table.size):
@@ -153,7 +152,7 @@ def _cut(table: Any, kind: Any, length: Any, limit: int, first: Any) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _pack(table: Any, size: Any, map_size: Any, limit: int, payload: Any, has_map: Any) -> None:
+def _pack(table: Ints, size: Ints, map_size: Ints, limit: int, payload: Ints, has_map: Flags) -> None:
     """Fills, an entry an event: its payload's number, and whether its TABLE_MAP stands right before it."""
     number, used = 0, 0
     for event in range(table.size):
@@ -168,14 +167,14 @@ def _pack(table: Any, size: Any, map_size: Any, limit: int, payload: Any, has_ma
 
 
 @njit(cache=True, nogil=True)
-def _little(value: Any, length: int, out: Any, at: Any) -> Any:
+def _little(value: int, length: int, out: Bytes, at: int) -> int:
     for byte in range(length):
         out[at + byte] = (value >> (8 * byte)) & 0xFF
     return at + length
 
 
 @njit(cache=True, nogil=True)
-def _head(table_map: Any, code: Any, size: Any, flags: Any, width: Any, is_v2: Any, out: Any, at: Any) -> Any:
+def _head(table_map: Bytes, code: int, size: int, flags: int, width: int, is_v2: bool, out: Bytes, at: int) -> int:
     """Writes a rows event up to its bitmaps; log_pos and the header's flags are 0."""
     out[at : at + _HEADER] = table_map[:_HEADER]
     out[at + _TYPE_AT] = code
@@ -192,8 +191,8 @@ def _head(table_map: Any, code: Any, size: Any, flags: Any, width: Any, is_v2: A
 
 @njit(cache=True, nogil=True)
 def _write(
-    data: Any, images: Any, first: Any, table: Any, code: Any, size: Any, has_map: Any, is_last: Any,
-    group: Any, maps: Any, map_size: Any, width: Any, is_v2: Any, out: Any,
+    data: Bytes, images: Ints, first: Ints, table: Ints, code: Bytes, size: Ints, has_map: Flags, is_last: Flags,
+    group: Ints, maps: Bytes, map_size: Ints, width: Ints, is_v2: Flags, out: Bytes,
 ) -> None:  # fmt: skip
     """Writes all events; ``first`` has one entry more than there are events.
 

@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 
 from binlane.binlog import rows as plain
+from binlane.binlog.vector.arrays import Bytes, Flags, Ints, Numbers, Sizes
 from binlane.binlog.vector.frame_kernels import (
     BAD_EXTRA,
     BAD_OPTIONS,
@@ -23,8 +24,6 @@ from binlane.binlog.vector.frame_kernels import (
     ROWS,
     SHORT_BODY,
     UNKNOWN_LENGTH,
-    Array,
-    Int,
     little,
     packed,
 )
@@ -52,8 +51,8 @@ for _code, _kind in plain.ROWS_KINDS.items():
 
 @njit(cache=True, nogil=True)
 def _image_end(
-    data: Array, at: Int, end: Int, bitmap: Int, width: Int, rule: Array, param: Array, first: Int
-) -> tuple[Int, Int]:
+    data: Bytes, at: int, end: int, bitmap: int, width: int, rule: Bytes, param: Ints, first: int
+) -> tuple[int, int]:
     """(where the image ends, code). ``bitmap``: the place of its columns; ``first``: the table's first rule."""
     present = 0
     for byte in range((width + 7) >> 3):
@@ -75,7 +74,7 @@ def _image_end(
         seen += 1
         if null:
             continue
-        prefix = np.int64(rule[first + column])
+        prefix = int(np.int64(rule[first + column]))
         if prefix == 0:
             at += param[first + column]
         elif prefix > 4:
@@ -90,7 +89,7 @@ def _image_end(
 
 
 @njit(cache=True, nogil=True)
-def _partial_head(data: Array, at: Int, end: Int, json_columns: Int) -> tuple[Int, Int]:
+def _partial_head(data: Bytes, at: int, end: int, json_columns: int) -> tuple[int, int]:
     """(where the after-image proper begins, code)."""
     options, at = packed(data, at, end, _LONGEST)
     if options < 0:
@@ -103,7 +102,7 @@ def _partial_head(data: Array, at: Int, end: Int, json_columns: Int) -> tuple[In
 
 
 @njit(cache=True, nogil=True)
-def rows_head(data: Array, at: Int, end: Int, shape: Int, expected: Int) -> tuple[Int, Int, Int]:
+def rows_head(data: Bytes, at: int, end: int, shape: int, expected: int) -> tuple[int, int, int]:
     """(code, place of the first bitmap, place of the images) of a rows body [at, end)."""
     at += 8
     if shape & _HAS_EXTRA:
@@ -126,8 +125,8 @@ def rows_head(data: Array, at: Int, end: Int, shape: Int, expected: Int) -> tupl
 
 @njit(cache=True, nogil=True)
 def _count_event(
-    data: Array, at: Int, end: Int, shape: Int, table: Array, rule: Array, param: Array, images: Array, used: Int
-) -> tuple[Int, Int]:
+    data: Bytes, at: int, end: int, shape: int, table: Ints, rule: Bytes, param: Ints, images: Ints, used: int
+) -> tuple[int, int]:
     """(rows, code) of one rows body [at, end). ``images`` is filled from row ``used`` on if it has room for any."""
     width = table[1]
     code, bitmap, at = rows_head(data, at, end, shape, width)
@@ -160,45 +159,45 @@ def _count_event(
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _full_images(data: Array, at: Int, end: Int, shape: Int, width: Int) -> Int:
+def _full_images(data: Bytes, at: int, end: int, shape: int, width: int) -> int:
     """Where the images of a rows body begin, if they are of all columns and nothing about them is odd; else -1."""
     at += 8
     if shape & _HAS_EXTRA:
         if end - at < 2:
-            return np.int64(-1)
-        extra = np.int64(data[at]) | np.int64(data[at + 1]) << 8
+            return -1
+        extra = int(np.int64(data[at]) | np.int64(data[at + 1]) << 8)
         if extra < 2:
-            return np.int64(-1)
+            return -1
         at += extra
     length = (width + 7) >> 3
     bitmaps = 2 * length if shape & 3 == 3 else length
     if end - at <= 1 + bitmaps or not 0 < width <= _ONE_BYTE or data[at] != width or shape & _IS_PARTIAL:
-        return np.int64(-1)
+        return -1
     at += 1
     for byte in range(bitmaps):
         left = width - ((byte if byte < length else byte - length) << 3)
         wanted = 255 if left >= 8 else (1 << left) - 1
         if data[at + byte] & wanted != wanted:
-            return np.int64(-1)
-    return np.int64(at + bitmaps)
+            return -1
+    return at + bitmaps
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _value_end(data: Array, at: Int, end: Int, prefix: Int) -> Int:
+def _value_end(data: Bytes, at: int, end: int, prefix: int) -> int:
     """Where a value ends whose length stands in its first ``prefix`` bytes; beyond ``end`` if it does not fit."""
     if prefix > 4 or prefix > end - at:
-        return np.int64(end + 1)
+        return end + 1
     length = np.int64(data[at])
     for byte in range(1, prefix):
         length |= np.int64(data[at + byte]) << (8 * byte)
-    return np.int64(at + prefix + length)
+    return int(at + prefix + length)
 
 
 @njit(cache=True, nogil=True)
 def _full_rows(
-    data: Array, at: Int, end: Int, shape: Int, width: Int, first: Int, rule: Array, param: Array, images: Array,
-    used: Int,
-) -> Int:  # fmt: skip
+    data: Bytes, at: int, end: int, shape: int, width: int, first: int, rule: Bytes, param: Ints, images: Ints,
+    used: int,
+) -> int:  # fmt: skip
     """As ``_count_event``, for what nearly all events are: images of all columns. -1 for anything else, or odd.
 
     It calls nothing: a call with arrays costs more than an image.
@@ -232,7 +231,7 @@ def _full_rows(
 
 
 @njit(cache=True, nogil=True)
-def _lacks_columns(data: Array, at: Int, end: Int, shape: Int, width: Int) -> bool:
+def _lacks_columns(data: Bytes, at: int, end: int, shape: int, width: int) -> bool:
     """Whether the images of a rows body, whose head is whole, are not of all columns."""
     _, bitmap, images = rows_head(data, at, end, shape, width)
     length = (width + 7) >> 3
@@ -246,9 +245,9 @@ def _lacks_columns(data: Array, at: Int, end: Int, shape: Int, width: Int) -> bo
 
 @njit(cache=True, nogil=True)
 def count(
-    data: Array, offset: Array, kind: Array, size: Array, header_len: Int, tail: Int, number: Array, tables: Array,
-    rule: Array, param: Array, rows: Array, images: Array, lacking: Array,
-) -> tuple[Int, Int]:  # fmt: skip
+    data: Bytes, offset: Ints, kind: Bytes, size: Sizes, header_len: int, tail: int, number: Numbers, tables: Ints,
+    rule: Bytes, param: Ints, rows: Ints, images: Ints, lacking: Flags,
+) -> tuple[int, int]:  # fmt: skip
     """Fills ``rows``, ``images`` as far as it has room, and ``lacking``: whether the images are not of all columns.
 
     Returns (code, event it stopped at).

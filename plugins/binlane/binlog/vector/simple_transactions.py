@@ -20,12 +20,10 @@ from numpy.typing import NDArray
 
 from binlane.binlog.gtids import MariadbExtraFlag, MariadbGtidFlag
 from binlane.binlog.rows import COMPRESSED_ROWS
+from binlane.binlog.vector.arrays import Bytes, Flags, Ints, Words
 from binlane.binlog.vector.decompress import open_payloads
-from binlane.binlog.vector.frames import Bytes, Frames, Ints
+from binlane.binlog.vector.frames import Frames
 from binlane.binlog.wire import HEADER, EventType
-
-Flags = NDArray[np.bool_]
-Words = NDArray[np.uint64]
 
 _T = EventType
 _OTHER, _BETWEEN, _MARIADB_GTID, _GTID, _QUERY, _XID, _PAYLOAD, _MAP, _ROWS, _COMPRESSED, _NOTE = range(11)

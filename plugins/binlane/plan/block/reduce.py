@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsKind
 from binlane.binlog.rows_payload import ending_statement
 from binlane.binlog.vector import fold_rows
+from binlane.binlog.vector.arrays import Ints
 from binlane.binlog.vector.frames import count_events, first_appearances, row_images, strip_events
 from binlane.binlog.vector.row_events import DELETE, INSERT, KINDS, UPDATE, Fronts, Rows, payloads, row_counts
 from binlane.binlog.wire import EventType
 from binlane.model import Item, ItemKind, RowCounts, TableKey
 from binlane.plan.block.reducible_tables import TableRule
 from binlane.plan.block.row_range import Stretch
-
-Ints = NDArray[np.int64]
 
 _NAME: Final = "block"
 _EVENT_BYTES: Final = 128 << 10

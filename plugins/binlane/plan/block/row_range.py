@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.vector import fold_rows, frame_kernels
+from binlane.binlog.vector.arrays import Ints
 from binlane.binlog.vector.frames import (
     Frames,
     TableIndex,
@@ -23,8 +24,6 @@ from binlane.binlog.vector.frames import (
 from binlane.binlog.vector.frames import table_maps as parsed_maps
 from binlane.model import TableKey
 from binlane.plan.block.reducible_tables import TableRule
-
-Ints = NDArray[np.int64]
 
 _NAME: Final = "block"
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from binlane.binlog.reader import LogReader
 from binlane.binlog.rows import ROWS_KINDS, RowsKind
 from binlane.binlog.transactions import Transaction, identify, transactions
+from binlane.binlog.vector.arrays import Ints
 from binlane.binlog.vector.frame_kernels import OK
 from binlane.binlog.vector.frames import Frames, count_rows, frame, index_rows, strip_events, table_maps
 from binlane.binlog.vector.inflated_segment import Inflated, inflated
@@ -28,8 +29,6 @@ from binlane.plan.segment.filter import EventFilter, TableVerdicts, event_filter
 from binlane.plan.segment.reader import segment_log
 from binlane.plan.segment.rename import renamed_tables
 from binlane.plan.settings import FilterSettings
-
-Ints = NDArray[np.int64]
 
 _TIMED: Final = (EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED)
 """Events that may hold a commit time besides the one in their header."""

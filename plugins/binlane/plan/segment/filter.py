@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binlane.binlog.table_map import TableMap
+from binlane.binlog.vector.arrays import Flags, Ints
 from binlane.binlog.wire import EventType
 from binlane.choices import FilterPolicy
 from binlane.model import TableKey
 from binlane.shards.selection import Selection, Undecided
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

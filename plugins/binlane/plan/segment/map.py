@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binlane.binlog.rows import COMPRESSED_ROWS
+from binlane.binlog.vector.arrays import Ints
 from binlane.binlog.vector.frames import first_appearances
 from binlane.binlog.wire import Buffer
 from binlane.model import RowCounts, TableKey
@@ -37,8 +38,6 @@ from binlane.plan.transaction.route_key import TransactionClass
 from binlane.plan.transaction.temporary_tables import TemporaryStep
 from binlane.plan.transaction.xa import Groups, Halves, NoGroups, Prepared, Resolved
 from binlane.plan.window_plan import LaneFile
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from binlane.binlog.vector.arrays import Ints
 from binlane.model import RowCounts
 from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.builder import BlockBuilder, LoggedEvent
@@ -16,8 +16,6 @@ from binlane.plan.block.row_range import FoldTables, Stretch
 from binlane.plan.segment.columns import DELETE, INSERT, MAP, NONE, UPDATE, Run, SegmentColumns
 from binlane.plan.segment.lane_writer import LaneSink, LaneWriter
 from binlane.plan.transaction.event_format import translation
-
-Ints = NDArray[np.int64]
 
 _PIECE: Final = 4 << 20
 """Bytes of events that are taken from the segment at once."""

@@ -1,0 +1,20 @@
+"""The kinds of arrays that a whole segment is read into, by the dtype of their entries."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bytes = NDArray[np.uint8]
+"""Bytes of a log; and the types of events, which are one byte each."""
+Ints = NDArray[np.int64]
+"""Offsets, numbers of events, counts."""
+Flags = NDArray[np.bool_]
+Sizes = NDArray[np.uint32]
+"""Fields of four bytes, such as an event's size and its time; CRC32s."""
+Halves = NDArray[np.uint16]
+"""Fields of two bytes: the flags of an event."""
+Numbers = NDArray[np.int32]
+"""Numbers of tables and of databases; -1 for none."""
+Words = NDArray[np.uint64]
+"""Hashes, and parts of a GTID."""
