@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from binlane.errors import PlanError
 from binlane.json_codec.codec import Codec
 from binlane.json_codec.layout import hints_of
-from binlane.model import SessionContext
+from binlane.model import SessionContext, TableKey
 from binlane.plan.manifest import MANIFEST, Manifest
 from binlane.plan.routing import CONTEXT, Routing
 from binlane.plan.settings import SETTINGS, FilterSettings
@@ -165,3 +165,11 @@ def test_an_error_has_file_path_expectation_finding_and_way_out(change: dict[str
 def test_only_fields_that_are_left_out_may_lack() -> None:
     with pytest.raises(PlanError, match=r"^f: \$: key 'first' is missing; do it again$"):
         ROWS.load(Found, {name: value for name, value in WRITTEN.items() if name != "first"}, "f")
+
+
+def test_entries_are_sorted_by_their_keys_fields_or_by_the_text_where_the_layout_says_so() -> None:
+    maps = {TableKey("a-b", "t"): 1, TableKey("a", "t"): 2}
+    named = dataclasses.make_dataclass("Named", [("maps", Mapping[TableKey, int])])(maps)
+    rows = frozenset({TableKey})
+    assert Codec("", rows=rows).dump(named) == {"maps": [("a", "t", 2), ("a-b", "t", 1)]}
+    assert Codec("", rows=rows, by_text=frozenset({"maps"})).dump(named) == {"maps": [("a-b", "t", 1), ("a", "t", 2)]}
