@@ -81,16 +81,9 @@ class Trial:
         """End what runs."""
         self.judge.close()
 
-    def skip(self, results: Results, binlog_format: str, tests: list[str]) -> list[str]:
-        """Give the tests that cannot run on these servers their results; the others."""
-        left = []
-        for test in tests:
-            reason = self.installed.unmet(test, binlog_format)
-            if reason is None:
-                left.append(test)
-            else:
-                self._add(results, binlog_format, test, Verdict(Outcome.SKIPPED, reason=reason), kept=True)
-        return left
+    def runnable(self, binlog_format: str, tests: list[str]) -> list[str]:
+        """The tests that these servers can run, by what the tests' files say."""
+        return [test for test in tests if self.installed.unmet(test, binlog_format) is None]
 
     def run(self, results: Results, binlog_format: str, tests: list[str], *, keeps: bool) -> list[str]:
         """One call of the driver; the tests that fail without a verdict. ``keeps``: what tests drop is kept aside.
@@ -201,7 +194,7 @@ def _queue(trial: Trial, binlog_format: str, asked: argparse.Namespace) -> _Queu
     names = [each for each in trial.installed.names(suites) if not asked.only or each.split(".")[1] in asked.only]
     random.Random(asked.seed).shuffle(names)
     left = names if asked.only else results.left(trial.flavor.value, binlog_format, names, asked.again)
-    return _Queue(trial, binlog_format, list(driver.batches(trial.skip(results, binlog_format, left), _BATCH)))
+    return _Queue(trial, binlog_format, list(driver.batches(trial.runnable(binlog_format, left), _BATCH)))
 
 
 def _reasons(work: Path) -> dict[Key, str]:

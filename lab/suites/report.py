@@ -20,12 +20,14 @@ aside. If they differ, the server's own replica gets the same log. The command g
 
 - **equal**: databases, tables, rows, views, routines, triggers, events and accounts equal those of the source.
 - **native too**: the server's own replica also stops, or differs from the source in the same objects.
-- **refused**: binlane stopped before its first write, with the reason; the server's own replica reaches the log's end.
+- **refused**: binlane stopped before its first write, for a reason that [conformance.md](conformance.md) lists; the
+  server's own replica reaches the log's end.
 - **failed**: binlane stopped in the middle of a window; the server's own replica reaches the log's end.
 - **differs**: binlane reached the log's end, but an object differs from the source that is equal on the server's own
   replica.
 - **not comparable**: the test says nothing about binlane, for the reason given below.
-- **skipped**: the suite's driver does not run the test here, or not in this format.
+- **skipped**: the suite's driver does not run the test here, or not in this format. Tests whose files
+  require a debug build or another format are not run and not counted (more than half of all tests).
 
 Non-transactional tables are allowed (`apply.allow_nontransactional`), because MariaDB's driver creates them by
 default. `apply.allow_unsafe` is set for the tests that are refused without it; the last column counts them.
