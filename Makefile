@@ -8,13 +8,13 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help setup demo test chaos suites histories lint compiled conformance configuration compose-check clean
 .DEFAULT_GOAL := help
 
-help: ## this list
+help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  \1\t/'
 
 setup: ## install what is missing: uv, .venv, MariaDB's programs, Java
 	@lab/setup.sh
 
-demo: setup ## one window, end to end, through Airflow and Spark; KEEP=1 leaves it up, again applies the next window
+demo: setup ## one window, end to end, through Airflow and Spark; KEEP=1 leaves it running, the next call applies the next window
 	@$(PYTHON) -m lab.demo
 
 # files in turn to four processes (they wait for servers), in the order of the folders: the long ones (chaos, dags,
@@ -34,13 +34,13 @@ compiled: setup
 	@$(PYTHON) -m pytest -q tests/unit/binlog/vector/test_simple_transactions.py \
 	  tests/spark/test_event_metadata_filter.py::test_a_window_is_folded_over_segments_and_each_block_comes_apart_again
 
-chaos: setup ## kill -9, cut and pause everything, everywhere, once; SECONDS=600 for as long as asked, SEED=1 for the same dice
+chaos: setup ## kill, cut and pause at every statement, once; SECONDS=600 limits the time, SEED=1 repeats a run
 	BINLANE_CHAOS=$(or $(SECONDS),all) BINLANE_CHAOS_SEED=$(SEED) $(PYTHON) -m pytest tests/chaos --timeout=0
 
-suites: setup ## the servers' own replication suites, what is left of them; SECONDS=3600 for so long, FAMILY=mysql FORMAT=row ONLY=rpl_alter
+suites: setup ## the servers' own replication suites, continued; SECONDS=3600 limits the time; FAMILY=mysql FORMAT=row ONLY=rpl_alter
 	$(PYTHON) -m lab.suites $(foreach each,FAMILY FORMAT SUITE ONLY AGAIN SEED,$(call option,$(each))) $(if $(filter-out 0,$(SECONDS)),--seconds $(SECONDS))
 
-histories: setup ## hostile histories on both families, the servers' own replicas as judges; SECONDS=600, SEED=1, FAMILY=mysql
+histories: setup ## generated histories on both families, compared with the servers' own replicas; SECONDS=600, SEED=1, FAMILY=mysql
 	$(PYTHON) -m lab.histories --seconds $(or $(SECONDS),60) --seed $(or $(SEED),0) $(if $(FAMILY),--family $(FAMILY))
 
 lint: setup ## ruff and mypy --strict
@@ -48,13 +48,13 @@ lint: setup ## ruff and mypy --strict
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 
-conformance: setup ## run what proves docs/conformance.md, then write it
+conformance: setup ## run the tests of docs/conformance.md, then write the page
 	$(PYTHON) -m tests.conformance
 
 configuration: ## write the keys of a channel file into docs/configuration.md
 	$(PYTHON) -m lab.configuration_page
 
-compose-check: setup ## docker-compose.yml: by docker compose where it is, and against the project
+compose-check: setup ## check docker-compose.yml, by docker compose if installed, and against the project
 	$(PYTHON) -m pytest -q tests/unit/test_compose.py
 
 clean: ## stop and remove the demo
