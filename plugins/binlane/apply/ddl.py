@@ -220,11 +220,11 @@ def _must_run_again(statement: bytes, before: str, now: Fingerprint, place: DdlP
         return True
     raise UndecidableError(
         f"channel {place.key.channel}, lane {place.lane}, seqno {place.seqno}: the statement below was started "
-        "and its end is not known; "
-        f"the definitions on the target have {'changed' if changed else 'not changed'} since, which does not "
-        "decide it. Look at the target, "
-        "then record whether it has run, and run the lane again (a target with a binlog, and GTIDs on MySQL, can "
-        "tell by itself):\n" + statement[:1000].decode("utf-8", "backslashreplace")
+        "and its outcome is unknown; the definitions on the target have "
+        f"{'changed' if changed else 'not changed'} since, which does not prove either. Look at the target, "
+        "record whether the statement has run (`binlane decide`), and run the lane again (a target with a "
+        "binlog, on MySQL with GTIDs, shows the outcome by itself):\n"
+        + statement[:1000].decode("utf-8", "backslashreplace")
     )
 
 
@@ -308,7 +308,9 @@ def _with_blockers(
         found = session.rows(query, (session.connection_id,))
     except pymysql.err.MySQLError:
         # without PROCESS; the lock wait is what matters, and it is worth another try
-        return pymysql.err.OperationalError(1205, f"{error.args[-1]}; grant PROCESS to be told who holds the lock")
+        return pymysql.err.OperationalError(
+            1205, f"{error.args[-1]}; grant PROCESS to the account to see the session that holds the lock"
+        )
     blockers = ", ".join(f"connection {number} since {started}" for number, started in found)
     who = blockers or "none (look for LOCK TABLES or a backup lock)"
     return pymysql.err.OperationalError(1205, f"{error.args[-1]}; open transactions, oldest first: {who}")

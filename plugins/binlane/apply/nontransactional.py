@@ -115,9 +115,10 @@ class Outside:
         if stored is not None and stored.fingerprint == HALF_RUN and stored.state != DONE:
             raise UndecidableError(
                 f"channel {place.key.channel}, lane {place.lane}, seqno {place.seqno}: a statement of this "
-                "transaction failed on the target, and a table without transactions keeps what it had changed by "
-                "then; bring that statement's rows (`binlane status` shows it) to what they are on the source, "
-                f"then `binlane decide {place.key.channel} {place.seqno} --ran` and run the lane again"
+                "transaction failed on the target, and a non-transactional table keeps the rows that were "
+                "changed before the failure; give that statement's rows (`binlane status` shows the statement) "
+                f"the source's values, then `binlane decide {place.key.channel} {place.seqno} --ran` and run the "
+                "lane again"
             )
 
 
@@ -129,9 +130,9 @@ def _check_writer(writer: BlockWriter, units: Iterable[_Unit]) -> None:
     if isinstance(rows, FamilyRows) and not any(rows.are_by_sql(unit[0].payload) for unit in units):
         return
     raise ApplyError(
-        "rows of a table without transactions are written exactly once only by BINLOG statements on a target with "
-        'enforce_gtid_consistency = ON (1785); set apply.writer = "binlog" and on_conflict = "stop", or ALTER TABLE .. '
-        "ENGINE=InnoDB on the target"
+        "rows of a non-transactional table are written exactly once only by BINLOG statements on a target with "
+        'enforce_gtid_consistency = ON (1785); set apply.writer = "binlog" and on_conflict = "stop", or '
+        "ALTER TABLE .. ENGINE=InnoDB on the target"
     )
 
 
@@ -159,8 +160,8 @@ def _is_savepoint(item: Item) -> bool:
     verb = item.payload[:40].upper().split()[:1]
     if verb == [b"ROLLBACK"]:
         raise ApplyError(
-            "a transaction that changes a table without transactions and was rolled back in part: it would have to be "
-            "one transaction, which a target with enforce_gtid_consistency = ON refuses (1785); bring its rows to the "
-            "target by hand and skip it"
+            "a transaction that changes a non-transactional table and was rolled back in part would have to be "
+            "one transaction, which a target with enforce_gtid_consistency = ON refuses (1785); write its rows "
+            "to the target by hand and skip the transaction"
         )
     return verb in ([b"SAVEPOINT"], [b"RELEASE"])

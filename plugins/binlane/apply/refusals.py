@@ -33,16 +33,18 @@ def target_errors(name: str) -> Iterator[None]:
     except (DBAPIError, pymysql.err.MySQLError) as exc:
         said = f"{name}: the server says: {error_text(exc)} ({error_code(exc)})"
         if judge(exc) is Verdict.RETRY:
-            raise TargetUnavailableError(f"{said}; check host and port, then run again when it answers") from exc
+            raise TargetUnavailableError(
+                f"{said}; check host and port, then run again when the server answers"
+            ) from exc
         raise TargetError(f"{said}; {_advice(error_code(exc))}") from exc
 
 
 def _advice(code: int) -> str:
     if code in _REFUSED:
-        return "check user and password of the connection, and the account's grants (docs/operations.md lists them)"
+        return "check user and password of the connection, and the account's grants (docs/accounts.md lists them)"
     if code in _NO_TABLES:
         return (
             "run `binlane init` first: it creates the state tables (all of them lost: see `The schema binlane is lost` "
             "in docs/recovery.md before)"
         )
-    return "nothing was changed by this step; look at the target, then run again"
+    return "this step changed nothing; look at the target, then run again"

@@ -130,15 +130,16 @@ def _make_again(session: LaneSession, copy: Copy) -> None:
         if error_code(exc) != _UNKNOWN_DATABASE:
             raise
         raise ApplyError(
-            f"the temporary table {copy.table} has to be made again, and its database was dropped meanwhile: CREATE "
-            f"DATABASE `{copy.table.database}` on the target, run the lane again, and drop it when the window is done"
+            f"the temporary table {copy.table} has to be created again, but its database was dropped in the "
+            f"meantime: CREATE DATABASE `{copy.table.database}` on the target, run the lane again, and drop the "
+            "database when the window is finished"
         ) from exc
     rows = read_copy(session.cursor, copy.name, _quoted(copy.table), _each_quoted(copy.columns))
     found = _definition(session, copy.table)
     if rows != copy.rows or found != copy.definition:
         raise ApplyError(
-            f"the temporary table {copy.table} was made again from its copy and is another one: expected "
-            f"{plural(copy.rows, 'row')} and {copy.definition!r}, found {rows} and {found!r}; report it"
+            f"the temporary table {copy.table} was created again from its copy and differs: expected "
+            f"{plural(copy.rows, 'row')} and {copy.definition!r}, found {rows} and {found!r}; report this error"
         )
 
 
@@ -150,13 +151,13 @@ def _check_definition(side: LaneSession, table: TableKey, definition: str) -> No
         if error_code(exc) == _UNKNOWN_DATABASE:
             return
         raise ApplyError(
-            f"no copy can hold the temporary table {table}: the target does not take its own definition of it "
-            f"({error_code(exc)} {exc.args[-1]}): {definition}"
+            f"no copy can hold the temporary table {table}: the target does not accept its own definition of the "
+            f"table ({error_code(exc)} {exc.args[-1]}): {definition}"
         ) from exc
     found = _definition(side, table)
     side.execute(f"DROP TEMPORARY TABLE {_quoted(table)}")
     if _COUNTER.sub("", found) != _COUNTER.sub("", definition):
-        raise ApplyError(f"no copy can hold the temporary table {table}: {definition!r} makes {found!r}")
+        raise ApplyError(f"no copy can hold the temporary table {table}: {definition!r} creates {found!r}")
 
 
 def _definition(session: LaneSession, table: TableKey) -> str:

@@ -355,7 +355,7 @@ def test_blocks_that_do_not_fit_the_position_are_refused(mariadb_pair: Pair) -> 
     plan = window.plan
     start_window(mariadb_pair.engine, plan)
     mariadb_pair.target.query("UPDATE binlane.positions SET seqno = 1 WHERE lane = 0")
-    with pytest.raises(PlanError, match=r"a block of seqnos 1\.\.2 does not fit behind the position 1"):
+    with pytest.raises(PlanError, match=r"a block of seqnos 1\.\.2 does not follow the position 1"):
         run_lane(mariadb_pair.engine, plan, 0, window.source, QUICK)
 
 

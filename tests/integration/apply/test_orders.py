@@ -97,7 +97,7 @@ def test_a_lane_that_is_told_to_end_stops_at_a_block_s_boundary_and_leaves_no_er
     start_window(mariadb_pair.engine, window.plan)
     told = threading.Event()
     options = replace(DEAF, interrupted=told)
-    with pytest.raises(StopRequestedError, match="its process was told to end"):
+    with pytest.raises(StopRequestedError, match="its process was asked to end"):
         run_lane(mariadb_pair.engine, window.plan, 0, window.source, options, lambda done: told.set())
     assert positions(mariadb_pair)[0] == 3
     assert read_status(mariadb_pair.engine, "orders").errors == ()

@@ -144,5 +144,5 @@ def test_a_table_that_is_not_open_or_not_what_was_kept_is_an_error(
         cursor.execute("SELECT copy FROM binlane.temporary")
         [(name,)] = cursor.fetchall()
         cursor.execute(f"DELETE FROM binlane.{name} LIMIT 1")
-    with pytest.raises(ApplyError, match=r"d\.k was made again from its copy and is another one: expected 2 rows"):
+    with pytest.raises(ApplyError, match=r"d\.k was created again from its copy and differs: expected 2 rows"):
         keeper(target).bring_back(sessions[1], ContextSetter(sessions[1]), 6)

@@ -140,5 +140,8 @@ def test_a_skipped_ddl_does_not_run(channel: Channel, capsys: pytest.CaptureFixt
     assert channel.target.query("SELECT COUNT(*) FROM tenant_1.t") == [(12,)]
     assert channel.cli("replay-skipped", CHANNEL, str(last)) == 1
     said = " ".join(capsys.readouterr().err.split())
-    assert "a DDL commits by itself, so its replay could not be recorded with it: run it on the target by hand" in said
+    assert (
+        "a DDL commits implicitly, so its replay cannot be recorded in the same transaction: run the DDL on the target"
+        in said
+    )
     assert "DROP TABLE" in said

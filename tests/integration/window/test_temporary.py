@@ -102,7 +102,7 @@ def test_a_window_that_would_hold_nothing_but_the_head_of_a_file_before_a_table_
     temporary.source.query("FLUSH BINARY LOGS")
     with session(temporary) as run:
         life(run, "kept")
-        with pytest.raises(WindowOpenError, match=r"temporary table tenant_1\.tmp of connection \d+ is made here"):
+        with pytest.raises(WindowOpenError, match=r"temporary table tenant_1\.tmp of connection \d+ is created here"):
             temporary.run()
         run("DROP TABLE tmp")
     assert temporary.run() is not None
@@ -118,7 +118,9 @@ def test_a_window_ends_before_a_table_that_is_still_there_and_the_next_one_takes
         values = [value for (value,) in temporary.target.query("SELECT v FROM tenant_1.t ORDER BY id")]
         assert values == ["one", "two", "before"]
         for _ in range(2):
-            with pytest.raises(WindowOpenError, match=r"temporary table tenant_1\.tmp of connection \d+ is made here"):
+            with pytest.raises(
+                WindowOpenError, match=r"temporary table tenant_1\.tmp of connection \d+ is created here"
+            ):
                 temporary.run()
         run("DROP TEMPORARY TABLE tmp")
     assert temporary.run() is not None

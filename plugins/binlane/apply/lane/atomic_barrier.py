@@ -53,8 +53,9 @@ def apply_together(
             return orders
         if orders.skipped:
             raise PlanError(
-                f"seqnos {sorted(orders.skipped)} are to be skipped, and stand where temporary tables are open, in "
-                f"{barrier.first}..{barrier.last}, which is all or nothing; take that back"
+                f"seqnos {sorted(orders.skipped)} are to be skipped, but temporary tables are open in "
+                f"{barrier.first}..{barrier.last}, which can only be applied as a whole; cancel the skip "
+                "(`binlane skip --cancel`)"
             )
         rows, count, transactions = RowCounts(), 0, 0
         if not barrier.together:
@@ -62,7 +63,8 @@ def apply_together(
         for block in chain((first,), blocks) if barrier.together else ():
             if block.format != first.format:
                 raise PlanError(
-                    f"seqno {block.header.first_seqno}: temporary tables are open over a change of the source's version"
+                    f"seqno {block.header.first_seqno}: temporary tables are open across a change of the "
+                    "source's version"
                 )
             rows += writer.write(block.items, block.header.last_seqno)
             count, transactions = count + 1, transactions + block.header.transactions

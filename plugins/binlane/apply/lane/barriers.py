@@ -130,8 +130,8 @@ class Walk:
                     who = "; ".join(links.neighbours.describe(other) for other in absent)
                     raise BarrierTimeoutError(
                         f"{self.course.where(lane)}: waited {options.barrier_timeout:.0f} s at the barrier "
-                        f"{barrier.first}..{barrier.last} "
-                        f"without a move of any lane, for: {who}; see to their tasks, then run this one again"
+                        f"{barrier.first}..{barrier.last} while no lane moved, for: {who}; check the tasks of "
+                        "these lanes, then run this one again"
                     )
                 links.session.keep_alive()
 
@@ -140,7 +140,7 @@ class Walk:
         for other in absent:
             name = lease_name(course.channel_uuid, other)
             if links.neighbours.is_abandoned(other, links.positions[other]) and take(links.session.cursor, name):
-                _log.info("%s: carries on lane %s up to seqno %s", course.where(), other, goal)
+                _log.info("%s: applies lane %s, which has no holder, up to seqno %s", course.where(), other, goal)
                 course.adopted.add(other)
                 self._hold(other)
                 self._advance(other, goal)
@@ -230,9 +230,10 @@ class Walk:
         goal = self.course.goal
         if barrier.together and barrier.first <= goal < barrier.last:
             raise StopRequestedError(
-                f"{self.course.where(lane)}: a stop was asked for at seqno {goal}, and seqnos {barrier.first}.."
-                f"{barrier.last}, where temporary tables are open, are one transaction on the target; take the request "
-                f"back, and stop at {barrier.first - 1} or {barrier.last}"
+                f"{self.course.where(lane)}: a stop was requested at seqno {goal}, but seqnos "
+                f"{barrier.first}..{barrier.last}, where temporary tables are open, are one transaction on the "
+                f"target; cancel the request (`binlane resume`), and stop at {barrier.first - 1} or "
+                f"{barrier.last}"
             )
 
     def _arrive(self, place: BlockPlace, goal: int) -> None:
@@ -305,8 +306,9 @@ class Walk:
         links, header = self.links, block.header
         if place.expected >= header.first_seqno and not is_split(links.session.cursor, place.key, place.lane, header):
             raise PlanError(
-                f"{self.course.where(place.lane)}: a block of seqnos {header.first_seqno}..{header.last_seqno} does "
-                f"not fit behind the position {place.expected}; state was changed by hand, or the plan's files were"
+                f"{self.course.where(place.lane)}: a block of seqnos {header.first_seqno}..{header.last_seqno} "
+                f"does not follow the position {place.expected}; the state or the plan's files were changed by "
+                "hand"
             )
         planned = sum((item.rows for item in block.items), RowCounts())
         links.forget_stream(place.lane)
@@ -338,9 +340,8 @@ class Walk:
         if links.positions[place.lane] < wanted:
             stands = {lane: links.positions[lane] for lane in place.lanes}
             raise PositionError(
-                f"{self.course.where(place.lane)}: expected lanes {place.lanes} at seqno {place.expected} of this "
-                "window and plan, they "
-                f"stand at {stands}; state was changed by hand, or the plan's files were"
+                f"{self.course.where(place.lane)}: expected lanes {place.lanes} at seqno {place.expected} of "
+                f"this window and plan, found {stands}; the state or the plan's files were changed by hand"
             )
 
     def _check_range(self, header: BlockHeader, lane: int, position: int, limit: int) -> None:
@@ -361,13 +362,13 @@ class Walk:
             )
         if interrupted is not None and interrupted.is_set():
             raise StopRequestedError(
-                f"{self.course.where(lane)}: stopped at seqno {position}, because its process was told to end; run "
-                "the window again to go on from here"
+                f"{self.course.where(lane)}: stopped at seqno {position}, because its process was asked to end; "
+                "run the window again to continue"
             )
         if stop_at == NOW:
             raise StopRequestedError(
-                f"{self.course.where(lane)}: stopped on request at seqno {position}; take the request back "
-                f"(`binlane resume {self.course.plan.channel}`) and run the window again to go on from here"
+                f"{self.course.where(lane)}: stopped on request at seqno {position}; cancel the request "
+                f"(`binlane resume {self.course.plan.channel}`) and run the window again to continue"
             )
         if stop_at is not None:
             self.course.stopped_at = stop_at

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _CONVERSION: Final = 1105
 """What BINLOG answers when a column cannot be converted: the text is in the server's error log only."""
 _CHOICES: Final = (
-    "the block was rolled back and all lanes stop. {show}Choices: set the target right and run the lane again; "
+    "the block was rolled back and all lanes stop. {show}Choices: correct the target and run the lane again; "
     '`binlane skip {channel} --seqno {seqno} --reason "..."` {which}; or load the target anew'
 )
 

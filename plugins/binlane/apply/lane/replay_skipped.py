@@ -35,7 +35,9 @@ def replay_skipped(engine: Engine, channel: str, seqno: int, rules: ChannelRules
     with engine.connect() as connection:
         skip, log = read_skip(connection, channel, seqno)
     if skip.state != SKIPPED:
-        raise PositionError(f"channel {channel}, seqno {seqno}: expected a skipped transaction, it is {skip.state}")
+        raise PositionError(
+            f"channel {channel}, seqno {seqno}: expected a skipped transaction, found one that is {skip.state}"
+        )
     session = LaneSession.open(engine, SessionLimits())
     try:
         largest = int(session.max_allowed_packet * PACKET_SHARE)
@@ -45,14 +47,16 @@ def replay_skipped(engine: Engine, channel: str, seqno: int, rules: ChannelRules
         items = tuple(block.items)
         if any(item.kind is ItemKind.DDL for item in items):
             raise ApplyError(
-                f"channel {channel}, seqno {seqno}: a DDL commits by itself, so its replay could not be recorded with "
-                f"it: run it on the target by hand: {skip.summary}"
+                f"channel {channel}, seqno {seqno}: a DDL commits implicitly, so its replay cannot be recorded "
+                f"in the same transaction: run the DDL on the target by hand: {skip.summary}"
             )
         session.use_format(block.format)
         session.begin()
         try:
             if not mark_replayed(session.cursor, channel, seqno):
-                raise PositionError(f"channel {channel}, seqno {seqno}: somebody else replays it, or has")
+                raise PositionError(
+                    f"channel {channel}, seqno {seqno}: another session is replaying it or has replayed it"
+                )
             rows = BlockWriter(session, ContextSetter(session)).write(items, seqno)
         except BaseException:
             undo(session)

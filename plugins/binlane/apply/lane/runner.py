@@ -94,9 +94,8 @@ class _Runner:
                 course.retries += 1
                 if in_a_row > course.options.retries:
                     raise TargetUnavailableError(
-                        f"{course.where()}: {error_code(exc)} {error_text(exc)}: "
-                        f"{plural(in_a_row, 'attempt')} in a row without a block; look at the target, then "
-                        "run the task again"
+                        f"{course.where()}: {error_code(exc)} {error_text(exc)}: {plural(in_a_row, 'attempt')} "
+                        "in a row without a committed block; look at the target, then run the task again"
                     ) from exc
                 self._back_off(in_a_row, exc)
 
@@ -155,8 +154,8 @@ class _Runner:
                 raise PositionError(f"{course.where()}: no such window on the target; run the extract step first")
             if window.plan_digest != plan.digest:
                 raise PlanError(
-                    f"{course.where()}: the target has the plan {window.plan_digest}, this is {plan.digest}: "
-                    "a window keeps its plan until it is finished"
+                    f"{course.where()}: expected the plan {window.plan_digest}, which is stored on the target, "
+                    f"found {plan.digest}: a window keeps its plan until it is finished"
                 )
             if window.is_finished:
                 return True
@@ -164,7 +163,9 @@ class _Runner:
             if self.errors_before < 0:
                 self.errors_before = last_error_id(connection, plan.channel)
         if course.lane not in at:
-            raise PositionError(f"{course.where()}: no position on the target; its rows were removed by hand")
+            raise PositionError(
+                f"{course.where()}: no position on the target; the rows of binlane.positions were removed by hand"
+            )
         # an order may have been taken back since the last attempt
         course.stopped_at = None if window.stop_at in (None, STOP_NOW) else window.stop_at
         return at[course.lane] >= course.goal

@@ -72,8 +72,8 @@ class BeforeImages:
         sql = f"SELECT COUNT(*) FROM {self.builder.name} WHERE {condition} FOR UPDATE"
         if len(sql) + 1 > self.session.max_allowed_packet:
             raise ApplyError(
-                f"{self.builder.table.key}: to compare a row takes a statement of {len(sql):,} bytes, the target takes "
-                f"max_allowed_packet = {self.session.max_allowed_packet:,}: raise it"
+                f"{self.builder.table.key}: comparing a row needs a statement of {len(sql):,} bytes, the target "
+                f"has max_allowed_packet = {self.session.max_allowed_packet:,}: raise it"
             )
         return int(self.session.value(sql))
 

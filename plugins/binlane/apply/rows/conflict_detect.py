@@ -121,8 +121,8 @@ class WatchedRows:
                 found = spelled(table, one.before, key)
                 self.sql.leave()
                 raise DriftError(
-                    f"{table.bound.key}: no row is as the log has it before its {one.change} ({dict(found)}); the "
-                    "table has no primary key, so nothing is overwritten: set the row right by hand"
+                    f"{table.bound.key}: no row equals the log's image before its {one.change} ({dict(found)}); "
+                    "the table has no primary key, so the row is not overwritten: correct the row by hand"
                 )
 
     def _seqnos(self, wanted: Set[RowName], seqno: int) -> Mapping[RowName, int]:
@@ -143,8 +143,8 @@ class WatchedRows:
             if one.needs_before:
                 self.sql.leave()
                 raise NeedsRewriteError(
-                    f"{one.table.bound.key}: the row {dict(spelled(one.table, one.before, _key(one.table)))} has other "
-                    "values than the log has before the change, of which it has only a part"
+                    f"{one.table.bound.key}: the row {dict(spelled(one.table, one.before, _key(one.table)))} "
+                    "differs from the log's image before the change, which contains only some of the columns"
                 )
             builder = self.sql.builder(one.table)
             [row] = rows_where(self.sql.session, one.table, builder.name, builder.condition(one.before)[0])

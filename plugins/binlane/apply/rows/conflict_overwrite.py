@@ -70,13 +70,15 @@ class OverwritingRows(SqlRows):
     def _check_writable(self, table: KnownTable) -> None:
         if table.target.triggers and not self.fires_triggers:
             names = ", ".join(trigger.name for trigger in table.target.triggers)
-            raise _refused(table, f"its triggers would fire ({names}): drop them on the target while it is rebuilt")
+            raise _refused(table, f"its triggers would fire ({names}): drop them on the target until it is rebuilt")
         # the precheck has not seen those that the window itself has made
         self._check_triggers(table.target)
         if not table.target.transactional:
-            raise _refused(table, f"its engine is {table.target.engine}: what the rollback left would be met again")
+            raise _refused(
+                table, f"its engine is {table.target.engine}: rows that a rollback leaves behind would be applied twice"
+            )
         if table.target.system_versioned:
-            raise _refused(table, "it is system-versioned, and statements would write another history")
+            raise _refused(table, "it is system-versioned: statements would write a different history")
 
     def _change(self, table: KnownTable, change: Change) -> None:
         if change.before is None:
@@ -123,8 +125,8 @@ class OverwritingRows(SqlRows):
             if not is_full(table, after):
                 raise _refused(
                     table,
-                    f"the row {key_of(table, before)} is missing and the log does not hold all of its columns "
-                    "(binlog_row_image = FULL, no binlog_row_value_options)",
+                    f"the row {key_of(table, before)} is missing and the log does not contain all of its columns "
+                    "(needed: binlog_row_image = FULL, no binlog_row_value_options)",
                 )
             self._insert(table, after, change.kind)
             return
@@ -222,7 +224,8 @@ class OverwritingRows(SqlRows):
             if removed or unique != "PRIMARY":
                 raise _refused(
                     table,
-                    f"a row is in the way of another, and {database}.{child} refers to the table: set the row right",
+                    f"a row of the target has to be removed, but {database}.{child} refers to the table by a "
+                    "foreign key: correct the row by hand",
                 )
 
     def _note(self, table: KnownTable, change: RowsKind, kind: ConflictKind, key: Values, found: Values | None) -> None:

@@ -95,7 +95,7 @@ class FamilyRows:
                 total += part.rows
                 yield by_sql, part
             if total != item.rows:
-                raise DriftError(f"the rows of an item are {total}, the block says {item.rows}")
+                raise DriftError(f"the rows of an item are {total}, the block's header has {item.rows}")
 
     def _taken_apart(self, payload: bytes) -> Iterator[tuple[bool, Item]]:
         """The payload's rows events, each with its TABLE_MAP, joined while they go to one writer.

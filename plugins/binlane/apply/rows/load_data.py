@@ -64,13 +64,13 @@ def load(session: LaneSession, statement: bytes, pieces: Iterable[bytes]) -> Non
     was skipped."""
     match = _STATEMENT.match(statement)
     if match is None:
-        raise PlanError("a LOAD DATA that does not ask for its file by the one name that is served; it was not sent")
+        raise PlanError("a LOAD DATA that requests another file name than the one that is served; it was not sent")
     session.sending()
     with session.committing():
         said = bytes(_served(session, statement, pieces))
     counts = [int(number) for number in re.findall(rb"\d+", said)[-_COUNTS:]]
     if len(counts) != _COUNTS:
-        raise ApplyError(f"LOAD DATA: the target does not tell how many rows it wrote: {said!r}")
+        raise ApplyError(f"LOAD DATA: expected the number of written rows from the target, found {said!r}")
     records, _, skipped, _ = counts
     if skipped and match["skips"] is None:
         why = "; ".join(str(text) for _, _, text in session.rows("SHOW WARNINGS LIMIT 3"))
@@ -89,7 +89,7 @@ def _served(session: LaneSession, statement: bytes, pieces: Iterable[bytes]) -> 
     if asked != FILE_NAME.encode():
         # whatever comes next would be taken for a file's content
         session.close()
-        raise ApplyError(f"LOAD DATA: the target asks for the file {asked!r}, not for {FILE_NAME!r}; nothing was sent")
+        raise ApplyError(f"LOAD DATA: the target requests the file {asked!r}, not for {FILE_NAME!r}; nothing was sent")
     try:
         for piece in pieces:
             for at in range(0, len(piece), _PIECE):

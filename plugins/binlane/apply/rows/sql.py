@@ -98,7 +98,7 @@ class SqlRows:
             self.guard.check(item.payload, seqno)
             counted = self._item(item.payload, seqno)
             if counted != item.rows:
-                raise DriftError(f"the rows of an item are {counted}, the block says {item.rows}")
+                raise DriftError(f"the rows of an item are {counted}, the block's header has {item.rows}")
             written += counted
         self.leave()
         return written
@@ -151,8 +151,9 @@ class SqlRows:
         if target.triggers and str(target.key) not in self.guard.allow_triggers:
             names = ", ".join(trigger.name for trigger in target.triggers)
             raise TableMismatchError(
-                f"{target.key}: its triggers would fire ({names}), and the log holds their effects already; none of "
-                "the rows was written: drop them on the target, or name the table in apply.allow_triggers"
+                f"{target.key}: its triggers would fire ({names}), although the log already contains their "
+                "effects; none of the rows was written: drop them on the target, or name the table in "
+                "apply.allow_triggers"
             )
 
     def builder(self, table: KnownTable) -> StatementBuilder:
@@ -177,7 +178,7 @@ class SqlRows:
         """
         if len(statement.sql) + 1 > self.session.max_allowed_packet:
             raise ApplyError(
-                f"{key}: a row needs a statement of {len(statement.sql):,} bytes, the target takes "
+                f"{key}: a row needs a statement of {len(statement.sql):,} bytes, the target has "
                 f"max_allowed_packet = {self.session.max_allowed_packet:,}: raise it"
             )
         if statement.by_default:
@@ -206,7 +207,7 @@ class SqlRows:
         if known is None:
             target = guard.read(key)
             if target is None:
-                raise TableMismatchError(f"{key}: rows of seqno {seqno} need a table that the target has not")
+                raise TableMismatchError(f"{key}: rows of seqno {seqno} need a table that does not exist on the target")
             bound = bind(logged, guard.source, target)
             decoder = RowDecoder(logged, bound.columns, text=False, whole_documents=self._on_mariadb)
             known = self._known[name] = KnownTable(bound, decoder, target)

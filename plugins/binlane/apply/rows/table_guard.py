@@ -72,8 +72,8 @@ class TableGuard:
         target = self.read(key)
         if target is None:
             raise _mismatch(
-                key, [f"expected the table that the rows of seqno {seqno} were written to, found none; create it as "
-                      "the source had it then"],
+                key, [f"expected the table to which the rows of seqno {seqno} were written, found none; create "
+                      "the table with the definition that the source had then"],
             )  # fmt: skip
         other_key = Severity.NOT_REDUCED if self.complete_images else Severity.FATAL
         found = [
@@ -115,6 +115,6 @@ class TableGuard:
 
 def _mismatch(key: TableKey, found: list[str]) -> TableMismatchError:
     return TableMismatchError(
-        f"{key}: behind a DDL of this window the target's table is not the one that the next rows were written to; "
-        "none of them was written: " + "; ".join(found)
+        f"{key}: after a DDL of this window the target's table differs from the one to which the next rows were "
+        "written; none of these rows was written: " + "; ".join(found)
     )

@@ -142,9 +142,8 @@ class LaneSession:
         statement = statement_of(events)
         if len(statement) + 1 > self.max_allowed_packet:
             raise ApplyError(
-                f"{len(events):,} bytes of events need a BINLOG statement of {len(statement):,} bytes; the target "
-                "takes "
-                f"max_allowed_packet = {self.max_allowed_packet:,}: raise it above "
+                f"{len(events):,} bytes of events need a BINLOG statement of {len(statement):,} bytes; the "
+                f"target has max_allowed_packet = {self.max_allowed_packet:,}: raise it above "
                 f"{len(statement) + _BINLOG_OVERHEAD:,}"
             )
         self.send(statement)

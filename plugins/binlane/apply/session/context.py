@@ -59,7 +59,7 @@ def _quoted(value: object) -> str:
     text = str(value)
     # time zone names and offsets are ASCII words in both servers
     if not re.fullmatch(r"[\w/+:\-]+", text, re.ASCII):
-        raise ApplyError(f"the log holds a time zone that is not one: {text!r}")
+        raise ApplyError(f"expected a time zone in the log, found {text!r}")
     return f"'{text}'"
 
 
@@ -299,8 +299,8 @@ class ContextSetter:
             if candidate in known:
                 return known[candidate]
         raise ApplyError(
-            f"collation {number} ({name or 'of no known server'}) of the source is unknown to the target, and so "
-            "is a substitute"
+            f"collation {number} ({name or 'of no known server'}) of the source is unknown to the target, and "
+            "binlane knows no substitute"
         )
 
     def _known_collations(self) -> Mapping[str, str]:

@@ -326,9 +326,9 @@ def check_fits(needed: int, largest: int, where: str) -> None:
     """Raises UnsupportedEventError if ``needed`` bytes of events, which cannot be cut, are too many for the target."""
     if needed > largest:
         raise UnsupportedEventError(
-            f"{where}a rows event that, with its TABLE_MAP, has {needed:,} bytes needs a larger BINLOG statement than "
-            f"the target takes ({largest:,} bytes of events); raise max_allowed_packet on the target above "
-            f"{int(needed / PACKET_SHARE) + 4096:,}"
+            f"{where}a rows event that, with its TABLE_MAP, has {needed:,} bytes needs a larger BINLOG statement "
+            f"than the target accepts ({largest:,} bytes of events); raise max_allowed_packet on the target "
+            f"above {int(needed / PACKET_SHARE) + 4096:,}"
         )
 
 

@@ -133,7 +133,7 @@ def dissect(transaction: Transaction, log: LogFormat) -> tuple[Part, ...]:
         if hidden is not None:
             _refuse(transaction.events[-1], log, hidden)
     if any(isinstance(part, StatementPart) and part.facts.commits_implicitly for part in parts[1:]):
-        _refuse(transaction.events[-1], log, "a statement that commits by itself in the middle of a transaction")
+        _refuse(transaction.events[-1], log, "a statement that commits implicitly in the middle of a transaction")
     try:
         read = partial(statement_facts, flavor=log.format.flavor)
         return renamed_parts((*parts, *filtered), log.renaming, log.selection, log.format.flavor, read)
@@ -194,7 +194,7 @@ class _Dissection:
         except Undecided as undecided:
             raise self._undecided(event, f"rows of {part.key}: {undecided}") from None
         if rows.partial and self.log.target is not Flavor.MYSQL and is_taken and not _has_documents(rows, part.table):
-            what = "rows logged with binlog_row_value_options=PARTIAL_JSON and without the documents before them"
+            what = "rows logged with binlog_row_value_options=PARTIAL_JSON and without the documents before the change"
             _refuse(event, self.log, f"{what} (binlog_row_image is not FULL), for a MariaDB target,")
         counts = _COUNTS[rows.kind](count_rows(rows, part.table, where))
         if rows.type_code in COMPRESSED_ROWS:
@@ -239,7 +239,7 @@ class _Dissection:
         try:
             context = with_variables(query.session(event.header), self._variables, self.log.target)
         except ValueError as exc:
-            raise BinlogError(f"{self.log.where(event)}{exc}; a variable in front of it is damaged") from exc
+            raise BinlogError(f"{self.log.where(event)}{exc}; a variable before the statement is damaged") from exc
         self._variables.clear()
         facts = statement_facts(query.sql, context, self.log.format.flavor)
         if (facts.kind is StatementKind.TRANSACTION and facts.ends_or_begins) or error_outcome.is_no_alter(query):
@@ -280,10 +280,10 @@ class _Dissection:
         kind = not_logged(text, facts, dialect_of(context, flavor))
         if kind is not None and kind not in self.log.selection.allowed:
             raise UnsupportedEventError(
-                f"{self.log.where(event)}{type_name(event.header.type_code)}: a statement of a kind that servers do "
-                f"not log ({kind}): {text[:_SHOWN]!r}; nothing of the window was written; find out who wrote it there, "
-                f'and if it is to be applied set filter.allow_statements = ["{kind}"] in the channel\'s file; '
-                "see docs/security.md#statements-that-no-server-logs"
+                f"{self.log.where(event)}{type_name(event.header.type_code)}: a statement of a kind that no "
+                f"server logs ({kind}): {text[:_SHOWN]!r}; nothing of the window was written; find out who put "
+                f'it into the log; if it is intended, set filter.allow_statements = ["{kind}"] in the '
+                "channel's file; see docs/security.md#statements-that-no-server-logs"
             )
 
     def _in_modes_of_the_target(self, event: RawEvent, context: SessionContext) -> SessionContext:
@@ -307,7 +307,7 @@ class _Dissection:
             _refuse(event, self.log, spelled)
         if read_under_another_mode(query.sql, self.log.format.flavor):
             what = (
-                'a text with ", \\ or || behind SET STATEMENT sql_mode, read under a mode that the log does not tell,'
+                'a text with ", \\ or || after SET STATEMENT sql_mode, parsed in a mode that the log does not contain,'
             )
             _refuse(event, self.log, what)
         if query.unknown_status is not None:

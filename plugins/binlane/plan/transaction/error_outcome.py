@@ -45,7 +45,7 @@ def refusal(query: Query, facts: StatementFacts, source: Flavor, target: Flavor)
     if code == 0:
         return None
     if code in _BROKEN_OFF:
-        return f"a statement that was broken off on the source (error {code}), nobody can tell after how many rows,"
+        return f"a statement that was interrupted on the source (error {code}) after an unknown number of rows,"
     if code in _LOCK_CONFLICTS:
         return f"a statement that met a lock of another session on the source (error {code})"
     if facts.kind is StatementKind.LOAD_DATA:
@@ -61,7 +61,7 @@ def refusal(query: Query, facts: StatementFacts, source: Flavor, target: Flavor)
 def _what_is_hidden(facts: StatementFacts, what: str) -> str | None:
     """The target's tables must be of the source's kind, so they have to be known."""
     if facts.kind is StatementKind.UNKNOWN or facts.routines_used:
-        return f"a statement {what}, and of which it cannot be told what it changes,"
+        return f"a statement {what}, whose changes cannot be determined,"
     return None
 
 

@@ -50,10 +50,12 @@ def own_schema(
     try:
         lex(decoded(bytes(sql), context), dialect_of(context, flavor), tokens)
     except Unreadable as unreadable:
-        raise Undecided(f"a statement that is not read ({unreadable}) and may be about {OWN_SCHEMA} ({OWN})") from None
+        raise Undecided(
+            f"a statement that cannot be parsed ({unreadable}) and may concern {OWN_SCHEMA} ({OWN})"
+        ) from None
     if facts.kind is StatementKind.UNKNOWN:
         if own or selection.is_own(context.database or "") or any(map(selection.is_own, _names(tokens))):
-            raise Undecided(f"a statement that is not read ({facts.reason}) and may be about {OWN_SCHEMA} ({OWN})")
+            raise Undecided(f"a statement that cannot be parsed ({facts.reason}) and may concern {OWN_SCHEMA} ({OWN})")
         return None
     is_named = any(map(selection.is_own, _qualifiers(tokens)))
     if facts.kind is StatementKind.GLOBAL:

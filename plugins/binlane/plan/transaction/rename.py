@@ -133,7 +133,10 @@ def without_own_name(renaming: Renaming, databases: Iterable[str]) -> Iterator[t
         new = _names_of(renaming, name)[-1]
         other = taken.setdefault(new, name)
         if other != name:
-            yield name, f"the databases {other} and {name} would become one, {new}: the target takes it in any case"
+            yield (
+                name,
+                (f"the databases {other} and {name} would become one, {new}: the target ignores the case of names"),
+            )
 
 
 def _names_of(renaming: Renaming, name: str) -> tuple[str, ...]:

@@ -56,7 +56,7 @@ def renamed_statement(part: StatementPart, renaming: Renaming, flavor: Flavor, r
             raise Unsafe(why)
     changed = sorted(name for name in named | ({default} if default else set()) if renaming.changes(name))
     if facts.kind is StatementKind.UNKNOWN:
-        raise Unsafe(f"a statement of which it cannot be told what it names ({facts.reason or 'it is not read'})")
+        raise Unsafe(f"a statement whose names cannot be determined ({facts.reason or 'it is not read'})")
     if changed and facts.kind is StatementKind.LOAD_DATA:
         raise Unsafe(f"LOAD DATA over {changed[0]}, which the channel renames")
     if changed and facts.temporary:
@@ -81,7 +81,7 @@ class _Words(StatementWords):
         try:
             words = words_of(sql, context, flavor)
         except Unreadable as unreadable:
-            raise Unsafe(f"a statement that cannot be cut into words ({unreadable})") from None
+            raise Unsafe(f"a statement that cannot be split into tokens ({unreadable})") from None
         return cls(words.sql, words.tokens, words.places, words.encode)
 
     def renamed(self, facts: StatementFacts, renaming: Renaming, default: str | None) -> bytes:
@@ -102,10 +102,12 @@ class _Words(StatementWords):
                 raise Unsafe(f"the body of a stored program that names {token.text}, which the channel renames")
             if self._elsewhere(token, own):
                 if token.text in facts.databases:
-                    raise Unsafe(f"the name {token.text} stands for a database and, it may be, for something else")
+                    raise Unsafe(f"the name {token.text} denotes a database and possibly something else")
                 continue
             if token.text not in facts.databases:
-                raise Unsafe(f"the name {token.text}, which the channel renames, may be a database's or not")
+                raise Unsafe(
+                    f"the name {token.text}, which the channel renames, may denote a database or something else"
+                )
             edits[number] = self._spelled(number, renaming.target(token.text))
         return self.replaced(edits)
 
@@ -163,9 +165,13 @@ class _Words(StatementWords):
         for number, token in enumerate(self.tokens):
             calls = number + 1 < len(self.tokens) and is_symbol(self.tokens[number + 1], "(")
             if token.upper in _DATABASE and calls and is_renamed:
-                raise Unsafe(f"{token.upper}(), whose value is the database's name, in one that the channel renames")
+                raise Unsafe(
+                    f"{token.upper}(), whose value is the database's name, in a database that the channel renames"
+                )
             if number > body and token.upper in _PREPARES:
-                raise Unsafe("a stored program that prepares statements: which databases they name cannot be told")
+                raise Unsafe(
+                    "a stored program that prepares statements: the databases that these name cannot be determined"
+                )
 
     def _check_global(self, renaming: Renaming, default: str | None) -> None:
         """Raises Unsafe for privileges on renamed databases, by name or by a pattern, and other names of them."""
@@ -181,8 +187,7 @@ class _Words(StatementWords):
             is_all = is_symbol(self.tokens[number + 2], "*") if number + 2 < len(self.tokens) else False
             if grants and is_all and (rule := renaming.touched(token.text)) is not None:
                 raise Unsafe(
-                    f"an account's statement about {token.text}, a pattern of databases that may be renamed ones "
-                    f"({rule})"
+                    f"an account's statement about {token.text}, a pattern that matches renamed databases ({rule})"
                 )
 
     def _is_all_of_default(self, number: int) -> bool:
@@ -197,5 +202,5 @@ class _Words(StatementWords):
         quote = self.sql[start : start + 1].decode() if token.kind is TokenKind.NAME else "`"
         spelled = self.encode(f"{quote}{name.replace(quote, 2 * quote)}{quote}")
         if spelled is None:
-            raise Unsafe(f"the name {name!r} in a statement of a character set that may not have it")
+            raise Unsafe(f"the name {name!r} in a statement of a character set that may not contain it")
         return spelled

@@ -61,7 +61,7 @@ class _Cut:
 
     def stretches(self) -> Iterator[Stretch]:
         if self.life.by_routine:
-            raise self._refused(self.life.where, "a routine has made it, and no log says how")
+            raise self._refused(self.life.where, "a routine created it, and the log does not contain its definition")
         own = [step for step in self.steps if self.life.first <= step.seqno <= self.life.last]
         own.sort(key=lambda step: step.seqno)
         for _, group in groupby(own, key=self._group):
@@ -87,13 +87,13 @@ class _Cut:
         if not self._tables.has(step.session):
             return False
         if step.ddl.reason is not None:
-            raise self._refused(step.where, f"a statement of its connection cannot be read ({step.ddl.reason})")
+            raise self._refused(step.where, f"a statement of its connection cannot be parsed ({step.ddl.reason})")
         made = {after for _, after in step.renamed}
         temporary = {table for table in step.ddl.tables if self._tables.find(step.session, table) is not None}
         if step.ddl.only_reads or not temporary:
             return False
         if others := step.ddl.tables - temporary - made:
-            what = f"a statement changes it and {min(map(str, others))}, which is none, at once"
+            what = f"one statement changes both it and {min(map(str, others))}, which is not a temporary table"
             raise self._refused(step.where, what)
         return True
 
@@ -116,8 +116,8 @@ class _Cut:
 
     def _refused(self, where: str, why: str) -> UnsupportedEventError:
         return UnsupportedEventError(
-            f"{where}: a temporary table of a statement log lives from seqno {self.life.first} to {self.life.last}, "
-            f"where seqno {self.commits[0]} commits by itself, so that copies have to be kept of it: {why}; nothing of "
-            "the window was written; binlog_format = ROW on the source keeps temporary tables out of its log from then "
-            "on"
+            f"{where}: a temporary table of a statement log lives from seqno {self.life.first} to "
+            f"{self.life.last}, where seqno {self.commits[0]} commits implicitly, so that copies have to be kept "
+            f"of it: {why}; nothing of the window was written; binlog_format = ROW on the source keeps temporary "
+            "tables out of its log from then on"
         )

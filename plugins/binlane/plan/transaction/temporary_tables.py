@@ -103,8 +103,8 @@ def steps(seqno: int, parts: Iterable[Part], where: str) -> list[TemporaryStep]:
                 found.append(TemporaryStep(seqno, part.session, where, opened, closed, if_exists, not_copied=why))
             elif facts.reason is not None and is_about_one(part.sql):
                 raise UnsupportedEventError(
-                    f"{where}: a statement that makes or drops a temporary table and cannot be read ({facts.reason}); "
-                    "nothing of the window was written; see docs/conformance.md"
+                    f"{where}: a statement that creates or drops a temporary table and cannot be parsed "
+                    f"({facts.reason}); nothing of the window was written; see docs/conformance.md"
                 )
             else:
                 used = tuple(sorted(facts.tables, key=str)) if facts.kind is StatementKind.DML else ()
@@ -224,7 +224,9 @@ def lives(
     for start in starts:
         done += _lost(tables, first, start, where)
     if tables.tables:
-        raise UnsupportedEventError(f"{where}: {open_text(tables)}; the window cannot end with one open")
+        raise UnsupportedEventError(
+            f"{where}: {open_text(tables)}; the window cannot end while a temporary table is open"
+        )
     _check_dropped(calls)
     return _joined(done)
 
@@ -244,7 +246,8 @@ def _made_by_call(
         if not step.if_exists and is_known(table):
             raise UnsupportedEventError(
                 f"{step.where}: DROP of the temporary table {table} of connection {step.session[1]}, which was "
-                "made before the channel began; nothing of the window was written; begin the channel behind it"
+                "created before the channel began; nothing of the window was written; begin the channel after "
+                "this statement"
             )
     return None
 
@@ -267,17 +270,17 @@ def _check_dropped(calls: dict[Session, _Calls]) -> None:
 
 def _unknown(step: TemporaryStep, table: TableKey) -> UnsupportedEventError:
     return UnsupportedEventError(
-        f"{step.where}: a statement of connection {step.session[1]} uses {table}, which is neither on the "
-        "target nor made in this window: a temporary table that was made before the channel began, or by a routine "
-        "and not dropped in this window; nothing of the window was written; begin the channel behind it, or with a "
-        "backup from before it"
+        f"{step.where}: a statement of connection {step.session[1]} uses {table}, which does not exist on the "
+        "target and is not created in this window: a temporary table that was created before the channel began, "
+        "or by a routine and not dropped in this window; nothing of the window was written; begin the channel "
+        "after this statement, or with a backup from before the table"
     )
 
 
 def open_text(tables: OpenTables) -> str:
     """What is open, for a message."""
     (session, table), _ = next(iter(tables.tables.items()))
-    return f"the temporary table {table} of connection {session[1]} is made here and has not been dropped"
+    return f"the temporary table {table} of connection {session[1]} is created here and has not been dropped"
 
 
 def _lost(tables: OpenTables, first: int, restart: int, where: str) -> list[Life]:

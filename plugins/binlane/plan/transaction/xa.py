@@ -89,7 +89,9 @@ class Halves:
             return described, True
         name = transaction.xa
         if name is None:
-            raise UnsupportedEventError(f"{log.position(transaction)}: {transaction.ending}: it does not name its XID")
+            raise UnsupportedEventError(
+                f"{log.position(transaction)}: {transaction.ending}: expected an XID, found none"
+            )
         if transaction.ending is Ending.XA_PREPARE:
             rows = sum(part.counts.total for part in parts if isinstance(part, RowsPart))
             group = PreparedGroup(
@@ -217,18 +219,19 @@ def check_new(name: XaName, known: Iterable[XaName], where: str) -> None:
     """Raises UnsupportedEventError if the XID is open already."""
     if name in known:
         raise UnsupportedEventError(
-            f"{where}: XA PREPARE of {name}, which is prepared already and has not ended: a crash of the source has "
-            "lost the first one without a word in the log; nothing of the window was written; if it was prepared in "
-            f'an earlier window, `binlane xa CHANNEL --forget "{name}"` drops it; else begin a new channel behind it'
+            f"{where}: XA PREPARE of {name}, which is prepared already and has not ended: a crash of the source "
+            "has lost the first one, which the log does not show; nothing of the window was written; if the "
+            f'first one was prepared in an earlier window, `binlane xa CHANNEL --forget "{name}"` removes it; '
+            "otherwise begin a new channel after it"
         )
 
 
 def unknown(name: XaName, where: str) -> UnsupportedEventError:
     """The error for an XA COMMIT without an XA PREPARE."""
     return UnsupportedEventError(
-        f"{where}: XA COMMIT of {name}: its XA PREPARE stands before the place where the channel begins, so its "
-        "changes are not known; nothing of the window was written; begin a channel before the XA PREPARE, or bring "
-        f'the changes to the target and say so: binlane xa CHANNEL --done "{name}"'
+        f"{where}: XA COMMIT of {name}: its XA PREPARE is before the place where the channel begins, so its "
+        "changes are unknown; nothing of the window was written; begin a channel before the XA PREPARE, or bring "
+        f'the changes to the target and record that: binlane xa CHANNEL --done "{name}"'
     )
 
 

@@ -36,9 +36,9 @@ def check_views(
                 if view is not None:
                     segment = next(each for each in segments if seqno <= each.last_seqno)
                     raise UnsupportedEventError(
-                        f"{segment.source_file}: seqno {seqno}: a statement that uses the view {view}: whether it "
-                        "touches only tables that the filter takes cannot be told; nothing of the window was written; "
-                        "see docs/filters.md#what-is-refused for what to do"
+                        f"{segment.source_file}: seqno {seqno}: a statement that uses the view {view}, and "
+                        "cannot be checked for excluded tables; nothing of the window was written; see "
+                        "docs/filters.md#what-is-refused for what to do"
                     )
 
 

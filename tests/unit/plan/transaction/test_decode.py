@@ -92,7 +92,7 @@ REFUSED = [
     pytest.param((GTID, table_map(1), insert(2, [1]), XID), 2, "WRITE_ROWS_V1", "no TABLE_MAP", id="rows-without-map"),
     pytest.param(
         (GTID, query(b"SET STATEMENT max_statement_time=1, sql_mode='' FOR INSERT INTO t VALUES ('\\n')"), XID),
-        1, "QUERY", "behind SET STATEMENT sql_mode", id="text-read-under-another-mode",
+        1, "QUERY", "after SET STATEMENT sql_mode", id="text-read-under-another-mode",
     ),
     pytest.param(
         (GTID, table_map(1, columns=(EVERY_COLUMN["json"],)), wire(39, rows_body(39, 1, 1, [b"\0", b"\1"], b"")), XID),

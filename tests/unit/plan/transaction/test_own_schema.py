@@ -72,9 +72,9 @@ REFUSED = [
         "",
         "a stored program whose body names binlane",
     ),
-    ("CREATE THING binlane.t", "shop", "a statement that is not read"),
-    ("CREATE THING t", "binlane", "a statement that is not read"),
-    ("CREATE THING 'binlane", "shop", "a statement that is not read"),
+    ("CREATE THING binlane.t", "shop", "a statement that cannot be parsed"),
+    ("CREATE THING t", "binlane", "a statement that cannot be parsed"),
+    ("CREATE THING 'binlane", "shop", "a statement that cannot be parsed"),
 ]
 
 

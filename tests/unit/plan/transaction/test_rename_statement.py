@@ -118,8 +118,8 @@ def test_only_the_bytes_of_databases_change(sql: str, database: str, expected: s
 @pytest.mark.parametrize(
     ("sql", "database", "why"),
     [
-        ("INSERT INTO p_1.t (p_1) VALUES (1)", "", "the name p_1 stands for a database and, it may be, for something"),
-        ("INSERT INTO p_1.t SELECT p_1.id FROM p_2.t AS p_1", "", "the name p_1 stands for a database and"),
+        ("INSERT INTO p_1.t (p_1) VALUES (1)", "", "the name p_1 denotes a database and possibly something"),
+        ("INSERT INTO p_1.t SELECT p_1.id FROM p_2.t AS p_1", "", "the name p_1 denotes a database and"),
         ("INSERT INTO t VALUES (DATABASE())", "p_1", r"DATABASE\(\), whose value is the database's name"),
         ("CREATE PROCEDURE f() DELETE FROM p_2.t", "p_1", "the body of a stored program that names p_2"),
         (
@@ -132,20 +132,24 @@ def test_only_the_bytes_of_databases_change(sql: str, database: str, expected: s
         ("CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO DELETE FROM p_1.t", "p_1", "the body of a stored program"),
         ("GRANT SELECT ON p_1.* TO u", "", "an account's or server-wide statement that names p_1"),
         ("GRANT SELECT ON `p\\_1`.* TO u", "", "an account's or server-wide statement that names"),
-        ("REVOKE SELECT ON `%`.* FROM u", "", r"about %, a pattern of databases .* \(\"p_\*\" = \"d-\*\"\)"),
+        ("REVOKE SELECT ON `%`.* FROM u", "", r"about %, a pattern .* \(\"p_\*\" = \"d-\*\"\)"),
         # one that matches a renamed database, on the source or on the target
-        ("GRANT SELECT ON `o_d`.* TO u", "", r"about o_d, a pattern of .* \(\"old\" = \"new_name\"\)"),
-        ("GRANT SELECT ON `O%`.* TO u", "", "about O%, a pattern of databases that may be renamed ones"),
-        ("GRANT SELECT ON `%\\_1`.* TO u", "", "a pattern of databases that may be renamed ones"),
-        ("GRANT SELECT ON d_1.* TO u", "", r"about d_1, a pattern of .* \(\"p_\*\" = \"d-\*\"\)"),
+        ("GRANT SELECT ON `o_d`.* TO u", "", r"about o_d, a pattern .* \(\"old\" = \"new_name\"\)"),
+        ("GRANT SELECT ON `O%`.* TO u", "", "about O%, a pattern that matches renamed databases"),
+        ("GRANT SELECT ON `%\\_1`.* TO u", "", "a pattern that matches renamed databases"),
+        ("GRANT SELECT ON d_1.* TO u", "", r"about d_1, a pattern .* \(\"p_\*\" = \"d-\*\"\)"),
         ("REVOKE SELECT, INSERT ON `new%`.* FROM u", "", r"\(\"old\" = \"new_name\"\)"),
         ("GRANT SELECT ON `new\\_name`.* TO u", "", "statement that names new"),
         ("GRANT SELECT ON * TO u", "old", r"about \* in old, which the channel renames"),
         ("GRANT SELECT ON p_1.t TO u", "", "an account's or server-wide statement that names p_1"),
         ("FLUSH TABLES p_1.t", "", "an account's or server-wide statement that names p_1"),
         ("CREATE TEMPORARY TABLE p_1.t (id INT)", "", "a temporary table in p_1"),
-        ("INSERT INTO x.t SELECT a FROM x.u WHERE p_9.t.b = 1", "", "the name p_9, .* may be a database's or not"),
-        ("DO something unreadable (", "x", "cannot be told what it names"),
+        (
+            "INSERT INTO x.t SELECT a FROM x.u WHERE p_9.t.b = 1",
+            "",
+            "the name p_9, .* may denote a database or something else",
+        ),
+        ("DO something unreadable (", "x", "whose names cannot be determined"),
         ("INSERT INTO `d-1`.t VALUES (1)", "", 'the database d-1 keeps its name, and "p_\\*" = "d-\\*" gives'),
     ],
 )
@@ -158,7 +162,7 @@ def test_what_cannot_be_renamed_exactly_is_refused(sql: str, database: str, why:
     ("sql", "why"),
     [
         ("INSERT INTO größe.t VALUES (1)", "a statement whose names cannot all be changed to the target's"),
-        ("INSERT INTO to_ü.t VALUES ('é')", "the name 'ü' in a statement of a character set that may not have it"),
+        ("INSERT INTO to_ü.t VALUES ('é')", "the name 'ü' in a statement of a character set that may not contain it"),
     ],
 )
 def test_names_in_another_character_set_are_refused_where_their_bytes_are_not_sure(sql: str, why: str) -> None:
