@@ -158,7 +158,7 @@ def test_a_transaction_prepared_before_the_channel_began_stops_it_by_name_until_
         assert xa.cli("run", CHANNEL) == 1
         said = capsys.readouterr().err
         assert said.startswith("UnsupportedEventError: ")
-        assert "XA COMMIT of X'6265666f7265',X'',1: its XA PREPARE stands before" in said
+        assert "XA COMMIT of X'6265666f7265',X'',1: its XA PREPARE is before" in said
     assert values(xa, 2) == []
     assert xa.cli("xa", CHANNEL, "--done", "X'6265',X'',one") == 2
     assert xa.cli("xa", CHANNEL, "--done", "X'6265666f7265',X'',1") == 0

@@ -163,7 +163,7 @@ def test_what_no_server_logs_has_a_name(line: str, flavor: Flavor) -> None:
 
 def test_it_is_refused_with_its_place_and_the_way_to_allow_it() -> None:
     log = [alone(1, "SET GLOBAL x = 1"), alone(2, "SHUTDOWN")]
-    said = r'kind that servers do not log \(SET GLOBAL\): .* set filter\.allow_statements = \["SET GLOBAL"\]'
+    said = r'kind that no server logs \(SET GLOBAL\): .* set filter\.allow_statements = \["SET GLOBAL"\]'
     with pytest.raises(UnsupportedEventError, match=rf"^binlog\.000007:\d+: QUERY: .*{said}"):
         filtered(log)
     with pytest.raises(UnsupportedEventError, match=re.escape("(SHUTDOWN)")):

@@ -178,7 +178,7 @@ REFUSED = [
         "no copy can hold a.tmp: it is a sequence", id="sequence",
     ),
     pytest.param(
-        [bound(1, "INSERT INTO t SELECT * FROM tmp")], "uses a.tmp, which does not exist on the target", id="unknown-use"
+        [bound(1, "INSERT INTO t SELECT * FROM tmp")], "uses a.tmp, which does not exist", id="unknown-use"
     ),
     pytest.param(
         [(*prepare(1, "x", "a")[:1], bound(1, "INSERT INTO t VALUES (1)")[1], prepare(1, "x")[-1])],
