@@ -379,9 +379,9 @@ def _foreign_keys(rows: _Rows, rules: Mapping[tuple[str, str, str], Row[Any]]) -
         rule = rules.get((parts[0].db, parts[0].name, name))
         if rule is None:
             raise PrecheckError(
-                f"foreign key {name} of {parts[0].db}.{parts[0].name}: expected its ON UPDATE and ON DELETE, found "
-                "an account that may not see them: MariaDB hides them from one that has SELECT alone. GRANT TRIGGER ON "
-                "*.* TO the account (docs/operations.md, Accounts)"
+                f"foreign key {name} of {parts[0].db}.{parts[0].name}: expected its ON UPDATE and ON DELETE, "
+                "found an account that may not see them: MariaDB hides them from one that has SELECT alone. "
+                "GRANT TRIGGER ON *.* TO the account (docs/accounts.md)"
             )
         found.append(
             ForeignKey(

@@ -92,7 +92,7 @@ def _unescaped(text: str, where: str) -> str:
             at += 1
             if char == "u":
                 if _HEX.fullmatch(text, at, at + 4) is None:
-                    raise ConfigError(f"{where}: expected four hex digits behind \\u, got {text[at : at + 4]!r}")
+                    raise ConfigError(f"{where}: expected four hex digits after \\u, got {text[at : at + 4]!r}")
                 char = chr(int(text[at : at + 4], 16))
                 at += 4
             else:

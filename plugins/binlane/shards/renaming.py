@@ -55,12 +55,13 @@ class Renaming:
             return None
         rule, new = self._rule_of(database), self.target(database)
         if rule is not None and (new.lower() in SYSTEM or not 0 < len(new) <= LONGEST):
-            return f"the database {database} would become {new!r} by {text_of(rule)}, which is no name for it"
+            return f"the database {database} would become {new!r} by {text_of(rule)}, which is not a valid name"
         if rule is None:
             for other in self.rules:
                 if matches(database, other[1], self.folds_names):
                     return (
-                        f"the database {database} keeps its name, and {text_of(other)} gives other databases such names"
+                        f"the database {database} keeps its name, but {text_of(other)} gives such names to other "
+                        "databases"
                     )
         return None
 

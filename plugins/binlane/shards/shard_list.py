@@ -139,9 +139,7 @@ class _Reader:
         if entry.key == "":
             raise ConfigError(f"{where}a line without a key; expected shard=lane")
         if entry.key in self.lines:
-            raise ConfigError(
-                f"{where}{entry.key!r} stands in line {self.lines[entry.key]} already; remove one of them"
-            )
+            raise ConfigError(f"{where}{entry.key!r} is already in line {self.lines[entry.key]}; remove one of them")
         self.lines[entry.key] = entry.line
         special = SPECIAL_KEYS.get(entry.key)
         if special is not None:
@@ -159,8 +157,8 @@ class _Reader:
         expected = f"a lane {lowest}..{self.lanes - 1}"
         if _INTEGER.fullmatch(value) is None:
             raise ConfigError(
-                f"{where}{key!r}: expected {expected}, got {value!r}; blanks, '=' and ':' in a name, and '#' at its "
-                "beginning, need a backslash"
+                f"{where}{key!r}: expected {expected}, got {value!r}; blanks, '=' and ':' in a name, and '#' at "
+                "its beginning, must have a backslash before them"
             )
         lane = int(value)
         if not lowest <= lane < self.lanes:

@@ -219,7 +219,7 @@ def test_databases_that_would_become_one_and_tables_that_differ_are_named_by_the
     with pytest.raises(PrecheckError) as refused:
         family.run()
     said = str(refused.value)
-    assert 'the database tenants_dr_1 keeps its name, and "tenant_*" = "tenants_dr_*" gives other databases' in said
+    assert 'the database tenants_dr_1 keeps its name, but "tenant_*" = "tenants_dr_*" gives such names' in said
     assert re.search(r"tenants_dr_1\.t\.n: ", said)
     assert family.target.query("SELECT COUNT(*) FROM tenants_dr_1.t") == [(0,)]
 

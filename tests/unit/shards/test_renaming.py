@@ -51,8 +51,8 @@ def test_a_target_that_folds_names_compares_rules_in_lower_case() -> None:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("dr_7", 'the database dr_7 keeps its name, and "prod_*" = "dr_*" gives other databases such names'),
-        ("prod_" + 62 * "x", "which is no name for it"),
+        ("dr_7", 'the database dr_7 keeps its name, but "prod_*" = "dr_*" gives such names to other databases'),
+        ("prod_" + 62 * "x", "which is not a valid name"),
     ],
 )
 def test_a_name_that_is_not_its_own_is_refused(name: str, why: str) -> None:
@@ -60,8 +60,8 @@ def test_a_name_that_is_not_its_own_is_refused(name: str, why: str) -> None:
 
 
 def test_no_database_becomes_one_of_the_servers_own() -> None:
-    assert "which is no name for it" in (Renaming((("x*", "*"),)).refusal("xmysql") or "")
-    assert "which is no name for it" in (Renaming((("x*", "*"),)).refusal("x") or "")
+    assert "which is not a valid name" in (Renaming((("x*", "*"),)).refusal("xmysql") or "")
+    assert "which is not a valid name" in (Renaming((("x*", "*"),)).refusal("x") or "")
     assert Renaming((("*", "x*"),)).refusal("mysql") is None
 
 

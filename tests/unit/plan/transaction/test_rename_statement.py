@@ -150,7 +150,7 @@ def test_only_the_bytes_of_databases_change(sql: str, database: str, expected: s
             "the name p_9, .* may denote a database or something else",
         ),
         ("DO something unreadable (", "x", "whose names cannot be determined"),
-        ("INSERT INTO `d-1`.t VALUES (1)", "", 'the database d-1 keeps its name, and "p_\\*" = "d-\\*" gives'),
+        ("INSERT INTO `d-1`.t VALUES (1)", "", 'the database d-1 keeps its name, but "p_\\*" = "d-\\*" gives'),
     ],
 )
 def test_what_cannot_be_renamed_exactly_is_refused(sql: str, database: str, why: str) -> None:
