@@ -16,7 +16,9 @@ from binlane.model import TableKey
 from binlane.schema.model import Column, ForeignKey, Generated, Key, Schema, Table
 from binlane.schema.normalize import NEAREST_COLLATION, SAME_COLLATION, comparable
 
-JSON_HINT: Final = "JSON is written as JSON alone, and as utf8mb4 between the families: give both sides a JSON column"
+JSON_HINT: Final = (
+    "JSON can only be written to a JSON column, in utf8mb4 between MySQL and MariaDB: use a JSON column on both sides"
+)
 
 
 class Severity(StrEnum):
@@ -173,7 +175,7 @@ def _name_collisions(touched: Collection[TableKey], target: Schema) -> Iterator[
         other = seen.setdefault(str(key).lower(), key)
         if other != key:
             hint = "the target has lower_case_table_names set and cannot hold both: rename one on the source"
-            yield Difference(Severity.FATAL, key, None, "name", f"a table apart from {other}", "the same table", hint)
+            yield Difference(Severity.FATAL, key, None, "name", f"a table other than {other}", "the same table", hint)
 
 
 def letter_case(source: Schema, target: Schema, names: Collection[str]) -> tuple[tuple[str, str, str, str], ...]:
@@ -186,8 +188,8 @@ def letter_case(source: Schema, target: Schema, names: Collection[str]) -> tuple
     setting = "lower_case_table_names"
     expected, found = (f"{setting} = {one.settings.get(setting, '0')}" for one in (source, target))
     todo = (
-        "one server tells names by their letters' case and the other does not: set it alike on both (it needs a new "
-        "data directory), or let the source use names in lower case"
+        "only one of the two servers distinguishes the case of names: use the same setting on both (this needs a "
+        "new data directory), or use names in lower case on the source"
     )
     return tuple((name, expected, found, todo) for name in sorted(set(names)) if name != name.lower())
 
@@ -267,7 +269,7 @@ _FACTS: Final[tuple[tuple[str, Severity, _Describe, str], ...]] = (
         "members",
         Severity.FATAL,
         _members,
-        "rows hold the members' numbers: give the target the same members in the same order",
+        ("rows contain the numbers of the members: ALTER TABLE on the target, with the same members in the same order"),
     ),
     (
         "nullability",

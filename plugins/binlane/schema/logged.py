@@ -53,7 +53,7 @@ def compare_logged_key(logged: TableMap, target: Table, severity: Severity) -> t
     if ours in candidates or (not ours and target.primary_key is None):
         return ()
     theirs = candidates[0] if candidates else []
-    hint = "rows are found and folded by it: give the target's table the source's primary key"
+    hint = "rows are looked up and reduced by the primary key: give the target's table the source's primary key"
     shown = (", ".join(one) or "none" for one in (ours, theirs))
     return (Difference(severity, target.key, None, "logged primary key", next(shown), next(shown), hint),)
 

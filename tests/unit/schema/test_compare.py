@@ -133,7 +133,7 @@ def test_a_difference_says_where_what_was_expected_what_was_found_and_what_to_do
 
     assert str(one) == (
         "shop.t.e: members: expected 'x', 'y', found 'y', 'x'; "
-        "rows hold the members' numbers: give the target the same members in the same order"
+        "rows contain the numbers of the members: ALTER TABLE on the target, with the same members in the same order"
     )
 
 
