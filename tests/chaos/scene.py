@@ -20,7 +20,7 @@ from binlane.plan.window_plan import WindowPlan
 from binlane.state.migrations.run import create
 from binlane.state.records.ddl_intents import decide_ddl
 from binlane.state.records.journal import read_status
-from binlane.state.tables import SCHEMA
+from binlane.state.tables import SCHEMA, metadata, migrations
 from binlane.state.windows import finish_window
 from lab.servers import PrivateServer
 from tests.integration.apply.capture import Captured, MemorySource, Recorder, Window
@@ -166,9 +166,9 @@ def lay(target: PrivateServer, engine: Engine, scene: Scene) -> None:
         create(engine)
     with target.connect(autocommit=True) as connection, connection.cursor() as cursor:
         cursor.execute("SET SESSION sql_log_bin = 0")
-        cursor.execute("SELECT table_name FROM information_schema.tables WHERE table_schema = %s", (SCHEMA,))
-        for (name,) in cursor.fetchall():
-            cursor.execute(f"DELETE FROM {SCHEMA}.{name}")
+        for table in metadata.sorted_tables:
+            if table is not migrations:
+                cursor.execute(f"DELETE FROM {table}")
     start_window(engine, scene.plan)
 
 
