@@ -272,6 +272,15 @@ def test_a_transaction_goes_to_a_lane_at_once_if_it_is_of_whole_statements_over_
     assert list(zip(found.first.tolist(), found.last.tolist(), found.database.tolist(), strict=True)) == expected
 
 
+def test_extraction_numbers_only_transactions_whose_gtid_is_known_here() -> None:
+    """The map takes all four; what a walk reads of the others' first events is no business of the kernel."""
+    known, tagged = [mysql_gtid(1), BEGIN, *ROWS, XID], [wire(T.GTID_TAGGED, bytes(40)), BEGIN, *ROWS, XID]
+    other_clock = build_event(T.GTID, b"\0" + UUID_BYTES + struct.pack("<qB", 3, 0), timestamp=NOW, server_id=1)
+    events = [*known, *tagged, BEGIN, *ROWS, XID, other_clock, BEGIN, *ROWS, XID]
+    found = numbered(frame(b"".join(events), 0, 0), 13)
+    assert list(zip(found.first.tolist(), found.last.tolist(), strict=True)) == [(0, len(known) - 1)]
+
+
 def test_gtids_that_follow_each_other_are_one_line() -> None:
     events = [*plain(1), *plain(2), *plain(7, server=2), *plain(3)]
     found = numbered(frame(b"".join(events), 0, 0), 13)
