@@ -20,7 +20,7 @@ _BLOCK_SIZE: Final = re.compile(r"\bKEY_BLOCK_SIZE\s*=?\s*(?P<size>\d+)", re.I)
 _SIZES: Final = frozenset({"0", "1", "2", "4", "8", "16"})
 _TODO_MADE: Final = (
     "ALTER TABLE .. ENGINE=InnoDB on the target before the window, or set apply.allow_nontransactional "
-    "(docs/operations.md says what it costs)"
+    "(docs/compatibility.md describes the risk)"
 )
 
 

@@ -40,5 +40,6 @@ def raise_if_fatal(findings: Iterable[Finding]) -> None:
     """Raise PrecheckError with every fatal finding, one a line; nothing has been written then."""
     fatal = [str(finding) for finding in findings if finding.severity is Severity.FATAL]
     if fatal:
-        things = plural(len(fatal), "thing stands", "things stand")
-        raise PrecheckError("\n".join((f"{things} in the way; nothing was written:", *fatal)))
+        raise PrecheckError(
+            "\n".join((f"precheck failed: {plural(len(fatal), 'finding')}; nothing was written:", *fatal))
+        )

@@ -115,8 +115,8 @@ def _passed_on(statement: LoggedText, account: _Account) -> Iterator[Finding]:
     lacking = [name for name in dict.fromkeys(names) if not _may_pass_on(name, scope, account)]
     if lacking:
         todo = (
-            f"GRANT {', '.join(lacking)} ON {scope} TO the account WITH GRANT OPTION: nobody gives or takes what he "
-            "has not (1044, 1142, 1227)"
+            f"GRANT {', '.join(lacking)} ON {scope} TO the account WITH GRANT OPTION: an account can grant and revoke "
+            "only the privileges that it has (1044, 1142, 1227)"
         )
         found = f"an account without {', '.join(lacking)} there, or without the GRANT OPTION"
         yield Finding(Severity.FATAL, statement.where, f"{', '.join(lacking)} on {scope}, to pass on", found, todo)

@@ -80,7 +80,7 @@ def check_features(situation: Situation) -> Iterator[Finding]:
             kind = "rows" if demand.feature in (*_OF_ROWS, LATE_TIMESTAMP) else "statement"
             subject = _with_column(demand.subject, plan, tables) if kind == "rows" else demand.subject
             where = f"{subject.rstrip('.')}: {what}, in the {kind} of seqno {seqno}"
-            yield Finding(Severity.FATAL, where, "a target that takes it", found, todo, seqno)
+            yield Finding(Severity.FATAL, where, "a target that supports it", found, todo, seqno)
 
 
 def _with_column(subject: str, plan: WindowPlan, tables: Schema) -> str:
@@ -125,14 +125,14 @@ def _missing(demand: Demand, situation: Situation) -> tuple[str, str] | None:
         knows = target.flavor is Flavor.MYSQL or target.number >= _CHARSET_COLLATIONS
         return None if knows else (f"{target.version}: character_set_collations came with 11.2", _TODO_BARE)
     if demand.feature == LONG_DEFAULT and source is Flavor.MYSQL:
-        return None if target.flavor is Flavor.MYSQL else (f"{target.version}, which takes it", _TODO_LEFT_OUT)
+        return None if target.flavor is Flavor.MYSQL else (f"{target.version}, which accepts it", _TODO_LEFT_OUT)
     if demand.feature == TRUSTED_MAKER:
         return None if target.trusts_account else _UNTRUSTED_ACCOUNT
     feature = FEATURES[demand.feature]
     since = feature.mysql if target.flavor is Flavor.MYSQL else feature.mariadb
     todo = feature.todo or _TODO
     if since is None:
-        return f"{target.flavor} {target.version}, which has no such thing", todo
+        return f"{target.flavor} {target.version}, which does not have it", todo
     if target.number < since:
         return f"{target.version}: it came with {'.'.join(map(str, since))}", f"upgrade the target; or {todo}"
     if feature.one_family and source is not target.flavor:
@@ -183,7 +183,7 @@ _TODO_NAMES: Final[Mapping[str, str]] = {
 }
 _NOT_TRANSACTIONAL: Final = (
     "an engine without transactions, whose rows cannot commit with their position",
-    "let the source create it with InnoDB, or set apply.allow_nontransactional (docs/operations.md says what it costs)",
+    "let the source create it with InnoDB, or set apply.allow_nontransactional (docs/compatibility.md describes the risk)",
 )
 _CHARSET_COLLATIONS: Final = (11, 2, 1)
 _TODO_BARE: Final = (

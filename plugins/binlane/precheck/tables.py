@@ -144,7 +144,7 @@ def check_sequences(situation: Situation) -> Iterator[Finding]:
     made = {demand.subject for demand in plan.demands if demand.feature == "sequence"}
     for key in sorted(plan.table_maps, key=str):
         if key not in situation.by_sql and (str(key) in made or _is_sequence(target.table(key))):
-            expected = "a target that takes its rows"
+            expected = "a target that accepts its rows"
             found = f"{target.version}, not known to have the fix of MDEV-31779: without it the server ends at them"
             yield Finding(Severity.FATAL, f"{key}: sequence", expected, found, _TODO_SEQUENCE)
 

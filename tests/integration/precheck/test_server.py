@@ -213,7 +213,7 @@ def test_all_fatal_findings_come_at_once_one_a_line(server: PrivateServer) -> No
         raise_if_fatal(all_found)
 
     lines = str(error.value).splitlines()
-    assert lines[0] == "4 things stand in the way; nothing was written:"
+    assert lines[0] == "precheck failed: 4 findings; nothing was written:"
     assert [line.split(": expected")[0] for line in lines[1:]] == [
         "target: max_allowed_packet",
         "target: max_connections",

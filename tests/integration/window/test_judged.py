@@ -74,12 +74,12 @@ def test_what_the_targets_parser_refuses_stops_the_window_before_its_first_write
 
     capsys.readouterr()
     assert channel.cli("plan", CHANNEL) == 1
-    assert "in the way; nothing was written" in capsys.readouterr().err
+    assert "; nothing was written:" in capsys.readouterr().err
     with pytest.raises(PrecheckError) as error:
         channel.run()
 
     head, *lines = str(error.value).splitlines()
-    assert head.endswith("in the way; nothing was written:")
+    assert head.startswith("precheck failed: ")
     assert len(lines) == len(refused), lines
     for statement, what in refused.items():
         # a routine is logged with its definer and a name in backticks

@@ -227,7 +227,7 @@ def test_one_thing_that_is_wrong_is_found_by_its_check_alone(name: str) -> None:
     found = run_checks(of, {each: check for each, check in CHECKS.items() if each not in TARGET_CHECKS})
 
     assert [(one.check, one.where, one.severity) for one in found] == [(name, where, Severity.FATAL)]
-    with pytest.raises(PrecheckError, match=rf"^1 thing stands in the way; nothing was written:\n.* \[{name}\]$"):
+    with pytest.raises(PrecheckError, match=rf"^precheck failed: 1 finding; nothing was written:\n.* \[{name}\]$"):
         raise_if_fatal(found)
 
 
