@@ -183,7 +183,8 @@ _TODO_NAMES: Final[Mapping[str, str]] = {
 }
 _NOT_TRANSACTIONAL: Final = (
     "an engine without transactions, whose rows cannot commit with their position",
-    "let the source create it with InnoDB, or set apply.allow_nontransactional (docs/compatibility.md describes the risk)",
+    "let the source create it with InnoDB, or set apply.allow_nontransactional "
+    "(docs/compatibility.md describes the risk)",
 )
 _CHARSET_COLLATIONS: Final = (11, 2, 1)
 _TODO_BARE: Final = (
