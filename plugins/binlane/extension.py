@@ -1,7 +1,8 @@
 """Choices that a site may add to: a word of a literal table, or a class of the site's own as ``package.module:Class``.
 
-The class satisfies the Protocol that stands beside the table. Its module must be importable wherever the choice is
-used: where tasks run, in the filter job, and for ``lanes.consistency`` also on Spark's executors.
+The class (for ``--engine`` a function) satisfies the Protocol that stands beside the table. Its module must be
+importable wherever the choice is used: where tasks run, in the filter job, and for ``lanes.consistency`` also on
+Spark's executors.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ def is_class_path(word: object) -> bool:
 def chosen(table: Mapping[str, T], word: str, key: str) -> T:
     """What ``word`` stands for: an entry of ``table``, or the class that it names.
 
-    ``key``: of the channel file, for the error. Raises ConfigError for a word that the table lacks, and for a class
-    that cannot be imported.
+    ``key``: of the channel file, or the option, for the error. Raises ConfigError for a word that the table lacks, and
+    for a class that cannot be imported.
     """
     if word in table:
         return table[word]

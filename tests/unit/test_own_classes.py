@@ -1,15 +1,21 @@
-"""A site's own assigner and consistency level, named in a channel file: each is a class of some lines."""
+"""A site's own assigner, consistency level and engine, named in a channel file or a command: each is some lines."""
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from binlane.apply.rows.writers import ROW_WRITERS
-from binlane.config import load_channel
+from binlane.config import ChannelConfig, load_channel
 from binlane.errors import ConfigError
 from binlane.extension import chosen
+from binlane.orchestration.filter_engines import FILTER_ENGINES
+from binlane.work.files import PLAN, WorkFolder
+from binlane.work.filter.job import InProcess, run_filter
+from binlane.work.plan_inputs import read_inputs
+from lab.stored_windows import stored
 from tests.unit.plan.logs import filtered, rows, settings
 
 HERE = "tests.unit.test_own_classes"
@@ -54,6 +60,26 @@ def test_a_consistency_level_of_the_site_says_when_lanes_meet(columnar: bool) ->
     assert [(first, last) for first, last, *_ in found.barriers()] == [(3, 3), (5, 5)]
 
 
+def alone(channel: ChannelConfig, work: WorkFolder) -> None:
+    """An engine without workers."""
+    run_filter(work, InProcess())
+
+
+def test_an_engine_of_the_site_runs_the_filter_job(tmp_path: Path) -> None:
+    with zipfile.ZipFile(stored()[0]) as window:
+        window.extractall(tmp_path)
+    work = WorkFolder(str(next(tmp_path.rglob("manifest.json")).parent))
+    chosen(FILTER_ENGINES, f"{HERE}:alone", "--engine")(_channel(tmp_path), work)
+    assert work.child(read_inputs(work).key).exists(PLAN)
+
+
+def _channel(folder: Path, lanes: str = "") -> ChannelConfig:
+    file = folder / "dags" / "channels" / "shop.toml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f'[source]\nconnection = "a"\n[target]\nconnection = "b"\n[lanes]\n{lanes}\n')
+    return load_channel(file, {})
+
+
 @pytest.mark.parametrize(
     ("word", "problem"),
     [
@@ -71,11 +97,6 @@ def test_a_class_that_is_not_there_is_refused_with_the_words(word: str, problem:
 
 
 def test_a_channel_file_may_name_a_class(tmp_path: Path) -> None:
-    file = tmp_path / "dags" / "channels" / "shop.toml"
-    file.parent.mkdir(parents=True)
-    text = '[source]\nconnection = "a"\n[target]\nconnection = "b"\n[lanes]\nassigner = "{}"\n'
-    file.write_text(text.format("acme.shards:ByTenant"))
-    assert load_channel(file, {}).lanes.assigner == "acme.shards:ByTenant"
-    file.write_text(text.format("acme.shards"))
-    with pytest.raises(ConfigError, match=r"lanes\.assigner: expected one of database, or package.module:Class"):
-        load_channel(file, {})
+    assert _channel(tmp_path, 'assigner = "acme.shards:ByTenant"').lanes.assigner == "acme.shards:ByTenant"
+    with pytest.raises(ConfigError, match=r"lanes\.assigner: expected one of database, or package\.module:Class"):
+        _channel(tmp_path, 'assigner = "acme.shards"')

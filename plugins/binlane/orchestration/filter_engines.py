@@ -6,9 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from binlane.choices import FilterEngine
 from binlane.config import ChannelConfig
@@ -29,7 +29,7 @@ _LANES: Final = "binlane.orchestration.commands.run"
 """Lanes are forked later from the server that the filter's processes were forked from: it imports their modules."""
 
 
-def filter_here(_channel: ChannelConfig, work: WorkFolder) -> None:
+def filter_here(channel: ChannelConfig, work: WorkFolder) -> None:
     """Run the filter job by processes of this machine."""
     run_filter(work, LocalProcesses(os.cpu_count() or 1, preload=_LANES))
 
@@ -60,8 +60,15 @@ def submit(channel: ChannelConfig, work: WorkFolder) -> None:
         raise error_of(" ".join(command), done.returncode, told)
 
 
-FILTER_ENGINES: Final[Mapping[str, Callable[[ChannelConfig, WorkFolder], None]]] = {
+class FilterRunner(Protocol):
+    """Runs the filter job of a window's folder; the plan is written when the call returns."""
+
+    def __call__(self, channel: ChannelConfig, work: WorkFolder) -> None:
+        """Raises what ``work.filter.job.run_filter`` raises."""
+
+
+FILTER_ENGINES: Final[Mapping[str, FilterRunner]] = {
     FilterEngine.LOCAL: filter_here,
     FilterEngine.SPARK: submit,
 }
-"""By the word of ``--engine``: each runs the filter job of a window's folder and returns when its plan is written."""
+"""By the word of ``--engine``."""

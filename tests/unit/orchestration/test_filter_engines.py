@@ -24,5 +24,7 @@ def test_spark_without_the_job_s_file_names_it_and_the_way_without_it(tmp_path: 
 
 
 def test_an_engine_that_is_not_there_is_refused_with_the_others(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"^--engine: expected one of local, spark, got 'flink'$"):
+    with pytest.raises(
+        ConfigError, match=r"^--engine: expected one of local, spark, or package\.module:Class; got 'flink'$"
+    ):
         Call("shop", tmp_path, None, None, None, "flink")

@@ -16,7 +16,8 @@ from binlane.apply.refusals import target_errors
 from binlane.apply.target_state import target_state
 from binlane.config import ChannelConfig, find_channel, load_channel
 from binlane.connections import Endpoints, Resolver, environment_resolver, resolve_endpoints
-from binlane.errors import ConfigError, LaneEndedError
+from binlane.errors import LaneEndedError
+from binlane.extension import chosen
 from binlane.orchestration import report, steps
 from binlane.orchestration.filter_engines import FILTER_ENGINES
 from binlane.orchestration.request import NOW, WindowRequest
@@ -50,8 +51,7 @@ class Call:
 
     def __post_init__(self) -> None:
         """Raises ConfigError for an engine that does not exist."""
-        if self.engine not in FILTER_ENGINES:
-            raise ConfigError(f"--engine: expected one of {', '.join(FILTER_ENGINES)}, got {self.engine!r}")
+        chosen(FILTER_ENGINES, self.engine, "--engine")
 
     def request(self, *, dry_run: bool = False) -> WindowRequest:
         """The request for ``steps.extract``."""
@@ -128,7 +128,7 @@ def load(name: str, folder: Path, resolve: Resolver | None = None) -> tuple[Chan
 
 
 def _filtered(channel: ChannelConfig, engine: str, work: WorkFolder) -> WindowPlan:
-    FILTER_ENGINES[engine](channel, work)
+    chosen(FILTER_ENGINES, engine, "--engine")(channel, work)
     return steps.read_plan(work.child(read_inputs(work).key).uri)
 
 
