@@ -44,10 +44,30 @@ Lanes = Annotated[int | None, typer.Option(min=1, max=256, help="Number of paral
 BlockSize = Annotated[int | None, typer.Option(min=1, help="Source transactions per block, instead of the channel's.")]
 EngineName = Annotated[
     str,
-    typer.Option(
-        help="Engine of the filter job: local (processes), spark (spark-submit), or a function as package.module:name."
-    ),
+    typer.Option(help="Engine of the filter job: local (processes), spark (spark-submit), or package.module:function."),
 ]
+
+
+@app.command()
+def init(
+    channel: ChannelName,
+    start: Annotated[
+        str,
+        typer.Option(
+            "--start", help='Where the first window begins: "oldest", "now", FILE:OFFSET, or the GTID set of a backup.'
+        ),
+    ] = "oldest",
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """Create the channel and the state tables on the target, or upgrade the tables of an older binlane."""
+    from binlane.orchestration.commands import run as commands
+
+    out.print(commands.init(channel, channels, start))
+
+
+@app.command()
+def inspect(
+    files: Annotated[list[Path], typer.Argument(help="Binlog files, also compressed as .gz or .zst.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
     rows: Annotated[bool, typer.Option("--rows", help="Print every row change with its values.")] = False,
     sql: Annotated[bool, typer.Option("--sql", help="Print every row change and statement as SQL.")] = False,
