@@ -31,11 +31,11 @@ class ByTenant:
 class EvenSeconds:
     """Lanes meet whenever the source's clock has passed two seconds."""
 
-    serial = False
+    serial, has_epochs = False, True
 
     def __init__(self, epoch_seconds: int) -> None: ...
 
-    def epoch_of(self, commit_time: float) -> int | None:
+    def epoch_of(self, commit_time: float) -> int:
         return int(commit_time) // 2
 
 

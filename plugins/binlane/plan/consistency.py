@@ -13,15 +13,16 @@ class ConsistencyLevel(Protocol):
 
     serial: bool
     """One lane applies everything, in the source's order."""
+    has_epochs: bool
+    """All lanes meet in front of the first transaction of each epoch."""
 
     def __init__(self, epoch_seconds: int) -> None:
         """``epoch_seconds`` of the channel."""
 
-    def epoch_of(self, commit_time: float) -> int | None:
-        """The epoch of a transaction that the source committed at this Unix time; None: there are no epochs.
+    def epoch_of(self, commit_time: float) -> int:
+        """The epoch of a transaction that the source committed at this Unix time; asked only with ``has_epochs``.
 
-        All lanes meet in front of the first transaction of each epoch. Called for each transaction of each segment,
-        anywhere: equal times give equal epochs.
+        Called for each transaction of each segment, anywhere: equal times give equal epochs.
         """
         ...
 
@@ -29,13 +30,13 @@ class ConsistencyLevel(Protocol):
 class Eventual:
     """Lanes meet at barriers and at the window's end."""
 
-    serial = False
+    serial = has_epochs = False
 
     def __init__(self, epoch_seconds: int) -> None: ...
 
-    def epoch_of(self, commit_time: float) -> int | None:
-        """None: no epochs."""
-        return None
+    def epoch_of(self, commit_time: float) -> int:
+        """See ConsistencyLevel."""
+        return 0
 
 
 class AnyTime(Eventual):
@@ -47,12 +48,12 @@ class AnyTime(Eventual):
 class Epoch:
     """Lanes meet also every ``epoch_seconds`` of source time."""
 
-    serial = False
+    serial, has_epochs = False, True
 
     def __init__(self, epoch_seconds: int) -> None:
         self._seconds = epoch_seconds
 
-    def epoch_of(self, commit_time: float) -> int | None:
+    def epoch_of(self, commit_time: float) -> int:
         """Whole epochs since 1970."""
         return int(commit_time // self._seconds)
 

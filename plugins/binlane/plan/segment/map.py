@@ -84,17 +84,16 @@ def scan_segment(
     for step in columns.walk():
         if isinstance(step, Single):
             commit_time = step.transaction.commit_time
-            if (epoch := level.epoch_of(commit_time)) is not None:
-                epochs.setdefault(epoch, step.seqno)
+            if level.has_epochs:
+                epochs.setdefault(level.epoch_of(commit_time), step.seqno)
             described, is_decided = halves.classify(step.seqno, step.transaction, columns.log, segment.name)
             if is_decided:
                 _note(described, step.seqno, is_critical, databases, (numbers, members))
             continue
-        for place, event in enumerate(step.first.tolist()):
-            header = columns.header(step.seqno + place, event)
-            if (epoch := level.epoch_of(header.commit_time)) is None:
-                break
-            epochs.setdefault(epoch, header.first_seqno)
+        if level.has_epochs:
+            for place, event in enumerate(step.first.tolist()):
+                header = columns.header(step.seqno + place, event)
+                epochs.setdefault(level.epoch_of(header.commit_time), header.first_seqno)
         _scan_run(columns, step, critical, databases, (numbers, members))
     beyond = (tuple(halves.prepared), tuple(halves.resolved), tuple(halves.temporary))
     return ScanSummary(databases, tuple(numbers), tuple(members), tuple(epochs.items()), *beyond)

@@ -36,8 +36,8 @@ def scan_segment(
     halves = Halves()
     log, numbered = _read(data, segment, settings)
     for seqno, transaction in numbered:
-        if (epoch := level.epoch_of(transaction.commit_time)) is not None:
-            epochs.setdefault(epoch, seqno)
+        if level.has_epochs:
+            epochs.setdefault(level.epoch_of(transaction.commit_time), seqno)
         described, is_decided = halves.classify(seqno, transaction, log, segment.name)
         if not is_decided:
             continue
