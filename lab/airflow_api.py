@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
@@ -12,6 +13,8 @@ from urllib.parse import quote
 FINAL_STATES: Final = ("success", "failed")
 _SECONDS: Final = 90.0
 """Longer than Airflow waits for its metadata database."""
+_MARKS: Final = 6
+"""How often a run is marked at the most."""
 
 # servers on 127.0.0.1 are never behind a proxy, whatever the environment says
 _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -65,8 +68,20 @@ class AirflowApi:
         return [str(run["dag_run_id"]) for run in answer["dag_runs"]]
 
     def mark(self, dag_id: str, run_id: str, state: str) -> None:
-        """Mark a run as the buttons of the UI do: "failed" or "success"."""
-        self._call("PATCH", self._run_path(dag_id, run_id), {"state": state})
+        """Mark a run as the buttons of the UI do: "failed" or "success".
+
+        Airflow on SQLite answers 500 while another of its processes keeps the database locked: asked again, as a person
+        presses the button again.
+        """
+        for left in reversed(range(_MARKS)):
+            try:
+                self._call("PATCH", self._run_path(dag_id, run_id), {"state": state})
+            except ApiError as exc:
+                if left == 0 or ": 500 " not in str(exc):
+                    raise
+                time.sleep(1)
+            else:
+                return
 
     def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
         """The run's task instances: ``task_id``, ``map_index``, ``rendered_map_index``, ``state``, ``duration``."""

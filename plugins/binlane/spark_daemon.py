@@ -9,5 +9,7 @@ from __future__ import annotations
 
 from pyspark.daemon import manager
 
+from binlane.work.filter import warm  # noqa: F401 -- for its import
+
 if __name__ == "__main__":
     manager()

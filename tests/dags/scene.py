@@ -15,6 +15,7 @@ from binlane.config import load_channel
 from binlane.errors import (
     DriftError,
 )
+from binlane.orchestration import commands
 from binlane.orchestration.airflow.replicate_dag import build_dag
 from binlane.orchestration.request import WindowRequest
 
@@ -111,7 +112,7 @@ class Verified(ModuleType):
 def stand_in(monkeypatch: pytest.MonkeyPatch, drift: str = "") -> Verified:
     verified = Verified(drift)
     monkeypatch.setitem(sys.modules, verified.__name__, verified)
-    monkeypatch.setattr(orchestration, "verification", verified, raising=False)
+    monkeypatch.setattr(commands, "verify", verified, raising=False)
     return verified
 
 

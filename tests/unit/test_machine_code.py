@@ -17,7 +17,7 @@ PLUGINS = Path(__file__).parents[2] / "plugins"
 @pytest.mark.parametrize("module", ["binlog/vector/frame_kernels.py", "source/packets.py"])
 def test_a_change_of_any_module_gives_another_folder(module: str, tmp_path: Path) -> None:
     for name in ("binlog/vector/frame_kernels.py", "source/packets.py"):
-        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("ONE = 1\n")
     first = cache_folder(tmp_path)
     assert first is not None

@@ -60,7 +60,7 @@ class Selection:
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Selection:
         """What ``to_values`` gave. Raises PlanError for anything else."""
-        return SELECTION.load(cls, values, "the filter's rules")
+        return SELECTION.load(cls, values, "the filter's rules") if values else EVERYTHING
 
     def to_values(self) -> dict[str, Any]:
         """For JSON; empty for a channel that takes everything."""

@@ -32,7 +32,7 @@ from binlane.state.records.journal import read_status
 from binlane.state.tables import VERSION
 from binlane.state.windows import finish_window
 from tests.integration.apply.capture import Captured, Window
-from tests.integration.apply.conftest import QUICK, Pair, positions, start_window
+from tests.integration.apply.conftest import DATABASE, QUICK, Pair, positions, start_window
 
 
 def counters(pair: Pair) -> tuple[Window, Callable[[str], Captured]]:
@@ -288,7 +288,7 @@ def test_a_lane_whose_schema_was_brought_up_while_it_waited_for_its_lease_writes
         with pytest.raises(StateSchemaError, match=f"has version {VERSION + 1}"):
             waiting.result(timeout=20)
     assert set(positions(mariadb_pair)) == {0}
-    assert mariadb_pair.rows("SELECT note FROM journal") == []
+    assert mariadb_pair.rows(f"SELECT note FROM {DATABASE}.journal") == []
 
 
 def test_a_lane_that_waits_longer_than_wait_timeout_keeps_its_connection(mariadb_pair: Pair) -> None:

@@ -77,7 +77,10 @@ def test_a_channel_that_was_never_initialised_says_so(channel: Channel, capsys: 
     [
         (("run", "nothing"), "no channel 'nothing'; known: orders"),
         (("run", CHANNEL, "--until", "yesterday"), "until: expected"),
-        (("run", CHANNEL, "--engine", "flink"), "--engine: expected local or spark, got 'flink'"),
+        (
+            ("run", CHANNEL, "--engine", "flink"),
+            "--engine: expected one of local, spark, or package.module:Class; got 'flink'",
+        ),
         (("inspect", "no-such-file"), "no-such-file: cannot be read: No such file or directory"),
     ],
 )

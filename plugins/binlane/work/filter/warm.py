@@ -7,6 +7,7 @@ for numba's own start.
 from __future__ import annotations
 
 from binlane.binlog.vector import frames
+from binlane.work.filter import tasks  # noqa: F401 -- for its import
 
 # numba starts with the first kernel that is loaded, not with its import
 frames.frame(b"", 0, 0)

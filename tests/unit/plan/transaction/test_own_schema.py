@@ -115,7 +115,7 @@ def test_what_mysql_lists_counts() -> None:
 
 
 @pytest.mark.parametrize("columnar", [False, True])
-@pytest.mark.parametrize("changes", [{}, {"filters": {"exclude_databases": ["x"]}}])
+@pytest.mark.parametrize("changes", [{}, {"filters": Selection(exclude_databases=("x",)).to_values()}])
 def test_rows_and_statements_of_it_are_counted_and_never_written(columnar: bool, changes: dict[str, object]) -> None:
     log = [rows(1, "a"), rows(2, "binlane"), rows(3, "a", "binlane"), alone(4, "DROP DATABASE binlane"), rows(5, "b")]
     done = filtered(log, settings(**changes), columnar=columnar)
