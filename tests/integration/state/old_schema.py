@@ -20,7 +20,7 @@ ROWS: Final = (
     "INSERT INTO binlane.windows (channel, window_id, number, state, source_identity, first_seqno, last_seqno, "
     "end_file, end_offset, end_gtid_set, end_time, end_fingerprint, work, lanes, plan_digest, created_at) VALUES "
     "('c', 'w0', 1, 'finished', 'source', 1, 10, 'log.1', 4, '0-1-10', 5, 'f10', '', 2, 'd0', NOW(6)), "
-    "('c', 'w1', 2, 'open', 'source', 11, 20, 'log.2', 900, '0-1-20', 9.5, 'f20', 'file:///work/w1', 2, 'd1', NOW(6))",
+    "('c', 'w1', 2, 'open', 'source', 11, 20, 'log.2', 900, '0-1-20', 9.5, 'f20', 'file:///srv/w1', 2, 'd1', NOW(6))",
     "INSERT INTO binlane.positions (channel, lane, seqno, window_id, digest, inserts, updates, deletes, blocks, "
     "transactions, updated_at) VALUES ('c', 0, 10, 'w1', 'd1', 0, 0, 0, 0, 0, NOW(6)), "
     "('c', 1, 15, 'w1', 'd1', 3, 2, 1, 1, 5, NOW(6)), ('c', 2, 20, 'w1', 'd1', 0, 0, 0, 1, 5, NOW(6))",

@@ -45,7 +45,7 @@ from lab.servers import PrivateServer
 from tests.integration.state.conftest import cursor_of
 
 START = Watermark(10, LogPosition("log.1", 4), "0-1-10", 5.0, "f10")
-BOUNDS = WindowBounds("c", "w1", "source", 11, 20, LogPosition("log.2", 900), "0-1-20", 9.5, "f20", "file:///work/w1")
+BOUNDS = WindowBounds("c", "w1", "source", 11, 20, LogPosition("log.2", 900), "0-1-20", 9.5, "f20", "file:///srv/w1")
 ROWS = RowCounts(3, 2, 1)
 PLAN = WindowPlan(
     channel="c",
