@@ -27,7 +27,7 @@ from binlane.apply.session.connection import AUTOMATIC
 from binlane.apply.session.retry_verdicts import error_code
 from binlane.errors import UndecidableError
 from binlane.model import Flavor, Item
-from binlane.servers.catalog import version_number
+from binlane.servers.variables import version_number
 from binlane.state.records.ddl_intents import DONE, forget_intent, read_intent, write_intent
 
 if TYPE_CHECKING:

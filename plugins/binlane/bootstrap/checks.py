@@ -18,7 +18,8 @@ from binlane.precheck.finding import raise_if_fatal
 from binlane.precheck.privileges import Grants, read_grants
 from binlane.precheck.situation import Needs, TargetSituation
 from binlane.schema.model import Schema
-from binlane.servers.catalog import SYSTEM_DATABASES, global_variables, server_version, version_number
+from binlane.servers.catalog import SYSTEM_DATABASES
+from binlane.servers.variables import global_variables, server_version, version_number
 from binlane.state.records.bootstraps import Thing
 
 _SHOWN: Final = 20

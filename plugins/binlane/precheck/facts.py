@@ -21,8 +21,9 @@ from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.privileges import Grants, parse_grants
 from binlane.schema.model import Schema
-from binlane.servers.catalog import all_global_variables, read_default_collations, server_version, version_number
+from binlane.servers.catalog import read_default_collations
 from binlane.servers.engines import engine_of
+from binlane.servers.variables import all_global_variables, server_version, version_number
 from binlane.source.ddl_after import altered_behind
 from binlane.source.server import translated
 from binlane.source.stream import ServerSource

@@ -13,7 +13,7 @@ from binlane.model import Flavor, TableKey
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.privileges import Grants, global_needs, read_grants
 from binlane.schema.model import Schema, Table
-from binlane.servers.catalog import server_version, version_number
+from binlane.servers.variables import server_version, version_number
 
 
 def chosen_writer(connection: Connection, wanted: str) -> str:

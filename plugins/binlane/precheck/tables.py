@@ -15,7 +15,7 @@ from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity, compare_schemas, rules_for
 from binlane.schema.logged import compare_logged_key, compare_table_map
 from binlane.schema.model import Generated, Table
-from binlane.servers.catalog import version_number
+from binlane.servers.variables import version_number
 
 _TABLE_ID: Final = bytes(6)
 _LEAVING: Final = frozenset({"RESTRICT"})

@@ -23,7 +23,7 @@ from binlane.plan.transaction.rename import name_of, renamed_schema
 from binlane.schema.compare import Rules, Severity, compare
 from binlane.schema.model import Schema, Table
 from binlane.schema.normalize import SAME_COLLATION
-from binlane.servers.catalog import version_number
+from binlane.servers.variables import version_number
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
 from binlane.verify.definition_reader import (

@@ -20,7 +20,7 @@ from binlane.precheck.privileges import DDL, STATE, STATEMENTS, VISIBILITY, glob
 from binlane.precheck.situation import Needs, TargetSituation
 from binlane.schema.compare import Severity
 from binlane.servers.accounts import read_accounts
-from binlane.servers.catalog import version_number
+from binlane.servers.variables import version_number
 from lab.servers import PrivateServer, private_server
 from tests.integration.precheck.helpers import asked, connected, run, schema_of, setting
 from tests.unit.precheck.situations import PLAN, findings, situation

@@ -17,8 +17,8 @@ from binlane.apply.session.cached_state import NEUTRAL_DATABASE
 from binlane.binlog.rows_payload import statement_of
 from binlane.errors import ApplyError
 from binlane.model import Flavor
-from binlane.servers.catalog import version_number
 from binlane.servers.engines import keep_alive
+from binlane.servers.variables import version_number
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection

@@ -21,7 +21,8 @@ from binlane.errors import ApplyError
 from binlane.model import Flavor, SessionContext
 from binlane.plan.transaction.decode import statement_facts
 from binlane.schema.normalize import collation_name as full_name
-from binlane.servers.catalog import query_of_collations, version_number
+from binlane.servers.catalog import query_of_collations
+from binlane.servers.variables import version_number
 from binlane.sql.parse.facts import StatementKind
 
 if TYPE_CHECKING:
