@@ -1,1 +1,1 @@
-"""Definitions of databases and tables as values: the model, names, comparison, codec. Reads no server."""
+"""Definitions of databases and tables as values: model, names, comparison, codec. Queries no server."""

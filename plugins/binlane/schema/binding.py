@@ -1,7 +1,7 @@
-"""A logged table bound to the target's: what each of its columns is there, and how a statement finds a row.
+"""A logged table bound to the target's table: the target's column for each logged one, and the key that finds a row.
 
-A TABLE_MAP says how bytes are laid out, the target's schema what they mean: names, signs, character sets, and the types
-that no log tells apart. Both were held against each other before (``logged``).
+A TABLE_MAP tells the layout of the bytes; the target's schema tells names, signs, character sets and the types that
+share a type code in the log. ``logged`` has compared the two before.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from binlane.schema.logged import hidden_columns
 from binlane.schema.model import Column, Table
 
 _JSON_TEXT = "utf8mb4"
-"""What text of MariaDB's JSON is in, which MySQL parses."""
+"""The character set in which MariaDB's JSON text is sent to MySQL, which parses it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +27,11 @@ class BoundTable:
     key: TableKey
     columns: tuple[LoggedColumn, ...]
     written: frozenset[int]
-    """Columns that a statement may set: neither generated nor hidden."""
+    """Columns that a statement may set: all but generated and hidden ones."""
     primary_key: tuple[int, ...]
     """Columns of the primary key; empty if there is none."""
     renewed: frozenset[int]
-    """ON UPDATE CURRENT_TIMESTAMP: they change unless they are set."""
+    """Columns with ON UPDATE CURRENT_TIMESTAMP: an UPDATE changes them unless it sets them."""
 
 
 def bind(logged: TableMap, source: Flavor, target: Table) -> BoundTable:
@@ -39,8 +39,8 @@ def bind(logged: TableMap, source: Flavor, target: Table) -> BoundTable:
     wanted = [*target.columns, *hidden_columns(target)]
     if len(wanted) != logged.width:
         raise TableMismatchError(
-            f"{target.key}: the rows have {plural(logged.width, 'column')}, the target's table {len(wanted)}; none of "
-            "them was written: apply the DDL between the two definitions first"
+            f"{target.key}: the logged rows have {plural(logged.width, 'column')}, the target's table {len(wanted)}; "
+            "no row was written: apply the DDL between the two definitions first"
         )
     shown = frozenset(range(len(target.columns)))
     place = {column.name: number for number, column in enumerate(target.columns)}

@@ -1,6 +1,7 @@
-"""Canonical JSON: the same values give the same bytes, so a document can be part of a digest; an entry a line.
+"""Canonical JSON: equal values give equal bytes, so a document can be part of a digest; one entry a line.
 
-The standard library writes indented JSON ten times as slowly as plain, and a fleet's plan has ten thousand tables.
+Written here because the standard library needs ten times as long for indented JSON, and a plan may have ten thousand
+tables.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 
 def canonical_json(document: Mapping[str, object]) -> bytes:
-    """ASCII, keys sorted: a line a member, and of a member that is a list or an object a line an entry."""
+    """ASCII, keys sorted; one line for each member, and for each entry of a member that is a list or an object."""
     return (_object((_text(name), _entries(value)) for name, value in sorted(document.items())) + "\n").encode()
 
 

@@ -1,7 +1,7 @@
 """schema.json: a ``Schema`` as canonical JSON. Equal values give equal bytes, so the file can be part of a digest.
 
-Tenants have the same tables: a definition is written once, and of each table its name and its definition's number.
-Every worker reads the file before it is at work, and a fleet has a hundred thousand tables.
+Tenants have the same tables, so each definition is written once, and each table as its name and the number of its
+definition. Every worker reads the file at its start, and a fleet may have a hundred thousand tables.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from binlane.schema.canonical import canonical_json
 from binlane.schema.model import Schema, Table
 
 FORMAT: Final = 2
-"""Raised with every change that an older reader would misread."""
+"""Incremented with every change that an older reader would misread."""
 
 _ANY: Final = TableKey("", "")
-"""The name in a definition."""
+"""The table name in a definition that several tables share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def schema_from_json(data: bytes, where: str = "schema.json") -> Schema:
 
 
 def _definition(table: Table) -> Table:
-    """What tables of several databases may have in common."""
+    """The table without its database and name, so that tables of several databases can share it."""
     return replace(table, key=_ANY, foreign_keys=table.references)
 
 

@@ -1,8 +1,8 @@
-"""Source against target, table by table: what the servers would accept in silence with wrong data.
+"""Compares the tables of source and target for differences that would corrupt data without an error.
 
-Row events name columns by their place alone. Both servers take swapped columns of one type, another order of ENUM
-members, an unsigned number into a signed column or latin1 bytes into cp1251 without a word: this comparison is the only
-guard, so everything that can change data or its meaning is FATAL.
+Row events identify columns by position. Both servers silently accept swapped columns of one type, another order of ENUM
+members, an unsigned number in a signed column or latin1 bytes in a cp1251 column. This comparison is the only guard, so
+every difference that can change data or its meaning is FATAL.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ JSON_HINT: Final = (
 
 
 class Severity(StrEnum):
-    """What a difference or finding means for the window."""
+    """The consequence of a difference or finding for the window."""
 
     FATAL = "fatal"
     """The window must not start."""
     NOT_REDUCED = "not reduced"
-    """Applied change by change, in the source's order: right, but slower."""
+    """The table's changes are applied one by one, in the source's order: correct, but slower."""
     INFO = "info"
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that is not the same on both servers."""
+    """One difference between the two servers."""
 
     severity: Severity
     table: TableKey
     column: str | None
     what: str
     expected: str
-    """As on the source."""
+    """The source's value."""
     found: str
-    """As on the target."""
+    """The target's value."""
     hint: str
 
     @property
     def where(self) -> str:
-        """The table, and the column where there is one."""
+        """``database.table`` or ``database.table.column``."""
         return str(self.table) if self.column is None else f"{self.table}.{self.column}"
 
     def __str__(self) -> str:
@@ -56,20 +56,20 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What, apart from two tables, decides how bad a difference is."""
+    """Settings of servers and channel that decide the severity of a difference."""
 
     same_flavor: bool = True
     target_collations: frozenset[str] = frozenset()
-    """Empty: not known, so a missing collation cannot be told from another one."""
+    """The target's collations. Empty: not known, so it is not known either whether the target lacks one."""
     row_triggers_fire: bool = False
     """MariaDB's ``slave_run_triggers_for_rbr``: row events run the target's triggers."""
     complete_images: bool = True
-    """Every change arrives as a row event with full images. Otherwise (statements, MINIMAL or NOBLOB images) the target
-    fills in values itself: defaults, triggers and primary keys must be the same."""
+    """All changes are row events with full images. Otherwise (statements, MINIMAL or NOBLOB images) the target fills in
+    values itself, so defaults, triggers and primary keys must be the same."""
     allow_non_transactional: bool = False
-    """The channel takes the risk that a block's rows stay after its rollback (invariant 2)."""
+    """The channel accepts that rows in non-transactional tables stay after a block's rollback (invariant 2)."""
     collations: Mapping[str, str] = field(default_factory=dict)
-    """The channel's ``[collations]``: what stands on the target for collations of the source."""
+    """The channel's ``[collations]``: the target's collation by the source's."""
 
 
 def rules_for(
@@ -80,7 +80,7 @@ def rules_for(
     allow_non_transactional: bool = False,
     collations: Mapping[str, str] | None = None,
 ) -> Rules:
-    """The rules that the two servers' own settings give."""
+    """The rules by the settings of the two servers."""
     return Rules(
         same_flavor=source is not None and source.flavor is target.flavor,
         target_collations=target.collations,
@@ -103,12 +103,12 @@ def compare_schemas(
     """Compare every table of ``touched``; sorted by table.
 
     ``created``: tables that the window's own DDL creates; they may be missing on the target. ``altered``: tables with a
-    DDL in the window or after it, whose definition on the source is not the one that the events were written with: only
-    the target's side is judged, and ``logged`` compares the TABLE_MAPs. ``source`` is None where only an archive
-    of its log is at hand: then every table counts as altered.
+    DDL in the window or after it. Their definition on the source is not the one that the events were written with, so
+    only the target's table is judged, and ``logged`` compares it with the TABLE_MAPs. ``source`` is None if only an
+    archive of its log is available: then every table counts as altered.
     """
     found: list[Difference] = []
-    # thousands of tenants have the same tables
+    # compared once for all tenants that have the same tables
     alike = set[Hashable]()
     for key in sorted(set(touched), key=str):
         theirs = target.table(key)
@@ -130,7 +130,7 @@ def compare_schemas(
 
 
 def _kind(table: Table) -> Hashable:
-    """The same for tables that differ in nothing but their names, where these share their columns and keys."""
+    """A key that is equal for tables that differ only in their names."""
     rest = replace(table, key=TableKey("", ""), columns=(), keys=(), foreign_keys=table.references)
     return id(table.columns), id(table.keys), rest
 
@@ -149,12 +149,12 @@ def compare(source: Table, target: Table, rules: Rules | None = None) -> tuple[D
 
 
 def judge_alone(target: Table, rules: Rules) -> tuple[Difference, ...]:
-    """What speaks against a table of the target by itself."""
+    """The problems of a target's table that do not depend on the source's table."""
     return tuple(_target_alone(target, rules))
 
 
 def not_reduced(differences: Collection[Difference]) -> frozenset[TableKey]:
-    """The tables whose rows must not be folded because the two sides differ."""
+    """The tables whose rows must not be reduced, because source and target differ."""
     return frozenset(one.table for one in differences if one.severity is Severity.NOT_REDUCED)
 
 
@@ -179,9 +179,9 @@ def _name_collisions(touched: Collection[TableKey], target: Schema) -> Iterator[
 
 
 def letter_case(source: Schema, target: Schema, names: Collection[str]) -> tuple[tuple[str, str, str, str], ...]:
-    """Names that mean one thing to the source and another, or none, to the target; none where both settings agree.
+    """Names whose letter case source and target treat differently (``lower_case_table_names``); empty if both agree.
 
-    Each as name, expected, found and what to do. ``names``: tables and databases that the window names, as it does.
+    Each as name, expected, found and next step. ``names``: tables and databases as the window's log names them.
     """
     if source.folds_names == target.folds_names:
         return ()
@@ -289,7 +289,7 @@ _FILLED_IN: Final[tuple[tuple[str, _Describe], ...]] = (
 def _compare_collation(
     table: TableKey, source: Column, target: Column, rules: Rules, in_key: bool | None
 ) -> Iterator[Difference]:
-    """``in_key``: whether the column is in a unique key; None for one that is in no key at all."""
+    """``in_key``: True for a column of a unique key, False for a column of another key, None for a column of none."""
     ours, theirs = source.collation, target.collation
     if ours is None or theirs is None or source.charset != target.charset:
         return
@@ -309,7 +309,7 @@ def _compare_collation(
         hint = "keys and comparisons would treat other values as equal: ALTER TABLE .. COLLATE on the target"
         yield Difference(Severity.FATAL, table, target.name, "collation", ours, theirs, hint)
         return
-    # nothing on the target could be the same: the bytes are right, equality is not
+    # the target has no such collation: bytes stay the same, equality of values may not
     near = NEAREST_COLLATION.get(ours)
     advice = f"the target does not know {ours}"
     if near is not None and near != theirs and near in rules.target_collations:
@@ -321,18 +321,18 @@ def _compare_collation(
 
 
 def _given_collation(table: TableKey, column: Column, ours: str, in_key: bool | None) -> Iterator[Difference]:
-    """By the channel's choice: named where a key may order values, or find them equal, in another way."""
+    """A collation chosen by ``[collations]``: reported where a key may order or compare values in another way."""
     if in_key is None:
         return
     severity = Severity.NOT_REDUCED if in_key else Severity.INFO
-    hint = "by [collations]: a key of it orders values in another way than the source's"
+    hint = "by [collations]: a key on the column orders values in another way than on the source"
     if in_key:
-        hint += ", and may find two of them equal that are not to the source, which ends in a duplicate key"
+        hint += ", and may find two values equal that the source tells apart, which ends in a duplicate key"
     yield Difference(severity, table, column.name, "collation", ours, column.collation or "", hint)
 
 
 def _in_keys(table: Table) -> dict[str, bool]:
-    """The columns that are in a key, in lower case, and whether one of these is unique."""
+    """The columns of all keys, in lower case, each with whether one of its keys is unique."""
     found: dict[str, bool] = {}
     for key in table.keys:
         for part in key.columns:
@@ -348,7 +348,7 @@ def _compare_generated(table: TableKey, source: Column, target: Column, rules: R
     elif source.expression is not None and target.expression is not None:
         if comparable(source.expression) == comparable(target.expression):
             return
-        # the families print one expression in two ways, so a difference proves nothing there
+        # MySQL and MariaDB print the same expression differently, so a difference proves nothing between them
         severity = Severity.FATAL if rules.same_flavor else Severity.INFO
         hint = "the target computes the column itself: give it the same expression"
         yield Difference(

@@ -1,9 +1,8 @@
-"""What stands behind the names of a window's statements: views, triggers, routines, foreign keys, MERGE tables.
+"""The objects that a window's statements use implicitly: views, triggers, routines, foreign keys, MERGE tables.
 
-From the target's schema at the window's start, and from the window's own statements. Nothing is ever forgotten: what
-a statement drops, or a key that it takes away, may still have been there for an earlier one, so at worst there is a
-barrier too many or two databases share a lane for one window. The order of the statements means nothing for the same
-reason.
+Read from the target's schema at the window's start and from the window's own statements. Dropped objects stay in the
+facts, because an earlier statement may have used them: at worst there is a needless barrier, or two databases share a
+lane for one window. So the order of the statements does not matter.
 """
 
 from __future__ import annotations
@@ -20,32 +19,33 @@ from binlane.sql.parse.definitions import LOADABLE_OR_STORED
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 
 Tables = frozenset[TableKey]
-"""Tables that a change of one may change: a child and its parent, a MERGE table and one that it is made of; or all that
-a statement names that makes such a thing."""
+"""Tables that one change may write together: a child and its parent, or a MERGE table and one of its UNION; or all
+tables of a statement that creates a foreign key or a MERGE table."""
 
 
 @dataclass(frozen=True)
 class SchemaFacts:
-    """What is known of the schema at any time of the window; names as ``letter_case`` gives them (``of``)."""
+    """All objects that exist at some time of the window; names as ``letter_case`` gives them (``of``)."""
 
-    # without slots: the groups are made once
+    # no slots: cached_property keeps the groups
 
     views: frozenset[TableKey] = frozenset()
     triggered_tables: frozenset[TableKey] = frozenset()
     routine_databases: frozenset[str] = frozenset()
     """Databases that hold stored procedures or functions."""
     foreign_keys: frozenset[Tables] = frozenset()
-    """All of them, those inside one database, too: a RENAME may carry either end into another database."""
+    """All foreign keys, also those inside one database: a RENAME may move either end into another database."""
     merges: frozenset[Tables] = frozenset()
-    """Of MERGE tables, which CREATE TABLE ... LIKE copies together with their UNION; foreign keys it does not copy."""
+    """MERGE tables with the tables of their UNION. Apart from foreign keys: CREATE TABLE ... LIKE copies a UNION, but
+    no foreign key."""
     renames: frozenset[tuple[TableKey, TableKey]] = frozenset()
-    """Old and new name of tables that the window moves."""
+    """Old and new name of each table that the window renames."""
     copies: frozenset[tuple[TableKey, TableKey]] = frozenset()
-    """Old and new name of tables that it makes LIKE others."""
+    """Original and copy of each CREATE TABLE ... LIKE in the window."""
     uncertain: bool = False
-    """A statement that could not be read may have created any of these."""
+    """The window has a statement that could not be read and may have created any of these objects."""
     may_join: bool = False
-    """Such a statement may have joined any databases, or moved a table that others are joined to."""
+    """An unreadable statement may have created a foreign key or renamed a table of one."""
     letter_case: LetterCase = AS_TYPED
 
     @classmethod
@@ -58,8 +58,8 @@ class SchemaFacts:
         references: Iterable[tuple[TableKey, TableKey]] = (),
         merges: Iterable[tuple[TableKey, TableKey]] = (),
     ) -> SchemaFacts:
-        """Of a server's catalogue; ``references``: child and parent of each foreign key; ``merges``: each MERGE table
-        with every table that it is made of."""
+        """The facts of a server's catalogue; ``references``: child and parent of each foreign key; ``merges``: each
+        MERGE table with every table of its UNION."""
         return cls(
             views=letter_case.tables(views),
             triggered_tables=letter_case.tables(triggered_tables),
@@ -70,12 +70,12 @@ class SchemaFacts:
         )
 
     def group_of(self, database: str) -> str:
-        """The representative of the database's foreign key group: itself, if no foreign key joins it to another."""
+        """The representative of the database's foreign key group: the database itself if no foreign key leaves it."""
         name = self.letter_case.name(database)
         return self.foreign_key_groups.get(name, name)
 
     def after(self, *statements: StatementFacts) -> SchemaFacts:
-        """What is known once these statements have run, in any order."""
+        """These facts and those of ``statements``, in any order."""
         seen = [self.letter_case.facts(facts) for facts in statements]
         definitions = [facts for facts in seen if facts.kind is StatementKind.DDL]
         renames = self.renames.union(*(facts.renames for facts in definitions))
@@ -98,9 +98,9 @@ class SchemaFacts:
     def foreign_key_groups(self) -> Mapping[str, str]:
         """Databases joined by foreign keys and MERGE tables, each with its group's representative: the smallest name.
 
-        Databases that none leaves or enters are not in it. One group goes to one lane: a child's row that is
-        applied before its parent's is refused (1452), and one before its parent's DELETE is deleted with it. A table
-        keeps its keys under each name that the window gives it.
+        Databases without foreign keys to others are left out. A group goes to one lane: a child's INSERT applied before
+        its parent's would fail (1452), and one applied before the parent's DELETE could be deleted by the cascade. A
+        table keeps its foreign keys under each name that the window gives it.
         """
         root: dict[str, str] = {}
 
@@ -123,7 +123,7 @@ class SchemaFacts:
 
 
 def _moved(renames: Iterable[tuple[TableKey, TableKey]]) -> Mapping[TableKey, frozenset[TableKey]]:
-    """By old name, the new ones."""
+    """New names by old name."""
     moved: dict[TableKey, set[TableKey]] = defaultdict(set)
     for old, new in renames:
         moved[old].add(new)
@@ -131,7 +131,7 @@ def _moved(renames: Iterable[tuple[TableKey, TableKey]]) -> Mapping[TableKey, fr
 
 
 def _carried(tables: frozenset[TableKey], moved: Mapping[TableKey, frozenset[TableKey]]) -> frozenset[TableKey]:
-    """These tables under all names that they may have had in the window."""
+    """These tables under every name that they may have in the window."""
     if moved.keys().isdisjoint(tables):
         return tables
     found, left = set(tables), list(tables)

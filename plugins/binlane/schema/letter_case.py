@@ -1,8 +1,8 @@
-"""How a server tells names of databases, tables and views apart: by every letter, or whatever the letters' case.
+"""How a server compares names of databases, tables and views: with or without regard to letter case.
 
-With ``lower_case_table_names`` 1 or 2 a server takes ``Shop`` and ``shop`` for one name, logs rows in lower case (1)
-and statements as they were typed, and its catalogue may answer in either. So names that are compared pass through one
-``LetterCase`` first: those of the catalogue, of row events, of statements, and of the channel's own rules.
+With ``lower_case_table_names`` 1 or 2 a server takes ``Shop`` and ``shop`` for one name, logs row events in lower case
+(1) and statements as typed; its catalogue may show either. So every name passes through one ``LetterCase`` before it is
+compared: names from the catalogue, row events, statements and the channel's rules.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ __all__ = ["AS_TYPED", "LetterCase", "lower"]
 
 @dataclass(frozen=True, slots=True)
 class LetterCase:
-    """Names as they are compared."""
+    """Converts names to the form in which they are compared."""
 
     folds: bool = False
     """``lower_case_table_names`` is set."""
 
     def name(self, name: str) -> str:
-        """A database's name, or a pattern of one."""
+        """A database's name, or a pattern for names."""
         return lower(name) if self.folds else name
 
     def names(self, names: frozenset[str]) -> frozenset[str]:
-        """Several of them."""
+        """Several database names."""
         return frozenset(map(lower, names)) if self.folds else names
 
     def table(self, key: TableKey) -> TableKey:
@@ -37,11 +37,11 @@ class LetterCase:
         return TableKey(lower(key.database), lower(key.table)) if self.folds else key
 
     def tables(self, keys: frozenset[TableKey]) -> frozenset[TableKey]:
-        """Several of them."""
+        """Several tables' or views' names."""
         return frozenset(map(self.table, keys)) if self.folds else keys
 
     def facts(self, facts: StatementFacts) -> StatementFacts:
-        """What a statement says of itself."""
+        """A statement's facts with all their names converted."""
         if not self.folds:
             return facts
         made = facts.created_temporary
@@ -62,4 +62,4 @@ class LetterCase:
 
 
 AS_TYPED: Final = LetterCase()
-"""Of a server that tells ``Shop`` from ``shop``."""
+"""For a server that distinguishes ``Shop`` from ``shop``."""

@@ -1,7 +1,7 @@
-"""A TABLE_MAP against a table of the target: the log's own facts, for tables whose source definition is not at hand.
+"""Compares a TABLE_MAP with the target's table, for tables whose definition on the source is not known.
 
-The source's information_schema says how a table is now; a TABLE_MAP says how it was when the rows were written. It
-always has type codes, type metadata and nullability; sign, names and members only where the source logs them
+The source's information_schema shows a table's present definition; a TABLE_MAP the definition when the rows were
+written. It always has type codes, type metadata and nullability; signs, names and members only if the source logs them
 (``binlog_row_metadata``). Layouts: MySQL ``libs/mysql/binlog/event/rows_event.h`` (Table_map_event) and
 ``Field::do_save_field_metadata``; MariaDB ``sql/field.h`` (``save_field_metadata``).
 """
@@ -31,15 +31,16 @@ def compare_table_map(logged: TableMap, source: Flavor, target: Table) -> tuple[
 
 
 def compare_logged_key(logged: TableMap, target: Table, severity: Severity) -> tuple[Difference, ...]:
-    """The primary key as ``binlog_row_metadata=FULL`` logs it, against the target's; nothing where it is not logged.
+    """Compares the primary key that ``binlog_row_metadata=FULL`` logs with the target's; empty if it is not logged.
 
-    Another key finds other rows where images hold the source's key alone, and folds rows that are two on the source.
+    With a different key, images that hold only the source's key would find other rows, and reduction would fold two
+    rows of the source into one.
     """
     optional = logged.optional
     if optional.column_names is None:
         return ()
     names = [name.lower() for name in optional.column_names]
-    # MariaDB adds the row's end to every unique key of a versioned table, and shows it in no catalogue
+    # MariaDB adds ROW END to every unique key of a system-versioned table; information_schema does not show it
     ends = {column.name.lower() for column in target.columns if column.generated is Generated.ROW_END}
     ends |= {column.name for column in hidden_columns(target)}
     ours = sorted(
@@ -59,8 +60,8 @@ def compare_logged_key(logged: TableMap, target: Table, severity: Severity) -> t
 
 
 def _as_primary(table: Table) -> list[Key]:
-    """The primary key; without one every unique key that a server may take for it, and logs as it: the first whose
-    columns are whole and never NULL (MySQL ``sql/table.cc``, MariaDB ``TABLE_SHARE::init_from_binary_frm_image``)."""
+    """The primary key; without one, every unique key that a server may log as primary key: the first without prefixes
+    and nullable columns (MySQL ``sql/table.cc``, MariaDB ``TABLE_SHARE::init_from_binary_frm_image``)."""
     if table.primary_key is not None:
         return [table.primary_key]
     filled = {column.name.lower() for column in table.columns if not column.nullable}
@@ -86,7 +87,7 @@ def _compare_column(logged: TableMap, source: Flavor, at: int, column: Column, t
 
 
 def _facts(logged: TableMap, source: Flavor, at: int, column: Column) -> Iterator[tuple[str, str, str]]:
-    """What is compared, as logged, as on the target."""
+    """Name of the compared property, its logged value, its value on the target."""
     logged_type = logged_words(logged.column_types[at], logged.metadata[at])
     converted = column.data_type == "json" and logged_type == _JSON_OF[source]
     yield "logged type", logged_type, logged_type if converted else column_words(column, compressed=column.compressed)
@@ -121,7 +122,7 @@ def _fatal(target: Table, column: str | None, what: str, expected: str, found: s
 
 
 def hidden_columns(table: Table) -> Iterator[Column]:
-    """Columns that MariaDB logs behind the visible ones and shows in no catalogue (seen on 10.11)."""
+    """Columns that MariaDB logs behind the visible ones and information_schema does not show (seen on 10.11)."""
     if table.system_versioned and not any(column.generated is Generated.ROW_START for column in table.columns):
         for name in ("row_start", "row_end"):
             yield Column(name, _HIDDEN, "timestamp", fsp=6)
@@ -132,7 +133,7 @@ def hidden_columns(table: Table) -> Iterator[Column]:
 
 
 _HIDDEN: Final = 0
-"""The ordinal of a column that no catalogue shows."""
+"""The ordinal of a hidden column."""
 _NULL: Final = ("NOT NULL", "NULL")
 _SIGN: Final = ("signed", "unsigned")
 _CODECS: Final = {
@@ -147,7 +148,7 @@ _CODECS: Final = {
     "utf8mb3": "utf-8",
     "utf8mb4": "utf-8",
 }
-"""Character sets in which members are compared; what a codec cannot read shows as escapes and as a difference."""
+"""Character sets in which ENUM and SET members are compared; undecodable bytes become escapes and so a difference."""
 _JSON_OF: Final = {Flavor.MYSQL: "json stored in binary", Flavor.MARIADB: "blob with 4 bytes of length"}
-"""How each family logs JSON, which is written by statements where the target is of the other one."""
+"""How each family logs JSON. Between the families JSON is written by statements."""
 _REAL_HASH_ENGINES: Final = frozenset({"memory", "ndbcluster"})

@@ -1,7 +1,7 @@
-"""A server's tables as values, spelled alike for both families, and what the plan needs to know about them.
+"""A server's tables as values in one spelling for both families, with the properties that the plan needs.
 
-``normalize`` brings the servers' spellings together, ``compare`` holds source against target,
-``logged`` holds a TABLE_MAP against a table, ``codec`` writes and reads schema.json.
+``normalize`` makes the spelling the same, ``compare`` compares source and target, ``logged`` compares a TABLE_MAP with
+a table, ``codec`` writes and reads schema.json.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from binlane.schema.dependencies import SchemaFacts
 from binlane.schema.letter_case import LetterCase, lower
 
 TRANSACTIONAL_ENGINES: Final = frozenset({"innodb", "rocksdb", "tokudb", "ndbcluster"})
-"""Engines whose rows commit and roll back with the position (invariant 2). Lower case."""
+"""Engines whose rows commit and roll back together with the position (invariant 2). Lower case."""
 REDUCIBLE_ENGINES: Final = frozenset({"innodb"})
 MERGE_ENGINE: Final = "mrg_myisam"
 
 
 class Generated(StrEnum):
-    """How a column that is not simply stored gets its value."""
+    """How the server computes a column's value."""
 
     VIRTUAL = "virtual"
     STORED = "stored"
     ROW_START = "row_start"
-    """MariaDB: when this version of the row began."""
+    """MariaDB's ROW START: when this version of the row began."""
     ROW_END = "row_end"
 
 
@@ -38,21 +38,21 @@ class Column:
 
     name: str
     ordinal: int
-    """1 is the first column."""
+    """Position in the table, from 1."""
     data_type: str
     """``int``, ``varchar``, ``json`` ...; without length, sign and display width."""
     unsigned: bool = False
     length: int | None = None
     """Characters of CHAR and VARCHAR, bytes of BINARY and VARBINARY, dimensions of VECTOR."""
     octets: int | None = None
-    """The most bytes of a string value."""
+    """Maximum bytes of a string value."""
     precision: int | None = None
     """Digits of DECIMAL and of FLOAT(m, d), bits of BIT."""
     scale: int | None = None
     fsp: int | None = None
     """Digits of a second's fraction in TIME, DATETIME and TIMESTAMP."""
     charset: str | None = None
-    """None for bytes and for everything that is not text. MariaDB's JSON is text, MySQL's is not."""
+    """None for binary strings and all types that are not text. MariaDB's JSON is text, MySQL's is not."""
     collation: str | None = None
     members: tuple[str, ...] = ()
     """ENUM and SET members, in order: a row holds their numbers."""
@@ -60,13 +60,13 @@ class Column:
     generated: Generated | None = None
     expression: str | None = None
     default: str | None = None
-    """A literal in single quotes, or an expression; None for none and for NULL."""
+    """A literal in single quotes, or an expression; None for no default and for NULL."""
     on_update: bool = False
     """ON UPDATE CURRENT_TIMESTAMP."""
     auto_increment: bool = False
     invisible: bool = False
     compressed: bool = False
-    """MariaDB's column compression, which has type codes of its own in a TABLE_MAP."""
+    """MariaDB's column compression; such columns have their own type codes in a TABLE_MAP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Key:
     primary: bool
     columns: tuple[KeyColumn, ...]
     kind: str = "BTREE"
-    """BTREE, HASH, FULLTEXT, SPATIAL: as the server names it. MariaDB's unique keys over long columns are HASH."""
+    """BTREE, HASH, FULLTEXT or SPATIAL, as the server says. MariaDB's unique keys over long columns are HASH."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """A trigger's name and when it fires."""
+    """A trigger's name, timing and event."""
 
     name: str
     timing: str
@@ -114,7 +114,7 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A base table, or a MariaDB sequence, whose changes are logged as rows, too."""
+    """A base table, or a MariaDB sequence (its changes are logged as row events)."""
 
     key: TableKey
     engine: str
@@ -137,7 +137,7 @@ class Table:
 
     @property
     def references(self) -> tuple[ForeignKey, ...]:
-        """The foreign keys, those within the database without its name: the same for every tenant."""
+        """The foreign keys; parents in the same database without its name, so that tenants' tables are equal."""
         return tuple(
             replace(each, parent=TableKey("", each.parent.table)) if each.parent.database == self.key.database else each
             for each in self.foreign_keys
@@ -151,16 +151,16 @@ class Table:
 
 @dataclass(frozen=True)
 class Schema:
-    """What one server held when it was asked. Names as that server stores them."""
+    """The definitions on one server at one moment. Names as that server stores them."""
 
-    # without slots: what is looked up for each of ten thousand tables is made once
+    # no slots: cached_property keeps the lookups over ten thousand tables
 
     flavor: Flavor
     version: str
     settings: Mapping[str, str] = field(default_factory=dict)
     """Server variables that the plan depends on, as SHOW GLOBAL VARIABLES spells them."""
     collations: frozenset[str] = frozenset()
-    """Every collation that the server knows; empty if it was not asked."""
+    """Every collation that the server has; empty if it was not queried."""
     databases: frozenset[str] = frozenset()
     tables: Mapping[TableKey, Table] = field(default_factory=dict)
     views: frozenset[TableKey] = frozenset()
@@ -169,8 +169,8 @@ class Schema:
     events: frozenset[tuple[str, str]] = frozenset()
     """Database and name of every ENABLED event."""
     references: frozenset[tuple[TableKey, TableKey]] = frozenset()
-    """(child, parent) of every foreign key that begins or ends in these databases, wherever its other end is; and each
-    MERGE table with every table that it is made of."""
+    """(child, parent) of every foreign key with a child or parent in these databases, and each MERGE table with every
+    table of its UNION."""
 
     @property
     def folds_names(self) -> bool:
@@ -179,12 +179,12 @@ class Schema:
 
     @property
     def max_allowed_packet(self) -> int | None:
-        """Bytes of the longest statement, if the server was asked."""
+        """``max_allowed_packet`` in bytes; None if the server was not queried."""
         value = self.settings.get("max_allowed_packet")
         return None if value is None else int(value)
 
     def table(self, key: TableKey) -> Table | None:
-        """The table of that name, as this server would find it."""
+        """The table that this server finds by that name; None if there is none."""
         found = self.tables.get(key)
         return self._by_folded_name.get(_folded(key)) if found is None and self.folds_names else found
 
@@ -198,7 +198,7 @@ class Schema:
         return LetterCase(self.folds_names)
 
     def known(self) -> SchemaFacts:
-        """What stands behind the names of statements."""
+        """The objects that statements use implicitly."""
         merges = {key for key, table in self.tables.items() if table.engine.lower() == MERGE_ENGINE}
         return SchemaFacts.of(
             self.letter_case,
@@ -216,15 +216,15 @@ class Schema:
 
     @property
     def tables_with_triggers(self) -> frozenset[TableKey]:
-        """Statements that write these touch more than they name."""
+        """Tables with triggers: statements that write them may change other tables."""
         return frozenset(key for key, table in self.tables.items() if table.triggers)
 
 
 def why_not_reduced(schema: Schema, key: TableKey) -> str | None:
-    """The reason why the images of ``key``'s rows must not be folded, or None where they may be.
+    """Why the row images of table ``key`` must not be reduced; None if they may be.
 
-    Only what the target's schema says; the block's own reasons (bitmaps, partial updates, earlier DDL) and a key set
-    that differs from the source's (``compare``) come on top.
+    By the target's schema alone. A block may have reasons of its own (column bitmaps, partial updates, an earlier DDL),
+    and so may a difference between the keys of source and target (``compare``).
     """
     table = schema.table(key)
     if table is None:
@@ -235,7 +235,7 @@ def why_not_reduced(schema: Schema, key: TableKey) -> str | None:
 
 
 def reducible_tables(schema: Schema) -> frozenset[TableKey]:
-    """Every table for which ``why_not_reduced`` has no reason, in one pass."""
+    """All tables for which ``why_not_reduced`` gives None, in one pass."""
     return frozenset(
         key for key, table in schema.tables.items() if key not in schema.linked and _own_reason(table) is None
     )

@@ -1,6 +1,6 @@
-"""Both servers' spellings of one thing, brought together: types, defaults, expressions, collations.
+"""One spelling for the types, defaults, expressions and collations that servers print differently.
 
-``information_schema`` of MySQL 5.7, 8 and 9 and of MariaDB 10.3 to 11 says ``int(11)`` or ``int``, ``utf8`` or
+``information_schema`` of MySQL 5.7, 8 and 9 and of MariaDB 10.3 to 11 prints ``int(11)`` or ``int``, ``utf8`` or
 ``utf8mb3``, ``current_timestamp()`` or ``CURRENT_TIMESTAMP``, ``'a''b'`` or ``a'b``.
 """
 
@@ -24,7 +24,7 @@ _INTRODUCER: Final = re.compile(r"_[a-z0-9]+(?=')")
 _PIECES: Final = re.compile(r"'(?:[^'\\]|''|\\.)*'|[^']+|'", re.DOTALL)
 
 SAME_COLLATION: Final = {"utf8mb4_0900_bin": "utf8mb4_nopad_bin"}
-"""MySQL's name -> MariaDB's: both compare code points and ignore no trailing space."""
+"""MySQL's name -> MariaDB's, for collations that compare code points and do not pad."""
 NEAREST_COLLATION: Final = {
     "utf8mb4_0900_ai_ci": "utf8mb4_uca1400_nopad_ai_ci",
     "utf8mb4_0900_as_ci": "utf8mb4_uca1400_nopad_as_ci",
@@ -34,11 +34,11 @@ NEAREST_COLLATION: Final = {
     "utf8mb4_uca1400_nopad_as_cs": "utf8mb4_0900_as_cs",
     "utf8mb4_uca1400_ai_ci": "utf8mb4_unicode_520_ci",
 }
-"""What comes closest in the other family: Unicode 9.0 against 14.0, so near, never the same."""
+"""The closest collation of the other family. Never equal: MySQL follows Unicode 9.0, MariaDB Unicode 14.0."""
 
 
 class ColumnType(NamedTuple):
-    """What a COLUMN_TYPE says: fields as in ``schema.Column``."""
+    """A parsed COLUMN_TYPE; fields as in ``model.Column``."""
 
     data_type: str
     unsigned: bool
@@ -51,7 +51,7 @@ class ColumnType(NamedTuple):
 
 
 def parse_type(text: str) -> ColumnType:
-    """Read a COLUMN_TYPE. Display widths, ZEROFILL and YEAR's digits say nothing about the data and are dropped.
+    """Parse a COLUMN_TYPE. Display widths, ZEROFILL and YEAR's digits do not affect the data and are dropped.
 
     Raises PlanError if the text is not a type.
     """
@@ -63,7 +63,7 @@ def parse_type(text: str) -> ColumnType:
     name = _SAME_TYPE.get(match["name"], match["name"])
     args, rest = match["args"], match["rest"].lower()
     if "mariadb-5.3" in rest or "5.5 binary format" in rest:
-        # another layout in the row image than the type of today
+        # its layout in row images differs from today's type
         name = f"{name} (old format)"
     takes = sql_type(name).arguments
     members = tuple(_unescaped(part) for part in _MEMBER.findall(args or "")) if takes is Arguments.MEMBERS else ()
@@ -81,17 +81,17 @@ def parse_type(text: str) -> ColumnType:
 
 
 def charset_name(name: str | None) -> str | None:
-    """``utf8`` was an alias of ``utf8mb3`` before both servers said so."""
+    """The character set's name of today: ``utf8`` is ``utf8mb3``."""
     return "utf8mb3" if name == "utf8" else name
 
 
 def collation_name(name: str | None) -> str | None:
-    """``utf8_bin`` and ``utf8mb3_bin`` are one collation."""
+    """The collation's name of today: ``utf8_bin`` is ``utf8mb3_bin``."""
     return f"utf8mb3_{name.removeprefix('utf8_')}" if name is not None and name.startswith("utf8_") else name
 
 
 def mysql_default(value: str | None, *, is_expression: bool, is_binary: bool) -> str | None:
-    """A COLUMN_DEFAULT of MySQL: bare text, with ``DEFAULT_GENERATED`` in EXTRA (8.0) where it is an expression."""
+    """A COLUMN_DEFAULT of MySQL: unquoted text; an expression has ``DEFAULT_GENERATED`` in EXTRA (8.0)."""
     if value is None:
         return None
     now = _current_timestamp(value)
@@ -113,15 +113,15 @@ def mariadb_default(value: str | None) -> str | None:
     if _NUMBER.fullmatch(value) is not None:
         return _quoted(value)
     if _HEXADECIMAL.fullmatch(value) is not None:
-        # what 11.8 says of a binary string that 10.11 calls 'x'
+        # 11.8 prints a binary string as hexadecimal, 10.11 as 'x'
         return _quoted(bytes.fromhex(value[2:-1]).decode("utf-8", "backslashreplace"))
     return _current_timestamp(value) or value
 
 
 def comparable(expression: str) -> str:
-    """An expression without what only its printing adds: parentheses, spaces, introducers, letters' case.
+    """An expression without parentheses, spaces, introducers and letter case, which servers print differently.
 
-    For comparing, never for running: two expressions that differ only in where their parentheses stand look alike.
+    Only for comparing: expressions that differ only in the place of their parentheses become equal.
     """
     kept = []
     for piece in _PIECES.findall(_INTRODUCER.sub("", expression.replace("\\'", "'"))):

@@ -1,4 +1,4 @@
-"""Shard assignment: which databases share a shard, and so a lane and an order."""
+"""Shard assigners: which databases share a shard, and with it a lane and their commit order."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from binlane.choices import Assigner
 
 
 class ShardAssigner(Protocol):
-    """Makes shards of databases. One object decides a whole window."""
+    """Maps databases to shards. One object serves a whole window."""
 
     def shard_of(self, database: str) -> str:
-        """The shard of a database's changes; equal for equal names, in every window of a channel.
+        """The shard of a database's changes: the same for the same name in every window of a channel.
 
-        ``database``: as the target names it, and for databases that foreign keys join, the first of them: so they share
-        a shard whatever this says. Databases that the shard list calls critical, ``#GLOBAL`` and ``#UNKNOWN`` are not
-        asked for. Transactions of two shards may be applied in any order unless one transaction changes both.
+        ``database``: its name on the target; for databases joined by foreign keys, the first name of the group, so a
+        group always shares a shard. Never called for critical databases of the shard list, ``#GLOBAL`` and
+        ``#UNKNOWN``. Transactions of two shards may be applied in any order, unless one transaction changes both
+        shards.
         """
         ...
 
@@ -30,4 +31,4 @@ class DatabaseAssigner:
 
 
 ASSIGNERS: Final[Mapping[str, type[ShardAssigner]]] = {Assigner.DATABASE: DatabaseAssigner}
-"""By the word of ``lanes.assigner``."""
+"""Assigners by their word in ``lanes.assigner``."""

@@ -1,10 +1,10 @@
-"""The central rule: which shards a whole transaction belongs to, and why it needs a barrier if it does.
+"""The shards of a whole transaction, and the reason if it needs a barrier.
 
 Row events name their tables, so their databases are exact. A statement's databases are those that MySQL logged with it
-(``Q_UPDATED_DB_NAMES``) together with those of its text: MySQL's list sees through views, triggers and routines, but
-leaves out the view's own database, foreign key parents and what a view is defined on. MariaDB logs no list: there, what
-a statement that changes rows does is only known if it names tables of one database, without views, routines and
-triggers. Everything else is ``#UNKNOWN`` and serialized (docs/invariants.md, 3 and 6).
+(``Q_UPDATED_DB_NAMES``) and those named in its text: MySQL's list includes tables behind views, triggers and routines,
+but neither the view's own database nor foreign key parents nor the tables that a new view selects from. MariaDB logs no
+list: there, a statement that changes rows is known only if it names tables of one database, without views, routines and
+triggers. Every other statement is ``#UNKNOWN`` and serialized (docs/invariants.md, 3 and 6).
 """
 
 from __future__ import annotations
@@ -20,38 +20,38 @@ from binlane.sql.parse.facts import StatementFacts, StatementKind
 GLOBAL_CAUSE: Final = "global"
 CROSS_DATABASE: Final = "cross-database"
 CROSS_DATABASE_DDL: Final = "ddl"
-"""A DDL over several databases: RENAME to another one, CREATE ... LIKE, a foreign key."""
+"""A DDL over several databases: RENAME into another database, CREATE ... LIKE, a foreign key."""
 UNKNOWN_CAUSE: Final = "unknown: "
-"""Followed by the reason."""
+"""Prefix of the cause; the reason follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedStatement:
-    """A statement as the filter sees it."""
+    """A statement's facts, and the list of databases that MySQL logged with it."""
 
     facts: StatementFacts
     updated_databases: tuple[str, ...] | None = None
-    """MySQL's list of the databases that it reads or writes; None if the log has none."""
+    """MySQL's list of the databases that the statement reads or writes; None if the log has no list."""
     too_many_databases: bool = False
-    """The list says 254: more than 16 databases."""
+    """The list has the count 254, which stands for more than 16 databases."""
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionShards:
-    """Where a transaction belongs."""
+    """The shards of a transaction."""
 
     shards: frozenset[str]
-    """Databases, each as its foreign key group's representative; or ``#GLOBAL`` alone; or ``#UNKNOWN`` alone. Empty for
-    a transaction that changes nothing."""
+    """Databases, each as the representative of its foreign key group; or only ``#GLOBAL``, or only ``#UNKNOWN``. Empty
+    for a transaction without changes."""
     cause: str | None = None
-    """Why it may need a barrier; None for a transaction of one shard."""
+    """Why the transaction may need a barrier; None for a transaction of one shard."""
 
 
 class EventMetadataFilter:
     """Decides the shards of whole transactions of one source."""
 
     def __init__(self, flavor: Flavor, schema: SchemaFacts) -> None:
-        """``flavor`` of the source; ``schema`` as it is known for the transactions that will be asked about."""
+        """``flavor``: of the source. ``schema``: the facts that hold for the transactions to be assigned."""
         self._lists_databases = flavor is Flavor.MYSQL
         self._schema = schema
 
@@ -82,7 +82,7 @@ class EventMetadataFilter:
         return TransactionShards(frozenset(shards), cause if len(shards) > 1 else None)
 
     def _as_compared(self, statement: LoggedStatement) -> LoggedStatement:
-        """The statement with its names as the schema's are."""
+        """The statement with its names in the letter case of the schema's facts."""
         letter_case, listed = self._schema.letter_case, statement.updated_databases
         if not letter_case.folds:
             return statement
@@ -90,7 +90,7 @@ class EventMetadataFilter:
         return LoggedStatement(letter_case.facts(statement.facts), names, statement.too_many_databases)
 
     def _listed(self, statement: LoggedStatement) -> frozenset[str]:
-        """The databases that the source itself logged with the statement. An empty name means none."""
+        """The databases that the source logged with the statement, without empty names."""
         listed = statement.updated_databases if self._lists_databases else None
         return frozenset(listed or ()) - {""}
 
@@ -98,16 +98,16 @@ class EventMetadataFilter:
         return {self.group_of(database) for database in statement.facts.databases | self._listed(statement)}
 
     def _unknown(self, statement: LoggedStatement) -> str | None:
-        """Why the statement's databases cannot be told; None if they can."""
+        """Why the statement's databases are not known; None if they are."""
         facts = statement.facts
         if self._lists_databases and statement.too_many_databases:
             return "more than 16 databases"
         listed = bool(self._listed(statement))
         reads = facts.tables - facts.views
-        if facts.views or (facts.create_select and not listed):  # what a view is defined on is in no list
+        if facts.views or (facts.create_select and not listed):  # the list lacks the tables that a view selects from
             return self._hidden(facts, reads)
         if facts.kind is StatementKind.UNKNOWN and (facts.commits_implicitly or not listed):
-            return facts.reason  # of a definition the list leaves out what it is made of
+            return facts.reason  # the list lacks the tables inside a definition
         if listed:
             return None
         if facts.kind is StatementKind.DDL:
@@ -119,7 +119,7 @@ class EventMetadataFilter:
         return self._hidden(facts, reads)
 
     def _hidden(self, facts: StatementFacts, reads: frozenset[TableKey]) -> str | None:
-        """What stands behind the names and may touch other databases."""
+        """The view, trigger or routine by which the statement may change other databases; None if there is none."""
         schema = self._schema
         if schema.uncertain:
             return "a statement after one that could not be read"

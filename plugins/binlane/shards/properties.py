@@ -1,4 +1,4 @@
-"""Java's ``.properties`` syntax, which Tungsten's shard lists are written in.
+"""Java's ``.properties`` syntax, the format of Tungsten's shard lists.
 
 Rules: ``java.util.Properties.load(Reader)``. Keys end at an unescaped ``=``, ``:`` or blank; ``#`` and ``!`` begin
 comments; a backslash escapes one character, begins ``\\uXXXX``, or at a line's end joins the next line. Unlike Java,
@@ -32,7 +32,7 @@ _HEX: Final = re.compile(r"[0-9a-fA-F]{4}")
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One entry: key and value without escapes, and the line it begins at, counted from 1."""
+    """One entry: key and value without escapes, and its first line, counted from 1."""
 
     key: str
     value: str
@@ -40,7 +40,7 @@ class Property:
 
 
 def parse_properties(text: str, path: str) -> Iterator[Property]:
-    """The entries in the order of the file, repeated keys and all. Raises ConfigError that names file and line."""
+    """The entries in the order of the file, repeated keys included. Raises ConfigError with file and line."""
     for line, logical in _logical_lines(text):
         cut = _key_end(logical)
         rest = logical[cut:].lstrip(_BLANKS)
@@ -51,7 +51,7 @@ def parse_properties(text: str, path: str) -> Iterator[Property]:
 
 
 def escape_key(key: str) -> str:
-    """The key as it must be written to be read as itself."""
+    """The key with the escapes that a reader of the file needs."""
     escaped = "".join(_UNWRITABLE.get(char, char) for char in key)
     return "\\" + escaped if escaped[:1] in ("#", "!") else escaped
 

@@ -1,9 +1,9 @@
-"""What a channel's databases are called on the target: ``[rename]`` of its file, rules in order, the first match wins.
+"""The target's names of a channel's databases: ``[rename]`` of its file; rules in order, the first match wins.
 
-A rule is two names, or two patterns of one star each: what the star stands for is kept. Two databases of a source never
-become one: rules whose new names could meet are refused with the file (``rename_rules``), and a database that keeps its
-name, while a rule gives such names to others, is refused where it is seen (``refusal``). So each name on the target has
-at most one source, and ``source`` finds it.
+A rule has two names, or two patterns with one star each; the text that the star matches is kept. Two databases of the
+source never become one: rules whose new names could collide are refused when the file is read (``rename_rules``), and a
+database that keeps its name, although a rule gives such names to others, is refused when it occurs (``refusal``). So
+each name on the target has at most one source, which ``source`` finds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STARS: Final = {"*": _MANY}
 
 @dataclass(frozen=True)
 class Renaming:
-    """The rules of a channel; without any, all names stay."""
+    """The rules of a channel; without rules, all names stay."""
 
     rules: tuple[Rule, ...] = ()
     folds_names: bool = False
@@ -33,12 +33,12 @@ class Renaming:
         return bool(self.rules)
 
     def target(self, database: str) -> str:
-        """The name on the target of a database of the source."""
+        """The target's name of a database of the source."""
         rule = self._rule_of(database)
         return database if rule is None else carried(database, *rule)
 
     def source(self, database: str) -> str | None:
-        """The name on the source of a database of the target; None if no database of the source gets that name."""
+        """The source's name of a database of the target; None if no database of the source gets that name."""
         for old, new in self.rules:
             if matches(database, new, self.folds_names):
                 found = carried(database, new, old)
@@ -50,7 +50,7 @@ class Renaming:
         return self._rule_of(database) is not None
 
     def refusal(self, database: str) -> str | None:
-        """Why a database of the source has no name on the target that is its own; None if it has."""
+        """Why a database of the source cannot have its name on the target; None if it can."""
         if database.lower() in SYSTEM:
             return None
         rule, new = self._rule_of(database), self.target(database)
@@ -66,11 +66,11 @@ class Renaming:
         return None
 
     def touched(self, pattern: str) -> str | None:
-        """The first rule one of whose names, old or new, a privilege on ``pattern`` may be about; None: the privilege
-        is about the same databases on both servers.
+        """The first rule whose old or new name may match a privilege's ``pattern``; None if the privilege covers the
+        same databases on both servers.
 
-        In the name before ``.*`` of GRANT and REVOKE ``_`` is any character and ``%`` any number of them, unless a
-        backslash stands before it. A letter's case is not told here.
+        In the name before ``.*`` of GRANT and REVOKE ``_`` matches any character and ``%`` any text, unless a backslash
+        precedes it. Letter case is ignored.
         """
         like = _like(pattern.lower())
         for rule in self.rules:
@@ -79,11 +79,11 @@ class Renaming:
         return None
 
     def table(self, key: TableKey) -> TableKey:
-        """The name on the target of a table of the source."""
+        """The target's name of a table of the source."""
         return TableKey(self.target(key.database), key.table) if self.rules else key
 
     def facts(self, facts: StatementFacts) -> StatementFacts:
-        """What a statement says of itself, in the target's names."""
+        """A statement's facts with the target's names."""
         if not self.rules:
             return facts
         made = facts.created_temporary
@@ -109,7 +109,7 @@ class Renaming:
 
 
 def _like(pattern: str) -> tuple[str, ...]:
-    """A pattern of GRANT: its characters, and what stands for any character or any number of them."""
+    """A pattern of GRANT as a sequence of characters and wildcards."""
     found, letters = [], iter(pattern)
     for letter in letters:
         found.append(next(letters, letter) if letter == "\\" else _WILDCARDS.get(letter, letter))
@@ -117,7 +117,7 @@ def _like(pattern: str) -> tuple[str, ...]:
 
 
 def _meet(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Whether a name matches both patterns."""
+    """Whether some name matches both patterns."""
     here = {(0, 0)}
     seen = set(here)
     while here:
@@ -138,6 +138,6 @@ def _meet(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
 
 
 AS_THEY_ARE: Final = Renaming()
-"""Of a channel without ``[rename]``."""
+"""For a channel without ``[rename]``."""
 Names = Callable[[str], str | None]
-"""One server's name of a database, by the other's; None for a database that the other one does not have."""
+"""A function from a database's name on one server to its name on the other; None if the other has no such database."""

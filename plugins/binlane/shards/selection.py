@@ -1,8 +1,8 @@
-"""What a channel takes of its source's log: ``[filter]`` of its file, asked about tables, databases and statements.
+"""The part of the source's log that a channel takes: ``[filter]`` of its file, for tables, databases and statements.
 
-A table is taken if its database passes the rules about databases and itself those about tables; what is excluded wins.
-A statement is taken or left out as a whole: one that names tables of both kinds, or of which it cannot be told what it
-touches, is neither, and is refused (docs/filters.md).
+A table is taken if its database passes the rules for databases and the table those for tables; exclusion wins. A
+statement is taken or left out as a whole: one that names tables of both sorts, or whose tables are not known, is
+refused (docs/filters.md).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from binlane.sql.parse.facts import StatementFacts, StatementKind
 NOT_INCLUDED_DATABASE: Final = "not in include_databases"
 NOT_INCLUDED_TABLE: Final = "not in include_tables"
 OWN: Final = f"the schema {OWN_SCHEMA} is each target's own"
-"""The rule that no channel's file can take back: a source's state of another channel never meets its target's."""
+"""A rule that no channel file can change: the source's schema ``binlane`` never overwrites the target's."""
 _ANY: Final = "*"
 
 
-class Undecided(Exception):  # noqa: N818 - not an error of binlane: whoever asks knows the statement's place
-    """A statement that the filter neither takes nor leaves out; the text says why."""
+class Undecided(Exception):  # noqa: N818 - not an error of binlane: the caller adds the statement's position
+    """A statement that the filter can neither take nor leave out; the message says why."""
 
 
 class Extent(Enum):
@@ -36,39 +36,39 @@ class Extent(Enum):
 
     ALL = "all"
     SOME = "some"
-    """A rule about tables speaks of some of its tables."""
+    """A rule for tables matches some tables of the database."""
     NONE = "none"
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The rules of a channel; without any, all is taken. Patterns have ``*``, ``?`` and ``[a-c]``, as ``fnmatch``."""
+    """The rules of a channel; without rules, all is taken. Patterns have ``*``, ``?`` and ``[a-c]``, as ``fnmatch``."""
 
     include_databases: tuple[str, ...] = ()
     exclude_databases: tuple[str, ...] = ()
     include_tables: tuple[str, ...] = ()
-    """``database.table``, a pattern on each side of the dot."""
+    """``database.table``, each a pattern."""
     exclude_tables: tuple[str, ...] = ()
     folds_names: bool = False
     """``lower_case_table_names`` is set: names and patterns are compared in lower case."""
     kinds: tuple[tuple[str, str], ...] = ()
-    """What becomes of statements, and of rows that are deleted, by the kinds of ``statement_kinds``: those that the
-    channel's file names, ascending. The others are applied."""
+    """The policy for statements and deleted rows by kind (``statement_kinds``), ascending. Kinds that the channel's
+    file does not name are applied."""
     allowed: tuple[str, ...] = ()
-    """Kinds of ``logged_kinds.NOT_LOGGED`` that are applied all the same."""
+    """Kinds of ``logged_kinds.NOT_LOGGED`` that are applied instead of refused."""
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Selection:
-        """What ``to_values`` gave. Raises PlanError for anything else."""
+        """The inverse of ``to_values``. Raises PlanError for any other value."""
         return SELECTION.load(cls, values, "the filter's rules") if values else EVERYTHING
 
     def to_values(self) -> dict[str, Any]:
-        """For JSON; empty for a channel that takes everything."""
+        """The rules as JSON values; empty for a channel that takes everything."""
         return SELECTION.dump(self) if self.selects or self.kinds or self.allowed else {}
 
     @property
     def selects(self) -> bool:
-        """Whether any rule is about databases or tables."""
+        """Whether there is a rule for databases or tables."""
         return bool(self.include_databases or self.exclude_databases or self.include_tables or self.exclude_tables)
 
     @property
@@ -97,11 +97,11 @@ class Selection:
         return _table(self, key) if self.selects else None
 
     def is_own(self, database: str) -> bool:
-        """Whether the target takes the name for that of its own state."""
+        """Whether the name is that of the schema ``binlane`` on the target."""
         return _matches(self, database, OWN_SCHEMA)
 
     def database(self, name: str) -> tuple[Extent, str | None]:
-        """How much of a database is taken, and the rule that leaves out what is not."""
+        """How much of a database is taken, and the rule that leaves out the rest."""
         if self.is_own(name):
             return Extent.NONE, OWN
         return _database(self, name) if self.selects else (Extent.ALL, None)
@@ -109,8 +109,8 @@ class Selection:
     def statement(self, facts: StatementFacts, listed: Iterable[str] | None, kinds: frozenset[str]) -> str | None:
         """The rule that leaves a statement out; None if it is taken. Raises Undecided.
 
-        ``listed``: the databases that MySQL has logged with it; None if there is no such list, or not a whole one.
-        ``kinds``: of ``statement_kinds``.
+        ``listed``: the databases that MySQL logged with it; None if the list is missing or incomplete. ``kinds``: of
+        ``statement_kinds``.
         """
         try:
             rule = self._by_names(facts, listed, drops_database=FilterKind.DROP_DATABASE in kinds)
@@ -132,7 +132,7 @@ class Selection:
             if name in covered and (hidden is None or name not in known):
                 continue
             extent, rule = self.database(name)
-            # written out in the channel's file
+            # named in the channel's file without a pattern
             wanted = drops_database and (FilterKind.DROP_DATABASE, FilterPolicy.APPLY) in self.kinds
             if extent is Extent.SOME and not wanted and (changes or drops_database):
                 raise Undecided(f"{_why(hidden, drops_database)} {name}, of which the filter takes some tables only")
@@ -145,7 +145,7 @@ class Selection:
 
 
 def _by_kinds(rules: Selection, kinds: frozenset[str]) -> str | None:
-    """The rule about kinds that leaves something out; None if it is taken. Raises Undecided."""
+    """The rule for kinds that leaves a statement out; None if the statement is taken. Raises Undecided."""
     policies = {kind: rules.policy(kind) for kind in sorted(kinds)}
     for kind, policy in policies.items():
         if policy == FilterPolicy.REFUSE:
@@ -158,7 +158,7 @@ def _by_kinds(rules: Selection, kinds: frozenset[str]) -> str | None:
 
 
 def _hidden(facts: StatementFacts) -> str | None:
-    """Why a statement's own text does not say everything that it changes."""
+    """Why a statement's text does not show everything that it changes; None if it does."""
     if facts.kind is StatementKind.UNKNOWN:
         return facts.reason or "it is not read"
     return "it calls a routine" if facts.routines_used else None
@@ -246,4 +246,4 @@ def _matches(rules: Selection, name: str, pattern: str) -> bool:
 
 SELECTION: Final = Codec("extract the window again", left_out=frozenset({"allowed"}))
 EVERYTHING: Final = Selection()
-"""Of a channel without ``[filter]``."""
+"""For a channel without ``[filter]``."""

@@ -1,7 +1,7 @@
 """Shard -> lane, by Tungsten Replicator's ``shard.list`` format; shard_list/README.md describes it.
 
-A lane out of range is an error here; Tungsten loses the shard's events in silence. So is a repeated key, of which Java
-keeps the last.
+Stricter than Tungsten: a lane out of range is an error (Tungsten silently loses the shard's events), and so is a
+repeated key (Java keeps the last).
 """
 
 from __future__ import annotations
@@ -58,16 +58,16 @@ class ShardList:
     hash_method: HashMethod = HashMethod.STRING_HASH
 
     def entry_of(self, shard: str) -> Entry | None:
-        """The entry that places a shard: its own, else the first glob that matches. Globs leave ``#`` shards alone."""
+        """The entry of a shard: its own, else the first glob that matches. Globs never match ``#`` shards."""
         entry = self.explicit.get(shard)
         if entry is not None or shard in _SPECIAL:
             return entry
         return next((glob for glob in self.globs if fnmatchcase(shard, glob.key)), None)
 
     def compared(self, letter_case: LetterCase) -> ShardList:
-        """The list with its names and globs as ``letter_case`` compares them.
+        """The list with its names and globs in the form that ``letter_case`` compares.
 
-        Raises ConfigError if two names are one and go to different lanes.
+        Raises ConfigError if two names become equal and have different lanes.
         """
         explicit: dict[str, Entry] = {}
         for key, entry in self.explicit.items():
@@ -75,14 +75,14 @@ class ShardList:
             known = explicit.setdefault(name, replace(entry, key=name))
             if known.lane != entry.lane:
                 raise ConfigError(
-                    f"{self.path}:{entry.line}: {key!r} is line {known.line} in other letters, and the target takes "
-                    f"names in any case: expected lane {known.lane}, got {entry.lane}; give both one lane"
+                    f"{self.path}:{entry.line}: {key!r} is the name of line {known.line} in another letter case, which "
+                    f"the target ignores: expected lane {known.lane}, got {entry.lane}; give both the same lane"
                 )
         globs = tuple(replace(glob, key=letter_case.name(glob.key)) for glob in self.globs)
         return replace(self, explicit=explicit, globs=globs, critical=letter_case.names(self.critical))
 
     def text(self) -> str:
-        """The list in its own format, the same for lists that mean the same."""
+        """The list in its own format; equal for lists with the same meaning."""
         lines = [f"(hash-method)={self.hash_method}", f"(*)={-1 if self.default is None else self.default}"]
         if self.critical:
             lines.append("(critical)=" + ",".join(name.replace("\\", "\\\\") for name in sorted(self.critical)))
@@ -96,10 +96,10 @@ class ShardList:
 
 
 def parse_shard_list(content: str | bytes, path: str, *, lanes: int) -> ShardList:
-    """Parse a list for ``lanes`` parallel lanes. ``path`` is for the errors.
+    """Parse a list for ``lanes`` parallel lanes. ``path``: for error messages.
 
-    Raises ConfigError that names file and line: a lane out of range or no integer, a repeated key, an unknown key in
-    parentheses, an unknown hash method, a bad escape, bytes that are not UTF-8.
+    Raises ConfigError with file and line for a lane out of range or no integer, a repeated key, an unknown key in
+    parentheses, an unknown hash method, a bad escape, or bytes that are not UTF-8.
     """
     reader = _Reader(path, lanes)
     for entry in parse_properties(_decoded(content, path), path):
@@ -187,7 +187,7 @@ SPECIAL_KEYS: Final[Mapping[str, Callable[[_Reader, str, str], None]]] = {
     "(critical)": _Reader._critical,
     "(hash-method)": _Reader._hash_method,
 }
-"""Keys in parentheses, and what reads their values."""
+"""Keys in parentheses, each with the reader of its value."""
 
 
 def string_hash(text: str) -> int:
@@ -200,20 +200,22 @@ def string_hash(text: str) -> int:
 
 
 def hash_lane(shard: str, lanes: int) -> int:
-    """The lane of ``string-hash``: Tungsten's, but right for a hash of -2^31, whose Java ``Math.abs`` is negative."""
+    """The lane by ``string-hash``, as in Tungsten; but correct for the hash -2^31, whose Java ``Math.abs`` is
+    negative."""
     return abs(string_hash(shard)) % lanes
 
 
 def critical_shards(
     shard_list: ShardList, groups: Mapping[str, str], renaming: Renaming, letter_case: LetterCase
 ) -> frozenset[str]:
-    """What ``(critical)`` names, and the databases that foreign keys join to it; arguments as of ``Partitioner``."""
+    """The shards of ``(critical)`` and the databases joined to them by foreign keys; arguments as for
+    ``Partitioner``."""
     names = (letter_case.name(renaming.target(name)) for name in shard_list.critical)
     return frozenset(groups.get(name, name) for name in names)
 
 
 class Partitioner:
-    """Shard -> lane for one window. Lanes 0 .. ``lanes`` - 1 are parallel, lane ``lanes`` is the serialized one."""
+    """Shard -> lane for one window. Lanes 0 .. ``lanes`` - 1 are parallel, lane ``lanes`` is the serialized lane."""
 
     def __init__(
         self,
@@ -224,12 +226,12 @@ class Partitioner:
         renaming: Renaming = AS_THEY_ARE,
         letter_case: LetterCase = AS_TYPED,
     ) -> None:
-        """``order_of_appearance``: shards as they first appear in the window, for round-robin. ``groups``: database ->
-        the representative of those that foreign keys join it to; a group has one lane. ``renaming``: the list speaks of
-        the source's names, shards have the target's. ``letter_case``: how both are compared; shards come as it gives
-        them.
+        """``order_of_appearance``: shards in the order in which the window first names them, for round-robin.
+        ``groups``: database -> representative of its foreign key group; a group has one lane. ``renaming``: the list
+        has the source's names, shards the target's. ``letter_case``: how names are compared; shards are converted by
+        it.
 
-        Raises ConfigError if the list sends two members of a group, or one name in two spellings, to different lanes.
+        Raises ConfigError if the list gives two members of a group, or one name in two spellings, different lanes.
         """
         shard_list = shard_list.compared(letter_case) if letter_case.folds else shard_list
         self._list = shard_list
@@ -249,13 +251,14 @@ class Partitioner:
                 self._turns[shard] = len(self._turns) % lanes
 
     def is_critical(self, shard: str) -> bool:
-        """Does it take a barrier of all lanes: ``#GLOBAL``, ``#UNKNOWN``, a reference shard or one joined to it?"""
+        """Whether the shard needs a barrier of all lanes: ``#GLOBAL``, ``#UNKNOWN``, reference shards and their
+        groups."""
         return shard in _SPECIAL or self._shard(shard) in self._critical
 
     def lane_of(self, shard: str) -> int:
-        """The lane that applies a shard. A critical shard without an entry of its own: the serialized lane.
+        """The lane of a shard; for a critical shard without an entry, the serialized lane.
 
-        Raises PlanError for round-robin and a shard that was not in the order of appearance.
+        Raises PlanError if round-robin meets a shard that is not in the order of appearance.
         """
         shard = self._shard(shard)
         entry = self._entry(shard)
@@ -268,14 +271,17 @@ class Partitioner:
         if self._list.hash_method is HashMethod.STRING_HASH:
             return hash_lane(self._name(shard), self._lanes)
         if shard not in self._turns:
-            raise PlanError(f"shard {shard!r} has no turn: it is not in the window's order of appearance")
+            raise PlanError(
+                f"shard {shard!r}: expected it in the window's order of appearance (round-robin), found it missing; "
+                "run the filter step again"
+            )
         return self._turns[shard]
 
     def _shard(self, name: str) -> str:
         return self._groups.get(name, name)
 
     def _name(self, shard: str) -> str:
-        """What the shard list calls it."""
+        """The shard's name in the shard list."""
         name = None if shard.startswith("#") else self._renaming.source(shard)
         return shard if name is None else self._letter_case.name(name)
 
@@ -283,7 +289,7 @@ class Partitioner:
         return self._entries[shard] if shard in self._entries else self._list.entry_of(self._name(shard))
 
     def _group_entry(self, names: Iterable[str]) -> Entry | None:
-        """The entry of a group: a member's own before a glob's; they must agree."""
+        """The entry of a group: members' own entries before globs; all must give the same lane."""
         known = sorted(map(self._name, names))
         found = [entry for name in known if (entry := self._list.entry_of(name)) is not None]
         own = [entry for entry in found if self._list.explicit.get(entry.key) is entry]

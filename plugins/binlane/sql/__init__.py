@@ -1,1 +1,1 @@
-"""Logged statements: what they name, change and ask of a server. No routing, no I/O."""
+"""Logged statements: the objects that they name and change, and their requirements on a server. No routing, no I/O."""

@@ -1,4 +1,4 @@
-"""Accounts in definitions and account statements: whose rights a target asks for before it takes the statement.
+"""Accounts in definitions and account statements: the target checks their privileges before it executes the statement.
 
 A server writes ``DEFINER=`user`@`host` `` into every definition that it logs, in front of the object's kind.
 """
@@ -16,11 +16,11 @@ from binlane.sql.parse.lexer import Token
 _PART: Final = r"(?:'(?:[^'\\]|''|\\.)*'|`(?:[^`]|``)*`|\"(?:[^\"\\]|\"\"|\\.)*\"|[\w$.%-]+)"
 _ACCOUNT: Final = rf"(?P<user>{_PART})@(?P<host>{_PART})"
 ACCOUNT_PATTERN: Final = rf"(?P<user>{_PART})(?:\s*@\s*(?P<host>{_PART}))?"
-"""An account as a statement of accounts names it, for ``spelled``: without a host it is any host's."""
+"""An account in an account statement, for ``spelled``; without a host, its host is ``%``."""
 _DEFINER: Final = re.compile(rf"\s*(?:CREATE|ALTER)\b[^`'\"(]*?\bDEFINER\s*=\s*{_ACCOUNT}", re.I)
 _NAMED: Final = re.compile(_ACCOUNT)
 _OWNED: Final = frozenset({"PROCEDURE", "FUNCTION", "EVENT", "VIEW"})
-"""What MySQL lets nobody alter or drop but its definer's equals. Triggers are not among them."""
+"""Kinds that only their definer, or an account with equal privileges, may alter or drop on MySQL. Not triggers."""
 _SKIPPED: Final = frozenset({"IF", "NOT", "EXISTS"})
 
 
@@ -36,7 +36,7 @@ def accounts(sql: str) -> Iterator[str]:
 
 
 def defined(verb: str, kind: str, tokens: Sequence[Token], facts: StatementFacts) -> Iterator[str]:
-    """What a definition is about: kind and name of its views, trigger, routine or event."""
+    """Kind and name of each view, trigger, routine or event that a statement defines, alters or drops."""
     if kind == "VIEW":
         keys = facts.tables if verb == "DROP" else facts.views
         yield from sorted(f"view {key}" for key in keys)
@@ -49,12 +49,12 @@ def defined(verb: str, kind: str, tokens: Sequence[Token], facts: StatementFacts
         database, name = rest[0].text, rest[2].text
     else:
         database, name = ", ".join(sorted(facts.databases)), rest[0].text
-    if database:  # DROP FUNCTION may mean one of the server's, too
+    if database:  # without a database, DROP FUNCTION may mean a loadable function
         yield f"{kind.lower()} {database}.{name}"
 
 
 def is_owned(verb: str, kind: str, head: Sequence[str]) -> bool:
-    """Whether a statement changes what is there: only some may do that, whoever its new definer is."""
+    """Whether a statement changes an existing object whose definer MySQL protects, whatever the new definer is."""
     return kind in _OWNED and (verb in ("ALTER", "DROP") or "REPLACE" in head)
 
 

@@ -2,8 +2,8 @@
 
 In sjis, cp932, big5, gbk, gb18030 and euckr the second byte of a character may look like a letter, a backslash or a
 quote. The servers skip a character by the form of its bytes, whether it is assigned or not (``my_ismbchar``,
-``strings/ctype-*.c``); so does this. What has no certain Unicode name becomes U+FFFD: harmless in a literal, and in a
-name it makes the statement UNKNOWN.
+``strings/ctype-*.c``), and so does this module. A character without a certain Unicode code point becomes U+FFFD:
+harmless in a literal; in a name, U+FFFD makes the statement UNKNOWN.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from binlane.sql.parse.lexer import Dialect
 
 _HIDDEN: Final = "\ufffd"
 _UTF8: Final = frozenset({"utf8mb3", "utf8mb4", "binary"})
-"""Bytes of ``binary`` that are ASCII are ASCII; the others are, in a name, taken for UTF-8."""
+"""Character sets read as UTF-8. In ``binary`` the bytes above 0x7f have no meaning; in names they are taken for
+UTF-8."""
 _GBK: Final = rb"[\x81-\xfe][\x40-\x7e\x80-\xfe]"
 _SJIS: Final = rb"[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]"
 _FORMS: Final[Mapping[str, re.Pattern[bytes]]] = {
@@ -33,7 +34,7 @@ _FORMS: Final[Mapping[str, re.Pattern[bytes]]] = {
     "gbk": re.compile(_GBK),
     "sjis": re.compile(_SJIS),
 }
-"""The form of a character of more than one byte, where a byte of it may be ASCII."""
+"""The multi-byte characters of each character set whose second byte may be ASCII."""
 _LETTER: Final = b"\xff"
 _MASK: Final = bytes(range(128)) + _LETTER * 128
 _FIRST_WORD: Final = re.compile(rb"[\s(]*[A-Za-z]*")
@@ -45,13 +46,13 @@ _NO_BACKSLASH_ESCAPES: Final = 0x100000
 
 
 def dialect_of(context: SessionContext, flavor: Flavor) -> Dialect:
-    """How a statement of that session is cut into words."""
+    """The lexer's rules for a statement of that session."""
     mode = context.sql_mode or 0
     return Dialect(flavor, bool(mode & _ANSI_QUOTES), bool(mode & _NO_BACKSLASH_ESCAPES))
 
 
 def charset_is_read(context: SessionContext) -> bool:
-    """Whether statements of that client character set can be cut into words."""
+    """Whether the lexer can read statements in that client character set."""
     name = _charset(context.charset_client)
     return name in _UTF8 or _decoder(name) is not None
 
@@ -59,7 +60,7 @@ def charset_is_read(context: SessionContext) -> bool:
 def decoded(sql: bytes, context: SessionContext) -> str:
     """A statement's text; U+FFFD for bytes without a certain character.
 
-    Of a character set that is not read, no more than the first word, and U+FFFD in place of the rest.
+    In a character set that cannot be read (``charset_is_read``): the first word, then U+FFFD in place of the rest.
     """
     name = _charset(context.charset_client)
     if name in _UTF8:
@@ -72,10 +73,10 @@ def decoded(sql: bytes, context: SessionContext) -> str:
 
 
 def masked(sql: bytes, charset: str) -> str:
-    """As many characters as the statement has bytes, so that a place in one is the place in the other.
+    """A text with one character for each byte of the statement, so that offsets in both are equal.
 
-    ASCII characters are themselves; a letter stands for every other byte, and for those of longer characters that look
-    like quotes or backslashes.
+    ASCII characters stay; a letter replaces every other byte, and every byte of a multi-byte character that looks like
+    a quote or a backslash.
     """
     form = _FORMS.get(charset)
     if form is not None:
@@ -84,8 +85,8 @@ def masked(sql: bytes, charset: str) -> str:
 
 
 def placed(sql: bytes, context: SessionContext) -> tuple[str, Callable[[int], int], Callable[[str], bytes | None]]:
-    """A text that is cut into the words of the statement, the byte that each of its characters begins at, and what
-    spells a name in the statement's character set (None: that cannot be told)."""
+    """A text for the lexer; a function from an offset in it to the offset in ``sql``; and a function that encodes a
+    name in the statement's character set (None where the character set does not tell how)."""
     name = _charset(context.charset_client)
     if not sql.isascii() and name not in _UTF8:
         return masked(sql, name), lambda at: at, lambda text: text.encode() if text.isascii() else None
@@ -110,7 +111,7 @@ def _decoder(charset: str) -> Callable[[bytes], str] | None:
     if characters is not None:
         if not characters.startswith(bytes(range(128)).decode("ascii")):
             return None  # swe7, in which a letter has the byte of a backslash
-        # armscii8 has a second comma, and most have a second blank: bytes that the lexer does not take for either
+        # armscii8 has a second comma, most others a second blank: the lexer does not take these bytes for separators
         table = "".join(
             _HIDDEN
             if byte > 0x7F and (character.isascii() or character.isspace() or character == "\ufffe")
@@ -133,7 +134,7 @@ def _wide(sql: bytes, codec: str, errors: str, uncertain: frozenset[str], form: 
 
 
 def _respelled_hidden(sql: bytes, text: str, codec: str, form: re.Pattern[bytes] | None) -> Iterator[str]:
-    """The characters, but those that the set spells in more than one way: which one the server means is not certain."""
+    """The characters, with U+FFFD for those that the character set encodes in more than one way."""
     at = 0
     for one in text:
         spelled = b"" if one == _HIDDEN else one.encode(codec, "replace")
@@ -147,7 +148,7 @@ def _respelled_hidden(sql: bytes, text: str, codec: str, form: re.Pattern[bytes]
 
 
 def _error_handler(charset: str) -> str:
-    """The name of the handler that steps over what Python's codec does not know as the servers do."""
+    """The name of a codec error handler that skips characters unknown to Python by the servers' rules."""
     form, name = _FORMS.get(charset), f"binlane_{charset}"
 
     def handle(error: UnicodeError) -> tuple[str, int]:

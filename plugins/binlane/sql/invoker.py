@@ -1,8 +1,8 @@
-"""Statements that mean "the account that runs this": on the target another account runs them.
+"""Statements that depend on the account that executes them; on the target that is the channel's account.
 
-The log tells who it was (Q_INVOKER) and leaves the text as it was written for ALTER EVENT without DEFINER, for account
-statements with CURRENT_USER, and for MariaDB's CREATE ROLE, whose administrator is who creates it. Tried with MariaDB
-10.11 and MySQL 9.7, which write an explicit DEFINER into every other definition.
+The log has the source's account beside the statement (Q_INVOKER), not in its text, for ALTER EVENT without DEFINER,
+for account statements with CURRENT_USER, and for MariaDB's CREATE ROLE, which makes its invoker the administrator.
+Tried with MariaDB 10.11 and MySQL 9.7, which write an explicit DEFINER into every other definition.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _CURRENT_USER: Final = re.compile(
 
 
 def as_invoked(sql: bytes, invoker: Account | None, source: Flavor, target: Flavor) -> bytes:
-    """The statement with the account that ran it on the source in its text.
+    """The statement with the account that executed it on the source written into its text.
 
-    Raises ValueError, with words for a message, if the statement needs an account that the log does not tell.
+    Raises ValueError, whose text is part of an error message, if the log does not have the account.
     """
     if _ALTER_EVENT.match(sql) is not None:
         account = _account(invoker, b"`", "ALTER EVENT")
@@ -53,7 +53,7 @@ def as_invoked(sql: bytes, invoker: Account | None, source: Flavor, target: Flav
 
 def _account(invoker: Account | None, quote: bytes, what: str) -> bytes:
     if invoker is None:
-        raise ValueError(f"{what}, of which the log does not tell whose account is meant,")
+        raise ValueError(f"{what}, whose account the log does not name,")
     return b"@".join(
         quote + part.encode().replace(b"\\", b"\\\\").replace(quote, quote * 2) + quote for part in invoker
     )

@@ -1,10 +1,10 @@
-"""Which kinds of statements the servers write into their binary logs: everything else in a log was put there by hand.
+"""The kinds of statements that servers write into their binary logs. Any other kind was put into the log by hand.
 
-Tried by running each kind in statement format on MariaDB 10.11 and 11.8 and on MySQL 9.7, and reading their logs; what
-these cannot run is taken from the servers' sources (``mysql_execute_command`` in ``sql/sql_parse.cc``, the calls of
-``write_bin_log``). An archive is files: a statement that no server logs (SELECT ... INTO OUTFILE, SET GLOBAL, CHANGE
-MASTER) may do on the target what the source's accounts could never do. It is refused, unless the channel allows its
-kind (``filter.allow_statements``).
+Tried by running each kind in statement format on MariaDB 10.11 and 11.8 and on MySQL 9.7, and reading their logs; kinds
+that these servers do not have are taken from the servers' sources (``mysql_execute_command`` in ``sql/sql_parse.cc``,
+the calls of ``write_bin_log``). An archive's files can be edited: a statement that no server logs (SELECT ... INTO
+OUTFILE, SET GLOBAL, CHANGE MASTER) could do more on the target than the source's accounts were allowed to. Such a
+statement is refused, unless the channel allows its kind (``filter.allow_statements``).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from binlane.sql.parse.facts import StatementFacts, StatementKind
 from binlane.sql.parse.lexer import Dialect, Token, TokenKind, Unreadable, lex
 
 OTHER: Final = "OTHER"
-"""A kind of no known name."""
+"""The kind of a statement that has no name here."""
 SELECT_INTO: Final = "SELECT INTO"
 SYSTEM_TABLES: Final = "SYSTEM TABLES"
-"""Definitions and statement-format changes in the server's own databases, whatever the statement's verb is. Servers do
-log them if somebody writes there; no application does, and the target's accounts and libraries are kept there."""
+"""Definitions and statement-format changes in the server's own databases, whatever the statement's verb is. Servers log
+them, but no application writes there, and the target keeps its accounts and libraries in these databases."""
 
 _OBJECTS: Final = (
     "DATABASE SCHEMA TABLE TABLES INDEX VIEW TRIGGER PROCEDURE FUNCTION EVENT PACKAGE LIBRARY SEQUENCE USER ROLE "
@@ -34,8 +34,8 @@ _OBJECTS: Final = (
 )
 LOGGED: Final[frozenset[str]] = frozenset(
     {
-        # changes; the servers log a call of a function as SELECT or DO, a procedure's statements one by one, and
-        # those before MySQL 5.0.13 the CALL
+        # changes; servers log a call of a function as SELECT or DO, and a procedure's statements one by one (before
+        # MySQL 5.0.13: the CALL)
         *("INSERT", "REPLACE", "UPDATE", "DELETE", "WITH", "LOAD DATA", "LOAD XML", "SELECT", "DO", "CALL"),
         # transactions
         *("BEGIN", "START TRANSACTION", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE SAVEPOINT", "XA"),
@@ -48,7 +48,7 @@ LOGGED: Final[frozenset[str]] = frozenset(
         # maintenance
         *("ANALYZE", "OPTIMIZE", "REPAIR"),
         "FLUSH",
-        # a comment alone: what a MariaDB server sends a replica in place of an event that it does not know
+        # a comment alone: a MariaDB server sends it in place of an event that the replica does not know
         "",
     }
 )
@@ -61,35 +61,34 @@ NOT_LOGGED: Final = (
     *("IMPORT TABLE", "INSTALL", "KILL", "LOAD INDEX", "LOCK", "PREPARE", "PURGE", "RESET", "RESTART", SELECT_INTO),
     *("SET", "SET GLOBAL", "SHOW", "SHUTDOWN", "START", "STOP", SYSTEM_TABLES, "UNINSTALL", "UNLOCK", "USE", OTHER),
 )
-"""The others that have a name, so that a channel can allow them."""
+"""Kinds that servers do not log; their names are the values of ``filter.allow_statements``."""
 
 _SECOND: Final[Mapping[str, frozenset[str]]] = {
     "ALTER": frozenset({*_OBJECTS.split(), "INSTANCE", "LOGFILE", "RESOURCE", "SERVER", "UNDO"}),
     "CREATE": frozenset({*_OBJECTS.split(), "LOGFILE", "RESOURCE", "SERVER", "SPATIAL", "UNDO"}),
     "DROP": frozenset({*_OBJECTS.split(), "LOGFILE", "RESOURCE", "SERVER", "SPATIAL", "UNDO"}),
 }
-"""The words that say what a definition is about; others may stand before them."""
+"""The words that name the kind of object that a definition creates, alters or drops; clauses may precede them."""
 _INDEXED: Final = frozenset({"UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"})
 _GLOBAL: Final = re.compile(r"@@`?(?:global|persist|persist_only)\b", re.I)
 _GLOBALS: Final = frozenset({"GLOBAL", "PERSIST", "PERSIST_ONLY"})
 _SERVERS_OWN: Final = frozenset({"mysql", "performance_schema", "information_schema"})
 _SERVERS_LOGS: Final = frozenset({TableKey("mysql", "general_log"), TableKey("mysql", "slow_log")})
-"""Which people empty and rotate."""
+"""Log tables, which administrators empty and rotate."""
 _MAINTENANCE: Final = frozenset({"ANALYZE", "OPTIMIZE", "REPAIR"})
-"""Of all databases, as mysqlcheck and mariadb-check do it."""
+"""Table maintenance, which mysqlcheck and mariadb-check do in all databases."""
 _CHANGE: Final = re.compile(r"\s*(?:INSERT|REPLACE|UPDATE|DELETE)\b", re.I)
 _FILE: Final = re.compile(r"\b(?:OUT|DUMP)FILE\b", re.I)
 _UNREAD: Final = re.compile(r"\s*(?:CREATE|ALTER|DROP)\s*\ufffd", re.I)
-"""A definition in a client character set that nobody here reads (swe7): no more of it than its first word is known
-(``statement_text.decoded``), and servers log such ones."""
+"""First words of definitions. In a client character set that cannot be read (swe7) only the first word is known
+(``charset.decoded``), and servers log such definitions."""
 _CACHED_LENGTH: Final = 4096
 
 
 def not_logged(text: str, facts: StatementFacts, dialect: Dialect) -> str | None:
-    """The kind of a statement that servers do not log, by its name in ``NOT_LOGGED``; None for one that they do.
+    """The kind of a statement that servers do not log, by its name in ``NOT_LOGGED``; None for a kind that they log.
 
-    A statement that cannot be cut into words has the kind of what stands before the fault; a definition of which
-    nothing but its first word can be read passes by that.
+    If the lexer fails, the words before the fault decide; a definition is accepted by its first word alone.
     """
     read = _kind_of if len(text) > _CACHED_LENGTH else _cached
     kind = read(text, dialect, facts.kind)
@@ -114,7 +113,7 @@ def _kind_of(text: str, dialect: Dialect, kind: StatementKind) -> str:
     if plain is not None and _FILE.search(text) is None:
         return plain.group().strip().upper()
     tokens: list[Token] = []
-    with contextlib.suppress(Unreadable):  # what stands before the fault says what it begins with
+    with contextlib.suppress(Unreadable):  # the words before the fault are enough
         lex(text, dialect, tokens)
     words = [token.upper for token in tokens]
     if words[:2] == ["SET", "STATEMENT"] and "FOR" in words:  # MariaDB: variables for one statement
@@ -157,7 +156,7 @@ def _writes_a_file(words: Sequence[str]) -> bool:
 
 
 def _definition(verb: str, tokens: Sequence[Token]) -> str:
-    """CREATE, ALTER or DROP and what it is about: the first such word that no quotes are around."""
+    """CREATE, ALTER or DROP with the kind of object: the first unquoted word of ``_OBJECTS``."""
     for token, behind in itertools.zip_longest(tokens[1:], tokens[2:]):
         if is_symbol(token, "(") and (behind is None or not is_symbol(behind, ")")):
             break  # not CURRENT_USER()

@@ -1,4 +1,4 @@
-"""A statement that commits by itself, cut into words for the precheck."""
+"""A statement with an implicit commit, as tokens for the precheck."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHOWN: Final = 120
 
 @dataclass(frozen=True, slots=True)
 class LoggedText:
-    """A statement, its place and its words."""
+    """A statement, its position in the source's log and its tokens."""
 
     seqno: int
     source: LogPosition
@@ -33,7 +33,7 @@ class LoggedText:
 
     @classmethod
     def of(cls, seqno: int, source: LogPosition, item: Item, flavor: Flavor) -> LoggedText | None:
-        """None for a text that cannot be cut into words. ``flavor``: the source's."""
+        """None if the lexer cannot read the text. ``flavor``: the source's."""
         context = SessionContext() if item.context is None else item.context
         sql, tokens = decoded(item.payload, context), list[Token]()
         try:
@@ -44,12 +44,12 @@ class LoggedText:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Its words in capitals; "" for what is none."""
+        """The tokens in capitals; "" for each token that is not a word."""
         return tuple(token.upper for token in self.tokens)
 
     @property
     def facts(self) -> StatementFacts:
-        """What it touches."""
+        """The databases and objects that the statement names and changes."""
         dialect = dialect_of(self.context, self.flavor)
         return analyze(
             self.sql,
@@ -66,7 +66,7 @@ class LoggedText:
 
 
 def shown(sql: str) -> str:
-    """The beginning of a statement in one line, without what may be a password."""
+    """The beginning of a statement in one line, cut before anything that may be a password."""
     text = " ".join(sql[: 4 * _SHOWN].split())
     if hides_secrets(text):
         text = _LITERAL.sub("'...'", text)
@@ -79,7 +79,7 @@ def hides_secrets(sql: str) -> bool:
 
 
 def split(tokens: Sequence[Token], separator: str = ",") -> Iterator[Sequence[Token]]:
-    """The parts of a list, as commas outside of parentheses divide it."""
+    """The elements of a list, separated by commas outside parentheses."""
     depth, begin = 0, 0
     for at, token in enumerate(tokens):
         depth += (token.text == "(") - (token.text == ")")
@@ -90,5 +90,5 @@ def split(tokens: Sequence[Token], separator: str = ",") -> Iterator[Sequence[To
 
 
 def index_of(words: Iterable[str], *wanted: str) -> int | None:
-    """Where the first of ``wanted`` stands."""
+    """The index of the first word of ``wanted``; None if no word of it occurs."""
     return next((at for at, word in enumerate(words) if word in wanted), None)

@@ -1,9 +1,9 @@
-"""What one family alone spells so, in the words of the other, where that says exactly the same.
+"""MariaDB's own syntax rewritten for MySQL, where MySQL has a form of exactly the same meaning.
 
 MariaDB's PERSISTENT is the standard's STORED. ``SET STATEMENT variable = value, ... FOR`` sets variables for one
-statement: those that a log carries are in the statement's session already, with the values that it ran under (tried on
-10.11: ``Query_log_event`` reads them while the statement runs), and others decide how long it may take and not what it
-does. A statement that sets any further variable stays as it is, and the precheck names it.
+statement. The clause is removed if each of its variables is either in the QUERY event's session already, with the value
+that the statement ran under (tried on 10.11: ``Query_log_event`` reads them while the statement runs), or has no
+influence on the result. A statement that sets any other variable stays unchanged, and the precheck refuses it by name.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _LOGGED: Final = frozenset(
         *("auto_increment_offset", "lc_time_names", "time_zone"),
     }
 )
-"""Session variables that stand in the log with the statement and have no part in how its text is read.
+"""Session variables that are logged with the statement and do not influence how its text is parsed.
 
-``sql_mode``, collations and ``explicit_defaults_for_timestamp`` have: the server reads the whole text under the
-session's values, which no log tells, and runs it under those behind SET STATEMENT.
+``sql_mode``, collations and ``explicit_defaults_for_timestamp`` do, so they are not here: the server parses the text
+under the session's values, which are not logged, and executes it under the values of SET STATEMENT.
 """
 _WITHOUT_EFFECT: Final = frozenset(
     {
@@ -40,11 +40,11 @@ _WITHOUT_EFFECT: Final = frozenset(
         *("binlog_row_image", "binlog_annotate_row_events", "sql_log_bin"),
     }
 )
-"""They decide how a statement is run, watched or logged, and not what it leaves."""
+"""Variables for the time limits, memory, monitoring or logging of a statement, without influence on its result."""
 
 
 def as_in_family(sql: bytes, context: SessionContext, source: Flavor, target: Flavor) -> bytes:
-    """A statement of a ``source`` server as a ``target`` takes it; as it is where nothing is to be said otherwise."""
+    """A statement of a ``source`` server in the syntax of the ``target``; unchanged where no rewrite applies."""
     if (source, target) != (Flavor.MARIADB, Flavor.MYSQL):
         return sql
     upper = sql.upper()
@@ -60,9 +60,9 @@ def as_in_family(sql: bytes, context: SessionContext, source: Flavor, target: Fl
 
 
 def read_under_another_mode(sql: bytes, source: Flavor) -> bool:
-    """Whether the source read quotes, backslashes or ``||`` of the statement under a sql_mode that no log tells.
+    """Whether the source parsed quotes, backslashes or ``||`` of the statement under a sql_mode that is not logged.
 
-    ``SET STATEMENT sql_mode = .. FOR`` is read under the session's own mode and logged with the one it sets.
+    ``SET STATEMENT sql_mode = .. FOR`` is parsed under the session's own mode and logged with the mode that it sets.
     """
     return source is Flavor.MARIADB and _SETS_MODE.match(sql) is not None and _READ_BY_MODE.search(sql) is not None
 
@@ -99,4 +99,4 @@ _REWRITES: Final[tuple[tuple[bytes, Callable[[StatementWords], bytes]], ...]] = 
     (b"STATEMENT", _without_set_statement),
     (b"PERSISTENT", _stored),
 )
-"""A word that has to be there, and what is done then; in this order: SET STATEMENT stands in front of the rest."""
+"""A word of the statement and the rewrite that it asks for. SET STATEMENT comes first: the clause precedes the rest."""

@@ -1,8 +1,8 @@
-"""What the DDL and account statements of a window ask of a server beyond what every server has.
+"""The features, privileges and settings that a window's DDL and account statements need and not every server has.
 
-Read from the statements' words, so that the precheck can name what the target cannot take before anything is written.
-What is not in the tables below the target's own parser is asked about. Grammar: ``sql/sql_yacc.yy`` of
-MySQL 9 and MariaDB 11.
+Read from the statements' tokens, so that the precheck can refuse a window by name before the first write. The tables
+below are not complete: the precheck also shows every statement to the target's own parser. Grammar: ``sql/sql_yacc.yy``
+of MySQL 9 and MariaDB 11.
 """
 
 from __future__ import annotations
@@ -26,47 +26,48 @@ ENGINE: Final = "storage engine"
 COLLATION: Final = "collation"
 CHARSET: Final = "character set"
 BARE_CHARSET: Final = "character set without COLLATE"
-"""``detail``: the collation that it stood for in the source's session, where that is not the built-in one."""
+"""``detail``: the character set, with its default collation in the source's session if that is not the built-in one."""
 PLUGIN: Final = "authentication plugin"
 TRUSTED_FUNCTION: Final = "function that is not DETERMINISTIC"
 TRUSTED_MAKER: Final = "trigger or function"
 DEFINER: Final = "definer"
 """``subject``: kind and name of the object, ``detail``: ``user@host`` (``precheck.definers``)."""
 CHANGED: Final = "object or account of somebody"
-"""Altered, replaced or dropped; ``subject``: the same, or ``account user@host``."""
+"""Altered, replaced or dropped; ``subject``: kind and name of the object, or ``account user@host``."""
 SESSION_COLLATION: Final = "collation of a session"
-"""``detail``: its number; or that of a character set's default collation."""
+"""``detail``: the number of the collation, or of a character set's default collation."""
 DATABASE_DEFAULT: Final = "default collation of a database"
-"""What has no character set of its own is made with it; ``subject``: the database."""
+"""An object without a character set of its own is created with this default; ``subject``: the database."""
 DATABASE_SET: Final = "database"
-"""Made, altered or dropped; ``subject``: the database."""
+"""A database that is created, altered or dropped; ``subject``: its name."""
 PRIVILEGE: Final = "privilege"
-"""``subject``: the database that it is needed on, "" for all; ``detail``: its name."""
+"""``subject``: the database that the privilege is needed on, "" for all; ``detail``: the privilege's name."""
 JSON_TABLE: Final = "JSON_TABLE for a document that holds bytes, bits or a TIMESTAMP"
-"""Asked for by rows, where statements write them."""
+"""Needed for rows that are written as statements."""
 LATE_TIMESTAMP: Final = "TIMESTAMP beyond 2038-01-19 03:14:07 UTC"
-"""Asked for by rows, however they are written."""
+"""Needed for rows, whichever writer writes them."""
 LONG_DEFAULT: Final = "default of a BLOB, TEXT or JSON column"
-"""A literal: MariaDB takes it, MySQL refuses it, or leaves it out where the sql_mode is not strict."""
+"""A literal default: MariaDB takes it; MySQL refuses it, or drops it where the sql_mode is not strict."""
 UNSPELLED: Final = "JSON document without an SQL expression"
-"""The same; ``detail`` says why."""
+"""Needed for rows, whichever writer writes them; ``detail`` says why the document has no expression."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Demand:
-    """One thing that a server must know to run a statement."""
+    """One feature, privilege or setting that a server must have to execute a statement."""
 
     feature: str
-    """A key of ``portability.FEATURES``, or one of those above, which the target itself is asked about."""
+    """A key of ``portability.FEATURES``, or a constant of this module, for which the precheck queries the target."""
     subject: str
-    """The table, and the column where there is one; the verb of a statement that is about neither."""
+    """``table`` or ``table.column``; verb and kind for a statement without a table."""
     detail: str = ""
     unless: str = ""
-    """The table whose being there makes the statement do nothing: CREATE TABLE IF NOT EXISTS is logged all the same."""
+    """For CREATE TABLE IF NOT EXISTS: the table. If it exists the statement does nothing, and is logged all the
+    same."""
 
 
 def demands_of(sql: str, facts: StatementFacts, dialect: Dialect) -> frozenset[Demand]:
-    """Everything known that a statement asks for; nothing for a text that cannot be cut into words."""
+    """The known requirements of a statement; none if the lexer cannot read its text."""
     tokens: list[Token] = []
     try:
         lex(sql, dialect, tokens)
@@ -81,7 +82,7 @@ def demands_of(sql: str, facts: StatementFacts, dialect: Dialect) -> frozenset[D
 
 
 def demands_of_session(context: SessionContext, facts: StatementFacts) -> Iterator[Demand]:
-    """What any statement asks for: its session's collations, and to read the databases that it does not write."""
+    """Requirements of every statement: its session's collations, and SELECT on the databases that it only reads."""
     yield from _collations(
         context.charset_client,
         context.collation_connection,
@@ -91,7 +92,7 @@ def demands_of_session(context: SessionContext, facts: StatementFacts) -> Iterat
     )
     if facts.kind in (StatementKind.DML, StatementKind.LOAD_DATA):
         for database in facts.databases - {key.database for key in facts.written}:
-            if database and database.lower() != "information_schema":  # there is no such privilege on that
+            if database and database.lower() != "information_schema":  # no privileges exist on information_schema
                 yield Demand(PRIVILEGE, database, "SELECT")
 
 
@@ -101,7 +102,7 @@ def _collations(*numbers: int | None) -> tuple[Demand, ...]:
 
 
 def resolved(demand: Demand, context: SessionContext) -> Demand | None:
-    """The demand, with the collation that a bare character set stood for; None where that is the built-in one."""
+    """The demand, for a bare character set with its default collation in the session; None if that is the built-in."""
     if demand.feature != BARE_CHARSET:
         return demand
     charset = full_charset_name(demand.detail)
@@ -128,7 +129,7 @@ class _Words:
     def demands(self) -> Iterator[Demand]:
         verb, head = self._upper(0), [token.upper for token in self.tokens[:8]]
         if verb in ("CREATE", "ALTER", "DROP"):
-            # a view's algorithm, definer and security stand before the word
+            # ALGORITHM, DEFINER and SQL SECURITY stand before VIEW
             words = [token.upper for token in self.tokens[1 : 16 if self.facts.views else 8]]
             kind = next((word for word in words if word in _OBJECTS), "")
             yield from self._object(verb, kind, head)
@@ -176,7 +177,7 @@ class _Words:
             yield Demand("IF EXISTS", subject)
 
     def _owners(self, verb: str, kind: str, head: Sequence[str]) -> Iterator[Demand]:
-        """Whose rights the statement takes: its definer's, and those of who has what it changes."""
+        """The accounts whose privileges the statement needs: its definer, and the definer of the object it changes."""
         if kind == "USER":
             yield from (Demand(CHANGED, f"account {each}") for each in accounts(self.sql))
             return
@@ -226,7 +227,7 @@ class _Words:
                 yield Demand("CAST AS JSON", subject)
 
     def _one_family(self, verb: str) -> Iterator[Demand]:
-        """Forms of DML that one family alone has."""
+        """DML syntax that only MySQL or only MariaDB has."""
         subject = self._subject() or verb
         for at, token in enumerate(self.tokens):
             following = self._upper(at + 1)
@@ -244,13 +245,14 @@ class _Words:
             yield Demand("SET STATEMENT", subject)
 
     def _is_trusted(self) -> bool:
-        """Whether nothing says that a stored function gives the same everywhere: the source had to trust its maker."""
+        """Whether a stored function lacks DETERMINISTIC, NO SQL and READS SQL DATA
+        (log_bin_trust_function_creators)."""
         words = [token.upper for token in self.tokens]
         said = {"DETERMINISTIC", "SONAME"} & set(words) or ("NO", "SQL") in pairwise(words)
         return not said and ("READS", "SQL") not in pairwise(words)
 
     def _is_default_of_long(self, at: int) -> bool:
-        """Whether DEFAULT gives a literal to a column without a length, for which MySQL takes expressions alone."""
+        """Whether DEFAULT gives a literal to a BLOB, TEXT or JSON column, where MySQL takes expressions only."""
         behind = self._kind(at + 1)
         literal = behind in (TokenKind.STRING, TokenKind.NUMBER) or self._upper(at + 1) in ("TRUE", "FALSE")
         for before in range(at - 1, 0, -1):
@@ -261,7 +263,7 @@ class _Words:
         return False
 
     def _is_type(self, at: int) -> bool:
-        """Whether the word is a column's type: behind a name that is no clause, before what follows a type."""
+        """Whether the word is a column's type, by its neighbours: a column name before, a type's attribute behind."""
         if at == 0 or not is_name(self.tokens[at - 1]) or self.tokens[at - 1].upper in _NO_COLUMN:
             return False
         if self._text(at + 1) == "(":
@@ -285,7 +287,7 @@ class _Words:
                 yield Demand(_UNUSED[token.upper], self._subject())
 
     def _key_lists(self) -> Iterator[tuple[int, int]]:
-        """Each list of a key's parts: its parenthesis, and what stands behind the one that closes it."""
+        """Each list of key parts: the index of its opening parenthesis, and the index after the closing one."""
         for at, token in enumerate(self.tokens):
             if is_symbol(token, "(") and self._begins_key(at):
                 yield at, group_end(self.tokens, at)
@@ -299,9 +301,9 @@ class _Words:
         return self._upper(at - 4) == "ON" and self._text(at - 2) == "."
 
     def _options(self) -> Iterator[Demand]:
-        """Engines, character sets and collations by their names; options that one family alone has.
+        """Engines, character sets and collations by name, and options that only MySQL or only MariaDB has.
 
-        Words that are names of columns as well count only with a value that is known to be one.
+        An option's word may also be a column's name: it counts only with a known value of that option.
         """
         for at, token in enumerate(self.tokens):
             value = self._value(at)
@@ -318,17 +320,18 @@ class _Words:
                     yield Demand(_OPTIONS[option], self._subject(), option)
 
     def _bare_charsets(self, verb: str, kind: str) -> Iterator[Demand]:
-        """Character sets whose collation only the session says, of columns, variables and conversions."""
+        """Character sets without COLLATE, of columns, variables and conversions: the session decides their
+        collation."""
         for at, token in enumerate(self.tokens):
             if token.upper in ("CHARSET", "SET", "USING"):
                 value = self._value(at)
-                # COLLATE may stand anywhere among the options of what is made, else it is of the same column
+                # of an object: COLLATE may stand anywhere among its options; of a column: beside the character set
                 whole = self.depths[at] == 0 and verb == "CREATE" and kind in ("TABLE", "DATABASE", "SCHEMA")
                 if value is not None and is_charset(value) and not self._has_collation(at, whole):
                     yield Demand(BARE_CHARSET, self._subject() or f"{verb} {kind}".rstrip(), value)
 
     def _database_defaults(self, verb: str, kind: str) -> Iterator[Demand]:
-        """Databases whose default collation is that of what is made, and those that get another one."""
+        """Databases whose default collation a new object inherits, and databases whose default collation changes."""
         facts = self.facts
         if kind in ("DATABASE", "SCHEMA"):
             yield from (Demand(DATABASE_SET, name) for name in facts.databases)
@@ -340,7 +343,7 @@ class _Words:
             yield from (Demand(DATABASE_DEFAULT, name) for name in names)
 
     def _has_charset(self) -> bool:
-        """Whether CREATE TABLE says its character set or collation, among its options or as another table's."""
+        """Whether CREATE TABLE has a character set or collation of its own: an option, or copied by LIKE."""
         words = [self._upper(at) for at in range(len(self.tokens)) if self.depths[at] == 0]
         inside = self._upper(next((at + 1 for at, one in enumerate(self.tokens) if is_symbol(one, "(")), 0))
         is_set = ("CHARACTER", "SET") in pairwise(words) or not {"CHARSET", "COLLATE"}.isdisjoint(words)
@@ -364,7 +367,7 @@ class _Words:
                 yield Demand("option of MySQL", self._subject(), "READ ONLY")
 
     def _value(self, at: int) -> str | None:
-        """The name behind a word and an equals sign that may be left out; in lower case."""
+        """The name behind a word and an optional equals sign, in lower case."""
         behind = at + 2 if self._text(at + 1) == "=" else at + 1
         return self._text(behind).lower() if self._kind(behind) in (TokenKind.WORD, TokenKind.NAME) else None
 
@@ -391,7 +394,7 @@ class _Words:
                 yield Demand("privilege of MySQL", "GRANT", name)
 
     def _subject(self) -> str:
-        """The table that the statement is about, which stands first; its databases if it names no table."""
+        """The first table of the statement; its databases if it names no table."""
         at = {token.text: place for place, token in reversed(list(enumerate(self.tokens)))}
         tables = sorted(self.facts.tables, key=lambda key: (at.get(key.table, len(self.tokens)), str(key)))
         return str(tables[0]) if tables else ", ".join(sorted(self.facts.databases))
@@ -431,7 +434,7 @@ _TYPES: Final[Mapping[str, str]] = {
     "XMLTYPE": "XMLTYPE column",
 }
 _NO_COLUMN: Final = frozenset({"ADD", "COLUMN", "MODIFY", "CHANGE", "AFTER", "TO", "AS", "RETURNING", "EXISTS"})
-"""Words that are no reserved ones and stand before a column's name."""
+"""Unreserved words that may stand before a column's name."""
 _BEHIND_TYPE: Final = frozenset(
     {
         *("NOT", "NULL", "DEFAULT", "COMMENT", "CHECK", "GENERATED", "AS", "VIRTUAL", "STORED", "FIRST", "AFTER"),
@@ -473,7 +476,7 @@ _OPTIONS: Final[Mapping[str, str]] = {
     ),
 }
 _ACCOUNT_OPTIONS: Final = frozenset({"FAILED_LOGIN_ATTEMPTS", "PASSWORD_LOCK_TIME", "ATTRIBUTE", "RETAIN"})
-"""Of CREATE USER and ALTER USER, which MySQL alone has."""
+"""Clauses of CREATE USER and ALTER USER that only MySQL has."""
 _PLUGIN: Final = re.compile(r"\bIDENTIFIED\s+(?:WITH|VIA)\s+[`'\"]?(\w+)", re.I)
 _PRIVILEGES_OF_MARIADB: Final = frozenset(
     {
@@ -482,4 +485,4 @@ _PRIVILEGES_OF_MARIADB: Final = frozenset(
         *("SLAVE MONITOR", "SHOW CREATE ROUTINE"),
     }
 )
-"""MySQL's own are one word with underscores."""
+"""Privileges of MariaDB in several words; MySQL's dynamic privileges are one word with underscores."""

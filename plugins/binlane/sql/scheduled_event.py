@@ -1,6 +1,6 @@
-"""CREATE EVENT and ALTER EVENT are executed as DISABLE ON SLAVE (MySQL: REPLICA), as a replica does it.
+"""CREATE EVENT and ALTER EVENT are executed with DISABLE ON SLAVE (MySQL: REPLICA), as a replica does it.
 
-Otherwise the event would run on both servers, and what it writes on the source arrives through the log as well.
+Otherwise the event would run on both servers, and its changes on the source would arrive through the log as well.
 Grammar: https://dev.mysql.com/doc/refman/9.0/en/create-event.html, https://mariadb.com/kb/en/create-event/
 """
 
@@ -37,7 +37,7 @@ class _Token:
 
 
 def disabled(statement: bytes, charset: str, flavor: Flavor) -> bytes:
-    """The statement as the target shall run it: unchanged unless it creates or alters a scheduled event."""
+    """The statement for the target: unchanged unless it creates or alters a scheduled event."""
     if re.search(rb"\bEVENT\b", statement, re.I) is None:
         return statement
     tokens = list(_tokens(masked(statement, charset)))
@@ -56,8 +56,8 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _event_keyword(tokens: list[_Token]) -> int | None:
-    """Where EVENT stands in CREATE [OR REPLACE] [DEFINER = ...] EVENT or ALTER [DEFINER = ...] EVENT; None
-    elsewhere."""
+    """The index of EVENT in CREATE [OR REPLACE] [DEFINER = ...] EVENT or ALTER [DEFINER = ...] EVENT; None in other
+    statements."""
     if not tokens or not tokens[0].is_word("CREATE", "ALTER"):
         return None
     at = 1
@@ -69,7 +69,7 @@ def _event_keyword(tokens: list[_Token]) -> int | None:
 
 
 def _after_definer(tokens: list[_Token], at: int) -> int:
-    """Behind ``= user@host``, ``= CURRENT_USER`` or ``= CURRENT_USER()``: at the object's kind."""
+    """The index behind ``= user@host``, ``= CURRENT_USER`` or ``= CURRENT_USER()``, where the object's kind stands."""
     kinds = ("EVENT", "FUNCTION", "PROCEDURE", "TRIGGER", "VIEW", "SQL", "AGGREGATE", "PACKAGE")
     while at < len(tokens) and not (tokens[at].is_word(*kinds) and tokens[at - 1].text not in ("=", "@")):
         at += 1
@@ -77,7 +77,7 @@ def _after_definer(tokens: list[_Token], at: int) -> int:
 
 
 def _place_of_status(tokens: list[_Token]) -> tuple[int, int]:
-    """What the status takes the place of, as the grammar has it: behind the schedule, before COMMENT and DO."""
+    """Begin and end of the text that the status replaces: by the grammar behind the schedule, before COMMENT and DO."""
     depth = 0
     insert_at = tokens[-1].end if tokens[-1].text != ";" else tokens[-1].start
     removed: tuple[int, int] | None = None
@@ -94,7 +94,7 @@ def _place_of_status(tokens: list[_Token]) -> tuple[int, int]:
 
 
 def _behind_name(tokens: list[_Token], at: int) -> bool:
-    """Whether a word is a clause and not the event's name, which may be a word that is not reserved: ``comment``."""
+    """Whether a word is a clause and not the event's name, which may be an unreserved word such as ``comment``."""
     return not tokens[at - 1].is_word("EVENT", "EXISTS", "TO")
 
 

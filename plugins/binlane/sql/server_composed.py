@@ -1,9 +1,9 @@
-"""Statements that a server composes for its log, and where it spells them otherwise than its client did.
+"""Statements that a server composes for its log, with parts that differ from the client's text.
 
-Names, comments and whole tables come from the server's dictionary: they are UTF-8, with backslashes doubled, whatever
-the session's character set and sql_mode are; what is copied from the client's text is in those. The servers' own
-replicas read all of it by the session. Tried with MariaDB 10.11 and MySQL 9.7; sources: ``sp_head``/``sp.cc``
-(``create_string``), ``sql_view.cc`` (``mysql_create_view``), ``sql_show.cc`` (``store_create_info``).
+Names, comments and whole tables come from the server's dictionary: UTF-8, with backslashes doubled, whatever the
+session's character set and sql_mode are. Parts copied from the client's text follow the session. The servers' own
+replicas read the whole text by the session's rules. Tried with MariaDB 10.11 and MySQL 9.7; sources: ``sp_head``,
+``sp.cc`` (``create_string``), ``sql_view.cc`` (``mysql_create_view``), ``sql_show.cc`` (``store_create_info``).
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from binlane.binlog.collations import UTF8MB4_GENERAL_CI, charset_name, collatio
 from binlane.model import Flavor, SessionContext
 
 _FILLED_BELOW: Final = re.compile(rb"(?<=\n\)) START TRANSACTION(?=[ \n]|\Z)")
-"""Behind the columns, before the options and partitions. The server writes a line's end in a literal as ``\\n``."""
+"""Stands between the columns and the options. The server writes a line break inside a literal as ``\\n``."""
 _COMPOSED_TABLE: Final = re.compile(rb"CREATE (?:OR REPLACE )?TABLE (?:IF NOT EXISTS )?[`\"]")
 _LIKE_COMPOSED: Final = re.compile(
     rb"CREATE (?:OR REPLACE )?TABLE (?:IF NOT EXISTS )?(?:`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\") \(\n  [`\"]"
 )
-"""``store_create_info``'s spelling: CREATE TABLE ... LIKE a temporary table is logged in it; a client may copy it."""
+"""The format of ``store_create_info``, in which CREATE TABLE ... LIKE a temporary table is logged; clients may use it,
+too."""
 _NAME: Final = rb"(?:`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\")"
 _DEFINER: Final = re.compile(rb"(?:CREATE|ALTER)\b[^`'\"]*?DEFINER=(?P<spelled>" + _NAME + rb"@" + _NAME + rb")")
 _VIEW: Final = re.compile(
@@ -33,10 +34,10 @@ _ROUTINE: Final = re.compile(
 _ACCOUNT: Final = re.compile(
     rb"\s*(?P<spelled>(?:CREATE\s+USER|ALTER\s+USER|SET\s+PASSWORD|GRANT\b.*?\bON)\b.*)", re.S | re.I
 )
-"""Which MySQL writes anew, as ``rewrite_query``; it leaves GRANT role, REVOKE, RENAME and DROP as they were written."""
+"""Account statements that MySQL rewrites (``rewrite_query``); it logs GRANT role, REVOKE, RENAME and DROP unchanged."""
 _COMPOSED_GRANT: Final = re.compile(rb"\s*GRANT\b[^'\"]*? ON [^'\"]*? TO '", re.I)
 _REWRITES: Final = (8, 0, 0)
-"""From MySQL 8.0 on a GRANT of privileges holds names alone, and the server's dictionary spells all of them."""
+"""From MySQL 8.0 on a GRANT of privileges has no literals, and all its names come from the server's dictionary."""
 _COMMENT: Final = re.compile(rb"\n    COMMENT '(?P<spelled>(?:[^'\\]|\\.|'')*)'\n", re.S)
 _IS_ROUTINE: Final = re.compile(rb"CREATE [^\n(]*?\b(?:PROCEDURE|FUNCTION) ")
 _NO_BACKSLASH_ESCAPES: Final = 0x100000
@@ -50,19 +51,20 @@ _WHAT_TO_DO: Final = (
 def without_transaction_clause(sql: bytes) -> bytes:
     """MySQL's CREATE TABLE ... START TRANSACTION, whose rows follow, without that clause.
 
-    In it a target would take nothing but the rows. Raises ValueError, with words for a message, if it is not found.
+    With the clause, the target would accept only row events next. Raises ValueError, whose text is part of an error
+    message, if the clause is not found exactly once.
     """
     found = list(_FILLED_BELOW.finditer(sql))
     if len(found) != 1:
-        raise ValueError(f"a table that rows fill, with {len(found)} places that could be its START TRANSACTION,")
+        raise ValueError(f"CREATE TABLE .. SELECT with {len(found)} places that may be its START TRANSACTION clause,")
     return sql[: found[0].start()] + sql[found[0].end() :]
 
 
 def in_its_charset(
     sql: bytes, context: SessionContext, flavor: Flavor, version: tuple[int, int, int]
 ) -> SessionContext:
-    """The context with the character set that the statement's text is in: MySQL logs a GRANT ... ON in UTF-8, beside
-    whatever its session had."""
+    """The context with the character set of the statement's text: MySQL logs GRANT ... ON in UTF-8, whatever the
+    session's character set is."""
     is_composed = flavor is Flavor.MYSQL and version >= _REWRITES and _COMPOSED_GRANT.match(sql) is not None
     if not is_composed or sql.isascii() or not _is_utf8(sql):
         return context
@@ -75,15 +77,16 @@ def is_composed_table(sql: bytes) -> bool:
 
 
 def spelled_twice(sql: bytes, context: SessionContext, flavor: Flavor, *, composed: bool) -> str | None:
-    """What of a statement would be read otherwise than it was meant; None for nothing. ``composed``: all is the
-    server's text."""
+    """The part of a statement that a replica would misread, with the reason and the next step; None if there is none.
+
+    ``composed``: the server wrote the whole text."""
     charset = charset_name(collation_name(context.charset_client, Flavor.MYSQL) or "") if context.charset_client else ""
     other_charset = charset not in ("", *_UTF8)
     plain_backslashes = bool((context.sql_mode or 0) & _NO_BACKSLASH_ESCAPES)
     if not other_charset and not plain_backslashes:
         return None
     if composed:
-        return _named("the text of a table that a query filled", sql, other_charset, plain_backslashes)
+        return _named("the text of CREATE TABLE .. SELECT", sql, other_charset, plain_backslashes)
     if _LIKE_COMPOSED.match(sql) is not None and _is_utf8(sql):
         what = "a table's text, which the server writes for CREATE TABLE .. LIKE a temporary table"
         return _named(what, sql, other_charset, plain_backslashes)
@@ -100,7 +103,7 @@ def spelled_twice(sql: bytes, context: SessionContext, flavor: Flavor, *, compos
 
 
 def _is_utf8(text: bytes) -> bool:
-    """Whether it could be the dictionary's; text of another character set is hardly ever valid by chance."""
+    """Whether the text may come from the dictionary: text in another character set is hardly ever valid UTF-8."""
     try:
         text.decode()
     except UnicodeDecodeError:
@@ -125,4 +128,4 @@ _PARTS: Final[tuple[tuple[str, re.Pattern[bytes], bool, frozenset[Flavor]], ...]
     ("a routine's comment", _COMMENT, True, _BOTH),
     ("an account statement", _ACCOUNT, False, _MYSQL),
 )
-"""What, where it stands, whether backslashes are doubled in it, and who spells it so."""
+"""Name of the part, its pattern, whether its backslashes are doubled, and the families that log it in UTF-8."""

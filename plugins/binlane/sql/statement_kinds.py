@@ -1,7 +1,7 @@
-"""What a statement does, in the words of ``[filter.kinds]``: by its text, finer than ``StatementKind``.
+"""The kinds of ``[filter.kinds]`` that a statement has, by its text; finer than ``StatementKind``.
 
-A statement may be of several kinds: CREATE OR REPLACE TABLE drops what was there, ALTER TABLE ... TRUNCATE PARTITION
-empties a part. Temporary tables are of no kind: they belong to a connection, and only order its own statements.
+A statement may have several kinds: CREATE OR REPLACE TABLE also drops a table, ALTER TABLE ... TRUNCATE PARTITION also
+truncates. Statements on temporary tables have no kind: these tables belong to one connection.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _VERBS: Final = {
 }
 _PARTS: Final = {("DROP", "PARTITION"): FilterKind.DROP, ("TRUNCATE", "PARTITION"): FilterKind.TRUNCATE}
 _LONGEST: Final = 1 << 16
-"""Characters of a statement that are kept in the memory of those seen before."""
+"""Characters. Longer statements are not cached."""
 
 
 def kinds_of(sql: str, facts: StatementFacts, dialect: Dialect) -> frozenset[str]:
-    """The kinds of a statement; none for one that has none of them, or cannot be cut into words."""
+    """The kinds of a statement; empty if no kind applies or the lexer cannot read the text."""
     read = _cached if len(sql) <= _LONGEST else _kinds_of
     return read(sql, facts.kind, facts.temporary, dialect, bool(facts.renames))
 
@@ -40,7 +40,7 @@ def _kinds_of(sql: str, kind: StatementKind, is_temporary: bool, dialect: Dialec
     if kind is StatementKind.GLOBAL:
         return frozenset({FilterKind.ACCOUNTS})
     tokens: list[Token] = []
-    with contextlib.suppress(Unreadable):  # what stands before the fault says what it begins with
+    with contextlib.suppress(Unreadable):  # the words before the fault are enough
         lex(sql, dialect, tokens)
     words = [token.upper for token in tokens]
     if words[:2] == ["SET", "STATEMENT"] and "FOR" in words:  # MariaDB: variables for one statement

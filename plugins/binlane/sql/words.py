@@ -1,4 +1,4 @@
-"""A logged statement cut into words, each with the bytes it stands in, so that some of them can be replaced."""
+"""A logged statement as tokens with byte offsets, so that single tokens can be replaced."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from binlane.sql.parse.lexer import Token, TokenKind, lex
 
 @dataclass(frozen=True, slots=True)
 class StatementWords:
-    """A statement's tokens with the bytes that each stands in."""
+    """A statement's tokens with their byte offsets."""
 
     sql: bytes
     tokens: Sequence[Token]
     places: Sequence[tuple[int, int]]
-    """First byte of each token and the byte behind it."""
+    """Offset of each token's first byte, and of the byte behind its last."""
     encode: Callable[[str], bytes | None]
-    """A name in the statement's character set; None if that cannot be told."""
+    """Encodes a name in the statement's character set; gives None if that is not possible."""
 
     def bytes_of(self, number: int) -> bytes:
-        """A token as it was written."""
+        """A token's bytes."""
         start, end = self.places[number]
         return self.sql[start:end]
 
     def text(self, number: int) -> str:
-        """A name or an option's value without its quotes; ASCII, other characters become U+FFFD."""
+        """A name or an option's value without its quotes; non-ASCII characters become U+FFFD."""
         token = self.tokens[number]
         if token.kind is TokenKind.STRING:
             return self.bytes_of(number).decode("ascii", "replace").strip("'\"")
         return token.text
 
     def value(self, number: int) -> int | None:
-        """The token that is the value of the option at ``number``: behind it, and behind an equals sign."""
+        """The index of the value of the option at ``number``, behind an optional equals sign; None if there is none."""
         at = number + 1
         if at < len(self.tokens) and is_symbol(self.tokens[at], "="):
             at += 1
@@ -43,7 +43,7 @@ class StatementWords:
         return at if at < len(self.tokens) and self.tokens[at].kind in kinds else None
 
     def has_collation(self, number: int) -> bool:
-        """Whether the character set at ``number`` has COLLATE or BINARY beside it, among the options of one thing."""
+        """Whether the character set at ``number`` has COLLATE or BINARY among the options of the same object."""
         depth = 0
         for at in range(number, len(self.tokens)):
             token = self.tokens[at]
@@ -66,7 +66,7 @@ class StatementWords:
         return False
 
     def verb_and_kind(self) -> tuple[str, str]:
-        """CREATE and TABLE, for example: the first word, and what it is about."""
+        """The first word and the kind of object, for example CREATE and TABLE."""
         verb = self.tokens[0].upper if self.tokens else ""
         known = ("TABLE", "DATABASE", "SCHEMA", "FUNCTION", "PROCEDURE", "VIEW", "TRIGGER", "EVENT", "INDEX")
         return verb, next((token.upper for token in self.tokens[1:12] if token.upper in known), "")
@@ -82,7 +82,7 @@ class StatementWords:
 
 
 def words_of(sql: bytes, context: SessionContext, flavor: Flavor) -> StatementWords:
-    """Raises Unreadable for what cannot be cut into words."""
+    """The tokens of a statement. Raises Unreadable if the lexer cannot read the text."""
     text, place, encode = placed(sql, context)
     tokens: list[Token] = []
     spans: list[tuple[int, int]] = []

@@ -1,7 +1,7 @@
-"""Reads INSERT, REPLACE, UPDATE, DELETE, LOAD DATA, CALL, DO: each is taken apart into its tables and into queries.
+"""Reads INSERT, REPLACE, UPDATE, DELETE, LOAD DATA, CALL, DO: splits each into its tables and queries.
 
-An UPDATE or DELETE becomes the SELECT that reads what it reads, because the tables it changes are among those of its
-FROM: ``UPDATE refs SET list tail`` is ``SELECT list FROM refs tail`` as far as names go.
+An UPDATE or DELETE is read as a SELECT of the same tables, because the changed tables are among the tables of its FROM:
+``UPDATE refs SET list tail`` names the same tables as ``SELECT list FROM refs tail``.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def load(cursor: Cursor, reading: Reading) -> None:
 
 
 def call(cursor: Cursor, reading: Reading) -> None:
-    """CALL: the procedure's database is known, what it does is not."""
+    """CALL: the procedure's database is known, the tables that it changes are not."""
     reading.call(cursor.qualified()[0])
     read_expressions(cursor.rest, reading)
 
@@ -130,7 +130,7 @@ def _until_end_of_source(cursor: Cursor) -> Sequence[Token]:
 
 
 def _returning(tokens: Sequence[Token], reading: Reading, start: int) -> int:
-    """Where MariaDB's RETURNING stands; the end if it does not."""
+    """The index of MariaDB's RETURNING; the number of tokens if there is none."""
     return find_word(tokens, "RETURNING", start=start) if reading.dialect.flavor is Flavor.MARIADB else len(tokens)
 
 
@@ -208,4 +208,4 @@ READERS: Final[Mapping[str, Callable[[Cursor, Reading], None]]] = {
     "CALL": call,
     "DO": do,
 }
-"""Readers by first word; each stands behind it."""
+"""Readers by first word; the cursor stands behind that word."""

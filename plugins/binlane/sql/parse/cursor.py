@@ -1,4 +1,4 @@
-"""A cursor over a statement's tokens, and the facts that collect while it moves."""
+"""A cursor over a statement's tokens, and the facts that the readers collect."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ REVOKE RIGHT SELECT SET SPATIAL STRAIGHT_JOIN TABLE THEN TO TRIGGER UNION UNIQUE
 WITH WRITE XOR
 """
 _RESERVED: Final = frozenset(_RESERVED_WORDS.split())
-"""No name, unquoted, on either server: met where a name must be, they show that the grammar was misread."""
+"""Reserved words of both families. One of them, unquoted, in place of a name shows that the grammar was misread."""
 END: Final = Token(TokenKind.SYMBOL, "")
-"""What stands behind the last token."""
+"""The token that ``peek`` gives behind the last one."""
 
 
 def is_symbol(token: Token, *texts: str) -> bool:
-    """Is it one of these symbols?"""
+    """Whether the token is one of these symbols."""
     return token.kind is TokenKind.SYMBOL and token.text in texts
 
 
 def is_name(token: Token) -> bool:
-    """Can it stand for an identifier?"""
+    """Whether the token can be an identifier."""
     return token.kind is TokenKind.NAME or (token.kind is TokenKind.WORD and token.upper not in _RESERVED)
 
 
@@ -84,7 +84,7 @@ class Reading:
     drops_if_exists: bool = False
 
     def database(self, named: str | None) -> str:
-        """The database of a name, the default one if the name has none; it is noted as touched."""
+        """Note and return the database of a name; the default database if the name has none."""
         found = self.default if named is None else named
         if found is None:
             raise Unreadable("a name without a database, and no default database")
@@ -99,13 +99,13 @@ class Reading:
         return table
 
     def call(self, database: str | None) -> None:
-        """Note a call of a routine. One without a database is the default database's, or a loadable function."""
+        """Note a call of a routine. Without a database, it is in the default database or a loadable function."""
         self.routines_used = True
         if database is not None or self.default is not None:
             self.database(database)
 
     def facts(self) -> StatementFacts:
-        """The finished value."""
+        """The facts collected so far."""
         return StatementFacts(
             kind=self.kind,
             databases=frozenset(self.databases),
@@ -136,12 +136,12 @@ class Cursor:
     at: int = 0
 
     def peek(self, ahead: int = 0) -> Token:
-        """The token at the cursor, or behind it; END behind the last."""
+        """The token ``ahead`` of the cursor without moving; END behind the last token."""
         index = self.at + ahead
         return self.tokens[index] if index < len(self.tokens) else END
 
     def next(self) -> Token:
-        """The token at the cursor, which moves on."""
+        """The token at the cursor; moves the cursor behind it."""
         token = self.peek()
         self.at += 1
         return token
@@ -153,7 +153,7 @@ class Cursor:
 
     @property
     def done(self) -> bool:
-        """Is everything read?"""
+        """Whether all tokens are read."""
         return self.at >= len(self.tokens)
 
     def words(self, *words: str) -> bool:
@@ -167,7 +167,7 @@ class Cursor:
         return True
 
     def any_word(self, *words: str) -> str | None:
-        """Step over one of these words and give it, if one stands here."""
+        """Step over one of these words and return it; None if the next token is another."""
         found = self.peek().upper
         if found not in words:
             return None

@@ -1,7 +1,7 @@
-"""Reads CREATE, ALTER, DROP and their kin: which objects of which databases they touch.
+"""Reads CREATE, ALTER, DROP, RENAME, TRUNCATE, LOCK and table maintenance: the databases and objects that they name.
 
-Only the clauses that name another object are looked for; each is found by reserved words, so that a column, a comment
-or a default of the same name is not mistaken for one. Grammar: ``sql/sql_yacc.yy`` of MySQL 9 and MariaDB 11.
+Only clauses that name other objects are read. Reserved words mark them, so that a column, a comment or a default of the
+same name is not mistaken for a clause. Grammar: ``sql/sql_yacc.yy`` of MySQL 9 and MariaDB 11.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def truncate(cursor: Cursor, reading: Reading) -> None:
 
 
 def maintain(cursor: Cursor, reading: Reading) -> None:
-    """ANALYZE, OPTIMIZE, REPAIR TABLE: a list of tables, each with options of its own, then options that name none."""
+    """ANALYZE, OPTIMIZE, REPAIR TABLE: a list of tables, each with its options, then options of the statement."""
     cursor.any_word("NO_WRITE_TO_BINLOG", "LOCAL")
     cursor.expect("TABLE", found=cursor.any_word("TABLE", "TABLES", "VIEW") is not None)
     while True:
@@ -109,7 +109,7 @@ def lock(cursor: Cursor, reading: Reading) -> None:
 
 
 def _object(cursor: Cursor, reading: Reading, readers: Mapping[str, _Reader]) -> None:
-    """Step over what may stand between the verb and the kind of object, then read the object."""
+    """Step over the clauses between the verb and the kind of object, then read the object."""
     while (reader := readers.get(cursor.peek().upper)) is None:
         if cursor.words("TEMPORARY"):
             reading.temporary = True
@@ -160,7 +160,7 @@ def _global(cursor: Cursor, reading: Reading) -> None:
 
 
 def _in_database(cursor: Cursor, reading: Reading) -> None:
-    """A routine, event, package or library. What its body names need not exist when it is defined."""
+    """A routine, event, package or library. Its body is not read: objects in it need not exist yet."""
     _if_exists(cursor)
     reading.database(cursor.qualified()[0])
 
@@ -192,7 +192,7 @@ def _create_table(cursor: Cursor, reading: Reading) -> None:
 
 
 def _query_start(cursor: Cursor) -> int:
-    """Where the query of a CREATE TABLE begins, with the parentheses and the WITH before its SELECT."""
+    """The index where the query of a CREATE TABLE begins, parentheses and WITH included."""
     for index in range(cursor.at, len(cursor.tokens)):
         token = cursor.tokens[index]
         ahead = Cursor(cursor.tokens, index + 1)
@@ -328,7 +328,7 @@ def _database(cursor: Cursor, reading: Reading) -> None:
 
 
 def _alter_database(cursor: Cursor, reading: Reading) -> None:
-    """The name may be left out: then the first option stands there."""
+    """ALTER DATABASE, whose name may be left out: then its first option stands there."""
     word, following = cursor.peek().upper, cursor.peek(1)
     if word in ("CHARACTER", "DEFAULT", "COLLATE", "READ"):  # reserved: no name
         reading.database(None)
@@ -368,7 +368,7 @@ def _package(reader: _Reader) -> _Reader:
 
 
 def _alter_event(cursor: Cursor, reading: Reading) -> None:
-    """ALTER EVENT may move it: RENAME TO, before the body."""
+    """ALTER EVENT, which may move the event into another database: RENAME TO, before the body."""
     _in_database(cursor, reading)
     while not cursor.done and not cursor.words("DO"):
         if cursor.words("RENAME", "TO"):

@@ -1,4 +1,4 @@
-"""What one statement tells about itself: the values that ``statements.analyze`` gives and the filter decides by."""
+"""The facts of one statement, read from its text: returned by ``statements.analyze``, used for routing and filters."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from binlane.model import TableKey
 
 
 class StatementKind(StrEnum):
-    """What a statement is, as far as its place in the order goes."""
+    """The kinds of statements that ordering distinguishes."""
 
     DML = "dml"
     DDL = "ddl"
     GLOBAL = "global"
     """Server-wide: accounts, FLUSH, SET GLOBAL, plugins, servers, tablespaces."""
     TRANSACTION = "transaction"
-    """BEGIN, COMMIT, ROLLBACK, SAVEPOINT, XA: says nothing about databases."""
+    """BEGIN, COMMIT, ROLLBACK, SAVEPOINT, XA: names no database."""
     LOAD_DATA = "load_data"
     UNKNOWN = "unknown"
-    """Not read exactly; ``reason`` says why."""
+    """The statement was not read exactly; ``reason`` says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatementFacts:
-    """What a statement's text says. Views, triggers and routines behind its names are not in it: see SchemaFacts."""
+    """Facts of a statement's text. Objects that views, triggers and routines use are not among them: see
+    SchemaFacts."""
 
     kind: StatementKind
     databases: frozenset[str] = frozenset()
@@ -32,19 +33,19 @@ class StatementFacts:
     tables: frozenset[TableKey] = frozenset()
     """Every table, view and sequence named, read or written."""
     written: frozenset[TableKey] = frozenset()
-    """Those of ``tables`` whose rows an INSERT, REPLACE, UPDATE, DELETE or LOAD changes."""
+    """The tables whose rows an INSERT, REPLACE, UPDATE, DELETE or LOAD changes; a part of ``tables``."""
     references: frozenset[str] = frozenset()
-    """Databases named in REFERENCES clauses (they are in ``databases``, too)."""
+    """Databases named in REFERENCES clauses; also in ``databases``."""
     routines_used: bool = False
-    """Calls a procedure, or a function that is not one of the server's own. Its database is in ``databases``."""
+    """The statement calls a procedure or a function that is not built in. Its database is in ``databases``."""
     temporary: bool = False
-    """CREATE or DROP TEMPORARY. That a statement *uses* a temporary table cannot be told from its text."""
+    """CREATE or DROP TEMPORARY. The text alone does not show that a statement *uses* a temporary table."""
     created_temporary: TableKey | None = None
-    """What CREATE TEMPORARY makes."""
+    """The tables that CREATE TEMPORARY creates."""
     create_select: bool = False
     """CREATE TABLE that fills the table: by a query, or by the row events that follow (``START TRANSACTION``)."""
     commits_implicitly: bool = False
-    """The statement commits by itself. For UNKNOWN: whether statements with its first word do."""
+    """The statement has an implicit commit. For UNKNOWN: whether statements with the same first word have one."""
     reason: str | None = None
     """Why the kind is UNKNOWN: a short text without names, so that it can be counted."""
     views: frozenset[TableKey] = frozenset()
@@ -56,12 +57,12 @@ class StatementFacts:
     renames: tuple[tuple[TableKey, TableKey], ...] = ()
     """Old and new name, in order; a table exchanged with a partition is a rename both ways."""
     ends_or_begins: bool = False
-    """TRANSACTION: begins or ends one (not SAVEPOINT, RELEASE, ROLLBACK TO)."""
+    """TRANSACTION: the statement begins or ends a transaction (not SAVEPOINT, RELEASE, ROLLBACK TO)."""
     drops_if_exists: bool = False
     """DROP TABLE ... IF EXISTS: harmless where the table does not exist."""
     unsafe: str | None = None
-    """A part that another server answers differently, such as ``UUID()``; None where none was seen."""
+    """A part that is unsafe for statement-based replication, such as ``UUID()``; None if none was found."""
     copies: tuple[tuple[TableKey, TableKey], ...] = ()
-    """CREATE TABLE ... LIKE: the table that is copied and the new one. A MERGE table's UNION goes along."""
+    """CREATE TABLE ... LIKE: the copied table and the new one. The UNION of a MERGE table is copied, too."""
     union: frozenset[TableKey] = frozenset()
-    """The tables that a MERGE table gets in its UNION."""
+    """The tables in the UNION of a MERGE table."""

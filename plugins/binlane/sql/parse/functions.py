@@ -1,8 +1,8 @@
-"""The functions that the servers bring themselves. A call of any other name may be a stored function.
+"""The built-in functions of the servers. A call of any other name may be a stored function.
 
 MySQL and MariaDB: ``sql/item_create.cc``, the function rules of ``sql/sql_yacc.yy``; MariaDB's
-``information_schema.SQL_FUNCTIONS``. Names that MariaDB has only since 11.x are left out: on an older server a stored
-function may have them. The cost is a barrier; the other mistake would be a wrong order.
+``information_schema.SQL_FUNCTIONS``. Functions that MariaDB added in 11.x are left out: on an older server they may be
+names of stored functions. A missing name costs a barrier, a wrong name would give a wrong order.
 """
 
 from __future__ import annotations
@@ -79,6 +79,6 @@ BUILTIN: Final[Mapping[Flavor, frozenset[str]]] = {
 }
 """Names in upper case, by flavor."""
 ADJACENT_ONLY: Final = frozenset(_ADJACENT_ONLY.split())
-"""The server's own only if the parenthesis follows at once (without IGNORE_SPACE); else a stored function."""
+"""Built in only if the parenthesis follows without a blank (unless IGNORE_SPACE is set); else a stored function."""
 BEFORE_PARENTHESIS: Final = frozenset(_BEFORE_PARENTHESIS.split())
-"""Words that may stand before a parenthesis without calling anything; all but DATETIME are reserved."""
+"""Words before a parenthesis that are no calls; all but DATETIME are reserved."""

@@ -2,8 +2,8 @@
 
 Comments are dropped; version comments (``/*!50001 ... */``, MariaDB's ``/*M!100100 ... */``) are unwrapped whatever
 their number: a server that skips one writes it into its log as a plain comment (MySQL and MariaDB ``sql/sql_lex.cc``,
-"to avoid it being propagated infinitely"). Rows of literals after VALUES and long lists of literals are passed over
-without a token for each: they can hold neither a name nor a call, and a statement may have a million of them.
+"to avoid it being propagated infinitely"). Rows of literals after VALUES and long lists of literals give no tokens:
+they contain neither names nor calls, and a statement may have a million literals.
 
 Rules: https://dev.mysql.com/doc/refman/8.4/en/language-structure.html
 """
@@ -19,15 +19,15 @@ from binlane.model import Flavor
 
 
 class Unreadable(Exception):  # noqa: N818 - not an error of binlane: it becomes StatementFacts.reason
-    """A statement, or a part of it, was not read exactly. The text is the reason, without names of the statement."""
+    """A statement or a part of it was not read exactly. The message is the reason, without names of the statement."""
 
 
 class TokenKind(IntEnum):
-    """What a token is. Literals keep no text."""
+    """The kind of a token. Literals keep no text."""
 
     WORD = 1
     NAME = 2
-    """A quoted identifier; the text is the name itself."""
+    """A quoted identifier; its text is the name without quotes."""
     STRING = 3
     NUMBER = 4
     VARIABLE = 5
@@ -44,7 +44,7 @@ class Token(NamedTuple):
 
 
 class Dialect(NamedTuple):
-    """What decides how a text is cut into tokens."""
+    """The settings that decide how a text is split into tokens."""
 
     flavor: Flavor
     ansi_quotes: bool = False
@@ -58,7 +58,7 @@ _NUMBER: Final = rf"""(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?
     | (?:0[xX][0-9a-fA-F]+|0b[01]+|\d+[eE][+-]?\d+|\d+|\\N)(?![{_WORD_CHARS}])"""
 _SYMBOLS: Final = r"->>|->|:=|<=>|<<|>>|<=|>=|<>|!=|\|\||&&|[-+*/%^&|~!<>=(),.;:?{}@]"
 _REPLACEMENT: Final = "\ufffd"
-"""What a decoder puts in place of bytes that are no text: in a name it hides which name that was."""
+"""A decoder writes this in place of undecodable bytes; a name that contains it is not known."""
 _KINDS: Final = {
     "word": TokenKind.WORD,
     "string": TokenKind.STRING,
@@ -71,11 +71,11 @@ _KINDS: Final = {
 class _Patterns(NamedTuple):
     token: re.Pattern[str]
     tail: re.Pattern[str]
-    """A name right behind a dot, where digits are no number."""
+    """A name directly behind a dot, which may begin with digits."""
     rows: re.Pattern[str]
-    """Rows of nothing but literals, each with the comma behind it."""
+    """Rows of literals only, each with its comma."""
     literals: re.Pattern[str]
-    """Very many literals, each with the comma behind it."""
+    """64 or more literals, each with its comma."""
 
 
 @functools.cache
@@ -105,11 +105,12 @@ def _patterns(dialect: Dialect) -> _Patterns:
 
 
 def lex(sql: str, dialect: Dialect, into: list[Token], places: list[tuple[int, int]] | None = None) -> None:
-    """Append the tokens of ``sql`` to ``into``; on Unreadable, those before the fault are there.
+    """Append the tokens of ``sql`` to ``into``; on Unreadable, ``into`` has the tokens before the fault.
 
-    ``places`` gets where each of them begins and ends in ``sql``.
+    ``places`` gets begin and end of each token in ``sql``.
 
-    Raises Unreadable for text that is not SQL: an open string or comment, a control character, bytes that were no text.
+    Raises Unreadable for text that is not SQL: an unterminated string or comment, a control character, a name with
+    undecodable bytes.
     """
     patterns, at, gap, in_version = _patterns(dialect), 0, True, False
     while at < len(sql):
@@ -148,7 +149,7 @@ def _tail(sql: str, at: int, into: list[Token], patterns: _Patterns) -> str | No
 
 
 def _append(match: re.Match[str], group: str, gap: bool, into: list[Token], patterns: _Patterns) -> int:
-    """Append the token of a match and give where the next one begins."""
+    """Append the token of a match; the index where the next token begins."""
     sql, text, at = match.string, match.group(), match.end()
     if group == "close":  # outside a version comment these are two operators
         into.append(Token(TokenKind.SYMBOL, "*", gap=gap))
@@ -170,7 +171,7 @@ def _append(match: re.Match[str], group: str, gap: bool, into: list[Token], patt
         run = patterns.literals.match(sql, at)
     elif text == "," and into and into[-1].text == ")":
         run = patterns.rows.match(sql, at)
-    kept = kind in (TokenKind.SYMBOL, TokenKind.VARIABLE) or text == "0"  # LIMIT 0 takes no row
+    kept = kind in (TokenKind.SYMBOL, TokenKind.VARIABLE) or text == "0"  # LIMIT 0 is safe: no row
     into.append(Token(kind, text if kept else "", gap=gap))
     return at if run is None else run.end()
 

@@ -1,9 +1,8 @@
-"""Reads queries: the tables they name, by sqlglot, and the functions they call, by the tokens.
+"""Reads queries: the tables that they name, by sqlglot, and the functions that they call, by the tokens.
 
-What sqlglot gets is a canonical text: names in backticks, literals replaced, clauses left out that name no table (index
-hints, locks, modifiers). Statements that differ in literals alone have one canonical text, which is parsed once. A
-second, cruder reading of the tokens must find no table behind FROM or JOIN that sqlglot did not see; otherwise nothing
-is believed.
+sqlglot gets a canonical text: names in backticks, literals replaced, clauses that name no table (index hints, locks,
+modifiers) left out. Statements that differ only in literals have one canonical text, which is parsed once. A second
+reading searches the tokens for names behind FROM and JOIN: a table that sqlglot missed makes the query Unreadable.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from binlane.sql.parse.functions import ADJACENT_ONLY, BEFORE_PARENTHESIS, BUILT
 from binlane.sql.parse.lexer import Token, TokenKind, Unreadable
 
 _MAX_TOKENS: Final = 50_000
-"""Of a canonical text. sqlglot takes about a second for so many."""
+"""Characters of a canonical text. sqlglot takes about a second for so many."""
 _MAX_DEPTH: Final = 100
-"""Of parentheses. Fixed, so that a statement is read alike wherever it is read; sqlglot takes some 25 frames each."""
+"""Nested parentheses. Fixed, so that every process reads a statement alike; sqlglot uses some 25 frames for each."""
 _SELECT_MODIFIERS: Final = (
     "ALL", "DISTINCT", "DISTINCTROW", "HIGH_PRIORITY", "STRAIGHT_JOIN", "SQL_SMALL_RESULT", "SQL_BIG_RESULT",
     "SQL_BUFFER_RESULT", "SQL_NO_CACHE", "SQL_CACHE", "SQL_CALC_FOUND_ROWS",
@@ -47,7 +46,7 @@ def read_query(tokens: Sequence[Token], reading: Reading) -> None:
 
 
 def read_expressions(tokens: Sequence[Token], reading: Reading) -> None:
-    """Expressions, assignments or rows, with commas between them. What repeats an earlier one is passed over."""
+    """Expressions, assignments or rows, separated by commas. Repeated ones are read once."""
     at, seen = 0, set[tuple[Token, ...]]()
     kept: list[Token] = []
     while at < len(tokens):
@@ -67,7 +66,7 @@ COMMA: Final = Token(TokenKind.SYMBOL, ",")
 
 
 def word(text: str) -> Token:
-    """A word that stands in no text, for putting statements together."""
+    """A word that is not in the statement's text, for composing queries."""
     return Token(TokenKind.WORD, text, text)
 
 
@@ -122,7 +121,7 @@ class _Canonical:
         self.builtin = BUILTIN[reading.dialect.flavor]
 
     def pieces(self) -> Iterator[str]:
-        """The words of the canonical text; empty ones are to be left out."""
+        """The words of the canonical text; the caller leaves out empty ones."""
         cursor = self.cursor
         while not cursor.done:
             token = cursor.peek()
@@ -144,7 +143,7 @@ class _Canonical:
                 yield "'x'" if token.kind is TokenKind.STRING else "1"
 
     def _before(self, back: int) -> Token:
-        """The token before the one just read, or further back."""
+        """The token ``back`` places before the one just read."""
         index = self.cursor.at - 1 - back
         return self.cursor.tokens[index] if index >= 0 else END
 
@@ -177,7 +176,7 @@ class _Canonical:
         cursor = self.cursor
         start, before = cursor.at, cursor.tokens[cursor.at - 1] if cursor.at > 0 else END
         if cursor.words("NEXT", "VALUE", "FOR") or cursor.words("PREVIOUS", "VALUE", "FOR"):
-            pass  # the name that follows is read as a column's
+            pass  # the name behind it is read as a column
         elif any(cursor.words(*words) for words in _LOCKS):
             self._lock_options()
         elif cursor.any_word("USE", "FORCE", "IGNORE") is not None and cursor.any_word("INDEX", "KEY") is not None:
@@ -221,7 +220,7 @@ class _Canonical:
             cursor.words("SKIP", "LOCKED")
 
     def _at_query(self, before: Token) -> bool:
-        """Can a query begin behind this token? (VALUES and TABLE begin one, too.)"""
+        """Whether a query (SELECT, VALUES or TABLE) can begin behind this token."""
         if before is END:
             return self.query
         if before.upper in ("ALL", "DISTINCT"):
@@ -229,7 +228,7 @@ class _Canonical:
         return is_symbol(before, "(") or before.upper in _SET_OPERATORS
 
     def _call(self, token: Token) -> bool:
-        """Note a call of ``token``, behind which a parenthesis stands. True if it is one of the server's own."""
+        """Note a call of ``token``, which stands before a parenthesis. True if the function is built in."""
         cursor = self.cursor
         before, gap = self._before(1), cursor.peek().gap
         if is_symbol(before, "."):
@@ -255,7 +254,7 @@ def _quoted(name: str) -> str:
 
 
 def _named_tables(text: str) -> tuple[tuple[Name, bool], ...]:
-    # sqlglot takes a tenth of a second to load: a worker whose log holds rows alone never asks for it
+    # importing sqlglot takes a tenth of a second: a worker that reads only row events never needs it
     from binlane.sql.parse.trees import named_tables
 
     return named_tables(text)
@@ -279,7 +278,7 @@ def _second_reading(tokens: Sequence[Token]) -> Iterator[Name]:
 
 
 def _is_no_clause(tokens: Sequence[Token], at: int, calls: Sequence[str]) -> bool:
-    """Does this FROM or JOIN belong to a call, an index hint, a window function or FOR SYSTEM_TIME?"""
+    """Whether this FROM or JOIN belongs to a call, an index hint, a window function or FOR SYSTEM_TIME."""
     before = tokens[at - 1] if at > 0 else END
     if tokens[at].upper == "JOIN":
         return before.upper == "FOR"

@@ -1,7 +1,7 @@
-"""``analyze``: what a logged statement touches, or why that cannot be told.
+"""``analyze``: the databases and objects that a logged statement touches, or the reason why they are not known.
 
-Each first word has its reader; the readers never guess: a text that is not read to its end, or that two readings see
-differently, is UNKNOWN with a reason, and is serialized (docs/invariants.md, 6).
+Each first word has its reader. Readers never guess: a text that is not read to its end, or whose two readings differ,
+is UNKNOWN with a reason, and is serialized (docs/invariants.md, 6).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from binlane.sql.parse.unsafe import unsafe_part
 __all__ = ["StatementFacts", "StatementKind", "analyze"]
 
 _CACHED_LENGTH: Final = 4096
-"""Characters. Longer statements hardly ever repeat, and would fill the memory of the cache."""
+"""Characters. Longer statements hardly ever repeat, and would fill the cache."""
 
 
 def analyze(
@@ -32,9 +32,9 @@ def analyze(
     no_backslash_escapes: bool = False,
     flavor: Flavor,
 ) -> StatementFacts:
-    """What ``sql`` touches. ``database`` is the session's default one; None or empty (as events say it): none.
+    """The facts of ``sql``. ``database``: the session's default database; None or empty (as in events): none.
 
-    Raises nothing, whatever the text: what is not read exactly has the kind UNKNOWN and a reason.
+    Never raises: a text that is not read exactly has the kind UNKNOWN and a reason.
     """
     default = None if database == "" else database
     dialect = Dialect(flavor, sql_mode_ansi_quotes, no_backslash_escapes)
@@ -89,7 +89,7 @@ def _global(cursor: Cursor, reading: Reading) -> None:
 
 
 def _set(cursor: Cursor, reading: Reading) -> None:
-    """SET GLOBAL and SET PASSWORD are server-wide; a log says what a session has set in other events."""
+    """SET GLOBAL and SET PASSWORD are server-wide; session variables are logged in the events, not as SET."""
     password = cursor.any_word("PASSWORD") is not None or cursor.words("DEFAULT", "ROLE")
     if not password and cursor.any_word("GLOBAL", "PERSIST", "PERSIST_ONLY") is None:
         raise Unreadable("SET of a session's variable")
@@ -158,4 +158,4 @@ READERS: Final[Mapping[str, Callable[[Cursor, Reading], None]]] = {
     "XA": _xa,
     **dict.fromkeys(_GLOBAL_VERBS, _global),
 }
-"""The reader of each first word: it stands behind that word and fills in the facts, or raises Unreadable."""
+"""The reader of each first word: it begins behind that word and fills in the facts, or raises Unreadable."""

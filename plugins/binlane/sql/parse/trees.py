@@ -1,4 +1,4 @@
-"""The names in table position of a canonical text (``queries``), by sqlglot: the one module that loads it."""
+"""The table names of a canonical text (``queries``), by sqlglot. The only module that imports sqlglot."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from sqlglot import exp
 from binlane.sql.parse.lexer import Unreadable
 
 _FRAMES: Final = 10_000
-"""For a text of as many parentheses inside each other as are read."""
+"""The recursion limit for the deepest nesting of parentheses that ``queries`` accepts."""
 
 Name = tuple[str | None, str]
 
 
 @functools.lru_cache(maxsize=4096)
 def named_tables(text: str) -> tuple[tuple[Name, bool], ...]:
-    """The names in table position of a canonical text, each with False if it is a common table expression's."""
+    """The table names of a canonical text, each with False if a common table expression has that name."""
     try:
         with _room_for_recursion():
             trees = sqlglot.parse(text, dialect="mysql")
-    except Exception as error:  # a third party's parser over any text: whatever it stumbles on, nothing was read
+    except Exception as error:  # sqlglot may raise anything on an unusual text: the query is then Unreadable
         raise Unreadable(f"sqlglot: {type(error).__name__}") from error
     if len(trees) != 1 or trees[0] is None or trees[0].find(exp.Command) is not None:
         raise Unreadable("sqlglot does not read it")
@@ -43,7 +43,7 @@ def named_tables(text: str) -> tuple[tuple[Name, bool], ...]:
 
 
 def _is_cte(table: exp.Expr, name: str) -> bool:
-    """Does a WITH in whose scope the table stands define this name? Compared exactly: at worst a table too many."""
+    """Whether a WITH around the table defines this name. Compared letter by letter: at worst one table too many."""
     inside: exp.Expr = table
     while (parent := inside.parent) is not None:
         clause = parent if isinstance(parent, exp.With) else next(_with_of(parent), None)

@@ -1,9 +1,8 @@
-"""What a statement asks of its server that another server answers differently: unsafe in statement format.
+"""Parts of a statement that are unsafe for statement-based replication: another server gives other values.
 
-The source flags such statements and logs them all the same. Lists: MySQL "Determination of Safe and Unsafe Statements
-in Binary Logging" and MariaDB "Unsafe Statements for Statement-based Replication"; the variables that are logged with
-a statement, and are therefore safe, are those of QUERY, INTVAR and RAND. What a routine, trigger or view does inside is
-not seen here.
+The source warns of such statements and logs them all the same. Lists: MySQL "Determination of Safe and Unsafe
+Statements in Binary Logging" and MariaDB "Unsafe Statements for Statement-based Replication". Variables that the QUERY,
+INTVAR and RAND events carry are safe. The bodies of routines, triggers and views are not read.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _SCOPES: Final = ("session.", "local.")
 
 
 def unsafe_part(tokens: Sequence[Token], facts: StatementFacts) -> str | None:
-    """The first such part of a statement that changes rows, or None. Tokens as ``lexer.lex`` gives them."""
+    """The first unsafe part of a statement that changes rows, or None. Tokens as ``lexer.lex`` gives them."""
     if facts.kind not in (StatementKind.DML, StatementKind.LOAD_DATA, StatementKind.UNKNOWN) and not (
         facts.create_select and facts.commits_implicitly
     ):
@@ -63,7 +62,7 @@ def _is_called(tokens: Sequence[Token], at: int) -> bool:
 
 
 def _unordered_limit(tokens: Sequence[Token]) -> str | None:
-    """LIMIT without ORDER BY before it, in the same parentheses: which rows it takes is the server's choice."""
+    """LIMIT without ORDER BY before it in the same parentheses: the server chooses the rows."""
     ordered = [False]
     for at, token in enumerate(tokens):
         if is_symbol(token, "("):
@@ -81,7 +80,7 @@ def _unordered_limit(tokens: Sequence[Token]) -> str | None:
 
 
 def _takes_some(behind: Sequence[Token]) -> bool:
-    """Whether a LIMIT may take a row, by the three tokens behind it: ``count``, or ``offset, count``; 0 takes none."""
+    """Whether a LIMIT may give a row, by the three tokens behind it: ``count`` or ``offset, count``; 0 gives none."""
     kinds = (TokenKind.NUMBER, TokenKind.VARIABLE)
     if not behind or behind[0].kind not in kinds:
         return False

@@ -1,7 +1,7 @@
-"""Which of its tables an UPDATE or DELETE changes: the others are only read.
+"""The tables that an UPDATE or DELETE changes; its other tables are only read.
 
-Names and aliases in the list of tables, held against the qualifiers of what is assigned or deleted. A column without a
-qualifier in a join may be any table's: all of the list count then.
+The qualifiers of assigned columns and deleted tables are looked up among the names and aliases of the table list. A
+column without a qualifier may belong to any table of a join: then all tables of the list count as changed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _BEHIND_TABLE = frozenset(
     {"PARTITION", "USE", "FORCE", "IGNORE", "JOIN", "INNER", "LEFT", "RIGHT", "CROSS", "NATURAL", "STRAIGHT_JOIN"}
     | {"ON", "USING", "SET", "FOR", "AS"}
 )
-"""Words that stand behind a table's name and are no alias."""
+"""Words behind a table's name that are no alias."""
 _QUERY = ("SELECT", "WITH", "VALUES", "TABLE")
 
 
@@ -52,7 +52,7 @@ def deleted(targets: Sequence[Token], tables: Sequence[Token], reading: Reading)
 
 
 def _of(qualifier: Sequence[str], named: dict[str, TableKey], reading: Reading) -> set[TableKey]:
-    """The table of a qualifier; all of them where there is none, or where none has the name."""
+    """The table of a qualifier; all tables if there is no qualifier or no table has that name."""
     if len(qualifier) == 2:
         return {TableKey(qualifier[0], qualifier[1])}
     found = named.get(qualifier[0].lower()) if qualifier else None
