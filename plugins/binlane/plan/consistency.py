@@ -1,4 +1,4 @@
-"""When lanes meet beyond what their transactions ask for: a class a level, by the word of ``lanes.consistency``."""
+"""Consistency levels: where lanes wait for each other beyond the barriers of their transactions. One class a level."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ConsistencyLevel(Protocol):
     def epoch_of(self, commit_time: float) -> int:
         """The epoch of a transaction that the source committed at this Unix time; asked only with ``has_epochs``.
 
-        Called for each transaction of each segment, anywhere: equal times give equal epochs.
+        Called in any process, for each transaction of each segment: equal times must give equal epochs.
         """
         ...
 
@@ -40,13 +40,13 @@ class Eventual:
 
 
 class AnyTime(Eventual):
-    """At any time the target is as the source was at some seqno."""
+    """The target equals the source at some seqno at any time: one lane applies everything."""
 
     serial = True
 
 
 class Epoch:
-    """Lanes meet also every ``epoch_seconds`` of source time."""
+    """Lanes also wait for each other every ``epoch_seconds`` of source time."""
 
     serial, has_epochs = False, True
 
@@ -63,4 +63,4 @@ LEVELS: Final[Mapping[str, type[ConsistencyLevel]]] = {
     Consistency.ANY_TIME: AnyTime,
     Consistency.EPOCH: Epoch,
 }
-"""By the word of ``lanes.consistency``."""
+"""The levels, by the word of ``lanes.consistency``."""

@@ -1,4 +1,4 @@
-"""Which databases the shard list calls critical."""
+"""The databases that the shard list calls critical."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from binlane.shards.shard_list import parse_shard_list
 
 
 def critical_databases(settings: FilterSettings, schema: Schema) -> Callable[[str], bool]:
-    """Tells the databases whose every transaction needs a barrier: the shard list's critical ones, and those that
-    foreign keys join to them. The scan names each of their transactions."""
+    """Predicate for databases whose every transaction needs a barrier: the shard list's critical databases, and those
+    that foreign keys join to them. The scan lists each of their transactions."""
     shard_list = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)
     known = schema.known()
     joined = {known.group_of(settings.renaming.target(name)) for name in shard_list.critical}

@@ -1,4 +1,4 @@
-"""manifest.json: what a window was read from, and the segments that hold it. The same window gives the same bytes."""
+"""manifest.json: a window's range of the source's log, and its segments. Equal windows give equal bytes."""
 
 from __future__ import annotations
 
@@ -26,43 +26,43 @@ class Segment:
     flavor: Flavor
     server_version: str
     checksum: str
-    """Of its events, as FORMAT_DESCRIPTION says: CRC32 or NONE."""
+    """Checksum algorithm of its events, from FORMAT_DESCRIPTION: CRC32 or NONE."""
     first_seqno: int
     last_seqno: int
     transactions: int
     source_file: str
     start_offset: int
     end_offset: int
-    """In the source's file, 64 bits wide. The segment's own events begin at ``bytes - (end_offset - start_offset)``."""
+    """Offsets in the source's file, 64 bits wide. The segment's own events begin at ``header_length``."""
     first_time: float
     last_time: float
-    """Commit times of its first and last transaction, seconds since the epoch."""
+    """Commit times of the first and the last transaction, Unix seconds."""
     first_gtid: str
     last_gtid: str
-    """Empty where the source writes none."""
+    """Empty if the source has no GTIDs."""
 
     @property
     def header_length(self) -> int:
-        """Bytes of magic and FORMAT_DESCRIPTION, before the stretch itself."""
+        """Bytes of magic and FORMAT_DESCRIPTION, in front of the events."""
         return self.bytes - (self.end_offset - self.start_offset)
 
     def to_json(self) -> str:
-        """For the target's state."""
+        """JSON text, as the target's table of prepared XA transactions holds it."""
         return json.dumps(MANIFEST.dump(self), ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str, where: str) -> Segment:
-        """Raises PlanError that names ``where`` for anything that ``to_json`` does not write."""
+        """Raises PlanError, naming ``where``, for anything that ``to_json`` does not write."""
         return MANIFEST.load(cls, MANIFEST.parsed(text, where), where)
 
     def source_position(self, at: SegmentOffset) -> LogPosition:
-        """Where the segment's byte ``at`` stands on the source."""
+        """Source file and offset of the segment's byte ``at``."""
         return LogPosition(self.source_file, self.start_offset + at - self.header_length)
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A window as it was read. Without transactions ``last_seqno`` is ``first_seqno - 1`` and there is no segment."""
+    """A window as extracted. An empty window has ``last_seqno = first_seqno - 1`` and no segment."""
 
     channel: str
     window: str
@@ -70,22 +70,22 @@ class Manifest:
     last_seqno: int
     start: LogPosition
     end: LogPosition
-    """Where the next window begins. Between the last segment's end and here are only events of no transaction."""
+    """The next window's start. No transaction stands between the end of the last segment and here."""
     gtid_set: str
-    """Everything up to ``end``, in the source's own notation; empty where the source has no GTIDs."""
+    """All GTIDs up to ``end``, in the source's notation; empty if the source has no GTIDs."""
     end_time: float
-    """Commit time of the last transaction of the channel so far; 0 if there was none."""
+    """Commit time of the channel's last transaction so far, Unix seconds; 0 before the first."""
     identity: str
-    """Which server or archive; does not change between the windows of a channel."""
+    """Identity of the source server or archive; the same in all windows of a channel."""
     fingerprint: str
-    """Of the log just before ``end``; the next window compares it before it takes anything (docs/invariants.md, 9)."""
+    """Fingerprint of the log just before ``end``; the next window compares it first (docs/invariants.md, 9)."""
     segments: tuple[Segment, ...]
     carried: tuple[Segment, ...] = ()
-    """XA transactions that earlier windows have prepared and this one ends, each in a file of its own."""
+    """XA transactions that earlier windows prepared and this one ends, each in a file of its own."""
     done: tuple[str, ...] = ()
-    """XIDs whose changes are on the target by somebody's word."""
+    """XIDs of XA transactions whose changes are on the target already, as an operator has declared."""
     restarts: tuple[int, ...] = ()
-    """Seqnos that the source's server was started anew before, as far as temporary tables were lost by that."""
+    """First seqnos after a restart of the source's server, for restarts that dropped temporary tables."""
 
     @property
     def transactions(self) -> int:
@@ -104,7 +104,7 @@ class Manifest:
 
     @classmethod
     def from_json(cls, data: bytes, where: str) -> Manifest:
-        """Raises PlanError that names ``where`` if ``data`` is not a whole, known and coherent manifest."""
+        """Raises PlanError, naming ``where``, if ``data`` is not a complete and consistent manifest of this version."""
         value = MANIFEST.parsed(data, where)
         if value.pop("version", None) != VERSION:
             raise PlanError(f"{where}: expected a manifest of version {VERSION}; it was written by another binlane")
@@ -113,7 +113,7 @@ class Manifest:
         return manifest
 
     def _check(self, where: str) -> None:
-        """Segments number the transactions without a gap and do not overlap in a source file."""
+        """Raises PlanError if segments leave a gap in the seqnos or in a source file, or overlap there."""
         expected = self.first_seqno
         before: Segment | None = None
         for segment in self.segments:
@@ -135,4 +135,4 @@ class Manifest:
 
 
 MANIFEST: Final = Codec("run the extract step again")
-"""manifest.json, and segments in the target's state."""
+"""Codec of manifest.json, and of the segments that the target's state keeps."""

@@ -1,7 +1,7 @@
-"""Which lane a transaction belongs to: the window's routes, folded from all its segments before any block is built.
+"""context.json: the lane of each transaction, decided for the whole window before any block is built.
 
-A plain transaction changes rows of one database and runs no statement; its route is its database's. Every other one
-belongs to a class, described by what the filter looks at; transactions of one class share their route.
+A plain transaction changes rows of one database and runs no statement; it takes its database's route. All others
+belong to classes, described by the facts that the filter looks at; the transactions of a class share their route.
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ from binlane.plan.transaction.xa import PreparedGroup
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where transactions go, and what they count as."""
+    """Shard and lane of transactions."""
 
     shard: str
-    """The shard they are reported under; several are joined by ``+``."""
+    """The shard that counts them; several shards are joined by ``+``."""
     lane: int
-    """Their lane; for those that need a barrier, the lane that owns it."""
+    """Their lane; for transactions that need a barrier, the barrier's owner."""
 
 
 @dataclass(frozen=True)
 class Routing:
-    """context.json: what the map over segments needs to know of the whole window."""
+    """context.json: the facts of the whole window that each segment's map needs."""
 
     lanes: int
     databases: Mapping[str, Route]
-    """Routes of plain transactions, by database as TABLE_MAP names it."""
+    """Routes of plain transactions, by the database's name in TABLE_MAP."""
     classes: Mapping[str, Route]
-    """Routes of all others, by the key of their class."""
+    """Routes of all other transactions, by the key of their class."""
     barriers: tuple[Barrier, ...]
     excluded: Excluded = field(default_factory=lambda: Excluded({}, {}))
-    """What the window makes unfit for folding."""
+    """Tables and databases whose changes the window must not fold."""
     prepared: Mapping[int, PreparedGroup | None] = field(default_factory=dict)
-    """What each XA COMMIT commits, by its seqno; None for what the target has already."""
+    """The changes that each XA COMMIT commits, by its seqno; None if they are on the target already."""
     carried_in: tuple[PreparedGroup, ...] = ()
-    """XA transactions that earlier windows have prepared and this one ends."""
+    """XA transactions that earlier windows prepared and this one ends."""
     carried_out: tuple[PreparedGroup, ...] = ()
     """XA transactions that this window prepares and does not end."""
 
     @cached_property
     def by_lane(self) -> tuple[tuple[Barrier, ...], ...]:
-        """The barriers that each lane takes part in, the serialized lane last."""
+        """The barriers of each lane, the serialized lane last."""
         found: list[list[Barrier]] = [[] for _ in range(self.lanes + 1)]
         for barrier in self.barriers:
             for lane in barrier.participants:
@@ -59,14 +59,14 @@ class Routing:
         return tuple(tuple(barriers) for barriers in found)
 
     def route_of(self, described: TransactionClass) -> Route:
-        """Raises PlanError for a transaction that the scan did not see."""
+        """The route of a transaction. Raises PlanError if the scan did not see its class."""
         route = self.find(described)
         if route is None:
             raise PlanError(f"no route for {described}: context.json is of another window; run the filter step again")
         return route
 
     def find(self, described: TransactionClass) -> Route | None:
-        """None for a transaction that the scan did not see."""
+        """The route of a transaction; None if the scan did not see its class."""
         plain = described.plain_database
         route = self.databases.get(plain) if plain is not None else None
         return self.classes.get(described.key) if route is None else route
@@ -86,11 +86,11 @@ CONTEXT: Final = Codec(
     rows=frozenset({Barrier, LogPosition, PreparedGroup, Route, TableKey, TemporaryCopies}),
     left_out=frozenset({"temporary"}),
 )
-"""context.json."""
+"""Codec of context.json."""
 
 
 def first_appearance(named: Iterable[tuple[int, str]]) -> tuple[str, ...]:
-    """Shards by the seqno they first appear at: the order that round-robin deals them out in."""
+    """Shards by the seqno of their first transaction: round-robin gives them lanes in this order."""
     first: dict[str, int] = {}
     for seqno, shard in named:
         first[shard] = min(seqno, first.get(shard, seqno))

@@ -1,4 +1,4 @@
-"""What a window's transactions come to: the counts of the plan, and the accounts that must close (invariant 5)."""
+"""Counts of a window's transactions: the plan's figures, and the accounts that must close (docs/invariants.md, 5)."""
 
 from __future__ import annotations
 
@@ -23,57 +23,57 @@ _ASKING = re.compile(
     rb"->|\bAS\s+JSON\b|\bRETURNING\b|\bPORTION\s+OF\b|\bVALUES\s+ROW\b|\bON\s+DUPLICATE\b|\A\s*(?:WITH|SET\s+STATEMENT)\b",
     re.I,
 )
-"""DML that may ask for more than every server has: worth being cut into words."""
+"""DML that may need a feature which not every server has, and is therefore parsed."""
 ROWS_ONLY = "rows"
-"""Kind of a transaction that runs no statement."""
+"""Kind of a transaction without statements."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of transactions, in any order: tallies of segments add up."""
+    """Counts of transactions, in any order: the tallies of segments add up to the window's."""
 
     tables: dict[TableKey, RowCounts] = field(default_factory=dict)
-    """Row changes by table that the filter takes."""
+    """Row changes that pass the filter, by table."""
     filtered: dict[TableKey, RowCounts] = field(default_factory=dict)
-    """Row changes by table that it leaves out."""
+    """Row changes that the filter leaves out, by table."""
     rules: dict[str, RuleCounts] = field(default_factory=dict)
-    """What each of its rules leaves out."""
+    """Row changes and statements that each rule of the filter leaves out."""
     table_maps: dict[TableKey, dict[str, int]] = field(default_factory=dict)
-    """Distinct TABLE_MAP bodies behind their table id, in hex, with the first seqno of each: what the precheck compares
-    with the target."""
+    """Distinct TABLE_MAP bodies behind their table id, in hex, with the first seqno of each: the precheck compares them
+    with the target's tables."""
     shards: dict[str, ShardCounts] = field(default_factory=dict)
     kinds: Counter[str] = field(default_factory=Counter)
-    """Transactions of rows alone, and statements by kind."""
+    """Transactions without statements, and statements by kind."""
     lane_rows: dict[int, RowCounts] = field(default_factory=dict)
     """Row changes that each lane writes."""
     saved: dict[TableKey, RowCounts] = field(default_factory=dict)
-    """Row changes written less those read, by table: what folding has saved."""
+    """Row changes written minus read, by table: negative where folding saves."""
     altered: dict[TableKey, set[int]] = field(default_factory=dict)
-    """Tables that a DDL of the window names, with the seqnos of each."""
+    """Tables that the window's DDL names, with the seqnos of the statements."""
     unread: set[int] = field(default_factory=set)
-    """Seqnos of statements that commit by themselves and could not be read."""
+    """Seqnos of statements that commit implicitly and could not be parsed."""
     time_zones: set[str] = field(default_factory=set)
     unsafe: dict[str, int] = field(default_factory=dict)
-    """Parts of statements that another server answers differently, with the first seqno of each."""
+    """Parts of statements whose result depends on the server, with the first seqno of each."""
     loaded: set[TableKey] = field(default_factory=set)
     """Tables that a LOAD DATA names."""
     written: set[TableKey] = field(default_factory=set)
     """Tables whose rows statements change."""
     temporary: set[TableKey] = field(default_factory=set)
-    """Names of temporary tables: a statement that writes one of them may not mean the table of that name."""
+    """Names of temporary tables: a statement that writes one of these names may not mean the base table."""
     undone: set[TableKey] = field(default_factory=set)
-    """Tables of statements that ended with an error and of what was rolled back: their engine decides what is left."""
+    """Tables of failed statements and of rolled-back changes: the table's engine decides which changes remain."""
     demands: dict[Demand, int] = field(default_factory=dict)
-    """What statements, and rows that are written by some, ask of the target, with the first seqno of each."""
+    """Features that statements, and rows sent as statements, need on the target, with the first seqno of each."""
     widest: dict[TableKey, Widest] = field(default_factory=dict)
-    """What a row takes as a statement, of tables with rows that come near what the target takes."""
+    """The longest rows as statements, of tables with rows that come near the target's max_allowed_packet."""
     longest_statement: tuple[int, int] = (0, 0)
-    """Bytes of the longest logged statement, and the first seqno of one."""
+    """Bytes of the longest logged statement, and the first seqno of that length."""
     meter: RowMeter | None = field(default=None, compare=False)
-    """What measures rows; None in a sum."""
+    """Measures rows; None in a sum of tallies."""
 
     def add(self, shard: str, home: int, parts: Sequence[Part], seqno: int, flavor: Flavor) -> None:
-        """Count one transaction of ``shard``, whose own lane is ``home``; ``flavor`` is the source's."""
+        """Count one transaction of ``shard``; ``home`` is its home lane, ``flavor`` the source's."""
         rows = RowCounts()
         statements = filtered = 0
         for part in parts:
@@ -125,18 +125,18 @@ class Tally:
                 self.unread.add(seqno)
 
     def add_filtered(self, rule: str, table: TableKey | None, rows: RowCounts) -> None:
-        """Count what a rule leaves out: row changes of a table, or a statement."""
+        """Count row changes of ``table`` that ``rule`` leaves out; with None for the table, a statement."""
         if table is not None:
             self.filtered[table] = self.filtered.get(table, RowCounts()) + rows
         self.rules[rule] = self.rules.get(rule, RuleCounts()) + RuleCounts(rows.total, int(table is None))
 
     def add_map(self, key: TableKey, definition: bytes, seqno: int) -> None:
-        """Note a TABLE_MAP, without its table id, of a transaction."""
+        """Note the body of a TABLE_MAP, without its table id."""
         maps, text = self.table_maps.setdefault(key, {}), definition.hex()
         maps[text] = min(seqno, maps.get(text, seqno))
 
     def add_rows(self, table: TableMap, type_code: int, body: memoryview, seqno: int) -> None:
-        """Look at the rows of an event's body as the statements that would write them."""
+        """Measure the rows of an event's body as statements; without a meter do nothing."""
         if self.meter is None:
             return
         widest = self.meter.measure(table, type_code, body, seqno)
@@ -146,11 +146,11 @@ class Tally:
             self.add_demand(demand, seqno)
 
     def add_demand(self, demand: Demand, seqno: int) -> None:
-        """Note what the window asks of the target."""
+        """Note a feature that the window needs on the target."""
         self.demands[demand] = min(seqno, self.demands.get(demand, seqno))
 
     def add_widest(self, key: TableKey, widest: Widest) -> None:
-        """Note what rows of a table take as statements."""
+        """Note the longest rows of a table, as statements."""
         known = self.widest.get(key)
         self.widest[key] = widest if known is None else known | widest
 
@@ -164,11 +164,11 @@ class Tally:
         self.shards[shard] = replace(before, transactions=before.transactions + transactions, rows=before.rows + rows)
 
     def add_unsafe(self, name: str, seqno: int) -> None:
-        """Note an unsafe part of a statement."""
+        """Note a part of a statement whose result depends on the server."""
         self.unsafe[name] = min(seqno, self.unsafe.get(name, seqno))
 
     def add_saved(self, key: TableKey, rows: RowCounts) -> None:
-        """Count what folding has saved at a table."""
+        """Add a table's row changes written minus read."""
         self.saved[key] = self.saved.get(key, RowCounts()) + rows
 
     def add_lane(self, lane: int, rows: RowCounts) -> None:

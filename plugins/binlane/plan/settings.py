@@ -1,6 +1,6 @@
-"""What a channel decides about a window's plan, as channel.json in the window's folder.
+"""channel.json: the settings of a channel that decide a window's plan.
 
-With the segments and the schema it is all that the filter job knows: the same three give the same plan, byte for byte.
+They, the segments and the schema are the only input of the filter job: equal input gives equal plans, byte for byte.
 """
 
 from __future__ import annotations
@@ -23,83 +23,82 @@ from binlane.shards.selection import EVERYTHING, Selection
 
 @dataclass(frozen=True, slots=True)
 class FilterSettings:
-    """The channel's choices, as they stood when the window was extracted."""
+    """The channel's settings, as they stood when the window was extracted."""
 
     channel: str
     window: str
     lanes: int
-    """Parallel lanes; the serialized lane comes on top and has this number."""
+    """Number of parallel lanes, and so also the number of the serialized lane, which follows them."""
     shard_list: str
     """The text of the shard list."""
     shard_list_path: str
-    """Where it was read from; for messages."""
+    """Where the shard list was read from; for messages."""
     assigner: str
     consistency: str
     epoch_seconds: int
     fold_gap: int
-    """Barriers with at most this many transactions between them, and no more of them than a block has bytes for, become
-    one stretch."""
+    """Barriers with at most this many transactions between them, and about one block's bytes, are joined."""
     block_transactions: int
     block_bytes: int
     block_seconds: int
-    """Of source time in one block, at most; 0: any."""
+    """Longest source time in one block; 0: no limit."""
     payload_bytes: int
-    """Bytes of events in one BINLOG statement, usually."""
+    """Usual bytes of events in one BINLOG statement."""
     largest_bytes: int
-    """Bytes of events in the largest one that the target takes."""
+    """Most bytes of events in one BINLOG statement: the target takes no more."""
     reduce: str
-    """``off``: row events go to the target as they are; ``block``: each block is folded to its net effect; ``window``:
-    and what a lane does between two barriers is, over blocks and segments."""
+    """``off``: row events go to the target as logged; ``block``: each block is folded to its net effect; ``window``: so
+    are all changes of a lane between two barriers, across blocks and segments."""
     window_bytes: int
-    """Bytes of events that are folded at once for ``window``."""
+    """Bytes of events that ``window`` folds at once."""
     not_reduced: list[list[str]]
-    """Databases and tables whose keys differ between source and target: their changes keep their order."""
+    """Databases and tables whose keys differ between source and target: their changes are not folded."""
     target: str
-    """The target's flavor: values of user variables are spelled its way."""
+    """The target's flavor; literals of user variables are written for it."""
     target_version: str
     filters: Mapping[str, Any] = field(default_factory=dict)
-    """``Selection.to_values`` of the channel's filter; empty if it takes everything."""
+    """The channel's filter, as ``Selection.to_values`` writes it; empty if it takes everything."""
 
     renames: list[list[str]] = field(default_factory=list)
-    """The channel's ``[rename]``: the source's side and the target's of each rule, in order."""
+    """The channel's ``[rename]``: source name and target name of each rule, in order."""
     collations: list[list[str]] = field(default_factory=list)
-    """The channel's ``[collations]``: the source's collation and the target's of each rule."""
+    """The channel's ``[collations]``: source collation and target collation of each rule."""
     folds_names: bool = False
-    """The target takes names in any case."""
+    """The target compares names of databases and tables without regard to case."""
     measures_rows: bool = True
-    """Statements will write rows, of some tables at least: how long they are is worth knowing (``plan.widest``)."""
+    """Rows of some tables are sent as statements, so the plan records their lengths (``WindowPlan.widest``)."""
 
     @property
     def renaming(self) -> Renaming:
-        """What the log's databases are called on the target."""
+        """Names of the log's databases on the target."""
         return Renaming(tuple((old, new) for old, new in self.renames), self.folds_names and bool(self.renames))
 
     @property
     def rules(self) -> ChannelRules:
-        """What is taken, and what it is called on the target."""
+        """The channel's filter, renames and collations."""
         collations = Collations(tuple((old, new) for old, new in self.collations))
         return ChannelRules(self.selection, self.renaming, collations)
 
     @property
     def selection(self) -> Selection:
-        """What of the log is taken."""
+        """The channel's filter."""
         return Selection.of(self.filters) if self.filters else replace(EVERYTHING, folds_names=self.folds_names)
 
     @property
     def level(self) -> ConsistencyLevel:
-        """When the lanes meet. Raises ConfigError for a class of the site that cannot be imported here."""
+        """The consistency level. Raises ConfigError if the site's own class cannot be imported."""
         return chosen(LEVELS, self.consistency, "lanes.consistency")(self.epoch_seconds)
 
     @property
     def limits(self) -> BlockLimits:
-        """What ends a block."""
+        """The limits at which a block ends."""
         return BlockLimits(
             self.block_transactions, self.block_bytes, self.payload_bytes, self.largest_bytes, self.block_seconds
         )
 
     @property
     def packet(self) -> int:
-        """The target's max_allowed_packet that the window was planned for, about."""
+        """The target's max_allowed_packet that the window was planned for, approximately."""
         return int(self.largest_bytes / PACKET_SHARE)
 
     def to_json(self) -> bytes:
@@ -113,4 +112,4 @@ class FilterSettings:
 
 
 SETTINGS: Final = Codec("extract the window again", left_out=frozenset({"collations"}))
-"""channel.json."""
+"""Codec of channel.json."""

@@ -1,7 +1,7 @@
-"""What is worth knowing of a window when its files are gone: a small summary of its plan, kept on the target as JSON.
+"""A small summary of a window's plan, kept on the target as JSON after the window's files are gone.
 
-It is stored with the plan's digest, so a running window has it too. Shards and tables are the busiest ones; what is
-left out is counted, so sums stay right.
+It is stored with the plan's digest, so a running window has it too. Only the busiest shards and tables are listed; the
+others are counted, and the window's totals include them.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from binlane.plan.window_plan import WindowPlan
 MAX_SHARDS: Final = 64
 MAX_TABLES: Final = 40
 _NAMED: Final = 3
-"""Shards in a lane's name, and causes in the serialized lane's."""
+"""Shards in the name of a lane, and causes in the name of the serialized lane."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaneFacts:
-    """What a lane has to apply."""
+    """The work of a lane."""
 
     name: str
     transactions: int
     blocks: int
     rows: int
-    """Row changes that it writes."""
+    """Row changes that the lane writes."""
     bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class ShardFacts:
-    """What a shard comes to."""
+    """The transactions and row changes of a shard."""
 
     name: str
     lane: int
@@ -45,7 +45,7 @@ class ShardFacts:
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """Row changes of a table, as the log has them and as they are written."""
+    """Row changes of a table, as read from the log and as written."""
 
     name: str
     read: int
@@ -56,7 +56,7 @@ class TableFacts:
 
 @dataclass(frozen=True, slots=True)
 class RuleFacts:
-    """What a rule of the channel's filter leaves out: row changes, and statements."""
+    """Row changes and statements that a rule of the channel's filter leaves out."""
 
     rule: str
     rows: int
@@ -65,20 +65,20 @@ class RuleFacts:
 
 @dataclass(frozen=True, slots=True)
 class WindowFacts:
-    """A plan's summary."""
+    """Summary of a plan."""
 
     transactions: int
     read: int
     """Row changes in the log."""
     written: int
-    """Row changes that the target gets."""
+    """Row changes that the target receives."""
     folded: int
     filtered: int
     barriers: int
     serialized: int
     """Transactions inside barriers."""
     causes: Mapping[str, int]
-    """Transactions that asked for a barrier, by cause."""
+    """Transactions that need a barrier, by cause."""
     kinds: Mapping[str, int]
     lanes: tuple[LaneFacts, ...]
     """The serialized lane last."""
@@ -110,7 +110,7 @@ FACTS: Final = Codec("they are of another version")
 
 
 def facts_of(plan: WindowPlan) -> WindowFacts:
-    """The summary of a plan."""
+    """Summary of a plan."""
     counts = plan.tables.values()
     shards = busiest(plan)
     tables = sorted(plan.tables.items(), key=lambda entry: (-entry[1].read.total, str(entry[0])))
@@ -162,13 +162,13 @@ def lane_name(plan: WindowPlan, lane: int) -> str:
 
 
 def busiest(plan: WindowPlan) -> list[tuple[str, int]]:
-    """Shards with their lanes, the one with the most transactions first."""
+    """Shards with their lanes, by descending number of transactions."""
     ordered = sorted(plan.shards.items(), key=lambda entry: (-entry[1].transactions, entry[0]))
     return [(name, counts.lane) for name, counts in ordered]
 
 
 def barrier_causes(plan: WindowPlan) -> Counter[str]:
-    """How many transactions asked for a barrier, by cause."""
+    """Number of transactions that need a barrier, by cause."""
     causes: Counter[str] = Counter()
     for barrier in plan.barriers:
         causes.update(barrier.causes)

@@ -1,7 +1,7 @@
-"""A window's plan: what the apply step has to know of it, and what the accounts at its end are compared with.
+"""plan.json: the facts of a window that the apply step needs, and the counts that its rows are checked against.
 
-plan.json is strict: a key that is missing, unknown or of another type is an error, so that a plan written by another
-version is refused instead of half understood.
+Reading is strict: a key that is missing, unknown or of another type is an error, so a plan written by another version
+is refused and never half understood.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from binlane.sql.requirements import Demand
 class Block:
     """A block as the apply step reads it.
 
-    ``items`` may be larger than memory: they are consumed once, in order, before the next block is asked for.
+    ``items`` may be larger than memory: consume them once, in order, before asking for the next block.
     """
 
     header: BlockHeader
@@ -43,35 +43,35 @@ class Block:
     """The FORMAT_DESCRIPTION event to send before the items, checksum algorithm 0."""
     items: Iterable[Item]
     planned: BlockHeader | None = None
-    """For one transaction of a block that was taken apart: that block."""
+    """The block that this one was cut from, if it is a single transaction of a planned block."""
 
 
 class LaneSource(Protocol):
-    """Where a lane's blocks come from. Asking again gives the same blocks."""
+    """The source of a lane's blocks. Asking again gives the same blocks."""
 
     def blocks(self, lane: int, after: int) -> Iterator[Block]:
         """The blocks of ``lane`` whose last seqno is greater than ``after``, ascending."""
         ...
 
     def pieces(self, lane: int, block: BlockHeader) -> Iterator[Block]:
-        """The transactions of one of the lane's blocks, each a block that names it as ``planned``."""
+        """The transactions of one of the lane's blocks, each as a block of its own with ``planned`` set."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TableCounts:
-    """What became of a table's row changes (docs/invariants.md, 5): read = filtered + folded + written."""
+    """Accounts of a table's row changes (docs/invariants.md, 5): read = filtered + folded + written."""
 
     read: RowCounts = field(default_factory=RowCounts)
     filtered: RowCounts = field(default_factory=RowCounts)
     folded: int = 0
-    """Row changes folded away: the kinds change when changes are folded, only their number can be accounted for."""
+    """Row changes folded away: folding changes their kinds, so only their number can be accounted for."""
     written: RowCounts = field(default_factory=RowCounts)
 
 
 @dataclass(frozen=True, slots=True)
 class RuleCounts:
-    """What one rule of the channel's filter leaves out."""
+    """Row changes and statements that a rule of the channel's filter leaves out."""
 
     rows: int = 0
     """Row changes."""
@@ -83,7 +83,7 @@ class RuleCounts:
 
 @dataclass(frozen=True, slots=True)
 class LaneFile:
-    """One lane file: the blocks of one segment for one lane, by name in the plan's folder."""
+    """One lane file: a lane's blocks of one segment; ``name`` is its path in the plan's folder."""
 
     name: str
     first_seqno: int
@@ -96,7 +96,7 @@ class LaneFile:
 
 @dataclass(frozen=True, slots=True)
 class ShardCounts:
-    """What a shard comes to in a window."""
+    """Lane, transactions and row changes of a shard in a window."""
 
     lane: int
     transactions: int
@@ -105,16 +105,16 @@ class ShardCounts:
 
 @dataclass(frozen=True, slots=True)
 class WindowPlan:
-    """What a window will write, by whom, in what order. Seqnos are inclusive; an empty window has last = first - 1."""
+    """The plan of a window. Seqnos are inclusive; an empty window has ``last_seqno = first_seqno - 1``."""
 
     channel: str
     window_id: str
     digest: str
-    """SHA-256 over everything that decides the plan; stored on the target before the first block."""
+    """SHA-256 over all input of the plan; stored on the target before the first block."""
     first_seqno: int
     last_seqno: int
     lanes: int
-    """Parallel lanes 0 .. lanes - 1; the serialized lane comes on top and has this number."""
+    """Number of parallel lanes, and so also the number of the serialized lane, which follows them."""
     barriers: tuple[Barrier, ...]
     source: str
     """The source's identity, as stored with the watermark."""
@@ -129,46 +129,46 @@ class WindowPlan:
     """Each lane's files in the order of apply, the serialized lane last."""
     shards: Mapping[str, ShardCounts] = field(default_factory=dict)
     kinds: Mapping[str, int] = field(default_factory=dict)
-    """Transactions of rows alone, and statements by kind."""
+    """Transactions without statements, and statements by kind."""
     flavor: Flavor = Flavor.MARIADB
-    """The family of the server that wrote the log."""
+    """Flavor of the server that wrote the log."""
     table_maps: Mapping[TableKey, Mapping[str, int]] = field(default_factory=dict)
-    """Distinct TABLE_MAP bodies of each table, in hex, without table id, with the first seqno of each: what the
-    precheck compares with the target."""
+    """Distinct TABLE_MAP bodies of each table, in hex, without table id, with the first seqno of each: the precheck
+    compares them with the target's tables."""
     altered: Alterations = field(default_factory=Alterations)
-    """Tables that the window's own DDL names: they may not exist, or not like this, before it."""
+    """Tables that the window's own DDL names: before it they may be missing or have another definition."""
     time_zones: frozenset[str] = frozenset()
-    """Named session time zones of its statements: the target must know them."""
+    """Named session time zones of statements; the target must know them."""
     carried_in: tuple[PreparedGroup, ...] = ()
-    """XA transactions that earlier windows have prepared and this one ends."""
+    """XA transactions that earlier windows prepared and this one ends."""
     carried_out: tuple[PreparedGroup, ...] = ()
-    """XA transactions that this window prepares and does not end: the target keeps their events until one does."""
+    """XA transactions that this window prepares and does not end: the target keeps their events until a window does."""
     unsafe: Mapping[str, int] = field(default_factory=dict)
-    """Parts of statements that another server answers differently, with the first seqno of each."""
+    """Parts of statements whose result depends on the server, with the first seqno of each."""
     loaded: frozenset[TableKey] = frozenset()
     """Tables that a LOAD DATA names."""
     written: frozenset[TableKey] = frozenset()
-    """Tables whose rows its statements change, but for names of temporary tables."""
+    """Tables whose rows statements change, without names of temporary tables."""
     undone: frozenset[TableKey] = frozenset()
-    """Tables of statements that ended with an error and of what was rolled back: their engine decides what is left."""
+    """Tables of failed statements and of rolled-back changes: the table's engine decides which changes remain."""
     demands: Mapping[Demand, int] = field(default_factory=dict)
-    """What its DDL and account statements ask of the target, with the first seqno of each."""
+    """Features that the window needs on the target, with the first seqno of each."""
     filtered: Mapping[str, RuleCounts] = field(default_factory=dict)
-    """What the channel's filter leaves out, by rule."""
+    """Row changes and statements that the channel's filter leaves out, by rule."""
     widest: Mapping[TableKey, Widest] = field(default_factory=dict)
-    """What a row takes as a statement, of tables with rows that come near what the target takes."""
+    """The longest rows as statements, of tables with rows that come near the target's max_allowed_packet."""
     longest_statement: tuple[int, int] = (0, 0)
-    """Bytes of the longest logged statement, and the first seqno of one."""
+    """Bytes of the longest logged statement, and the first seqno of that length."""
     renamed: Mapping[str, str] = field(default_factory=dict)
-    """The source's names of databases that the channel renames, each with the target's. All other names in the plan are
-    the target's."""
+    """Databases that the channel renames: source name -> target name. All other names in the plan are target names."""
 
     def __post_init__(self) -> None:
         """Raises PlanError if the parts contradict each other."""
         where = f"plan of {self.channel}, window {self.window_id}"
         if self.lanes < 1 or len(self.lane_rows) != self.lanes + 1:
             raise PlanError(
-                f"{where}: {plural(self.lanes, 'lane')} and counts for {len(self.lane_rows)}; expected one more"
+                f"{where}: expected row counts of at least one lane and of the serialized lane, "
+                f"got {plural(self.lanes, 'lane')} and {len(self.lane_rows)} row counts"
             )
         if self.first_seqno < 1 or self.last_seqno < self.first_seqno - 1:
             raise PlanError(f"{where}: seqnos {self.first_seqno}..{self.last_seqno} are not a range")
@@ -197,13 +197,13 @@ class WindowPlan:
 
     @property
     def all_lanes(self) -> range:
-        """Every lane, the serialized one last."""
+        """All lanes, the serialized one last."""
         return range(self.lanes + 1)
 
     @property
     def lanes_with_work(self) -> tuple[int, ...]:
-        """The lanes that need a task. One barrier of all lanes over the whole window is its owner's alone: the owner's
-        blocks move all positions."""
+        """The lanes that need a task. If one barrier of all lanes spans the whole window, only its owner does: its
+        blocks move the positions of all lanes."""
         if len(self.barriers) == 1:
             [barrier] = self.barriers
             whole = (barrier.first, barrier.last) == (self.first_seqno, self.last_seqno)
@@ -223,7 +223,7 @@ class WindowPlan:
 
     @property
     def complete_images(self) -> bool:
-        """Whether every change comes as row events: no statement leaves a value to the target."""
+        """Whether row events log every change: no statement computes a value on the target."""
         return self.kinds.keys() <= {"rows", "ddl", "global", "transaction"}
 
     def barriers_of(self, lane: int) -> tuple[Barrier, ...]:
@@ -256,7 +256,7 @@ PLAN: Final = Codec(
     numbers=frozenset({"together"}),
     by_text=frozenset({"table_maps"}),
 )
-"""plan.json: ``altered`` is two members there, its tables and ``unread``."""
+"""Codec of plan.json, where ``altered`` is split into two members, ``altered`` and ``unread``."""
 
 
 def _range(barrier: Barrier) -> str:

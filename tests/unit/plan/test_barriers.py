@@ -9,19 +9,19 @@ from hypothesis import strategies as st
 
 from binlane.errors import PlanError
 from binlane.model import Barrier
-from binlane.plan.barriers import BarrierMap, LaneEdges, Meeting, fold
+from binlane.plan.barriers import BarrierMap, BarrierRequest, LaneEdges, fold
 from tests.unit.plan.segment import plain_map
 
 SERIALIZED = 4
 ALL = frozenset(range(SERIALIZED))
 
 
-def cross(seqno: int, *lanes: int) -> Meeting:
-    return Meeting(seqno, frozenset(lanes), min(lanes), "cross-lane")
+def cross(seqno: int, *lanes: int) -> BarrierRequest:
+    return BarrierRequest(seqno, frozenset(lanes), min(lanes), "cross-lane")
 
 
-def every(seqno: int, cause: str = "global") -> Meeting:
-    return Meeting(seqno, ALL, SERIALIZED, cause)
+def every(seqno: int, cause: str = "global") -> BarrierRequest:
+    return BarrierRequest(seqno, ALL, SERIALIZED, cause)
 
 
 CASES = [
@@ -48,11 +48,11 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("meetings", "fold_gap", "expected"), CASES)
+@pytest.mark.parametrize(("requests", "fold_gap", "expected"), CASES)
 def test_meetings_fold_into_barriers(
-    meetings: list[Meeting], fold_gap: int, expected: list[tuple[int, int, int, tuple[int, ...], dict[str, int]]]
+    requests: list[BarrierRequest], fold_gap: int, expected: list[tuple[int, int, int, tuple[int, ...], dict[str, int]]]
 ) -> None:
-    assert fold(meetings, serialized=SERIALIZED, fold_gap=fold_gap) == tuple(Barrier(*values) for values in expected)
+    assert fold(requests, serialized=SERIALIZED, fold_gap=fold_gap) == tuple(Barrier(*values) for values in expected)
 
 
 def test_meetings_out_of_order_are_refused() -> None:

@@ -61,7 +61,7 @@ def test_an_empty_window_is_a_plan() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"lanes": 3}, "3 lanes and counts for 3"),
+        ({"lanes": 3}, "got 3 lanes and 3 row counts"),
         ({"lanes": 0, "lane_rows": (RowCounts(),)}, "0 lanes"),
         ({"first_seqno": 0}, "are not a range"),
         ({"last_seqno": 9, "barriers": ()}, "are not a range"),

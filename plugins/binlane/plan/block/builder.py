@@ -1,8 +1,8 @@
-"""Transactions of one lane become blocks: what commits together on the target, in the source's order.
+"""Builds blocks: transactions of one lane, in the source's order, that commit together on the target.
 
-Its row events go to the target as they are, or folded to their net effect (``reduce``), in BINLOG statements that are
-each self-contained (all TABLE_MAPs that the rows events need, STMT_END_F on the last rows event: ``join_statements``);
-its statements are executed in their place between them. A statement that commits by itself stands alone in its block.
+Row events are sent as logged, or folded to their net effect (``reduce``), in self-contained BINLOG statements: each has
+all TABLE_MAPs that its rows events need, and STMT_END_F on its last rows event (``join_statements``). Logged statements
+are executed at their place between the rows. A statement that commits implicitly is a block of its own.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _HEADER = 19
 
 @dataclass(frozen=True, slots=True)
 class BlockLimits:
-    """What ends a block, and what ends a BINLOG statement inside it."""
+    """The limits at which a block ends, and a BINLOG statement inside it."""
 
     transactions: int
     bytes: int
     payload_bytes: int
-    """Bytes of events in one BINLOG statement, usually; a single larger event makes a larger statement."""
+    """Usual bytes of events in one BINLOG statement; a single larger event makes a larger statement."""
     largest_bytes: int
-    """Bytes of events in the largest statement: as base64 (4/3) it must fit the target's max_allowed_packet."""
+    """Most bytes of events in one BINLOG statement: as base64 (4/3) it must fit the target's max_allowed_packet."""
     seconds: int = 0
-    """Of source time between a block's first transaction and its last, at most; 0: any."""
+    """Longest source time between a block's first and last transaction; 0: no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class FinishedBlock:
 
     header: BlockHeader
     items: Iterable[Item]
-    """Consumed once, before the builder is given anything else: a large transaction's are built meanwhile."""
+    """To be consumed once, before the builder is called again: the items of a large transaction are built on demand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +55,17 @@ class LoggedEvent:
     counts: RowCounts | None
     """None for a TABLE_MAP."""
     where: str
-    """The beginning of a message about it."""
+    """Prefix of error messages about the event."""
 
 
 @dataclass(slots=True)
 class RowsPayload:
-    """Grows the events of one BINLOG statement, and keeps each such statement self-contained."""
+    """Collects the events of BINLOG statements, and keeps each statement self-contained."""
 
     limit: int
     largest: int
     is_sent: bool = True
-    """False for events that are folded first: their statements stay apart."""
+    """False for events that will be folded: the source's statements are not joined."""
     _events: list[bytes] = field(default_factory=list)
     _size: int = 0
     _counts: RowCounts = field(default_factory=RowCounts)
@@ -73,9 +73,9 @@ class RowsPayload:
     """TABLE_MAPs of the current source statement, by table id."""
     _last_rows: int | None = None
     _ended: bool = True
-    """The last rows event carries STMT_END_F already."""
+    """STMT_END_F is set on the last rows event."""
     _open: bool = False
-    """Inside a source statement: maps were seen and STMT_END_F was not."""
+    """Inside a source statement: after its first TABLE_MAP, before STMT_END_F."""
 
     def add_map(self, event: bytes) -> None:
         """Take a TABLE_MAP event, checksum stripped."""
@@ -86,7 +86,7 @@ class RowsPayload:
         self._append(event)
 
     def add_rows(self, event: bytes, counts: RowCounts, where: str) -> Iterator[Item]:
-        """Take a ROWS event, checksum stripped; yields the statement that had to end before it, if one had to.
+        """Take a ROWS event, checksum stripped. Yields the BINLOG statement that must end before it, if any.
 
         Raises UnsupportedEventError if the event alone, with its maps, is larger than a BINLOG statement may be.
         """
@@ -101,9 +101,9 @@ class RowsPayload:
             self._open = False
 
     def add_whole(self, events: bytes, counts: RowCounts) -> bool:
-        """Take events of whole source statements at once, the last a rows event with STMT_END_F.
+        """Take the events of whole source statements at once; the last event is a rows event with STMT_END_F.
 
-        False, and nothing is taken, if they do not all fit into this BINLOG statement: add them one by one then.
+        Returns False and takes nothing if they do not all fit into this BINLOG statement: then add them one by one.
         """
         if self._size + len(events) > self.limit:
             return False
@@ -115,11 +115,11 @@ class RowsPayload:
 
     @property
     def room(self) -> int:
-        """Bytes that still go into this BINLOG statement."""
+        """Bytes that still fit into this BINLOG statement."""
         return self.limit - self._size
 
     def flush(self, *, keep_maps: bool = False) -> Iterator[Item]:
-        """End the BINLOG statement. ``keep_maps``: the source's statement goes on in the next one."""
+        """End the BINLOG statement. ``keep_maps``: the source's statement continues in the next one."""
         if self._last_rows is not None:
             events = self._events[: self._last_rows + 1]
             if not self._ended:
@@ -144,14 +144,14 @@ class BlockBuilder:
 
     limits: BlockLimits
     reducer: Reducer | None = None
-    """None: row events are replayed as they are."""
+    """None: row events are sent as logged."""
     saved: dict[TableKey, RowCounts] = field(default_factory=dict)
-    """Row changes that reduced blocks write less those read, by table."""
+    """Row changes written minus read in folded blocks, by table."""
     _payload: RowsPayload = field(init=False)
     _stretches: list[Stretch] = field(default_factory=list)
-    """Row events of whole transactions that stand before those of ``_payload``, which has none then."""
+    """Row events of whole transactions that come before those of ``_payload``; ``_payload`` is empty meanwhile."""
     _stretched: int = 0
-    """Bytes of these."""
+    """Bytes of ``_stretches``."""
     _items: list[Item] = field(default_factory=list)
     _first: BlockHeader | None = None
     _last: BlockHeader | None = None
@@ -159,7 +159,7 @@ class BlockBuilder:
     _bytes: int = 0
 
     def __post_init__(self) -> None:
-        # a stretch is folded whole and cut afterwards: only a large transaction can have more than this
+        # events to be folded are cut after folding: only a large transaction reaches this limit
         limit = self.limits.payload_bytes if self.reducer is None else 2 * self.limits.bytes
         self._payload = RowsPayload(limit, self.limits.largest_bytes, is_sent=self.reducer is None)
 
@@ -173,9 +173,9 @@ class BlockBuilder:
             self._items.extend(self._as_written(self._payload.add_rows(event, counts, where)))
 
     def add_whole(self, events: bytes, largest: int, counts: RowCounts) -> bool:
-        """Take all row events of whole transactions at once; False, and nothing is taken, if they may need a cut.
+        """Take all row events of whole transactions at once. Returns False and takes nothing if they may need a cut.
 
-        ``largest``: bytes of the largest of them.
+        ``largest``: bytes of the largest event.
         """
         self._settle()
         if largest > self.limits.largest_bytes // 2 or not self._payload.add_whole(events, counts):
@@ -184,7 +184,7 @@ class BlockBuilder:
         return True
 
     def add_stretch(self, stretch: Stretch, largest: int) -> bool:
-        """As ``add_whole``, for events that are to be folded: they stay where they are until then."""
+        """``add_whole`` for events that will be folded: they are copied only then."""
         size = stretch.size
         if largest > self.limits.largest_bytes // 2 or size > self.payload_room:
             return False
@@ -196,7 +196,7 @@ class BlockBuilder:
         return True
 
     def _settle(self) -> None:
-        """Events that come one by one are gathered as bytes, and so are those before them."""
+        """Copy the gathered stretches into ``_payload``, which gathers events that come one by one."""
         if self._stretches:
             self._payload.add_whole(self._gathered().payload(), RowCounts())
 
@@ -207,26 +207,26 @@ class BlockBuilder:
 
     @property
     def payload_room(self) -> int:
-        """Bytes of events that still go into the BINLOG statement that is being gathered."""
+        """Bytes of events that still fit into the current BINLOG statement."""
         return self._payload.room - self._stretched
 
     def room(self) -> tuple[int, int]:
-        """Transactions and bytes that still go into this block; the one that uses them up ends it."""
+        """Transactions and bytes that still fit into this block; the transaction that uses them up ends it."""
         return self.limits.transactions - self._transactions, self.limits.bytes - self._bytes
 
     def end_before(self, commit_time: float) -> Iterator[FinishedBlock]:
-        """End the block if a transaction that committed at that time comes too late for it."""
+        """End the block if a transaction committed at ``commit_time`` is too late for it."""
         if commit_time > self.deadline(commit_time):
             yield from self.finish()
 
     def deadline(self, commit_time: float) -> float:
-        """The last commit time that goes into this block, which a transaction of ``commit_time`` begins or is in."""
+        """The latest commit time in this block; a transaction of ``commit_time`` begins the block or is in it."""
         if not self.limits.seconds:
             return inf
         return self.limits.seconds + (commit_time if self._first is None else self._first.commit_time)
 
     def end_transactions(self, first: BlockHeader, last: BlockHeader, count: int) -> Iterator[FinishedBlock]:
-        """Count consecutive transactions of the lane in; yields the block if it is full."""
+        """Add consecutive transactions of the lane; yields the block if it is full."""
         self._first = first if self._first is None else self._first
         self._last = last
         self._transactions += count
@@ -234,24 +234,24 @@ class BlockBuilder:
             yield from self.finish()
 
     def add_statement(self, item: Item) -> None:
-        """Take a statement of the current transaction: rows before it are sent before it."""
+        """Take a statement of the current transaction. The row events before it are sent first."""
         self._items.extend(self._flushed())
         self._items.append(item)
         self._bytes += len(item.payload)
 
     def is_large(self, size: int) -> bool:
-        """Whether a transaction of that many bytes is a block of its own, built piece by piece: see ``stream``."""
+        """Whether a transaction of ``size`` bytes becomes a block of its own, built piece by piece (``stream``)."""
         return size >= self.limits.bytes
 
     def are_large(self, size: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """``is_large`` of each."""
+        """``is_large`` of each size."""
         return size >= self.limits.bytes
 
     def stream(self, header: BlockHeader, parts: Iterable[LoggedEvent | Item]) -> Iterator[FinishedBlock]:
-        """End the block, and make one of a single large transaction, in memory that does not grow with it.
+        """End the block, then make a block of one large transaction, in memory that does not grow with the transaction.
 
-        It is folded in pieces: a state between two of its rows events satisfies the keys as well, for keys are checked
-        row by row.
+        The transaction is folded in pieces. This is safe because keys are checked row by row: they also hold between
+        two of its rows events.
         """
         yield from self.finish()
         yield FinishedBlock(header, self._streamed(parts))
@@ -268,7 +268,7 @@ class BlockBuilder:
         self._bytes = 0
 
     def end_transaction(self, header: BlockHeader) -> Iterator[FinishedBlock]:
-        """Count the transaction in; yields the block if it is full. ``header`` describes this one transaction."""
+        """Add the current transaction, which ``header`` describes; yields the block if it is full."""
         yield from self.end_transactions(header, header, 1)
 
     def finish(self) -> Iterator[FinishedBlock]:
@@ -289,7 +289,7 @@ class BlockBuilder:
         yield FinishedBlock(header, items)
 
     def _flushed(self) -> Iterator[Item]:
-        """The row events gathered so far, as they are or as their net effect."""
+        """The row events gathered so far, as logged or as their net effect."""
         if self._stretches and self.reducer is not None:
             return _written(self.reducer.reduce_stretch(self._gathered()), self.limits, self.saved)
         return self._as_written(self._payload.flush())
@@ -305,7 +305,7 @@ class BlockBuilder:
 def net_effect(
     events: bytes, reducer: Reducer, limits: BlockLimits, saved: dict[TableKey, RowCounts]
 ) -> Iterator[Item]:
-    """What is left of row events, as BINLOG statements; the row changes written less those read go into ``saved``."""
+    """The net effect of row events, as BINLOG statements. Adds row changes written minus read to ``saved``."""
     return _written(reducer.reduce(events), limits, saved)
 
 
@@ -326,12 +326,12 @@ def check_fits(needed: int, largest: int, where: str) -> None:
     """Raises UnsupportedEventError if ``needed`` bytes of events, which cannot be cut, are too many for the target."""
     if needed > largest:
         raise UnsupportedEventError(
-            f"{where}a rows event that, with its TABLE_MAP, has {needed:,} bytes needs a larger BINLOG statement "
-            f"than the target accepts ({largest:,} bytes of events); raise max_allowed_packet on the target "
+            f"{where}a rows event and its TABLE_MAP have {needed:,} bytes; the target accepts at most {largest:,} "
+            "bytes of events in one BINLOG statement; raise max_allowed_packet on the target "
             f"above {int(needed / PACKET_SHARE) + 4096:,}"
         )
 
 
 def transaction_header(seqno: int, source: LogPosition, gtid: str, commit_time: float) -> BlockHeader:
-    """The header of a block of this one transaction."""
+    """The header of a block of a single transaction."""
     return BlockHeader(seqno, seqno, 1, source, gtid, commit_time)

@@ -1,10 +1,10 @@
-"""The reducer: a stretch of row events becomes its net effect, as few many-row events.
+"""The reducer: a stretch of row events becomes its net effect, in as few many-row events as possible.
 
-Within a stretch nothing but row events stands. Images of one key are folded as bytes (``fold_rows`` has the
-algebra); what is left is written table by table: deletes (with the old halves of updates that change a unique key),
-then updates, then inserts. The source's final state satisfies its own constraints, and what the deletes leave is a part
-of both the first and the final state, so this order never collides. Tables that may not be folded keep their events in
-order, before the others: folded tables have no foreign keys, so the order between tables does not matter.
+A stretch holds row events only. Row images of one key are folded as bytes (``fold_rows`` has the algebra). The
+remaining changes are written table by table: deletes (and the old half of each update that changes a unique key), then
+updates, then inserts. This order violates no key: the source's final state satisfies all keys, and the rows left after
+the deletes are part of both the first and the final state. Tables that must not be folded keep their events in order,
+in front of the others: folded tables have no foreign keys, so the order between tables does not matter.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from binlane.plan.block.row_range import Stretch
 
 _NAME: Final = "block"
 _EVENT_BYTES: Final = 128 << 10
-"""Row images in one synthesized event, about."""
+"""Approximate bytes of row images in one synthesized event."""
 _HEAD_BYTES: Final = 2 << 10
-"""More than stands before the images of an event: its header, its flags, two bitmaps of 4,096 columns."""
+"""Upper bound of the bytes in front of an event's images: its header, its flags, two bitmaps of 4,096 columns."""
 _UNFIT: Final = np.zeros(256, np.bool_)
-"""Event types whose row images are not in the log as they are."""
+"""Event types whose row images are compressed or partial in the log."""
 _UNFIT[[EventType.PARTIAL_UPDATE_ROWS, *COMPRESSED_ROWS]] = True
 _IS_V2: Final = np.zeros(256, np.bool_)
 _IS_V2[[EventType.WRITE_ROWS_V2, EventType.UPDATE_ROWS_V2, EventType.DELETE_ROWS_V2]] = True
 _KIND_OF: Final = np.zeros(256, np.int64)
-"""Of a rows event's type, what ``row_events`` calls its rows."""
+"""The kind of rows in ``row_events`` for each type of rows event."""
 for _code, _kind in ROWS_KINDS.items():
     _KIND_OF[_code] = {RowsKind.DELETE: DELETE, RowsKind.UPDATE: UPDATE, RowsKind.INSERT: INSERT}[_kind]
 _KIND_OF_PHASE: Final = np.array([DELETE, INSERT, DELETE, UPDATE, INSERT], np.int64)
-"""By ``folding.PHASES``."""
+"""By phase of ``fold_rows``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loose:
-    """An event that keeps its place: a TABLE_MAP (``counts`` None) or a rows event."""
+    """An event that is not folded: a TABLE_MAP (``counts`` None) or a rows event."""
 
     event: bytes
     counts: RowCounts | None
@@ -55,31 +55,31 @@ class Loose:
 
 @dataclass(slots=True)
 class Reduced:
-    """A stretch's net effect."""
+    """The net effect of a stretch."""
 
     loose: list[Loose] = field(default_factory=list)
-    """Events of tables that are not folded, in order; to be sent before ``items``."""
+    """Events of tables that are not folded, in order; sent before ``items``."""
     items: list[Item] = field(default_factory=list)
     saved: dict[TableKey, RowCounts] = field(default_factory=dict)
-    """Row changes written less those read, by folded table."""
+    """Row changes written minus read, by folded table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reducer:
-    """Folds stretches of row events of one window. The same stretch gives the same bytes."""
+    """Folds stretches of row events of one window. Equal stretches give equal bytes."""
 
     rules: Mapping[TableKey, TableRule]
     payload_bytes: int
-    """Bytes of events in one BINLOG statement, usually."""
+    """Usual bytes of events in one BINLOG statement."""
     largest_bytes: int
-    """Bytes of events in the largest one that the target takes."""
+    """Most bytes of events in one BINLOG statement: the target takes no more."""
 
     def reduce(self, events: bytes) -> Reduced:
         """The net effect of TABLE_MAP and rows events without checksums."""
         return self.reduce_stretch(Stretch.of(events, self.rules))
 
     def reduce_stretch(self, stretch: Stretch) -> Reduced:
-        """The net effect of a stretch whose tables were made with this reducer's rules."""
+        """The net effect of a stretch whose ``FoldTables`` have this reducer's rules."""
         return _Reduction(self, stretch).reduced()
 
 
@@ -89,7 +89,7 @@ class _Reduction:
         self.frames = self.tables.frames.select(stretch.events)
         self.number = self.tables.number[stretch.events]
         self.used, self.first = first_appearances(self.number, len(self.tables.maps))
-        """Table numbers in the order in which they appear, each with the event (of the stretch) where it does so."""
+        """Table numbers in order of appearance, and the index of each one's first event in the stretch."""
         self.key_of_used: list[int] = self.tables.key_of[self.used].tolist()
 
     def reduced(self) -> Reduced:
@@ -97,7 +97,7 @@ class _Reduction:
             return Reduced(loose=list(self._loose(set(self.key_of_used))))
         counts, images, lacking = row_images(self.frames, self.number, self.tables.layouts, _NAME)
         kept_in_order = self._not_folded(lacking)
-        while True:  # twice: a pass finds all misfits but those that another room for images makes
+        while True:  # a second pass: without the first's misfits, images have other room, which may make new misfits
             folded = _Folding(self, counts, images, kept_in_order)
             if folded.misfits:
                 kept_in_order |= folded.misfits
@@ -107,7 +107,7 @@ class _Reduction:
             return result
 
     def _not_folded(self, lacking: NDArray[np.bool_]) -> set[int]:
-        """Keys without a rule, of another shape than the rule's, or with an image that lacks columns."""
+        """Keys without a rule, with TABLE_MAPs of different layouts, or with an image that lacks columns."""
         tables, found, shape = self.tables, set[int](), dict[int, int]()
         shapes = tables.layouts.tables[self.used, 0].tolist()
         for key, fits, one in zip(self.key_of_used, tables.fits[self.used].tolist(), shapes, strict=True):
@@ -118,7 +118,7 @@ class _Reduction:
         return found
 
     def _loose(self, keys: set[int], counts: Ints | None = None) -> Iterator[Loose]:
-        """The events of ``keys`` in order. A statement whose last rows event is folded ends with the one before."""
+        """The events of ``keys`` in order. If a statement's last rows event is folded, the one before ends it."""
         if not keys:
             return
         if counts is None:
@@ -143,7 +143,7 @@ class _Reduction:
 
 
 def _ended(held: list[Loose], last_rows: int) -> Iterator[Loose]:
-    """The events of one statement, up to its last rows event, which ends it."""
+    """The events of one statement up to its last rows event, which gets STMT_END_F."""
     for place, loose in enumerate(held[: last_rows + 1]):
         yield Loose(ending_statement(loose.event), loose.counts) if place == last_rows else loose
 
@@ -157,12 +157,12 @@ def _count(kind: RowsKind, rows: int) -> RowCounts:
 
 
 class _Folding:
-    """One pass of the kernel over the rows of the tables that are folded."""
+    """One pass of the folding kernel over the rows of the folded tables."""
 
     def __init__(self, reduction: _Reduction, counts: Ints, images: Ints, kept_in_order: set[int]) -> None:
         self._reduction, self._frames, tables = reduction, reduction.frames, reduction.tables
         newest = dict(zip(reduction.key_of_used, range(reduction.used.size), strict=True))
-        """Of each key, in the order in which they appear, the last of its TABLE_MAPs."""
+        """The last TABLE_MAP of each key, as an index into ``used``; keys in order of appearance."""
         self._key_ids = [key for key in newest if key not in kept_in_order]
         self.misfits: set[int] = set()
         if not self._key_ids:
@@ -184,17 +184,17 @@ class _Folding:
         of_map = layouts.tables[self._reduction.used[self._newest]]
         tables = np.column_stack((of_map[:, :2], all_tables.flag_at[keys], all_tables.ends[keys]))
         counters = all_tables.counters[keys]
-        # for the images of one event, in the largest BINLOG statement
+        # the room for one event's images in the largest BINLOG statement, behind TABLE_MAP and header
         map_events = self._reduction.stretch.events[self._reduction.first[self._newest]]
         self._fronts = strip_events(all_tables.frames, map_events)
         self._front_size = Stretch(all_tables, map_events).lengths()
         self.room = self._reduction.reducer.largest_bytes - int(self._front_size.max()) - _HEAD_BYTES
-        # of one layout, however many tables: machine code is made for each
+        # one memory layout for any number of tables: the kernel is compiled anew for each layout
         self._width = np.ascontiguousarray(of_map[:, 1])
         rows, data = 2 * self._images.shape[0], self._frames.data
         slots = np.full(1 << (2 * rows + 1).bit_length(), -1, np.int32)
         self._entry_table, hashes, image = np.empty(rows, np.int64), np.empty(rows, np.uint64), np.empty(rows, np.int64)
-        # the kernel fills an entry when it makes it
+        # not initialized: the kernel fills an entry when it creates it
         self._before, self._now = np.empty((rows, 2), np.int64), np.empty((rows, 2), np.int64)
         self._kept, wobbly = np.zeros((len(keys), 3), np.int64), np.empty(rows, np.uint8)
         highest, written = np.zeros((len(keys), 2), np.uint64), np.zeros(len(keys), np.uint64)
@@ -209,11 +209,11 @@ class _Folding:
             data, self._count, self._entry_table, self._before, self._now, tables, layouts.rule, layouts.length,
             all_tables.flags, counters, wobbly, self._left, written, unsure,
         )  # fmt: skip
-        # images that came in two events may be too long for one
+        # a before-image and an after-image from two events may be too long for one event
         length = (self._before[:, 1] - self._before[:, 0] + self._now[:, 1] - self._now[:, 0])[: self._count]
         too_long = length > self.room
         self._left[(self._left == fold_rows.UPDATE) & too_long] = fold_rows.SPLIT
-        # the highest AUTO_INCREMENT value came and went: written and deleted, so that the target counts on
+        # the highest AUTO_INCREMENT value was inserted and deleted: write both, so that the target's counter moves
         self._restored = highest[:, 1] > np.maximum(highest[:, 0], written)
         self.misfits = {keys[table] for table in np.flatnonzero(misfit).tolist()} | {
             keys[table]
@@ -222,15 +222,15 @@ class _Folding:
         }
 
     def _stays(self, entry: int) -> bool:
-        """Whether the key has a row when the deletes are done."""
+        """Whether the entry's row exists on the target after the deletes."""
         return int(self._before[entry, 0]) >= 0 and int(self._left[entry]) not in (fold_rows.DELETE, fold_rows.SPLIT)
 
     def emit(self, result: Reduced, payload_bytes: int) -> None:
-        """Write what is left, table by table, into BINLOG statements of at most ``payload_bytes``, about."""
+        """Write the remaining changes, table by table, into BINLOG statements of about ``payload_bytes`` at most."""
         if not self._key_ids:
             return
         tables = len(self._key_ids)
-        # of the source's first event of each table
+        # events get the version of the first rows event of their table in the log
         seen, first = np.unique(self._table, return_index=True)
         is_v2 = np.zeros(tables, np.bool_)
         is_v2[seen] = _IS_V2[self._codes[first]]
@@ -244,7 +244,7 @@ class _Folding:
         result.saved |= {keys[key]: row_counts(counts) for key, counts in zip(self._key_ids, saved, strict=True)}
 
     def _rows_left(self) -> Rows:
-        """Table by table, phase by phase; within a phase in the order in which their keys were met."""
+        """The remaining changes by table and phase; within a phase in the order of their keys' first events."""
         left, tables = self._left, self._entry_table[: self._count]
         ends = np.zeros(len(self._key_ids) * fold_rows.PHASES, np.int64)
         count = fold_rows.places(left, tables, self._restored, ends)

@@ -1,4 +1,4 @@
-"""Which tables' changes may be folded, and by which columns: from the target's schema and the window's own DDL."""
+"""Tables whose changes may be folded, and their key columns: from the target's schema and the window's own DDL."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class TableRule:
     width: int
     primary: tuple[int, ...]
     unique: tuple[int, ...]
-    """Columns of any unique key, the primary one included: a change of one of them is a delete and an insert."""
+    """Columns of any unique key, the primary key included: a change of one of them is a delete and an insert."""
     counter: int | None = None
     """The AUTO_INCREMENT column."""
     counter_signed: bool = False
@@ -27,14 +27,14 @@ class TableRule:
 
 @dataclass(frozen=True, slots=True)
 class Excluded:
-    """What the window itself makes unfit for folding, with the reason."""
+    """Tables and databases that this window must not fold, with the reason."""
 
     tables: Mapping[TableKey, str]
     databases: Mapping[str, str]
     everything: str | None = None
 
     def reasons(self) -> _Reasons:
-        """The same, ready to be asked about many tables."""
+        """The reasons, prepared for lookups of many tables."""
         return _Reasons(
             {_lower(key): reason for key, reason in self.tables.items()},
             {lower(name): reason for name, reason in self.databases.items()},
@@ -44,14 +44,14 @@ class Excluded:
 
 @dataclass(frozen=True, slots=True)
 class _Reasons:
-    """Names in lower case: with lower_case_table_names a server takes names so, and logs statements as typed."""
+    """Names in lower case: a server with lower_case_table_names compares so, and logs statements as typed."""
 
     tables: Mapping[TableKey, str]
     databases: Mapping[str, str]
     everything: str | None
 
     def of(self, key: TableKey) -> str | None:
-        """Why the table is not folded; None if nothing here speaks against it."""
+        """The reason not to fold the table; None if there is none here."""
         name = _lower(key)
         return self.everything or self.tables.get(name) or self.databases.get(name.database)
 
@@ -63,7 +63,7 @@ def _lower(key: TableKey) -> TableKey:
 def table_rules(schema: Schema, excluded: Excluded) -> Mapping[TableKey, TableRule]:
     """The rules of all tables that may be folded."""
     reasons = excluded.reasons()
-    # tenants' tables share their columns and keys (``schema.codec``), and so their rules
+    # tables of tenants share their column and key objects (``schema.codec``), and so their rules
     made: dict[tuple[int, int], TableRule | None] = {}
     rules: dict[TableKey, TableRule] = {}
     for key in sorted(reducible_tables(schema), key=str):
@@ -78,13 +78,13 @@ def table_rules(schema: Schema, excluded: Excluded) -> Mapping[TableKey, TableRu
 
 
 def why_not_folded(schema: Schema, excluded: Excluded, key: TableKey) -> str | None:
-    """The reason why a table's changes keep their order, for the plan; None if they are folded."""
+    """The reason why a table is not folded, for the plan; None if it is folded."""
     reason = excluded.reasons().of(key) or why_not_reduced(schema, key)
     return _unfit_column(schema.tables[key]) if reason is None else reason
 
 
 def _unfit_column(table: Table) -> str | None:
-    """What speaks against folding in one of the table's columns."""
+    """The reason in the table's columns not to fold it; None if there is none."""
     counter = table.auto_increment
     if counter is not None and sql_type(counter.data_type).values is not INTEGER:
         return "its AUTO_INCREMENT column is not an integer"
@@ -104,7 +104,7 @@ def _rule(table: Table) -> TableRule:
             continue
         names = [column.name.lower() if column.name is not None else None for column in key.columns]
         if any(name is None or name in hidden or name not in places for name in names):
-            # its value is not in the image, or made of others: any change may change it
+            # a virtual column or an expression, which images do not hold: a change of any column may change the key
             unique.update(places.values())
             continue
         columns = [places[name] for name in names if name is not None]

@@ -1,4 +1,4 @@
-"""A stretch of row events, as arrays over the bytes they stand in: a whole segment's, or those of a few blocks."""
+"""A stretch of row events: indexes into the framed events of a segment, or of a few blocks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NAME: Final = "block"
 
 @dataclass(frozen=True, slots=True)
 class FoldTables:
-    """All tables of framed events as the folding kernels take them; made once, however many stretches are folded.
+    """The tables of framed events in the form that the folding kernels take; made once for any number of stretches.
 
     A table has one number for each of its TABLE_MAP bodies, and one key.
     """
@@ -41,18 +41,18 @@ class FoldTables:
     maps: tuple[TableMap, ...]
     """One entry a number."""
     key_of: Ints
-    """One entry a number: its place in ``keys``."""
+    """One entry a number: its index in ``keys``."""
     keys: tuple[TableKey, ...]
     fits: NDArray[np.bool_]
-    """One entry a number: whether its key has a rule, of as many columns."""
+    """One entry a number: whether its key has a rule with the same number of columns."""
     layouts: TableLayouts
     flag_at: Ints
-    """One entry a key: the first of its columns' flags."""
+    """One entry a key: where its columns begin in ``flags``."""
     flags: NDArray[np.uint8]
     counters: Ints
     """(keys, 2): the AUTO_INCREMENT column or -1, and whether it is signed."""
     ends: Ints
-    """(keys, 2): columns up to the last one of the primary key, and up to the last one of any other unique key."""
+    """(keys, 2): number of columns up to the last of the primary key, and up to the last of any other unique key."""
 
     @classmethod
     def of(
@@ -85,15 +85,15 @@ class FoldTables:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Some TABLE_MAP and rows events of ``tables``: whole statements, in order."""
+    """TABLE_MAP and rows events of ``tables``: whole statements, in order."""
 
     tables: FoldTables
     events: Ints
-    """Event numbers of ``tables.frames``."""
+    """Indexes into ``tables.frames``."""
 
     @classmethod
     def of(cls, payload: bytes, rules: Mapping[TableKey, TableRule]) -> Stretch:
-        """All of a payload of events without checksums. Raises BinlogError for damage."""
+        """All events of a payload without checksums. Raises BinlogError if it is damaged."""
         frames = frame(payload, 0, 0)
         frames.check(_NAME)
         index = index_rows(frames, _NAME)
@@ -102,11 +102,11 @@ class Stretch:
 
     @property
     def size(self) -> int:
-        """Bytes as a BINLOG payload."""
+        """Bytes of the events as a BINLOG payload."""
         return int(self.lengths().sum())
 
     def lengths(self) -> Ints:
-        """Bytes of each event in a BINLOG payload: its header is as short as it gets, and it has no checksum."""
+        """Bytes of each event in a BINLOG payload, which has the shortest header and no checksum."""
         frames = self.tables.frames
         surplus = frames.header_length - frame_kernels.HEADER_LENGTH + frames.checksum_length
         return frames.size[self.events].astype(np.int64) - surplus
@@ -117,9 +117,9 @@ class Stretch:
 
     @classmethod
     def joined(cls, stretches: Sequence[Stretch]) -> Stretch:
-        """One behind the other; all are of the same tables."""
+        """The concatenation of stretches of the same tables."""
         return cls(stretches[0].tables, np.concatenate([stretch.events for stretch in stretches]))
 
     def part(self, wanted: Ints | NDArray[np.bool_]) -> Stretch:
-        """Some of the events."""
+        """The selected events."""
         return Stretch(self.tables, self.events[wanted])

@@ -1,14 +1,13 @@
-"""Rows of a window as statements: the widest ones, which the precheck compares with the target's
-``max_allowed_packet``, and JSON documents that need more than JSON text, or that no statement gives.
+"""Rows of a window as SQL statements: lengths for the precheck, and values that the target may not be able to store.
 
-A rows event goes into a BINLOG statement as 4/3 of its bytes, which the filter knows (``blocks.check_fits``). Where
-statements stand for rows, a value is longer there than in the log: two digits a byte, and MySQL's binary JSON becomes
-text of up to sixteen times its length. So rows events that could come near the limit are measured value by value, and
-no other: those take well under half of it, however they are spelled. Documents are looked into only where an event has
-the byte that stands for a value without a JSON type.
+The precheck compares the longest rows with the target's ``max_allowed_packet``. A rows event in a BINLOG statement
+takes 4/3 of its bytes, which the filter job checks itself (``builder.check_fits``). As SQL a value is longer than in
+the log: two digits a byte, and MySQL's binary JSON becomes text of up to sixteen times its length. So rows events that
+could come near the limit are measured value by value; all others take well under half of it in any spelling. JSON
+documents are decoded only if the event holds the byte that marks a value without a JSON type.
 
-From 11.5 on MariaDB has TIMESTAMPs up to 2106 (MDEV-32188). For a target that ends in 2038 each is looked at: MariaDB
-10.11 refuses one of them in a BINLOG statement (1030, 173), 10.5 shows another time without a word.
+From 11.5 on MariaDB has TIMESTAMPs up to 2106 (MDEV-32188). If the target's end in 2038, each value is checked: MariaDB
+10.11 refuses a later one in a BINLOG statement (error 1030, engine error 173), and 10.5 silently shows another time.
 """
 
 from __future__ import annotations
@@ -31,15 +30,15 @@ from binlane.model import Flavor
 from binlane.sql.requirements import JSON_TABLE, LATE_TIMESTAMP, UNSPELLED, Demand
 
 _SHARE: Final = 8
-"""Of max_allowed_packet, one in so many bytes: a smaller event takes a quarter of it, as two digits a byte."""
+"""A rows event of 1/8 of max_allowed_packet or less is not measured: as two digits a byte it takes 1/4."""
 _JSON_SHARE: Final = 48
-"""With JSON: the 125 bytes of a subquery (``json_sql``) stand for the 5 bytes of an empty BLOB, 25 for each."""
+"""The same with JSON, 1/48: a subquery of 125 bytes (``json_sql``) stands for an empty BLOB of 5, 25 for each byte."""
 _COLUMN: Final = 320
-"""More than a column takes besides its value's bytes: its name twice, a comparison of bytes."""
+"""Upper bound of a column's SQL besides its value: its name twice, a comparison of bytes."""
 _VALUE: Final = 40
-"""More than stands around the digits of a string: its character set, ``X''`` and a comma."""
+"""Upper bound of the SQL around a string's digits: its character set, ``X''`` and a comma."""
 _OPAQUE: Final = b"\x0f"
-"""``JSONB_TYPE_OPAQUE``, which stands in the document of every such value."""
+"""``JSONB_TYPE_OPAQUE``: a document with a value without a JSON type contains this byte."""
 _LAST: Final = "2038-01-19 03:14:07.999999"
 _TIMESTAMPS: Final = (ColumnType.TIMESTAMP, ColumnType.TIMESTAMP2)
 _ENDS_IN_2106: Final = (11, 5, 1)
@@ -49,17 +48,17 @@ _COMPRESSED: Final = (ColumnType.BLOB_COMPRESSED, ColumnType.VARCHAR_COMPRESSED)
 
 @dataclass(frozen=True, slots=True)
 class Widest:
-    """Bytes of SQL that values of a table's widest rows take, each with the first seqno of such a row."""
+    """Bytes of SQL of the values of a table's longest rows, each with the first seqno of such a row."""
 
     stored: int
-    """Of an after-image: what a statement holds that finds its row by a key."""
+    """Of an after-image: the values in a statement that finds its row by a key."""
     stored_seqno: int
     found: int
-    """Of all images of a row: what it holds if the row is found by all its columns."""
+    """Of all images of a row: the values in a statement that finds its row by all columns."""
     found_seqno: int
 
     def __or__(self, other: Widest) -> Widest:
-        """The wider of each."""
+        """The larger of each."""
         stored = max((self.stored, -self.stored_seqno), (other.stored, -other.stored_seqno))
         found = max((self.found, -self.found_seqno), (other.found, -other.found_seqno))
         return Widest(stored[0], -stored[1], found[0], -found[1])
@@ -67,18 +66,18 @@ class Widest:
 
 @dataclass(frozen=True, slots=True)
 class RowMeter:
-    """Measures the rows of a ``source`` server for statements to a ``target`` of one ``packet``, its longest one."""
+    """Measures rows of a ``source`` server as statements for a ``target`` whose max_allowed_packet is ``packet``."""
 
     source: Flavor
     target: Flavor
     packet: int
     writes: bool = True
-    """Statements will stand for rows, of some tables at least."""
+    """Rows of some tables are sent as statements."""
     ends_earlier: bool = False
-    """The target's TIMESTAMP ends in 2038, the source's does not."""
+    """TIMESTAMP ends in 2038 on the target and later on the source."""
 
     def limit(self, table: TableMap) -> int:
-        """Bytes of a rows event of the table from which it is looked at."""
+        """Rows events of the table with more bytes than this are decoded."""
         if self._may_be_late(table):
             return 0
         if not self.writes:
@@ -88,7 +87,7 @@ class RowMeter:
         return self.packet // (_JSON_SHARE if table.json_columns else _SHARE)
 
     def measure(self, table: TableMap, type_code: int, body: memoryview, seqno: int) -> Widest | None:
-        """The widest rows of an event's body; None if it is too short for any that counts."""
+        """The longest rows of an event's body; None if the event is too short to matter."""
         length = rows_length(type_code, body)
         if not self.writes or length <= self.limit(table):
             return None
@@ -108,12 +107,12 @@ class RowMeter:
             for change in decoder.changes(RowsEvent.parse(type_code, body)):
                 after = size(change.after)
                 stored, found = max(stored, after), max(found, after + size(change.before))
-        except (BinlogError, ValueError):  # a value that has no spelling: its writer names it, and BINLOG needs none
+        except (BinlogError, ValueError):  # no SQL literal for a value: the row writer reports it, BINLOG needs none
             stored = found = 2 * length
         return Widest(stored, seqno, found, seqno)
 
     def asked(self, table: TableMap, type_code: int, body: memoryview) -> frozenset[Demand]:
-        """What the values of an event's body ask of a target beyond their types."""
+        """Features that the values of an event's body need on the target, beyond their column types."""
         return self._late(table, type_code, body) | self._of_documents(table, type_code, body)
 
     def _may_be_late(self, table: TableMap) -> bool:
@@ -133,7 +132,7 @@ class RowMeter:
         return frozenset(Demand(LATE_TIMESTAMP, f"{table.database}.{table.table}.{label}") for label in found)
 
     def _of_documents(self, table: TableMap, type_code: int, body: memoryview) -> frozenset[Demand]:
-        """What JSON documents ask of a MySQL target beyond JSON text."""
+        """Features that JSON documents need on a MySQL target, beyond JSON text."""
         if not self.writes or not table.json_columns or self.target is not Flavor.MYSQL or _OPAQUE not in bytes(body):
             return frozenset()
         columns = columns_of(table, self.source)
@@ -150,7 +149,7 @@ class RowMeter:
 
 
 def ends_earlier(source: FormatDescription, target: Flavor, target_version: str) -> bool:
-    """Whether the source has TIMESTAMPs beyond 2038 and the target has not."""
+    """Whether TIMESTAMP ends in 2038 on the target and later on the source."""
     if source.flavor is not Flavor.MARIADB or source.version < _ENDS_IN_2106:
         return False
     return target is Flavor.MYSQL or split_version(target_version) < _ENDS_IN_2106

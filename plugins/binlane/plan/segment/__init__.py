@@ -1,1 +1,1 @@
-"""One segment: scanned, and mapped into lanes' blocks. Nothing of other segments but the window's routes."""
+"""One segment: scanned, then mapped into lanes' blocks. Knows other segments only by the window's routes."""

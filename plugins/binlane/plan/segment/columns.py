@@ -1,4 +1,4 @@
-"""One segment as arrays, an entry an event: what the columnar filter asks, for many events at once."""
+"""One segment as arrays with an entry for each event, so that the filter job handles many events at once."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from binlane.plan.segment.rename import renamed_tables
 from binlane.plan.settings import FilterSettings
 
 _TIMED: Final = (EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED)
-"""Events that may hold a commit time besides the one in their header."""
+"""Events whose body may hold a commit time, besides the timestamp in their header."""
 NONE, MAP, INSERT, UPDATE, DELETE = range(5)
 """Roles of events."""
 ROLES: Final = np.zeros(256, np.uint8)
-"""By event type."""
+"""Role by event type."""
 ROLES[EventType.TABLE_MAP] = MAP
 for _code, _kind in ROWS_KINDS.items():
     ROLES[_code] = {RowsKind.INSERT: INSERT, RowsKind.UPDATE: UPDATE, RowsKind.DELETE: DELETE}[_kind]
@@ -43,33 +43,33 @@ for _code, _kind in ROWS_KINDS.items():
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Simple transactions over one database each that follow each other; one array entry each."""
+    """Consecutive simple transactions, each over one database; arrays have an entry for each transaction."""
 
     seqno: int
-    """Of the first one."""
+    """Seqno of the first transaction."""
     first: Ints
-    """The first event of each."""
+    """The first event of each transaction."""
     end: Ints
-    """One past the last event of each."""
+    """One past the last event of each transaction."""
     database: NDArray[np.int32]
-    """The number of its database."""
+    """The number of each transaction's database."""
 
     @property
     def size(self) -> int:
-        """How many transactions."""
+        """Number of transactions."""
         return self.first.size
 
 
 @dataclass(frozen=True, slots=True)
 class Single:
-    """A transaction that is not simple, or has to be taken apart."""
+    """A transaction that is not simple, or that the filter must decode part by part."""
 
     seqno: int
     transaction: Transaction
 
 
 class SegmentColumns:
-    """One segment as arrays, an entry an event."""
+    """One segment as arrays with an entry for each event."""
 
     def __init__(
         self,
@@ -81,8 +81,8 @@ class SegmentColumns:
     ) -> None:
         """Raises BinlogError for a segment that cannot be framed or whose row events do not fit their tables.
 
-        ``reader`` and ``frames`` are of the same bytes; ``laid_out``: what these are of, if compressed transactions
-        were opened.
+        ``reader`` and ``frames`` read the same bytes. ``laid_out`` describes these bytes if compressed transactions
+        were decompressed into them.
         """
         self.segment = segment
         self.reader = reader
@@ -115,12 +115,12 @@ class SegmentColumns:
 
     @cached_property
     def rows(self) -> Ints:
-        """Rows that each event changes."""
+        """Number of rows that each event changes."""
         return count_rows(self.frames, self.index, self.tables, self.segment.name)
 
     @cached_property
     def stripped(self) -> Ints:
-        """Bytes of each event in a BINLOG statement; 0 for those that go into none."""
+        """Bytes of each event in a BINLOG statement; 0 for events that are not sent."""
         surplus = self.frames.header_length - HEADER.size + self.frames.checksum_length
         size = self.frames.size.astype(np.int64) - surplus
         if self.new_names is not None:
@@ -129,16 +129,16 @@ class SegmentColumns:
 
     @cached_property
     def before(self) -> Ints:
-        """Bytes that the events before each one take, stripped; one entry more than there are events."""
+        """Sum of ``stripped`` over all events before each one; one entry more than there are events."""
         return np.concatenate(([0], np.cumsum(self.stripped)))
 
     def events(self, wanted: Ints) -> bytes:
-        """Those events, as a BINLOG payload."""
+        """The ``wanted`` events as a BINLOG payload."""
         return strip_events(self.frames, wanted) if self.new_names is None else self.new_names.strip(wanted)
 
     @cached_property
     def ends_statement(self) -> NDArray[np.bool_]:
-        """Rows events that carry STMT_END_F."""
+        """Rows events with STMT_END_F."""
         events = np.flatnonzero(self.role >= INSERT)
         ends = np.zeros(self.role.size, np.bool_)
         ends[events] = self.frames.ends_statement(events)
@@ -168,14 +168,14 @@ class SegmentColumns:
             event = int(np.searchsorted(offset, transaction.end))
 
     def _filtered(self, run: Run) -> Iterator[Run | Single]:
-        """A run as the filter leaves it: those of its transactions apart that it has to take apart."""
+        """The run after the filter: transactions that the filter must decode part by part become a ``Single`` each."""
         if self.filter is None:
             yield run
             return
-        awkward, empty = self.filter.split(run.first, run.end)
+        to_decode, empty = self.filter.split(run.first, run.end)
         database = np.where(empty, len(self.databases) - 1, run.database).astype(np.int32)
         at = 0
-        for stop in (*np.flatnonzero(awkward).tolist(), run.size):
+        for stop in (*np.flatnonzero(to_decode).tolist(), run.size):
             if at < stop:
                 yield Run(run.seqno + at, run.first[at:stop], run.end[at:stop], database[at:stop])
             if stop < run.size:
@@ -193,18 +193,18 @@ class SegmentColumns:
         return transaction_header(seqno, place, identity.gtid, identity.commit_time)
 
     def commit_times(self, events: Ints) -> NDArray[np.float64]:
-        """When the transactions that begin with these events were committed."""
+        """Commit times of the transactions that begin with these events, Unix seconds."""
         if np.isin(self.frames.type_code[events], _TIMED).any():
             return np.array([self.header(0, event).commit_time for event in events.tolist()], np.float64)
         return self.frames.timestamp[events].astype(np.float64)
 
 
 def segment_columns(data: Buffer, segment: Segment, settings: FilterSettings) -> SegmentColumns:
-    """The segment, its compressed transactions opened where they are plain. Raises BinlogError."""
+    """The segment as arrays; compressed plain transactions are decompressed first. Raises BinlogError."""
     closed = _framed(data, segment)
     laid_out = inflated(closed[1]) if closed[1].error == OK else None
     if laid_out is not None:
-        # counted here: what is wrong with a row is named where it stands in the log if its payload stays closed
+        # rows are counted here: after an error the compressed form is read, and errors then name a log position
         with contextlib.suppress(BinlogError):
             opened = SegmentColumns(*_framed(laid_out.data, segment), segment, settings, laid_out)
             if opened.rows.size:

@@ -1,4 +1,4 @@
-"""The channel's filter over a segment's arrays: what ``transaction.filter`` does part by part."""
+"""The channel's filter over a segment's arrays; ``transaction.filter`` does the same part by part."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from binlane.shards.selection import Selection, Undecided
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """An entry an event."""
+    """The filter's verdicts; arrays have an entry for each event."""
 
     is_out: Flags
-    """Row events and TABLE_MAPs that are not written."""
+    """TABLE_MAPs and rows events that are left out."""
     is_counted: Flags
-    """Of these, the rows events, of tables that the filter leaves out."""
-    _awkward: Ints
-    """Before each event, how many statements came whose last rows event is out and another one is not: that one has to
-    be changed, so their transactions are taken apart one by one. So are those with rows that are refused."""
+    """Rows events among them that belong to tables which the filter leaves out."""
+    _to_decode: Ints
+    """Before each event, the number of events of statements that need decoding: statements whose last rows event is
+    left out while another one stays, so STMT_END_F must move; and rows that the filter refuses."""
     _rows_left: Ints
-    """Before each event, how many rows events stay."""
+    """Before each event, the number of rows events that stay."""
 
     def split(self, first: Ints, end: Ints) -> tuple[Flags, Flags]:
-        """Of the transactions whose events are [first, end): those that are awkward, and those with nothing left."""
-        awkward = self._awkward[end] > self._awkward[first]
+        """For transactions with the events [first, end): which need decoding, and which have no rows event left."""
+        to_decode = self._to_decode[end] > self._to_decode[first]
         empty = self._rows_left[end] == self._rows_left[first]
-        return awkward, empty
+        return to_decode, empty
 
 
 class TableVerdicts:
-    """What becomes of each of a segment's tables, by its number."""
+    """The filter's decision for each of a segment's tables, by the table's number."""
 
     def __init__(self, selection: Selection, tables: Iterable[TableMap]) -> None:
         keys = [TableKey(table.database, table.table) for table in tables]
@@ -46,14 +46,14 @@ class TableVerdicts:
         self.deletes = [_deletes(selection, key) for key in keys]
 
     def rule(self, number: int) -> str:
-        """The rule that leaves out what is left out of a table."""
+        """The rule that leaves out the table's rows, or its deletes."""
         rule = self.all_rows[number] or self.deletes[number]
         assert rule is not None
         return rule
 
 
 def _deletes(selection: Selection, key: TableKey) -> str | None:
-    """The rule that leaves out a table's deleted rows; FilterPolicy.REFUSE for one that refuses them."""
+    """The rule that leaves out a table's deletes; FilterPolicy.REFUSE if a rule refuses them."""
     try:
         return selection.rows(key, is_delete=True)
     except Undecided:
@@ -69,7 +69,7 @@ def event_filter(
     number: NDArray[np.int32],
     verdicts: TableVerdicts,
 ) -> EventFilter:
-    """``number``: each row event's and TABLE_MAP's table."""
+    """The verdicts for a segment's events. ``number``: the table of each TABLE_MAP and rows event."""
     is_table = is_map | is_rows
     table = np.where(is_table, number, 0)
     out = np.array([rule is not None for rule in verdicts.all_rows] or [False], np.bool_)[table]
@@ -78,7 +78,7 @@ def event_filter(
     out_if_deleted = np.array(leaves_out or [False], np.bool_)[table]
     refused = np.array(refuses or [False], np.bool_)[table] & is_delete
     excluded = (is_table & out) | (is_delete & out_if_deleted)
-    # a statement's events: behind the one before, and behind everything that is no part of any
+    # a new statement begins after STMT_END_F, and after any event that belongs to no statement
     edge = ~is_table & ~np.isin(type_code, (EventType.ROWS_QUERY, EventType.ANNOTATE_ROWS))
     edge[1:] |= ends[:-1]
     group = np.cumsum(edge)
@@ -87,10 +87,10 @@ def event_filter(
     touched = np.bincount(group[excluded], minlength=size) > 0
     ends_out = np.bincount(group[ends & excluded], minlength=size) > 0
     useless_map = is_map & (touched & (left == 0))[group]
-    awkward = ((touched & (left > 0) & ends_out)[group] & is_table) | refused
+    to_decode = ((touched & (left > 0) & ends_out)[group] & is_table) | refused
     return EventFilter(
         is_out=excluded | useless_map,
         is_counted=excluded & is_rows,
-        _awkward=np.concatenate(([0], np.cumsum(awkward))),
+        _to_decode=np.concatenate(([0], np.cumsum(to_decode))),
         _rows_left=np.concatenate(([0], np.cumsum(is_rows & ~excluded))),
     )

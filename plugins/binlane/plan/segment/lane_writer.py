@@ -1,4 +1,4 @@
-"""The transactions of one lane, one after the other, into blocks for the lane's file."""
+"""Writes the transactions of one lane into blocks for the lane's file."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from binlane.plan.transaction.parts import FilteredPart
 from binlane.plan.window_plan import LaneFile
 
 _FILE_PIECE = 1 << 20
-"""Bytes of a LOAD DATA's file in one item, at most."""
+"""Most bytes of a LOAD DATA's file in one item."""
 
 
 class LaneSink(Protocol):
     """Takes the blocks of one segment and lane, in order."""
 
     def add(self, header: BlockHeader, items: Iterable[Item]) -> None:
-        """Take a block. Its items may be larger than memory: they are there once, in order."""
+        """Take a block. Its items may be larger than memory: iterate over them once, in order."""
         ...
 
     def close(self) -> LaneFile:
-        """Finish; gives the lane file's entry for the plan."""
+        """Finish the lane file; returns its entry for the plan."""
         ...
 
 
 class LaneWriter:
-    """Feeds one lane's transactions to its builder, and the builder's blocks to the sink."""
+    """Passes one lane's transactions to its builder, and the builder's blocks to the sink."""
 
     def __init__(
         self, sink: LaneSink, builder: BlockBuilder, edges: LaneEdges, translate: Translation | None = None
@@ -45,7 +45,7 @@ class LaneWriter:
         self._written = RowCounts()
 
     def add(self, header: BlockHeader, parts: Sequence[Part]) -> None:
-        """Take one transaction. One that commits by itself on the target shares its block with nothing."""
+        """Take one transaction. A transaction that commits implicitly on the target gets a block of its own."""
         alone = commits_itself(parts)
         self._enter(self._edges.stretch(header.first_seqno))
         self._write(self._builder.end_before(header.commit_time))
@@ -65,13 +65,13 @@ class LaneWriter:
             self._write(self._builder.finish())
 
     def _enter(self, stretch: int) -> None:
-        """End the block if a barrier's edge lies behind it."""
+        """End the block if a barrier's edge lies between it and ``stretch``."""
         if stretch != self._stretch:
             self._write(self._builder.finish())
         self._stretch = stretch
 
     def close(self, lane: int, tally: Tally) -> LaneFile:
-        """Write what is left and finish the file; tell the tally what the lane writes."""
+        """Write the last block and finish the file; add the lane's row changes to ``tally``."""
         self._write(self._builder.finish())
         tally.add_lane(lane, self._written)
         for key, counts in self._builder.saved.items():
@@ -83,7 +83,7 @@ class LaneWriter:
             self._sink.add(block.header, self._counted(block.items))
 
     def _counted(self, items: Iterable[Item]) -> Iterator[Item]:
-        """The items as the target takes them, and their rows in the lane's count."""
+        """The items in the target's event format; their rows are added to the lane's count."""
         for item in items:
             self._written += item.rows
             if self._translate is None or item.kind is not ItemKind.ROWS:
@@ -108,7 +108,7 @@ def _logged(parts: Iterable[Part], alone: bool, where: str) -> Iterator[LoggedEv
 
 
 def _size(parts: Sequence[Part]) -> int:
-    """Bytes that a block counts for a transaction."""
+    """Bytes of a transaction, as the limits of a block count them."""
     size = 0
     for part in parts:
         match part:
@@ -122,5 +122,5 @@ def _size(parts: Sequence[Part]) -> int:
 
 
 def commits_itself(parts: Sequence[Part]) -> bool:
-    """Whether the transaction is a statement that commits by itself, or begins with one: CREATE TABLE ... SELECT."""
+    """Whether the transaction begins with a statement that commits implicitly, such as CREATE TABLE ... SELECT."""
     return bool(parts) and isinstance(parts[0], StatementPart) and parts[0].facts.commits_implicitly

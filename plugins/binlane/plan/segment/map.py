@@ -1,8 +1,8 @@
-"""The filter job's two pure functions over one segment, with Python once a block and not once an event.
+"""The filter job's two pure functions over one segment; their Python runs once a block, not once an event.
 
-``scan_segment`` tells what other segments must know; ``fold`` makes the window's routes of all scans; ``map_segment``
-builds the segment's blocks. Simple transactions (``binlog.vector.simple_transactions``) are taken as arrays, many at
-once; every other one is taken apart alone. The tests hold both to the bytes of a map that takes each one alone.
+``scan_segment`` finds the facts that other segments need; ``fold`` makes the window's routes of all scans;
+``map_segment`` builds the segment's blocks. Simple transactions (``binlog.vector.simple_transactions``) are handled as
+arrays, many at once; all others are decoded one by one. Tests compare the bytes with a map that decodes every one.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ from binlane.plan.window_plan import LaneFile
 
 @dataclass(frozen=True, slots=True)
 class ScanSummary:
-    """What one segment tells the window. Seqnos are absolute."""
+    """The facts of one segment that other segments need. Seqnos are absolute."""
 
     databases: Mapping[str, int]
-    """Databases of plain transactions, with the seqno they first appear at."""
+    """Databases of plain transactions, with the seqno of the first transaction of each."""
     classes: tuple[TransactionClass, ...]
     members: tuple[tuple[int, int], ...]
-    """Every transaction that is not plain: its seqno and its class's place in ``classes``."""
+    """Each transaction that is not plain: its seqno, and the index of its class in ``classes``."""
     epochs: tuple[tuple[int, int], ...]
-    """Epochs of source time with the seqno of the first transaction in each; empty unless the channel has epochs."""
+    """Epochs of source time, each with the seqno of its first transaction; empty unless the channel has epochs."""
     prepared: tuple[Prepared, ...] = ()
     resolved: tuple[Resolved, ...] = ()
-    """The halves of XA transactions. An XA COMMIT is no member: the fold knows its class."""
+    """Halves of XA transactions. An XA COMMIT is not in ``members``: the fold finds its class."""
     temporary: tuple[TemporaryStep, ...] = ()
-    """Statements that depend on their connection."""
+    """Statements that depend on the state of their connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class MapSummary:
-    """What one segment gave: its lane files and its tally."""
+    """Lane files and tally of one segment."""
 
     files: Mapping[int, LaneFile]
     tally: Tally
@@ -69,9 +69,9 @@ class MapSummary:
 def scan_segment(
     data: Buffer, segment: Segment, settings: FilterSettings, is_critical: Callable[[str], bool]
 ) -> ScanSummary:
-    """What the fold must know of one segment. ``is_critical`` tells databases whose every transaction needs a barrier.
+    """The facts of one segment that the fold needs. ``is_critical``: predicate of ``critical_databases``.
 
-    Raises BinlogError for what the log holds that cannot be applied exactly.
+    Raises BinlogError for anything in the log that cannot be applied exactly.
     """
     columns = segment_columns(data, segment, settings)
     databases: dict[str, int] = {}
@@ -140,9 +140,9 @@ def map_segment(
     reducer: Reducer | None = None,
     groups: Groups | None = None,
 ) -> MapSummary:
-    """Build the segment's blocks, lane by lane, into the sinks of ``open_sink`` (lane, FORMAT_DESCRIPTION event).
+    """Write the segment's blocks, lane by lane, to the sinks that ``open_sink`` (lane, FORMAT_DESCRIPTION event) opens.
 
-    ``groups`` gives what the segment's XA COMMITs commit. Raises BinlogError for what cannot be applied exactly.
+    ``groups`` gives the changes of the segment's XA COMMITs. Raises BinlogError for anything that is not exact.
     """
     columns = segment_columns(data, segment, settings)
     return _Map(columns, routing, settings, open_sink, reducer, groups or NoGroups()).run()
@@ -165,9 +165,9 @@ class _Map:
         self._open_sink = open_sink
         self._reducer = reducer
         if reducer is not None:
-            # what is wrong with a row is named where it stands in the log, not where it is folded
+            # counts the rows, so that an error in a row names its log position and not the block where it is folded
             _ = columns.rows
-        # renamed tables change the events' bytes: they are folded as a payload
+        # renamed tables change the events' bytes, so their events are folded as a payload
         self._tables = (
             FoldTables.of(columns.frames, columns.index, tuple(columns.tables), reducer.rules)
             if reducer is not None and columns.new_names is None
@@ -216,12 +216,12 @@ class _Map:
     def _route(self, database: int) -> Route:
         if database not in self._routes:
             described = TransactionClass(frozenset({self._columns.databases[database]}), ())
-            # a database of other transactions alone has no route of its own, and is asked for none
+            # a database without plain transactions has no route; its entry here is never used
             self._routes[database] = self._routing.find(described) or Route("", 0)
         return self._routes[database]
 
     def _count(self, run: Run) -> None:
-        """The tally of a run, table by table."""
+        """Add a run to the tally, table by table."""
         columns, tally = self._columns, self._tally
         events = np.arange(int(run.first[0]), int(run.end[-1]))
         self._count_filtered(events)
@@ -249,7 +249,7 @@ class _Map:
             tally.kinds[ROWS_ONLY] += run.size - filtered
 
     def _measure(self, run: Run, events: Ints, number: Ints) -> None:
-        """Rows events of the tables ``number`` that may be too long for the target."""
+        """Measure rows events that may be too long for the target; ``number``: the table of each of ``events``."""
         if self._measured_from is None:
             return
         frames = self._columns.frames
@@ -272,7 +272,7 @@ class _Map:
 
 
 def _sums(keys: Ints, rows: Ints) -> Iterator[tuple[int, RowCounts]]:
-    """Rows by ``keys``, each 3 * a number + the kind of change; numbers with the sums of their three kinds."""
+    """Sums of ``rows`` by number and kind of change; each of ``keys`` is 3 * number + kind."""
     if keys.size == 0:
         return
     numbers = int(keys.max()) // 3 + 1
@@ -282,7 +282,7 @@ def _sums(keys: Ints, rows: Ints) -> Iterator[tuple[int, RowCounts]]:
 
 
 def _meter_of(settings: FilterSettings, log: LogFormat) -> RowMeter | None:
-    """What looks at the rows of a log for the target; None if there is nothing to look for."""
+    """The meter for the rows of a log; None if nothing needs measuring."""
     earlier = ends_earlier(log.format, log.target, settings.target_version)
     if not settings.measures_rows and not earlier:
         return None

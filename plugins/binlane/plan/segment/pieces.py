@@ -1,8 +1,8 @@
-"""One transaction as a block of its own, built anew from the source's events, and in words.
+"""Single transactions of a block: built again from the source's events as blocks of their own, or described as text.
 
-A block commits what it holds at once. To end inside one (a stop), to leave a transaction out (a skip) or to find the
-one that fails, its transactions are built anew from the log, not folded: their effect, one after another, is the
-block's (docs/invariants.md, 1). Sums over the pieces take the place of the block in the accounts (5).
+A block commits all its transactions at once. To stop inside it, to skip a transaction or to find the failing one, its
+transactions are built again from the log, not folded: applied one after another they have the block's effect
+(docs/invariants.md, 1). In the accounts the sum over them replaces the block (5).
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from binlane.plan.transaction.event_format import format_for, translation
 from binlane.plan.window_plan import Block, LaneFile
 
 NOTHING = "nothing"
-"""The summary of a transaction that changes nothing, as an XA PREPARE."""
+"""Summary of a transaction without changes, such as an XA PREPARE."""
 _XA = (Ending.XA_PREPARE, Ending.XA_COMMIT, Ending.XA_ROLLBACK)
 _STATEMENT = 1000
-"""Bytes of a statement that a summary shows."""
+"""Bytes of a statement shown in a summary."""
 
 
 @dataclass(slots=True)
 class _Kept:
-    """A sink that keeps what it is given."""
+    """A sink that keeps the blocks in memory."""
 
     blocks: list[tuple[BlockHeader, tuple[Item, ...]]] = field(default_factory=list)
 
@@ -41,7 +41,7 @@ class _Kept:
         self.blocks.append((header, tuple(items)))
 
     def close(self) -> LaneFile:
-        raise AssertionError("a block is no file")
+        raise AssertionError("kept blocks have no file")
 
 
 def piece(
@@ -52,7 +52,7 @@ def piece(
     version: str,
     of: BlockHeader | None = None,
 ) -> Block:
-    """A transaction as a block of its own for a target of that ``version``; ``of``: the block that holds it."""
+    """A transaction as a block of its own for a target of ``version``; ``of``: the planned block that holds it."""
     sink = _Kept()
     builder = BlockBuilder(replace(limits, transactions=1))
     LaneWriter(sink, builder, LaneEdges(), translation(log.target)).add(header, parts)
@@ -68,9 +68,9 @@ def alone(
     limits: BlockLimits,
     rules: ChannelRules = AS_LOGGED,
 ) -> Block:
-    """What ``rules`` take of the one transaction of a small binlog file, as a block.
+    """The only transaction of a small binlog file as a block, filtered and renamed by ``rules``.
 
-    Raises PlanError if the file holds another number of transactions.
+    Raises PlanError if the file holds none or several, or an XA transaction.
     """
     reader = LogReader(data, name)
     found = list(transactions(reader))
@@ -85,16 +85,16 @@ def alone(
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A transaction of a window, in words."""
+    """A transaction of a window, described as text."""
 
     seqno: int
     lane: int
-    """Who applies it."""
+    """The lane that applies the transaction."""
     summary: str
 
 
 def summary(parts: Sequence[Part]) -> str:
-    """What a transaction changes: statements as they are, rows by table."""
+    """A transaction's statements as logged, and its row changes by table."""
     said = [
         part.sql[:_STATEMENT].decode("utf-8", "backslashreplace") for part in parts if isinstance(part, StatementPart)
     ]

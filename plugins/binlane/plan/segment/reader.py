@@ -1,4 +1,4 @@
-"""A window's segment read again: each transaction with its parts, its route and the lane that applies it."""
+"""Reads a window's segment again: each transaction with its parts, its route and the lane that applies it."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ class RoutedTransaction:
     seqno: int
     transaction: Transaction
     parts: tuple[Part, ...]
-    """What is applied at its seqno: at an XA COMMIT, what its XA PREPARE logged."""
+    """The changes to apply at this seqno: at an XA COMMIT, those that its XA PREPARE logged."""
     route: Route
     lane: int
-    """Its route's lane or, inside a barrier of that lane, the barrier's owner."""
+    """The lane of its route or, inside a barrier that this lane takes part in, the barrier's owner."""
     in_barrier: bool
     log: LogFormat
 
     @property
     def header(self) -> BlockHeader:
-        """Of a block of this one transaction."""
+        """The header of a block of this transaction alone."""
         one = self.transaction
         return transaction_header(self.seqno, self.log.position(one), one.gtid, one.commit_time)
 
     @property
     def end_offset(self) -> int:
-        """The first byte behind it in the source's log."""
+        """Offset of the first byte behind the transaction in the source's log."""
         return self.log.source_offset(self.transaction.end)
 
 
@@ -52,12 +52,12 @@ class Router:
     """Gives the transactions of one segment their lanes, by the window's routes."""
 
     def __init__(self, log: LogFormat, routing: Routing, groups: Groups) -> None:
-        """``groups`` gives what the segment's XA COMMITs commit."""
+        """``groups`` gives the changes of the segment's XA COMMITs."""
         self._log, self._routing, self._groups = log, routing, groups
         self.barriers = BarrierMap(routing.barriers, routing.lanes)
 
     def routed(self, seqno: int, transaction: Transaction) -> RoutedTransaction:
-        """Raises PlanError for a transaction that the scan did not see, UnsupportedEventError as ``dissect``."""
+        """The transaction with its route. Raises PlanError if the scan did not see its class, and as ``dissect``."""
         parts = parts_at(seqno, transaction, self._log, self._groups)
         route = self._routing.route_of(classify(parts))
         barrier = self.barriers.at(seqno, route.lane)
@@ -66,21 +66,21 @@ class Router:
 
 
 class SegmentReader:
-    """One segment's transactions, one after the other. ``map_segment`` takes plain ones many at once instead."""
+    """Reads one segment's transactions one by one. ``map_segment`` takes plain ones many at once instead."""
 
     def __init__(
         self, data: Buffer, segment: Segment, routing: Routing, settings: FilterSettings, groups: Groups
     ) -> None:
-        """``groups`` gives what the segment's XA COMMITs commit."""
+        """``groups`` gives the changes of the segment's XA COMMITs."""
         self._reader = LogReader(data, segment.source_file, verify=False)
         self._segment = segment
         self.log = segment_log(self._reader.format, segment, Flavor(settings.target), settings.rules)
         self._router = Router(self.log, routing, groups)
 
     def read(self, first: int, last: int, block: BlockHeader | None = None) -> Iterator[RoutedTransaction]:
-        """The segment's transactions from seqno ``first`` to ``last``, those that it holds.
+        """The segment's transactions with seqnos ``first`` to ``last``.
 
-        ``block`` begins at ``first`` or before it: of a segment that it begins in, nothing before it is read. Raises
+        ``block`` begins at ``first`` or before it: if it begins in this segment, reading starts there. Raises
         BinlogError for a damaged segment, and as ``Router.routed``.
         """
         seqno, start = self._segment.first_seqno, LOG_BEGIN
@@ -100,7 +100,7 @@ def segment_log(
     rules: ChannelRules,
     laid_out: Inflated | None = None,
 ) -> LogFormat:
-    """What the segment's events are read with; ``laid_out``: if its compressed transactions were opened."""
+    """How to read the segment's events; ``laid_out``: the segment after decompression, if events are read there."""
     offset = segment.start_offset - segment.header_length
     return LogFormat(log_format, segment.source_file, offset, target, rules, laid_out)
 

@@ -1,4 +1,4 @@
-"""``[rename]`` over a segment's tables: what ``transaction.rename`` does part by part."""
+"""``[rename]`` over a segment's tables; ``transaction.rename`` does the same part by part."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from binlane.plan.transaction.rename import renamed_map, renamed_table
 def renamed_tables(
     log: LogFormat, frames: Frames, index: TableIndex, logged: Sequence[TableMap], verdicts: TableVerdicts
 ) -> Sequence[TableMap]:
-    """The tables by the target's names; those that are left out keep theirs.
+    """The tables with their names on the target; tables that the filter leaves out keep the source's names.
 
-    Raises UnsupportedEventError for one that has no name of its own there.
+    Raises UnsupportedEventError for a database without a valid name of its own on the target.
     """
     if not log.renaming:
         return logged
@@ -38,6 +38,6 @@ def renamed_tables(
 
 
 def definition(frames: Frames, event: int, table: TableMap) -> bytes:
-    """The body of a TABLE_MAP behind its table id, with the database of ``table``."""
+    """The body of a TABLE_MAP behind its table id, with the database name of ``table``."""
     body = frames.body(event)
     return renamed_map(bytes(HEADER.size) + bytes(body), table.raw_database)[DEFINITION]

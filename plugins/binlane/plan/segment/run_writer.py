@@ -1,4 +1,4 @@
-"""Runs of plain transactions, as arrays, into a lane's blocks: what ``LaneWriter`` does with one after the other."""
+"""Writes runs of plain transactions, as arrays, into a lane's blocks; ``LaneWriter`` takes them one by one."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from binlane.plan.segment.lane_writer import LaneSink, LaneWriter
 from binlane.plan.transaction.event_format import translation
 
 _PIECE: Final = 4 << 20
-"""Bytes of events that are taken from the segment at once."""
+"""Bytes of events copied from the segment at once."""
 
 
 class RunWriter(LaneWriter):
-    """A lane's writer that takes plain transactions by the run, too."""
+    """A lane's writer that also takes runs of plain transactions."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class RunWriter(LaneWriter):
         columns: SegmentColumns,
         tables: FoldTables | None = None,
     ) -> None:
-        """``tables``: of the segment, if its events are folded as they stand in it."""
+        """``tables``: the segment's tables, if its events are folded without a copy."""
         super().__init__(sink, builder, edges, translation(columns.log.target))
         self._columns, self._tables = columns, tables
 
@@ -44,7 +44,7 @@ class RunWriter(LaneWriter):
             self._add_between(run, part)
 
     def _add_between(self, run: Run, chosen: Ints) -> None:
-        """Take those transactions of a run, which stand between two edges of barriers."""
+        """Take the ``chosen`` transactions of a run, with no barrier's edge between them."""
         columns, builder = self._columns, self._builder
         first, end = run.first[chosen], run.end[chosen]
         size = np.concatenate(([0], np.cumsum(columns.before[end] - columns.before[first])))
@@ -72,13 +72,13 @@ class RunWriter(LaneWriter):
             at = after
 
     def _events(self, first: Ints, end: Ints) -> Ints:
-        """The TABLE_MAP and rows events of some transactions."""
+        """The TABLE_MAP and rows events of transactions with the events [first, end)."""
         events = _ranges(first, end)
         wanted: Ints = events[self._columns.role[events] != NONE]
         return wanted
 
     def _take(self, events: Ints) -> None:
-        """Give the builder events of whole statements: whole where they fit its BINLOG statement, else one by one."""
+        """Give the builder events of whole statements: at once if they fit its BINLOG statement, else one by one."""
         columns, builder = self._columns, self._builder
         size = np.cumsum(columns.stripped[events])
         ends = np.flatnonzero(columns.ends_statement[events])
@@ -106,7 +106,7 @@ class RunWriter(LaneWriter):
         return self._builder.add_whole(columns.events(events), largest, counts)
 
     def _logged(self, events: Ints) -> Iterator[LoggedEvent]:
-        """Events one by one, some megabytes of them in memory at once."""
+        """The events one by one, with some megabytes of them in memory at once."""
         columns = self._columns
         size = np.concatenate(([0], np.cumsum(columns.stripped[events])))
         at = 0
@@ -130,7 +130,7 @@ class RunWriter(LaneWriter):
 
 
 def _ranges(first: Ints, end: Ints) -> Ints:
-    """All numbers of all ranges [first, end), one range behind the other."""
+    """The concatenation of all ranges [first, end)."""
     length = end - first
     start = np.concatenate(([0], np.cumsum(length)[:-1]))
     return np.arange(int(length.sum()), dtype=np.int64) + np.repeat(first - start, length)

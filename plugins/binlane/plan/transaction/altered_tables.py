@@ -1,4 +1,4 @@
-"""Which statements of a window change which tables: what a table's definition is worth at a seqno."""
+"""The seqnos at which a window's own statements may alter tables: a table's definition holds between two of them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _RENAMED = TableKey("", "(a table that was altered)")
 
 @dataclass(frozen=True)
 class Alterations:
-    """The seqnos, ascending, of the window's statements that name a table and commit by themselves.
+    """The seqnos, ascending, of the window's statements that name a table and commit implicitly.
 
     Names are compared without regard to case: a server with lower_case_table_names logs statements as typed and rows in
-    lower case. Two tables that differ in case only are then both taken for altered, which costs a look.
+    lower case. Two tables whose names differ in case only then both count as altered, which costs one more comparison.
     """
 
     tables: Mapping[TableKey, tuple[int, ...]] = field(default_factory=dict)
     unread: tuple[int, ...] = ()
-    """Of statements that could not be read: they may alter any table."""
+    """Seqnos of statements that could not be parsed: they may alter any table."""
 
     def __bool__(self) -> bool:
         return bool(self.tables or self.unread)
@@ -35,7 +35,7 @@ class Alterations:
         return bool(self.unread) or _lower(key) in self._lower
 
     def before(self, key: TableKey, seqno: int) -> int:
-        """How many statements may have altered the table once ``seqno`` is applied: its definition's number."""
+        """Number of statements that may have altered the table up to ``seqno``: identifies its definition there."""
         return bisect_right(self._lower.get(_lower(key), ()), seqno) + bisect_right(self.unread, seqno)
 
     @cached_property
@@ -47,10 +47,10 @@ class Alterations:
 
 
 def without_altered_parents(schema: Schema, *alterations: Alterations) -> Schema:
-    """The schema with foreign keys that do not tell to which table they lead, if that is one of the altered ones.
+    """The schema, with one placeholder as parent in all foreign keys to altered tables.
 
-    RENAME changes the foreign keys of tables that it does not name: a definition from before it and one from behind it
-    are the same but for that.
+    RENAME changes the foreign keys of tables that it does not name: definitions from before and after it would differ
+    in these alone.
     """
 
     def parent(one: ForeignKey) -> ForeignKey:

@@ -1,4 +1,4 @@
-"""What a channel's file says of the log's content: what is taken, and what it is called on the target."""
+"""The rules of a channel for the log's content: filter, renames, collations."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from binlane.shards.selection import EVERYTHING, Selection
 
 @dataclass(frozen=True, slots=True)
 class ChannelRules:
-    """``[filter]``, ``[rename]`` and ``[collations]``; without any, everything is applied as it was logged."""
+    """``[filter]``, ``[rename]`` and ``[collations]``; without rules everything is applied as it was logged."""
 
     selection: Selection = EVERYTHING
-    """What of the log is taken."""
+    """Which rows and statements are taken."""
     renaming: Renaming = AS_THEY_ARE
-    """What its databases are called on the target."""
+    """Names of databases on the target."""
     collations: Collations = AS_NAMED
-    """What stands for those of its collations that the target lacks."""
+    """Collations on the target in place of those that it lacks."""
 
 
 AS_LOGGED: Final = ChannelRules()

@@ -1,8 +1,8 @@
-"""``[collations]``: the source's collations that the target lacks, and what statements get in their place.
+"""``[collations]``: replacements for the source's collations that the target lacks.
 
-MySQL's default, utf8mb4_0900_ai_ci, is a collation that MariaDB does not have. A channel that says what stands for it
-gets the other name wherever a statement names it, beside a character set whose default it was, and in the session's own
-collations. Rows are copied as bytes and ask for nothing.
+MariaDB does not have MySQL's default, utf8mb4_0900_ai_ci. If a channel names a replacement, it is used wherever a
+statement names the collation, behind a character set whose default it was, and in the session's collation variables.
+Rows are copied as bytes and need no collation.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from binlane.sql.parse.lexer import TokenKind, Unreadable
 from binlane.sql.words import StatementWords, words_of
 
 _DEEPEST: Final = {"TABLE": 1, "DATABASE": 0, "SCHEMA": 0}
-"""Parentheses around a character set to which COLLATE can be added: a column's or the whole object's. Deeper in, it is
-CAST's or CONVERT's, which take none."""
+"""Depth of parentheses at which COLLATE may follow a character set: a column's or the whole object's. Deeper in, the
+character set belongs to CAST or CONVERT, which take no COLLATE."""
 _RETURNED: Final = 8
-"""Words of a returned type behind RETURNS, at most."""
+"""Most words of the type behind RETURNS."""
 
 
 @dataclass(frozen=True)
 class Collations:
-    """The rules of a channel; without any, all collations stay."""
+    """The ``[collations]`` of a channel; without rules all collations stay."""
 
     rules: tuple[tuple[str, str], ...] = ()
 
@@ -39,13 +39,13 @@ class Collations:
 
     @cached_property
     def given(self) -> Mapping[str, str]:
-        """The source's collation -> the target's, spelled as ``schema.normalize`` does."""
+        """Source collation -> target collation, spelled as ``schema.normalize`` does."""
         return {full_name(old) or old: full_name(new) or new for old, new in self.rules}
 
     def statement(
         self, sql: bytes, context: SessionContext, source: Flavor, target: Flavor
     ) -> tuple[bytes, SessionContext]:
-        """A statement of a ``source`` server and its session, as the target is to run it."""
+        """A statement of a ``source`` server and its session, with the target's collations."""
         if not self.rules:
             return sql, context
         return self._text(sql, context, source), self._session(context, source, target)
@@ -78,7 +78,7 @@ class Collations:
         return words.replaced(edits)
 
     def _named(self, words: StatementWords) -> Iterator[tuple[int, bytes]]:
-        """Collations behind COLLATE, and their names on the target."""
+        """Collations behind COLLATE that a rule replaces, with their names on the target."""
         for number, token in enumerate(words.tokens):
             if token.upper == "COLLATE":
                 at = words.value(number)
@@ -87,7 +87,7 @@ class Collations:
                     yield at, given.encode()
 
     def _added(self, words: StatementWords, context: SessionContext, flavor: Flavor) -> Iterator[tuple[int, bytes]]:
-        """Character sets without a collation whose default a rule replaces: the target's name comes behind them."""
+        """Character sets without COLLATE whose default a rule replaces, with COLLATE added behind them."""
         defaults = self._defaults(context, flavor)
         if not defaults:
             return
@@ -98,7 +98,7 @@ class Collations:
                 yield at, words.bytes_of(at) + b" COLLATE " + given.encode()
 
     def _defaults(self, context: SessionContext, flavor: Flavor) -> Mapping[str, str]:
-        """Character set -> the target's name of its default collation in that session, where a rule gives one."""
+        """Character set -> target collation, where a rule replaces the set's default collation in that session."""
         pairs = context.character_set_collations
         if context.default_collation_for_utf8mb4 is not None:
             pairs = ((UTF8MB4_GENERAL_CI, context.default_collation_for_utf8mb4),)
@@ -107,7 +107,7 @@ class Collations:
 
 
 AS_NAMED: Final = Collations()
-"""Of a channel without ``[collations]``."""
+"""The rules of a channel without ``[collations]``."""
 
 
 def _may_name(sql: bytes) -> bool:
@@ -116,7 +116,7 @@ def _may_name(sql: bytes) -> bool:
 
 
 def _charsets(words: StatementWords) -> Iterator[int]:
-    """The words CHARSET, and SET of CHARACTER SET, behind which COLLATE may stand."""
+    """Indexes of CHARSET, and of SET in CHARACTER SET, where COLLATE may follow the character set."""
     tokens = words.tokens
     verb, kind = words.verb_and_kind()
     depths = [0, *accumulate(is_symbol(token, "(") - is_symbol(token, ")") for token in tokens)]

@@ -1,7 +1,7 @@
-"""A transaction taken apart: its row events and statements in order, each with what a block needs to replay it.
+"""Decodes a transaction into parts: its row events and statements in order, each with all that a block needs.
 
-What a block cannot replay exactly stops here, before anything of the window is written, with the event, file and offset
-(docs/invariants.md, 6).
+An event or statement that cannot be replayed exactly is refused here, before anything of the window is written, with
+its file and offset (docs/invariants.md, 6).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _WITHOUT_EFFECT: Final = frozenset(
         _T.HEARTBEAT,
         _T.HEARTBEAT_V2,
         _T.XA_PREPARE,
-        # group replication's own: members are told who is there, and what to certify
+        # of group replication: its membership and its certification
         _T.VIEW_CHANGE,
         _T.TRANSACTION_CONTEXT,
     }
@@ -75,44 +75,44 @@ _WITHOUT_EFFECT: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class LogFormat:
-    """What the events of a segment are read with."""
+    """How to read the events of a segment."""
 
     format: FormatDescription
     name: str
-    """Of the source file, for messages."""
+    """Name of the source file, for messages."""
     offset: int
-    """Added to an offset in the segment gives the offset in the source file."""
+    """Offset in the source file minus offset in the segment."""
     target: Flavor
-    """What the statements will be executed on."""
+    """Flavor of the server that will execute the statements."""
     rules: ChannelRules = AS_LOGGED
-    """What of the log is taken, and what it is called on the target."""
+    """The channel's filter, renames and collations."""
     laid_out: Inflated | None = None
-    """The segment with its compressed transactions opened, if the events are of that."""
+    """The segment after decompression, if the events are read from there."""
 
     @property
     def selection(self) -> Selection:
-        """What of the log is taken."""
+        """The channel's filter."""
         return self.rules.selection
 
     @property
     def renaming(self) -> Renaming:
-        """What its databases are called on the target."""
+        """Names of databases on the target."""
         return self.rules.renaming
 
     def segment_offset(self, offset: BufferOffset) -> SegmentOffset:
-        """The place in the segment's file of what stands at ``offset`` of the bytes that are read."""
+        """The offset in the segment's file, for an ``offset`` in the bytes that are read."""
         return SegmentOffset(offset) if self.laid_out is None else self.laid_out.segment_offset(offset)
 
     def source_offset(self, offset: BufferOffset) -> int:
-        """The place in the source file of the event at ``offset``."""
+        """The offset in the source file, for an ``offset`` in the bytes that are read."""
         return self.offset + self.segment_offset(offset)
 
     def where(self, event: RawEvent) -> str:
-        """The beginning of a message about an event."""
+        """Prefix of error messages about an event."""
         return f"{self.name}:{self.source_offset(event.offset)}: "
 
     def parse(self, event: RawEvent) -> Event:
-        """What the event says; BinlogError names its place in the source file."""
+        """The decoded event. Raises BinlogError that names its offset in the source file."""
         return parse_body(event._replace(offset=BufferOffset(self.source_offset(event.offset))), self.format, self.name)
 
     def position(self, transaction: Transaction) -> LogPosition:
@@ -123,7 +123,7 @@ class LogFormat:
 def dissect(transaction: Transaction, log: LogFormat) -> tuple[Part, ...]:
     """The transaction's parts in order, with the target's names.
 
-    Raises UnsupportedEventError for what cannot be replayed exactly.
+    Raises UnsupportedEventError for anything that cannot be replayed exactly.
     """
     parts, filtered = without_filtered(tuple(_Dissection(log).parts(transaction)), log.selection)
     if transaction.ending in _SECOND_HALVES and parts:
@@ -142,7 +142,7 @@ def dissect(transaction: Transaction, log: LogFormat) -> tuple[Part, ...]:
 
 
 def not_renamed(log: LogFormat, event: RawEvent, why: str) -> UnsupportedEventError:
-    """The error for what ``[rename]`` cannot rename; ``event``: the first of its transaction."""
+    """The error for a transaction that ``[rename]`` cannot rename; ``event``: its first event."""
     return UnsupportedEventError(
         f"{log.where(event)}{why}; nothing of the window was written; "
         "see docs/renames.md#what-is-refused for what to do"
@@ -151,14 +151,14 @@ def not_renamed(log: LogFormat, event: RawEvent, why: str) -> UnsupportedEventEr
 
 @dataclass(slots=True)
 class _Dissection:
-    """Walks one transaction: the TABLE_MAPs of its statement, and the session values that wait for their statement."""
+    """Decodes one transaction; keeps a statement's TABLE_MAPs, and the session values logged before their statement."""
 
     log: LogFormat
     _maps: dict[int, MapPart] = field(default_factory=dict)
     _variables: list[Intvar | Rand | UserVar] = field(default_factory=list)
     _files: LoadedFiles = field(default_factory=LoadedFiles)
     _in_group: bool = False
-    """MariaDB: more events of the transaction follow a DDL; only what a query fills is logged so."""
+    """MariaDB: more events follow a DDL in its transaction; only CREATE TABLE ... SELECT is logged so."""
 
     def parts(self, transaction: Transaction) -> Iterator[Part]:
         is_mariadb = self.log.format.flavor is Flavor.MARIADB
@@ -255,7 +255,7 @@ class _Dissection:
         sql, context = self.log.rules.collations.statement(sql, context, self.log.format.flavor, self.log.target)
         sql, context = error_outcome.as_applied(sql, _with_default_collation(context, self.log))
         if _is_filled_below(facts):
-            # without the clause it commits by itself, before the rows that follow: exactly once by its GTID
+            # without START TRANSACTION it commits implicitly, in front of its rows; exactly once by its GTID
             facts = replace(facts, commits_implicitly=True)
         bound = facts.temporary or event.header.flags & EventFlag.THREAD_SPECIFIC
         session = (event.header.server_id, query.thread_id) if bound else None
@@ -275,7 +275,7 @@ class _Dissection:
         )
 
     def _check_kind(self, event: RawEvent, query: Query, facts: StatementFacts, context: SessionContext) -> None:
-        """Raises UnsupportedEventError for a kind that servers do not log and the channel does not allow."""
+        """Raises UnsupportedEventError for a kind of statement that no server logs, unless the channel allows it."""
         text, flavor = decoded(query.sql, context), self.log.format.flavor
         kind = not_logged(text, facts, dialect_of(context, flavor))
         if kind is not None and kind not in self.log.selection.allowed:
@@ -342,11 +342,11 @@ _COUNTS: Final[Mapping[RowsKind, Callable[[int], RowCounts]]] = {
 _SECOND_HALVES: Final = frozenset({Ending.XA_COMMIT, Ending.XA_ROLLBACK})
 _LOGS_DEFAULT_COLLATION: Final = (8, 0, 1)
 _SHOWN: Final = 200
-"""Bytes of a refused statement in a message."""
+"""Bytes of a refused statement shown in a message."""
 
 
 def _has_documents(rows: RowsEvent, table: TableMap) -> bool:
-    """Whether the before-images hold every JSON column: what a difference is made of."""
+    """Whether the before-images hold every JSON column, to which the logged differences apply."""
     held = rows.columns_before or b""
     return all(
         code != ColumnType.JSON or (number >> 3 < len(held) and held[number >> 3] >> (number & 7) & 1)
@@ -355,7 +355,7 @@ def _has_documents(rows: RowsEvent, table: TableMap) -> bool:
 
 
 def statement_facts(sql: bytes, context: SessionContext, flavor: Flavor) -> StatementFacts:
-    """What a logged statement touches. A name whose bytes are not of the client's character set makes it UNKNOWN."""
+    """The facts of a logged statement; UNKNOWN if a name has bytes outside the client's character set."""
     dialect = dialect_of(context, flavor)
     facts = analyze(
         decoded(sql, context),
@@ -375,14 +375,14 @@ def statement_facts(sql: bytes, context: SessionContext, flavor: Flavor) -> Stat
 
 
 def _is_filled_below(facts: StatementFacts) -> bool:
-    """MySQL's CREATE TABLE ... START TRANSACTION, whose rows follow in its transaction; none of them is temporary."""
+    """Whether it is MySQL's CREATE TABLE ... START TRANSACTION, whose rows follow; such a table is never temporary."""
     return facts.create_select and not facts.commits_implicitly and not facts.temporary
 
 
 def _with_default_collation(context: SessionContext, log: LogFormat) -> SessionContext:
-    """What ``CHARSET=utf8mb4`` alone means where the log does not say: utf8mb4_general_ci to MariaDB and to old MySQL.
+    """Set the meaning of ``CHARSET=utf8mb4`` if the log does not: utf8mb4_general_ci in MariaDB and in old MySQL.
 
-    MariaDB's session may say otherwise; MySQL logs it since its default is another one.
+    A MariaDB session may have set another default; MySQL logs it since 8.0.1 changed it.
     """
     if log.target is not Flavor.MYSQL or context.default_collation_for_utf8mb4 is not None:
         return context

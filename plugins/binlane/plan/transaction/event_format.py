@@ -1,8 +1,8 @@
-"""Row events as a target of another family or of a later time takes them in a BINLOG statement.
+"""Rewrites rows events for targets that refuse their version in a BINLOG statement.
 
-MySQL 9 refuses rows events of version 1 (error 1730), which are all that MariaDB writes, and MySQL up to 5.5, and later
-ones with ``log_bin_use_v1_row_events``. Version 2 differs by its type
-code and by extra data, here empty, between the flags and the width (MySQL ``rows_event.h``). The images are the same.
+MySQL 9 refuses rows events of version 1 (error 1730). MariaDB writes no others; MySQL writes them up to 5.5, and later
+with ``log_bin_use_v1_row_events``. Version 2 differs by its type code and by extra data, empty here, between the flags
+and the width (MySQL ``rows_event.h``). The images are the same.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _VERSION_2: Final[Mapping[int, int]] = {
 _HEAD_END: Final = HEADER.size + TABLE_ID_AND_FLAGS
 _IS_VERSION_1: Final = np.isin(np.arange(256), list(_VERSION_2))
 _NO_EXTRA: Final = b"\x02\x00"
-"""The length of the extra data, which counts itself."""
+"""Empty extra data: its length, which includes itself."""
 
 
 def translation(target: Flavor) -> Translation | None:
-    """What a BINLOG payload has to go through; None if it is taken as it is."""
+    """The function that rewrites BINLOG payloads for ``target``; None if they are sent as logged."""
     return to_version_2 if target is Flavor.MYSQL else None
 
 
 def format_for(source: FormatDescription, target: Flavor, target_version: str) -> bytes:
-    """The FORMAT_DESCRIPTION event that announces payloads: the source's, or one of the target's own kind.
+    """The FORMAT_DESCRIPTION event to send before payloads: the source's, or one of the target's version.
 
     MySQL before 5.6 does not announce version 2.
     """
@@ -49,7 +49,7 @@ def format_for(source: FormatDescription, target: Flavor, target_version: str) -
 
 
 def to_version_2(payload: bytes) -> bytes:
-    """A payload of TABLE_MAP and rows events without checksums, its rows events of version 2."""
+    """A payload of TABLE_MAP and rows events without checksums, with all rows events in version 2."""
     if not _has_version_1(payload):
         return payload
     return b"".join(map(_as_version_2, events_of(payload)))
@@ -63,5 +63,5 @@ def _as_version_2(event: bytes) -> bytes:
 
 
 def _has_version_1(payload: bytes) -> bool:
-    """Whether there is anything to rewrite; asked of all that MySQL writes, where there hardly ever is."""
+    """Whether any event must be rewritten: a check of every payload for MySQL, as MySQL sources rarely need it."""
     return bool(_IS_VERSION_1[frame(payload, 0, 0).type_code].any())

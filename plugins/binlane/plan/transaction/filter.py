@@ -1,7 +1,7 @@
-"""The channel's filter over the parts of a transaction: what is left of its row events and statements.
+"""The channel's filter over the parts of a transaction.
 
-Rows are left out event by event. What is left of a source statement still ends with STMT_END_F: without it, the next
-statement's TABLE_MAPs would be taken for its own.
+Rows are left out event by event. The rest of a source statement still ends with STMT_END_F: without it, the server
+would add the next statement's TABLE_MAPs to it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TYPE_AT: Final = 4
 def decide(
     selection: Selection, query: Query, facts: StatementFacts, context: SessionContext, flavor: Flavor
 ) -> str | None:
-    """The rule that leaves a statement of a ``flavor`` server out; None if it is taken. Raises Undecided."""
+    """The rule that leaves out a statement of a ``flavor`` server; None if the statement is taken. Raises Undecided."""
     listed = query.updated_databases if flavor is Flavor.MYSQL and not query.too_many_databases else None
     if (rule := own_schema(selection, query.sql, facts, listed, context, flavor)) is not None:
         return rule
@@ -40,7 +40,7 @@ def decide(
 def without_filtered(
     parts: tuple[Part, ...], selection: Selection
 ) -> tuple[tuple[Part, ...], tuple[FilteredPart, ...]]:
-    """What is left of a transaction, and what is not, rows summed by rule and table."""
+    """The parts that the filter takes, and those that it leaves out, with rows summed by rule and table."""
     if not selection.looks_at_statements and not any(_is_out(part, selection) for part in parts):
         return parts, ()
     kept: list[Part] = []
@@ -65,12 +65,12 @@ def _is_out(part: Part, selection: Selection) -> bool:
 
 
 def _changes(part: Part) -> bool:
-    """Whether it is more than a SAVEPOINT."""
+    """Whether the part is more than a SAVEPOINT."""
     return not isinstance(part, StatementPart) or part.facts.kind is not StatementKind.TRANSACTION
 
 
 def _statements(parts: Iterable[Part]) -> Iterator[list[Part]]:
-    """The row events of one source statement together, everything else alone."""
+    """Groups of parts: the row events of one source statement together, any other part alone."""
     group: list[Part] = []
     for part in parts:
         if isinstance(part, MapPart | RowsPart):
@@ -89,7 +89,7 @@ def _statements(parts: Iterable[Part]) -> Iterator[list[Part]]:
 def _left_of(
     group: Sequence[Part], selection: Selection, rows: dict[tuple[str, TableKey], RowCounts]
 ) -> Sequence[Part]:
-    """What is left of one statement's row events; what is not is added to ``rows``."""
+    """The row events of one statement that the filter takes; rows that it leaves out are added to ``rows``."""
     kept: list[Part] = []
     last = -1
     for part in group:

@@ -1,7 +1,7 @@
-"""Statements of the source that name the database of binlane's own state, which every target has.
+"""Statements of the source that name the schema of binlane's own state, which every target has.
 
-A source has such a database, too, if it is or was the target of another channel. Its statements are no part of what a
-channel carries: they are left out as its rows are, and one that names other databases as well is refused.
+A source has this schema too if it is or was the target of another channel. Its statements are left out, as its rows
+are; a statement that names other databases as well is refused.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def own_schema(
     context: SessionContext,
     flavor: Flavor,
 ) -> str | None:
-    """The rule that leaves a statement out because it is about that database alone; None if it does not name it.
+    """The rule that leaves out a statement on that schema alone; None if the statement does not name it.
 
-    ``listed``: as of ``Selection.statement``. Raises Undecided for a statement that names other databases, too, and for
-    one of which that cannot be told: a stored program whose body names it, a statement that is not read.
+    ``listed``: as in ``Selection.statement``. Raises Undecided for a statement that names other databases as well, and
+    for one that may name the schema: a stored program with the name in its body, a statement that cannot be parsed.
     """
     if facts.kind is StatementKind.TRANSACTION:
         return None
-    # MySQL lists its own database with what is server-wide, and the session's
+    # for server-wide statements MySQL lists the database mysql, and the session's
     databases = facts.databases | frozenset(listed or () if facts.kind is not StatementKind.GLOBAL else ()) - {""}
     own = sorted(filter(selection.is_own, databases))
     others = sorted(databases.difference(own))
@@ -66,7 +66,7 @@ def own_schema(
 
 
 def _may_hide(selection: Selection, sql: bytes | memoryview, facts: StatementFacts, context: SessionContext) -> bool:
-    """Whether the statement may be about that database although ``facts`` has no such name: a quick look."""
+    """Whether the statement may name the schema although ``facts`` does not: a quick check."""
     is_read = facts.kind in (StatementKind.DML, StatementKind.LOAD_DATA)
     if is_read or (facts.kind is StatementKind.DDL and facts.tables - facts.triggered):
         return False
@@ -75,14 +75,14 @@ def _may_hide(selection: Selection, sql: bytes | memoryview, facts: StatementFac
 
 
 def _names(tokens: Sequence[Token]) -> Iterator[str]:
-    """All names but those of accounts."""
+    """All names, except those of accounts."""
     for token, behind in pairwise((*tokens, END)):
         if token.kind in _NAMES and behind.kind is not TokenKind.VARIABLE and not is_symbol(behind, "@"):
             yield token.text
 
 
 def _qualifiers(tokens: Sequence[Token]) -> Iterator[str]:
-    """Names that a dot follows and none precedes."""
+    """Names that are followed by a dot and not preceded by one."""
     for number, token in enumerate(tokens[:-1]):
         is_first = number == 0 or not is_symbol(tokens[number - 1], ".")
         if token.kind in _NAMES and is_first and is_symbol(tokens[number + 1], "."):
@@ -90,7 +90,7 @@ def _qualifiers(tokens: Sequence[Token]) -> Iterator[str]:
 
 
 def _is_about_default(selection: Selection, tokens: Sequence[Token], context: SessionContext) -> bool:
-    """Whether it grants or revokes privileges on something of the default database, which is that one."""
+    """Whether it grants or revokes privileges on objects of the default database, which is binlane's schema."""
     if tokens[0].upper not in _GRANTS or not selection.is_own(context.database or ""):
         return False
     on = next((number for number, token in enumerate(tokens) if token.upper == "ON"), len(tokens))

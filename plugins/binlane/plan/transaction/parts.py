@@ -1,4 +1,4 @@
-"""What a transaction is made of once it is taken apart (``decode``): row events and statements, in order."""
+"""The parts of a decoded transaction (``decode``): row events and statements, in order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class MapPart:
 
     @property
     def key(self) -> TableKey:
-        """The table that it stands for."""
+        """The table that the event describes."""
         return TableKey(self.table.database, self.table.table)
 
 
@@ -43,17 +43,17 @@ class StatementPart:
     file: tuple[memoryview, ...] | None = None
     """The pieces of the file that a LOAD DATA reads; None for any other statement."""
     session: tuple[int, int] | None = None
-    """Server id and thread id, where the statement depends on its connection: temporary tables, CONNECTION_ID()."""
+    """Server id and thread id, if the statement depends on its connection: temporary tables, CONNECTION_ID()."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilteredPart:
-    """What the channel's filter leaves out: counted, never written. It stands behind everything that is kept."""
+    """A statement or row changes that the filter leaves out: counted, never written. Comes behind all other parts."""
 
     rule: str
     """The rule that leaves it out."""
     table: TableKey | None
-    """Of row changes; None for a statement."""
+    """The table of row changes; None for a statement."""
     counts: RowCounts
 
 

@@ -1,7 +1,7 @@
-"""``[rename]`` over the parts of a transaction: everything behind ``decode`` knows the target's names only.
+"""``[rename]`` over the parts of a transaction: behind ``decode`` all names are the target's.
 
-The filter has decided by the source's names before. Row events get another TABLE_MAP; what becomes of statements is in
-``rename_statement``.
+The filter has decided before, by the source's names. Row events get a new TABLE_MAP; ``rename_statement`` renames in
+statements.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from binlane.shards.selection import Selection
 __all__ = ["Unsafe", "renamed_parts"]
 
 _NAME_AT = 8
-"""Of the database's length in a TABLE_MAP's body, behind its table id and flags."""
+"""Offset of the database's length in a TABLE_MAP's body, behind table id and flags."""
 
 
 def renamed_parts(
     parts: Sequence[Part], renaming: Renaming, selection: Selection, flavor: Flavor, read: Read
 ) -> tuple[Part, ...]:
-    """The parts of a transaction with the target's names. Raises Unsafe for what cannot be renamed exactly.
+    """The parts of a transaction with the target's names. Raises Unsafe for a part that cannot be renamed exactly.
 
-    What is left out keeps its name, unless the channel takes the table and leaves out some of its rows.
+    Filtered parts keep the source's names, unless the channel takes the table and leaves out some of its rows only.
     """
     return tuple(_renamed(parts, renaming, selection, flavor, read)) if renaming else tuple(parts)
 
@@ -64,20 +64,20 @@ def _map(part: MapPart, renaming: Renaming) -> MapPart:
 
 
 def renamed_table(table: TableMap, renaming: Renaming) -> TableMap:
-    """A TABLE_MAP's values with the target's name of its database; the very same if that is the source's."""
+    """A TABLE_MAP with the target's name of its database; the same object if the name stays."""
     name = renaming.target(table.database)
     return table if name == table.database else replace(table, database=name, raw_database=name.encode())
 
 
 def renamed_map(event: bytes, name: bytes) -> bytes:
-    """A TABLE_MAP event, checksum stripped, with another database."""
+    """A TABLE_MAP event, checksum stripped, with another database name."""
     at = HEADER.size + _NAME_AT
     body = event[HEADER.size : at] + bytes([len(name)]) + name + event[at + 1 + event[at] :]
     return with_body(event, body)
 
 
 def renamed_schema(schema: Schema, names: Names) -> Schema:
-    """A server's schema by the other server's names; without what ``names`` knows no name for."""
+    """A server's schema with the other server's names, without objects for which ``names`` has none."""
     databases = {name: other for name in schema.databases if (other := names(name)) is not None}
 
     def of(key: TableKey) -> TableKey:
@@ -108,23 +108,23 @@ def renamed_schema(schema: Schema, names: Names) -> Schema:
 
 
 def name_of(renaming: Renaming, database: str) -> str | None:
-    """The target's name of a database of the source; None if it has none that is its own."""
+    """The target's name of a source database; None if it has no valid name of its own there."""
     return renaming.target(database) if renaming.refusal(database) is None else None
 
 
 def sources_of(renaming: Renaming, databases: Iterable[str]) -> frozenset[str]:
-    """The source's names of databases of the target."""
+    """The source's names of the target's ``databases``."""
     return frozenset(name for each in databases if (name := renaming.source(each)) is not None)
 
 
 def namesakes(renaming: Renaming, present: Iterable[str], databases: Set[str]) -> frozenset[str]:
-    """Those of a source's databases that would get one of ``databases``' names on the target, which may be in lower
-    case where it does not tell letters' case."""
+    """Source databases that would get one of the names ``databases`` on the target; these may be in lower case if the
+    target ignores case."""
     return frozenset(name for name in present if any(new in databases for new in _names_of(renaming, name)))
 
 
 def without_own_name(renaming: Renaming, databases: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Databases of the source that have no name of their own on the target, each with the reason."""
+    """Source databases without a name of their own on the target, each with the reason."""
     taken: dict[str, str] = {}
     for name in sorted(databases) if renaming else ():
         if (why := renaming.refusal(name)) is not None:
@@ -145,7 +145,7 @@ def _names_of(renaming: Renaming, name: str) -> tuple[str, ...]:
 
 
 def renamed_alterations(altered: Alterations, renaming: Renaming) -> Alterations:
-    """Alterations of the source's tables by the target's names."""
+    """Alterations with the target's names."""
     if not renaming:
         return altered
     tables: Mapping[TableKey, tuple[int, ...]] = {renaming.table(key): seqnos for key, seqnos in altered.tables.items()}

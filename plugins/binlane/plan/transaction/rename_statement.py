@@ -1,8 +1,8 @@
-"""``[rename]`` over statements: their default database and the names inside them, or why that cannot be done.
+"""``[rename]`` over statements: the default database and the names in the text, or why they cannot be renamed exactly.
 
-A name is changed where it stands for a database beyond doubt: before the first dot of a name, or behind CREATE, ALTER
-and DROP DATABASE. Only its bytes change. A name that stands elsewhere in the statement as well may be a table's or an
-alias, so it is refused; and what was changed is read again: it must say the same of the new names (docs/renames.md).
+A name is changed where it certainly denotes a database: in front of a name's first dot, or behind CREATE, ALTER and
+DROP DATABASE. Only its bytes change. If the same name also stands elsewhere, it may be a table's or an alias, so the
+statement is refused. The new text is parsed again and must give the same facts with the new names (docs/renames.md).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from binlane.sql.parse.lexer import Token, TokenKind, Unreadable
 from binlane.sql.words import StatementWords, words_of
 
 Read = Callable[[bytes, SessionContext], StatementFacts]
-"""What a statement of a session says of itself."""
+"""Reads the facts of a session's statement."""
 
 _NAMES: Final = (TokenKind.WORD, TokenKind.NAME)
 _DATABASE: Final = ("DATABASE", "SCHEMA")
@@ -31,20 +31,20 @@ _BODIES: Final[Mapping[str, frozenset[str]]] = {
     "EVENT": frozenset({"DO"}),
     **dict.fromkeys(("PROCEDURE", "FUNCTION", "PACKAGE"), _ROUTINE),
 }
-"""What a stored program begins with, and what its body, or a part of it before, begins with."""
+"""Kinds of stored programs, and the words with which the body, or a clause in front of it, begins."""
 _PREPARES: Final = ("PREPARE", "EXECUTE")
 _GRANTS: Final = ("GRANT", "REVOKE")
-"""In their ``name.*`` the name is a pattern."""
+"""In their ``name.*``, the name is a pattern."""
 _ROWS: Final = ("NEW", "OLD")
-"""In a trigger's body no database."""
+"""Rows in a trigger's body, not databases."""
 
 
-class Unsafe(Exception):  # noqa: N818 - not an error of binlane: whoever asks knows the place
-    """What cannot be given the target's names exactly; the text says why."""
+class Unsafe(Exception):  # noqa: N818 - internal: the caller raises the error that has the position
+    """A part cannot be given the target's names exactly; the text says why."""
 
 
 def renamed_statement(part: StatementPart, renaming: Renaming, flavor: Flavor, read: Read) -> StatementPart:
-    """A statement of a ``flavor`` server as the target is to run it. Raises Unsafe."""
+    """A statement of a ``flavor`` server with the target's names. Raises Unsafe."""
     facts, context = part.facts, part.context
     default = context.database
     new = context if default is None else replace(context, database=renaming.target(default))
@@ -56,7 +56,7 @@ def renamed_statement(part: StatementPart, renaming: Renaming, flavor: Flavor, r
             raise Unsafe(why)
     changed = sorted(name for name in named | ({default} if default else set()) if renaming.changes(name))
     if facts.kind is StatementKind.UNKNOWN:
-        raise Unsafe(f"a statement whose names cannot be determined ({facts.reason or 'it is not read'})")
+        raise Unsafe(f"a statement whose names cannot be determined ({facts.reason or 'it is not parsed'})")
     if changed and facts.kind is StatementKind.LOAD_DATA:
         raise Unsafe(f"LOAD DATA over {changed[0]}, which the channel renames")
     if changed and facts.temporary:
@@ -73,11 +73,11 @@ def renamed_statement(part: StatementPart, renaming: Renaming, flavor: Flavor, r
 
 @dataclass(frozen=True, slots=True)
 class _Words(StatementWords):
-    """A statement whose databases get the target's names."""
+    """The words of a statement whose databases get the target's names."""
 
     @classmethod
     def of(cls, sql: bytes, context: SessionContext, flavor: Flavor) -> _Words:
-        """Raises Unsafe for what cannot be cut into words."""
+        """Raises Unsafe for a statement that cannot be split into tokens."""
         try:
             words = words_of(sql, context, flavor)
         except Unreadable as unreadable:
@@ -98,7 +98,7 @@ class _Words(StatementWords):
             token = self.tokens[number]
             if not renaming.changes(token.text) or (number > body and token.upper in _ROWS):
                 continue
-            if number > body:  # whose names nobody reads: a variable's may be meant, or the database
+            if number > body:  # names in a body are not parsed: it may be a variable or the database
                 raise Unsafe(f"the body of a stored program that names {token.text}, which the channel renames")
             if self._elsewhere(token, own):
                 if token.text in facts.databases:
@@ -112,7 +112,7 @@ class _Words(StatementWords):
         return self.replaced(edits)
 
     def _qualifiers(self, own: int | None) -> Iterator[int]:
-        """Names that a dot follows and none precedes, and the one of DROP DATABASE."""
+        """Names that are followed by a dot and not preceded by one, and the name at ``own``."""
         for number, token in enumerate(self.tokens):
             if token.kind in _NAMES and (number == own or self._is_first(number)):
                 yield number
@@ -122,7 +122,7 @@ class _Words(StatementWords):
         return behind and not (number > 0 and is_symbol(self.tokens[number - 1], "."))
 
     def _elsewhere(self, name: Token, own: int | None) -> bool:
-        """Whether the name stands where it is no database's; that of an account does not count."""
+        """Whether the name also stands where it is not a database's; names of accounts do not count."""
         for number, token in enumerate(self.tokens):
             if token.kind not in _NAMES or token.text.lower() != name.text.lower():
                 continue
@@ -133,7 +133,7 @@ class _Words(StatementWords):
         return False
 
     def _database_at(self) -> int | None:
-        """Where CREATE, ALTER or DROP DATABASE has the database's name."""
+        """Index of the database's name in CREATE, ALTER or DROP DATABASE."""
         head = [token.upper for token in self.tokens[:8]]
         if not head or head[0] not in ("CREATE", "ALTER", "DROP"):
             return None
@@ -146,7 +146,7 @@ class _Words(StatementWords):
         return number if number < len(self.tokens) else None
 
     def _body(self) -> int:
-        """The token behind which the body of a stored program stands; the number of all for other statements."""
+        """Index of the token in front of a stored program's body; for other statements the number of tokens."""
         everything = len(self.tokens)
         if not self.tokens or self.tokens[0].upper not in ("CREATE", "ALTER"):
             return everything
@@ -160,7 +160,7 @@ class _Words(StatementWords):
         return everything
 
     def _check_dynamic(self, *, is_renamed: bool) -> None:
-        """Raises Unsafe for what may hold a database's name where no word shows it."""
+        """Raises Unsafe for constructs that find out or build a database's name at run time."""
         body = self._body()
         for number, token in enumerate(self.tokens):
             calls = number + 1 < len(self.tokens) and is_symbol(self.tokens[number + 1], "(")
@@ -174,7 +174,7 @@ class _Words(StatementWords):
                 )
 
     def _check_global(self, renaming: Renaming, default: str | None) -> None:
-        """Raises Unsafe for privileges on renamed databases, by name or by a pattern, and other names of them."""
+        """Raises Unsafe for privileges on renamed databases, by name or pattern, and for other uses of their names."""
         grants = self.tokens[0].upper in _GRANTS
         for number, token in enumerate(self.tokens):
             if grants and self._is_all_of_default(number) and default and renaming.changes(default):
@@ -191,13 +191,13 @@ class _Words(StatementWords):
                 )
 
     def _is_all_of_default(self, number: int) -> bool:
-        """Whether ``ON *`` stands there: all tables of the default database."""
+        """Whether the token is the ``*`` of ``ON *``: all tables of the default database."""
         if number == 0 or not is_symbol(self.tokens[number], "*") or self.tokens[number - 1].upper != "ON":
             return False
         return number + 1 == len(self.tokens) or not is_symbol(self.tokens[number + 1], ".")
 
     def _spelled(self, number: int, name: str) -> bytes:
-        """The name as it is written there: quoted as the old one was, a bare one in backticks."""
+        """The new name, quoted as the old one; in backticks if the old one was not quoted."""
         token, start = self.tokens[number], self.places[number][0]
         quote = self.sql[start : start + 1].decode() if token.kind is TokenKind.NAME else "`"
         spelled = self.encode(f"{quote}{name.replace(quote, 2 * quote)}{quote}")

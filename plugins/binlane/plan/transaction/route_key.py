@@ -1,4 +1,4 @@
-"""What decides a transaction's route: plain rows of one database, or a class that it shares with others like it."""
+"""The facts that decide a transaction's route: plain rows of one database, or a class of equal transactions."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from binlane.shards.event_filter import LoggedStatement
 
 @dataclass(frozen=True)
 class TransactionClass:
-    """What ``EventMetadataFilter`` looks at: the databases of its rows and the facts of its statements, in order."""
+    """The input of ``EventMetadataFilter``: the databases of the rows and the facts of the statements, in order."""
 
     row_databases: frozenset[str]
     statements: tuple[LoggedStatement, ...]
 
     @property
     def plain_database(self) -> str | None:
-        """Its database if it holds rows of one database and nothing else."""
+        """The database, if the transaction holds rows of one database and nothing else."""
         if self.statements or len(self.row_databases) != 1:
             return None
         return next(iter(self.row_databases))
 
     @property
     def is_empty(self) -> bool:
-        """Neither rows nor statements: nothing to apply, but its seqno counts."""
+        """Whether there are neither rows nor statements: nothing to apply, but the seqno counts."""
         return not self.statements and not self.row_databases
 
     @property
     def key(self) -> str:
-        """Names the class in context.json; the same class has the same key in every process."""
+        """The name of the class in context.json: equal classes have equal keys in every process."""
         return hashlib.sha256(json.dumps(_canonical(self), sort_keys=True).encode()).hexdigest()[:24]
 
 
 def classify(parts: Sequence[Part]) -> TransactionClass:
-    """The class of a dissected transaction. One that is filtered out altogether has a shard of its own."""
+    """The class of a decoded transaction. One that is filtered out completely has a shard of its own."""
     if parts and all(isinstance(part, FilteredPart) for part in parts):
         return TransactionClass(frozenset({FILTERED_SHARD}), ())
     databases: set[str] = set()
@@ -60,7 +60,7 @@ def classify(parts: Sequence[Part]) -> TransactionClass:
 
 
 _SINCE_KEYS = frozenset({"copies", "union"})
-"""Fields that came after the first keys were written: empty, they are left out, so that older keys stay."""
+"""Fields that are younger than the first keys: left out if empty, so that old keys stay."""
 
 
 def _canonical(value: Any) -> Any:

@@ -1,10 +1,10 @@
-"""A life of temporary tables that something commits in: several transactions, with copies of the tables between them.
+"""Temporary tables with an implicit commit in their life: several transactions, with copies of the tables in between.
 
-What commits by itself (a DDL of any connection, an account statement) cannot be part of a transaction on the target. So
-the statements of a life that use its tables become stretches, each one transaction, cut where such a statement stands.
-With the position at the end of a stretch commits a copy of each table that is open there, in the schema of the state: a
-connection that has lost the tables makes them again from it (``apply.temporary_copies``). What stands between two
-stretches is applied as anywhere else. docs/decisions/0005 says what was tried.
+A statement that commits implicitly (a DDL of any connection, an account statement) cannot be part of a target
+transaction. So the statements of a life that use its tables are cut into stretches at such statements, one transaction
+each. With the position at a stretch's end commits a copy of each open table, in the schema of the state: a connection
+that has lost the tables makes them again from the copies (``apply.temporary_copies``). Transactions between two
+stretches are applied as usual. docs/decisions/0005 has the alternatives that were tried.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from binlane.plan.transaction.temporary_tables import Leftover, Life, OpenTables
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Seqnos of the serialized lane."""
+    """A range of seqnos of the serialized lane."""
 
     first: int
     last: int
     together: bool
-    """One transaction; else one statement that commits by itself."""
+    """One transaction; False for a single statement that commits implicitly."""
     copies: TemporaryCopies | None
-    """None: the stretch is a whole life."""
+    """None if the stretch is a whole life."""
     leftovers: tuple[Leftover, ...] = ()
 
 
 def stretches(life: Life, steps: Iterable[TemporaryStep], commits: Iterable[int]) -> Iterator[Stretch]:
-    """The stretches of a life, ascending. ``steps``: the window's; ``commits``: seqnos that commit by themselves.
+    """The stretches of a life, ascending. ``steps``: the window's; ``commits``: seqnos that commit implicitly.
 
-    Raises UnsupportedEventError for what no copy can hold, and for a statement that changes temporary tables of which
-    it cannot be told, or others beside them.
+    Raises UnsupportedEventError for tables that cannot be copied, and for a statement of which it is unknown whether it
+    changes temporary tables, or that changes other tables as well.
     """
     inside = [seqno for seqno in commits if life.first <= seqno <= life.last]
     if not inside:
@@ -45,7 +45,7 @@ def stretches(life: Life, steps: Iterable[TemporaryStep], commits: Iterable[int]
     *before, last = found
     yield from before
     if last.copies is not None and (last.together or last.copies.kept is not None):
-        # else what the source has lost with its connection goes when the lane's session meets another life
+        # otherwise the lane's session drops the tables that the source has lost when it reaches the next life
         last = replace(last, copies=TemporaryCopies(last.copies.since, ()), leftovers=life.leftovers)
     yield last
 
@@ -68,11 +68,11 @@ class _Cut:
             yield from self._stretch(tuple(group))
 
     def _group(self, step: TemporaryStep) -> tuple[int, bool]:
-        """Steps between two statements that commit by themselves, or those of one."""
+        """Group key: one group between two implicit commits, and one for each implicit commit."""
         return sum(seqno < step.seqno for seqno in self.commits), step.seqno in self.commits
 
     def _follow(self, group: Sequence[TemporaryStep]) -> bool:
-        """Take the group's steps; whether tables are others, or hold something else, behind it."""
+        """Take the group's steps; returns whether temporary tables or their rows differ afterwards."""
         changes = False
         for step in group:
             changes = changes or step.ddl is None or self._changes(step)
@@ -82,7 +82,7 @@ class _Cut:
         return changes
 
     def _changes(self, step: TemporaryStep) -> bool:
-        """Whether a statement that commits by itself changes its connection's temporary tables."""
+        """Whether a statement that commits implicitly changes its connection's temporary tables."""
         assert step.ddl is not None
         if not self._tables.has(step.session):
             return False
@@ -103,7 +103,7 @@ class _Cut:
         concerned = any(self._tables.has(step.session) for step in group)
         changes = self._follow(group)
         if alone and not concerned:
-            # it depends on its connection by something else
+            # the statement depends on its connection, but not by a temporary table
             return
         kept: tuple[tuple[int, str, str], ...] | None = None
         if changes:

@@ -1,10 +1,10 @@
-"""Temporary tables of statement logs: from its CREATE to its DROP, one target transaction for everything.
+"""Temporary tables in statement-based logs: one target transaction from CREATE to DROP.
 
-A temporary table belongs to a connection and is in no redo log: once half of its life is committed on the target, a
-lost connection could not be made good, because the tables it was filled from have moved on. So all that the source did
-while one was open (a *life*; lives that overlap are one) is one stretch of the serialized lane and one transaction:
-either all of it is on the target, or it begins anew on a new connection. What commits by itself inside a life cuts it
-into several transactions: ``temporary_stretches``.
+A temporary table belongs to a connection and is in no redo log: with half of its life committed on the target, a lost
+connection could not be repaired, because the tables that it was filled from have changed since. So everything that the
+source did while a temporary table was open (a *life*; overlapping lives are one) is one stretch of the serialized lane
+and one transaction: it is on the target completely, or starts again on a new connection. Implicit commits inside a life
+cut it into several transactions: ``temporary_stretches``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from binlane.plan.transaction.parts import Part, StatementPart
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 
 Session = tuple[int, int]
-"""Server id and thread id: the names of temporary tables are the connection's own."""
+"""Server id and thread id: each connection has its own names of temporary tables."""
 
 _TEMPORARY: Final = re.compile(rb"\bTEMPORARY\b", re.IGNORECASE)
 _RENAME: Final = re.compile(rb"\bRENAME\b", re.IGNORECASE)
@@ -28,23 +28,23 @@ _MAKES: Final = re.compile(rb"\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:TABLE|VIEW)\b",
 _SEQUENCE: Final = re.compile(rb"\s*CREATE\s+(?:OR\s+REPLACE\s+)?TEMPORARY\s+SEQUENCE\b", re.IGNORECASE)
 _ENGINE: Final = re.compile(rb"\bENGINE\s*=?\s*[`'\"]?(?P<name>\w+)", re.IGNORECASE)
 _COPIED_ENGINES: Final = frozenset({b"INNODB", b"MYISAM", b"MEMORY", b"HEAP", b"ARIA", b"CSV"})
-"""Engines whose tables hold nothing but their own rows."""
+"""Engines whose tables hold nothing but their own rows, so they can be copied."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ddl:
-    """A statement that commits by itself and uses a temporary table of its connection."""
+    """A statement that commits implicitly and uses a temporary table of its connection."""
 
     tables: frozenset[TableKey]
-    """All that it names."""
+    """All tables that it names."""
     only_reads: bool
-    """It makes another table or view of them, and leaves them as they are."""
+    """It makes another table or view from them and does not change them."""
     reason: str | None = None
-    """Why it could not be read."""
+    """Why it could not be parsed."""
 
     @classmethod
     def of(cls, facts: StatementFacts, sql: bytes) -> Ddl:
-        """Of a statement that commits by itself."""
+        """``facts`` and ``sql`` of a statement that commits implicitly."""
         return cls(facts.tables, _MAKES.match(sql) is not None, facts.reason)
 
 
@@ -61,18 +61,18 @@ class TemporaryStep:
     used: tuple[TableKey, ...] = ()
     """The tables that a DML statement names."""
     calls: bool = False
-    """It calls a routine, which may have made a temporary table: the log does not hold what routines do."""
+    """It calls a routine, which may have created a temporary table: the log does not show what routines do."""
     ddl: Ddl | None = None
-    """Of a statement that commits by itself."""
+    """Set for a statement that commits implicitly."""
     renamed: tuple[tuple[TableKey, TableKey], ...] = ()
     """Old and new names."""
     not_copied: str | None = None
-    """Why no copy can hold what is made."""
+    """Why the created table cannot be copied."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """A temporary table that the source has lost with its connection, and the target has to be told of."""
+    """A temporary table that the source has lost with its connection; the target must drop it."""
 
     thread_id: int
     table: TableKey
@@ -80,19 +80,20 @@ class Leftover:
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """The seqnos from a CREATE to the DROP behind which no temporary table is open."""
+    """The seqnos from a CREATE to the DROP after which no temporary table is open."""
 
     first: int
     last: int
     where: str
-    """Of the CREATE."""
+    """Position of the CREATE."""
     leftovers: tuple[Leftover, ...] = ()
     by_routine: bool = False
-    """A routine has made one of its tables: the log tells of its DROP alone."""
+    """A routine has created one of its tables: the log shows the DROP only."""
 
 
 def steps(seqno: int, parts: Iterable[Part], where: str) -> list[TemporaryStep]:
-    """The steps of one transaction. Raises UnsupportedEventError for a statement that cannot be read and may be one."""
+    """The steps of one transaction. Raises UnsupportedEventError for a statement that may be one and cannot be
+    parsed."""
     found = []
     for part in parts:
         if isinstance(part, StatementPart) and part.session is not None:
@@ -118,9 +119,9 @@ def steps(seqno: int, parts: Iterable[Part], where: str) -> list[TemporaryStep]:
 
 
 def opened_and_closed(facts: StatementFacts, error_code: int) -> tuple[TableKey | None, tuple[TableKey, ...], bool]:
-    """The temporary table that a statement makes, those that it drops, and whether they may be missing.
+    """The temporary table that a statement creates, those that it drops, and whether they may be missing.
 
-    MariaDB logs a CREATE OR REPLACE that failed behind its DROP, with the error: the table is gone.
+    MariaDB logs a failed CREATE OR REPLACE behind its DROP, with the error: the table is gone.
     """
     made = facts.created_temporary
     if made is None:
@@ -138,28 +139,28 @@ def _why_not_copied(sql: bytes) -> str | None:
 
 
 def may_rename(sql: bytes | memoryview) -> bool:
-    """Whether a statement may give a table another name: a quick look."""
+    """Whether a statement may rename a table: a quick check."""
     return _RENAME.search(sql) is not None
 
 
 def is_about_one(sql: bytes | memoryview) -> bool:
-    """Whether a statement may make or drop a temporary table: a quick look."""
+    """Whether a statement may create or drop a temporary table: a quick check."""
     return _TEMPORARY.search(sql) is not None
 
 
 @dataclass(slots=True)
 class OpenTables:
-    """The temporary tables that are open, followed from the beginning of a window, where none is."""
+    """The open temporary tables, followed from a window's start, where none is open."""
 
     tables: dict[tuple[Session, TableKey], str] = field(default_factory=dict)
-    """With the place of their CREATE."""
+    """Table -> position of its CREATE."""
 
     def has(self, session: Session) -> bool:
-        """Whether a connection has one."""
+        """Whether the connection has an open temporary table."""
         return any(owner == session for owner, _ in self.tables)
 
     def take(self, step: TemporaryStep) -> tuple[TableKey, ...]:
-        """The tables that the step drops and that are not known."""
+        """Apply the step; returns the tables that it drops and that were not open."""
         for before, after in step.renamed:
             key = self.find(step.session, before)
             if key is not None:
@@ -176,7 +177,7 @@ class OpenTables:
         return tuple(unknown)
 
     def find(self, session: Session, table: TableKey) -> tuple[Session, TableKey] | None:
-        """A connection's table by its name; None if it has none of it."""
+        """The key of a connection's open table; None if it has no table of that name."""
         if (session, table) in self.tables:
             return session, table
         # lower_case_table_names may have changed the case of either statement
@@ -186,7 +187,7 @@ class OpenTables:
 
 @dataclass(slots=True)
 class _Calls:
-    """A connection's calls of routines, which may have made temporary tables, and the tables that only they can be."""
+    """A connection's calls of routines, which may have created temporary tables, and the statements that use these."""
 
     first: int
     where: str
@@ -196,10 +197,10 @@ class _Calls:
 def lives(
     found: Iterable[TemporaryStep], restarts: Sequence[int], is_known: Callable[[TableKey], bool]
 ) -> tuple[Life, ...]:
-    """The lives of a window, ascending. ``restarts``: seqnos that the source's server was started anew before.
+    """The lives of a window, ascending. ``restarts``: first seqnos after a restart of the source's server.
 
-    ``is_known`` tells tables that are there, or may be. Raises UnsupportedEventError for a life that began before the
-    channel, or that the window ends in, which extraction does not let happen.
+    ``is_known`` is True for tables that may exist on the target. Raises UnsupportedEventError for a life that began
+    before the channel, and for one that is open at the window's end, which extraction prevents.
     """
     done: list[Life] = []
     tables, calls = OpenTables(), dict[Session, _Calls]()
@@ -234,10 +235,10 @@ def lives(
 def _made_by_call(
     step: TemporaryStep, unknown: Sequence[TableKey], is_known: Callable[[TableKey], bool], calls: dict[Session, _Calls]
 ) -> _Calls | None:
-    """The call that may have made what the step drops and nobody has seen made; None if nothing needs one.
+    """The call that may have created the ``unknown`` tables that the step drops; None if none is needed.
 
-    Without a call in this window the DROP says that there was one before: of a table whose name no other has, since
-    any use of it would have been refused. Raises UnsupportedEventError where statements may have meant either.
+    A DROP without a call in this window means a table from before the window. No other table has its name: any use of
+    it would have been refused. Raises UnsupportedEventError if statements may have meant either.
     """
     called = calls.get(step.session)
     if called is not None and (called.used or not step.if_exists) and unknown:
@@ -261,7 +262,7 @@ def _check_known(step: TemporaryStep, is_known: Callable[[TableKey], bool], call
 
 
 def _check_dropped(calls: dict[Session, _Calls]) -> None:
-    """Raises UnsupportedEventError for a table that only a routine can have made, and that was not dropped."""
+    """Raises UnsupportedEventError for a table that only a routine can have created and that was not dropped."""
     for called in calls.values():
         for step in called.used:
             raise _unknown(step, step.used[0])
@@ -278,7 +279,7 @@ def _unknown(step: TemporaryStep, table: TableKey) -> UnsupportedEventError:
 
 
 def open_text(tables: OpenTables) -> str:
-    """What is open, for a message."""
+    """The first open table, for a message."""
     (session, table), _ = next(iter(tables.tables.items()))
     return f"the temporary table {table} of connection {session[1]} is created here and has not been dropped"
 
@@ -292,7 +293,7 @@ def _lost(tables: OpenTables, first: int, restart: int, where: str) -> list[Life
 
 
 def _joined(found: list[Life]) -> tuple[Life, ...]:
-    """One transaction may hold the end of a life and all of another one; a routine's table is seen at its end."""
+    """Join overlapping lives: a transaction may end one and hold another, and a routine's table is seen at its DROP."""
     joined: list[Life] = []
     for life in sorted(found, key=lambda each: (each.first, each.last)):
         if joined and life.first <= joined[-1].last:

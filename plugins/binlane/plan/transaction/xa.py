@@ -1,9 +1,9 @@
-"""XA transactions in two halves: the changes stand in the log at XA PREPARE, and count from XA COMMIT on.
+"""XA transactions in two halves: their changes are logged at XA PREPARE and take effect at XA COMMIT.
 
-A prepared group's transaction is applied where its XA COMMIT stands, as if it had been logged there: until then its
-locks kept everybody else from its rows. The two halves find each other by the XID, across segments and, through the
-``binlane`` schema of the target, across windows. The scan names both halves, the fold pairs them, and the map over
-segments fetches a group's parts from the segment that holds them.
+A prepared transaction is applied at the seqno of its XA COMMIT, as if it had been logged there: until then its locks
+kept other transactions from its rows. The XID joins the two halves, across segments and, through the ``binlane`` schema
+of the target, across windows. The scan lists both halves, the fold pairs them, and the map of a segment reads the parts
+from the segment that holds the XA PREPARE.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from binlane.plan.transaction.temporary_tables import TemporaryStep, steps
 
 @dataclass(frozen=True, slots=True)
 class PreparedGroup:
-    """The first half of an XA transaction: which one it is, and where its events are."""
+    """The first half of an XA transaction: its XID, and where its events are."""
 
     xid: str
-    """As the servers log it: ``X'6731',X'62',7``."""
+    """The XID as servers log it: ``X'6731',X'62',7``."""
     seqno: int
     gtid: str
     source: LogPosition
-    """Where it begins in the source's log."""
+    """Its begin in the source's log."""
     rows: int
     """Row changes in it."""
     file: str
-    """The segment that holds it, by name in the window's folder."""
+    """The segment that holds it: path in the window's folder."""
     start: SegmentOffset
     end: SegmentOffset
-    """In that file: the map that fetches it reads the segment as it is, whatever the scan had opened in memory."""
+    """Offsets in that file as it is stored, not in its decompressed form."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What the scan says of a prepared group."""
+    """An XA PREPARE, found by the scan."""
 
     name: XaName
     group: PreparedGroup
     described: TransactionClass
-    """What decides the route of its XA COMMIT."""
+    """Decides the route of the XA COMMIT."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What the scan says of an XA COMMIT or XA ROLLBACK."""
+    """An XA COMMIT or XA ROLLBACK, found by the scan."""
 
     name: XaName
     seqno: int
@@ -63,7 +63,7 @@ class Resolved:
 
 @dataclass(slots=True)
 class Halves:
-    """Gathers what a segment holds of things that reach beyond it: XA transactions and temporary tables."""
+    """Collects what a segment holds of XA transactions and temporary tables, which may reach into other segments."""
 
     prepared: list[Prepared] = field(default_factory=list)
     resolved: list[Resolved] = field(default_factory=list)
@@ -72,9 +72,9 @@ class Halves:
     def classify(
         self, seqno: int, transaction: Transaction, log: LogFormat, file: str
     ) -> tuple[TransactionClass, bool]:
-        """The class of a transaction of the segment ``file``; False if only its other half decides its class.
+        """The class of a transaction of the segment ``file``; False with it if only the other half has the class.
 
-        Raises UnsupportedEventError for what cannot be applied exactly, in a prepared group, too.
+        Raises UnsupportedEventError for anything that cannot be applied exactly, in a prepared transaction as well.
         """
         parts = dissect(transaction, log)
         described = classify(parts)
@@ -106,10 +106,10 @@ class Halves:
 
 
 class Groups(Protocol):
-    """Gives the parts of prepared groups that other segments hold."""
+    """The parts of prepared transactions, which other segments may hold."""
 
     def parts(self, seqno: int) -> tuple[Part, ...]:
-        """What the XA COMMIT of this seqno commits."""
+        """The changes that the XA COMMIT at ``seqno`` commits."""
         ...
 
 
@@ -117,12 +117,12 @@ class NoGroups:
     """For logs without XA transactions."""
 
     def parts(self, seqno: int) -> tuple[Part, ...]:
-        """Raises PlanError."""
+        """Raises PlanError: the scan has seen no XA COMMIT."""
         raise PlanError(f"seqno {seqno}: an XA COMMIT that the scan did not see; run the filter step again")
 
 
 def parts_at(seqno: int, transaction: Transaction, log: LogFormat, groups: Groups) -> tuple[Part, ...]:
-    """What is applied at ``seqno``: a prepared group's parts at its XA COMMIT, nothing at the other half or a rollback.
+    """The parts to apply at ``seqno``: a prepared transaction's at its XA COMMIT, none at XA PREPARE and XA ROLLBACK.
 
     Raises UnsupportedEventError, as ``decode.dissect``.
     """
@@ -140,19 +140,19 @@ class Pairs:
     """All halves of a window, paired."""
 
     commits: Mapping[int, PreparedGroup | None]
-    """By the seqno of each XA COMMIT: what it commits. None: somebody has recorded that the target has it."""
+    """The changes of each XA COMMIT, by its seqno; None if an operator has declared that the target has them."""
     classes: Mapping[int, TransactionClass]
-    """By the same seqnos: what decides their routes."""
+    """The class that decides the route, by the same seqnos."""
     carried_in: tuple[PreparedGroup, ...]
-    """Prepared in earlier windows, ended in this one; with seqno 0 those that the target had already."""
+    """Prepared in earlier windows and ended in this one; with seqno 0 if the target had the changes already."""
     carried_out: tuple[PreparedGroup, ...]
-    """Prepared in this window, and not ended in it."""
+    """Prepared in this window and not ended in it."""
 
 
 def pair(
     prepared: Iterable[Prepared], resolved: Iterable[Resolved], carried: Iterable[Prepared], done: Iterable[str]
 ) -> Pairs:
-    """Pair a window's halves. ``carried``: groups of earlier windows; ``done``: XIDs that the target has already.
+    """Pair a window's halves. ``carried``: prepared in earlier windows; ``done``: XIDs whose changes the target has.
 
     Raises UnsupportedEventError for an XA COMMIT of a transaction that was prepared before the channel began, and for
     an XID that is prepared twice.
@@ -171,7 +171,7 @@ def pair(
             continue
         key = find(step.name, open_)
         if key is None:
-            # nothing of what is rolled back was ever on the target
+            # a rollback needs no first half: its changes were never on the target
             if step.commits:
                 raise unknown(step.name, str(step.source))
             continue
@@ -193,7 +193,7 @@ def _seqno(step: Prepared | Resolved) -> int:
 
 
 def xa_name(text: str) -> XaName | None:
-    """The XID that a text names in the servers' own form; None for anything else."""
+    """The XID of a text in the servers' own form; None for any other text."""
     given = text.strip().upper()
     name = XaName.of_statement(given.encode())
     return name if name is not None and str(name).upper() == given else None
@@ -207,7 +207,7 @@ def _name(text: str) -> XaName:
 
 
 def find(name: XaName, known: Iterable[XaName]) -> XaName | None:
-    """The open XID that a statement means. MySQL 5.7 and older servers compare XIDs without their format id."""
+    """The open XID that a statement means. MySQL 5.7 and older compare XIDs without their format id."""
     names = list(known)
     if name in names:
         return name
@@ -237,4 +237,4 @@ def unknown(name: XaName, where: str) -> UnsupportedEventError:
 
 _HALVES: Final = frozenset({Ending.XA_PREPARE, Ending.XA_COMMIT, Ending.XA_ROLLBACK})
 NOTHING: Final = TransactionClass(frozenset(), ())
-"""The class of a transaction that changes nothing."""
+"""The class of a transaction without changes."""

@@ -1,1 +1,1 @@
-"""All segments of a window together: scans folded into routes, summaries into the plan, lanes' blocks over segments."""
+"""All segments of a window: scans folded into routes, summaries into the plan, lanes' blocks across segments."""

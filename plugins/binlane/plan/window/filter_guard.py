@@ -1,4 +1,4 @@
-"""What only the whole window shows about the channel's filter: statements whose names stand for other tables."""
+"""A check of the channel's filter that needs the whole window: statements that use views."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def check_views(
     scans: Sequence[ScanSummary],
     schema: SchemaFacts,
 ) -> None:
-    """Raises UnsupportedEventError for a statement that is taken and changes or reads rows through a view.
+    """Raises UnsupportedEventError if a statement that the filter takes changes or reads rows through a view.
 
-    The view may be of tables that the filter leaves out. ``schema``: with all views of the window. Statements
-    and schema have the target's names, the filter's rules are about the source's.
+    The view may be of tables that the filter leaves out. ``schema`` holds all views of the window. Statements and
+    ``schema`` have the target's names, the filter's rules the source's.
     """
     if not selection.selects:
         return
@@ -36,8 +36,8 @@ def check_views(
                 if view is not None:
                     segment = next(each for each in segments if seqno <= each.last_seqno)
                     raise UnsupportedEventError(
-                        f"{segment.source_file}: seqno {seqno}: a statement that uses the view {view}, and "
-                        "cannot be checked for excluded tables; nothing of the window was written; see "
+                        f"{segment.source_file}: seqno {seqno}: a statement uses the view {view}, so its tables "
+                        "cannot be checked against the filter; nothing of the window was written; see "
                         "docs/filters.md#what-is-refused for what to do"
                     )
 

@@ -1,4 +1,4 @@
-"""Between the two maps of the filter job: scans become the window's routes, and the maps' summaries its plan."""
+"""Folds the scans of all segments into the window's routes, and the summaries of all maps into its plan."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from binlane.extension import chosen
 from binlane.model import FILTERED_SHARD, GLOBAL_SHARD, UNKNOWN_SHARD, Barrier, RowCounts, TableKey
-from binlane.plan.barriers import Meeting, fold
+from binlane.plan.barriers import BarrierRequest, fold
 from binlane.plan.block.reducible_tables import Excluded
 from binlane.plan.critical_databases import critical_databases
 from binlane.plan.manifest import Manifest
@@ -38,7 +38,7 @@ CROSS_LANE = "several lanes"
 TEMPORARY = "temporary tables"
 UNREAD = "unknown: a definition that could not be read may join databases by a foreign key"
 EMPTY = "(empty)"
-"""What transactions without rows and statements count as."""
+"""Shard name of transactions without rows and statements."""
 
 
 def fold_scans(
@@ -48,10 +48,10 @@ def fold_scans(
     schema: Schema,
     carried: Sequence[ScanSummary] = (),
 ) -> Routing:
-    """The window's routes and barriers. ``carried``: scans of the manifest's carried groups.
+    """The window's routes and barriers. ``carried``: scans of the XA transactions that earlier windows prepared.
 
-    Raises ConfigError for a shard list that does not fit, UnsupportedEventError for XA transactions without their other
-    half.
+    Raises ConfigError for a shard list that does not fit, UnsupportedEventError for an XA transaction whose other half
+    is missing.
     """
     pairs = pair(
         (half for scan in scans for half in scan.prepared),
@@ -67,7 +67,7 @@ def fold_scans(
 
 
 def _committed(pairs: Pairs, is_critical: Callable[[str], bool]) -> ScanSummary:
-    """What the scans would say of the XA COMMITs, had their changes been logged there."""
+    """The scan of the XA COMMITs, as if their changes had been logged there."""
     databases: dict[str, int] = {}
     numbers: dict[TransactionClass, int] = {}
     members: list[tuple[int, int]] = []
@@ -115,10 +115,10 @@ class _Fold:
         )
 
     def _schema_facts(self, schema: Schema) -> SchemaFacts:
-        """What is known of the schema at any time of the window: what is there at its start, and all that it creates.
+        """The schema at any time of the window: the target's at its start, and everything that the window creates.
 
-        A statement before the window's own DDL is judged by what the DDL makes known later: serialized once too often,
-        never once too seldom.
+        Statements before the window's own DDL are judged by the schema after it too: this may serialize a transaction
+        that needs no barrier, and never misses one that does.
         """
         return schema.known().after(
             *(
@@ -133,11 +133,11 @@ class _Fold:
         return self._filter.assign(described.row_databases, described.statements)
 
     def _shard(self, group: str) -> str:
-        """The shard of a group of databases. Critical ones and those with a ``#`` are no assigner's to name."""
+        """The shard of a group of databases. Critical groups and those with a ``#`` are their own shard."""
         return group if group.startswith("#") or group in self._critical else self._assigner.shard_of(group)
 
     def _appearances(self) -> Iterator[tuple[int, str]]:
-        """Shards that live in a lane, with each seqno that they first appear at in a segment."""
+        """Shards that have a lane, with the seqno of their first transaction in each segment."""
         for scan in self._scans:
             for name, seqno in scan.databases.items():
                 if name != FILTERED_SHARD:
@@ -160,15 +160,15 @@ class _Fold:
         )
 
     def _barriers(self) -> Iterator[Barrier]:
-        """Those of the meetings, or one of everything, and between them those of temporary tables."""
-        meetings, serial = list(self._meetings()), self._why_serial()
+        """Barriers of temporary tables, and between them those of the requests, or one barrier over everything."""
+        requests, serial = list(self._requests()), self._why_serial()
         first, last = self._window
         for stretch in (*self._of_temporary_tables(), None):
             end = last if stretch is None else stretch.first - 1
             if serial is not None and first <= end:
                 yield self._serial(first, end, serial)
             elif serial is None:
-                between = (meeting for meeting in meetings if first <= meeting.seqno <= end)
+                between = (request for request in requests if first <= request.seqno <= end)
                 yield from fold(between, serialized=self._serialized, fold_gap=self._fold_gap)
             if stretch is not None:
                 yield stretch
@@ -178,7 +178,7 @@ class _Fold:
         return Barrier(first, last, self._serialized, tuple(range(self._serialized + 1)), {cause: last - first + 1})
 
     def _of_temporary_tables(self) -> Iterator[Barrier]:
-        """Where temporary tables are open and used. Raises UnsupportedEventError for what cannot be exact there."""
+        """Barriers for open temporary tables. Raises UnsupportedEventError for uses that cannot be replayed exactly."""
         steps = [step for scan in self._scans for step in scan.temporary]
         if not steps:
             return
@@ -196,7 +196,7 @@ class _Fold:
                 )
 
     def _commits(self) -> list[int]:
-        """Seqnos of transactions that commit by themselves."""
+        """Seqnos of transactions that commit implicitly."""
         return sorted(
             seqno
             for scan in self._scans
@@ -205,7 +205,7 @@ class _Fold:
         )
 
     def _known_tables(self) -> Callable[[TableKey], bool]:
-        """Tells tables and views that are on the target, or that a DDL of the window names."""
+        """Predicate for tables and views that are on the target, or that a DDL of the window names."""
         named = {
             table
             for described in self._classes
@@ -217,7 +217,8 @@ class _Fold:
         return lambda table: str(table).casefold() in known
 
     def _excluded(self) -> Excluded:
-        """What the window's own DDL, and keys that differ from the source's, make unfit for folding."""
+        """Tables and databases not to be folded: the window's DDL names them, or their keys differ from the
+        source's."""
         tables = {TableKey(*names): "its keys differ between source and target" for names in self._settings.not_reduced}
         databases: dict[str, str] = {}
         for described in self._classes:
@@ -234,13 +235,13 @@ class _Fold:
         return Excluded(tables, databases)
 
     def _why_serial(self) -> str | None:
-        """Why the whole window goes through the serialized lane, if it does."""
+        """Why the whole window goes through the serialized lane; None if it does not."""
         if self._settings.level.serial:
             return self._settings.consistency
         if self._known.may_join:
             return UNREAD
         if any(self._partitioner.is_critical(shard) for shard in self._databases.values()):
-            # the scan could not know: it named none of their transactions one by one
+            # the scan did not know that they are critical, so it has not listed their transactions
             return "reference shard joined by a foreign key of this window"
         return None
 
@@ -257,37 +258,37 @@ class _Fold:
             return max(critical)
         return min((self._partitioner.lane_of(shard) for shard in shards), default=0)
 
-    def _meetings(self) -> Iterator[Meeting]:
-        """What needs a barrier, ascending by seqno: transactions, and the first one of each epoch."""
-        found = self._epoch_meetings()
+    def _requests(self) -> Iterator[BarrierRequest]:
+        """Barrier requests, ascending by seqno: of transactions, and of the first transaction of each epoch."""
+        found = self._epoch_requests()
         for scan in self._scans:
             for seqno, number in scan.members:
-                meeting = self._meeting(seqno, *self._classes[scan.classes[number]])
-                if meeting is not None:
-                    found[seqno] = meeting
+                request = self._request(seqno, *self._classes[scan.classes[number]])
+                if request is not None:
+                    found[seqno] = request
         yield from (found[seqno] for seqno in sorted(found))
 
-    def _meeting(self, seqno: int, shards: frozenset[str], cause: str | None) -> Meeting | None:
+    def _request(self, seqno: int, shards: frozenset[str], cause: str | None) -> BarrierRequest | None:
         if any(self._partitioner.is_critical(shard) for shard in shards):
-            return Meeting(seqno, self._all_lanes, self._home(shards), cause or CRITICAL)
+            return BarrierRequest(seqno, self._all_lanes, self._home(shards), cause or CRITICAL)
         lanes = frozenset(self._partitioner.lane_of(shard) for shard in shards)
-        return Meeting(seqno, lanes, min(lanes), CROSS_LANE) if len(lanes) > 1 else None
+        return BarrierRequest(seqno, lanes, min(lanes), CROSS_LANE) if len(lanes) > 1 else None
 
-    def _epoch_meetings(self) -> dict[int, Meeting]:
+    def _epoch_requests(self) -> dict[int, BarrierRequest]:
         first: dict[int, int] = {}
         for scan in self._scans:
             for epoch, seqno in scan.epochs:
                 first.setdefault(epoch, seqno)
-        # the window begins with all lanes together, so its first epoch needs no barrier
+        # all lanes stand at the window's start, so its first epoch needs no barrier
         return {
-            seqno: Meeting(seqno, self._all_lanes, self._serialized, EPOCH)
+            seqno: BarrierRequest(seqno, self._all_lanes, self._serialized, EPOCH)
             for seqno in first.values()
             if seqno != self._window[0]
         }
 
 
 def _transactions_of(size: int, manifest: Manifest) -> int:
-    """How many transactions of this window have ``size`` bytes of log, on the average."""
+    """Average number of this window's transactions in ``size`` bytes of log."""
     return size * manifest.transactions // max(sum(segment.bytes for segment in manifest.segments), 1)
 
 
@@ -298,7 +299,7 @@ def _table_counts(tally: Tally, key: TableKey) -> TableCounts:
 
 
 def _renamed(tally: Tally, renaming: Renaming) -> dict[str, str]:
-    """The databases of a window that have other names on the source: those names, each with the target's."""
+    """The renamed databases of a window: source name -> target name."""
     named = {name for shard in tally.shards for name in shard.split("+")}
     named |= {key.database for key in (*tally.tables, *tally.altered, *tally.loaded, *tally.undone)}
     named = {name for name in named if not name.startswith("#") and name != EMPTY}
@@ -318,9 +319,9 @@ def make_plan(
     folded: Sequence[FoldedLane] | None = None,
     renaming: Renaming = AS_THEY_ARE,
 ) -> WindowPlan:
-    """The window's plan of its segments' summaries, in the order of the segments.
+    """The window's plan, from the summaries of its segments in order.
 
-    ``folded``: what became of their lane files, if the lanes were folded over segments. ``renaming``: of the channel.
+    ``folded``: the lanes, if they were folded across segments. ``renaming``: the channel's.
     """
     tally = total(summary.tally for summary in summaries)
     lanes = range(routing.lanes + 1)

@@ -1,10 +1,10 @@
-"""``reduce = "window"``: what a lane does between two barriers becomes its net effect, over blocks and segments.
+"""``reduce = "window"``: a lane's changes between two barriers become their net effect, across blocks and segments.
 
-A block's folded row events are row events in an order that the target's keys allow, and so are those of the next block
-behind them: the algebra of ``fold_rows`` is closed, and folding them again gives what folding the source's own
-events would leave. Blocks are gathered up to a number of bytes and folded; what is left stays, and the next ones are
-gathered to it. Where what is left is more than half of that, it becomes a block. So rows that change all the time need
-the room of their last images, however long the stretch is, and memory never grows with the window.
+The row events of a folded block, followed by those of the next, are row events in an order that the target's keys
+allow. The algebra of ``fold_rows`` is closed, so folding them again equals folding the source's own events. Blocks are
+gathered up to ``bound`` bytes and folded; the result is kept, and the next blocks are gathered behind it. A result of
+more than half of ``bound`` becomes a block. So a row that changes often needs memory for its last images only, and
+memory never grows with the window.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from binlane.plan.window_plan import Block, LaneFile
 
 @dataclass(frozen=True, slots=True)
 class FoldedLane:
-    """What folding over segments made of a lane."""
+    """A lane after folding across segments."""
 
     lane: int
     files: tuple[LaneFile, ...]
@@ -29,29 +29,29 @@ class FoldedLane:
     rows: RowCounts
     """Row changes that the lane writes."""
     saved: dict[TableKey, RowCounts]
-    """Those less the ones of the blocks that were folded, by table."""
+    """``rows`` minus the row changes of the blocks before folding, by table."""
 
 
 @dataclass(slots=True)
 class StretchFolder:
-    """Folds one lane's blocks, given in order. The same blocks give the same blocks."""
+    """Folds one lane's blocks, given in order. Equal input gives equal blocks."""
 
     reducer: Reducer
     limits: BlockLimits
     bound: int
-    """Bytes of events that are held and folded at once."""
+    """Most bytes of events that are held and folded at once."""
     stretch: Callable[[int], int]
-    """A number for each seqno; blocks of different numbers have a barrier's edge between them."""
+    """A number for each seqno; blocks with different numbers have a barrier's edge between them."""
     saved: dict[TableKey, RowCounts] = field(default_factory=dict)
     _header: BlockHeader | None = None
-    """Of all blocks that are gathered."""
+    """The header of all gathered blocks together."""
     _place: tuple[int, bytes] = (-1, b"")
     _items: list[Item] = field(default_factory=list)
     _size: int = 0
     _is_folded: bool = True
 
     def fold(self, blocks: Iterable[Block]) -> Iterator[tuple[bytes, FinishedBlock]]:
-        """The lane's blocks with their FORMAT_DESCRIPTION; each must be consumed before the next is asked for."""
+        """The lane's blocks with their FORMAT_DESCRIPTION; consume each before asking for the next."""
         for block in blocks:
             place = self.stretch(block.header.first_seqno), block.format
             if place != self._place:
@@ -72,7 +72,8 @@ class StretchFolder:
         yield from self._finish()
 
     def _taken(self, items: Iterator[Item]) -> tuple[list[Item], bool]:
-        """A block's items, and whether they are all of it: row events alone, and no more than there may be room for."""
+        """A block's first items; True if they are the whole block, of row events only and of at most half of
+        ``bound``."""
         taken, size = list[Item](), 0
         for item in items:
             taken.append(item)
@@ -97,7 +98,7 @@ class StretchFolder:
         self._size += size
 
     def _fold(self) -> None:
-        """Leave the net effect of what is gathered. A single block is folded already."""
+        """Replace the gathered items by their net effect. A single block is folded already."""
         if self._is_folded:
             return
         events = b"".join(item.payload for item in self._items)
@@ -106,7 +107,7 @@ class StretchFolder:
         self._size, self._is_folded = _size(self._items), True
 
     def _finish(self) -> Iterator[tuple[bytes, FinishedBlock]]:
-        """What is gathered becomes a block."""
+        """Yield the gathered blocks as one block."""
         if self._header is None:
             return
         self._fold()

@@ -87,11 +87,11 @@ def test_a_load_that_came_to_nothing_is_nothing() -> None:
 
 REFUSED = [
     pytest.param((begin(1, b"a"),), "not in this transaction", id="without-its-statement"),
-    pytest.param((execute(1),), "file 1 does not begin", id="statement-alone"),
-    pytest.param((append(1, b"a"), execute(1)), "file 1 does not begin", id="block-alone"),
-    pytest.param((delete(4),), "file 4 does not begin", id="deletion-alone"),
-    pytest.param((begin(1, b"a"), begin(1, b"b"), execute(1)), "file 1 begins twice", id="begun-twice"),
-    pytest.param((begin(1, b"a"), execute(1, shift=1)), "no file name at 10..34", id="another-place"),
+    pytest.param((execute(1),), "file 1 of a LOAD DATA that does not begin", id="statement-alone"),
+    pytest.param((append(1, b"a"), execute(1)), "file 1 of a LOAD DATA that does not begin", id="block-alone"),
+    pytest.param((delete(4),), "file 4 of a LOAD DATA that does not begin", id="deletion-alone"),
+    pytest.param((begin(1, b"a"), begin(1, b"b"), execute(1)), "LOAD DATA, which begins twice", id="begun-twice"),
+    pytest.param((begin(1, b"a"), execute(1, shift=1)), "without a file name at bytes 10..34", id="another-place"),
     pytest.param((begin(1, b"a"), execute(1, error=1062)), "ended with error 1062", id="ended-with-an-error"),
     pytest.param(
         (begin(1, b"a"), execute(1, tail=b" TABLE `t` FIELDS TERMINATED BY '\\t' LINES TERMINATED BY '<row>' (`a`)")),
