@@ -1,5 +1,5 @@
-"""Binary logs as values. Bytes go in, frozen values come out; nothing here opens a file, a socket or a clock.
+"""Binary logs as frozen values. No module here opens a file or socket, or reads a clock.
 
-``wire`` holds the numbers of the format and the framing of one event, ``events`` a class per event type, ``reader``
-walks a log, ``payload`` opens compressed events, and ``transactions`` groups events into what commits together.
+``wire`` has the constants of the format and the framing of one event, ``events`` a class per event type, ``reader``
+reads a log, ``payload`` decompresses events, and ``transactions`` groups events into transactions.
 """

@@ -1,4 +1,4 @@
-"""Where transactions begin and end: a state machine whose rules are one table. It builds nothing.
+"""Where transactions begin and end: a state machine over the events of a log, with its rules in one table.
 
 Both families, with and without GTIDs. The kinds of events and where a transaction ends follow MySQL's
 ``Transaction_boundary_parser`` (``sql/rpl_trx_boundary_parser.cc``) and MariaDB's ``Log_event::is_part_of_group``.
@@ -24,15 +24,15 @@ from binlane.model import Flavor
 
 
 class Place(Enum):
-    """Where an event stands."""
+    """The place of an event relative to transactions."""
 
     OUTSIDE = "outside"
-    """In no transaction: the log's own bookkeeping."""
+    """Outside every transaction: the log's own bookkeeping."""
     BEGIN = "begin"
-    """The first event of a transaction that has more."""
+    """The first event of a transaction of several events."""
     INSIDE = "inside"
     END = "end"
-    """The last event of its transaction; the only one, too, if no transaction was open before it."""
+    """The last event of its transaction; also its first if no transaction was open."""
 
 
 class Ending(StrEnum):
@@ -41,17 +41,17 @@ class Ending(StrEnum):
     XID = "xid"
     """Commit on a transactional engine."""
     COMMIT = "commit"
-    """COMMIT as a statement: engines without transactions took part."""
+    """COMMIT as a statement: non-transactional engines took part."""
     ROLLBACK = "rollback"
     STANDALONE = "standalone"
-    """One statement that commits by itself, such as DDL, or the rows of one statement without a frame."""
+    """One statement with an implicit commit, such as DDL, or one statement's rows without BEGIN and COMMIT."""
     XA_PREPARE = "xa_prepare"
-    """The first half of an XA transaction: it has not committed."""
+    """XA PREPARE: the first half of an XA transaction, not committed yet."""
     XA_COMMIT = "xa_commit"
-    """The second half: the changes are in the group that ended with XA_PREPARE."""
+    """XA COMMIT: the changes are in the group that ended with XA_PREPARE."""
     XA_ROLLBACK = "xa_rollback"
     ONE_PHASE = "one_phase"
-    """An XA transaction that committed at once."""
+    """XA COMMIT ... ONE PHASE: the whole XA transaction in one group."""
 
 
 class State(IntEnum):
@@ -59,20 +59,20 @@ class State(IntEnum):
 
     OUTSIDE = 0
     HEAD = 1
-    """A GTID, or variables for a statement, were read: the next event decides."""
+    """A GTID event or variables for a statement were read: the next event decides."""
     OPEN = 2
-    """Inside BEGIN, until something ends it."""
+    """After BEGIN, until an event ends the transaction."""
     ROWS = 3
     """Rows without BEGIN, until the statement's last rows event."""
 
 
 class Kind(IntEnum):
-    """What an event means for the grouping."""
+    """The kinds of events that the grouping distinguishes."""
 
     GTID = 0
-    """MySQL, or MariaDB's standalone one."""
+    """MySQL's GTID event, or MariaDB's for a standalone event."""
     GTID_BEGIN = 1
-    """MariaDB: it stands for BEGIN."""
+    """MariaDB's GTID event in place of BEGIN."""
     BEGIN = 2
     COMMIT = 3
     ROLLBACK = 4
@@ -83,10 +83,10 @@ class Kind(IntEnum):
     XA_ROLLBACK = 9
     STATEMENT = 10
     FOR_NEXT = 11
-    """It belongs to the event after it."""
+    """An event that belongs to the next one."""
     ROWS = 12
     LAST_ROWS = 13
-    """A rows event with the flag that its statement ends here."""
+    """A rows event with STMT_END_F."""
     PAYLOAD = 14
     FILE = 15
     """Bookkeeping that a server writes between transactions only."""
@@ -96,7 +96,7 @@ class Kind(IntEnum):
 
 
 class Rule(NamedTuple):
-    """What follows from a kind in a state."""
+    """The next state and the event's place, for a kind of event in a state."""
 
     state: State
     place: Place
@@ -167,7 +167,7 @@ RULES: Final[Mapping[State, Mapping[Kind, Rule]]] = {
         Kind.IGNORABLE: _STAY_ROWS,
     },
 }
-"""A pair that is missing is a damaged log, or the middle of one."""
+"""A missing pair means a damaged log, or that reading began inside a transaction."""
 
 _T = EventType
 _ROWS_TYPES: Final = frozenset(
@@ -186,7 +186,7 @@ KINDS: Final[Mapping[int, Kind]] = {
     _T.MARIADB_GTID_LIST: Kind.FILE,
     _T.START_ENCRYPTION: Kind.FILE,
     _T.PERCONA_START_ENCRYPTION: Kind.FILE,
-    # MariaDB writes it from a thread of its own; a dump sends it where it stands
+    # MariaDB writes it from a thread of its own, so it may stand inside a transaction
     _T.BINLOG_CHECKPOINT: Kind.STREAM,
     _T.HEARTBEAT: Kind.STREAM,
     _T.HEARTBEAT_V2: Kind.STREAM,
@@ -204,7 +204,7 @@ KINDS: Final[Mapping[int, Kind]] = {
     _T.NEW_LOAD: Kind.STATEMENT,
     _T.EXEC_LOAD: Kind.STATEMENT,
     _T.EXECUTE_LOAD_QUERY: Kind.STATEMENT,
-    # the LOAD DATA failed: its blocks belong to nothing
+    # the LOAD DATA failed: its blocks belong to no transaction
     _T.DELETE_FILE: Kind.STATEMENT,
     _T.VIEW_CHANGE: Kind.STATEMENT,
     _T.XID: Kind.XID,
@@ -215,7 +215,7 @@ KINDS: Final[Mapping[int, Kind]] = {
     _T.TABLE_MAP: Kind.ROWS,
     _T.PARTIAL_ROW_DATA: Kind.ROWS,
 }
-"""Types whose meaning no byte of the body changes."""
+"""Event types whose kind does not depend on the body."""
 
 _CONTROL: Final = re.compile(
     rb"(?i:(?P<BEGIN>BEGIN\b|XA\s+(?:START|BEGIN)\b)|(?P<COMMIT>COMMIT\b)"
@@ -232,9 +232,9 @@ _STATE_RULES: Final = tuple(tuple(RULES[state].get(kind) for kind in Kind) for s
 
 
 class Boundaries:
-    """Says of one event after another where it stands. Feed it every event of one file, in order.
+    """Gives the place of each event. Feed it every event of one file, in order.
 
-    ``state`` and ``ending`` (of the transaction that ended last) may be read between events.
+    ``state`` and ``ending`` (of the last complete transaction) may be read between events.
     """
 
     __slots__ = ("_format", "_looks", "ending", "name", "open_since", "state")
@@ -244,7 +244,7 @@ class Boundaries:
         self.state = State.OUTSIDE
         self.ending: Ending | None = None
         self.open_since: BufferOffset | None = None
-        """Offset of the first event of the transaction that is open; None between transactions."""
+        """Offset of the first event of the open transaction; None between transactions."""
         self._format = log_format
         self._looks: Mapping[int, Callable[[memoryview], Kind]] = {
             _T.QUERY: self._query,
@@ -255,7 +255,8 @@ class Boundaries:
         }
 
     def feed(self, event: RawEvent) -> Place:
-        """Raises BinlogError for an event that cannot stand here: the log is damaged, or was entered in the middle."""
+        """The event's place. Raises BinlogError for an event that cannot follow: the log is damaged, or reading began
+        inside a transaction."""
         code = event.header.type_code
         kind = _KIND_OR_NONE[code]
         if kind is None:
@@ -282,10 +283,10 @@ class Boundaries:
         return rule.place
 
     def _has_committed(self) -> bool:
-        """Whether an XID stands behind a statement in autocommit mode, which MySQL 5.0 and 5.1 log without BEGIN.
+        """Whether an XID follows a statement in autocommit mode, which MySQL 5.0 and 5.1 log without BEGIN.
 
-        Where the statement ends nobody has yet seen an XID, nor does an engine without transactions write one: so the
-        statement is a whole transaction, and its XID says nothing more. It may be the first event of a segment.
+        At the statement's end it is not known whether an XID follows, and non-transactional engines write none. So the
+        statement counts as a whole transaction and its XID as bookkeeping, which may be the first event of a segment.
         """
         is_old = self._format.flavor is Flavor.MYSQL and self._format.version < _ALWAYS_BEGINS
         return is_old and self.state is State.OUTSIDE and self.ending in (None, Ending.STANDALONE)
@@ -327,7 +328,7 @@ class Boundaries:
 
 
 _ALWAYS_BEGINS: Final = (5, 2, 0)
-"""No version behind 5.1 logs a transaction without BEGIN, so an XID without one is the middle of something there."""
+"""Versions after 5.1 always log BEGIN, so there an XID without BEGIN means that reading began inside a transaction."""
 _OLD_TABLE_MAP: Final = 6
 """Post-header length of TABLE_MAP in MySQL 5.1 pre-releases: table ids have 4 bytes."""
 

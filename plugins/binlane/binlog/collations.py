@@ -1,4 +1,4 @@
-"""Collation ids, as logs carry them, and their names.
+"""The collation ids in logs, and their names.
 
 The ids are those of MySQL 9.7 and MariaDB 11.8 (``information_schema.COLLATIONS``), which share one numbering: MySQL's
 stop at 323, MariaDB's own begin at 576. A character set is the part of a collation's name before the first ``_``.
@@ -96,7 +96,8 @@ _UCA1400_TAILORINGS: Final = (
     "sinhala_", "german2_", None, None, "vietnamese_", "croatian_",
 )  # fmt: skip
 _RENAMED_BY_MARIADB: Final = frozenset({122, 149, 181, 213, 245})
-"""MySQL's ``_croatian_ci``, which MariaDB calls ``_croatian_mysql561_ci``: it has a ``_croatian_ci`` of its own."""
+"""Ids of MySQL's ``_croatian_ci``, which MariaDB calls ``_croatian_mysql561_ci``; MariaDB's ``_croatian_ci``
+differs."""
 
 
 def _table() -> dict[int, str]:
@@ -117,7 +118,7 @@ _CHARSETS: Final = frozenset(name.partition("_")[0] for name in _BY_ID.values())
 
 
 def collation_name(collation_id: int, server: Flavor) -> str | None:
-    """The collation's name on a server of that family; None for an id that neither family has."""
+    """The collation's name on a server of that family; None for an unknown id."""
     if collation_id >= _UCA1400_FIRST:
         return _uca1400_name(collation_id - _UCA1400_FIRST)
     name = _BY_ID.get(collation_id)
@@ -127,7 +128,7 @@ def collation_name(collation_id: int, server: Flavor) -> str | None:
 
 
 def collation_id(name: str, server: Flavor) -> int | None:
-    """The id of a collation of that name on a server of that family; None for a name that it does not have here."""
+    """The collation's id on a server of that family; None for an unknown name."""
     return _ids(server).get(name)
 
 
@@ -151,7 +152,7 @@ def is_collation(name: str) -> bool:
 
 
 def charset_name(collation: str) -> str:
-    """The character set that a collation belongs to."""
+    """The character set of a collation."""
     return collation.partition("_")[0]
 
 

@@ -1,7 +1,7 @@
 """A frozen class per event type, and one table from type codes to parsers.
 
-Larger families live in modules of their own and are named here, too: ``format_description``, ``query``, ``gtids``,
-``variables``, ``payload``. TABLE_MAP and row events belong to ``table_map`` and ``rows``.
+Some events have modules of their own: ``format_description``, ``query``, ``gtids``, ``variables``, ``payload``; their
+classes are in the table, too. TABLE_MAP and row events are in ``table_map`` and ``rows``.
 Sources: MySQL ``libs/mysql/binlog/event/``, MariaDB ``sql/log_event.h``.
 """
 
@@ -71,7 +71,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Rotate:
-    """The log goes on in another file."""
+    """The log continues in another file."""
 
     position: int
     file: str
@@ -142,7 +142,7 @@ class Heartbeat:
 
     file: str
     position: int | None
-    """HEARTBEAT_V2 only: 64 bits. The older type has it in ``log_pos``."""
+    """HEARTBEAT_V2 only: the position in 64 bits. HEARTBEAT has it in ``log_pos``."""
 
     @classmethod
     def parse(cls, body: memoryview, _format: FormatDescription | None = None) -> Heartbeat:
@@ -194,7 +194,7 @@ class FileBlock:
 
 @dataclass(frozen=True, slots=True)
 class FileDeletion:
-    """DELETE_FILE: the LOAD DATA that the blocks were for failed on the source."""
+    """DELETE_FILE: the LOAD DATA failed on the source; its blocks are void."""
 
     file_id: int
 
@@ -224,7 +224,7 @@ class RowsQuery:
 
     @classmethod
     def parse(cls, body: memoryview, _format: FormatDescription | None = None) -> RowsQuery:
-        """A length byte, which is too short for most statements and therefore ignored, and the statement."""
+        """A length byte, ignored because statements may be longer than 255 bytes, then the statement."""
         fields = Fields(body, at=1)
         return cls(bytes(fields.rest()))
 
@@ -244,7 +244,8 @@ class BinlogCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A type that is not taken apart here: row events, group replication's own, or unknown ones that may be ignored."""
+    """An event that is not parsed here: row events, group replication's events, and unknown types that are
+    ignorable."""
 
     type_code: int
     body: bytes
@@ -311,7 +312,7 @@ PARSERS: Final[Mapping[int, Callable[[memoryview, FormatDescription], Event]]] =
 
 
 def parse_body(event: RawEvent, log_format: FormatDescription, name: str = "bytes") -> Event:
-    """What a framed event says. Raises nothing but BinlogError, with ``name`` and the event's offset."""
+    """The parsed body of a framed event. Raises only BinlogError, with ``name`` and the event's offset."""
     code = event.header.type_code
     parse = PARSERS.get(code)
     if parse is None:
@@ -331,9 +332,9 @@ def parse_body(event: RawEvent, log_format: FormatDescription, name: str = "byte
 def parse_event(
     data: memoryview, at: int, log_format: FormatDescription = BARE_FORMAT, name: str = "bytes"
 ) -> tuple[EventHeader, Event]:
-    """The event at ``at`` of a log that ``log_format`` describes. Raises nothing but BinlogError.
+    """The event at ``at`` of a log of format ``log_format``. Raises only BinlogError.
 
-    Its checksum, if there is one, is cut and not looked at. FORMAT_DESCRIPTION goes by its own version instead.
+    The checksum, if any, is cut off and not verified. FORMAT_DESCRIPTION is parsed by its own server version.
     """
     header = read_header(data, at, name)
     is_format = header.type_code == EventType.FORMAT_DESCRIPTION

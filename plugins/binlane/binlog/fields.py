@@ -1,18 +1,18 @@
-"""The integers and strings that event bodies are made of."""
+"""Integers and strings of event bodies."""
 
 from __future__ import annotations
 
 from typing import Final
 
 _PACKED_LENGTHS: Final = {252: 2, 253: 3, 254: 8}
-"""First byte of a length-encoded integer: bytes that follow. Below 251 the byte is the integer."""
+"""First byte of a length-encoded integer -> number of bytes after it. Below 251 the byte itself is the integer."""
 
 
 class Fields:
     """Reads the fields of a body one after another.
 
-    Every method raises ValueError, with the field's place in the body, if the body ends first; ``parse_body`` turns
-    that into a BinlogError with file and offset.
+    Every method raises ValueError, with the field's offset in the body, if the body ends first; ``parse_body`` turns it
+    into a BinlogError with file and offset.
     """
 
     __slots__ = ("_at", "_body")
@@ -47,7 +47,7 @@ class Fields:
         return int.from_bytes(self.take(length), "little", signed=True)
 
     def text(self, length: int) -> str:
-        """An identifier: the servers log them in UTF-8."""
+        """An identifier; servers log identifiers in UTF-8."""
         return str(self.take(length), "utf-8")
 
     def short_text(self) -> str:
@@ -55,7 +55,7 @@ class Fields:
         return self.text(self.uint(1))
 
     def until_nul(self) -> str:
-        """UTF-8 up to a NUL, which is read, too."""
+        """UTF-8 up to a NUL, which is consumed."""
         end = bytes(self._body[self._at :]).find(0)
         if end < 0:
             raise ValueError(f"body byte {self._at}: expected a NUL before the body's end")
@@ -74,7 +74,8 @@ class Fields:
         return self.uint(length)
 
     def varint(self) -> int:
-        """An unsigned integer of MySQL's serialization library: as many further bytes as the first has low 1 bits."""
+        """An unsigned integer of MySQL's serialization library: its first byte has a low 1 bit for each further
+        byte."""
         first = self.uint(1)
         more = (~first & (first + 1)).bit_length() - 1
         if more == 8:
@@ -82,6 +83,6 @@ class Fields:
         return (self.uint(more) << (7 - more)) | (first >> (more + 1))
 
     def signed_varint(self) -> int:
-        """A signed integer of the same library: the sign in the lowest bit."""
+        """A signed integer of MySQL's serialization library: the sign is in the lowest bit."""
         value = self.varint()
         return (value >> 1) ^ -(value & 1)

@@ -1,7 +1,7 @@
-"""FORMAT_DESCRIPTION: the event that says how all later events of a log are to be read.
+"""FORMAT_DESCRIPTION: the event that describes the format of all later events of a log.
 
 Body: binlog version u16, server version 50 bytes, created u32, header length u8, a post-header length per event type,
-and, since checksums exist, one byte of checksum algorithm. Its own CRC32 stands behind that whatever the algorithm is.
+and, on servers with checksums, one byte of checksum algorithm. The event's own CRC32 follows, whatever the algorithm.
 Source: MySQL ``libs/mysql/binlog/event/control_events.cpp``, MariaDB ``sql/log_event.cc``.
 """
 
@@ -23,7 +23,7 @@ _VERSION_END: Final = 52
 _FIRST_WITH_CHECKSUM: Final = {Flavor.MYSQL: (5, 6, 1), Flavor.MARIADB: (5, 3, 0)}
 _V4: Final = 4
 _PERMUTED_TYPES: Final = re.compile(r"5\.1\.[1-5]-a_drop[56]|5\.2\.[0-2]-a_drop6")
-"""Pre-releases whose type codes 16 to 22 stand for other events (MySQL mysql-test ``ver_5_1-wl2325_r``)."""
+"""Pre-releases with other meanings of the type codes 16 to 22 (MySQL mysql-test ``ver_5_1-wl2325_r``)."""
 
 _POST_HEADER_LENGTHS: Final = bytes.fromhex(
     "00 0d 00 08 00 00 00 00 04 00 04 00 00 00 63 00 04 1a 08 00 00 00 08 08 08"
@@ -35,7 +35,7 @@ _MARIADB_LENGTHS: Final = bytes.fromhex("00 04 13 04 00 0d 08 08 08 0a 0a 0a")
 
 
 def split_version(server_version: str) -> tuple[int, int, int]:
-    """``10.11.6-MariaDB-log`` as (10, 11, 6). (0, 0, 0) for what is no version, as the servers take it."""
+    """``10.11.6-MariaDB-log`` as (10, 11, 6); (0, 0, 0) for a text that is no version, as in the servers."""
     match = re.match(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})", server_version)
     if match is None:
         return 0, 0, 0
@@ -55,12 +55,12 @@ def has_checksum_fields(server_version: str) -> bool:
 
 
 def own_checksum_length(body: memoryview) -> int:
-    """Bytes of CRC32 at the end of a FORMAT_DESCRIPTION's body, which is not cut yet: 4 or 0."""
+    """Bytes of CRC32 at the end of a FORMAT_DESCRIPTION's body: 4 or 0."""
     return CHECKSUM_LENGTH if has_checksum_fields(_version(bytes(body[_VERSION_AT:_VERSION_END]))) else 0
 
 
 _TYPES_WITHOUT_CHECKSUMS: Final = 30
-"""The last servers without checksum fields, MySQL 5.5 and MariaDB 5.2, know 27 types; the first with them 35."""
+"""The last servers without checksum fields, MySQL 5.5 and MariaDB 5.2, have 27 types; the first with them 35."""
 
 
 def _version(field: bytes) -> str:
@@ -69,7 +69,7 @@ def _version(field: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FormatDescription:
-    """What later events look like, and who wrote them."""
+    """The format of later events, and the server that wrote them."""
 
     server_version: str
     header_length: int = HEADER.size
@@ -81,7 +81,7 @@ class FormatDescription:
 
     @classmethod
     def parse(cls, body: memoryview, _format: FormatDescription) -> FormatDescription:
-        """``body``: without the CRC32, with the algorithm byte. ``_format`` is not needed: this event is the format."""
+        """``body``: with the algorithm byte, without the CRC32. ``_format`` is unused."""
         binlog_version, version_field, created, header_length = _FIXED.unpack_from(body)
         server_version = _version(version_field)
         if binlog_version != _V4:
@@ -100,7 +100,7 @@ class FormatDescription:
             checksum = ChecksumAlgorithm(lengths[-1])
             lengths = lengths[:-1]
         elif len(lengths) > _TYPES_WITHOUT_CHECKSUMS:
-            # a damaged version must not turn the verification of everything behind it off
+            # a damaged version must not switch off checksum verification
             raise ValueError(
                 f"{server_version!r} is a version without checksums, but {len(lengths)} lengths or more are those of a "
                 "newer one: the version is damaged"
@@ -131,19 +131,20 @@ class FormatDescription:
     def without_checksum(self, server_id: int = 0) -> bytes:
         """A whole FORMAT_DESCRIPTION event that announces events with 19-byte headers and no checksum.
 
-        It is ready for a BINLOG statement: the TABLE_MAP and ROWS events that follow are then taken without CRC32.
-        ``created`` is 0, because a server that reads another value drops its temporary tables.
+        For a BINLOG statement: the server then accepts TABLE_MAP and ROWS events without CRC32. ``created`` is 0,
+        because at any other value a server drops its temporary tables.
         """
         version = self.server_version.encode("utf-8")[: _VERSION_END - _VERSION_AT]
         body = _FIXED.pack(_V4, version, 0, HEADER.size) + self.post_header_lengths
         if not has_checksum_fields(self.server_version):
             return build_event(EventType.FORMAT_DESCRIPTION, body, server_id=server_id)
         body += bytes((ChecksumAlgorithm.NONE,))
-        # the event's size, which its CRC32 covers, counts the CRC32 itself
+        # event_size, which the CRC32 covers, includes the CRC32
         event = build_event(EventType.FORMAT_DESCRIPTION, body + bytes(CHECKSUM_LENGTH), server_id=server_id)
         covered = event[:-CHECKSUM_LENGTH]
         return covered + zlib.crc32(covered).to_bytes(CHECKSUM_LENGTH, "little")
 
 
 BARE_FORMAT: Final = FormatDescription("8.4.0")
-"""Events without checksum and with 19-byte headers: what a transaction payload holds, and what binlane synthesizes."""
+"""Events without checksum and with 19-byte headers: those inside a transaction payload, and those that binlane
+builds."""

@@ -1,4 +1,4 @@
-"""Events that carry global transaction ids, of both families.
+"""GTID events of both families.
 
 Sources: MySQL ``libs/mysql/binlog/event/control_events.cpp`` (``Gtid_event``) and ``libs/mysql/serialization`` (the
 tagged form), MariaDB ``sql/log_event.cc`` (``Gtid_log_event``, ``Gtid_list_log_event``).
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from binlane.binlog.format_description import FormatDescription
 
 _LOGICAL_CLOCK: Final = 2
-"""The byte that says that last_committed and sequence_number follow."""
+"""The type byte before last_committed and sequence_number."""
 _HAS_ORIGINAL_TIMESTAMP: Final = 1 << 55
 _HAS_ORIGINAL_VERSION: Final = 1 << 31
 _UUID_LENGTH: Final = 16
@@ -31,7 +31,7 @@ class Gtid:
     """MySQL: a transaction begins. Types GTID, ANONYMOUS_GTID (no id: the fields are zero) and GTID_TAGGED."""
 
     sid: str
-    """UUID of the server where the transaction was born."""
+    """UUID of the server that first executed the transaction."""
     gno: int
     flags: int
     """Bit 0: the transaction may hold statements, not only rows."""
@@ -41,7 +41,7 @@ class Gtid:
     immediate_commit_timestamp: int | None = None
     """Microseconds since the epoch, on the server that wrote this log. MySQL 8.0.1 and newer."""
     original_commit_timestamp: int | None = None
-    """The same, where the transaction was born."""
+    """Microseconds since the epoch, on the server that first executed the transaction."""
     transaction_length: int | None = None
     """Bytes of the transaction, this event included."""
     immediate_server_version: int | None = None
@@ -49,7 +49,7 @@ class Gtid:
 
     @classmethod
     def parse(cls, body: memoryview, _format: FormatDescription | None = None) -> Gtid:
-        """The body has grown with every version: what is not there is None."""
+        """Newer versions append fields; fields that are missing become None."""
         fields = Fields(body)
         flags = fields.uint(1)
         sid = str(uuid.UUID(bytes=bytes(fields.take(_UUID_LENGTH))))
@@ -71,7 +71,7 @@ class Gtid:
 
     @classmethod
     def parse_tagged(cls, body: memoryview, _format: FormatDescription | None = None) -> Gtid:
-        """GTID_TAGGED: fields by number; a field that is not there has the value of an earlier one or zero."""
+        """GTID_TAGGED: fields by number; a missing field has the value of an earlier one, or zero."""
         fields = Fields(body)
         if (encoding := fields.varint()) != 1:
             raise ValueError(f"serialization format {encoding}, expected 1")
@@ -134,10 +134,10 @@ class MariadbGtidFlag(IntFlag):
     """``flags2`` of MariaDB's GTID event."""
 
     STANDALONE = 0x01
-    """One event follows, and no COMMIT."""
+    """FL_STANDALONE: one event follows, without COMMIT."""
     GROUP_COMMIT_ID = 0x02
     TRANSACTIONAL = 0x04
-    """It can be rolled back."""
+    """FL_TRANSACTIONAL: the transaction can be rolled back."""
     ALLOW_PARALLEL = 0x08
     WAITED = 0x10
     DDL = 0x20
@@ -165,7 +165,7 @@ _XA_NAME: Final = re.compile(rb"X'((?:[0-9A-Fa-f]{2})*)',X'((?:[0-9A-Fa-f]{2})*)
 
 @dataclass(frozen=True, slots=True)
 class XaName:
-    """The name of an XA transaction, by which its two halves find each other."""
+    """The XID of an XA transaction, which pairs XA PREPARE with XA COMMIT or XA ROLLBACK."""
 
     format_id: int
     gtrid: bytes
@@ -173,7 +173,7 @@ class XaName:
 
     @classmethod
     def of_statement(cls, sql: bytes) -> XaName | None:
-        """The name in a statement as the servers log it, ``XA COMMIT X'6731',X'62',7``; None if there is none."""
+        """The XID in a logged statement such as ``XA COMMIT X'6731',X'62',7``; None if there is none."""
         match = _XA_NAME.search(sql)
         if match is None:
             return None
@@ -200,7 +200,7 @@ class MariadbGtid:
 
     @classmethod
     def parse(cls, body: memoryview, _format: FormatDescription | None = None) -> MariadbGtid:
-        """Zeros fill a body that would be shorter than the post-header of 19 bytes."""
+        """Zeros pad a body shorter than the post-header of 19 bytes."""
         fields = Fields(body)
         seq_no, domain_id = fields.uint(8), fields.uint(4)
         bits = fields.uint(1)
@@ -253,7 +253,7 @@ class PreviousGtids:
 
     @classmethod
     def parse(cls, body: memoryview, _format: FormatDescription | None = None) -> PreviousGtids:
-        """Both encodings: the count's top byte is 1 if tags are there, and the count then stands in bits 8 to 55."""
+        """Both encodings: with tags the count's top byte is 1, and the count itself is in bits 8 to 55."""
         fields = Fields(body)
         count = fields.uint(8)
         tagged = count >> 56

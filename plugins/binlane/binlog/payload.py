@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from binlane.binlog.format_description import FormatDescription
 
 MAX_UNCOMPRESSED: Final = 1 << 32
-"""Most bytes that one transaction may declare: larger ones are a damaged field or a bomb. 4 GiB."""
+"""The limit for the declared size of one transaction: a larger size is a damaged field or an attack. 4 GiB."""
 MAX_EVENT: Final = 1 << 30
-"""Most bytes of one event: the servers' own limit for max_allowed_packet."""
+"""The limit for one event: the servers' own limit for max_allowed_packet."""
 
 _END_MARK: Final = 0
 _PAYLOAD_SIZE: Final = 1
@@ -34,7 +34,7 @@ _UNCOMPRESSED_SIZE: Final = 3
 
 
 class Compression(IntEnum):
-    """How a TRANSACTION_PAYLOAD holds its events."""
+    """Compression types of a TRANSACTION_PAYLOAD."""
 
     ZSTD = 0
     NONE = 255
@@ -42,7 +42,7 @@ class Compression(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TransactionPayload:
-    """All events of one MySQL transaction but its GTID."""
+    """All events of one MySQL transaction except its GTID event."""
 
     compression: Compression
     uncompressed_size: int
@@ -74,7 +74,7 @@ class _Readable(Protocol):
 def unpack(event: RawEvent, name: str = "bytes", limit: int = MAX_UNCOMPRESSED) -> Iterator[RawEvent]:
     """The events inside a TRANSACTION_PAYLOAD, with the payload's offset. They have no checksum, and ``log_pos`` 0.
 
-    The payload is inflated event by event, never as a whole. Raises BinlogError for anything that does not inflate to
+    The payload is decompressed event by event, never as a whole. Raises BinlogError if it does not decompress to
     exactly the declared size, or declares more than ``limit``.
     """
     at = where(name, event.offset) + "TRANSACTION_PAYLOAD: "
@@ -127,10 +127,10 @@ def _read(source: _Readable, size: int, at: str) -> bytes:
 
 
 def inflate(data: memoryview, limit: int = MAX_EVENT) -> bytes:
-    """The inflated form of MariaDB's compressed part of an event's body.
+    """Decompress the compressed part of a MariaDB event's body.
 
-    One byte 0x80 | algorithm << 4 | length of the size, the size big-endian, then a zlib stream. Raises ValueError for
-    anything that does not inflate to exactly the declared size, or declares more than ``limit`` bytes.
+    One byte 0x80 | algorithm << 4 | length of the size, the size big-endian, then a zlib stream. Raises ValueError if
+    it does not decompress to exactly the declared size, or declares more than ``limit`` bytes.
     """
     fields = Fields(data)
     head = fields.uint(1)
@@ -141,7 +141,7 @@ def inflate(data: memoryview, limit: int = MAX_EVENT) -> bytes:
         raise ValueError(f"declares {declared} inflated bytes, the limit is {limit}")
     stream = zlib.decompressobj()
     try:
-        # one byte more than declared: enough to see that there is more
+        # one byte more than declared, to detect a longer stream
         inflated = stream.decompress(fields.rest(), declared + 1)
     except zlib.error as exc:
         raise ValueError(str(exc)) from exc

@@ -1,7 +1,7 @@
-"""QUERY and its kin: a statement and the session it ran in.
+"""QUERY and EXECUTE_LOAD_QUERY: a statement and its session.
 
 Body: thread u32, seconds u32, length of the database u8, error u16, length of the status variables u16, then status
-variables, database, NUL, statement. Status variables: a code byte and a value whose length the code tells.
+variables, database, NUL, statement. Status variables: a code byte and a value whose length depends on the code.
 Sources: MySQL ``libs/mysql/binlog/event/statement_events.h``, MariaDB ``sql/log_event.h`` (codes 128 and above).
 """
 
@@ -31,8 +31,8 @@ _NAMELESS_ALTER: Final = re.compile(
     rb"(?:CHARACTER|CHARSET|DEFAULT|COLLATE|READ|ENCRYPTION|COMMENT)\b",
     re.I | re.S,
 )
-"""ALTER DATABASE without a name means the default database. The flag that no database is to be entered is set all the
-same, as for every statement about databases; of one that may be called as an option, it says nothing else."""
+"""ALTER DATABASE without a name means the default database, although its event has the flag SUPPRESS_USE, as every
+statement about databases. The first word behind DATABASE may be an option instead of a name."""
 
 _AUTO_IS_NULL: Final = 1 << 14
 _NO_CHECK_CONSTRAINT_CHECKS: Final = 1 << 15
@@ -45,7 +45,7 @@ _INSERT_HISTORY: Final = 1 << 30
 _MAX_DATABASES: Final = 16
 """``MAX_DBS_IN_EVENT_MTS``: a larger count, 254 in practice, means that no names follow."""
 _ALTER_ENDS: Final = 0x04 | 0x08
-"""MariaDB's COMMIT_ALTER and ROLLBACK_ALTER: the number of the ALTER's beginning follows the flags."""
+"""MariaDB's COMMIT_ALTER and ROLLBACK_ALTER: the sequence number of START ALTER follows the flags."""
 
 Values = dict[str, Any]
 Reader = Callable[[Fields, FormatDescription], Values]
@@ -97,7 +97,7 @@ def _master_data_written(fields: Fields, _format: FormatDescription) -> Values:
 
 
 def _ddl_skip_rewrite(fields: Fields, _format: FormatDescription) -> Values:
-    """Percona Server's ``binlog_ddl_skip_rewrite``: how its log spells a DROP TABLE, nothing that it does."""
+    """Percona Server's ``binlog_ddl_skip_rewrite``: affects the text of a logged DROP TABLE, not its effect."""
     fields.take(1)
     return {}
 
@@ -144,7 +144,7 @@ _CONTEXT_CODES: Final[Mapping[int, Reader]] = {
     20: lambda fields, _: {"default_table_encryption": fields.uint(1) != 0},
     131: _charset_collations,
 }
-"""Status variables that decide what the statement does."""
+"""Status variables of the session, which the statement's effect depends on."""
 
 _QUERY_CODES: Final[Mapping[int, Reader]] = {
     2: _catalog,
@@ -165,14 +165,14 @@ _QUERY_CODES: Final[Mapping[int, Reader]] = {
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A statement. BEGIN, COMMIT and the XA statements are such, too."""
+    """A statement, also BEGIN, COMMIT and the XA statements."""
 
     database: str
     """The session's default database; empty if it had none."""
     sql: bytes
     """In the character set of ``context.charset_client``."""
     context: SessionContext
-    """Without the timestamp and the variables that other events carry: see ``session`` and ``with_variables``."""
+    """The session without its timestamp and the variables of other events: see ``session`` and ``with_variables``."""
     thread_id: int = 0
     exec_time: int = 0
     """Seconds."""
@@ -189,7 +189,7 @@ class Query:
     """MariaDB's ``flags_extra`` of the group's GTID: two-phase ALTER."""
     start_seq_no: int | None = None
     unknown_status: int | None = None
-    """A status variable that this version does not know; neither it nor any after it was read."""
+    """The code of an unknown status variable, where reading ended; None if all were read."""
 
     @classmethod
     def parse(cls, body: memoryview, log_format: FormatDescription = BARE_FORMAT) -> Query:
@@ -198,13 +198,13 @@ class Query:
 
     @classmethod
     def parse_compressed(cls, body: memoryview, log_format: FormatDescription = BARE_FORMAT) -> Query:
-        """MariaDB's QUERY_COMPRESSED: the statement alone is compressed."""
+        """MariaDB's QUERY_COMPRESSED: only the statement is compressed."""
         return _parse_query(body, log_format, EventType.QUERY_COMPRESSED, compressed=True)
 
     def session(self, header: EventHeader) -> SessionContext:
-        """The session with the statement's time, and without a database if the statement needs none.
+        """The session with the statement's time, and without a default database if the event has SUPPRESS_USE.
 
-        A CREATE DATABASE is logged with the database that it makes; only the flag tells that it is not to be entered.
+        CREATE DATABASE is logged with the new database as default database and that flag.
         """
         timestamp = header.timestamp + (self.microseconds or 0) / 1_000_000
         suppressed = header.flags & SUPPRESS_USE and _NAMELESS_ALTER.match(self.sql) is None
@@ -213,7 +213,7 @@ class Query:
 
 
 class Duplicates(IntEnum):
-    """What LOAD DATA does with rows whose key exists."""
+    """LOAD DATA's treatment of rows whose key exists."""
 
     ERROR = 0
     IGNORE = 1
@@ -222,12 +222,12 @@ class Duplicates(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExecuteLoadQuery:
-    """LOAD DATA INFILE; its file came before, in BEGIN_LOAD_QUERY and APPEND_BLOCK events."""
+    """LOAD DATA INFILE; its file is in earlier BEGIN_LOAD_QUERY and APPEND_BLOCK events."""
 
     query: Query
     file_id: int
     file_name_start: int
-    """Where in ``query.sql`` the part ``INFILE '...'`` to be replaced begins and ends."""
+    """Begin and end in ``query.sql`` of the part ``INFILE '...'`` that a replica replaces."""
     file_name_end: int
     duplicates: Duplicates
 
@@ -242,7 +242,7 @@ class ExecuteLoadQuery:
 
 
 def statement(body: memoryview, post_header: int) -> memoryview:
-    """The statement of a QUERY's body and nothing else: cheap. Raises struct.error for a body that is too short."""
+    """Only the statement of a QUERY's body, without parsing the rest. Raises struct.error if the body is too short."""
     if post_header < _POST_HEADER.size:
         return body[post_header + _OLD_POST_HEADER.unpack_from(body)[2] + 1 :]
     _, _, database_length, _, status_length = _POST_HEADER.unpack_from(body)
@@ -279,7 +279,7 @@ def _status_variables(fields: Fields, log_format: FormatDescription) -> tuple[Va
         elif (read := _QUERY_CODES.get(code)) is not None:
             about |= read(fields, log_format)
         else:
-            # its length is not known, so no later one can be found
+            # the length of an unknown variable is not known, so reading ends here
             about["unknown_status"] = code
             break
     return context, about

@@ -1,7 +1,7 @@
-"""Walks a log from its magic to its end, event by event, without looking into bodies.
+"""Reads a log from its magic to its end, event by event, without parsing bodies.
 
-Refused by name, because going on would lose or invent changes (docs/invariants.md, 6): encrypted files, formats before
-v4, files of another kind, a bad CRC32, INCIDENT, and event types that are not known and not ignorable.
+Refused by name, because changes would be lost or invented otherwise (docs/invariants.md, 6): encrypted files, formats
+before v4, files that are no binary logs, a wrong CRC32, INCIDENT, and unknown event types that are not ignorable.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _OTHER_FILES: Final = {
     b"\x1f\x8b": "compressed by gzip: decompress it first",
     b"\x28\xb5\x2f\xfd": "compressed by zstd: decompress it first",
 }
-"""First bytes of files that get mistaken for logs."""
+"""First bytes of files that are often mistaken for binary logs."""
 
 _ENCRYPTION: Final = frozenset({EventType.START_ENCRYPTION, EventType.PERCONA_START_ENCRYPTION})
 _NEVER_WRITTEN: Final = frozenset({EventType.UNKNOWN, EventType.SLAVE})
@@ -58,14 +58,14 @@ _REFUSED: Final = frozenset({EventType.START_V3, EventType.INCIDENT, *_ENCRYPTIO
 _PLAIN: Final = tuple(
     code in KNOWN_TYPES and code not in _REFUSED and code != EventType.FORMAT_DESCRIPTION for code in range(256)
 )
-"""By type code: nothing has to be decided about such an event."""
+"""By type code: events that need no check."""
 
 
 class LogReader:
-    """The events of one binary log that is in memory or mapped.
+    """The events of one binary log in memory or in a memory map.
 
-    ``name`` begins every message. ``format`` is the newest FORMAT_DESCRIPTION that was passed, ``position`` the offset
-    of the event that is read next: where it stands after an error tells what was read before it.
+    ``name`` begins every message. ``format`` is the latest FORMAT_DESCRIPTION read, ``position`` the offset of the next
+    event; after an error, everything before ``position`` was read.
     """
 
     def __init__(
@@ -73,9 +73,9 @@ class LogReader:
     ) -> None:
         """Reads the magic and the first FORMAT_DESCRIPTION. ``verify``: compute every event's CRC32.
 
-        ``event_bytes``: what a TRANSACTION_PAYLOAD may inflate to, for logs that nobody has looked at before.
+        ``event_bytes``: the limit for a decompressed TRANSACTION_PAYLOAD, for logs from untrusted sources.
 
-        Raises BinlogError, or one of its subclasses, for a log that cannot be read at all.
+        Raises BinlogError, or one of its subclasses, for a log that cannot be read.
         """
         self.name = name
         self.verify = verify
@@ -86,18 +86,18 @@ class LogReader:
         first = self._first_event()
         self.format = self._read_format(first)
         self.in_use = bool(first.flags & IN_USE)
-        """Whether the server has not closed the file: it is written to, or the server crashed."""
+        """Whether the file was not closed: the server is writing it, or has crashed."""
 
     def events(self, start: BufferOffset = LOG_BEGIN) -> Iterator[RawEvent]:
-        """All events from the first FORMAT_DESCRIPTION on, which is one of them. Bodies are slices of the buffer.
+        """All events, the first FORMAT_DESCRIPTION included. Bodies are slices of the buffer.
 
-        ``start``: the offset of a later event to begin at, of the same format as the first.
+        ``start``: the offset of a later event to begin at, in the same format as the first.
 
-        Raises TruncatedEventError if the file ends inside an event; everything before it has been given out then.
+        Raises TruncatedEventError if the file ends inside an event, after all events before it were yielded.
         """
         data, name, verify = self._data, self.name, self.verify
         unpack, crc32, format_type = HEADER.unpack_from, zlib.crc32, int(EventType.FORMAT_DESCRIPTION)
-        # what EventHeader(...) and RawEvent(...) do, without a Python frame for each: a third of the loop's time
+        # tuple.__new__ instead of EventHeader(...) and RawEvent(...), whose calls take a third of the loop's time
         make = tuple.__new__
         length, tail = self.format.header_length, self.format.checksum.length
         end, at = len(data), int(start)
@@ -156,7 +156,7 @@ _UNUSED_FORMAT: Final = FormatDescription("")
 
 
 def check_type(event: RawEvent, log_format: FormatDescription, name: str) -> None:
-    """Raises the error that stops a window at this event, if it is one of those. ``parse_body`` would let them pass."""
+    """Raises an error for an event type that stops a window, although ``parse_body`` accepts it."""
     code = event.header.type_code
     at = where(name, event.offset)
     if code in _ENCRYPTION:
@@ -177,7 +177,7 @@ def check_type(event: RawEvent, log_format: FormatDescription, name: str) -> Non
 
 
 def check_magic(start: bytes, name: str) -> None:
-    """Raises the error for a file that begins with ``start``, its first four bytes, if that is no binary log."""
+    """Raises an error unless ``start``, a file's first four bytes, is the magic of a binary log."""
     if start == MAGIC:
         return
     if start == ENCRYPTED_MAGIC:
@@ -194,7 +194,7 @@ def check_magic(start: bytes, name: str) -> None:
 
 
 def check_first_type(type_code: int, name: str) -> None:
-    """Raises the error for a log whose first event is of ``type_code``, if that is not FORMAT_DESCRIPTION."""
+    """Raises an error unless ``type_code``, that of a log's first event, is FORMAT_DESCRIPTION."""
     at = where(name, len(MAGIC))
     if type_code == EventType.START_V3:
         raise UnsupportedEventError(

@@ -1,7 +1,7 @@
-"""Row images -> values: what a ROWS event says, column by column.
+"""Row images -> values: the row changes of a ROWS event, column by column.
 
-NULL is None; a column that the image does not hold is ABSENT (``binlog_row_image`` MINIMAL and NOBLOB). ``sql_types``
-reads the single value.
+NULL is None; a column that is not in the image is ABSENT (``binlog_row_image`` MINIMAL and NOBLOB). ``sql_types`` has
+the readers of single values.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Absent(Enum):
 
 
 ABSENT: Final = Absent.ABSENT
-"""Not in the image: neither NULL nor a value is known."""
+"""The column is not in the image: its value is not known."""
 Image = tuple[Value | Absent, ...]
 """One entry a column of the table."""
 
@@ -59,8 +59,8 @@ class RowDecoder:
         whole_documents: bool = False,
         where: str = "",
     ) -> None:
-        """``columns``: one for each of the table's; ``text`` as in ``reader_of``. ``whole_documents``, without
-        ``text``: partial updates of JSON become the document behind them.
+        """``columns``: one for each column of the table; ``text`` as in ``reader_of``. ``whole_documents``, without
+        ``text``: partial updates of JSON become the new document.
 
         Raises BinlogError for metadata that no server writes.
         """
@@ -82,8 +82,8 @@ class RowDecoder:
     def changes(self, event: RowsEvent, where: str = "") -> Iterator[Change]:
         """Every row change of the event. ``where`` begins every message.
 
-        Raises BinlogError where the event does not fit the table or a value is none that a server writes, with file,
-        offset, table and column; UnsupportedEventError for columns whose length nobody knows.
+        Raises BinlogError, with file, offset, table and column, if the event does not fit the table or a value is one
+        that no server writes; UnsupportedEventError for columns of unknown length.
         """
         rows = bytes(event.rows)
         for before, after in image_ranges(event, self._table, where, self._rules):
@@ -135,7 +135,7 @@ class RowDecoder:
         return tuple(values)
 
     def _is_diff(self, number: int, json_diffs: bytes) -> bool:
-        """Whether a diff stands for the column: the head has a bit for each JSON column of the table."""
+        """Whether the image has diffs for the column: the head has a bit for each JSON column of the table."""
         if not json_diffs or not self._json[number]:
             return False
         index = sum(self._json[:number])
@@ -143,7 +143,7 @@ class RowDecoder:
 
 
 def _value_range(rows: bytes, at: int, rule: LengthRule) -> Range:
-    """Where the value that begins at ``at`` stands: ``image_ranges`` has seen that all of it is there."""
+    """Begin and end of the value at ``at``; ``image_ranges`` has checked that it is complete."""
     prefix, length = rule
     if prefix:
         length = int.from_bytes(rows[at : at + prefix], "little")

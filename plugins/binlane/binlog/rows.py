@@ -1,10 +1,9 @@
-"""ROWS events: what changed in one table. Images are found and counted here, never decoded.
+"""ROWS events: finds and counts the row images; ``row_values`` decodes them.
 
 Formats: v1 (codes 23-25: MySQL 5.1 to 5.5, MariaDB), v2 (30-32: MySQL 5.6 and newer), MariaDB's compressed ones
 (166-171), MySQL's PARTIAL_UPDATE_ROWS (39). Sources: MySQL ``libs/mysql/binlog/event/rows_event.h`` (Rows_event),
 ``sql/log_event.cc`` (Rows_log_event::pack_row), MariaDB ``sql/log_event.cc`` (binlog_buf_uncompress).
-``vector.frame_kernels`` does the same for whole segments; this module is its slow and plain twin, and its tests hold
-the two together.
+``vector.frame_kernels`` does the same for whole segments; tests compare it with this module, which is plain Python.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from binlane.model import plural
 
 
 class RowsKind(StrEnum):
-    """What a ROWS event does to its rows."""
+    """Insert, update or delete."""
 
     INSERT = "insert"
     UPDATE = "update"
@@ -34,7 +33,7 @@ class RowsFlag(IntFlag):
     """Flags of the rows event's own post-header."""
 
     STMT_END = 0x0001
-    """The statement's last: its TABLE_MAPs are forgotten."""
+    """STMT_END_F, on a statement's last rows event: its TABLE_MAPs end here."""
     NO_FOREIGN_KEY_CHECKS = 0x0002
     RELAXED_UNIQUE_CHECKS = 0x0004
     COMPLETE_ROWS = 0x0008
@@ -56,11 +55,11 @@ ROWS_KINDS: Final[Mapping[int, RowsKind]] = {
     _T.UPDATE_ROWS_COMPRESSED_V2: RowsKind.UPDATE,
     _T.DELETE_ROWS_COMPRESSED_V2: RowsKind.DELETE,
 }
-"""Every rows event that can be read."""
+"""The rows events that are supported."""
 REFUSED_ROWS: Final = frozenset(
     {_T.PRE_GA_WRITE_ROWS, _T.PRE_GA_UPDATE_ROWS, _T.PRE_GA_DELETE_ROWS, _T.PARTIAL_ROW_DATA}
 )
-"""Rows in a form that cannot be read: of 5.1 before its release, and MariaDB 12.3's fragments of large rows events."""
+"""Unsupported rows events: those of 5.1 pre-releases, and MariaDB 12.3's fragments of large rows events."""
 COMPRESSED_ROWS: Final = frozenset(range(_T.WRITE_ROWS_COMPRESSED_V1, _T.DELETE_ROWS_COMPRESSED_V2 + 1))
 PLAIN_TYPES: Final = dict(zip(sorted(COMPRESSED_ROWS), (23, 24, 25, 30, 31, 32), strict=True))
 WITH_EXTRA: Final = frozenset(
@@ -70,7 +69,7 @@ WITH_EXTRA: Final = frozenset(
         *range(_T.WRITE_ROWS_COMPRESSED_V2, _T.DELETE_ROWS_COMPRESSED_V2 + 1),
     }
 )
-"""v2: extra data, behind a u16 length that counts itself, stands before the width."""
+"""v2 rows events: extra data, after a u16 length that counts itself, stands before the width."""
 OVERRUN_HINT: Final = (
     "the log is damaged, or the table has MariaDB 5.3 columns (TIME, DATETIME or TIMESTAMP with a fraction, made under "
     "mysql56_temporal_format=OFF), whose length no log tells: alter them on the source"
@@ -84,30 +83,30 @@ Range = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class RowsEvent:
-    """One rows event, taken apart as far as that needs no TABLE_MAP."""
+    """One rows event, parsed as far as possible without its TABLE_MAP."""
 
     type_code: int
     table_id: int
     flags: int
     kind: RowsKind
     width: int
-    """Columns of the table, as the event counts them."""
+    """Number of columns in the event."""
     columns_before: bytes | None
-    """One bit a column, lowest first, set if before-images hold it; None for inserts, which have no before-image."""
+    """One bit a column, lowest first, set if before-images have the column; None for inserts."""
     columns_after: bytes | None
-    """The same for after-images; None for deletes."""
+    """One bit a column, lowest first, set if after-images have the column; None for deletes."""
     extra: bytes
     """v2 extra data without its length (NDB's, or the partition); empty in v1."""
     rows: memoryview
-    """The row images, decompressed; a part of the event's body unless it was compressed."""
+    """The decompressed row images; a slice of the event's body if it was not compressed."""
     images_at: int
-    """Where the images, compressed or not, begin in the event's body."""
+    """Offset of the images, compressed or not, in the event's body."""
 
     @classmethod
     def parse(cls, type_code: int, body: memoryview, where: str = "") -> RowsEvent:
         """Parse an event's body (after the header, without the checksum). ``where`` begins every message.
 
-        Raises UnsupportedEventError for rows of a form that cannot be read, BinlogError for damage.
+        Raises UnsupportedEventError for an unsupported form of rows, BinlogError for damage.
         """
         name = f"{where}{type_name(type_code)}: "
         kind = ROWS_KINDS.get(type_code)
@@ -141,7 +140,7 @@ class RowsEvent:
 
     @property
     def ends_statement(self) -> bool:
-        """Whether the statement's TABLE_MAPs are forgotten after this event."""
+        """Whether the event has STMT_END_F, which ends the statement's TABLE_MAPs."""
         return bool(self.flags & RowsFlag.STMT_END)
 
 
@@ -161,7 +160,7 @@ def _extra(body: memoryview, name: str) -> tuple[bytes, int]:
 
 
 def _length_encoded(body: memoryview, at: int, name: str) -> tuple[int, int]:
-    """A length-encoded integer below 2**24, and where it ends. No server has tables of more columns than that."""
+    """A length-encoded integer below 2**24 (servers allow fewer columns), and the offset behind it."""
     _within(body, at + 1, name)
     first = body[at]
     if first < 251:
@@ -174,7 +173,7 @@ def _length_encoded(body: memoryview, at: int, name: str) -> tuple[int, int]:
 
 
 def decompress(data: memoryview, name: str = "") -> bytes:
-    """MariaDB's compressed body: ``0x80 | algorithm << 4 | n``, the length in n big-endian bytes, a zlib stream."""
+    """Decompress MariaDB's rows: ``0x80 | algorithm << 4 | n``, the length in n big-endian bytes, a zlib stream."""
     head = data[0] if len(data) else 0
     length_bytes = head & 0x07
     if head & 0xF0 != 0x80 or not 1 <= length_bytes <= 4 or len(data) <= length_bytes:
@@ -182,7 +181,7 @@ def decompress(data: memoryview, name: str = "") -> bytes:
     length = int.from_bytes(data[1 : 1 + length_bytes], "big")
     stream = zlib.decompressobj()
     try:
-        # one byte more than declared: enough to see both ends, and no more memory than the event says
+        # one byte more than declared, to detect a longer stream without allocating more memory
         plain = stream.decompress(data[1 + length_bytes :], length + 1)
     except zlib.error as exc:
         raise BinlogError(f"{name}compressed rows are damaged: {exc}") from exc
@@ -192,7 +191,7 @@ def decompress(data: memoryview, name: str = "") -> bytes:
 
 
 def decompressed(type_code: int, body: memoryview, where: str = "") -> tuple[int, bytes]:
-    """A compressed rows event as (type code, body) of the plain one: BINLOG takes no compressed events (error 1730)."""
+    """Type code and body of the uncompressed event, since BINLOG refuses compressed ones (error 1730)."""
     if type_code not in COMPRESSED_ROWS:
         raise ValueError(f"{where}{type_name(type_code)} is not a compressed rows event")
     event = RowsEvent.parse(type_code, body, where)
@@ -200,7 +199,7 @@ def decompressed(type_code: int, body: memoryview, where: str = "") -> tuple[int
 
 
 def rows_length(type_code: int, body: memoryview) -> int:
-    """Bytes of an event's body with its rows decompressed, by the length that they declare; no row is read."""
+    """Bytes of an event's body with its rows decompressed, by the declared length; decompresses nothing."""
     if type_code not in COMPRESSED_ROWS:
         return len(body)
     _, at = _extra(body, "") if type_code in WITH_EXTRA else (b"", TABLE_ID_AND_FLAGS)
@@ -225,16 +224,16 @@ def row_images(event: RowsEvent, table: TableMap, where: str = "") -> Iterator[t
 
 
 def count_rows(event: RowsEvent, table: TableMap, where: str = "") -> int:
-    """How many rows the event changes; errors as ``row_images``, but PARTIAL_UPDATE_ROWS is counted, too."""
+    """The number of rows that the event changes. Raises as ``row_images``, but counts PARTIAL_UPDATE_ROWS."""
     return sum(1 for _ in image_ranges(event, table, where))
 
 
 def image_ranges(
     event: RowsEvent, table: TableMap, where: str = "", spec: Sequence[LengthRule] | None = None
 ) -> Iterator[tuple[Range | None, Range | None]]:
-    """As ``row_images``, for PARTIAL_UPDATE_ROWS, too, whose after-images begin with their value options.
+    """As ``row_images``, and for PARTIAL_UPDATE_ROWS, whose after-images begin with their value options.
 
-    ``spec``: lengths that a schema knows better than the TABLE_MAP.
+    ``spec``: column lengths from a schema in place of the TABLE_MAP's.
     """
     name = f"{where}{type_name(event.type_code)}: {table.database}.{table.table}: "
     if event.width != table.width:
@@ -272,7 +271,8 @@ def image_ranges(
 
 
 def _image_end(rows: bytes, at: int, columns: list[LengthRule], name: str) -> int:
-    """Where the image at ``at`` ends: a bit for each column it has, set for NULL, then the values that are not."""
+    """The end of the image at ``at``: one bit for each column in it, set for NULL, then the values that are not
+    NULL."""
     nulls_at = at
     at += (len(columns) + 7) // 8
     _inside(rows, at, name)
@@ -293,8 +293,8 @@ def _image_end(rows: bytes, at: int, columns: list[LengthRule], name: str) -> in
 
 
 def partial_head(rows: bytes, at: int, json_columns: int, name: str) -> tuple[bytes, int]:
-    """The head of a partial after-image: one bit for each JSON column of the table, set if a diff stands in its place,
-    and where the image itself begins. No bits: none of them. Raises as ``image_ranges``."""
+    """The head of a partial after-image: one bit for each JSON column of the table, set if the image has diffs for it,
+    and the offset of the image itself. Empty: no column has diffs. Raises as ``image_ranges``."""
     options, at = _length_encoded(memoryview(rows), at, name)
     if options & ~_PARTIAL_JSON:
         raise UnsupportedEventError(f"{name}value options {options:#x}: only 1, partial JSON, is known")
@@ -311,11 +311,11 @@ def _inside(rows: bytes, end: int, name: str) -> None:
 
 
 class TableNumbers:
-    """Numbers for distinct definitions of tables, from 0 in order of appearance, and which one a table id means now.
+    """Numbers distinct table definitions from 0 in order of appearance, and maps table ids to these numbers.
 
-    TABLE_MAP events that say the same behind their table ids have the same number. Ids are forgotten after the rows
-    event that ends the statement and at a FORMAT_DESCRIPTION, as the servers forget them: an id is used again for
-    another table, and a table that was closed and opened again has another id.
+    TABLE_MAP events that are equal except for their table id have the same number. An id is valid until the rows event
+    that ends the statement or a FORMAT_DESCRIPTION, as in the servers: they reuse ids for other tables, and a table
+    that was closed and opened again gets a new id.
     """
 
     def __init__(self) -> None:
@@ -323,9 +323,9 @@ class TableNumbers:
         self._current: dict[int, int] = {}
 
     def number(self, type_code: int, body: memoryview, where: str = "") -> int | None:
-        """The number of a TABLE_MAP or ROWS event's table; None for other events, which must be shown, too.
+        """The number of a TABLE_MAP or ROWS event's table; None for other events, which must be passed in, too.
 
-        Raises BinlogError for a table id without TABLE_MAP, UnsupportedEventError for rows that cannot be read.
+        Raises BinlogError for a table id without TABLE_MAP, UnsupportedEventError for an unsupported form of rows.
         """
         if type_code == _T.FORMAT_DESCRIPTION:
             self._current.clear()

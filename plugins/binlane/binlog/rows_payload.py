@@ -1,7 +1,7 @@
 """The payload of one BINLOG statement: TABLE_MAP and rows events without checksums, each with a 19-byte header.
 
 The server opens a statement's tables by its TABLE_MAPs and closes them at the rows event with STMT_END_F. A rows event
-without its TABLE_MAP in the same BINLOG statement is lost in silence on MariaDB and ends the server on MySQL 9.7.
+without its TABLE_MAP in the same BINLOG statement is silently lost on MariaDB, and crashes MySQL 9.7.
 ``binlog.vector`` works on the same bytes as arrays.
 """
 
@@ -20,9 +20,9 @@ from binlane.errors import PlanError
 from binlane.model import Flavor, TableKey
 
 PACKET_SHARE: Final = 0.74
-"""Of max_allowed_packet, for the events of one BINLOG statement: base64 makes 4 bytes of 3."""
+"""The part of max_allowed_packet for the events of one BINLOG statement: base64 makes 4 bytes of 3."""
 DEFINITION: Final = slice(HEADER.size + FLAGS_IN_BODY, None)
-"""Of a TABLE_MAP event, all but its table id: what a table is known by, whatever its number."""
+"""The parts of a TABLE_MAP event without its table id; they identify the table definition."""
 
 _TYPE_AT: Final = 4
 _BODY: Final = HEADER.size
@@ -44,7 +44,7 @@ def statement_of(payload: bytes) -> bytes:
 
 
 def events_of(payload: bytes) -> Iterator[bytes]:
-    """Its events in order, each whole."""
+    """The events of a payload, in order."""
     at = 0
     while at < len(payload):
         end = at + HEADER.unpack_from(payload, at)[3]
@@ -53,12 +53,12 @@ def events_of(payload: bytes) -> Iterator[bytes]:
 
 
 def table_maps_of(payload: bytes) -> Iterator[bytes]:
-    """The bodies of its TABLE_MAPs."""
+    """The bodies of a payload's TABLE_MAPs."""
     return (event[_BODY:] for event in events_of(payload) if is_table_map(event))
 
 
 def rows_with_tables(payload: bytes, table_of: Callable[[bytes], _Table]) -> Iterator[tuple[_Table, bytes]]:
-    """Each rows event of a self-contained payload, behind what ``table_of`` makes of its TABLE_MAP event."""
+    """Each rows event of a self-contained payload, as (``table_of`` of its TABLE_MAP event, rows event)."""
     tables: dict[bytes, _Table] = {}
     for event in events_of(payload):
         if is_table_map(event):
@@ -68,7 +68,7 @@ def rows_with_tables(payload: bytes, table_of: Callable[[bytes], _Table]) -> Ite
 
 
 def is_table_map(event: bytes) -> bool:
-    """Whether the event is a TABLE_MAP; it is a rows event otherwise."""
+    """Whether the event is a TABLE_MAP and not a rows event."""
     return event[_TYPE_AT] == _TABLE_MAP
 
 
@@ -83,7 +83,7 @@ def parse_rows(event: bytes) -> RowsEvent:
 
 
 def ends_statement(event: bytes) -> bool:
-    """Whether a rows event carries STMT_END_F: the server forgets the statement's TABLE_MAPs behind it."""
+    """Whether a rows event has STMT_END_F, which ends the statement's TABLE_MAPs."""
     return bool(event[_FLAGS_AT] & _STMT_END)
 
 
@@ -93,7 +93,7 @@ def ending_statement(event: bytes) -> bytes:
 
 
 def with_body(event: bytes, body: bytes, type_code: int | None = None) -> bytes:
-    """The event with another body, and of another type if one is given; its size to match."""
+    """The event with a new body, a new type if one is given, and the matching event_size."""
     timestamp, code, server_id, _, log_pos, flags = HEADER.unpack_from(event)
     code = code if type_code is None else type_code
     return HEADER.pack(timestamp, code, server_id, _BODY + len(body), log_pos, flags) + body
@@ -102,13 +102,13 @@ def with_body(event: bytes, body: bytes, type_code: int | None = None) -> bytes:
 def check_self_contained(payload: bytes) -> frozenset[TableKey]:
     """The tables that a payload changes. Raises PlanError if it is not self-contained.
 
-    It must hold whole events without checksums, TABLE_MAP and ROWS only; each rows event's TABLE_MAP must stand before
-    it, behind the last STMT_END_F; the last rows event must carry STMT_END_F.
+    It must consist of whole TABLE_MAP and ROWS events without checksums; each rows event must follow its TABLE_MAP,
+    with no STMT_END_F between them; the last rows event must have STMT_END_F.
     """
     at, left, ended = 0, len(payload), True
     mapped: set[bytes] = set()
     tables: set[TableKey] = set()
-    # every event of a window passes here: the common kind first, and one look at its fields
+    # called for every event of a window: the most common kind is checked first, its fields are unpacked once
     while left:
         if left < _LEAST:
             raise _broken(at, f"{left} bytes are left, less than an event")
@@ -140,21 +140,21 @@ def check_self_contained(payload: bytes) -> frozenset[TableKey]:
 
 def _broken(at: int, what: str) -> PlanError:
     return PlanError(
-        f"BINLOG payload, byte {at}: {what}; nothing of it was sent, since the target would lose rows in silence "
-        "or crash; "
-        "run the filter step again, and report it if it happens again"
+        f"BINLOG payload, byte {at}: {what}; it was not sent, because the target would silently lose rows or crash; "
+        "run the filter step again, and report this error if it happens again"
     )
 
 
 @functools.lru_cache(maxsize=4096)
 def _table(body: bytes) -> TableKey | None:
-    """Database and table of a TABLE_MAP: each one byte of length, the name, a zero byte; None if it ends in them."""
+    """Database and table of a TABLE_MAP: one byte of length, the name, a zero byte each; None if the body is too
+    short."""
     if len(body) > 8 and len(body) > 9 + body[8] + 1:
         database_end = 9 + body[8]
         table_at = database_end + 2
         table_end = table_at + body[database_end + 1]
         if table_end < len(body):
-            # a wrong name is harmless here: names only tell partitioned tables from others
+            # a wrong name is harmless here: names only distinguish partitioned tables
             return TableKey(
                 body[9:database_end].decode("utf-8", "replace"), body[table_at:table_end].decode("utf-8", "replace")
             )

@@ -1,8 +1,8 @@
-"""``sql_mode`` between the families: which bits mean the same, and what replaces those that do not.
+"""Translates ``sql_mode`` between the families.
 
-Sources: MySQL ``sql/system_variables.h`` (MODE_*), MariaDB ``sql/sql_class.h`` (MODE_*). Bits 1 to 2^31 have one
+Sources: MySQL ``sql/system_variables.h`` (MODE_*), MariaDB ``sql/sql_class.h`` (MODE_*). Bits 1 to 2^31 have the same
 meaning on both servers, apart from those named here. Above them MySQL has TIME_TRUNCATE_FRACTIONAL and MariaDB
-TIME_ROUND_FRACTIONAL: each server's default is what the other one has to be asked for.
+TIME_ROUND_FRACTIONAL: each mode selects the other server's default.
 """
 
 from __future__ import annotations
@@ -13,30 +13,31 @@ from binlane.model import Flavor
 
 _COMMON: Final = 0xFFFF_FFFF
 _TIME_TRUNCATE_FRACTIONAL: Final = 1 << 32
-"""MySQL: without it, digits beyond a column's fraction are rounded."""
+"""MySQL: without this mode, digits beyond a column's fraction are rounded."""
 _TIME_ROUND_FRACTIONAL: Final = 1 << 34
-"""MariaDB: without it, they are cut off."""
+"""MariaDB: without this mode, digits beyond a column's fraction are cut off."""
 _ONLY_SHOWN: Final = 0x0003_FD00 | 0x10 | 1 << 28
 """MariaDB: NO_KEY_OPTIONS, NO_TABLE_OPTIONS, NO_FIELD_OPTIONS, MYSQL323, MYSQL40, the names of combinations (their
-effects have bits of their own), IGNORE_BAD_TABLE_OPTIONS, NO_AUTO_CREATE_USER. MySQL 8 knows none of them, and none
-changes what a statement that has succeeded writes."""
+effects have bits of their own), IGNORE_BAD_TABLE_OPTIONS, NO_AUTO_CREATE_USER. MySQL 8 has none of them, and none
+changes the result of a statement that succeeded."""
 _ONLY_MARIADB: Final = {
     0x200: "ORACLE",
     1 << 32: "EMPTY_STRING_IS_NULL",
     1 << 33: "SIMULTANEOUS_ASSIGNMENT",
 }
-"""They change what a statement means."""
+"""Modes that change the meaning of a statement."""
 
 
 def untranslatable(mode: int, source: Flavor, target: Flavor) -> str | None:
-    """The mode of the source that gives a statement another meaning than the target can; None for none."""
+    """The first mode of the source that changes a statement's meaning and that the target does not have; None for
+    none."""
     if source is Flavor.MARIADB and target is Flavor.MYSQL:
         return next((name for bit, name in _ONLY_MARIADB.items() if mode & bit), None)
     return None
 
 
 def translated(mode: int, source: Flavor, target: Flavor) -> int:
-    """The ``sql_mode`` with which ``target`` does what ``source`` did under ``mode``, a statement's status variable."""
+    """The ``sql_mode`` for ``target`` that is equivalent to ``source``'s ``mode``, a status variable of QUERY."""
     if source is target:
         return mode
     if target is Flavor.MARIADB:

@@ -1,7 +1,7 @@
-"""TABLE_MAP: which table a ROWS event's table id means, and how long each of its columns is in a row image.
+"""TABLE_MAP: the table of a ROWS event's table id, and the length of each of its columns in a row image.
 
 Sources: MySQL ``libs/mysql/binlog/event/rows_event.h`` (Table_map_event), ``binary_log_funcs.cpp`` (calc_field_size),
-MariaDB ``sql/rpl_utility.cc``; the predicates of the optional metadata were compared with the information_schema of
+MariaDB ``sql/rpl_utility.cc``. The sets of types with optional metadata were compared with the information_schema of
 MySQL 9.7 and MariaDB 10.11.
 """
 
@@ -37,7 +37,7 @@ SHORT: Final = 2048
 
 @dataclass(slots=True)
 class _Cursor:
-    """Reads on in ``data`` and never past its end."""
+    """Reads fields of ``data`` one after another, never past its end."""
 
     data: bytes
     where: str
@@ -72,9 +72,9 @@ class _Cursor:
 
 @dataclass(frozen=True, slots=True)
 class OptionalMetadata:
-    """What ``binlog_row_metadata`` adds. Tuples have one entry per column; ``None`` where the log does not say.
+    """The fields that ``binlog_row_metadata`` adds. Tuples have one entry per column; ``None``: not logged.
 
-    MINIMAL logs signs, collations and geometry types, FULL all of it; MariaDB's default, NO_LOG, nothing.
+    MINIMAL logs signs, collations and geometry types; FULL logs all fields; MariaDB's default NO_LOG logs none.
     """
 
     unsigned: tuple[bool | None, ...] | None = None
@@ -93,7 +93,7 @@ class OptionalMetadata:
 
 @dataclass(frozen=True, slots=True)
 class TableMap:
-    """One TABLE_MAP event. It holds until the statement's last ROWS event, the one with STMT_END_F."""
+    """One TABLE_MAP event. Valid until the statement's last ROWS event, which has STMT_END_F."""
 
     table_id: int
     flags: int
@@ -114,9 +114,9 @@ class TableMap:
     def parse(cls, body: memoryview, where: str = "", flavor: Flavor = Flavor.MYSQL) -> TableMap:
         """Parse an event's body (after the header, without the checksum) of a server of that family.
 
-        The family decides the optional metadata alone. ``where`` begins every message. Raises BinlogError for damage,
-        and UnsupportedEventError for a column type whose metadata this version cannot read (MySQL's TYPED_ARRAY among
-        them: no server logs such a column).
+        Only the optional metadata depends on the family. ``where`` begins every message. Raises BinlogError for damage,
+        and UnsupportedEventError for a column type whose metadata cannot be read (also MySQL's TYPED_ARRAY, which no
+        server logs).
         """
         cursor = _Cursor(bytes(body), where)
         head = cursor.take(TABLE_ID_AND_FLAGS)
@@ -138,16 +138,16 @@ class TableMap:
 
     @property
     def real_types(self) -> bytes:
-        """Column types with ENUM and SET told apart from STRING, whose metadata hides them."""
+        """Column types, with ENUM and SET in place of STRING; the metadata has the real type."""
         return _real_types(self.column_types, self.metadata)
 
     @property
     def json_columns(self) -> int:
-        """How many columns are JSON: a PARTIAL_UPDATE_ROWS image has one bit for each."""
+        """The number of JSON columns; a PARTIAL_UPDATE_ROWS image has one bit for each."""
         return self.column_types.count(_C.JSON)
 
     def column_length_spec(self, where: str = "") -> tuple[LengthRule, ...]:
-        """How to find each column's end in a row image; raises BinlogError for metadata that no server writes."""
+        """The length rule of each column; raises BinlogError for metadata that no server writes."""
         return tuple(
             LOGGED_TYPES[code].length(meta, f"{where}TABLE_MAP: {self.database}.{self.table} column {number}: ")
             for number, (code, meta) in enumerate(zip(self.column_types, self.metadata, strict=True), 1)
@@ -155,7 +155,7 @@ class TableMap:
 
 
 def columns_of(table: TableMap, flavor: Flavor) -> tuple[Column, ...]:
-    """The columns as the log alone tells of them."""
+    """The columns, with the properties that the log has."""
     optional, width = table.optional, table.width
     nothing = (None,) * width
     names = optional.column_names or nothing
@@ -187,10 +187,10 @@ _Columns = tuple[bytes, tuple[int, ...], bytes, OptionalMetadata]
 
 
 def _columns(cursor: _Cursor, flavor: Flavor) -> _Columns:
-    """What is said behind the names: parsed once for all tables of which it is the same, as tenants' are."""
+    """The fields behind the names, parsed once for all tables where these are equal, such as tenants'."""
     rest = cursor.data[cursor.at :]
     if len(rest) <= SHORT:
-        # not kept: the place of what is wrong is in the message
+        # not cached, because an error message has the place
         with contextlib.suppress(BinlogError):
             return known_columns(rest, flavor)
     return _parsed_columns(cursor, flavor)
@@ -263,7 +263,7 @@ def _bits(data: bytes) -> Iterator[bool]:
 
 
 def _spread(real: bytes, wanted: frozenset[ColumnType], values: Iterator[object]) -> tuple[object, ...]:
-    """One entry a column: the next value for a wanted type, None for the others."""
+    """One entry a column: the next value for a column of a wanted type, else None."""
     return tuple(next(values, None) if code in wanted else None for code in real)
 
 
@@ -335,7 +335,7 @@ _FIELDS_OF: Final[Mapping[Flavor, Mapping[int, _Field]]] = {
 
 
 def _merged(old: tuple[object, ...] | None, new: tuple[object, ...]) -> tuple[object, ...]:
-    """Two fields may fill one attribute: SET and ENUM members, collations of characters and of ENUM and SET."""
+    """Two fields fill one attribute: members of SET and ENUM; collations of character columns and of ENUM and SET."""
     if old is None:
         return new
     return tuple(before if after is None else after for before, after in zip(old, new, strict=False))

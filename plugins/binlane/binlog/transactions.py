@@ -1,7 +1,7 @@
-"""Whole transactions of a log, and the words for where they begin and end.
+"""Whole transactions of a log.
 
-``Boundaries`` says of each event where it stands and builds nothing; ``transactions`` hands out whole transactions by
-the same rules.
+``Boundaries`` gives the place of each event relative to transactions; ``transactions`` yields whole transactions by the
+same rules.
 """
 
 from __future__ import annotations
@@ -27,42 +27,42 @@ _XA_ENDINGS: Final = frozenset({Ending.XA_PREPARE, Ending.XA_COMMIT, Ending.XA_R
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """What commits together."""
+    """The events of one transaction, or of one half of an XA transaction."""
 
     gtid: str
-    """MySQL ``uuid:n`` or ``uuid:tag:n``, MariaDB ``domain-server-sequence``; empty if it has none."""
+    """MySQL ``uuid:n`` or ``uuid:tag:n``, MariaDB ``domain-server-sequence``; empty without a GTID."""
     start: BufferOffset
-    """Its first byte, and the first byte behind it."""
+    """Offset of the transaction's first byte, and of the first byte after it."""
     end: BufferOffset
     commit_time: float
     """Seconds since the epoch. MySQL 8: of the commit; otherwise the time in its first event's header."""
     group_flags: int
-    """Flags of its GTID event; 0 if it has none."""
+    """Flags of the GTID event; 0 without a GTID."""
     events: tuple[RawEvent, ...]
-    """All of it, the GTID and the ending included; instead of TRANSACTION_PAYLOAD, the events inside it."""
+    """All events, GTID and ending included; in place of TRANSACTION_PAYLOAD, the events inside it."""
     ending: Ending
     xa: XaName | None = None
-    """For the four XA endings, the name."""
+    """The XID, for the four XA endings."""
 
 
 @dataclass(frozen=True, slots=True)
 class IncompleteTail:
-    """A log's end that is no whole transaction."""
+    """An incomplete transaction at a log's end."""
 
     offset: BufferOffset
-    """Everything before it was read."""
+    """Where it begins; everything before was read."""
     reason: str
     in_use: bool
-    """The server has not closed the file: more may come, or it crashed here."""
+    """Whether the file was not closed: the server is writing it, or has crashed."""
 
 
 def transactions(
     reader: LogReader, on_incomplete: Callable[[IncompleteTail], None] | None = None, *, start: BufferOffset = LOG_BEGIN
 ) -> Iterator[Transaction]:
-    """Every whole transaction of the log, in order. ``start``: the offset of an event that none of them stands across.
+    """Every whole transaction of the log, in order. ``start``: the offset of an event between transactions.
 
-    Where the log ends inside one, ``on_incomplete`` is called and the iterator ends; without it, TruncatedEventError is
-    raised. Either way everything before has been given out. Raises BinlogError for a damaged log.
+    If the log ends inside a transaction, all earlier ones are yielded; then ``on_incomplete`` is called and the
+    iterator ends, or, without ``on_incomplete``, TruncatedEventError is raised. Raises BinlogError for a damaged log.
     """
     boundaries = Boundaries(reader.format, reader.name)
     collected: list[RawEvent] = []
@@ -109,7 +109,7 @@ def _transaction(collected: list[RawEvent], boundaries: Boundaries, reader: LogR
 
 
 def _unpacked(event: RawEvent, reader: LogReader) -> tuple[tuple[RawEvent, ...], Ending]:
-    """The events inside a payload, which are one whole transaction by the same rules."""
+    """The events inside a payload; they must be one whole transaction by the same rules."""
     boundaries = Boundaries(reader.format, reader.name)
     inner: list[RawEvent] = []
     for unpacked in unpack(event, reader.name, reader.event_bytes):
@@ -125,7 +125,7 @@ def _unpacked(event: RawEvent, reader: LogReader) -> tuple[tuple[RawEvent, ...],
 
 
 class Identity(NamedTuple):
-    """A transaction's name and time."""
+    """A transaction's GTID and commit time."""
 
     gtid: str
     flags: int
@@ -134,7 +134,7 @@ class Identity(NamedTuple):
 
 
 def identify(first: RawEvent, reader: LogReader) -> Identity:
-    """What a transaction's first event says of it. Raises BinlogError."""
+    """GTID and time from a transaction's first event. Raises BinlogError."""
     header = first.header
     if header.type_code not in _GTID_TYPES:
         return Identity("", 0, float(header.timestamp))

@@ -76,11 +76,11 @@ class UserVar:
     collation: int = 0
     unsigned: bool = False
     type_name: str = ""
-    """MariaDB: the type's name where ``type`` does not tell it, such as a geometry."""
+    """MariaDB: the name of a type that ``type`` does not have, such as a geometry."""
 
     @classmethod
     def parse(cls, body: memoryview, _format: FormatDescription | None = None) -> UserVar:
-        """MySQL 5.1 and MariaDB, for strings, log no flags behind the value."""
+        """MySQL 5.1 logs no flags behind the value, and MariaDB none for strings."""
         fields = Fields(body)
         name = fields.text(fields.uint(4))
         if fields.uint(1) != 0:
@@ -99,9 +99,9 @@ class UserVar:
         return cls(name, value, kind, collation, unsigned, type_name)
 
     def sql_value(self, target: Flavor = Flavor.MYSQL) -> str:
-        """The value as SQL that ``target`` reads back to the same type and the same bytes.
+        """An SQL expression that has the same type and the same bytes on ``target``.
 
-        Raises UnsupportedEventError for a value that cannot be written without a loss, ValueError for damaged ones.
+        Raises UnsupportedEventError for a value that SQL cannot express without loss, ValueError for a damaged value.
         """
         if self.value is None:
             return "NULL"
@@ -130,7 +130,7 @@ _GEOMETRIES: Final = {
     "multipolygon": "ST_MPolyFromWKB",
     "geometrycollection": "ST_GeomCollFromWKB",
 }
-"""MariaDB's types of user variables beside those of ``ValueType``, and what makes a value of each."""
+"""MariaDB's further types of user variables, each with its constructor function."""
 _SRID_BYTES: Final = 4
 _SIGNED: Final = 0
 _UNSIGNED: Final = 1
@@ -145,7 +145,7 @@ _GROUP_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 def with_variables(
     context: SessionContext, variables: Iterable[Intvar | Rand | UserVar], target: Flavor
 ) -> SessionContext:
-    """The context with what the variable events before a statement say."""
+    """The context with the values of the variable events before a statement."""
     for event in variables:
         if isinstance(event, Rand):
             context = replace(context, rand_seeds=(event.seed1, event.seed2))
@@ -169,14 +169,14 @@ def _string(value: bytes, collation_id: int, name: str, target: Flavor) -> str:
     collation = collation_name(collation_id, target)
     if collation is None:
         raise UnsupportedEventError(f"user variable {name!r}: collation {collation_id} has no name that is known here")
-    # X'...' is hexadecimal under every sql_mode, and no byte of it can be misread in another character set
+    # X'...' is hexadecimal under every sql_mode and in every character set
     literal = f"_{charset_name(collation)} X'{value.hex()}'"
-    # the character set has one collation only, whose name MariaDB takes for a keyword
+    # the character set binary has one collation, whose name is a keyword on MariaDB
     return literal if collation == "binary" else f"{literal} COLLATE {collation}"
 
 
 def _geometry(value: bytes, make: str, target: Flavor) -> str:
-    """SRID and WKB, little-endian, as both families keep a geometry; MySQL's user variables have no type for one."""
+    """A geometry: SRID and WKB, little-endian, on both families. MySQL's user variables have no geometry type."""
     if len(value) <= _SRID_BYTES:
         raise ValueError(f"a geometry of {len(value)} bytes")
     if target is Flavor.MYSQL:
@@ -187,7 +187,7 @@ def _geometry(value: bytes, make: str, target: Flavor) -> str:
 def _integer(number: int, unsigned: bool) -> str:
     if unsigned:
         return f"CAST({number} AS UNSIGNED)"
-    # the literal without its sign would not fit a signed integer
+    # as a literal, its absolute value would not fit a signed integer
     return f"CAST({number} AS SIGNED)" if number == _MIN_BIGINT else str(number)
 
 
@@ -195,7 +195,7 @@ def _double(number: float) -> str:
     if not math.isfinite(number):
         raise ValueError(f"{number} is not a number that a server can hold")
     text = repr(number)
-    # without an exponent it would be a DECIMAL
+    # without an exponent the literal would be a DECIMAL
     return text if "e" in text else f"{text}e0"
 
 

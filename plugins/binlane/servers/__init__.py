@@ -1,1 +1,1 @@
-"""What a server says of itself: its catalogue, its accounts; and engines to ask it. Writes nothing."""
+"""Reads a server's catalogue, accounts and variables; SQLAlchemy engines. Writes nothing."""

@@ -1,6 +1,6 @@
-"""A server's accounts as fingerprints, to tell whether an account statement that was cut off has had its effect.
+"""Fingerprints of a server's accounts, to find out whether an interrupted account statement was executed.
 
-CREATE USER and GRANT commit by themselves and leave no row of ours behind; the account's own rows are the evidence.
+CREATE USER and GRANT commit implicitly, so no row of binlane's commits with them; the grant tables are the evidence.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _TABLES: Final = (
     "user",
 )
 _OWNER: Final = (("user", "host"), ("to_user", "to_host"))
-"""The columns that name the account a row belongs to; those of role_edges last."""
+"""The columns that name the account of a row; those of role_edges last."""
 _VOLATILE: Final = frozenset({"grantor", "password_last_changed", "timestamp"})
-"""When and by whom, which differs between two runs of one statement."""
+"""Columns with time and grantor, which differ between two executions of one statement."""
 
 
 def read_accounts(connection: Connection) -> Mapping[str, str]:
-    """SHA-256 of everything the grant tables say of an account, by account (``name@host``).
+    """SHA-256 of an account's rows in the grant tables, by account (``name@host``).
 
     Equal on two servers of one version for accounts made by the same statements with the same password hash. Needs
     SELECT on ``mysql.*``.

@@ -1,7 +1,7 @@
-"""What a server holds, read from its information_schema: a ``Schema`` in a dozen queries, however many its tables are.
+"""Reads a server's information_schema into a ``Schema``, in a dozen queries for any number of tables.
 
-For MariaDB 10.3 and newer and MySQL 5.6 and newer. An account sees only what it has privileges on: TRIGGER for
-triggers, EVENT for events, EXECUTE for routines, any for tables; ``precheck.server`` asks for them by name.
+For MariaDB 10.3 and newer and MySQL 5.6 and newer. An account sees only objects that it has privileges on: TRIGGER for
+triggers, EVENT for events, EXECUTE for routines, any privilege for tables; ``precheck.server`` checks them by name.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from binlane.state.tables import SCHEMA
 SYSTEM_DATABASES: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys", SCHEMA})
 _MERGE: Final = ("MRG_MYISAM", "MRG_MyISAM")
 _MERGE_OF_NOTHING: Final = 1168
-"""ER_WRONG_MRG_TABLE: a table that it is made of is not there, or is another one."""
+"""ER_WRONG_MRG_TABLE: a table of the UNION is missing or has a different definition."""
 SETTINGS: Final = (
     "character_set_server",
     "collation_server",
@@ -39,21 +39,21 @@ SETTINGS: Final = (
     "max_allowed_packet",
     "slave_run_triggers_for_rbr",
 )
-"""Variables that stay with a ``Schema``: those that change what the plan or the comparison says."""
+"""Variables that are stored in a ``Schema``: the plan or the comparison depends on them."""
 
 _Rows = list[Row[Any]]
 _Made = TypeVar("_Made")
 
 
 def query_of_collations(flavor: Flavor, number: tuple[int, int, int]) -> str:
-    """The query for the whole names of a server's collations, in its own spelling."""
-    # from 10.10 on, uca1400_ai_ci stands for one collation of each Unicode character set
+    """The query for the full names of a server's collations."""
+    # from MariaDB 10.10 on, uca1400_ai_ci is the short name of one collation in each Unicode character set
     column = "full_collation_name" if flavor is Flavor.MARIADB and number >= (10, 10, 1) else "collation_name"
     return f"SELECT {column} FROM information_schema.collation_character_set_applicability"
 
 
 def read_schema(connection: Connection, databases: Collection[str] | None = None) -> Schema:
-    """Everything in ``databases``, or in all but the system's and binlane's own where it is None."""
+    """All objects in ``databases``; None: in all databases but the system's and binlane's own."""
     flavor, version = server_version(connection)
     present = _databases(connection, databases)
     catalog = _Catalog(connection, flavor, _known_columns(connection), _Databases(present))
@@ -66,7 +66,7 @@ def read_schema(connection: Connection, databases: Collection[str] | None = None
         collations=_collations(connection, flavor, version_number(version)),
         databases=present,
         tables={table.key: table for table in tables},
-        # as of a view: what a MERGE table stands for that cannot be opened, nobody tells
+        # treated as a view: the UNION of a MERGE table that cannot be opened is not known
         views=frozenset(_key(row) for row in catalog.rows(_VIEWS))
         | {key for key, union in merged.items() if union is None},
         routines=frozenset((row.db, row.name) for row in catalog.rows(_ROUTINES)),
@@ -77,9 +77,9 @@ def read_schema(connection: Connection, databases: Collection[str] | None = None
 
 
 def _union(connection: Connection, flavor: Flavor, key: TableKey) -> frozenset[TableKey] | None:
-    """The tables that a MERGE table is made of, which its definition alone tells; None if it cannot be opened."""
+    """The tables in the UNION of a MERGE table, from its SHOW CREATE TABLE; None if it cannot be opened."""
     database, name = (part.replace("`", "``") for part in (key.database, key.table))
-    # its per cent signs are no places for values
+    # a per cent sign in a name is no placeholder
     query = f"SHOW CREATE TABLE `{database}`.`{name}`".replace("%", "%%")
     try:
         row = connection.exec_driver_sql(query, ()).one()
@@ -103,28 +103,28 @@ def read_databases(connection: Connection) -> frozenset[str]:
 
 
 def read_default_collations(connection: Connection, databases: Collection[str]) -> dict[str, str]:
-    """By database, of those that are there, the collation of what is made in it without one."""
+    """The default collation of each existing database."""
     query = text(_DEFAULTS).bindparams(bindparam("databases", expanding=True))
     rows = connection.execute(query, {"databases": sorted(databases)})
     return {str(name): collation_name(str(collation)) or "" for name, collation in rows}
 
 
 class TableReader:
-    """Reads single tables, one a call, as ``read_schema`` reads all of them."""
+    """Reads single tables as ``read_schema`` reads all."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._server: tuple[Flavor, frozenset[str]] | None = None
 
     def read(self, key: TableKey) -> Table | None:
-        """The table as it is now; None if there is none of that name, or the account may not see it."""
+        """The table's present definition; None if there is no such table or the account may not see it."""
         if self._server is None:
             self._server = server_version(self._connection)[0], _known_columns(self._connection)
         return next(iter(_Catalog(self._connection, *self._server, key).tables()), None)
 
 
 class _Databases(NamedTuple):
-    """Everything in these."""
+    """The scope of all tables in these databases."""
 
     names: frozenset[str]
 
@@ -134,13 +134,13 @@ class _Query(NamedTuple):
 
     text: str
     database: str = "table_schema"
-    """The view's column that names the database."""
+    """The view's column with the database name."""
     table: str = "table_name"
     databases: str = ""
-    """The condition for databases, where it is not that the column is one of them."""
+    """The condition for databases, if it is not ``database IN (...)``."""
 
     def over(self, scope: _Databases | TableKey) -> str:
-        """The query's text; MariaDB reads one table instead of all only for a name that is given as equal."""
+        """The query's text. MariaDB reads one table instead of all only if its name is compared by ``=``."""
         if isinstance(scope, TableKey):
             condition = f"{self.database} = :database AND {self.table} = :table"
         else:
@@ -158,15 +158,15 @@ class _Catalog:
         self._flavor = flavor
         self._scope = scope
         self._has = has
-        """Columns of the catalogue's own views, as ``view.column``."""
+        """``known``: columns of the information_schema views, as ``view.column``."""
 
     @cached_property
     def foreign_keys(self) -> _Rows:
-        """A row a column of a foreign key."""
+        """One row for each column of a foreign key."""
         return self.rows(_FOREIGN_KEYS)
 
     def rows(self, query: _Query) -> _Rows:
-        """Run one of the queries below for what was chosen. Its columns' names are ours, database and name first."""
+        """Run one of the queries below for the chosen scope. Database and name are its first columns."""
         statement, scope = text(query.over(self._scope)), self._scope
         if isinstance(scope, TableKey):
             values: dict[str, object] = {"database": scope.database, "table": scope.table}
@@ -178,16 +178,16 @@ class _Catalog:
         return list(self._connection.execute(statement, values))
 
     def tables(self) -> list[Table]:
-        """Base tables, system-versioned tables and sequences. Tables with the same columns share them, keys too."""
+        """Base tables, system-versioned tables and sequences. Tables with equal columns or keys share the objects."""
         generated = "generation_expression" if "columns.generation_expression" in self._has else "NULL"
         columns = self._by_table(_COLUMNS._replace(text=_COLUMNS.text.replace("{generated}", generated)))
         triggers = self._by_table(_TRIGGERS)
         expression = "expression" if "statistics.expression" in self._has else "NULL"
         keys = self._by_table(_KEYS._replace(text=_KEYS.text.replace("{expression}", expression)))
-        # MySQL's checks do not name their table, and nothing here needs them
+        # only MariaDB's: MySQL's CHECK_CONSTRAINTS has no table name, and its checks are not needed
         checks = self._by_table(_CHECKS) if "check_constraints.table_name" in self._has else {}
         foreign = _grouped(self.foreign_keys)
-        # a query that has MariaDB open every table
+        # for this query MariaDB opens every table
         found = self.rows(_FOREIGN_KEY_RULES) if foreign else []
         rules = {(row.db, row.name, row.key_name): row for row in found}
         columns_of, keys_of = _OncePerKind(self._columns), _OncePerKind(_keys)
@@ -257,7 +257,7 @@ class _Catalog:
 
 
 def _known_columns(connection: Connection) -> frozenset[str]:
-    """What this server's catalogue tells: its views grow with the versions."""
+    """The columns of this server's information_schema views, which differ between versions."""
     return frozenset(f"{row[0]}.{row[1]}".lower() for row in connection.execute(text(_CATALOG_COLUMNS)))
 
 
@@ -274,7 +274,7 @@ def _collations(connection: Connection, flavor: Flavor, number: tuple[int, int, 
 
 
 class _OncePerKind(Generic[_Made]):
-    """Makes one value of rows that say the same, whatever table they are of: thousands of tenants have the same."""
+    """Makes one shared value for equal rows of different tables: thousands of tenants have equal tables."""
 
     def __init__(self, make: Callable[..., _Made]) -> None:
         self._make = make
@@ -299,7 +299,7 @@ def _grouped(rows: _Rows) -> Mapping[TableKey, _Rows]:
 
 
 def _json_columns(checks: Sequence[str]) -> frozenset[str]:
-    """MariaDB's JSON columns: LONGTEXT, and the check ``json_valid(`column`)`` is their only sign."""
+    """MariaDB's JSON columns: LONGTEXT columns with the check ``json_valid(`column`)``."""
     matches = (_JSON_VALID.fullmatch(clause) for clause in checks)
     return frozenset(_name(match[1]) for match in matches if match is not None)
 
@@ -371,10 +371,10 @@ def _rule(rule: str) -> str:
 
 
 def _may_be_without_overlaps(keys: tuple[Key, ...], checks: Sequence[str]) -> bool:
-    """Whether a unique key may be one WITHOUT OVERLAPS.
+    """Whether a unique key may be WITHOUT OVERLAPS.
 
-    MariaDB shows neither the period nor the clause in any table before 11.4. What it does show: the period's own check
-    ``start < end``, and the key's last two parts, end and start. A table that has both by chance is only not reduced.
+    Before 11.4 MariaDB shows neither the period nor the clause in information_schema, but it shows the period's check
+    ``start < end`` and, as the key's last two parts, end and start. A table with both by chance is only not reduced.
     """
     matches = (_BEFORE.fullmatch(clause) for clause in checks)
     periods = [(_name(match[1]), _name(match[2])) for match in matches if match is not None]

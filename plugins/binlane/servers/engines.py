@@ -1,7 +1,7 @@
-"""Engines that keep no connections, or within a step one a server, which goes from use to use.
+"""SQLAlchemy engines without a pool, or, within a step, with one kept connection a server.
 
-A step's reads and writes of the state follow each other, so one connection does; a lane's session, its polls and its
-pulse are used side by side and so have one each, as what holds a lease is apart from any pool (``LaneSession.open``).
+A step reads and writes the state sequentially, so one connection is enough. A lane's session, its polls and its
+heartbeat run concurrently and have a connection each; the connection of a lease is never pooled (``LaneSession.open``).
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from binlane.driver import Connection
 _Answer = TypeVar("_Answer")
 
 _KEEPALIVE: Final = (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 35_000))
-"""Seconds, seconds, probes, milliseconds: a black-holed peer is given up after about 35 s."""
+"""TCP keepalive: seconds, seconds, probes, milliseconds. An unreachable peer is given up after about 35 s."""
 _KEPT: Final[ContextVar[dict[Endpoint, Engine] | None]] = ContextVar("kept engines", default=None)
 
 
 @contextlib.contextmanager
 def kept_connections() -> Iterator[None]:
-    """Within it ``engine_of`` gives this thread one engine a server, which keeps a connection for its next use.
+    """Within the context ``engine_of`` gives this thread one engine a server, which keeps its connection between uses.
 
-    What was begun on it is rolled back between uses, and one that the server has ended meanwhile is made anew. At the
-    end all are closed.
+    Open transactions are rolled back between uses, and a connection that the server has closed is replaced. All
+    connections are closed at the end of the context.
     """
     engines: dict[Endpoint, Engine] = {}
     token = _KEPT.set(engines)
@@ -44,7 +44,7 @@ def kept_connections() -> Iterator[None]:
 
 
 def engine_of(endpoint: Endpoint, *, timeout: int | None = None) -> Engine:
-    """An engine for the server; nothing is connected yet. ``timeout``: seconds that connecting and each answer take."""
+    """An engine for the server; does not connect yet. ``timeout``: seconds for connecting and for each answer."""
     kept = _KEPT.get()
     if kept is None or timeout is not None:
         return _engine(endpoint, timeout, poolclass=NullPool)
@@ -55,20 +55,20 @@ def engine_of(endpoint: Endpoint, *, timeout: int | None = None) -> Engine:
 
 @contextlib.contextmanager
 def in_background(ask: Callable[[], _Answer]) -> Iterator[Callable[[], _Answer]]:
-    """Call ``ask`` in a thread while the block runs; the yielded function waits for its answer, or raises its error.
+    """Call ``ask`` in a thread while the with block runs; the yielded function returns its result or raises its error.
 
-    So source and target are asked at the same time: each takes seconds for the definitions of ten thousand tables. The
-    thread uses the step's kept connections, as the block does: the two must ask different servers.
+    So source and target are queried at the same time: each needs seconds for the definitions of ten thousand tables.
+    The thread shares the step's kept connections with the with block, so the two must query different servers.
     """
     with ThreadPoolExecutor(1, "binlane-background") as pool:
         yield pool.submit(copy_context().run, ask).result
 
 
 def _engine(endpoint: Endpoint, timeout: int | None, **pool: Any) -> Engine:
-    """Connections say that they can serve files, or LOAD DATA LOCAL would be refused; the driver itself, without
-    ``local_infile``, serves none."""
+    """Connections announce LOCAL_FILES, or the server would refuse LOAD DATA LOCAL; the driver itself, without
+    ``local_infile``, sends no file."""
     limits = {} if timeout is None else dict.fromkeys(("connect_timeout", "read_timeout", "write_timeout"), timeout)
-    # given here it replaces SQLAlchemy's own flag, without which rows that match but do not change are not counted
+    # client_flag replaces SQLAlchemy's value, so FOUND_ROWS (matched rows count, changed or not) is repeated here
     flags = CLIENT.FOUND_ROWS | CLIENT.LOCAL_FILES
     arguments = {**endpoint.tls.arguments(), **limits, "client_flag": flags}
     engine = create_engine(endpoint.sqlalchemy_url(), connect_args=arguments, **pool)
@@ -85,7 +85,7 @@ def _engine(endpoint: Endpoint, timeout: int | None, **pool: Any) -> Engine:
 
 
 def keep_alive(connection: Any) -> None:
-    """Let the kernel find out that a PyMySQL connection's peer is gone, also while an answer is waited for."""
+    """Let the kernel detect that a PyMySQL connection's peer is gone, also while waiting for an answer."""
     peer: socket.socket = connection._sock
     if peer.family not in (socket.AF_INET, socket.AF_INET6):
         return

@@ -12,26 +12,26 @@ from binlane.schema.model import Schema
 
 
 def server_version(connection: Connection) -> tuple[Flavor, str]:
-    """The server's family and its version, as ``VERSION()`` spells it."""
+    """The server's family, and its version as ``VERSION()`` prints it."""
     version = str(connection.execute(text("SELECT VERSION()")).scalar_one())
     return (Flavor.MARIADB if "mariadb" in version.lower() else Flavor.MYSQL), version
 
 
 def gtids_are_on(connection: Connection, schema: Schema) -> bool:
-    """Whether a server of this schema lets a session choose the GTID of a transaction: MySQL's."""
+    """Whether the server is MySQL with gtid_mode=ON, where a session can set the GTID of a transaction."""
     if schema.flavor is not Flavor.MYSQL:
         return False
     return bool(connection.execute(text("SELECT @@gtid_mode")).scalar_one() == "ON")
 
 
 def version_number(version: str) -> tuple[int, int, int]:
-    """``10.11.6-MariaDB-log`` -> (10, 11, 6). Some proxies and old MariaDB servers put ``5.5.5-`` in front."""
+    """``10.11.6-MariaDB-log`` -> (10, 11, 6); a prefix ``5.5.5-`` (some proxies, old MariaDB servers) is ignored."""
     match = re.search(r"(\d+)\.(\d+)\.(\d+)", version.removeprefix("5.5.5-"))
     return (0, 0, 0) if match is None else (int(match[1]), int(match[2]), int(match[3]))
 
 
 def global_variables(connection: Connection, names: Collection[str]) -> Mapping[str, str]:
-    """The global values of those of ``names`` that this server knows."""
+    """The global values of the variables ``names``; those that the server does not have are left out."""
     query = text("SHOW GLOBAL VARIABLES WHERE variable_name IN :names").bindparams(bindparam("names", expanding=True))
     rows = connection.execute(query, {"names": sorted(names)})
     return {str(name).lower(): str(value) for name, value in sorted(tuple(row) for row in rows)}

@@ -1,1 +1,1 @@
-"""What binlane keeps on the target: channels, windows, positions, leases. SQLAlchemy Core, InnoDB only."""
+"""binlane's own state on the target: channels, windows, positions, leases. SQLAlchemy Core, InnoDB only."""

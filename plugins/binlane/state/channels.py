@@ -1,4 +1,4 @@
-"""Channels: a source, a target, and the watermark, which says how far the target can be trusted."""
+"""Channels: a source, a target, and the watermark, up to which the target holds every transaction."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from binlane.state.tables import NOW, channels, metadata
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """How far the target can be trusted: everything up to ``seqno`` is there, nothing of it is missing."""
+    """The target holds every transaction up to ``seqno``."""
 
     seqno: int
     source: LogPosition
-    """Where the next transaction begins."""
+    """Source coordinates where the next transaction begins."""
     gtid_set: str
     source_time: float
     fingerprint: str
-    """Of the last transaction; tells a rewritten log from the one that was read."""
+    """Fingerprint of the last transaction, to detect that the source's log was replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +36,19 @@ class Channel:
     source_identity: str
     watermark: Watermark
     windows: int
-    """How many windows it has had."""
+    """The number of windows so far."""
     stopped: str | None = None
-    """Who has asked it to stop, when and where; None: it may run."""
+    """Who asked the channel to stop, when and where; None: it may run."""
 
 
 def create_channel(
     engine: Engine, name: str, source_identity: str, start: Watermark, keep: Collection[Table] = ()
 ) -> Channel:
-    """Create the channel's row; the one that is there is returned if it is of the same source, whatever its watermark.
+    """Create the channel's row. An existing row of the same source is returned unchanged, whatever its watermark.
 
-    A new channel begins with nothing of an earlier one of its name: seqnos are counted anew, so an order to skip one
-    or an open XA transaction of old would be taken for its own. What is in the tables ``keep`` is its own.
+    A new channel starts with no rows of an earlier channel of its name: seqnos begin again at 1, so an old order to
+    skip or an old XA transaction would match a new seqno. Rows in the tables ``keep`` stay: they belong to the new
+    channel.
 
     Raises SourceIdentityError if the channel exists and belongs to another source.
     """
@@ -77,7 +78,7 @@ def create_channel(
 
 
 def read_channel(connection: Connection, name: str, *, for_update: bool = False) -> Channel:
-    """Raises PositionError if there is no such channel on this target."""
+    """The channel's row. Raises PositionError if this target has no such channel."""
     query = select(channels).where(channels.c.channel == name)
     row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
     if row is None:
@@ -86,7 +87,7 @@ def read_channel(connection: Connection, name: str, *, for_update: bool = False)
 
 
 def watermark_of(row: Row[Any]) -> Watermark:
-    """Of a channel's row."""
+    """The watermark in a channel's row."""
     return Watermark(
         seqno=row.watermark_seqno,
         source=LogPosition(row.source_file, row.source_offset),
@@ -97,7 +98,7 @@ def watermark_of(row: Row[Any]) -> Watermark:
 
 
 def watermark_values(mark: Watermark) -> dict[str, object]:
-    """The columns of a channel's row."""
+    """The watermark as columns of a channel's row."""
     return {
         "watermark_seqno": mark.seqno,
         "source_file": mark.source.file,

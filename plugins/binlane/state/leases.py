@@ -1,8 +1,8 @@
-"""Leases of lanes: GET_LOCK on the connection that writes the lane, and heartbeats beside it.
+"""Leases of lanes: GET_LOCK on the connection that writes the lane, and a heartbeat row for each lane.
 
-A lease keeps runners from waiting on each other's row locks; that two of them never write the same block is the
-compare-and-set's work (docs/invariants.md, 8). The lock goes with its connection, so a lost lease means a dead
-connection. Lock names are server-wide and case-insensitive, and MySQL takes 64 characters at most.
+A lease keeps runners from waiting on each other's row locks. The compare-and-set alone guarantees that two runners
+never write the same block (docs/invariants.md, 8). The server releases the lock when its connection ends, so a lost
+lease means a dead connection. Lock names are server-wide and case-insensitive, with at most 64 characters on MySQL.
 """
 
 from __future__ import annotations
@@ -23,28 +23,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A sign of life of the process that holds a lane."""
+    """The heartbeat of the process that holds a lane."""
 
     lane: int
     holder: str
     connection_id: int
     beat_at: str
-    """The target's clock, UTC. Compared for equality only: no clock of another machine is trusted."""
+    """UTC by the target's clock. Compared for equality only, so clocks need not agree."""
 
 
 def lease_name(channel_uuid: str, lane: int) -> str:
-    """The lock's name: 48 characters, the same for every runner of the lane, whatever the case of the channel's
-    name."""
+    """The lock's name: 48 characters, equal for every runner of the lane."""
     return "binlane:" + hashlib.sha256(f"{channel_uuid}/{lane}".encode()).hexdigest()[:40]
 
 
 def bootstrap_lease(channel: str) -> str:
-    """The name of the lock that a channel's first copy holds: before it there is no channel, and no UUID."""
+    """The name of the lock for a channel's first copy, made from the channel's name: it has no UUID yet."""
     return lease_name(f"bootstrap {channel}", 0)
 
 
 def take(cursor: Cursor, name: str) -> bool:
-    """Take the lease on the cursor's connection without waiting; False if somebody holds it."""
+    """Take the lease on the cursor's connection without waiting; False if another connection holds it."""
     cursor.execute("SELECT GET_LOCK(%s, 0)", (name,))
     row = cursor.fetchone()
     if row is None or row[0] is None:
@@ -53,19 +52,19 @@ def take(cursor: Cursor, name: str) -> bool:
 
 
 def release(cursor: Cursor, name: str) -> None:
-    """Give the lease back; nothing happens if the connection does not hold it."""
+    """Release the lease; a no-op if the connection does not hold it."""
     cursor.execute("SELECT RELEASE_LOCK(%s)", (name,))
     cursor.fetchone()
 
 
 def holder(connection: Connection, name: str) -> int | None:
-    """The id of the connection that holds the lease, if one does."""
+    """The id of the connection that holds the lease; None if it is free."""
     found = connection.execute(text("SELECT IS_USED_LOCK(:name)"), {"name": name}).scalar_one()
     return None if found is None else int(found)
 
 
 def kill(connection: Connection, connection_id: int) -> None:
-    """End a connection on the target: its transaction rolls back, its leases are free.
+    """Kill a connection on the target: its transaction rolls back, its leases become free.
 
     Needs CONNECTION_ADMIN (MySQL) or CONNECTION ADMIN (MariaDB), or the same account.
     """
@@ -73,7 +72,7 @@ def kill(connection: Connection, connection_id: int) -> None:
 
 
 def beat(connection: Connection, channel: str, lane: int, name: str, connection_id: int) -> None:
-    """Write the sign of life of the holder ``name``, whose lane connection has the id ``connection_id``."""
+    """Write the heartbeat of the holder ``name``, whose lane connection has the id ``connection_id``."""
     statement = insert(heartbeats).values(
         channel=channel, lane=lane, holder=name[:255], connection_id=connection_id, beat_at=NOW
     )
@@ -81,6 +80,6 @@ def beat(connection: Connection, channel: str, lane: int, name: str, connection_
 
 
 def read_heartbeats(connection: Connection, channel: str) -> dict[int, Heartbeat]:
-    """The last sign of life of each lane that ever had a holder."""
+    """The last heartbeat of each lane that ever had a holder."""
     rows = connection.execute(select(heartbeats).where(heartbeats.c.channel == channel))
     return {row.lane: Heartbeat(row.lane, row.holder, row.connection_id, str(row.beat_at)) for row in rows}

@@ -1,7 +1,7 @@
-"""Lane positions: how far each lane has been applied, moved by compare-and-set inside the block's own transaction.
+"""Lane positions: the last seqno applied by each lane, moved by compare-and-set inside the block's transaction.
 
 ``move_position`` and ``settle`` take a PyMySQL cursor of the lane's connection, so they cannot commit: the block's
-transaction has one owner (docs/invariants.md, 2 and 8). The rest reads and places positions through SQLAlchemy.
+transaction has one owner (docs/invariants.md, 2 and 8). The other functions use SQLAlchemy connections.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LanePosition:
-    """A lane's row: nothing of the lane at or below ``seqno`` is missing on the target."""
+    """A lane's row: the target holds all of the lane's transactions up to ``seqno``."""
 
     lane: int
     seqno: int
@@ -36,7 +36,7 @@ class LanePosition:
 
 @dataclass(frozen=True, slots=True)
 class PlanKey:
-    """What every block checks besides its position (invariant 7)."""
+    """Channel, window and plan, which every block checks together with its position (invariant 7)."""
 
     channel: str
     window_id: str
@@ -45,7 +45,7 @@ class PlanKey:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What a block adds to its lane's counters."""
+    """A block's increments of its lane's counters."""
 
     rows: RowCounts
     blocks: int
@@ -67,10 +67,10 @@ _SETTLE: Final = (
 
 
 def move_position(cursor: Cursor, key: PlanKey, lanes: tuple[int, ...], expected: int, seqno: int) -> bool:
-    """Move ``lanes`` together from ``expected`` to ``seqno``; False if one of them does not stand there.
+    """Move ``lanes`` together from ``expected`` to ``seqno``; False if a lane's position is not ``expected``.
 
     The first statement of a block's transaction: its row locks keep every other runner out until COMMIT. After False
-    the only next statement is ROLLBACK, since some of the lanes may have moved. Raises PositionError for a move back.
+    the caller must ROLLBACK, since some lanes may have moved. Raises PositionError for a move backwards.
     """
     if seqno <= expected:
         raise PositionError(f"channel {key.channel}, lanes {lanes}: a move from {expected} to {seqno} is not forward")
@@ -82,11 +82,11 @@ def move_position(cursor: Cursor, key: PlanKey, lanes: tuple[int, ...], expected
 def settle(
     cursor: Cursor, key: PlanKey, lanes: tuple[int, ...], lane: int, moved: int, seqno: int, counted: Counted
 ) -> None:
-    """End a block: the positions that ``move_position`` put at ``moved`` go to ``seqno``, ``lane`` gets what was
-    counted.
+    """End a block: move the positions from ``moved`` (see ``move_position``) to ``seqno``, and add ``counted`` to
+    ``lane``.
 
-    ``seqno`` is ``moved`` or, for the last block before a barrier or the window's end, behind it. Raises PositionError
-    if the rows, locked by this very transaction, are not there.
+    ``seqno`` is ``moved`` or, for the last block before a barrier or the window's end, greater. Raises PositionError if
+    the rows, which this transaction has locked, are not found.
     """
     if seqno < moved:
         raise PositionError(f"channel {key.channel}, lanes {lanes}: a move from {moved} to {seqno} is not forward")
@@ -100,7 +100,7 @@ def settle(
 
 
 def read_positions(cursor: Cursor, key: PlanKey) -> dict[int, int]:
-    """Seqno by lane, of the lanes that belong to the plan; read on the lane's own connection, outside a transaction."""
+    """Seqno by lane, for the plan's lanes; read on the lane's own connection, outside a transaction."""
     cursor.execute(
         "SELECT lane, seqno FROM binlane.positions WHERE channel = %s AND window_id = %s AND digest = %s",
         (key.channel, key.window_id, key.digest),
@@ -109,7 +109,7 @@ def read_positions(cursor: Cursor, key: PlanKey) -> dict[int, int]:
 
 
 def lock_position(cursor: Cursor, channel: str, lane: int) -> int | None:
-    """The lane's seqno, None if it has no row; the row stays locked to the end of the cursor's transaction."""
+    """The lane's seqno, None if it has no row; locks the row until the cursor's transaction ends."""
     cursor.execute("SELECT seqno FROM binlane.positions WHERE channel = %s AND lane = %s FOR UPDATE", (channel, lane))
     row = cursor.fetchone()
     return None if row is None else int(row[0])
@@ -134,7 +134,7 @@ def lane_positions(connection: Connection, channel: str, *, for_update: bool = F
 
 
 def place_lanes(connection: Connection, plan: WindowPlan) -> None:
-    """Put every lane of a new plan right before the window. Raises PositionError if that would move a position back."""
+    """Set every lane of a new plan to the seqno before the window. Raises PositionError if a position would go back."""
     start = plan.first_seqno - 1
     ahead = [lane for lane in lane_positions(connection, plan.channel, for_update=True) if lane.seqno > start]
     if ahead:

@@ -1,7 +1,7 @@
-"""The accounts of blocks that were applied transaction by transaction (docs/invariants.md, 5).
+"""Row counts of blocks that were applied transaction by transaction (docs/invariants.md, 5).
 
-A split block has a row, made by the first of its transactions and added to by each, in the transaction that moves the
-position: planned - written is what the plan's totals and the lanes' counters may differ by.
+A split block has one row: its first transaction inserts the row and each further one adds to it, together with the
+position. The lanes' counters may differ from the plan's totals by exactly planned - written.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ADD: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A block that was taken apart."""
+    """A block that was applied transaction by transaction."""
 
     lane: int
     first_seqno: int
@@ -46,7 +46,7 @@ class Split:
     written: RowCounts
     skipped: RowCounts
     done: int
-    """Transactions that are done, the skipped ones included."""
+    """Transactions done, skipped ones included."""
 
 
 def add_piece(
@@ -59,14 +59,14 @@ def add_piece(
     skipped: RowCounts,
     done: int = 1,
 ) -> None:
-    """``done`` of the block's transactions are done; in the transaction that moves the position."""
+    """Add ``done`` transactions of a block to its row, in the transaction that moves the position."""
     counts = (amount for rows in (planned, written, skipped) for amount in (rows.inserts, rows.updates, rows.deletes))
     place = (key.channel, key.window_id, lane, block.first_seqno, block.last_seqno, block.transactions)
     cursor.execute(_ADD, (*place, *counts, done))
 
 
 def is_split(cursor: Cursor, key: PlanKey, lane: int, block: BlockHeader) -> bool:
-    """Whether some of the block's transactions were applied one by one."""
+    """Whether the block has a row in ``binlane.splits``."""
     found = cursor.execute(
         "SELECT 1 FROM binlane.splits WHERE channel = %s AND window_id = %s AND lane = %s AND first_seqno = %s "
         "AND last_seqno = %s",

@@ -1,7 +1,8 @@
-"""The tables of the ``binlane`` schema on the target, as this build knows them; ``migrations`` makes them.
+"""The tables of the schema ``binlane`` on the target, in this build's version; ``migrations`` creates them.
 
-Times are UTC, by the target's clock; source times are seconds since the epoch. BINLOG leaks ``@@timestamp``, and
-UTC_TIMESTAMP follows it: rows that a lane's own connection writes come after ``SET timestamp = DEFAULT``.
+Times are UTC by the target's clock; source times are seconds since the epoch. A BINLOG statement changes
+``@@timestamp`` of its session, which UTC_TIMESTAMP follows: a lane's connection runs ``SET timestamp = DEFAULT`` before
+it writes a row.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from binlane.model import OWN_SCHEMA
 
 SCHEMA: Final = OWN_SCHEMA
 VERSION: Final = 13
-"""Of these tables. Whoever changes one adds a step to ``migrations.STEPS`` and one to this."""
+"""The version of these tables. A change of a table needs a step in ``migrations.STEPS`` and increments this number."""
 NOW: Final = text("UTC_TIMESTAMP(6)")
 _NAME = VARCHAR(64, charset="utf8mb4", collation="utf8mb4_bin")
 _SEQNO = BIGINT(unsigned=True)
@@ -45,7 +46,7 @@ _OPTIONS: Final[dict[str, Any]] = {
 metadata = MetaData(schema=SCHEMA)
 
 migrations = Table(
-    # a row for each step that has brought the schema up; the highest version is the schema's
+    # one row for each migration step that has run; the highest version is the schema's
     "migrations",
     metadata,
     Column("version", Integer, primary_key=True, autoincrement=False),
@@ -58,7 +59,7 @@ channels = Table(
     "channels",
     metadata,
     Column("channel", _NAME, primary_key=True),
-    # random, so that a channel created anew never meets the leases and GTIDs of its namesake
+    # random, so that a new channel never shares leases and GTIDs with an earlier one of the same name
     Column("uuid", String(36), nullable=False, unique=True),
     Column("source_identity", _LONG, nullable=False),
     Column("watermark_seqno", _SEQNO, nullable=False),
@@ -68,7 +69,7 @@ channels = Table(
     Column("source_time", Double, nullable=False),
     Column("fingerprint", String(128), nullable=False),
     Column("windows", BigInteger, nullable=False),
-    # who has asked the channel to stop, when and where; NULL: it may run
+    # who asked the channel to stop, when and where; NULL: it may run
     Column("stopped", _LONG),
     Column("stopped_at", _TIME),
     Column("created_at", _TIME, nullable=False),
@@ -84,7 +85,7 @@ windows = Table(
     Column("number", BigInteger, nullable=False),
     Column("state", String(10), nullable=False),
     Column("source_identity", _LONG, nullable=False),
-    # the watermark that it begins at, as JSON: a stop can move the channel's into the window
+    # the watermark at the window's beginning, as JSON: a stop can move the channel's watermark into the window
     Column("start", _LONG, nullable=False),
     Column("first_seqno", _SEQNO, nullable=False),
     Column("last_seqno", _SEQNO, nullable=False),
@@ -93,18 +94,18 @@ windows = Table(
     Column("end_gtid_set", _LONG, nullable=False),
     Column("end_time", Double, nullable=False),
     Column("end_fingerprint", String(128), nullable=False),
-    # the watermark's seqno in the window; before first_seqno unless it was stopped
+    # the watermark's seqno; smaller than first_seqno unless a stop has moved it into the window
     Column("reached", _SEQNO, nullable=False),
     Column("work", String(1024), nullable=False),
     Column("lanes", Integer),
-    # of the plan's settings, what a run may ask for by itself: for a plan that has to be made again
+    # the plan's block size, which a run may choose; kept in case the plan has to be made again
     Column("block_transactions", Integer),
     Column("plan_digest", String(128)),
-    # row changes the plan writes, as JSON; the counters of the positions must give the same
+    # row changes of the plan, as JSON; the sum of the positions' counters must be equal
     Column("totals", _LONG),
-    # the plan's summary, as JSON: what is known of a window when its files are gone
+    # the plan's summary, as JSON; stays when the window's files are removed
     Column("facts", _LONG),
-    # no lane goes behind it; 0 stops every lane where it stands, NULL none
+    # the last seqno that lanes may apply; 0 stops every lane at its position, NULL stops none
     Column("stop_at", _SEQNO),
     Column("summary", _LONG),
     Column("created_at", _TIME, nullable=False),
@@ -118,7 +119,7 @@ positions = Table(
     Column("channel", _NAME, primary_key=True),
     Column("lane", Integer, primary_key=True, autoincrement=False),
     Column("seqno", _SEQNO, nullable=False),
-    # the DDL under way, if it is greater than seqno: it commits by itself and cannot be called back
+    # greater than seqno: the seqno of a running DDL, which commits implicitly and cannot be rolled back
     Column("begun", _SEQNO, nullable=False, server_default=text("0")),
     Column("window_id", VARCHAR(190, charset="utf8mb4", collation="utf8mb4_bin"), nullable=False),
     Column("digest", String(128), nullable=False),
@@ -132,7 +133,7 @@ positions = Table(
 )
 
 splits = Table(
-    # blocks that were not applied as planned, but transaction by transaction: to end inside, or to leave some out
+    # blocks applied transaction by transaction, because a stop is inside them or a transaction is skipped
     "splits",
     metadata,
     Column("channel", _NAME, primary_key=True),
@@ -141,13 +142,13 @@ splits = Table(
     Column("first_seqno", _SEQNO, primary_key=True, autoincrement=False),
     Column("last_seqno", _SEQNO, nullable=False),
     Column("transactions", BigInteger, nullable=False),
-    # row changes: what the plan writes, what was written instead, what was left out
+    # row changes: planned, written, skipped
     *(
         Column(f"{kind}_{what}", BigInteger, nullable=False)
         for kind in ("planned", "written", "skipped")
         for what in ("inserts", "updates", "deletes")
     ),
-    # transactions of it that are done, the skipped ones included
+    # transactions done, skipped ones included
     Column("done", BigInteger, nullable=False),
     **_OPTIONS,
 )
@@ -163,9 +164,9 @@ skips = Table(
     Column("source_file", String(512), nullable=False),
     Column("source_offset", _SEQNO, nullable=False),
     Column("commit_time", Double, nullable=False),
-    # what it changes, in words
+    # a description of its changes
     Column("summary", _LONG, nullable=False),
-    # of its events, as a binlog file: in skipped_events, in pieces
+    # SHA-256 of its events as a binlog file, which skipped_events holds in pieces
     Column("bytes", BigInteger, nullable=False),
     Column("sha256", String(64), nullable=False),
     Column("reason", _LONG, nullable=False),
@@ -205,7 +206,7 @@ ddl = Table(
     Column("seqno", _SEQNO, primary_key=True, autoincrement=False),
     Column("lane", Integer, nullable=False),
     Column("statement", _LONG, nullable=False),
-    # of the definitions before the statement ran
+    # fingerprint of the definitions before the statement ran
     Column("fingerprint", String(128), nullable=False),
     Column("state", String(10), nullable=False),
     Column("at", _TIME, nullable=False),
@@ -213,22 +214,22 @@ ddl = Table(
 )
 
 temporary = Table(
-    # copies of the source's temporary tables that are open where the serialized lane stands
+    # copies of the source's temporary tables that are open at the serialized lane's position
     "temporary",
     metadata,
     Column("channel", _NAME, primary_key=True),
     Column("number", Integer, primary_key=True, autoincrement=False),
-    # the lane's position that they belong to
+    # the lane's position at the time of the copy
     Column("seqno", _SEQNO, nullable=False),
-    # of the source's connection
+    # thread id of the source's connection
     Column("thread_id", _SEQNO, nullable=False),
     Column("database_name", _NAME, nullable=False),
     Column("table_name", _NAME, nullable=False),
-    # what SHOW CREATE TABLE says of it
+    # the text of SHOW CREATE TABLE
     Column("definition", _LONG, nullable=False),
-    # the names of the columns that are copied, as JSON: all but generated ones
+    # names of the copied columns, as JSON: all but generated ones
     Column("column_names", _LONG, nullable=False),
-    # the table of this schema that holds its rows
+    # the table of this schema that holds the rows
     Column("copy", String(64), nullable=False),
     Column("copied_rows", BigInteger, nullable=False),
     Column("at", _TIME, nullable=False),
@@ -239,15 +240,15 @@ prepared = Table(
     "prepared",
     metadata,
     Column("channel", _NAME, primary_key=True),
-    # as the source logs it; an XID is prepared once at a time
+    # as the source logs it; unique among prepared transactions
     Column("xid", VARCHAR(300, charset="utf8mb4", collation="utf8mb4_bin"), primary_key=True),
-    # of its XA PREPARE; 0 if somebody has recorded that the target has its changes
+    # seqno of its XA PREPARE; 0 if an operator has recorded that the target has its changes
     Column("seqno", _SEQNO, nullable=False),
     Column("gtid", _LONG, nullable=False),
     Column("source_file", String(512), nullable=False),
     Column("source_offset", _SEQNO, nullable=False),
     Column("changes", BigInteger, nullable=False),
-    # a file of its own as an entry of a manifest, JSON; its bytes are in prepared_chunks
+    # its manifest entry as a segment of its own, as JSON; prepared_chunks holds the bytes
     Column("segment", _LONG, nullable=False),
     Column("at", _TIME, nullable=False),
     **_OPTIONS,
@@ -264,14 +265,14 @@ prepared_chunks = Table(
 )
 
 conflicts = Table(
-    # rows that were not as the log expects and were set right (on_conflict = "overwrite")
+    # rows that differed from the log's before-image and were overwritten (on_conflict = "overwrite")
     "conflicts",
     metadata,
     Column("id", BigInteger, primary_key=True, autoincrement=True),
     Column("channel", _NAME, nullable=False, index=True),
     Column("window_id", VARCHAR(190, charset="utf8mb4", collation="utf8mb4_bin"), nullable=False),
     Column("lane", Integer, nullable=False),
-    # of the transaction whose change met it
+    # seqno of the transaction whose change found the conflict
     Column("seqno", _SEQNO, nullable=False),
     Column("database_name", _NAME, nullable=False),
     Column("table_name", _NAME, nullable=False),
@@ -279,7 +280,7 @@ conflicts = Table(
     Column("change_kind", String(10), nullable=False),
     # overwritten, different, extra or missing
     Column("kind", String(12), nullable=False),
-    # the row's primary key, and the row as it was found on the target (NULL: none was), as JSON: values as text
+    # the row's primary key, and the row found on the target (NULL: no row), as JSON with values as text
     Column("row_key", _LONG, nullable=False),
     Column("found", _LONG),
     Column("at", _TIME, nullable=False),
@@ -310,9 +311,9 @@ verifications = Table(
     Column("channel", _NAME, nullable=False, index=True),
     # full or window
     Column("kind", String(10), nullable=False),
-    # of kind window: the window's id; else empty
+    # the window's id for kind window; else empty
     Column("window_id", VARCHAR(190, charset="utf8mb4", collation="utf8mb4_bin"), nullable=False),
-    # the watermark when it began: what it proves goes no further
+    # the watermark when the verification began; it proves equality up to this seqno
     Column("through_seqno", _SEQNO, nullable=False),
     # running, clean, pending or drift
     Column("state", String(10), nullable=False),
@@ -323,25 +324,25 @@ verifications = Table(
     Column("compared_rows", BigInteger, nullable=False),
     Column("drift", BigInteger, nullable=False),
     Column("pending", BigInteger, nullable=False),
-    # how far a full one has come, as JSON: database, table and the last chunk's end, null for all of the table
+    # progress of a full verification, as JSON: database, table, end of the last chunk (null: the whole table)
     Column("progress", _LONG),
     **_OPTIONS,
 )
 
 suspects = Table(
-    # rows and parts of definitions that differ, as they were when they were last looked at
+    # rows and parts of definitions that differed when they were last compared
     "suspects",
     metadata,
     Column("id", BigInteger, primary_key=True, autoincrement=True),
     Column("channel", _NAME, nullable=False, index=True),
     Column("table_schema", _NAME, nullable=False),
     Column("table_name", _NAME, nullable=False),
-    # the key's values as JSON; empty: of a table that is compared as a whole, or the table itself; of a definition the
-    # kind of thing, whose name is table_name
+    # the key's values as JSON; empty: a table without a key, or the table itself; for a definition: the kind of the
+    # object that table_name names
     Column("row_key", _LONG, nullable=False),
-    # pending: the source has changed it since; drift: it has not
+    # pending: the source has changed the row since; drift: it has not
     Column("state", String(10), nullable=False),
-    # the watermark when it was looked at
+    # the watermark when the row was compared
     Column("seqno", _SEQNO, nullable=False),
     Column("column_names", _LONG, nullable=False),
     # the compared columns' values as JSON; NULL: no such row
@@ -353,23 +354,23 @@ suspects = Table(
 )
 
 repairs = Table(
-    # rows of the target set right after a verification's plan
+    # repairs of the target's rows by the plan of a verification
     "repairs",
     metadata,
     Column("id", BigInteger, primary_key=True, autoincrement=True),
     Column("channel", _NAME, nullable=False, index=True),
-    # the plan's SHA-256, and where it is
+    # the plan's SHA-256 and its path
     Column("digest", String(64), nullable=False),
     Column("plan", _LONG, nullable=False),
-    # the watermark that it was made and applied at
+    # the watermark at which the plan was made and applied
     Column("seqno", _SEQNO, nullable=False),
     Column("requested_by", String(255), nullable=False),
-    # running or done; running for ever: it was ended in the middle, and run again it has another row
+    # running or done; an interrupted repair stays running, and a repeated one has a new row
     Column("state", String(10), nullable=False),
     Column("inserted", BigInteger, nullable=False),
     Column("updated", BigInteger, nullable=False),
     Column("deleted", BigInteger, nullable=False),
-    # of the plan's rows: already right; left alone, because the source has changed them since
+    # rows of the plan that were equal already; rows left alone because the source has changed them since
     Column("equal_rows", BigInteger, nullable=False),
     Column("changed_rows", BigInteger, nullable=False),
     Column("started_at", _TIME, nullable=False),
@@ -378,33 +379,33 @@ repairs = Table(
 )
 
 bootstraps = Table(
-    # a channel's first copy; finished, it is kept so that its own order is answered and not refused
+    # a channel's first copy; kept when finished, so that a retry of the same order gets its result and no refusal
     "bootstraps",
     metadata,
     Column("channel", _NAME, primary_key=True),
     # the chosen databases, as JSON
     Column("database_names", _LONG, nullable=False),
     Column("source_identity", _LONG, nullable=False),
-    # the snapshot that the tables marked done are right for
+    # the snapshot of the tables that are marked done
     Column("source_file", String(512), nullable=False),
     Column("source_offset", _SEQNO, nullable=False),
     Column("gtid_set", _LONG, nullable=False),
     Column("source_time", Double, nullable=False),
     Column("fingerprint", String(128), nullable=False),
-    # the order (a run of Airflow's) that has dropped these databases first; empty: nobody has
+    # the order (an Airflow run) that dropped these databases first; empty: they were not dropped
     Column("replaced_for", _LONG, nullable=False),
-    # what it has copied, as JSON, from when nothing but the channel's row is left to make
+    # the result, as JSON, stored when only the channel's row is left to create
     Column("outcome", _LONG),
-    # the order whose attempt has made the channel and told so (empty: the command's); NULL: not finished
+    # the order whose attempt created the channel (empty: the command line); NULL: not finished
     Column("finished_for", _LONG),
-    # how often it was begun
+    # number of attempts
     Column("attempts", Integer, nullable=False),
     Column("updated_at", _TIME, nullable=False),
     **_OPTIONS,
 )
 
 bootstrap_objects = Table(
-    # what a first copy makes on the target, written before it is made: nothing else is ever dropped
+    # objects of a first copy, recorded before they are created: a copy drops only objects that are listed here
     "bootstrap_objects",
     metadata,
     Column("channel", _NAME, primary_key=True),
@@ -412,7 +413,7 @@ bootstrap_objects = Table(
     Column("kind", String(20), primary_key=True),
     Column("object_schema", _NAME, primary_key=True),
     Column("object_name", _NAME, primary_key=True),
-    # planned or done: a table with all of its rows
+    # planned or done; done: a table with all of its rows
     Column("state", String(10), nullable=False),
     Column("copied_rows", BigInteger, nullable=False),
     **_OPTIONS,

@@ -30,7 +30,7 @@ FINISHED: Final = "finished"
 
 @dataclass(frozen=True, slots=True)
 class WindowBounds:
-    """A window as extraction found it: what is stored, by compare-and-set, before anything is planned."""
+    """A window as extraction found it; stored by compare-and-set before the plan is made."""
 
     channel: str
     window_id: str
@@ -58,27 +58,26 @@ class Window:
     stop_at: int | None
     summary: str | None
     start: Watermark
-    """Where it begins."""
+    """The watermark at the window's beginning."""
     reached: int
-    """The seqno up to which the channel's watermark has come in it; before its first seqno unless it was stopped."""
+    """The watermark's seqno; smaller than the window's first seqno unless a stop has moved it into the window."""
     block_transactions: int | None = None
-    """Source transactions a block, as the plan was made; None until it is."""
+    """Source transactions a block in the plan; None before there is a plan."""
 
     @property
     def is_finished(self) -> bool:
-        """Whether the watermark has passed it."""
+        """Whether the watermark is at the window's end."""
         return self.state == FINISHED
 
 
 def open_window(engine: Engine, bounds: WindowBounds) -> Window:
-    """Store a window's bounds as the channel's open window. The same window, open or finished, is returned as it
-    stands.
+    """Store a window's bounds as the channel's open window. If the same window exists, open or finished, return it.
 
-    Raises WindowBusyError if another window is open or this one has other bounds, SourceIdentityError if the source is
-    not the channel's, PositionError if the window does not begin behind the watermark.
+    Raises WindowBusyError if another window is open or this one has different bounds, SourceIdentityError if the source
+    is not the channel's, PositionError if the window does not begin at the watermark.
     """
     with engine.begin() as connection:
-        # the channel's row is the lock that makes one open window a channel certain
+        # the lock on the channel's row guarantees one open window a channel
         channel = read_channel(connection, bounds.channel, for_update=True)
         raise_if_stopped(channel)
         found = read_window(connection, bounds.channel, bounds.window_id)
@@ -107,8 +106,8 @@ def open_window(engine: Engine, bounds: WindowBounds) -> Window:
 
 
 def drop_unplanned(engine: Engine, window: Window) -> bool:
-    """Forget an open window that has no plan, so nothing of it is on the target; whether it was still there, without
-    one: another run may have planned it since."""
+    """Delete an open window that has no plan, and therefore no change on the target. False if it is gone or another run
+    has planned it since."""
     name = window.bounds.channel
     with engine.begin() as connection:
         read_channel(connection, name, for_update=True)
@@ -128,11 +127,11 @@ def drop_unplanned(engine: Engine, window: Window) -> bool:
 
 
 def raise_if_stopped(channel: Channel) -> None:
-    """Raises StopRequestedError if somebody has asked the channel to stop."""
+    """Raises StopRequestedError if the channel was asked to stop."""
     if channel.stopped is not None:
         raise StopRequestedError(
-            f"channel {channel.name}: was asked to stop {channel.stopped}; `binlane resume {channel.name}` takes that "
-            "back, then run it again"
+            f"channel {channel.name}: was asked to stop {channel.stopped}; `binlane resume {channel.name}` cancels the "
+            "stop, then run the channel again"
         )
 
 
@@ -172,9 +171,9 @@ def _check_begin(channel: Channel, bounds: WindowBounds) -> None:
 
 
 def set_plan(engine: Engine, plan: WindowPlan, block_transactions: int | None = None) -> Window:
-    """Store the plan's digest with the open window and put every lane before its first seqno. Again: a no-op.
+    """Store the plan's digest with the open window and set every lane before its first seqno. Repeated: a no-op.
 
-    Raises PlanError if the window has another plan or other bounds, PositionError if it is not there.
+    Raises PlanError if the window has another plan or other bounds, PositionError if there is no such window.
     """
     with engine.begin() as connection:
         window = required_window(connection, plan.channel, plan.window_id, for_update=True)
@@ -213,14 +212,14 @@ def set_plan(engine: Engine, plan: WindowPlan, block_transactions: int | None = 
 
 
 def read_window(connection: Connection, channel: str, window_id: str, *, for_update: bool = False) -> Window | None:
-    """A window's row, if there is one."""
+    """A window's row; None if there is none."""
     query = select(windows).where(windows.c.channel == channel, windows.c.window_id == window_id)
     row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
     return None if row is None else _window(row)
 
 
 def read_open_window(connection: Connection, channel: str, *, for_update: bool = False) -> Window | None:
-    """The channel's open window, if it has one; there is never a second one."""
+    """The channel's open window; None if it has none. There is at most one."""
     query = select(windows).where(windows.c.channel == channel, windows.c.state == OPEN)
     row = connection.execute(query.with_for_update() if for_update else query).one_or_none()
     return None if row is None else _window(row)
@@ -234,13 +233,13 @@ def finish_window(
     summary: str | None = None,
     settle: Callable[[Connection], None] | None = None,
 ) -> Watermark:
-    """Move the watermark to the window's end and close the window, in one transaction. Again: a no-op.
+    """Move the watermark to the window's end and close the window, in one transaction. Repeated: a no-op.
 
-    ``settle`` is called in that transaction, once, if the watermark moves.
+    ``settle`` is called once in that transaction, if the watermark moves.
 
-    Raises PositionError if a lane is missing or has not reached the last seqno, if the lanes' counters are not the
-    plan's totals (invariant 5) or if the watermark is not where the window began; PlanError if the window has another
-    plan.
+    Raises PositionError if a lane is missing or has not reached the last seqno, if the lanes' counters differ from the
+    plan's totals (invariant 5) or if the watermark is not at the window's beginning; PlanError if the window has
+    another plan.
     """
     with engine.begin() as connection:
         mark = read_channel(connection, channel, for_update=True)
@@ -269,7 +268,7 @@ def finish_window(
 def move_watermark(connection: Connection, window: Window, before: Watermark, after: Watermark) -> None:
     """Move the channel's watermark inside or to the end of ``window``, by compare-and-set (invariant 4).
 
-    Raises PositionError if it is not where the window has it.
+    Raises PositionError if the channel's watermark is not the one stored with the window.
     """
     moved = connection.execute(
         update(channels)
@@ -289,7 +288,7 @@ def move_watermark(connection: Connection, window: Window, before: Watermark, af
 
 
 def check_lanes(window: Window, lanes: tuple[LanePosition, ...], seqno: int, where: str) -> None:
-    """Raises PositionError unless every lane of the window's plan stands at ``seqno``."""
+    """Raises PositionError unless every lane of the window's plan is at ``seqno``."""
     assert window.lanes is not None, "a window with a digest has lanes"
     expected = range(window.lanes + 1)
     if [lane.lane for lane in lanes] != list(expected):
@@ -305,7 +304,7 @@ def check_lanes(window: Window, lanes: tuple[LanePosition, ...], seqno: int, whe
 
 
 def _check_accounts(window: Window, lanes: tuple[LanePosition, ...], splits: tuple[Split, ...], where: str) -> None:
-    """Invariant 5: what the target has counted is what the plan writes, with split blocks as they were written."""
+    """Invariant 5: the lanes' counters equal the plan's totals, corrected by the split blocks."""
     written = sum((lane.rows for lane in lanes), RowCounts())
     planned = sum((split.planned for split in splits), written)
     instead = sum((split.written for split in splits), window.totals or RowCounts())
@@ -360,7 +359,7 @@ def _window(row: Row[Any]) -> Window:
 
 
 def start_text(mark: Watermark) -> str:
-    """Where a window begins, as its row holds it."""
+    """A window's beginning as the text in its row."""
     return json.dumps(dataclasses.asdict(mark))
 
 
@@ -370,7 +369,7 @@ def _start(text: str) -> Watermark:
 
 
 def totals_from_text(text: str | None) -> RowCounts | None:
-    """A window's planned row changes, as its row holds them; None before it has a plan."""
+    """A window's planned row changes, from the text in its row; None before it has a plan."""
     return None if text is None else RowCounts(**json.loads(text))
 
 

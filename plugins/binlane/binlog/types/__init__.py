@@ -1,4 +1,4 @@
-"""Column types: how a logged value is read, spelled as SQL, compared and written. Nothing here knows a table.
+"""Column types: how their logged values are read, spelled as SQL, compared and written. Knows no tables.
 
-``column_types`` has one row for each type code of a TABLE_MAP, ``sql_types`` one for each type that a catalogue names.
+``column_types`` has one row for each type code of a TABLE_MAP, ``sql_types`` one for each type of information_schema.
 """

@@ -1,8 +1,7 @@
 """Bytes of a column -> text, by the column's character set, as the servers themselves convert them to utf8mb4.
 
-Python's codecs stand for most character sets; where a server disagrees, the difference is in a table here (compared
-byte by byte with MySQL 9.7 and MariaDB 10.11). Bytes that a character set gives no meaning are never guessed: the
-value stays bytes.
+Most character sets use Python's codecs; the tables here have the differences from the servers (compared byte by byte
+with MySQL 9.7 and MariaDB 10.11). A value with bytes that are undefined in its character set stays bytes.
 """
 # ruff: noqa: RUF001
 
@@ -59,7 +58,7 @@ _UPPER_HALVES: Final[Mapping[str, str]] = {
         "≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\xa0"
     ),
 }
-"""Characters 128 to 255 of the 8-bit character sets that Python does not know; U+FFFD for none. ASCII below."""
+"""Characters 128 to 255 of 8-bit character sets without a Python codec; U+FFFD: undefined. Below 128: ASCII."""
 _EIGHT_BIT: Final[Mapping[str, tuple[str, Mapping[int, str]]]] = {
     "ascii": ("ascii", {}),
     "cp1250": ("cp1250", {}),
@@ -83,7 +82,7 @@ _EIGHT_BIT: Final[Mapping[str, tuple[str, Mapping[int, str]]]] = {
     "swe7": ("ascii", dict(zip(b"@[\\]^`{|}~\x7f", "ÉÄÖÅÜéäöåü\ufffe", strict=True))),
     "tis620": ("tis_620", {}),
 }
-"""Python's codec, and the bytes that the servers read otherwise."""
+"""Python's codec, and the bytes where the servers differ from it."""
 _WIDE: Final[Mapping[str, str]] = {
     "big5": "big5",
     "cp932": "cp932",
@@ -102,14 +101,14 @@ _WIDE: Final[Mapping[str, str]] = {
     "utf8mb4": "utf-8",
 }
 _WIDEST: Final[Mapping[str, str]] = dict.fromkeys(("ucs2", "utf8mb3"), "\uffff")
-"""The last character that a set can hold."""
+"""The highest code point of each Unicode character set."""
 _READ_OTHERWISE: Final[Mapping[str, Mapping[int, int]]] = {
     "eucjpms": str.maketrans("〜‖−¢£¬", "～∥－￠￡￢"),
     "gb18030": str.maketrans("\ue7c7", "\u1e3f"),
     "sjis": str.maketrans("＼", "\\"),
     "ujis": str.maketrans("＼", "\\"),
 }
-"""Characters that Python's codec gives, and the servers' in their place."""
+"""Python's character -> the servers' character."""
 _UNKNOWN_TO_SERVERS: Final[Mapping[str, frozenset[str]]] = {
     "big5": frozenset("╴￣ˍ"),
     # what Python makes of the single bytes A0, FD, FE and FF
@@ -124,7 +123,7 @@ def _eight_bit_table(codec: str, differences: Mapping[int, str]) -> str:
 
 @functools.cache
 def _table(charset: str) -> str | None:
-    """Made when it is asked for: most programs need one or two, and each loads a codec."""
+    """Built on first use: most processes need one or two tables, and each loads a codec."""
     if (how := _EIGHT_BIT.get(charset)) is not None:
         return _eight_bit_table(*how)
     if (upper := _UPPER_HALVES.get(charset)) is not None:
@@ -133,7 +132,7 @@ def _table(charset: str) -> str | None:
 
 
 def decode_text(data: bytes, charset: str | None) -> str | None:
-    """The text that ``data`` stands for; None where it is none in that character set, or where the set is not known."""
+    """The decoded text; None if the bytes are invalid or the character set is not known."""
     if charset is None:
         return None
     table = _table(charset)
@@ -154,19 +153,19 @@ def decode_text(data: bytes, charset: str | None) -> str | None:
 
 
 def eight_bit_characters(charset: str) -> str | None:
-    """The 256 characters of an 8-bit character set, U+FFFE where it has none; None for any other set."""
+    """The 256 characters of an 8-bit character set, U+FFFE for undefined bytes; None for other character sets."""
     return _table(charset)
 
 
 def wide_codec(charset: str) -> tuple[str, frozenset[str]] | None:
-    """Python's codec for a set of wider characters, and those that it gives and the servers read otherwise."""
+    """Python's codec for a multi-byte character set, and the characters where the servers differ from it."""
     codec = _WIDE.get(charset)
     otherwise = frozenset(map(chr, _READ_OTHERWISE.get(charset, {})))
     return None if codec is None else (codec, otherwise | _UNKNOWN_TO_SERVERS.get(charset, frozenset()))
 
 
 def guessed_text(data: bytes) -> str | None:
-    """Text of a column whose character set the log does not tell: printable UTF-8, else None."""
+    """Text of a column whose character set is not logged: printable UTF-8, else None."""
     try:
         text = data.decode()
     except UnicodeDecodeError:

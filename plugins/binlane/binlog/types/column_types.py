@@ -1,7 +1,7 @@
 """Every type code of a TABLE_MAP, one row each: how long a value is, how it is read, named, compared and refused.
 
-ENUM and SET are logged as STRING and told apart by its metadata. Types that no log tells apart, UUID and BINARY among
-them, share a code: ``sql_types`` has a row for each.
+ENUM and SET are logged as STRING, with the real type in the metadata. Some types share a code, such as UUID and BINARY:
+``sql_types`` has a row for each.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ AS_IT_IS: Final = "{}"
 AS_BYTES: Final = "CAST({} AS BINARY)"
 AS_DIGITS: Final = "HEX({})"
 AS_NUMBER: Final = "CAST({} AS UNSIGNED)"
-"""Forms of a column in a condition that holds for one value alone: collations find strings equal that are not, a SET of
-64 members would be compared as a signed number, and not every type can be cast to bytes."""
+"""SQL forms of a column for exact comparison: collations treat different strings as equal, a SET of 64 members would be
+compared as a signed number, and not every type can be cast to bytes."""
 
 
 WithDigits = tuple[tuple[int, ...], Callable[[bytes, int], str]]
-"""Bytes by the digits of the fraction, and the reader of them."""
+"""Number of bytes by the digits of the fraction, and the reader."""
 
 
 class Entry(StrEnum):
@@ -39,7 +39,7 @@ class Entry(StrEnum):
 
 
 class Spelled(StrEnum):
-    """How a value is written where its Python type does not tell (``literals``)."""
+    """How a value is written if its Python type does not decide (``literals``)."""
 
     PLAIN = "as its Python type is"
     SINGLE = "by the fewest digits that give the same 32 bits"
@@ -53,10 +53,10 @@ class LoggedType:
     """A type code."""
 
     words: str | Callable[[int], str] | None
-    """By the metadata, the words that ``sql_types`` has for a column that is logged so. None: no server logs it so."""
+    """The words of ``sql_types`` for a column with this type code, by the metadata. None: never logged."""
     length: Length
     read: MakeReader | None
-    """None: no server writes values of the type into a row image."""
+    """None: never in a row image."""
     metadata: int = 0
     """Bytes of metadata in a TABLE_MAP."""
     big_endian: bool = False
@@ -67,9 +67,9 @@ class LoggedType:
     spelled: Spelled = Spelled.PLAIN
     compared: str = AS_IT_IS
     with_digits: WithDigits | None = None
-    """The layout of MariaDB 5.3, whose fraction only a schema tells."""
+    """The layout of MariaDB 5.3, whose digits of the fraction are not logged."""
     one_family: str | None = None
-    """Why no table of the other family can hold it."""
+    """Why the other family has no such type; None if it has."""
 
 
 def logged_words(code: int, metadata: int) -> str:
@@ -86,7 +86,7 @@ def codes_with(entry: Entry) -> frozenset[ColumnType]:
 
 
 def codes_spelled(spelled: Spelled) -> frozenset[int]:
-    """The types whose values are written so."""
+    """The types whose values are written in that way."""
     return frozenset(code for code, kind in LOGGED_TYPES.items() if kind.spelled is spelled)
 
 

@@ -1,8 +1,8 @@
-"""What is known of a logged table's columns.
+"""The columns of a logged table.
 
-A TABLE_MAP alone says types and lengths. Names, signs, members and character sets come with it where the source logs
-them (``binlog_row_metadata``); a schema may add what no log tells. What is not known is never guessed into another
-value: members stay numbers, bytes stay bytes.
+A TABLE_MAP always has types and lengths; names, signs, members and character sets only if the source logs them
+(``binlog_row_metadata``). A schema may add further properties. Nothing is guessed: without member names an ENUM stays a
+number, without a character set a string stays bytes.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ class Column:
     """One column of a logged table."""
 
     number: int
-    """1 is the first."""
+    """From 1."""
     name: str | None
     type_code: int
     """``ColumnType``, ENUM and SET told apart from STRING."""
     metadata: int
     nullable: bool
     unsigned: bool | None = None
-    """None where the log does not say, and for what is no number."""
+    """None if not logged, and for types that are no numbers."""
     charset: str | None = None
-    """``binary`` for bytes; None where the log does not say, and for what is no string."""
+    """``binary`` for bytes; None if not logged, and for types that are no strings."""
     members: tuple[bytes, ...] | None = None
-    """Of ENUM and SET, in the column's character set."""
+    """Members of ENUM and SET, in the column's character set."""
     data_type: str | None = None
-    """What a schema calls it: tells INET4, INET6 and UUID from BINARY."""
+    """The type's name by a schema, which distinguishes INET4, INET6 and UUID from BINARY."""
     fsp: int = 0
-    """Digits of the fraction of MariaDB 5.3's types, which only a schema knows."""
+    """Digits of the fraction of MariaDB 5.3's types, by a schema."""
 
     @property
     def label(self) -> str:
-        """Its name, or ``@`` and its number."""
+        """The column's name, or ``@`` and its number."""
         return f"@{self.number}" if self.name is None else self.name
 
     @property
     def is_text(self) -> bool:
-        """Whether it holds characters, as far as is known."""
+        """Whether the column is known to hold characters."""
         return self.charset is not None and self.charset != BINARY
 
     def member_texts(self) -> list[str] | None:
-        """The members of ENUM and SET as text; None where the log or their bytes do not tell."""
+        """The members of ENUM and SET as text; None if they are not logged or not decodable."""
         texts = [decode_text(member, self.charset) for member in self.members or ()]
         return None if self.members is None or None in texts else [text for text in texts if text is not None]
 
     def length_rule(self, logged: LengthRule) -> LengthRule:
-        """How long it is in an image: as logged, unless a schema knows of a fraction that the log does not tell."""
+        """The length rule of the column's values: as logged, unless a schema has a fraction that the log lacks."""
         kind = LOGGED_TYPES[self.type_code]
         return logged if kind.with_digits is None or self.fsp == 0 else (0, kind.with_digits[0][self.fsp])

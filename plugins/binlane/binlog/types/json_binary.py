@@ -1,7 +1,7 @@
 """MySQL's binary JSON -> a document -> its text, spelled as the server spells it; and the diffs of partial updates.
 
 Sources: MySQL ``sql-common/json_binary.h`` (the format), ``json_dom.cc`` (Json_wrapper::to_string, double_quote),
-``sql/json_diff.cc`` (Json_diff_vector::read_binary). MariaDB's JSON is text and needs nothing of this.
+``sql/json_diff.cc`` (Json_diff_vector::read_binary). MariaDB's JSON is plain text.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Opaque:
 
 
 class Unsigned(int):
-    """An integer that the document keeps as an unsigned one, which its text does not tell."""
+    """An integer stored as unsigned, which its text does not show."""
 
 
 Json = JsonObject | list["Json"] | Opaque | str | int | float | bool | None
@@ -60,7 +60,7 @@ Json = JsonObject | list["Json"] | Opaque | str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True)
 class JsonDocument:
-    """A document as a value, for who has to write it again: its text would lose what opaque values are."""
+    """A document as a value, for writing it again: its text would lose the types of opaque values."""
 
     root: Json
 
@@ -85,7 +85,7 @@ class JsonDiff:
 
 @dataclass(frozen=True, slots=True)
 class JsonDiffs:
-    """What stands in a partial update's after-image instead of a document."""
+    """The diffs in a partial update's after-image, in place of a document."""
 
     diffs: tuple[JsonDiff, ...]
 
@@ -123,7 +123,7 @@ _ESCAPES: Final = {
 def parse_json(data: bytes) -> Json:
     """The document in ``data``. Raises ValueError for bytes that no server writes."""
     if not data:
-        return None  # what an ALTER or a skipped column leaves behind; the server reads it as null, too
+        return None  # left by an ALTER or a skipped column; the server reads it as null, too
     return _Reader(data, len(data)).value(data[0], 1, 0)
 
 
@@ -150,7 +150,7 @@ def json_text(document: Json) -> str:
 
 
 def parse_diffs(data: bytes, *, text: bool = True) -> JsonDiffs:
-    """The diffs that stand for one JSON column, their values as text or as documents. Raises ValueError."""
+    """The diffs of one JSON column, their values as text or as documents. Raises ValueError."""
     at, found = 0, []
     while at < len(data):
         kind = DiffKind(data[at])
@@ -173,7 +173,7 @@ def _opaque_text(value: Opaque) -> str:
         return spell_decimal(value.decimal())
     if value.is_temporal:
         return _quoted(value.temporal())
-    # the server breaks base64 into lines of 76 characters, and so it stands in the JSON string
+    # the server breaks base64 into lines of 76 characters inside the JSON string
     encoded = base64.encodebytes(value.data).decode().removesuffix("\n")
     return _quoted(f"base64:type{value.type_code}:{encoded}")
 
@@ -193,11 +193,11 @@ def _string(data: bytes, at: int) -> tuple[bytes, int]:
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads one document. Every byte of a real one belongs to one value: a damaged one must not grow beyond that."""
+    """Reads one document. Each byte may belong to one value only, so a damaged document cannot use more memory."""
 
     data: bytes
     budget: int
-    """Bytes that have not been read yet."""
+    """Bytes not read yet."""
     _numbers: Mapping[int, struct.Struct] = field(default_factory=lambda: _NUMBERS)
 
     def value(self, type_code: int, at: int, depth: int) -> Json:

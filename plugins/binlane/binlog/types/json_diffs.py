@@ -1,4 +1,4 @@
-"""The diffs of a partial JSON update applied to the document before it: the document behind it.
+"""Applies the diffs of a partial JSON update to the document before it.
 
 MySQL logs paths in one spelling: ``$``, then ``.name`` or ``."any text"`` for members and ``[n]`` for array cells
 (``sql-common/json_path.cc``, ``Json_path_leg::to_string``; ``sql-common/json_diff.cc``, ``apply_json_diffs``).
@@ -20,7 +20,7 @@ _Edit = Callable[[Json, Leg, Json], Json]
 
 
 def changed(document: Json, diffs: JsonDiffs) -> Json:
-    """The document with all diffs, whose values are documents. Raises ValueError where one does not fit."""
+    """The document with all diffs applied; their values must be documents. Raises ValueError if a diff does not fit."""
     for diff in diffs.diffs:
         legs = tuple(_legs(diff.path))
         value = diff.value.root if isinstance(diff.value, JsonDocument) else None
@@ -70,7 +70,7 @@ def _child(document: Json, leg: Leg) -> Json:
             return dict(document.members)[leg]
         case list(), int():
             return document[leg]
-        # a path may say [0] of what is no array: the value itself
+        # in a path, [0] of a value that is no array is the value itself
         case _, 0:
             return document
     raise LookupError
@@ -105,7 +105,7 @@ def _removed(document: Json, leg: Leg, _: Json) -> Json:
 
 
 def _order(member: tuple[str, Json]) -> tuple[int, bytes]:
-    """As the server keeps members: shorter keys first."""
+    """The server's order of members: shorter keys first."""
     key = member[0].encode()
     return len(key), key
 

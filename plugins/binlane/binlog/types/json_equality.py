@@ -1,4 +1,4 @@
-"""JSON of two families, by value: MySQL keeps a value and spells it itself, MariaDB keeps the text that was written."""
+"""Compares JSON of the two families by value: MySQL stores values and prints its own text, MariaDB stores the text."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import json
 from typing import Final
 
 _FROM, _BELOW = -(1 << 63), 1 << 64
-"""Integers in between keep their digits on MySQL; others become doubles."""
+"""Integers of this range stay exact on MySQL; others become doubles."""
 _INVALID: Final = "no JSON: "
 
 
 def spelled_by_value(text: str) -> str:
-    """What texts of the same value have in common, as length and SHA-256; a text that is no JSON has its own."""
+    """Length and SHA-256 of a canonical form, equal for texts of the same value; of the text itself if it is no
+    JSON."""
     try:
         plain = json.dumps(json.loads(text, parse_int=_integer), sort_keys=True, separators=(",", ":"))
     except (ValueError, RecursionError):
@@ -22,7 +23,7 @@ def spelled_by_value(text: str) -> str:
 
 
 def _integer(digits: str) -> int | float:
-    # a double is exact to the digit or not at all, and int() refuses thousands of digits
+    # int() refuses thousands of digits; larger integers are doubles anyway
     number = float(digits)
     if abs(number) < 1 << 62:
         return int(digits)

@@ -1,8 +1,8 @@
-"""A MySQL JSON document as an SQL expression that gives the same document, whose values keep their types.
+"""A MySQL JSON document as an SQL expression that gives the same document with the same types.
 
-JSON text has no dates, decimals, bytes and bits, and does not tell signed integers from unsigned ones. ``JSON_ARRAY``
-takes the type of an SQL value over, and only a column has some of the types: those of ``JSON_TABLE`` (MySQL 8.0.4).
-Tried on MySQL 9.7; which value makes which type: ``sql/item_json_func.cc``, ``sql_scalar_to_json``.
+JSON text has no dates, decimals, bytes and bits, and does not distinguish signed from unsigned integers. ``JSON_ARRAY``
+keeps the type of an SQL value. Some types exist only as column types: ``JSON_TABLE`` (MySQL 8.0.4) makes values of
+them. Tried on MySQL 9.7; types by SQL value: ``sql/item_json_func.cc``, ``sql_scalar_to_json``.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _BLOBS: Final = {
     _C.LONG_BLOB: "LONGBLOB",
 }
 _TIMESTAMPS: Final = ("1970-01-01 00:00:01", "2038-01-19 03:14:07.999999")
-"""The first and the last one in a session at +00:00; elsewhere there are some hours more."""
+"""The first and the last TIMESTAMP in a session with time_zone +00:00."""
 _ZERO_TIMESTAMP: Final = "0000-00-00 00:00:00.000000"
 _PARSED_UNSIGNED: Final = 1 << 32
-"""The server takes integers of a text for signed ones below this, for unsigned ones from here on."""
+"""The server parses integers of JSON text as signed below this number, as unsigned from it on."""
 _LONGEST_BINARY: Final = 65_535
-"""Bytes up to which CAST .. AS BINARY gives a VARBINARY, and more than a BINARY column holds is longer than 255."""
+"""Bytes up to which CAST .. AS BINARY gives a VARBINARY; a BINARY column holds at most 255."""
 
 
 def expression(document: Json) -> str:
-    """An expression of type JSON. Raises ValueError for a value that no expression gives."""
+    """An expression of type JSON. Raises ValueError for a value without an SQL expression."""
     made = _made(document)
     if made is not None:
         return made if made.startswith("(") else f"JSON_EXTRACT(JSON_ARRAY({made}), '$[0]')"
@@ -44,7 +44,7 @@ def expression(document: Json) -> str:
 
 
 def needs_json_table(document: Json) -> bool:
-    """Whether its expression is none for servers before MySQL 8.0.4. Raises ValueError as ``expression`` does."""
+    """Whether the document's expression needs JSON_TABLE (MySQL 8.0.4). Raises ValueError as ``expression`` does."""
     match document:
         case list():
             return any(map(needs_json_table, document))
@@ -59,7 +59,7 @@ def _argument(document: Json) -> str:
 
 
 def is_more_than_text(document: Json) -> bool:
-    """Whether it holds a value that JSON text does not tell. Raises ValueError as ``expression`` does."""
+    """Whether the document has a value that JSON text cannot express. Raises ValueError as ``expression`` does."""
     match document:
         case list():
             return any(map(is_more_than_text, document))
@@ -69,7 +69,7 @@ def is_more_than_text(document: Json) -> bool:
 
 
 def _made(value: Json) -> str | None:
-    """An SQL value that JSON_ARRAY takes over with its type, or a subquery of type JSON; None if text tells it all."""
+    """An SQL value whose type JSON_ARRAY keeps, or a subquery of type JSON; None if JSON text is enough."""
     match value:
         case Opaque():
             return _opaque(value)
@@ -105,6 +105,6 @@ def _opaque(value: Opaque) -> str:
 
 
 def _of_column(kind: str, value: str) -> str:
-    """A value of a type that only columns have. As a column of a subquery it would lose that: it leaves it as JSON."""
+    """A value of a type that only columns have; the subquery returns JSON, because its column would lose the type."""
     column = f"JSON_TABLE(JSON_ARRAY({value}),'$[*]' COLUMNS(v {kind} PATH '$' ERROR ON ERROR))"
     return f"(SELECT JSON_EXTRACT(JSON_ARRAY(v),'$[0]') FROM {column}t)"

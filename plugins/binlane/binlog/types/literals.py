@@ -1,6 +1,6 @@
 """Values as text: for a person to read, and as SQL literals.
 
-Both are exact: a FLOAT or DOUBLE reads back as the same number, bytes that are no text are hexadecimal.
+Both are exact: a FLOAT or DOUBLE reads back as the same number, undecodable bytes are hexadecimal.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def identifier(name: str) -> str:
 
 
 def spell(column: Column, value: Value) -> str:
-    """For reading. A negative number whose sign the log does not tell is followed by what it is if unsigned."""
+    """The value for display. If the log does not tell the sign, a negative number is followed by its unsigned value."""
     if isinstance(value, float):
         return spell_float(value) if column.type_code in _SINGLES else spell_double(value)
     if column.type_code in _YEARS and value == 0:
@@ -51,7 +51,7 @@ def spell(column: Column, value: Value) -> str:
 def literal(column: Column, value: Value, server: Flavor = Flavor.MYSQL) -> str:
     """An SQL expression that gives the value on a server of that family, in a session with ``time_zone = '+00:00'``.
 
-    Raises ValueError for a JSON document that none gives.
+    Raises ValueError for a JSON document without an SQL expression.
     """
     if isinstance(value, float):
         return f"{spell_double(value)}e0" if "e" not in spell_double(value) else spell_double(value)
@@ -107,13 +107,13 @@ def _if_unsigned(column: Column, value: Value) -> int | None:
 
 
 def introducer(charset: str | None, server: Flavor) -> str:
-    """A character set's name before a string literal, as that server knows it."""
+    """A character set's introducer before a string literal, by that family's name."""
     name = charset or "binary"
     return _NAMES_BEFORE_MB3.get(name, name) if server is Flavor.MARIADB else name
 
 
 def changed_document(document: str, diffs: JsonDiffs, spell_json: Callable[[Json], str] = expression) -> str:
-    """The expression of a document with diffs applied to it. Raises what ``spell_json`` raises."""
+    """An expression of a document with diffs applied to it. Raises what ``spell_json`` raises."""
     for diff in diffs.diffs:
         document = (
             f"{_FUNCTIONS[diff.kind](diff)}({document}, {quoted(diff.path)}{_changed_to(diff.value, spell_json)})"

@@ -1,7 +1,7 @@
-"""How a column's bytes in a row image become a value: one function a kind of type.
+"""Readers of a column's bytes in a row image, one function for each kind of type.
 
-Each takes the column once and gives the reader of its values, which raises ValueError or struct.error for bytes that no
-server writes. ``text``: characters, members and JSON as text; otherwise as they are, for who writes them again.
+Each function takes a column and returns the reader of its values, which raises ValueError or struct.error for bytes
+that no server writes. ``text``: characters, members and JSON become text; otherwise bytes, numbers and documents.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from binlane.binlog.types.json_binary import JsonDiffs, JsonDocument, json_text,
 from binlane.binlog.types.type_codes import char_length
 
 Value = None | int | float | Decimal | str | bytes | JsonDiffs | JsonDocument
-"""NULL, or a value: dates, times and JSON are text, spelled as the server spells them; text that its character set
-cannot read, binary strings, geometries (SRID, then WKB) and vectors (floats) are bytes."""
+"""NULL or a value. Dates, times and JSON are text as the server prints them; undecodable text, binary strings,
+geometries (SRID, then WKB) and vectors (floats) are bytes."""
 Reader = Callable[[bytes], Value]
 
 
 class ReadColumn(Protocol):
-    """What a reader has to know of its column (``columns.Column``)."""
+    """The properties of a column that readers use (``columns.Column``)."""
 
     @property
     def metadata(self) -> int:
@@ -36,11 +36,11 @@ class ReadColumn(Protocol):
 
     @property
     def unsigned(self) -> bool | None:
-        """None where the log does not say."""
+        """None if not logged."""
 
     @property
     def charset(self) -> str | None:
-        """``binary`` for bytes; None where the log does not say."""
+        """``binary`` for bytes; None if not logged."""
 
     def member_texts(self) -> list[str] | None:
         """Of ENUM and SET."""
@@ -50,7 +50,7 @@ MakeReader = Callable[[ReadColumn, bool], Reader]
 
 
 def integer(column: ReadColumn, _text: bool) -> Reader:
-    """Little-endian; signed where the log does not say."""
+    """Little-endian; signed unless the column is known to be unsigned."""
     signed = not column.unsigned
     return lambda data: int.from_bytes(data, "little", signed=signed)
 
@@ -74,7 +74,7 @@ def decimal(column: ReadColumn, _text: bool) -> Reader:
 
 
 def alone(read: Reader) -> MakeReader:
-    """A reader that needs nothing but the bytes."""
+    """A reader that needs no property of the column."""
     return lambda _column, _text: read
 
 
@@ -89,7 +89,7 @@ def bit(_column: ReadColumn, _text: bool) -> Reader:
 
 
 def characters(column: ReadColumn, text: bool) -> Reader:
-    """Text as far as the character set is known, or the bytes look like UTF-8."""
+    """Text if the character set is known, or if the bytes are printable UTF-8."""
     if column.charset == BINARY or not text:
         return bytes
     if column.charset is None:
@@ -98,7 +98,7 @@ def characters(column: ReadColumn, text: bool) -> Reader:
 
 
 def padded_characters(column: ReadColumn, text: bool) -> Reader:
-    """CHAR and BINARY: the log leaves trailing spaces and trailing zeros out; BINARY(5) has all its bytes back."""
+    """CHAR and BINARY: the log has no trailing spaces and zeros; BINARY gets its zeros back."""
     if column.charset != BINARY:
         return characters(column, text)
     length = char_length(column.metadata)
@@ -112,7 +112,7 @@ def compressed(column: ReadColumn, text: bool) -> Reader:
 
 
 def enum(column: ReadColumn, text: bool) -> Reader:
-    """The member, or its number where it has no name."""
+    """The member's text, or its number if the text is not known."""
     members = column.member_texts() if text else None
 
     def read(data: bytes) -> int | str:
@@ -125,7 +125,7 @@ def enum(column: ReadColumn, text: bool) -> Reader:
 
 
 def set_of_members(column: ReadColumn, text: bool) -> Reader:
-    """The members, or their bits where one of them has no name."""
+    """The members' texts, or their bits if a text is not known."""
     members = column.member_texts() if text else None
 
     def read(data: bytes) -> int | str:

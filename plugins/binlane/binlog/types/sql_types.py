@@ -1,7 +1,7 @@
-"""Every column type that a catalogue names, one row each: how it is logged, read, compared, copied and shown.
+"""Every column type of information_schema, one row each: how it is logged, read, compared, copied and shown.
 
-Names as ``plan.schema_names.parse_type`` writes them. Another type is another row; a type that the log has under a code
-of its own has a row in ``column_types``, too. A type without a row is refused where it would have to be exact.
+Names as ``schema.normalize.parse_type`` writes them. A new type is a new row; a type with a type code of its own also
+needs a row in ``column_types``. A type without a row is refused where exactness is required.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from binlane.binlog.types.sql_values import (
 
 
 class Arguments(StrEnum):
-    """What stands in parentheses behind a type's name; display widths say nothing about the data."""
+    """The arguments in parentheses behind a type's name; display widths do not affect the data."""
 
     NONE = "nothing, or a display width"
     LENGTH = "length"
@@ -42,12 +42,12 @@ class Arguments(StrEnum):
 
 
 class Shown(StrEnum):
-    """How a value of the target is selected for a person, in hexadecimal digits that no character set changes."""
+    """How a value of the target is selected for display, in hexadecimal digits, safe from character set conversion."""
 
     TEXT = "HEX(CONVERT(LEFT({name}, {length}) USING utf8mb4))"
     BYTES = "HEX(LEFT({name}, {length}))"
     WHOLE = "HEX({name})"
-    """Types that LEFT() does not take everywhere."""
+    """Types that LEFT() does not accept on every server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,12 @@ class SqlType:
 
     values: ValueKind
     logged: str | Callable[[DefinedColumn], str] | None = None
-    """How a column of the target stands in a TABLE_MAP of the target itself, in the words of ``column_types``; None: by
-    the type's own name."""
+    """A column of the target as the target's own TABLE_MAP would show it, in the words of ``column_types``; None: the
+    type's name."""
     arguments: Arguments = Arguments.NONE
     shown: Shown = Shown.TEXT
     read: Reader | None = None
-    """The reader of values that no log tells from BINARY; None: as ``column_types`` has it."""
+    """The reader for types that are logged like BINARY; None: the reader of ``column_types``."""
 
 
 def sql_type(name: str) -> SqlType:
@@ -73,8 +73,8 @@ def reader_of(column: Column, *, text: bool = True) -> Reader:
     """The function that reads a logged column's bytes; it raises ValueError or struct.error for bytes that no server
     writes.
 
-    ``text=False`` leaves characters, members and JSON as they are: bytes, numbers and documents, for who writes them
-    again. Raises KeyError for a type of which no log has values.
+    ``text=False``: characters, members and JSON become bytes, numbers and documents, for writing them again. Raises
+    KeyError for a type that is never logged.
     """
     by_name = SQL_TYPES.get(column.data_type or "")
     if by_name is not None and by_name.read is not None:
@@ -89,10 +89,10 @@ def reader_of(column: Column, *, text: bool = True) -> Reader:
 
 
 def column_words(column: DefinedColumn, *, compressed: bool) -> str:
-    """How a column of the target stands in a TABLE_MAP of the target itself, in words."""
+    """A column of the target as the target's own TABLE_MAP would show it, in words."""
     kind = sql_type(column.data_type)
     if compressed:
-        # the layout is one of its own, and every length of it fits every other
+        # a layout of its own; any length is compatible with any other
         return "compressed varchar" if kind.values is STRING else "compressed blob"
     if kind.logged is None:
         return column.data_type

@@ -1,12 +1,12 @@
-"""How values of a kind stand in statements: compared between servers, written as a key's literal, copied.
+"""SQL for values of each kind: to compare them between servers, to find a row by its key, to copy them.
 
 ``compared`` gives an expression whose text is the same on both families, in sessions with ``time_zone = '+00:00'``,
 ``sql_mode = 'ALLOW_INVALID_DATES'`` and utf8mb4. NULL stays NULL; no other value's text is ``NULL`` or holds a comma.
-TEXT, BLOB and JSON stand as their length and SHA-256: HEX of them can exceed ``max_allowed_packet``, and both servers
-answer that with NULL.
+TEXT, BLOB and JSON are compared by length and SHA-256, because HEX of a large value exceeds ``max_allowed_packet``, for
+which both servers return NULL.
 
-``copied`` gives an expression to select and the literal that stores the same value. The dump tools' text is not enough:
-MySQL prints six digits of a FLOAT. Strings go as the bytes that are stored, without a conversion of character sets.
+``copied`` gives an expression to select and the literal that stores the same value. The text of dump tools is not
+exact: MySQL prints six digits of a FLOAT. Strings are copied as stored bytes, without character set conversion.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from binlane.model import Flavor
 
 
 class DefinedColumn(Protocol):
-    """A column as a catalogue defines it (``plan.schema.Column``)."""
+    """A column as defined in information_schema (``schema.model.Column``)."""
 
     @property
     def name(self) -> str:
@@ -36,7 +36,7 @@ class DefinedColumn(Protocol):
 
     @property
     def octets(self) -> int | None:
-        """The most bytes of a string value."""
+        """Maximum bytes of a string value."""
 
     @property
     def precision(self) -> int | None:
@@ -52,7 +52,7 @@ class DefinedColumn(Protocol):
 
     @property
     def charset(self) -> str | None:
-        """None for bytes and for everything that is not text."""
+        """None for binary strings and types that are not text."""
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -65,12 +65,12 @@ Literal = Callable[[bytes], bytes]
 
 @dataclass(frozen=True, slots=True)
 class ValueKind:
-    """What types whose values stand alike in statements have in common."""
+    """A group of types with the same SQL forms."""
 
     compared: Callable[[DefinedColumn, bool], str]
-    """The expression of a column's value; with True that of large values as all their digits."""
+    """The SQL expression of a column's value; True: large values in full, in hexadecimal."""
     literal: Callable[[DefinedColumn, str, Flavor], str]
-    """A key's compared value for a condition on its column."""
+    """The literal of a key's compared value, for a condition on its column."""
     copied: Callable[[DefinedColumn], tuple[str, Literal]] | None
     """The expression to select and what makes a literal of its text; None: binlane cannot copy them exactly."""
     is_exact: bool
@@ -86,7 +86,7 @@ def _number(sign: Callable[[DefinedColumn], str]) -> ValueKind:
         return f"CAST({identifier(column.name)} AS {sign(column)})"
 
     return ValueKind(
-        lambda column, _whole: f"CAST({number(column)} AS CHAR)",  # the display of ZEROFILL is not data
+        lambda column, _whole: f"CAST({number(column)} AS CHAR)",  # ZEROFILL is display only
         lambda _column, text, _flavor: text,
         lambda column: (number(column), _plain),
         is_exact=True,
@@ -101,8 +101,8 @@ def _decimal(column: DefinedColumn, _whole: bool) -> str:
 def _double(column: DefinedColumn, _whole: bool) -> str:
     """All digits of a double.
 
-    MySQL's CAST of an expression drops some of the longest, and the families put exponents in different places; in
-    JSON they do not, but MySQL's has ``.0`` behind whole numbers. FLOAT itself shows six digits.
+    MySQL's CAST drops digits of the longest numbers, and the families print exponents differently. Their JSON text is
+    equal, except that MySQL's has ``.0`` behind whole numbers. FLOAT itself prints six digits.
     """
     name = identifier(column.name)
     text = f"REPLACE(JSON_ARRAY({name} * 1e0), '.0]', ']')"
@@ -128,7 +128,7 @@ def _json(column: DefinedColumn, _whole: bool) -> str:
 
 
 def _hashed_digits(column: DefinedColumn, _whole: bool) -> str:
-    # HEX of more than max_allowed_packet is NULL, and two of those must not pass for equal values
+    # HEX of more than max_allowed_packet is NULL, and two such values must not compare equal
     name = identifier(column.name)
     too_large = f"{name} IS NOT NULL AND HEX({name}) IS NULL"
     return f"IF({too_large}, CONCAT('larger than max_allowed_packet: ', UUID()), {_hashed(f'HEX({name})')})"
@@ -159,7 +159,7 @@ def _plain(value: bytes) -> bytes:
 
 
 def _with_exponent(value: bytes) -> bytes:
-    """Without one the target would read a DECIMAL."""
+    """Without an exponent the target would read a DECIMAL."""
     return value if b"e" in value else value + b"e0"
 
 
@@ -188,7 +188,7 @@ def _document(value: bytes) -> bytes:
 
 INTEGER: Final = _number(_sign)
 NUMBERED: Final = _number(lambda _column: "UNSIGNED")
-"""By number: an ENUM's text cannot tell the empty string from the error value 0."""
+"""ENUM by number: its text is the same for the empty string and the error value 0."""
 DECIMAL: Final = ValueKind(_decimal, INTEGER.literal, _copied(_plain), is_exact=True)
 FLOAT: Final = ValueKind(
     _double,
@@ -199,11 +199,11 @@ FLOAT: Final = ValueKind(
 TEXT: Final = ValueKind(
     lambda column, _whole: f"CAST({identifier(column.name)} AS CHAR)", _key_text, _copied(_text), is_exact=True
 )
-"""Plain text to every server: dates, times, addresses."""
+"""Types that every server casts to the same text: dates, times, addresses."""
 STRING: Final = ValueKind(_digits, _key_bytes, _copied(_binary), is_exact=True)
 LARGE: Final = ValueKind(_large, _key_bytes, _copied(_binary), is_exact=True)
 JSON: Final = ValueKind(_json, _key_text, _copied_json, is_exact=False)
-"""MySQL's has no character set; MariaDB's is text."""
+"""JSON: MySQL's has no character set, MariaDB's is text."""
 OPAQUE: Final = ValueKind(_hashed_digits, _key_text, _copied(_binary), is_exact=False)
 NOT_COPIED: Final = ValueKind(_hashed_digits, _key_text, None, is_exact=False)
 """Types without a known exact text: the temporal layouts before MySQL 5.6, and types that have no row."""

@@ -1,9 +1,10 @@
-"""Dates and times as rows hold them -> text, spelled as the servers spell it; TIMESTAMP in UTC.
+"""Dates and times in row images -> text as the servers print it; TIMESTAMP in UTC.
 
-Text and not ``datetime``: zero dates, 31 February (ALLOW_INVALID_DATES) and 838 hours are values, too. Formats: MySQL
-``libs/mysql/binlog/event``, ``sql-common/my_time.cc`` (my_datetime_packed_from_binary and others), MariaDB
-``sql/field.cc`` and ``sql/compat56.cc``; the high-precision ones of MariaDB 5.3 (``Field_temporal_with_date_hires``),
-which ``mysql56_temporal_format=OFF`` still makes, do not tell their length in a log: a schema has to.
+Text and not ``datetime``, because zero dates, 31 February (ALLOW_INVALID_DATES) and 838 hours are valid values.
+Formats: MySQL ``libs/mysql/binlog/event``, ``sql-common/my_time.cc`` (my_datetime_packed_from_binary and others),
+MariaDB ``sql/field.cc`` and ``sql/compat56.cc``. The high-precision types of MariaDB 5.3
+(``Field_temporal_with_date_hires``), which ``mysql56_temporal_format=OFF`` still creates, have no length in the log: a
+schema must supply it.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def timestamp2(data: bytes, fsp: int) -> str:
 
 
 def time2(data: bytes, fsp: int) -> str:
-    """TIME: hours, minutes, seconds and fraction as one big-endian number, moved so that it sorts as bytes."""
+    """TIME: hours, minutes, seconds and fraction as one big-endian number, with an offset so that bytes sort by
+    value."""
     bits = 8 * (len(data) - 3)
     packed = int.from_bytes(data, "big") - (_TIME2_ZERO << bits)
     seconds, fraction = abs(packed) >> bits, abs(packed) & (1 << bits) - 1
@@ -120,7 +122,7 @@ def json_time(packed: int) -> str:
 
 
 def _fraction(data: bytes, fsp: int) -> int:
-    """A fraction's digits: each byte holds two, so an odd last one is followed by 0."""
+    """A fraction's digits: two in each byte; an odd number of digits is padded with 0."""
     value = _limited(int.from_bytes(data, "big"), 2 * len(data))
     return value // 10 if fsp & 1 else value
 

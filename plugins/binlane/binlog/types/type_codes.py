@@ -1,4 +1,4 @@
-"""Type codes of a TABLE_MAP, and how long a value of each is in a row image.
+"""Type codes of a TABLE_MAP, and the length of their values in a row image.
 
 Sources: MySQL ``include/field_types.h``, ``libs/mysql/binlog/event/binary_log_funcs.cpp`` (calc_field_size), MariaDB
 ``sql/rpl_utility.cc``.
@@ -13,7 +13,7 @@ from typing import Final
 from binlane.errors import BinlogError
 
 UNSUPPORTED_RULE: Final = 255
-"""A length rule that cannot be followed: the log does not say how long the column is."""
+"""The length rule of a column whose length is not logged."""
 _MAX_DECIMAL_PRECISION: Final = 65
 _DIGITS_TO_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
@@ -64,32 +64,32 @@ class ColumnType(IntEnum):
 
 
 def exactly(length: int) -> Length:
-    """Always so many bytes."""
+    """Always ``length`` bytes."""
     return lambda _meta, _where: (0, length)
 
 
 def declared(length: int) -> Length:
-    """So many bytes, as the metadata says once more."""
+    """``length`` bytes, which the metadata repeats."""
     return lambda meta, where: (0, _checked(meta == length, meta, where, f"{length} bytes"))
 
 
 def with_fraction(base: int) -> Length:
-    """So many bytes, and one for each two digits of the fraction, which the metadata counts."""
+    """``base`` bytes, and one for each two digits of the fraction; the metadata is the number of digits."""
     return lambda meta, where: (0, base + (_checked(meta <= 6, meta, where, "0 to 6 fractional digits") + 1) // 2)
 
 
 def unknown(code: int) -> Length:
-    """DECIMAL of MySQL 4 logs no length, VAR_STRING one that the servers themselves do not read."""
+    """MySQL 4's DECIMAL logs no length; VAR_STRING logs one that the servers do not read."""
     return lambda _meta, _where: (UNSUPPORTED_RULE, int(code))
 
 
 def prefixed(meta: int, where: str) -> LengthRule:
-    """Length bytes, as many as the metadata says, before the value."""
+    """Length bytes before the value; the metadata is their number."""
     return _checked(meta in (1, 2, 3, 4), meta, where, "1 to 4 length bytes"), 0
 
 
 def varying(meta: int, _where: str) -> LengthRule:
-    """VARCHAR: the metadata is the most bytes, which decide how many length bytes there are."""
+    """VARCHAR: the metadata is the maximum of bytes; up to 255 there is one length byte, else two."""
     return (2 if meta > 255 else 1), 0
 
 
@@ -119,7 +119,7 @@ def string(meta: int, where: str) -> LengthRule:
 
 
 def char_length(meta: int) -> int:
-    """The most bytes of a CHAR: over 255 its bits 8 and 9 hide, inverted, in the real type."""
+    """The maximum bytes of a CHAR: bits 8 and 9 of a length above 255 are stored, inverted, in the real type."""
     return meta & 0xFF | ((meta >> 8 & 0x30) ^ 0x30) << 4
 
 

@@ -1,1 +1,1 @@
-"""What goes from one window to a later one, kept on the target: prepared XA transactions, temporary tables."""
+"""State carried from one window to a later one, kept on the target: prepared XA transactions, temporary tables."""

@@ -1,4 +1,5 @@
-"""XA transactions on their way from one window to a later one: out of segments onto the target, back into a file."""
+"""Prepared XA transactions between windows: copied from segments to the target, and back into a later window's
+files."""
 
 from __future__ import annotations
 
@@ -22,9 +23,9 @@ from binlane.work.files import WorkFolder
 def with_carried(
     connection: Connection, manifest: Manifest, known: tuple[OpenXa, ...], ended: set[str], folder: WorkFolder
 ) -> Manifest:
-    """Write the groups that the window ends into its folder; the manifest that names them.
+    """Write the XA transactions that the window commits or rolls back into its folder; the manifest with these files.
 
-    Raises PlanError if the target does not give back what was stored.
+    Raises PlanError if the target's copy is damaged.
     """
     needed = [each for each in known if each.xid in ended]
     segments = [each.segment for each in needed if each.segment is not None]
@@ -51,7 +52,7 @@ def _write(connection: Connection, channel: str, segment: Segment, folder: WorkF
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """What ``finish_window`` does with a window's prepared groups."""
+    """Stores and deletes prepared XA transactions when ``finish_window`` moves the watermark."""
 
     plan: WindowPlan
     folder: WorkFolder
@@ -59,11 +60,12 @@ class Settlement:
 
     @classmethod
     def of(cls, plan: WindowPlan, plan_uri: str) -> Settlement:
-        """``plan_uri``: the plan's folder, which stands in the window's."""
+        """``plan_uri``: the plan's folder, inside the window's folder."""
         return cls(plan, WorkFolder(posixpath.dirname(plan_uri.rstrip("/"))))
 
     def __call__(self, connection: Connection) -> None:
-        """Store those that stay open, forget those that have ended. Raises PlanError if a segment is missing."""
+        """Store the transactions that stay prepared, delete those that have ended. Raises PlanError for a missing
+        segment."""
         ended = [each.xid for each in self.plan.carried_in]
         settle_prepared(connection, self.plan.channel, ended, self._carried_out())
 
@@ -77,7 +79,7 @@ class Settlement:
             yield CarriedOut(group, self._entry(group, held_by), partial(self._chunks, group, held_by))
 
     def _entry(self, group: PreparedGroup, held_by: Segment) -> Segment:
-        """The group as a segment of its own."""
+        """The manifest entry of a transaction as a segment of its own."""
         digest = blake3()
         size = 0
         for chunk in self._chunks(group, held_by):
@@ -98,7 +100,7 @@ class Settlement:
         )
 
     def _chunks(self, group: PreparedGroup, held_by: Segment) -> Iterator[bytes]:
-        """Magic and FORMAT_DESCRIPTION of the segment, then the group's own bytes."""
+        """Magic and FORMAT_DESCRIPTION of the segment, then the transaction's events."""
         with self.folder.open(held_by.name) as file:
             yield file.read(held_by.header_length)
             file.seek(group.start)

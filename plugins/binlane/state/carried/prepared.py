@@ -1,7 +1,8 @@
-"""XA transactions that are prepared and have not ended: kept on the target, so that no purge of the log loses them.
+"""Prepared XA transactions that have not ended, kept on the target so that a purge of the source's log cannot lose
+them.
 
-They are stored and forgotten in the transaction that moves the watermark past their XA PREPARE or their end: what is
-here is exactly what is open at the watermark. Each is a small binlog file, cut into chunks of any size.
+They are stored and deleted in the transaction that moves the watermark past their XA PREPARE or their end, so the rows
+are exactly the transactions that are prepared at the watermark. Each is a small binlog file, cut into chunks.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from binlane.state.tables import NOW, prepared, prepared_chunks
 from binlane.state.windows import read_open_window
 
 CHUNK: Final = 256 << 10
-"""Bytes in a row; escaped it is at most twice as long, and any ``max_allowed_packet`` takes it."""
+"""Bytes in a row; with escapes at most twice as many, which every ``max_allowed_packet`` allows."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenXa:
-    """An XA transaction that is open at the watermark."""
+    """An XA transaction that is prepared at the watermark."""
 
     xid: str
     seqno: int
-    """Of its XA PREPARE; 0 if the target has its changes by somebody's word."""
+    """Seqno of its XA PREPARE; 0 if an operator has recorded that the target has its changes."""
     gtid: str
     source: LogPosition
     rows: int
@@ -41,7 +42,7 @@ class OpenXa:
 
 @dataclass(frozen=True, slots=True)
 class CarriedOut:
-    """A group to store: where it is, its file's entry, and its file's bytes, asked for once."""
+    """A prepared transaction to store: its manifest entry and its bytes, read once."""
 
     group: PreparedGroup
     segment: Segment
@@ -49,7 +50,7 @@ class CarriedOut:
 
 
 def read_open_xa(connection: Connection, channel: str) -> tuple[OpenXa, ...]:
-    """All of the channel's, in the order of their XA PREPARE."""
+    """The channel's prepared XA transactions, in the order of their XA PREPARE."""
     query = select(prepared).where(prepared.c.channel == channel).order_by(prepared.c.seqno, prepared.c.xid)
     return tuple(
         OpenXa(
@@ -66,7 +67,7 @@ def read_open_xa(connection: Connection, channel: str) -> tuple[OpenXa, ...]:
 
 
 def read_chunks(connection: Connection, channel: str, seqno: int) -> Iterator[bytes]:
-    """The bytes of a group's file, a chunk at a time."""
+    """The bytes of a prepared transaction's file, chunk by chunk."""
     this = (prepared_chunks.c.channel == channel, prepared_chunks.c.seqno == seqno)
     number = 0
     while (
@@ -81,7 +82,7 @@ def read_chunks(connection: Connection, channel: str, seqno: int) -> Iterator[by
 def settle_prepared(
     connection: Connection, channel: str, ended: Iterable[str], carried_out: Iterable[CarriedOut]
 ) -> None:
-    """Forget the XA transactions that a window has ended and store those that it has prepared, in the caller's
+    """Delete the XA transactions that a window has ended and store those that it has prepared, in the caller's
     transaction.
     """
     for xid in ended:
@@ -119,10 +120,13 @@ def _remove(connection: Connection, channel: str, xid: str) -> bool:
 
 
 def decide_xa(engine: Engine, channel: str, xid: str, *, done: bool) -> None:
-    """A person's word on an XA transaction. ``done``: the target has the changes of one that was prepared before the
-    channel began; otherwise: forget a stored one, which the source has lost in a crash.
+    """Record an operator's decision on an XA transaction.
 
-    Raises ConfigError for what is no XID, PositionError while a window is open, if it is known or unknown already.
+    ``done``: it was prepared before the channel began, and the target has its changes. Otherwise: delete a stored one
+    that the source lost in a crash.
+
+    Raises ConfigError for an invalid XID; PositionError while a window is open, if ``done`` and the transaction is
+    stored, or if not ``done`` and it is not.
     """
     name = xa_name(xid)
     if name is None:
@@ -136,6 +140,9 @@ def decide_xa(engine: Engine, channel: str, xid: str, *, done: bool) -> None:
                 raise PositionError(f"channel {channel}: {name} is not among the prepared XA transactions")
             return
         if any(each.xid == str(name) for each in read_open_xa(connection, channel)):
-            raise PositionError(f"channel {channel}: {name} is prepared, and known; its XA COMMIT will be applied")
+            raise PositionError(
+                f"channel {channel}: {name} is stored as prepared, so its changes will be applied at its XA COMMIT; "
+                "no decision is needed"
+            )
         values = {"channel": channel, "xid": str(name), "seqno": 0, "gtid": "", "source_file": "", "source_offset": 0}
         connection.execute(insert(prepared).values(**values, changes=0, segment="", at=NOW))

@@ -1,8 +1,8 @@
-"""Which copies of the source's temporary tables there are: rows that commit with the lane's position.
+"""The list of copies of the source's temporary tables, in rows that commit together with the lane's position.
 
-A copy's rows are in a table of the schema ``binlane`` of its own, ``copies_<channel>_<seqno>_<number>``. It is made
-before it is filled, by another connection, and filled by the lane's transaction; so one that no row of
-``binlane.temporary`` names is left over from an attempt that was rolled back, or out of date.
+Each copy has a table of its own in the schema ``binlane``, ``copies_<channel>_<seqno>_<number>``. Another connection
+creates the table, then the lane's transaction fills it. A copy without a row in ``binlane.temporary`` is left over from
+a rolled-back attempt, or out of date.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _COPIES: Final = "copies_"
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A temporary table as it was behind a seqno."""
+    """A temporary table as of a seqno."""
 
     number: int
     seqno: int
@@ -32,17 +32,17 @@ class Copy:
     definition: str
     columns: tuple[str, ...]
     name: str
-    """Of the table that holds its rows."""
+    """Name of the table that holds the rows."""
     rows: int
 
 
 def copy_name(channel: str, seqno: int, number: int) -> str:
-    """Fits into 64 characters whatever the channel's name."""
+    """The name of a copy's table: at most 64 characters, whatever the channel's name."""
     return f"{_prefix(channel)}{seqno}_{number}"
 
 
 def is_copy(table: str) -> bool:
-    """Whether a table of the schema ``binlane`` is named as a copy's."""
+    """Whether a table name of the schema ``binlane`` is that of a copy."""
     return table.startswith(_COPIES)
 
 
@@ -51,7 +51,7 @@ def _prefix(channel: str) -> str:
 
 
 def read_copies(cursor: Cursor, channel: str) -> tuple[Copy, ...]:
-    """The channel's copies, in the order they were made."""
+    """The channel's copies, in the order of their creation."""
     cursor.execute(
         "SELECT number, seqno, thread_id, database_name, table_name, definition, column_names, copy, copied_rows "
         "FROM binlane.temporary WHERE channel = %s ORDER BY number",
@@ -65,12 +65,12 @@ def read_copies(cursor: Cursor, channel: str) -> tuple[Copy, ...]:
 
 
 def forget_copies(cursor: Cursor, channel: str) -> None:
-    """In the transaction that makes others, or none, take their place."""
+    """Delete the channel's rows, in the transaction that writes the new ones, if any."""
     cursor.execute("DELETE FROM binlane.temporary WHERE channel = %s", (channel,))
 
 
 def add_copy(cursor: Cursor, channel: str, copy: Copy) -> None:
-    """In the transaction that fills it."""
+    """Record a copy, in the transaction that fills it."""
     cursor.execute(
         "INSERT INTO binlane.temporary (channel, number, seqno, thread_id, database_name, table_name, definition, "
         "column_names, copy, copied_rows, at) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))",
@@ -82,7 +82,7 @@ def add_copy(cursor: Cursor, channel: str, copy: Copy) -> None:
 
 
 def stale_copies(cursor: Cursor, channel: str, seqno: int) -> Iterator[str]:
-    """Tables of copies made up to ``seqno`` that no row names."""
+    """Tables of copies up to ``seqno`` that have no row."""
     kept = {copy.name for copy in read_copies(cursor, channel)}
     prefix = _prefix(channel)
     cursor.execute(
@@ -95,19 +95,20 @@ def stale_copies(cursor: Cursor, channel: str, seqno: int) -> Iterator[str]:
 
 
 def make_copy(cursor: Cursor, name: str, types: Sequence[str]) -> None:
-    """An empty table for the rows of a copy, beside the lane's transaction: it commits. ``types``: of its columns."""
+    """Create the empty table of a copy, on another connection than the lane's, since DDL commits. ``types``: of its
+    columns."""
     columns = "".join(f", `c{at}` {kind} NULL" for at, kind in enumerate(types))
     drop_copy(cursor, name)
     cursor.execute(f"CREATE TABLE binlane.`{name}` (n BIGINT AUTO_INCREMENT PRIMARY KEY{columns}) ENGINE=InnoDB")
 
 
 def fill_copy(cursor: Cursor, name: str, table: str, columns: Sequence[str]) -> int:
-    """Copy a table's rows, and how many they are; ``table`` and its ``columns`` are quoted names."""
+    """Fill a copy with a table's rows; the number of rows. ``table`` and ``columns``: quoted names."""
     return cursor.execute(f"INSERT INTO binlane.`{name}` ({_copied(columns)}) SELECT {', '.join(columns)} FROM {table}")
 
 
 def read_copy(cursor: Cursor, name: str, table: str, columns: Sequence[str]) -> int:
-    """Give a table the rows of its copy, in their order, and how many they are; see ``fill_copy``."""
+    """Fill a table with the rows of its copy, in their order; the number of rows. Arguments as for ``fill_copy``."""
     return cursor.execute(
         f"INSERT INTO {table} ({', '.join(columns)}) SELECT {_copied(columns)} FROM binlane.`{name}` ORDER BY n"
     )

@@ -1,6 +1,6 @@
-"""The schema ``binlane`` as a target has it, against the one that this build knows: its version and its tables.
+"""Compares the version and tables of the schema ``binlane`` on a target with those of this build, by three queries.
 
-Three small queries: nothing is guessed from an error, and nothing begins on tables that it does not know.
+Every command and task runs this check before it reads or writes the schema.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ OWN: Final[Mapping[str, Table]] = {table.name: table for table in metadata.sorte
 _UPGRADING: Final = "`Upgrading` in docs/operations.md"
 _LOST: Final = "`The schema binlane is lost` in docs/recovery.md"
 _VERSION: Final = f"SELECT MAX(version) FROM {SCHEMA}.migrations"
-# apart: MariaDB takes ten times as long for a join of the two
+# two queries, because MariaDB needs ten times as long for a join of the two views
 _TABLES: Final = text("SELECT table_name, engine FROM information_schema.tables WHERE table_schema = :schema")
 _COLUMNS: Final = text(
     "SELECT table_name, column_name, column_type, is_nullable, column_key, collation_name "
     "FROM information_schema.columns WHERE table_schema = :schema"
 )
 _DISPLAY_WIDTH: Final = re.compile(r"^((?:big|medium|small|tiny)?int)\(\d+\)")
-"""MariaDB and MySQL before 8.0.19 have one; it says nothing about values."""
+"""MariaDB and MySQL before 8.0.19 print a display width, which does not affect values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,36 +50,35 @@ class Shape:
         return " ".join(part for part in parts if part)
 
     def serves_as(self, expected: Shape) -> bool:
-        """Whether it is the expected column; an index more on it, which somebody has added, is none of ours."""
+        """Whether the column is as expected; an additional index on it is allowed."""
         own = (self.type, self.collation, self.is_nullable)
         return own == (expected.type, expected.collation, expected.is_nullable) and expected.key in ("", self.key)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the target has."""
+    """The schema as found on the target."""
 
     version: int
-    """0: made before the schema had versions."""
+    """The highest version; 0 for a schema older than versions."""
     engines: Mapping[str, str | None]
-    """By table, of those that binlane knows; None: a view."""
+    """Engine by table, for binlane's tables; None: a view."""
     columns: Mapping[tuple[str, str], Shape]
-    """By table and column."""
+    """Columns by table and column name."""
     others: tuple[str, ...]
-    """Tables that binlane does not know, copies of temporary tables left out."""
+    """Tables that are not binlane's; copies of temporary tables are left out."""
 
 
 def require_current(connection: Connection) -> None:
-    """Raises StateSchemaError unless the schema is exactly the one that this build knows; the driver's error where
-    there is none."""
+    """Raises StateSchemaError unless the schema is exactly that of this build; the driver's error if there is none."""
     refuse_unless_current(connection, read_found(connection))
 
 
 def refuse_unless_current(connection: Connection, found: Found) -> None:
-    """See ``require_current``."""
+    """As ``require_current``, for a schema that was read already."""
     refuse_other_program(found)
     if not found.engines:
-        # the server's own error tells a schema that is not there from an account that may not see it
+        # the server's own error distinguishes a missing schema from a missing privilege
         connection.execute(select(channels.c.channel).limit(1))
     refuse_newer(found.version)
     if found.version < VERSION:
@@ -92,8 +91,8 @@ def refuse_unless_current(connection: Connection, found: Found) -> None:
 
 
 def require_version(cursor: Cursor) -> None:
-    """The same question on a lane's own connection, behind its lease: a newer binlane brings the schema up while it
-    holds every lease, so a lane that has its lease and finds its version keeps both. Raises StateSchemaError."""
+    """Check the version on a lane's own connection once it holds its lease. Migrations hold every lease, so the version
+    cannot change while the lane keeps its own. Raises StateSchemaError."""
     cursor.execute(_VERSION)
     row = cursor.fetchone()
     version = 0 if row is None or row[0] is None else int(row[0])
@@ -122,7 +121,7 @@ def read_found(connection: Connection) -> Found:
 
 
 def refuse_newer(version: int) -> None:
-    """Raises StateSchemaError for a version that this build does not know."""
+    """Raises StateSchemaError for a version newer than this build's."""
     if version > VERSION:
         raise StateSchemaError(
             f"target: the schema {SCHEMA} has version {version}, this binlane knows versions up to {VERSION}: a newer "
@@ -132,7 +131,7 @@ def refuse_newer(version: int) -> None:
 
 
 def refuse_other_program(found: Found) -> None:
-    """Raises StateSchemaError for a schema of this name that holds tables, none of them binlane's."""
+    """Raises StateSchemaError for a schema of this name with tables, none of which is binlane's."""
     if found.others and not found.engines:
         raise StateSchemaError(
             f"target: the schema {SCHEMA} holds tables of another program ({', '.join(found.others[:5])}), expected "
@@ -142,15 +141,15 @@ def refuse_other_program(found: Found) -> None:
 
 
 def refuse_problems(found: Collection[str]) -> None:
-    """Raises StateSchemaError with all of them."""
+    """Raises StateSchemaError with all problems, if there are any."""
     if found:
         raise StateSchemaError("target: " + "; ".join(found))
 
 
 def problems(found: Found, dialect: Dialect, coming: Collection[str] = ()) -> tuple[str, ...]:
-    """What keeps the tables from being those of ``tables.py``, each with the way out.
+    """The differences from the tables of ``tables.py``, each with the next step.
 
-    ``coming``: the tables (``skips``) and columns (``skips.sha256``) that steps still to be run see to.
+    ``coming``: the tables (``skips``) and columns (``skips.sha256``) that pending migration steps create or change.
     """
     return tuple(each for table in OWN.values() for each in _table_problems(found, table, dialect, coming))
 
@@ -187,8 +186,8 @@ def _table_problems(found: Found, table: Table, dialect: Dialect, coming: Collec
     for of, column_name in found.columns:
         if of == table.name and column_name not in table.columns and f"{of}.{column_name}" not in coming:
             yield (
-                f"{name} has a column {column_name} that this binlane does not know: no binlane of this version has "
-                f"made it; ALTER TABLE {name} DROP COLUMN {column_name}, if nothing of yours needs it"
+                f"{name} has a column {column_name}, which this version of the schema does not have: it was added by "
+                f"hand; ALTER TABLE {name} DROP COLUMN {column_name}, if nothing of yours needs it"
             )
 
 

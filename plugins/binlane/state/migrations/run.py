@@ -1,7 +1,8 @@
-"""Creates the schema ``binlane`` on a target, and brings that of an older binlane up to this one's.
+"""Creates the schema ``binlane`` on a target, or upgrades the schema of an older binlane.
 
-DDL commits by itself, so a step can end in the middle: each does only what is still missing, and its version is
-written behind it. Nothing runs beside it: every lease of the target is held meanwhile (docs/decisions/0006).
+DDL commits implicitly, so a step can be interrupted: each step executes only what is still missing, and its version is
+written at its end. Lanes and first copies cannot run meanwhile: the upgrade holds every lease of the target
+(docs/decisions/0006).
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ from binlane.work.files import WorkFolder
 from binlane.work.plan_inputs import plan_digest
 
 _FIRST: Final = 1
-"""The version of a schema that was made before it had versions, at the least."""
+"""The lowest version of a schema that is older than versions."""
 _LOCK: Final = "binlane:migrations"
 _LOCK_SECONDS: Final = 60
-"""Somebody else's steps take this long at the most before this run gives up."""
+"""How long this run waits for another run's migration."""
 _TABLE_SECONDS: Final = 30
 """How long a statement waits for transactions that use its table."""
 _DENIED: Final = frozenset({1044, 1142, 1227})
@@ -48,10 +49,10 @@ _LOCK_WAIT: Final = 1205
 
 
 def create(engine: Engine) -> None:
-    """Create the schema and its tables, or bring an older one up; one that is up to date stays as it is.
+    """Create the schema and its tables, or upgrade an older one; a no-op for a current one.
 
-    Raises PrecheckError if the server sits behind a proxy that shares connections (leases would move from one client to
-    another), and what ``bring_up`` raises.
+    Raises PrecheckError if the server is behind a proxy that multiplexes connections (leases would move between
+    clients), and the errors of ``bring_up``.
     """
     with engine.connect() as connection:
         _refuse_proxy(connection)
@@ -66,11 +67,11 @@ def create(engine: Engine) -> None:
 
 
 def bring_up(engine: Engine) -> None:
-    """Bring the schema of an older binlane up to this one's; nothing happens where it is.
+    """Upgrade the schema of an older binlane to this build's version; a no-op for a current one.
 
-    Raises StateSchemaError for a schema that is another program's, a newer binlane's or damaged, and for an account
-    that may not change it; WindowBusyError while a lane or a first copy runs, whichever binlane it is of; the driver's
-    error where there is no schema.
+    Raises StateSchemaError for a schema of another program or a newer binlane, for a damaged one, and for an account
+    without the privileges; WindowBusyError while a lane or a first copy of any binlane runs; the driver's error if
+    there is no schema.
     """
     with engine.connect() as connection:
         found = read_found(connection)
@@ -82,13 +83,13 @@ def bring_up(engine: Engine) -> None:
 
 def _migrate(engine: Engine) -> None:
     with engine.connect() as connection:
-        # its locks and settings end with it
+        # a connection of its own: its locks and settings end with it
         connection.detach()
         _take_lock(connection)
         found = read_found(connection)
         refuse_other_program(found)
         refuse_newer(found.version)
-        # what nobody has used can have lost nothing: its tables are made, too
+        # an unused schema cannot have lost data: its missing tables are created, too
         is_used = _is_used(connection, found)
         done = max(found.version, _FIRST) if is_used else 0
         coming = {name for step in STEPS[done:] for action in step.actions for name in action.names}
@@ -101,7 +102,7 @@ def _migrate(engine: Engine) -> None:
             _run(connection, AddTable(table), found)
         found = replace(read_found(connection), version=found.version)
         for version, step in enumerate(STEPS, 1):
-            # each goes by what the one before has left
+            # each action reads the result of the one before
             ran = sum(_run(connection, action, found) for action in step.actions) if version > done else 0
             if ran:
                 found = replace(read_found(connection), version=found.version)
@@ -112,7 +113,7 @@ def _migrate(engine: Engine) -> None:
 
 
 def _run(connection: Connection, action: Action, found: Found) -> int:
-    """Do what is missing; how many statements that took."""
+    """Execute the statements of an action that are still needed; their number."""
     ran = 0
     with _explained("UPDATE"):
         for privilege, statement in action.statements(connection, found):
@@ -124,7 +125,7 @@ def _run(connection: Connection, action: Action, found: Found) -> int:
 
 @contextlib.contextmanager
 def _explained(privilege: str) -> Iterator[None]:
-    """The server's refusals of a step, by name; its statement can run again."""
+    """Turn the server's refusals of a step into binlane's errors. Every statement of a step can be repeated."""
     again = "then run the same command again: it goes on from there"
     try:
         yield
@@ -158,7 +159,7 @@ def _take_lock(connection: Connection) -> None:
 
 
 def _take_leases(connection: Connection, found: Found) -> None:
-    """Those of all lanes and first copies of the target, to the end of this connection. Raises WindowBusyError."""
+    """Take the leases of all lanes and first copies, until this connection ends. Raises WindowBusyError."""
     channels, positions = tables.channels, tables.positions
     query = select(channels.c.channel, channels.c.uuid, positions.c.lane).join(
         positions, positions.c.channel == channels.c.channel
@@ -177,15 +178,15 @@ def _take_leases(connection: Connection, found: Found) -> None:
 
 
 def _refuse_unreadable_windows(connection: Connection) -> None:
-    """Raises StateSchemaError for an open window whose files this build cannot read: it is the older one's to finish,
-    which refuses the schema once it is brought up."""
+    """Raises StateSchemaError for an open window whose files this build cannot read. Only the older binlane can finish
+    it, and that one refuses an upgraded schema."""
     windows = tables.windows
     asked = select(windows.c.channel, windows.c.window_id, windows.c.work, windows.c.plan_digest)
     for channel, window, work, digest in connection.execute(asked.where(windows.c.state == OPEN)).all():
         try:
             if _is_out_of_sight(work) or plan_digest(work) == digest or digest is None:
                 continue
-            why = f"expected the plan {digest} in {work}, found another one or none"
+            why = f"expected the plan {digest} in {work}, found a different plan or none"
         except PlanError as exc:
             why = str(exc)
         raise StateSchemaError(
@@ -196,7 +197,7 @@ def _refuse_unreadable_windows(connection: Connection) -> None:
 
 
 def _is_out_of_sight(work: str) -> bool:
-    """Whether a window's files are not to be seen from here: lost, or another machine's."""
+    """Whether a window's files cannot be read here: lost, or on another machine."""
     try:
         return not WorkFolder(work).exists(files.MANIFEST)
     except Exception:  # no such protocol, no credentials: every file system has its own errors
@@ -204,7 +205,7 @@ def _is_out_of_sight(work: str) -> bool:
 
 
 def _is_used(connection: Connection, found: Found) -> bool:
-    """Whether it holds a channel, or a first copy that is to become one."""
+    """Whether the schema has a channel or a first copy."""
     known = [each.c.channel for each in (tables.channels, tables.bootstraps)]
     return any(
         connection.execute(select(column).limit(1)).first() is not None

@@ -1,6 +1,6 @@
 """The steps from each version of the schema ``binlane`` to the next, in order: a literal table.
 
-A step goes by what is there, never by what should be: killed in the middle, it goes on with what is missing.
+A step reads the present state of the schema, so an interrupted step resumes with the statements that are still needed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from binlane.state.tables import SCHEMA
 from binlane.state.windows import OPEN, start_text
 
 _Statement = tuple[str, Executable]
-"""The privilege that it takes on the schema, and the statement."""
+"""The privilege on the schema that a statement needs, and the statement."""
 
 
 class Action(Protocol):
@@ -28,21 +28,21 @@ class Action(Protocol):
 
     @property
     def names(self) -> Collection[str]:
-        """The tables (``skips``) and columns (``skips.sha256``) that it sees to."""
+        """The tables (``skips``) and columns (``skips.sha256``) that the action creates or changes."""
 
     def statements(self, connection: Connection, found: Found) -> Iterator[_Statement]:
-        """What is still to be done of it, one statement after another."""
+        """The statements that are still needed, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddTable:
-    """A table with its indexes."""
+    """Creates a table with its indexes."""
 
     table: Table
 
     @property
     def names(self) -> Collection[str]:
-        """With its indexed columns: an index comes behind its table."""
+        """The table and its indexed columns: indexes are created after the table."""
         indexed = (column for index in self.table.indexes for column in index.columns)
         return (self.table.name, *(f"{self.table.name}.{column.name}" for column in indexed))
 
@@ -59,7 +59,7 @@ class AddTable:
 
 @dataclass(frozen=True, slots=True)
 class AddColumn:
-    """A column. ``values`` gives the rows that are there theirs, where NULL is none of the column's."""
+    """Adds a column. ``values`` sets the value in existing rows of a NOT NULL column."""
 
     column: Column[Any]
     values: Callable[[Connection], None] | None = None
@@ -70,7 +70,7 @@ class AddColumn:
         return (f"{self.column.table.name}.{self.column.name}",)
 
     def statements(self, connection: Connection, found: Found) -> Iterator[_Statement]:
-        """NULL until every row has its value: an empty text or a 0 would be taken for one."""
+        """The column allows NULL until every row has its value, so that a resumed step finds the rows without one."""
         column, table = self.column, self.column.table.name
         has = found.columns.get((table, column.name))
         whole = str(CreateColumn(column).compile(dialect=connection.dialect)).strip()
@@ -89,7 +89,7 @@ class AddColumn:
 
 @dataclass(frozen=True, slots=True)
 class RenameColumn:
-    """A column that had another name."""
+    """Renames a column."""
 
     column: Column[Any]
     before: str
@@ -100,7 +100,7 @@ class RenameColumn:
         return tuple(f"{self.column.table.name}.{name}" for name in (self.before, self.column.name))
 
     def statements(self, connection: Connection, found: Found) -> Iterator[_Statement]:
-        """CHANGE, which servers of every age know."""
+        """CHANGE, which every supported server has, unlike RENAME COLUMN."""
         table = self.column.table.name
         if (table, self.before) in found.columns:
             whole = str(CreateColumn(self.column).compile(dialect=connection.dialect)).strip()
@@ -109,18 +109,19 @@ class RenameColumn:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """From one version to the next; its number is its place in ``STEPS``."""
+    """The actions from one version to the next; its number is its index in ``STEPS``."""
 
     name: str
     actions: tuple[Action, ...]
 
 
 def _starts_of_windows(connection: Connection) -> None:
-    """Before windows had one, the watermark stood at the open one's beginning. Of finished ones nobody asks."""
+    """Before windows stored their beginning, the channel's watermark was the open window's beginning. Finished windows
+    do not need it."""
     windows, channels = tables.windows, tables.channels
     asked = (windows.c.channel, windows.c.window_id, windows.c.first_seqno, windows.c.state)
     of = channels.c.channel == windows.c.channel
-    # by name: the tables of that time have no others
+    # columns by name: the tables of that version have no others
     mark = [channels.c[name] for name in ("watermark_seqno", "source_file", "source_offset", "gtid_set")]
     mark += [channels.c.source_time, channels.c.fingerprint]
     old = connection.execute(select(*asked, *mark).join(channels, of, isouter=True).where(windows.c.start.is_(None)))
@@ -133,7 +134,7 @@ def _starts_of_windows(connection: Connection) -> None:
 
 
 def _reached_in_windows(connection: Connection) -> None:
-    """No window of these was stopped inside."""
+    """Older versions could not stop inside a window."""
     windows = tables.windows
     for state_is, seqno in ((windows.c.state == OPEN, windows.c.first_seqno - 1),
                             (windows.c.state != OPEN, windows.c.last_seqno)):  # fmt: skip
@@ -188,7 +189,7 @@ STEPS: Final = (
             AddColumn(tables.bootstraps.c.finished_for),
         ),
     ),
-    # blake3 for some hours, in which no transaction could be skipped: no row has another sum
+    # the column was named blake3 in a version that could not skip yet, so no row has a BLAKE3 sum
     Step("the SHA-256 of a skip", (RenameColumn(tables.skips.c.sha256, "blake3"),)),
     Step("copies of temporary tables", (AddTable(tables.temporary),)),
 )

@@ -1,1 +1,1 @@
-"""A person's orders to a channel: stop, skip; and what a block must know of them."""
+"""An operator's orders to a channel: stop and skip; and how a block reads them."""

@@ -1,8 +1,8 @@
-"""What a block must know of a person's orders before it may commit: where to stop, which transactions to leave out.
+"""The orders that a block reads before it may commit: the seqno to stop at, and the transactions to skip.
 
-Read inside the block's transaction, behind the compare-and-set. Whoever gives an order holds the rows of all
-positions meanwhile: a block has committed before it, or sees it. So a lane never passes a stop, and what was applied
-is never skipped (docs/invariants.md, 11).
+Read inside the block's transaction, after the compare-and-set. An order is written with all position rows locked, so a
+block has either committed before the order or sees it. So a lane never passes a stop, and an applied transaction is
+never recorded as skipped (docs/invariants.md, 11).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from binlane.state.positions import PlanKey
 
 NOW: Final = 0
-"""As a stop's seqno: stop where you stand."""
+"""Value of ``stop_at``: every lane stops at its position."""
 _READ: Final = (
     "SELECT w.stop_at, s.seqno FROM binlane.windows w LEFT JOIN binlane.skips s "
     "ON s.channel = w.channel AND s.seqno BETWEEN %s AND %s AND s.state <> 'replayed' "
@@ -29,17 +29,17 @@ class Orders:
     """The orders that concern a range of seqnos."""
 
     stop_at: int | None = None
-    """No lane goes behind it; ``NOW``: no block commits any more."""
+    """The last seqno that lanes may apply; ``NOW``: no further block may commit."""
     skipped: frozenset[int] = frozenset()
-    """Seqnos to leave out."""
+    """Seqnos to skip."""
 
     def forbids(self, seqno: int) -> bool:
-        """Whether a lane must not go to ``seqno``."""
+        """Whether a lane must not move to ``seqno``."""
         return self.stop_at is not None and seqno > self.stop_at
 
 
 def read_orders(cursor: Cursor, key: PlanKey, first: int, last: int) -> Orders:
-    """The orders for seqnos ``first`` to ``last`` of the window; on the lane's connection, behind the
+    """The orders for seqnos ``first`` to ``last`` of the window; on the lane's connection, after the
     compare-and-set."""
     cursor.execute(_READ, (first, last, key.channel, key.window_id))
     rows = cursor.fetchall()
@@ -50,9 +50,9 @@ def read_orders(cursor: Cursor, key: PlanKey, first: int, last: int) -> Orders:
 
 
 def begin_ddl(cursor: Cursor, key: PlanKey, lanes: tuple[int, ...], expected: int, seqno: int) -> bool:
-    """Note that the DDL ``seqno`` is about to run, so that an order given from here on counts it as reached.
+    """Record that the DDL ``seqno`` is about to run, so that later orders count it as reached.
 
-    In a transaction of its own, before the DDL. False if the lanes do not stand at ``expected``.
+    In a transaction of its own, before the DDL. False if the lanes are not at ``expected``.
     """
     marks = ", ".join(str(int(lane)) for lane in lanes)
     found = cursor.execute(
@@ -64,7 +64,7 @@ def begin_ddl(cursor: Cursor, key: PlanKey, lanes: tuple[int, ...], expected: in
 
 
 def end_ddl(cursor: Cursor, key: PlanKey, lanes: tuple[int, ...], seqno: int) -> None:
-    """The DDL has not run, and the server says so: an order may stop before it again."""
+    """Clear the record of ``begin_ddl`` after the server refused the DDL, so that an order may stop before it."""
     marks = ", ".join(str(int(lane)) for lane in lanes)
     cursor.execute(
         f"UPDATE binlane.positions SET begun = 0 WHERE channel = %s AND lane IN ({marks}) AND begun = %s "

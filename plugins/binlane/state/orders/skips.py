@@ -1,7 +1,7 @@
-"""Transactions that a person has ordered to leave out: recorded with who, when, why, and what they hold.
+"""Transactions that an operator ordered to skip: recorded with who, when, why, and their events.
 
-The order is given with all positions locked, as a stop is (orders.py). The events are kept as a small binlog file, so
-that a skipped transaction can be read (``mysqlbinlog``) and replayed, long after its window's files are gone.
+An order is written with all positions locked, as a stop is (orders.py). The events are kept as a small binlog file, so
+that a skipped transaction can be read (``mysqlbinlog``) and replayed after its window's files are removed.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ REQUESTED: Final = "requested"
 SKIPPED: Final = "skipped"
 REPLAYED: Final = "replayed"
 _PART: Final = 512 << 10
-"""Bytes of events in one row: far below any max_allowed_packet."""
+"""Bytes of events in one row: far below every max_allowed_packet."""
 
 
 @dataclass(frozen=True, slots=True)
 class SkipRequest:
-    """A transaction to leave out."""
+    """A transaction to skip."""
 
     seqno: int
     lane: int
@@ -42,7 +42,7 @@ class SkipRequest:
     source: LogPosition
     commit_time: float
     summary: str
-    """What it changes, in words."""
+    """A description of its changes."""
     log: bytes
     """Its events, as a binlog file."""
 
@@ -69,7 +69,7 @@ class Skip:
 
 
 def mark_skipped(cursor: Cursor, channel: str, seqno: int) -> None:
-    """The transaction was left out; in the transaction that moves the position past it."""
+    """Record that the transaction was skipped, in the transaction that moves the position past it."""
     cursor.execute(
         "UPDATE binlane.skips SET state = 'skipped', state_at = UTC_TIMESTAMP(6) WHERE channel = %s AND seqno = %s",
         (channel, seqno),
@@ -77,7 +77,7 @@ def mark_skipped(cursor: Cursor, channel: str, seqno: int) -> None:
 
 
 def mark_replayed(cursor: Cursor, channel: str, seqno: int) -> bool:
-    """The transaction is being replayed; in the transaction that replays it. False if it is not a skipped one."""
+    """Record that the transaction is replayed, in the transaction that replays it. False if it was not skipped."""
     return (
         cursor.execute(
             "UPDATE binlane.skips SET state = 'replayed', state_at = UTC_TIMESTAMP(6) "
@@ -91,9 +91,9 @@ def mark_replayed(cursor: Cursor, channel: str, seqno: int) -> bool:
 def request_skips(
     engine: Engine, window: Window, requests: Sequence[SkipRequest], *, reason: str, by: str
 ) -> tuple[int, ...]:
-    """Record all of the orders, or none; the seqnos that had none yet. An order that is there stays as it is.
+    """Record all orders or none; returns the seqnos that had no order before. An existing order stays unchanged.
 
-    Raises PositionError if the window is no longer open, or for a transaction that is applied, or may be under way.
+    Raises PositionError if the window is no longer open, or for a transaction that is applied or may be running.
     """
     channel = window.bounds.channel
     with engine.begin() as connection:
@@ -126,13 +126,13 @@ def _check_ahead(connection: Connection, window: Window, requests: Sequence[Skip
             )
         if begun[request.lane] == request.seqno:
             raise PositionError(
-                f"{where}: it is a DDL that runs now, or whose worker died while it ran, so it cannot be skipped: see "
-                "whether it has run, and record that with `binlane decide` if it is asked for"
+                f"{where}: it is a DDL that runs now, or whose worker died while it ran, so it cannot be skipped: look "
+                "on the target whether it has run, and answer with `binlane decide` if the channel asks"
             )
 
 
 def cancel_skip(engine: Engine, channel: str, seqno: int) -> None:
-    """Take an order back. Raises PositionError if there is none, or the transaction has been skipped by now."""
+    """Cancel an order. Raises PositionError if there is none, or the transaction has been skipped already."""
     with engine.begin() as connection:
         read_channel(connection, channel, for_update=True)
         lane_positions(connection, channel, for_update=True)
@@ -141,8 +141,8 @@ def cancel_skip(engine: Engine, channel: str, seqno: int) -> None:
         )
         if gone.rowcount != 1:
             raise PositionError(
-                f"channel {channel}, seqno {seqno}: no order to skip it that could be taken back; `binlane skip "
-                f"{channel} --list` shows all of them"
+                f"channel {channel}, seqno {seqno}: expected an order to skip it that was not carried out yet, found "
+                f"none; `binlane skip {channel} --list` shows all orders"
             )
         connection.execute(
             delete(skipped_events).where(skipped_events.c.channel == channel, skipped_events.c.seqno == seqno)
@@ -164,7 +164,7 @@ def read_newest_skips(connection: Connection, channel: str, limit: int) -> tuple
 
 
 def read_skip(connection: Connection, channel: str, seqno: int) -> tuple[Skip, bytes]:
-    """One order and the events, as a binlog file. Raises PositionError if there is none or the events are damaged."""
+    """An order and its events as a binlog file. Raises PositionError if there is no order or the events are damaged."""
     row = connection.execute(select(skips).where(skips.c.channel == channel, skips.c.seqno == seqno)).one_or_none()
     if row is None:
         raise PositionError(f"channel {channel}: seqno {seqno} was never skipped; `binlane skip {channel} --list`")

@@ -1,7 +1,7 @@
-"""Stopping a channel: an order to its lanes, and the watermark where they have followed it.
+"""Stopping a channel: the order to its lanes, and the move of the watermark to the seqno where they stop.
 
-The order is given with the rows of all positions locked, and every block reads it behind its compare-and-set: the
-highest position of that moment is where all lanes stand in the end (docs/invariants.md, 11).
+The order is written with all position rows locked, and every block reads it after its compare-and-set: the highest
+position at that moment is where all lanes stop (docs/invariants.md, 11).
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from binlane.state.windows import Window, check_lanes, move_watermark, read_open
 
 @dataclass(frozen=True, slots=True)
 class StopRequest:
-    """What a stop has come to."""
+    """The state of a stop request."""
 
     seqno: int
-    """Where the lanes will stand; with ``now``, the highest position that any of them had."""
+    """The seqno where the lanes will stop; with ``now``, the highest position of any lane."""
     now: bool
     window: Window | None
-    """The open window; without one the channel stands at its watermark."""
+    """The open window; None: the channel is at its watermark."""
     is_reached: bool
-    """Every lane stands there already."""
+    """Whether every lane has stopped already."""
 
 
 def request_stop(
     engine: Engine, channel: str, *, by: str = "somebody", now: bool = False, at: int | None = None
 ) -> StopRequest:
-    """Ask the channel to stop, until it is resumed. Its lanes end at the highest position that any of them has.
+    """Ask the channel to stop until it is resumed. By default all lanes stop at the highest position of any lane.
 
-    ``now``: at their next block boundary, wherever they stand. ``at``: all of them at this seqno of the open window.
-    Raises PositionError if ``at`` is behind the window or before a position, or if there is no such channel.
+    ``now``: each lane stops at its next block boundary. ``at``: all lanes stop at this seqno of the open window.
+    Raises PositionError if ``at`` is after the window or before a position, or if there is no such channel.
     """
     with engine.begin() as connection:
         state = read_channel(connection, channel, for_update=True)
@@ -64,7 +64,7 @@ def request_stop(
 
 
 def _marks(connection: Connection, channel: str, window: Window) -> tuple[int, int]:
-    """The lowest and the highest position of the window, a DDL under way counted as reached."""
+    """The lowest and the highest position of the window; a running DDL counts as reached."""
     lanes = [lane.seqno for lane in lane_positions(connection, channel, for_update=True)]
     if window.plan_digest is None or not lanes:
         return window.reached, window.reached
@@ -82,9 +82,9 @@ def _check_place(channel: str, window: Window, reached: int, seqno: int) -> None
 
 
 def clear_stop(engine: Engine, channel: str, given_before: dt.datetime | None = None) -> None:
-    """Take a stop request back, so that the next run goes on.
+    """Cancel a stop request, so that the next run resumes.
 
-    ``given_before``: only one that is older than this moment, in UTC by the target's clock.
+    ``given_before``: only a request older than this time, UTC by the target's clock.
     """
     with engine.begin() as connection:
         read_channel(connection, channel, for_update=True)
@@ -102,9 +102,9 @@ def clear_stop(engine: Engine, channel: str, given_before: dt.datetime | None = 
 
 
 def settle_stop(engine: Engine, window: Window, mark: Watermark) -> Watermark:
-    """Move the watermark to where the lanes were asked to stop, inside the open window. Again: a no-op.
+    """Move the watermark to the seqno of the stop, inside the open window. Repeated: a no-op.
 
-    Raises PositionError if a lane does not stand there, or if the watermark is not where the window has it.
+    Raises PositionError if a lane is not at that seqno, or if the channel's watermark is not the window's.
     """
     bounds = window.bounds
     with engine.begin() as connection:

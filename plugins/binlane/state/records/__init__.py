@@ -1,1 +1,1 @@
-"""What a person reads later: history, journal, conflicts, repairs, verifications, first copies. Decides nothing."""
+"""Records for operators: history, journal, conflicts, repairs, verifications, first copies."""

@@ -1,4 +1,4 @@
-"""First copies: their snapshot, everything that they make on the target, and what a finished one has copied."""
+"""First copies: their snapshot, the objects that they create on the target, and their results."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from binlane.state.tables import NOW, bootstrap_objects, bootstraps
 PLANNED, DONE = "planned", "done"
 TABLE, VIEW = "table", "view"
 TABLES: Final[tuple[Table, ...]] = (bootstrap_objects, bootstraps)
-"""What stays when the channel's row is made: only with it the copy is done, and its record has still to say so."""
+"""Tables whose rows stay when the channel's row is created: the copy's own record is updated after that."""
 
 
 class Thing(NamedTuple):
-    """A table, a view, a routine, a trigger or an event of the target."""
+    """A table, view, routine, trigger or event of the target."""
 
     kind: str
     database: str
@@ -32,37 +32,37 @@ class Thing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """A copy that lacks nothing but the channel's row, if that."""
+    """A first copy that is complete, with or without the channel's row."""
 
     databases: tuple[str, ...]
     snapshot: Watermark
     outcome: dict[str, Any]
-    """As ``save_outcome`` was given it."""
+    """The result, as passed to ``save_outcome``."""
     finished_for: str | None
-    """The order whose attempt has said so (empty: of the command); None: nobody has yet."""
+    """The order whose attempt reported the result (empty: the command line); None: not reported yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """An unfinished copy."""
+    """An unfinished first copy."""
 
     databases: tuple[str, ...]
     source_identity: str
     snapshot: Watermark
     attempts: int
     made: dict[Thing, str]
-    """What it may have made, with its state."""
+    """The objects that the copy may have created, with their states."""
     replaced_for: str
-    """The order that has dropped what was there before; empty if nothing was."""
+    """The order that dropped the databases before the copy; empty if they were not dropped."""
 
     @property
     def done(self) -> frozenset[Thing]:
-        """Tables that hold every row of ``snapshot``."""
+        """The tables with all rows of ``snapshot``."""
         return frozenset(thing for thing, state in self.made.items() if state == DONE)
 
 
 def read_bootstrap(connection: Connection, channel: str) -> Bootstrap | None:
-    """The channel's unfinished copy, if there is one."""
+    """The channel's unfinished first copy; None if there is none."""
     row = connection.execute(select(bootstraps).where(bootstraps.c.channel == channel)).one_or_none()
     if row is None or row.finished_for is not None:
         return None
@@ -83,7 +83,7 @@ def _snapshot(row: Row[Any]) -> Watermark:
 
 
 def read_copied(connection: Connection, channel: str) -> Copied | None:
-    """What the channel's first copy has copied, if nothing but the channel's row was left to make."""
+    """The channel's complete first copy; None if there is none."""
     row = connection.execute(select(bootstraps).where(bootstraps.c.channel == channel)).one_or_none()
     if row is None or row.outcome is None:
         return None
@@ -99,8 +99,8 @@ def save_snapshot(
     kept: Collection[Thing],
     replaced_for: str = "",
 ) -> int:
-    """The copy goes on at this snapshot, at which only ``kept`` are done; the attempt's number. ``replaced_for``: of a
-    first attempt; a later one keeps it."""
+    """Store a new snapshot, of which only the tables ``kept`` are done; the attempt's number. ``replaced_for``: stored
+    by the first attempt only."""
     before = read_bootstrap(connection, channel)
     values = {
         "database_names": json.dumps(sorted(databases)),
@@ -115,7 +115,7 @@ def save_snapshot(
         "updated_at": NOW,
     }
     if before is None:
-        forget_bootstrap(connection, channel)  # a finished one of a channel that was begun again
+        forget_bootstrap(connection, channel)  # the finished copy of an earlier channel of this name
         connection.execute(insert(bootstraps).values(channel=channel, replaced_for=replaced_for, **values))
         return 1
     connection.execute(update(bootstraps).where(bootstraps.c.channel == channel).values(**values))
@@ -125,7 +125,7 @@ def save_snapshot(
 
 
 def plan_things(connection: Connection, channel: str, things: Iterable[Thing], gone: Iterable[Thing]) -> None:
-    """``gone`` are dropped, and ``things`` are about to be made."""
+    """Record that ``gone`` are dropped and ``things`` are about to be created."""
     for thing in gone:
         connection.execute(delete(bootstrap_objects).where(*_is(channel, thing)))
     rows = [
@@ -144,18 +144,18 @@ def plan_things(connection: Connection, channel: str, things: Iterable[Thing], g
 
 
 def set_state(connection: Connection, channel: str, thing: Thing, state: str, rows: int) -> None:
-    """Of something that is planned already."""
+    """Update the state of an object that is recorded."""
     connection.execute(update(bootstrap_objects).where(*_is(channel, thing)).values(state=state, copied_rows=rows))
 
 
 def save_outcome(connection: Connection, channel: str, outcome: Mapping[str, object]) -> None:
-    """Nothing but the channel's row is left to make. ``outcome``: what JSON can hold."""
+    """Record that only the channel's row is left to create. ``outcome``: JSON values."""
     ours = bootstraps.c.channel == channel
     connection.execute(update(bootstraps).where(ours).values(outcome=json.dumps(dict(outcome)), updated_at=NOW))
 
 
 def finish_bootstrap(connection: Connection, channel: str, order: str) -> None:
-    """The channel is there, and ``order`` is told so."""
+    """Record that the channel's row exists and that ``order`` got the result."""
     connection.execute(delete(bootstrap_objects).where(bootstrap_objects.c.channel == channel))
     connection.execute(
         update(bootstraps).where(bootstraps.c.channel == channel).values(finished_for=order, updated_at=NOW)
@@ -163,7 +163,7 @@ def finish_bootstrap(connection: Connection, channel: str, order: str) -> None:
 
 
 def forget_bootstrap(connection: Connection, channel: str) -> None:
-    """It is begun anew."""
+    """Delete the record of a first copy."""
     for table in TABLES:
         connection.execute(delete(table).where(table.c.channel == channel))
 

@@ -1,6 +1,6 @@
-"""Rows that were not as the log expects and were set right (``on_conflict = "overwrite"``): recorded, counted, listed.
+"""Conflicts: rows that differed from the log's before-image and were overwritten (``on_conflict = "overwrite"``).
 
-A conflict is recorded in the transaction that sets the row right and moves the position, so it is listed exactly once.
+A conflict is recorded in the transaction that overwrites the row and moves the position, so it is listed exactly once.
 """
 
 from __future__ import annotations
@@ -26,26 +26,25 @@ _ADD: Final = (
     "row_key, found, at) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))"
 )
 Values = Mapping[str, str | None]
-"""A row's values as text, by column; None is NULL, bytes are 0x and hexadecimal."""
+"""A row's values as text, by column; None is NULL, bytes are hexadecimal after 0x."""
 
 
 class ConflictKind(StrEnum):
-    """What a change of the log met on the target."""
+    """The row that a logged change found on the target."""
 
     OVERWRITTEN = "overwritten"
-    """A row with the primary key that the change was to make: it was replaced."""
+    """An insert, or an update to a new key, found a row with that primary key: the row was replaced."""
     DIFFERENT = "different"
-    """A row with the primary key and other values than the log has before the change: an update wrote over it, a delete
-    removed it."""
+    """The row with the primary key differed from the before-image: an update overwrote it, a delete removed it."""
     EXTRA = "extra"
-    """A row with another primary key and the same values of a unique key: it was removed."""
+    """A row with a different primary key had the same values in a unique key: it was removed."""
     MISSING = "missing"
-    """No row with the primary key: an update's row was inserted, a delete had nothing to do."""
+    """There was no row with the primary key: an update inserted its row, a delete did nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """One row that was not as the log expects."""
+    """One conflict."""
 
     seqno: int
     table: TableKey
@@ -53,14 +52,14 @@ class Conflict:
     """insert, update or delete."""
     kind: ConflictKind
     key: Values
-    """The primary key of the row that was met, or was not there."""
+    """The primary key of the row that was found or missing."""
     found: Values | None
-    """The row as it was on the target; None if there was none."""
+    """The row on the target before the change; None if there was none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A conflict as it was recorded."""
+    """A recorded conflict."""
 
     conflict: Conflict
     window_id: str
@@ -70,7 +69,7 @@ class Listed:
 
 
 def record_conflicts(cursor: Cursor, key: PlanKey, lane: int, found: Iterable[Conflict]) -> None:
-    """Record them, in the transaction that moves the position."""
+    """Record conflicts, in the transaction that moves the position."""
     for one in found:
         place = (key.channel, key.window_id, lane, one.seqno, one.table.database, one.table.table)
         before = None if one.found is None else _text(one.found)
@@ -78,7 +77,7 @@ def record_conflicts(cursor: Cursor, key: PlanKey, lane: int, found: Iterable[Co
 
 
 def count_conflicts(connection: Connection, channel: str, window_id: str | None = None) -> dict[str, int]:
-    """Conflicts by kind: of the channel, or of one window."""
+    """Number of conflicts by kind, of the channel or of one window."""
     query = select(conflicts.c.kind, func.count()).where(conflicts.c.channel == channel).group_by(conflicts.c.kind)
     if window_id is not None:
         query = query.where(conflicts.c.window_id == window_id)

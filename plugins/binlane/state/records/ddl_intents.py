@@ -1,7 +1,7 @@
-"""Intents: a statement that commits by itself leaves a row before it runs, where the target has no GTID that tells.
+"""DDL intents: a row written before a statement with an implicit commit, on targets without GTIDs.
 
-``read_intent``, ``write_intent`` and ``forget_intent`` take the lane's own cursor. A row that stands behind a lost
-connection is a question, which the target's definitions answer or a person (``decide_ddl``).
+``read_intent``, ``write_intent`` and ``forget_intent`` take the lane's own cursor. If a row is left after a lost
+connection, the statement may or may not have run: the target's definitions decide, or an operator (``decide_ddl``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 INTENT: Final = "intent"
 DONE: Final = "done"
 HALF_RUN: Final = "half"
-"""In the place of a fingerprint: a statement that failed, and of which the target keeps what it had changed by then."""
+"""In place of a fingerprint: the statement failed, and the target keeps a part of its changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class DdlIntent:
 
 
 def read_intent(cursor: Cursor, channel: str, seqno: int) -> DdlIntent | None:
-    """The row of a statement, if there is one."""
+    """The intent of a statement; None if there is none."""
     cursor.execute(
         "SELECT seqno, lane, statement, fingerprint, state FROM binlane.ddl WHERE channel = %s AND seqno = %s",
         (channel, seqno),
@@ -45,7 +45,7 @@ def read_intent(cursor: Cursor, channel: str, seqno: int) -> DdlIntent | None:
 
 
 def write_intent(cursor: Cursor, channel: str, seqno: int, lane: int, statement: bytes, fingerprint: str) -> None:
-    """Say that a statement is about to run, in the place of what was said of it before."""
+    """Record that a statement is about to run; replaces an earlier intent of its seqno."""
     cursor.execute(
         "REPLACE INTO binlane.ddl (channel, seqno, lane, statement, fingerprint, state, at) "
         "VALUES (%s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))",
@@ -54,27 +54,27 @@ def write_intent(cursor: Cursor, channel: str, seqno: int, lane: int, statement:
 
 
 def forget_intent(cursor: Cursor, channel: str, seqno: int) -> None:
-    """Drop the row, in the transaction that moves the position behind the statement or once it has not run."""
+    """Delete the intent, in the transaction that moves the position past the statement, or after it was refused."""
     cursor.execute("DELETE FROM binlane.ddl WHERE channel = %s AND seqno = %s", (channel, seqno))
 
 
 def read_undecided(connection: Connection, channel: str) -> tuple[DdlIntent, ...]:
-    """Statements of which nobody has said whether they have run."""
+    """Intents that wait for an operator's decision."""
     rows = connection.execute(select(ddl).where(ddl.c.channel == channel, ddl.c.state == INTENT).order_by(ddl.c.seqno))
     return tuple(DdlIntent(row.seqno, row.lane, row.statement, row.fingerprint, row.state) for row in rows)
 
 
 def decide_ddl(engine: Engine, channel: str, seqno: int, *, ran: bool) -> None:
-    """A person's answer to UndecidableError: the DDL of ``seqno`` has run, or has not and shall run again.
+    """Record an operator's answer to UndecidableError: the DDL of ``seqno`` has run, or has not and shall run again.
 
-    Raises PositionError if there is no such question.
+    Raises PositionError if no decision is pending for ``seqno``.
     """
     with engine.begin() as connection:
         this = (ddl.c.channel == channel, ddl.c.seqno == seqno, ddl.c.state == INTENT)
         if not ran and connection.execute(select(ddl).where(*this, ddl.c.fingerprint == HALF_RUN)).first():
             raise PositionError(
-                f"channel {channel}, seqno {seqno}: a part of it has run, and nothing undoes that: it cannot run "
-                "again; bring its rows to what they are on the source and answer --ran"
+                f"channel {channel}, seqno {seqno}: a part of the statement has run and cannot be rolled back, so it "
+                "cannot run again; make its rows equal to the source's and answer --ran"
             )
         if ran:
             answered = connection.execute(update(ddl).where(*this).values(state=DONE, at=NOW))

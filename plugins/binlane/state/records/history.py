@@ -1,4 +1,4 @@
-"""What a board shows of a channel: its status, the target's clock, and its windows, newest first."""
+"""A channel for the board: its status, the target's clock, and its windows, newest first."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class PastWindow:
     end: LogPosition
     end_gtid_set: str
     end_time: float
-    """Source commit time of its last transaction."""
+    """Source commit time of the window's last transaction."""
     created_at: float
-    """By the target's clock, as is ``finished_at``."""
+    """By the target's clock, as ``finished_at``."""
     finished_at: float | None
     lanes: int | None
     plan_digest: str | None
@@ -44,7 +44,7 @@ class PastWindow:
     facts: WindowFacts | None
     """None before the window has a plan."""
     work: str
-    """URI of its folder; empty if it was removed."""
+    """URI of the window's folder; empty if it was removed."""
     summary: str | None
 
 
@@ -57,15 +57,15 @@ class Snapshot:
     history: tuple[PastWindow, ...]
     """The newest windows, the open one included."""
     skips: tuple[Skip, ...] = ()
-    """Orders to leave transactions out, followed or not, the newest first."""
+    """Orders to skip transactions, carried out or not, newest first."""
     more_skips: bool = False
-    """Whether there are older ones."""
+    """Whether there are older skips."""
     verifications: tuple[PastVerification, ...] = ()
-    """The last ones, the newest first."""
+    """The last verifications, newest first."""
 
 
 def read_snapshot(engine: Engine, channel: str, *, last_windows: int = DEFAULT_WINDOWS) -> Snapshot:
-    """Raises PositionError if there is no such channel."""
+    """The channel now. Raises PositionError if there is no such channel."""
     status = read_status(engine, channel)
     with engine.connect() as connection:
         clock = _seconds(connection.execute(select(NOW)).scalar_one())
@@ -91,7 +91,7 @@ def read_history(
 
 
 def read_past_window(connection: Connection, channel: str, window_id: str) -> PastWindow | None:
-    """One window; None if there is none of this name. Raises PositionError if there is no such channel."""
+    """One window; None if there is none with this id. Raises PositionError if there is no such channel."""
     read_channel(connection, channel)
     query = select(windows).where(windows.c.channel == channel, windows.c.window_id == window_id)
     row = connection.execute(query).one_or_none()
@@ -99,12 +99,12 @@ def read_past_window(connection: Connection, channel: str, window_id: str) -> Pa
 
 
 def seconds_of(text: str) -> float:
-    """A time as the state's rows show it (UTC, by the target's clock) in seconds since the epoch."""
+    """A time of the state's tables (UTC, by the target's clock) in seconds since the epoch."""
     return _seconds(datetime.fromisoformat(text))
 
 
 def _seconds(moment: datetime | str) -> float:
-    # a bare expression has no type that the driver could convert
+    # an expression has no column type, so the driver does not convert it
     known = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
     return known.replace(tzinfo=UTC).timestamp()
 

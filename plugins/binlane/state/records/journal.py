@@ -1,4 +1,4 @@
-"""What a person reads when a lane has stopped: errors, DDL intents, and the channel's whole state in one value."""
+"""Errors of lanes, and the whole state of a channel in one value, for status and board."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from binlane.state.windows import Window, read_open_window
 
 @dataclass(frozen=True, slots=True)
 class LaneError:
-    """An error that stopped a lane and, through this row, all others of its window."""
+    """An error that stopped a lane; its row stops all other lanes of the window."""
 
     id: int
     window_id: str
@@ -31,7 +31,7 @@ class LaneError:
     gtid: str
     source: LogPosition
     code: int
-    """The server's error number; 0 where the error is binlane's own."""
+    """The server's error number; 0 for binlane's own errors."""
     text: str
     at: str
     """UTC, by the target's clock."""
@@ -39,44 +39,44 @@ class LaneError:
 
 @dataclass(frozen=True, slots=True)
 class ChannelStatus:
-    """Everything that the target knows about a channel."""
+    """The state of a channel on the target."""
 
     channel: Channel
     window: Window | None
-    """The open window, if there is one."""
+    """The open window; None if there is none."""
     positions: tuple[LanePosition, ...]
     heartbeats: tuple[Heartbeat, ...]
     errors: tuple[LaneError, ...]
-    """The latest ones, newest first."""
+    """The latest errors, newest first."""
     undecided: tuple[DdlIntent, ...]
     prepared: tuple[OpenXa, ...] = ()
-    """XA transactions that are open at the watermark."""
+    """XA transactions that are prepared at the watermark."""
     holders: Mapping[int, int] = field(default_factory=dict)
-    """The connection that holds each lane's lease now; no entry for a lane that nobody holds."""
+    """The connection that holds each lane's lease; no entry for a free lease."""
     skips: tuple[Skip, ...] = ()
-    """Orders to skip that have not been followed yet."""
+    """Orders to skip that are not carried out yet."""
     conflicts: Mapping[str, int] = field(default_factory=dict)
-    """Rows that were set right, by what they were: of all of the channel's windows."""
+    """Conflicts by kind, of all windows of the channel."""
     verified: Mapping[str, int] = field(default_factory=dict)
-    """By kind of verification, the newest seqno through which both servers were found equal."""
+    """By kind of verification, the highest seqno up to which both servers were found equal."""
     suspects: Mapping[str, int] = field(default_factory=dict)
     """Rows that a verification found different, by state."""
 
     @property
     def low_water(self) -> int:
-        """Every transaction up to this seqno is on the target."""
+        """The target holds every transaction up to this seqno."""
         marks = [lane.seqno for lane in self.positions] if self.window is not None else []
         return min(marks, default=self.channel.watermark.seqno)
 
     @property
     def high_water(self) -> int:
-        """No transaction behind this seqno is on the target."""
+        """The target holds no transaction after this seqno."""
         marks = [lane.seqno for lane in self.positions] if self.window is not None else []
         return max(marks, default=self.channel.watermark.seqno)
 
 
 def standing(status: ChannelStatus, window: Window) -> str:
-    """Of an open window: that it is being applied, or that it waits for somebody who does."""
+    """Whether an open window is being applied, as text, with the next step if it is not."""
     name = f"window {window.bounds.window_id}"
     if status.holders:
         return f"{name} is being applied (by {plural(len(status.holders), 'lane')})"
@@ -84,7 +84,7 @@ def standing(status: ChannelStatus, window: Window) -> str:
 
 
 def read_status(engine: Engine, channel: str, *, last_errors: int = 10) -> ChannelStatus:
-    """One consistent look at the channel. Raises PositionError if there is no such channel."""
+    """The channel's status, read in one consistent snapshot. Raises PositionError if there is no such channel."""
     with engine.begin() as connection:
         beats = read_heartbeats(connection, channel)
         found = read_channel(connection, channel)
@@ -109,7 +109,7 @@ def read_status(engine: Engine, channel: str, *, last_errors: int = 10) -> Chann
 def record_error(
     connection: Connection, key: PlanKey, lane: int, header: BlockHeader | None, code: int, message: str
 ) -> None:
-    """Store what stopped a lane; the other lanes' runners see the row and stop at their next block boundary."""
+    """Store the error that stopped a lane; the other lanes see the row and stop at their next block boundary."""
     source = LogPosition("", 0) if header is None else header.source
     connection.execute(
         insert(errors).values(

@@ -1,4 +1,4 @@
-"""Repairs, on the target: which plan, by whom, how far it came."""
+"""Records of repairs: the plan, the operator, the progress."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from binlane.state.tables import NOW, repairs, suspects
 
 RUNNING, DONE = "running", "done"
 _BATCH: Final = 500
-"""Keys a statement."""
+"""Keys in one DELETE statement."""
 
 
 def begin_repair(connection: Connection, channel: str, digest: str, plan: str, seqno: int, by: str) -> int:
-    """A new one; its number."""
+    """Record a new repair; its number."""
     added = connection.execute(
         insert(repairs).values(
             channel=channel,
@@ -39,13 +39,13 @@ def begin_repair(connection: Connection, channel: str, digest: str, plan: str, s
 
 
 def save_repair(connection: Connection, number: int, counts: Mapping[str, int], *, done: bool = False) -> None:
-    """``counts``: by column of ``tables.repairs``, so far."""
+    """Store progress. ``counts``: totals so far, by column of ``tables.repairs``."""
     end = {"state": DONE, "ended_at": NOW} if done else {}
     connection.execute(update(repairs).where(repairs.c.id == number).values(**counts, **end))
 
 
 def forget_suspects(connection: Connection, channel: str, table: TableKey, keys: Collection[tuple[str, ...]]) -> None:
-    """Rows of a table that are equal now."""
+    """Delete the suspects of a table's rows that are equal now."""
     texts = [row_key_text(key) for key in keys]
     for at in range(0, len(texts), _BATCH):
         connection.execute(

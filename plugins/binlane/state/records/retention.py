@@ -1,4 +1,4 @@
-"""Work folders of finished windows and rows of the state: which may go, and which are gone."""
+"""Retention: work folders of finished windows and old rows of the state that may be removed."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from binlane.state.tables import channels, conflicts, errors, skips, splits, ver
 from binlane.state.windows import FINISHED
 
 _BATCH: Final = 1_000
-"""Rows that go in one transaction."""
+"""Rows deleted in one transaction."""
 
 
 def finished_work(connection: Connection, channel: str, *, keep: int) -> tuple[str, ...]:
-    """Work folders of the finished windows before the newest ``keep``, as far as they have not been removed."""
+    """Work folders of the finished windows before the newest ``keep`` that have not been removed."""
     rows = connection.execute(
         select(windows.c.work)
         .where(
@@ -40,7 +40,7 @@ def finished_work(connection: Connection, channel: str, *, keep: int) -> tuple[s
 
 
 def forget_work(connection: Connection, channel: str, work: str) -> None:
-    """Note that a finished window's folder was removed."""
+    """Record that a finished window's folder was removed."""
     connection.execute(
         update(windows)
         .where(windows.c.channel == channel, windows.c.state == FINISHED, windows.c.work == work)
@@ -49,10 +49,10 @@ def forget_work(connection: Connection, channel: str, work: str) -> None:
 
 
 def forget_history(engine: Engine, channel: str, *, keep: int) -> int:
-    """Remove what the newest ``keep`` windows, errors and verifications have left behind; how many windows went.
+    """Delete windows, errors and verifications older than the newest ``keep`` of each; the number of deleted windows.
 
-    Kept whatever their age: windows that are not finished, whose folder is there, or that a verification, a skip or a
-    conflict which is kept names; of each kind the newest verification that found both servers equal.
+    Always kept: windows that are unfinished, that have a folder, or that a kept verification, skip or conflict names;
+    and of each kind the newest verification that found both servers equal.
     """
     for table, clause in ((verifications, _old_verifications(channel, keep)), (errors, _old_errors(channel, keep))):
         _forget(engine, table, select(table.c.id).where(clause))

@@ -1,4 +1,4 @@
-"""Verifications and the rows that they found different, on the target."""
+"""Records of verifications and of the rows that they found different."""
 
 from __future__ import annotations
 
@@ -44,13 +44,14 @@ class Suspect:
 
     @property
     def of_definition(self) -> bool:
-        """Whether it is no row: ``key`` is the kind of thing then, ``columns`` what of it, ``note`` all of it."""
+        """Whether the suspect is a definition: ``key`` is the object's kind, ``columns`` its differing part, ``note``
+        the details."""
         return self.note != "" and self.key != ()
 
 
 @dataclass(frozen=True, slots=True)
 class PastVerification:
-    """A verification as it ended, or as far as it has come; fields as in ``tables.verifications``."""
+    """A finished or running verification; fields as in ``tables.verifications``."""
 
     id: int
     kind: str
@@ -58,7 +59,7 @@ class PastVerification:
     through_seqno: int
     state: str
     started_at: str
-    """UTC, by the target's clock, as is ``ended_at``."""
+    """UTC, by the target's clock, as ``ended_at``."""
     ended_at: str | None
     tables: int
     chunks: int
@@ -68,7 +69,7 @@ class PastVerification:
 
 
 def read_verifications(connection: Connection, channel: str, limit: int) -> tuple[PastVerification, ...]:
-    """The channel's last ones, the newest first."""
+    """The channel's last verifications, newest first."""
     rows = connection.execute(
         select(verifications).where(verifications.c.channel == channel).order_by(verifications.c.id.desc()).limit(limit)
     )
@@ -92,7 +93,7 @@ def read_verifications(connection: Connection, channel: str, limit: int) -> tupl
 
 
 def begin_verification(connection: Connection, channel: str, kind: str, window: str, seqno: int) -> Verification:
-    """A new one; of kind ``full`` the unfinished one, if there is one."""
+    """Record a new verification; for kind ``full``, resume the unfinished one if there is one."""
     if kind == VerifyScope.FULL:
         unfinished = connection.execute(
             select(verifications).where(
@@ -124,7 +125,7 @@ def begin_verification(connection: Connection, channel: str, kind: str, window: 
 
 
 def save_progress(connection: Connection, number: int, counts: tuple[int, int, int], progress: str | None) -> None:
-    """``counts``: tables, chunks and rows so far."""
+    """Store progress. ``counts``: tables, chunks and rows so far."""
     tables, chunks, rows = counts
     connection.execute(
         update(verifications)
@@ -134,7 +135,7 @@ def save_progress(connection: Connection, number: int, counts: tuple[int, int, i
 
 
 def end_verification(connection: Connection, number: int, state: str, drift: int, pending: int) -> None:
-    """It is done; ``drift`` and ``pending``: the suspects that it leaves."""
+    """Record the end of a verification; ``drift`` and ``pending``: numbers of the remaining suspects."""
     connection.execute(
         update(verifications)
         .where(verifications.c.id == number)
@@ -143,7 +144,7 @@ def end_verification(connection: Connection, number: int, state: str, drift: int
 
 
 def verified_through(connection: Connection, channel: str) -> dict[str, int]:
-    """By kind, the newest seqno through which a verification found both servers equal."""
+    """By kind, the highest seqno up to which a verification found both servers equal."""
     rows = connection.execute(
         select(verifications.c.kind, func.max(verifications.c.through_seqno))
         .where(verifications.c.channel == channel, verifications.c.state == CLEAN)
@@ -153,7 +154,7 @@ def verified_through(connection: Connection, channel: str) -> dict[str, int]:
 
 
 def count_suspects(connection: Connection, channel: str) -> dict[str, int]:
-    """By state, the rows that differed when they were last looked at."""
+    """Number of suspects by state."""
     rows = connection.execute(
         select(suspects.c.state, func.count()).where(suspects.c.channel == channel).group_by(suspects.c.state)
     )
@@ -161,7 +162,7 @@ def count_suspects(connection: Connection, channel: str) -> dict[str, int]:
 
 
 def read_suspects(connection: Connection, channel: str) -> tuple[Suspect, ...]:
-    """All of the channel, in the order in which they were stored."""
+    """The channel's suspects, in the order in which they were stored."""
     rows = connection.execute(select(suspects).where(suspects.c.channel == channel).order_by(suspects.c.id))
     return tuple(
         Suspect(
@@ -179,13 +180,13 @@ def read_suspects(connection: Connection, channel: str) -> tuple[Suspect, ...]:
 
 
 def replace_suspects(connection: Connection, channel: str, found: Iterable[Suspect]) -> None:
-    """Store what is known now in the place of what was."""
+    """Replace all suspects of the channel."""
     connection.execute(delete(suspects).where(suspects.c.channel == channel))
     add_suspects(connection, channel, found)
 
 
 def add_suspects(connection: Connection, channel: str, found: Iterable[Suspect]) -> None:
-    """Store more of them."""
+    """Store further suspects."""
     values = [
         {
             "channel": channel,
@@ -207,7 +208,7 @@ def add_suspects(connection: Connection, channel: str, found: Iterable[Suspect])
 
 
 def row_key_text(key: tuple[str, ...]) -> str:
-    """As a suspect's key is stored."""
+    """A key as the text stored with a suspect."""
     return json.dumps(key)
 
 
@@ -216,7 +217,7 @@ def _row(text: str | None) -> tuple[str | None, ...] | None:
 
 
 def last_finished(connection: Connection, channel: str) -> tuple[str, str] | None:
-    """The newest finished window's id and its work folder, empty if that was removed; None if there is no window."""
+    """Id and work folder (empty if removed) of the newest finished window; None if there is no finished window."""
     row = connection.execute(
         select(windows.c.window_id, windows.c.work)
         .where(windows.c.channel == channel, windows.c.state == FINISHED)
