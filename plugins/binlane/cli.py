@@ -347,6 +347,14 @@ def bootstrap(
 
 
 @app.command()
+def grants(channel: ChannelName, channels: ChannelFolder = DEFAULT_CHANNELS) -> None:
+    """Print the GRANT statements that the channel's accounts need on source and target. Writes nothing."""
+    from binlane.orchestration.commands import grants as granting
+
+    out.print(granting.grants(channel, channels))
+
+
+@app.command()
 def version() -> None:
     """Show the version."""
     out.print(f"binlane {metadata.version('binlane')}")

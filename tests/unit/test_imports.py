@@ -67,11 +67,12 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "precheck": (*WINDOW, "apply.lane"),
     "verify": (*TRANSACTIONS, "work", *STATE, "source"),
     "bootstrap": (*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, "precheck", "verify"),
+    "readiness": (*(*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, "precheck", "bootstrap"),),
     "repair": (*TRANSACTIONS, "work", *STATE, "source", "verify", "bootstrap"),
-    "orchestration": (*WINDOW, "safe_text", "work.filter", "apply.lane", "precheck"),
+    "orchestration": (*WINDOW, "safe_text", "work.filter", "apply.lane", "precheck", "bootstrap", "readiness"),
     "orchestration.commands": (
         *(*WINDOW, "safe_text", "work.filter", "apply.lane", "precheck"),
-        *("verify", "bootstrap", "repair", "orchestration"),
+        *("verify", "bootstrap", "readiness", "repair", "orchestration"),
     ),
     "orchestration.airflow": (
         *(*BASE, *CONFIG, "safe_text", *STATE, "apply", "bootstrap", "orchestration", "orchestration.commands"),
@@ -83,7 +84,10 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     ),
 }
 
-_ASKS_SERVERS: Final = (*STATE, "source", *APPLY, "apply.lane", "precheck", "verify", "bootstrap", "repair")
+_ASKS_SERVERS: Final = (
+    *(*STATE, "source", *APPLY, "apply.lane"),
+    *("precheck", "verify", "bootstrap", "readiness", "repair"),
+)
 ONLY_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "airflow": ("orchestration.airflow", "binlane_plugin"),
     "pyspark": ("spark_jobs", "spark_daemon"),

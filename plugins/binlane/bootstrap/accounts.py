@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import pymysql
 
-from binlane.binlog.types.literals import quoted
+from binlane.binlog.types.literals import identifier, quoted
 from binlane.bootstrap.sessions import Session
 from binlane.model import Flavor
 
@@ -26,6 +26,10 @@ class Accounts:
     made: tuple[tuple[str, bytes], ...]
     """Account or role, as SQL names it, and the statement that makes it; roles first."""
     grants: tuple[tuple[str, bytes], ...]
+
+    def without(self, present: Collection[str]) -> Accounts:
+        """Those that are not ``present``, by their names in SQL."""
+        return Accounts(*(tuple(one for one in each if one[0] not in present) for each in (self.made, self.grants)))
 
 
 def no_accounts() -> Accounts:
@@ -47,7 +51,7 @@ def read_accounts(session: Session) -> Accounts:
             continue
         if session.flavor is Flavor.MARIADB and is_role == "1":
             name = quoted(user)
-            made.append((name, f"CREATE ROLE {name}".encode()))
+            made.append((name, f"CREATE ROLE {identifier(user)}".encode()))
         else:
             name = f"{quoted(user)}@{quoted(host)}"
             [(statement,)] = session.rows(f"SHOW CREATE USER {name}")
@@ -59,18 +63,15 @@ def read_accounts(session: Session) -> Accounts:
 def make_accounts(session: Session, accounts: Accounts) -> tuple[str, ...]:
     """Create the accounts that the target lacks. Returns messages about privileges that could not be granted."""
     notes: list[str] = []
-    present = _present(session)
-    new = [(name, statement) for name, statement in accounts.made if name not in present]
+    present = names_of(session.texts("SELECT user, host FROM mysql.user"))
+    new = accounts.without(present)
     notes += [
         f"account {name}: exists on the target already and was not changed"
         for name, _ in accounts.made
         if name in present
     ]
-    _make(session, new)
-    names = {name for name, _ in new}
-    for name, statement in accounts.grants:
-        if name not in names:
-            continue
+    _make(session, new.made)
+    for name, statement in new.grants:
         try:
             session.execute(statement)
         except pymysql.err.MySQLError as exc:
@@ -95,9 +96,10 @@ def _make(session: Session, left: Sequence[tuple[str, bytes]]) -> None:
         left = waiting
 
 
-def _present(session: Session) -> frozenset[str]:
+def names_of(rows: Iterable[Sequence[str]]) -> frozenset[str]:
+    """How SQL names the accounts and roles of ``mysql.user``, by user and host."""
     names = set()
-    for user, host in session.texts("SELECT user, host FROM mysql.user"):
+    for user, host in rows:
         names.add(f"{quoted(user)}@{quoted(host)}")
         if not host:
             names.add(quoted(user))

@@ -71,8 +71,13 @@ def read_definitions(session: Session, databases: Collection[str], tables: Colle
             for key in sorted(tables, key=str)
             if (key.database, key.table) not in found
         ),
-        behind_rows=(*reader.routines(), *reader.views(), *reader.triggers(tables), *reader.events()),
+        behind_rows=reader.programs(tables),
     )
+
+
+def read_programs(session: Session, databases: Collection[str], tables: Collection[TableKey]) -> tuple[Definition, ...]:
+    """Routines, views, triggers of ``tables``, events. Raises PrecheckError for what the account may not see."""
+    return _Reader(session, sorted(databases)).programs(tables) if databases else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,9 @@ class _Reader:
     def database(self, name: str) -> Definition:
         [row] = self.session.rows(f"SHOW CREATE DATABASE {identifier(name)}")
         return Definition("DATABASE", name, "", row[1])
+
+    def programs(self, tables: Collection[TableKey]) -> tuple[Definition, ...]:
+        return (*self.routines(), *self.views(), *self.triggers(tables), *self.events())
 
     def sequences(self) -> list[tuple[str, ...]]:
         return self._names("table_schema, table_name FROM information_schema.tables", "table_type = 'SEQUENCE'")

@@ -6,13 +6,13 @@ on MySQL 9.7 and MariaDB 10.11; since when: the release notes of MySQL 8.0.16, 8
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from binlane.model import Flavor
-from binlane.precheck.facts import SINCE_SYSTEM_USER, SYSTEM_USER, Accounts
+from binlane.precheck.facts import SINCE_SYSTEM_USER, SYSTEM_USER, Accounts, Target
 from binlane.precheck.finding import Finding
-from binlane.precheck.privileges import Grants
+from binlane.precheck.privileges import EVERYWHERE, Grants, Order
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
 from binlane.sql.logged_statement import LoggedText
@@ -35,8 +35,14 @@ def check_statement_privileges(situation: Situation) -> Iterator[Finding]:
 
 def check_definers(situation: Situation) -> Iterator[Finding]:
     """Definers that the account may not set; accounts and objects that only SYSTEM_USER may change."""
-    demands, target = situation.plan.demands.items(), situation.target
-    asked = [(demand, seqno) for demand, seqno in demands if demand.feature in (DEFINER, CHANGED)]
+    yield from lacking_for_definers(situation.target, situation.plan.demands)
+
+
+def lacking_for_definers(
+    target: Target, demands: Mapping[Demand, int], made: Collection[str] = ()
+) -> Iterator[Finding]:
+    """The same for any demands. Seqno 0: of an object that a first copy makes, behind the accounts ``made``."""
+    asked = [(demand, seqno) for demand, seqno in demands.items() if demand.feature in (DEFINER, CHANGED)]
     if not asked:
         return
     grants, own, there = target.grants, target.account, target.accounts
@@ -51,13 +57,13 @@ def check_definers(situation: Situation) -> Iterator[Finding]:
                 not needed
                 and target.number >= _SINCE_ABSENT
                 and there.known is not None
-                and who not in there.known | {own}
+                and who not in there.known | {own, *made}
             ):
                 needed = () if is_made else _lacking(grants, ("ALLOW_NONEXISTENT_DEFINER", "SUPER"))
         if not needed and (who in there.system or _is_owned(demand, there)):
             needed = _lacking(grants, SYSTEM_USER)
         if needed:
-            yield _finding(demand, seqno, needed)
+            yield _finding(target, demand, seqno, needed)
 
 
 def check_owned(situation: Situation) -> Iterator[Finding]:
@@ -73,7 +79,7 @@ def check_owned(situation: Situation) -> Iterator[Finding]:
         demand = Demand(CHANGED, f"function {each.context.database}.{name}")
         needed = _lacking(target.grants, SYSTEM_USER) if _is_owned(demand, target.accounts) else ()
         if needed and name.lower() not in target.loadable_functions:
-            yield _finding(demand, each.seqno, needed)
+            yield _finding(target, demand, each.seqno, needed)
 
 
 def _dropped(statement: LoggedText) -> str | None:
@@ -83,12 +89,18 @@ def _dropped(statement: LoggedText) -> str | None:
     return rest[0].text if len(rest) == 1 else None
 
 
-def _finding(demand: Demand, seqno: int, needed: tuple[str, ...]) -> Finding:
+def _finding(target: Target, demand: Demand, seqno: int, needed: tuple[str, ...]) -> Finding:
     of = f": definer {demand.detail}" if demand.feature == DEFINER else ""
     todo = f"GRANT {needed[0]} ON *.* TO the account: without it the server refuses the statement (1227)"
-    where = f"{demand.subject}{of}, in the statement of seqno {seqno}"
+    place = f", in the statement of seqno {seqno}" if seqno else ""
     return Finding(
-        Severity.FATAL, where, f"an account with {' or '.join(needed)}", "an account without it", todo, seqno
+        Severity.FATAL,
+        f"{demand.subject}{of}{place}",
+        f"an account with {' or '.join(needed)}",
+        "an account without it",
+        todo,
+        seqno or None,
+        mend=(Order((needed[0],), EVERYWHERE, target.account),),
     )
 
 

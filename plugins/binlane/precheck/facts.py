@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import TracebackType
@@ -64,8 +64,8 @@ class LoadableFunction(NamedTuple):
     is_aggregate: bool
 
 
-class Target:
-    """A target server, asked by one connection, which is there from the first question to ``release`` or the end.
+class Server:
+    """A server, asked by one connection, which is there from the first question to ``release`` or the end.
 
     Raises the driver's errors through SQLAlchemy, as any reading does.
     """
@@ -151,6 +151,17 @@ class Target:
     def account(self) -> str:
         """``user@host`` of the account that the connection uses."""
         return str(self.rows("SELECT CURRENT_USER()")[0][0])
+
+
+class Target(Server):
+    """A target, and the facts that decide whether windows can be applied there."""
+
+    def holding(self, grant_lines: Sequence[str]) -> Target:
+        """The same server, asked by the same account as if SHOW GRANTS had said this of it."""
+        other = Target(self.engine)
+        # where functools.cached_property keeps what was read
+        vars(other).update(grant_lines=tuple(grant_lines))
+        return other
 
     @cached_property
     def connection_numbers(self) -> tuple[int, ...]:

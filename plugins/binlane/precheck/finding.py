@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from binlane.errors import PrecheckError
 from binlane.model import plural
+from binlane.precheck.privileges import Order
 from binlane.schema.compare import Difference, Severity
 
 
@@ -23,6 +24,8 @@ class Finding:
     """Of the statement or rows that ask for it, where these are one transaction's."""
     check: str = ""
     """The name of the check, in ``checks.CHECKS``."""
+    mend: tuple[Order | str, ...] = ()
+    """The statements or commands that mend it, to be copied; none where ``todo`` names several ways, or a setting."""
 
     def __str__(self) -> str:
         name = f" [{self.check}]" if self.check else ""

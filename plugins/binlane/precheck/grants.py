@@ -7,15 +7,16 @@ which privilege: tried on MySQL 9.7 and MariaDB 10.11; since when: the release n
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from binlane.binlog.types.literals import quoted
 from binlane.model import Flavor
 from binlane.precheck.definers import setters
 from binlane.precheck.facts import Target
 from binlane.precheck.finding import Finding
-from binlane.precheck.privileges import Grants, held_on
+from binlane.precheck.privileges import ALL, EVERYWHERE, Grants, Order, held_on
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
 from binlane.sql.accounts import ACCOUNT_PATTERN, accounts, spelled
@@ -23,7 +24,6 @@ from binlane.sql.logged_statement import LoggedText, index_of, split
 from binlane.sql.parse.lexer import Token, TokenKind
 
 _Version = tuple[int, int, int]
-_ALL: Final = "ALL PRIVILEGES"
 _OPTION: Final = "GRANT OPTION"
 _DYNAMIC: Final = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
 _ROLE: Final = re.compile(r"GRANT (?P<roles>[^ ].*?) TO .*?(?P<admin> WITH ADMIN OPTION)?")
@@ -86,11 +86,16 @@ class _Scope:
 
 def check_grants(situation: Situation) -> Iterator[Finding]:
     """Account and server-wide statements that the target's account may not run."""
+    yield from lacking_for_grants(situation.target, situation.asked.texts)
+
+
+def lacking_for_grants(target: Target, statements: Iterable[LoggedText]) -> Iterator[Finding]:
+    """The same for any statements, which run in this order."""
     account: _Account | None = None
-    for statement in situation.asked.texts:
+    for statement in statements:
         check = _CHECKS.get(statement.words[0]) if statement.tokens else None
         if check is not None:
-            account = _Account.of(situation.target) if account is None else account
+            account = _Account.of(target) if account is None else account
             yield from check(statement, account)
 
 
@@ -111,7 +116,7 @@ def _passed_on(statement: LoggedText, account: _Account) -> Iterator[Finding]:
     scope = _scope(tokens[on + 2 if words[on + 1] == "TABLE" else on + 1 : end], statement.context.database)
     if scope is None:
         return
-    names = [_name(each) for each in split(tokens[begin:on])]
+    names = [_name(each, account) for each in split(tokens[begin:on])]
     lacking = [name for name in dict.fromkeys(names) if not _may_pass_on(name, scope, account)]
     if lacking:
         todo = (
@@ -119,14 +124,19 @@ def _passed_on(statement: LoggedText, account: _Account) -> Iterator[Finding]:
             "only the privileges that it has (1044, 1142, 1227)"
         )
         found = f"an account without {', '.join(lacking)} there, or without the GRANT OPTION"
-        yield Finding(Severity.FATAL, statement.where, f"{', '.join(lacking)} on {scope}, to pass on", found, todo)
+        mend = (Order(tuple(lacking), str(scope), account.own, with_option=True),)
+        yield Finding(
+            Severity.FATAL, statement.where, f"{', '.join(lacking)} on {scope}, to pass on", found, todo, mend=mend
+        )
 
 
-def _name(tokens: Sequence[Token]) -> str:
-    """A privilege's name; that of a column's ends with ``()``."""
+def _name(tokens: Sequence[Token], account: _Account) -> str:
+    """A privilege's name, as SHOW GRANTS spells it; that of a column's ends with ``()``."""
     columns = index_of((token.text for token in tokens), "(")
     name = " ".join(token.text.upper() for token in tokens[:columns])
-    return (_ALL if name == "ALL" else name) + ("" if columns is None else "()")
+    if account.flavor is Flavor.MARIADB and account.number >= (10, 5, 2):
+        name = _SYNONYMS.get(name, name)
+    return (ALL if name == "ALL" else name) + ("" if columns is None else "()")
 
 
 def _scope(tokens: Sequence[Token], database: str | None) -> _Scope | None:
@@ -149,7 +159,7 @@ def _may_pass_on(name: str, scope: _Scope, account: _Account) -> bool:
         return any({name, _OPTION} <= grant.privileges for grant in everywhere)
     if name == "USAGE" or name not in _KNOWN:
         return True  # of a column, or the parser refuses it
-    for each in _of_all(scope, account.flavor) if name == _ALL else (name,):
+    for each in _of_all(scope, account.flavor) if name == ALL else (name,):
         if not held_on(grants, each, scope.database, scope.table):
             return False
     return held_on(grants, _OPTION, scope.database, scope.table)
@@ -173,12 +183,13 @@ def _proxy(statement: LoggedText, account: _Account) -> Iterator[Finding]:
             return
     todo = f"GRANT PROXY ON {_quoted(proxied)} or ''@'%' TO the account WITH GRANT OPTION, as one that has it (1698)"
     found = "an account without it, or without the GRANT OPTION"
-    yield Finding(Severity.FATAL, statement.where, f"PROXY on {proxied}, to pass on", found, todo)
+    mend = (f"GRANT PROXY ON {_quoted(proxied)} TO {_quoted(account.own)} WITH GRANT OPTION",)
+    yield Finding(Severity.FATAL, statement.where, f"PROXY on {proxied}, to pass on", found, todo, mend=mend)
 
 
 def _quoted(name: str) -> str:
     user, _, host = name.rpartition("@")
-    return f"'{user}'@'{host or '%'}'"
+    return f"{quoted(user)}@{quoted(host or '%')}"
 
 
 def _roles(statement: LoggedText, account: _Account, tokens: Sequence[Token]) -> Iterator[Finding]:
@@ -200,7 +211,8 @@ def _roles(statement: LoggedText, account: _Account, tokens: Sequence[Token]) ->
                 "end a window before that (--until with its GTID), make the role on the target by hand, with the "
                 "account and that one as its administrators, and leave the statement out (binlane skip)"
             )
-        yield Finding(Severity.FATAL, statement.where, f"{', '.join(lacking)}, to pass on", found, todo)
+        mend = (Order(("ROLE_ADMIN",), EVERYWHERE, account.own),) if account.flavor is Flavor.MYSQL else ()
+        yield Finding(Severity.FATAL, statement.where, f"{', '.join(lacking)}, to pass on", found, todo, mend=mend)
     elif statement.words[0] == "REVOKE" and account.own in accounts(statement.sql):
         account.administered.difference_update(name.lower() for name in names)
 
@@ -232,7 +244,8 @@ def _made_roles(statement: LoggedText, account: _Account) -> Iterator[Finding]:
     if len(account.grants.missing(needed)) == len(needed):
         todo = f"GRANT {needed[0]} ON *.* TO the account: without it the server refuses the statement (1227)"
         expected = f"an account with {' or '.join(needed)}, as the administrator of the role is {spelled(admin)}"
-        yield Finding(Severity.FATAL, statement.where, expected, "an account without it", todo)
+        mend = (Order((needed[0],), EVERYWHERE, account.own),)
+        yield Finding(Severity.FATAL, statement.where, expected, "an account without it", todo, mend=mend)
 
 
 def _made(statement: LoggedText, account: _Account) -> Iterator[Finding]:
@@ -295,18 +308,25 @@ _OF_DATABASES: Final = (
     *("CREATE TEMPORARY TABLES", "LOCK TABLES", "EXECUTE", "CREATE ROUTINE", "ALTER ROUTINE", "EVENT"),
 )
 _OF_SERVERS: Final = {
-    Flavor.MARIADB: (_ALL,),
+    Flavor.MARIADB: (ALL,),
     Flavor.MYSQL: (
         *_OF_DATABASES,
         *("RELOAD", "SHUTDOWN", "PROCESS", "FILE", "SHOW DATABASES", "SUPER", "REPLICATION SLAVE"),
         *("REPLICATION CLIENT", "CREATE USER", "CREATE TABLESPACE", "CREATE ROLE", "DROP ROLE"),
     ),
 }
+_SYNONYMS: Final = {
+    "REPLICATION CLIENT": "BINLOG MONITOR",
+    "REPLICATION REPLICA": "REPLICATION SLAVE",
+    "REPLICATION REPLICA ADMIN": "REPLICATION SLAVE ADMIN",
+    "REPLICA MONITOR": "SLAVE MONITOR",
+}
+"""MariaDB's other names of a privilege, and the one that SHOW GRANTS prints since 10.5.2."""
 _KNOWN: Final = frozenset(
     {
-        *(_ALL, _OPTION),
+        *(ALL, _OPTION),
         *_OF_SERVERS[Flavor.MYSQL],
         *("DELETE HISTORY", "BINLOG ADMIN", "BINLOG MONITOR", "BINLOG REPLAY", "CONNECTION ADMIN", "FEDERATED ADMIN"),
-        *("READ_ONLY ADMIN", "REPLICATION MASTER ADMIN", "REPLICATION SLAVE ADMIN", "REPLICA MONITOR", "SET USER"),
+        *("READ_ONLY ADMIN", "REPLICATION MASTER ADMIN", "REPLICATION SLAVE ADMIN", "SLAVE MONITOR", "SET USER"),
     }
 )

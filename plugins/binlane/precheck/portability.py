@@ -6,7 +6,7 @@ table below the target's own parser is asked about (``statement_judge``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from binlane.apply.session.context import SUBSTITUTES
@@ -15,6 +15,7 @@ from binlane.binlog.table_map import TableMap
 from binlane.binlog.types.column_types import LOGGED_TYPES
 from binlane.model import Flavor, TableKey
 from binlane.plan.window_plan import WindowPlan
+from binlane.precheck.facts import Target
 from binlane.precheck.finding import Finding
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
@@ -67,11 +68,11 @@ def check_features(situation: Situation) -> Iterator[Finding]:
         there.setdefault(str(key).lower(), seqnos[0])
     written = tuple(f"{key}." for key in situation.by_sql)
     for demand, seqno in plan.demands.items():
-        if demand.feature in _OF_OTHERS or (demand.feature in _OF_ROWS and not demand.subject.startswith(written)):
+        if demand.feature in OF_OTHERS or (demand.feature in _OF_ROWS and not demand.subject.startswith(written)):
             continue
         if there.get(demand.unless.lower(), seqno) < seqno:
             continue
-        missing = _missing(demand, situation)
+        missing = unsupported(demand, situation.target, situation.plan.flavor, situation.tables.collations)
         if missing is None and demand.feature == ENGINE and not situation.allow_nontransactional:
             missing = None if demand.detail in TRANSACTIONAL_ENGINES else _NOT_TRANSACTIONAL
         if missing is not None:
@@ -112,10 +113,9 @@ def check_logged_types(situation: Situation) -> Iterator[Finding]:
                         yield Finding(Severity.FATAL, where, f"a type that {target} has, too", name, _TODO_TYPE)
 
 
-def _missing(demand: Demand, situation: Situation) -> tuple[str, str] | None:
-    """What stands against it and what to do; None if nothing does."""
-    target, source = situation.target, situation.plan.flavor
-    known = _named(demand, situation)
+def unsupported(demand: Demand, target: Target, source: Flavor, collations: Collection[str]) -> tuple[str, str] | None:
+    """What stands against it on the target and what to do; None if nothing does. ``collations``: the target's."""
+    known = _named(demand, target, collations)
     if known is not None:
         return None if known else (f"{target.version}, which does not know it", _TODO_NAMES[demand.feature])
     if demand.feature == TRUSTED_FUNCTION:
@@ -140,9 +140,9 @@ def _missing(demand: Demand, situation: Situation) -> tuple[str, str] | None:
     return None
 
 
-def _named(demand: Demand, situation: Situation) -> bool | None:
+def _named(demand: Demand, target: Target, collations: Collection[str]) -> bool | None:
     """Whether the target knows a thing that is asked for by its name; None if it is not one of those."""
-    name, target, collations = demand.detail.strip("'\""), situation.target, situation.tables.collations
+    name = demand.detail.strip("'\"")
     if demand.feature == ENGINE:
         return _ENGINE_ALIASES.get(name, name) in target.engines
     if demand.feature == PLUGIN:
@@ -153,7 +153,7 @@ def _named(demand: Demand, situation: Situation) -> bool | None:
         return full in collations or any(one.endswith(f"_{full}") for one in collations)
     if demand.feature == SESSION_COLLATION:
         collation = collation_name_of(int(name), target.flavor)
-        return bool({collation, SUBSTITUTES.get(collation or "")} & collations)
+        return not {collation, SUBSTITUTES.get(collation or "")}.isdisjoint(collations)
     if demand.feature == CHARSET:
         charset = charset_name(name) or name
         return any(one == charset or one.startswith(f"{charset}_") for one in collations)
@@ -191,17 +191,18 @@ _TODO_BARE: Final = (
     "write the collation beside the character set on the source, or set character_set_collations = '' there, as it was"
     " before 11.5; for this window make the object on the target by hand and begin the channel behind it"
 )
+TRUST: Final = "SET GLOBAL log_bin_trust_function_creators = ON"
 _UNTRUSTED: Final = (
     "log_bin_trust_function_creators = OFF with a binlog (1418)",
-    "SET GLOBAL log_bin_trust_function_creators = ON on the target, as the source has it",
+    f"{TRUST} on the target, as the source has it",
 )
 _UNTRUSTED_ACCOUNT: Final = (
     "an account without SUPER, and log_bin_trust_function_creators = OFF with a binlog (1419)",
-    "SET GLOBAL log_bin_trust_function_creators = ON on the target, or GRANT SUPER ON *.* TO the account",
+    f"{TRUST} on the target, or GRANT SUPER ON *.* TO the account",
 )
 _OF_ROWS: Final = frozenset({JSON_TABLE, UNSPELLED})
-_OF_OTHERS: Final = frozenset({DEFINER, CHANGED, PRIVILEGE, DATABASE_DEFAULT, DATABASE_SET})
-"""Those are ``definers``' and ``databases``'."""
+OF_OTHERS: Final = frozenset({DEFINER, CHANGED, PRIVILEGE, DATABASE_DEFAULT, DATABASE_SET})
+"""Features that other checks are about: those of ``definers`` and ``databases``."""
 _TODO_LATE: Final = "make the column a DATETIME on both sides, or leave the table out (docs/filters.md)"
 _TODO_ROWS: Final = 'write the rows with BINLOG statements: apply.writer = "binlog"'
 _ENGINE_ALIASES: Final = {"heap": "memory", "merge": "mrg_myisam", "ndb": "ndbcluster"}

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, text
 
+from binlane.binlog.types.literals import identifier, quoted
 from binlane.model import Flavor
 
 _GRANT: Final = re.compile(
@@ -21,7 +22,10 @@ _GRANT: Final = re.compile(
     re.DOTALL,
 )
 _COLUMNS: Final = re.compile(r"\([^)]*\)")
-_EVERYTHING: Final = "ALL PRIVILEGES"
+ALL: Final = "ALL PRIVILEGES"
+EVERYWHERE: Final = "*.*"
+_WILD: Final = re.compile("([_%])")
+_ESCAPED: Final = r"\\\1"
 
 VISIBILITY: Final = ("SELECT", "TRIGGER", "EVENT", "EXECUTE")
 """What makes tables, triggers, events and routines of a database visible to the precheck."""
@@ -66,11 +70,45 @@ class Grants:
 
 
 class Need(NamedTuple):
-    """A global privilege, and others that stand in for it."""
+    """A privilege that an account needs, and others that stand in for it."""
 
     name: str
     substitutes: tuple[str, ...]
     why: str
+    databases: frozenset[str] | None = None
+    """On each of these; None: everywhere."""
+    is_advice: bool = False
+    """Useful, but not necessary."""
+
+    def lacking(self, grants: Grants) -> tuple[str | None, ...]:
+        """The databases on which an account with these grants does not hold it; None stands for everywhere."""
+        names = (self.name, *self.substitutes)
+        places = (None,) if self.databases is None else sorted(self.databases)
+        return tuple(place for place in places if len(grants.missing(names, place)) == len(names))
+
+
+TABLE_IDS: Final = Need("PROCESS", (), "table ids tell whether a DDL has run", is_advice=True)
+
+
+def scope_of(database: str | None) -> str:
+    """How a GRANT names a database, whose ``_`` and ``%`` would be wildcards; None: everywhere."""
+    return EVERYWHERE if database is None else f"{identifier(_WILD.sub(_ESCAPED, database))}.*"
+
+
+class Order(NamedTuple):
+    """A GRANT statement that gives an account what it lacks."""
+
+    names: tuple[str, ...]
+    scope: str
+    """Of ``scope_of``."""
+    account: str
+    """``user@host``, as CURRENT_USER() says."""
+    with_option: bool = False
+
+    def __str__(self) -> str:
+        user, _, host = self.account.rpartition("@")
+        option = " WITH GRANT OPTION" if self.with_option else ""
+        return f"GRANT {', '.join(self.names)} ON {self.scope} TO {quoted(user)}@{quoted(host)}{option}"
 
 
 def held_on(grants: Grants, name: str, database: str, table: str) -> bool:
@@ -137,8 +175,9 @@ def advisable(flavor: Flavor, version: tuple[int, int, int]) -> tuple[Need, ...]
     """Useful, but not necessary: a lane's own account may end its own connections."""
     why = "ending the connection of a lane's holder that has stopped, if it uses another account"
     if version < _NAMED_PRIVILEGES[flavor]:
-        return (Need("SUPER", (), why),)
-    return (Need("CONNECTION ADMIN" if flavor is Flavor.MARIADB else "CONNECTION_ADMIN", ("SUPER",), why),)
+        return (Need("SUPER", (), why, is_advice=True),)
+    name = "CONNECTION ADMIN" if flavor is Flavor.MARIADB else "CONNECTION_ADMIN"
+    return (Need(name, ("SUPER",), why, is_advice=True),)
 
 
 def read_only_exemptions(flavor: Flavor, version: tuple[int, int, int]) -> tuple[str, ...]:
@@ -155,7 +194,7 @@ _NAMED_PRIVILEGES: Final = {Flavor.MARIADB: (10, 5, 2), Flavor.MYSQL: (8, 0, 0)}
 
 
 def _covers(grant: Grant, name: str, database: str | None) -> bool:
-    if grant.table is not None or (name not in grant.privileges and _EVERYTHING not in grant.privileges):
+    if grant.table is not None or (name not in grant.privileges and ALL not in grant.privileges):
         return False
     # ALL PRIVILEGES is printed apart from the right to pass them on
     if name == "GRANT OPTION" and name not in grant.privileges:

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+from binlane.binlog.types.literals import identifier
 from binlane.choices import Writer
 from binlane.model import Flavor, plural
-from binlane.precheck.facts import Target
 from binlane.precheck.finding import Finding
 from binlane.precheck.privileges import (
     ACCOUNTS,
     COPIES,
     DDL,
+    EVERYWHERE,
     ROWS,
     STATE,
     STATEMENTS,
+    TABLE_IDS,
     VISIBILITY,
     Need,
+    Order,
     advisable,
     global_needs,
     read_only_exemptions,
+    scope_of,
 )
-from binlane.precheck.situation import TargetSituation
+from binlane.precheck.situation import Needs, TargetSituation
 from binlane.schema.compare import Severity
 from binlane.state.tables import SCHEMA
 
@@ -57,19 +61,23 @@ def check_proxy(situation: TargetSituation) -> Iterator[Finding]:
 def check_privileges(situation: TargetSituation) -> Iterator[Finding]:
     """Privileges that the target's account lacks."""
     target, needs = situation.target, situation.needs
+    for need in target_privileges(target.flavor, target.number, needs):
+        if lacking := need.lacking(target.grants):
+            yield missing_privilege("target", target.account, need, lacking)
+
+
+def target_privileges(flavor: Flavor, number: tuple[int, int, int], needs: Needs) -> Iterator[Need]:
+    """The privileges that a target's account needs for a window, or a first copy."""
     by_sql = needs.writer != Writer.BINLOG
     if not by_sql or needs.statements or needs.ddl or needs.accounts:
-        for need in global_needs(target.flavor, target.number):
-            yield from _global_need(target, need, Severity.FATAL)
-    for need in advisable(target.flavor, target.number):
-        yield from _global_need(target, need, Severity.INFO)
+        yield from global_needs(flavor, number)
+    yield from advisable(flavor, number)
     if needs.accounts:
-        for name in target.grants.missing(ACCOUNTS):
-            yield _privilege(Severity.FATAL, name, "*.*", "the window creates or changes accounts")
-        for name in target.grants.missing(("SELECT",), "mysql"):
-            yield _privilege(Severity.FATAL, name, "mysql.*", "accounts are compared before one is created again")
-    for name in target.grants.missing((*STATE, *(COPIES if needs.copies else ())), SCHEMA):
-        yield _privilege(Severity.FATAL, name, f"`{SCHEMA}`.*", "positions and windows are kept there")
+        for name in ACCOUNTS:
+            yield Need(name, (), "the window creates or changes accounts")
+        yield Need("SELECT", (), "accounts are compared before one is created again", frozenset({"mysql"}))
+    for name in (*STATE, *(COPIES if needs.copies else ())):
+        yield Need(name, (), "positions and windows are kept there", frozenset({SCHEMA}))
     wanted = (
         *VISIBILITY,
         *(ROWS if by_sql or needs.overwrite or needs.row_statements else ()),
@@ -77,27 +85,24 @@ def check_privileges(situation: TargetSituation) -> Iterator[Finding]:
         *(DDL if needs.ddl else ()),
     )
     for name in dict.fromkeys(wanted):
-        lacking = [database for database in sorted(needs.databases) if target.grants.missing((name,), database)]
-        if lacking:
-            why = "the precheck sees only what the account may use" if name in VISIBILITY else "the window's statements"
-            yield _privilege(Severity.FATAL, name, _scopes(lacking), why)
+        why = "the precheck sees only what the account may use" if name in VISIBILITY else "the window's statements"
+        yield Need(name, (), why, needs.databases)
 
 
-def _scopes(databases: list[str]) -> str:
-    shown = ", ".join(f"`{name}`.*" for name in databases[:_SHOWN])
-    more = len(databases) - _SHOWN
-    return shown if more <= 0 else f"{shown} and {plural(more, 'more database')}"
-
-
-def _global_need(target: Target, need: Need, severity: Severity) -> Iterator[Finding]:
-    names = (need.name, *need.substitutes)
-    if len(target.grants.missing(names)) == len(names):
-        yield _privilege(severity, need.name, "*.*", need.why)
-
-
-def _privilege(severity: Severity, name: str, scope: str, why: str) -> Finding:
-    todo = f"GRANT {name} ON {scope} TO the account: {why}"
-    return Finding(severity, f"target: privilege {name}", f"granted on {scope}", "not granted", todo)
+def missing_privilege(server: str, account: str, need: Need, lacking: Sequence[str | None]) -> Finding:
+    """``server``: source or target; ``account``: ``user@host``; ``lacking``: of ``Need.lacking``."""
+    scopes = [scope_of(database) for database in lacking]
+    shown = ", ".join(EVERYWHERE if name is None else f"{identifier(name)}.*" for name in lacking[:_SHOWN])
+    if len(scopes) > _SHOWN:
+        shown += f" and {plural(len(scopes) - _SHOWN, 'more database')}"
+    return Finding(
+        Severity.INFO if need.is_advice else Severity.FATAL,
+        f"{server}: privilege {need.name}",
+        f"granted on {shown}",
+        "not granted",
+        f"GRANT {need.name} ON {shown} TO the account: {need.why}",
+        mend=tuple(Order((need.name,), scope, account) for scope in scopes),
+    )
 
 
 def check_packet(situation: TargetSituation) -> Iterator[Finding]:
@@ -210,8 +215,8 @@ def check_ddl(situation: TargetSituation) -> Iterator[Finding]:
     if target.value(once) not in ("ON", "1"):
         todo = "a DDL is exactly-once by the target's own GTID; without it, some stop and ask after a crash"
         yield Finding(Severity.INFO, f"target: {once}", "ON", target.variables.get(once, "none"), todo)
-        for name in target.grants.missing(("PROCESS",)):
-            yield _privilege(Severity.INFO, name, "*.*", "table ids tell whether a DDL has run")
+        if lacking := TABLE_IDS.lacking(target.grants):
+            yield missing_privilege("target", target.account, TABLE_IDS, lacking)
 
 
 def check_type_conversions(situation: TargetSituation) -> Iterator[Finding]:

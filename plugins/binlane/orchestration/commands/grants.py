@@ -1,0 +1,92 @@
+"""``binlane grants``: the GRANT statements for a channel's two accounts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from binlane.apply.refusals import target_errors
+from binlane.binlog.types.literals import quoted
+from binlane.config import ChannelConfig
+from binlane.connections import Endpoint, Endpoints
+from binlane.orchestration.commands.run import load
+from binlane.orchestration.readiness import readiness_of
+from binlane.precheck.privileges import EVERYWHERE, Need
+from binlane.readiness.checks import answer
+from binlane.readiness.grants import OF_THE_CHANNEL, merged, orders, scopes_of
+from binlane.readiness.held import check_accounts, check_definers
+from binlane.readiness.needs import account_privileges, applies_accounts, channel_needs, source_privileges
+from binlane.readiness.situation import Asked
+from binlane.safe_text import one_line
+from binlane.servers.greeting import Greeting, greet
+from binlane.shards.renaming import Renaming
+from binlane.source.server import translated
+
+_ANY_HOST: Final = "%"
+_OF_WHAT_IS_THERE: Final = {
+    "definers of the source's views, routines, triggers and events": check_definers,
+    "granted to accounts of the source, and so on the target": check_accounts,
+}
+
+Lines = list[tuple[str, str]]
+"""Statements and their reasons; a reason without a statement is a remark."""
+
+
+def grants(name: str, folder: Path) -> str:
+    """The statements as text, with the reason behind each. The servers are asked, and nothing is written."""
+    channel, endpoints = load(name, folder)
+    users, copies = applies_accounts(channel), endpoints.source is not None and not channel.rename
+    lines: list[str] = []
+    source = None
+    if endpoints.source is not None:
+        with translated(str(endpoints.source)):
+            source = greet(endpoints.source)
+        scopes = scopes_of(channel)
+        databases = None if scopes == (EVERYWHERE,) else OF_THE_CHANNEL
+        needs = source_privileges(source.flavor, source.number, databases, copies=copies, users=users)
+        lines += _server("source", endpoints.source, source, _statements(needs, scopes, source, endpoints.source))
+    with target_errors(str(endpoints.target)):
+        target = greet(endpoints.target)
+    scopes = scopes_of(channel, Renaming(channel.rename))
+    needs = account_privileges(
+        target.flavor, target.number, channel_needs(channel, OF_THE_CHANNEL, copies=copies, users=users)
+    )
+    given = _statements(needs, scopes, target, endpoints.target)
+    if source is not None:
+        given += _for_what_is_there(channel, endpoints, [statement for statement, _ in given], (source, target))
+    lines += _server("target", endpoints.target, target, given)
+    return "\n".join(lines)
+
+
+def _statements(needs: Iterable[Need], scopes: Sequence[str], greeting: Greeting, endpoint: Endpoint) -> Lines:
+    account = greeting.account or f"{endpoint.user}@{_ANY_HOST}"
+    return [(str(order), why) for order, why in orders(needs, scopes, account)]
+
+
+def _server(part: str, endpoint: Endpoint, greeting: Greeting, statements: Lines) -> Iterator[str]:
+    yield f"-- {part}: {one_line(str(endpoint))}, {greeting.flavor} {one_line(greeting.version)}"
+    if greeting.account is None:
+        yield f"-- the account cannot log in yet: {one_line(greeting.refusal)}"
+        yield f"-- CREATE USER {quoted(endpoint.user)}@'{_ANY_HOST}' IDENTIFIED BY '...';"
+    for statement, why in statements:
+        yield f"{one_line(statement)};  -- {why}" if statement else f"-- {why}"
+    yield ""
+
+
+def _for_what_is_there(
+    channel: ChannelConfig, endpoints: Endpoints, given: Sequence[str], greetings: Sequence[Greeting]
+) -> Lines:
+    """What the definers and accounts of the source take beside ``given``."""
+    again = f"run `binlane grants {channel.name}` again when both accounts can log in and hold these grants"
+    if any(each.account is None for each in greetings):
+        return [("", f"definers and accounts of the source: not read yet; {again}")]
+    lines: Lines = []
+    with readiness_of(channel, endpoints, Asked(users=applies_accounts(channel))) as found:
+        situation = found.for_account(given)
+        for why, check in _OF_WHAT_IS_THERE.items():
+            findings = answer(why, check, situation)
+            lines += [(str(each), why) for each in merged(mend for one in findings for mend in one.mend)]
+            # by hand: a role's administrator; or a privilege above is not granted yet
+            lines += [("", f"{why}: {one_line(finding.found)}; {again}") for finding in findings if not finding.mend]
+    return lines

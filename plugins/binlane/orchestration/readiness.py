@@ -1,0 +1,34 @@
+"""A channel's readiness, asked before its first write: the servers are connected while it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from binlane.config import ChannelConfig
+from binlane.connections import Endpoints
+from binlane.orchestration.effective_rules import renaming_of, selection_of
+from binlane.orchestration.steps import source_of
+from binlane.precheck.facts import Target
+from binlane.readiness.situation import Asked, Readiness, SourceServer
+from binlane.servers.catalog import read_schema
+from binlane.servers.engines import engine_of
+from binlane.shards.renaming import Renaming
+from binlane.shards.selection import Selection
+
+
+@contextmanager
+def readiness_of(channel: ChannelConfig, endpoints: Endpoints, asked: Asked) -> Iterator[Readiness]:
+    """For as long as the block runs. Nothing is asked yet."""
+
+    def rules(target: Target) -> tuple[Selection, Renaming]:
+        schema = target.ask(read_schema, ())
+        return selection_of(channel, schema), renaming_of(channel, schema)
+
+    with ExitStack() as stack:
+        target = stack.enter_context(Target(engine_of(endpoints.target)))
+        source = None
+        if endpoints.source is not None:
+            log = source_of(channel, endpoints)
+            source = stack.enter_context(SourceServer(engine_of(endpoints.source), endpoints.source, log))
+        yield Readiness(channel, source, target, asked, rules)

@@ -1,0 +1,69 @@
+"""The GRANT statements for a channel's two accounts: ``binlane grants``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from binlane.binlog.types.literals import identifier
+from binlane.config import ChannelConfig
+from binlane.precheck.privileges import ALL, EVERYWHERE, Need, Order, scope_of
+from binlane.shards.renaming import Renaming
+
+OF_THE_CHANNEL: Final = frozenset({"*"})
+"""Stands for the channel's databases in a ``Need``."""
+_PATTERN: Final = re.compile(r"[*?_%]")
+_LIKE: Final = {"*": "%", "?": "_", "_": r"\_", "%": r"\%"}
+_WILD: Final = re.compile(r"[*?\[]")
+
+
+def scopes_of(channel: ChannelConfig, renaming: Renaming | None = None) -> tuple[str, ...]:
+    """The databases that the channel takes, as GRANT names them; ``*.*`` where GRANT has no pattern for them.
+
+    ``renaming``: for the target.
+    """
+    tables = (each.partition(".")[0] for each in channel.filter.include_tables)
+    patterns = channel.filter.include_databases or tuple(dict.fromkeys(tables))
+    if not patterns or any("[" in each or each.strip("*") == "" for each in patterns):
+        return (EVERYWHERE,)
+    if renaming:
+        if any(_WILD.search(each) for each in patterns):
+            return (EVERYWHERE,)
+        patterns = tuple(map(renaming.target, patterns))
+    return tuple(f"{identifier(_PATTERN.sub(lambda found: _LIKE[found[0]], each))}.*" for each in patterns)
+
+
+def orders(needs: Iterable[Need], scopes: Iterable[str], account: str) -> Iterator[tuple[Order, str]]:
+    """A statement for each scope and reason, with the reason, in the order of ``needs``."""
+    grouped: dict[tuple[str, str], list[str]] = {}
+    everywhere: set[str] = set()
+    for need in sorted(needs, key=lambda one: _places(one, scopes) != (EVERYWHERE,)):
+        for scope in _places(need, scopes):
+            if need.name not in everywhere:
+                grouped.setdefault((scope, need.why), []).append(need.name)
+            if scope == EVERYWHERE:
+                everywhere.add(need.name)
+    for (scope, why), names in grouped.items():
+        yield Order(tuple(dict.fromkeys(names)), scope, account), why
+
+
+def _places(need: Need, scopes: Iterable[str]) -> tuple[str, ...]:
+    if need.databases == OF_THE_CHANNEL:
+        return tuple(scopes)
+    return (EVERYWHERE,) if need.databases is None else tuple(map(scope_of, sorted(need.databases)))
+
+
+def merged(given: Iterable[Order | str]) -> Iterator[Order | str]:
+    """The orders of one scope as one; other statements as they are, once each."""
+    names: dict[tuple[str, str, bool], list[str]] = {}
+    others: dict[str, None] = {}
+    for each in given:
+        if isinstance(each, Order):
+            names.setdefault((each.scope, each.account, each.with_option), []).extend(each.names)
+        else:
+            others[each] = None
+    for (scope, account, with_option), found in names.items():
+        every = [ALL] if ALL in found else found
+        yield Order(tuple(dict.fromkeys(every)), scope, account, with_option)
+    yield from others

@@ -1,0 +1,65 @@
+"""What the source holds, and a first copy makes on the target: may the account make it, and does the server take it?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from binlane.model import plural
+from binlane.precheck.definers import lacking_for_definers
+from binlane.precheck.finding import Finding
+from binlane.precheck.grants import lacking_for_grants
+from binlane.precheck.portability import OF_OTHERS, TRUST, unsupported
+from binlane.readiness.situation import Readiness
+from binlane.schema.compare import Severity
+from binlane.sql.accounts import accounts
+from binlane.sql.requirements import TRUSTED_FUNCTION, TRUSTED_MAKER
+
+_SHOWN: Final = 3
+"""How many objects a finding names."""
+_TRUSTED: Final = frozenset({TRUSTED_FUNCTION, TRUSTED_MAKER})
+
+
+def check_definers(situation: Readiness) -> Iterator[Finding]:
+    """Views, routines, triggers and events whose definers the target's account may not set."""
+    if situation.source is not None:
+        made = [each for name, _ in situation.accounts.made for each in accounts(name)]
+        yield from joined(lacking_for_definers(situation.target, situation.demands, made))
+
+
+def check_accounts(situation: Readiness) -> Iterator[Finding]:
+    """Accounts, roles and privileges of the source that the target's account may not create and grant."""
+    if situation.source is not None:
+        yield from lacking_for_grants(situation.target, situation.account_statements)
+
+
+def check_programs(situation: Readiness) -> Iterator[Finding]:
+    """Views, routines, triggers and events that the target does not take: its version, its settings."""
+    if situation.source is not None:
+        yield from joined(_unsupported(situation))
+
+
+def _unsupported(situation: Readiness) -> Iterator[Finding]:
+    target, source = situation.target, situation.source
+    assert source is not None
+    for demand in sorted(situation.demands):
+        if demand.feature in OF_OTHERS:
+            continue
+        missing = unsupported(demand, target, source.flavor, situation.collations)
+        if missing is not None:
+            found, todo = missing
+            subject = f"{demand.subject}: {demand.feature} {demand.detail}".rstrip()
+            mend = (TRUST,) if demand.feature in _TRUSTED else ()
+            yield Finding(Severity.FATAL, subject, "a target that takes it", found, todo, mend=mend)
+
+
+def joined(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Findings that the same statement mends as one, which names the first of their objects."""
+    same: dict[tuple[str, str, str], list[Finding]] = {}
+    for each in findings:
+        same.setdefault((each.expected, each.found, each.todo), []).append(each)
+    for found in same.values():
+        where = "; ".join(each.where for each in found[:_SHOWN])
+        more = f" and {plural(len(found) - _SHOWN, 'more object')}" if len(found) > _SHOWN else ""
+        yield replace(found[0], where=where + more)

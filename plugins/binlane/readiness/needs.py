@@ -1,0 +1,98 @@
+"""The privileges that a channel's two accounts need, and what the channel will ask of its target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from binlane.choices import DDL_KINDS, FilterKind, FilterPolicy, OnConflict
+from binlane.config import ChannelConfig
+from binlane.model import Flavor
+from binlane.precheck.definers import setters
+from binlane.precheck.privileges import TABLE_IDS, VISIBILITY, Need
+from binlane.precheck.server import target_privileges
+from binlane.precheck.situation import Needs
+from binlane.source.server import LOG_PRIVILEGES
+from binlane.state.tables import SCHEMA
+
+_Version = tuple[int, int, int]
+_MYSQL: Final = frozenset({"mysql"})
+_SCHEMA_CHANGES: Final = ("INDEX", "ALTER", "DROP")
+"""Beside ``privileges.STATE``: state tables are made, and changed by a newer binlane."""
+_NAMED_PRIVILEGES: Final = (10, 5, 2)
+"""Before this version of MariaDB, SUPER and REPLICATION CLIENT stood for what has a name of its own since."""
+_ROUTINES_OF_OTHERS: Final = "definitions of routines that another account has made"
+
+
+def channel_needs(
+    channel: ChannelConfig, databases: frozenset[str], *, copies: bool, users: bool, connections: int = 0
+) -> Needs:
+    """What the channel's windows and, if it ``copies``, its first copy will ask of the target.
+
+    ``users``: accounts are copied, or created by the log.
+    """
+    policies = dict(channel.filter.kinds)
+    applied = {kind for kind in FilterKind if policies.get(kind, FilterPolicy.APPLY) == FilterPolicy.APPLY}
+    return Needs(
+        databases=databases,
+        statements=True,
+        ddl=copies or not applied.isdisjoint(DDL_KINDS),
+        accounts=users,
+        connections=max(connections, 3 * (channel.lanes.count + 1)),
+        writer=channel.apply.writer,
+        overwrite=channel.apply.on_conflict == OnConflict.OVERWRITE,
+        copies=True,
+    )
+
+
+def applies_accounts(channel: ChannelConfig) -> bool:
+    """Whether the channel applies CREATE USER, GRANT and other server-wide statements."""
+    return dict(channel.filter.kinds).get(FilterKind.ACCOUNTS, FilterPolicy.APPLY) == FilterPolicy.APPLY
+
+
+def source_privileges(
+    flavor: Flavor, number: _Version, databases: frozenset[str] | None, *, copies: bool, users: bool
+) -> Iterator[Need]:
+    """Of the source's account. ``databases``: those that the channel takes; None: all, whatever their names."""
+    for name in _log_privileges(flavor, number):
+        yield Need(name, (), "the binary log is read")
+    for name in VISIBILITY:
+        yield Need(name, (), "definitions are compared with the log, rows are verified and copied", databases)
+    if not copies:
+        return
+    yield Need("SHOW VIEW", (), "the first copy reads definitions", databases)
+    if databases is not None:
+        yield _routines(flavor, number)
+    yield Need("RELOAD", (), "the first copy locks the source for a moment")
+    if flavor is Flavor.MYSQL:
+        yield Need("BACKUP_ADMIN", (), "DDL waits during the first copy")
+        yield Need("XA_RECOVER_ADMIN", (), "prepared XA transactions would be missing from the first copy")
+    if users:
+        yield Need("SELECT", (), "accounts are copied", _MYSQL)
+
+
+def account_privileges(flavor: Flavor, number: _Version, needs: Needs) -> Iterator[Need]:
+    """Of the target's account: what the precheck of a window asks for, and what only some statements need."""
+    yield from target_privileges(flavor, number, needs)
+    for name in _SCHEMA_CHANGES:
+        yield Need(name, (), "binlane's own tables are made and changed", frozenset({SCHEMA}))
+    yield Need("SHOW VIEW", (), "views are compared by verifications", needs.databases, is_advice=True)
+    if needs.ddl:
+        first, *others = setters(flavor, number)
+        yield Need(first, tuple(others), "views, routines, triggers and events keep their definers")
+        yield TABLE_IDS
+    if needs.accounts:
+        yield Need("RELOAD", (), "FLUSH statements of the log", is_advice=True)
+
+
+def _log_privileges(flavor: Flavor, number: _Version) -> tuple[str, ...]:
+    if flavor is Flavor.MARIADB and number < _NAMED_PRIVILEGES:
+        return LOG_PRIVILEGES[Flavor.MYSQL]
+    return LOG_PRIVILEGES[flavor]
+
+
+def _routines(flavor: Flavor, number: _Version) -> Need:
+    """Whoever may read all databases sees every routine's text."""
+    if flavor is Flavor.MYSQL and number >= (8, 0, 20):
+        return Need("SHOW_ROUTINE", ("SELECT",), _ROUTINES_OF_OTHERS)
+    return Need("SELECT", (), _ROUTINES_OF_OTHERS, _MYSQL)

@@ -1,0 +1,36 @@
+"""Channels between servers of one family whose source holds everything that asks for a privilege of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.bootstrap.conftest import clean_servers, either
+from tests.integration.bootstrap.test_bootstrap import make_objects
+from tests.integration.window.conftest import Channel, run_on
+
+__all__ = ["clean_servers", "either", "limited"]
+
+SOURCE, TARGET = "test_source", "test_target"
+
+
+@pytest.fixture
+def limited(either: Channel) -> Channel:
+    """A channel whose two accounts hold nothing yet, and a source with objects, definers and accounts."""
+    make_objects(either)
+    run_on(
+        either.source,
+        "CREATE USER test_ann IDENTIFIED BY 'ann'",
+        "CREATE ROLE test_role",
+        "GRANT SELECT, INSERT ON shop.* TO test_role",
+        "GRANT test_role TO test_ann",
+        "GRANT PROCESS ON *.* TO test_ann",
+        "CREATE DEFINER = test_ann VIEW shop.of_ann AS SELECT id FROM shop.parent",
+        "CREATE DEFINER = test_ann EVENT shop.ev_ann ON SCHEDULE EVERY 1 DAY DO DELETE FROM shop.bare WHERE a = 8",
+    )
+    for connection, server, user in (
+        ("source_server", either.source, SOURCE),
+        ("target_server", either.target, TARGET),
+    ):
+        run_on(server, f"CREATE USER {user} IDENTIFIED BY '{server.password}'", log=False)
+        either.connect(connection, server, user)
+    return either

@@ -1,0 +1,102 @@
+"""GRANT statements: the databases that a filter takes, and privileges put together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from binlane.config import ChannelConfig
+from binlane.model import Flavor
+from binlane.precheck.privileges import Need, Order
+from binlane.readiness.grants import OF_THE_CHANNEL, merged, orders, scopes_of
+from binlane.readiness.needs import applies_accounts, channel_needs, source_privileges
+from binlane.shards.renaming import Renaming
+from tests.unit.precheck.situations import CHANNEL
+
+
+def filtered(**rules: Any) -> ChannelConfig:
+    return replace(CHANNEL, filter=replace(CHANNEL.filter, **rules))
+
+
+@pytest.mark.parametrize(
+    ("rules", "scopes"),
+    [
+        ({}, ["*.*"]),
+        ({"include_databases": ("shop",)}, ["`shop`.*"]),
+        ({"include_databases": ("tenant_*", "a?")}, [r"`tenant\_%`.*", "`a_`.*"]),
+        ({"include_databases": ("10%`x",)}, [r"`10\%``x`.*"]),
+        ({"include_databases": ("shop", "[ab]")}, ["*.*"]),
+        ({"include_databases": ("*",)}, ["*.*"]),
+        ({"include_tables": ("crm.orders", "crm.items", "log_*.x")}, ["`crm`.*", r"`log\_%`.*"]),
+        ({"exclude_databases": ("test",)}, ["*.*"]),
+    ],
+)
+def test_grant_names_the_databases_that_the_filter_takes(rules: dict[str, Any], scopes: list[str]) -> None:
+    assert list(scopes_of(filtered(**rules))) == scopes
+
+
+def test_on_the_target_databases_have_their_new_names() -> None:
+    renaming = Renaming((("prod", "copy"), ("t_*", "u_*")))
+
+    assert scopes_of(filtered(include_databases=("prod",)), renaming) == ("`copy`.*",)
+    assert scopes_of(filtered(include_databases=("prod", "t_*")), renaming) == ("*.*",)
+
+
+def test_a_statement_holds_what_has_one_scope_and_reason() -> None:
+    needs = [
+        Need("SELECT", (), "reads", OF_THE_CHANNEL),
+        Need("SELECT", (), "accounts", frozenset({"mysql"})),
+        Need("RELOAD", (), "locks"),
+        Need("EVENT", (), "reads", OF_THE_CHANNEL),
+    ]
+
+    assert [str(order) for order, _ in orders(needs, ("`a`.*",), "o'x@10.%")] == [
+        "GRANT RELOAD ON *.* TO 'o''x'@'10.%'",
+        "GRANT SELECT, EVENT ON `a`.* TO 'o''x'@'10.%'",
+        "GRANT SELECT ON `mysql`.* TO 'o''x'@'10.%'",
+    ]
+    # what is granted everywhere is not granted on a database again
+    assert [str(order) for order, _ in orders(needs, ("*.*",), "u@h")] == [
+        "GRANT SELECT, EVENT ON *.* TO 'u'@'h'",
+        "GRANT RELOAD ON *.* TO 'u'@'h'",
+    ]
+
+
+def test_orders_of_one_scope_become_one() -> None:
+    given: list[Order | str] = [
+        Order(("PROCESS",), "*.*", "u@h", with_option=True),
+        "GRANT PROXY ON 'a'@'%' TO 'u'@'h' WITH GRANT OPTION",
+        Order(("RELOAD", "PROCESS"), "*.*", "u@h", with_option=True),
+        Order(("SELECT", "ALL PRIVILEGES"), "`a`.*", "u@h"),
+        "GRANT PROXY ON 'a'@'%' TO 'u'@'h' WITH GRANT OPTION",
+    ]
+
+    assert list(map(str, merged(given))) == [
+        "GRANT PROCESS, RELOAD ON *.* TO 'u'@'h' WITH GRANT OPTION",
+        "GRANT ALL PRIVILEGES ON `a`.* TO 'u'@'h'",
+        "GRANT PROXY ON 'a'@'%' TO 'u'@'h' WITH GRANT OPTION",
+    ]
+
+
+@pytest.mark.parametrize(("policy", "applied"), [("apply", True), ("ignore", False), ("refuse", False)])
+def test_only_a_channel_that_applies_accounts_needs_to_create_them(policy: str, applied: bool) -> None:
+    channel = filtered(kinds={"accounts": policy})
+
+    assert applies_accounts(channel) is applied
+
+
+def test_a_channel_without_ddl_needs_ddl_for_its_first_copy_alone() -> None:
+    channel = filtered(
+        kinds=dict.fromkeys(("create", "alter", "rename", "drop", "drop_database", "truncate"), "ignore")
+    )
+
+    assert channel_needs(channel, OF_THE_CHANNEL, copies=False, users=False).ddl is False
+    assert channel_needs(channel, OF_THE_CHANNEL, copies=True, users=False).ddl is True
+
+
+def test_an_old_mariadb_has_other_names_for_reading_the_log() -> None:
+    needs = source_privileges(Flavor.MARIADB, (10, 4, 1), None, copies=False, users=False)
+
+    assert [need.name for need in needs][:2] == ["REPLICATION SLAVE", "REPLICATION CLIENT"]
