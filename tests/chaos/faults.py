@@ -132,7 +132,7 @@ class FaultyConnection(_Connection):
         super().__init__(*positional, **named)
 
     def _execute_command(self, command: int, sql: Any) -> None:
-        if command == COMMAND.COM_QUIT or threading.current_thread().name == "binlane-pulse":
+        if command == COMMAND.COM_QUIT or threading.current_thread().name == "binlane-heartbeat":
             super()._execute_command(command, sql)  # type: ignore[misc]
             return
         text = bytes(sql) if isinstance(sql, (bytes, bytearray)) else str(sql).encode()

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from binlane.apply.lane.heartbeat import Pulse
+from binlane.apply.lane.heartbeat import Heartbeat
 from binlane.state.positions import PlanKey
 from lab.servers import PrivateServer
 from tests.chaos.faults import Fault, plain_engine
@@ -114,7 +114,7 @@ def test_a_heartbeat_whose_new_connection_is_cut_while_it_is_set_up_goes_on(
     with proxy(target.host, target.port) as network:
         network.once(b"SET AUTOCOMMIT = 1", Act.CUT_BEFORE)
         key = PlanKey(CHANNEL, scene.plan.window_id, scene.plan.digest)
-        with Pulse(plain_engine(network.url(target.url())), key, 0.05, 0) as pulse:
-            pulse.held = {0: 4711}
+        with Heartbeat(plain_engine(network.url(target.url())), key, 0.05, 0) as heartbeat:
+            heartbeat.held = {0: 4711}
             wait_until(lambda: network.struck == 1)
             wait_until(lambda: target.query("SELECT connection_id FROM binlane.heartbeats") == [(4711,)])

@@ -1,7 +1,7 @@
-"""One block, one transaction: the position's compare-and-set, the orders, the payload, the counters, COMMIT.
+"""One block in one target transaction: the position's compare-and-set, the orders, the payload, the counters, COMMIT.
 
-This is the owner of the transaction; what it calls takes a session or cursor and never commits. A DDL commits by
-itself: it runs before the transaction that moves the position, exactly once by other means (ddl.py).
+This module owns the transaction; everything that it calls takes a session or cursor and never commits. A DDL commits
+implicitly: it runs before the transaction that moves the position, and ``ddl`` makes it exactly once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BlockPlace:
-    """Where a block goes: its lane, the lanes that move with it, and the seqno at which they all must stand."""
+    """The place of a block: its lane, the lanes that move with it, and the seqno at which they all must stand."""
 
     key: PlanKey
     channel_uuid: str
@@ -43,7 +43,7 @@ class BlockPlace:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What a block did and where its lanes stand now."""
+    """The row changes of a block, and the seqno where its lanes stand after it."""
 
     seqno: int
     counted: Counted
@@ -60,14 +60,14 @@ def apply_block(
     *,
     outside: bool = False,
 ) -> Applied | Orders | None:
-    """Apply a block; None, and nothing is changed, if its lanes do not stand where it begins.
+    """Apply a block. Returns None and changes nothing if its lanes do not stand where it begins.
 
-    Orders, and nothing is changed, if the block must not be applied as it is: it reaches behind a stop, or holds
-    transactions to skip besides others. A block of one transaction that is to be skipped moves the position alone.
-    ``end`` is asked once the items are consumed: the seqno to leave the lanes at, which for the last block before a
-    barrier or the window's end lies behind the block's own last seqno. ``planned``: for a piece, the row changes of
-    the block that it belongs to. ``outside``: its one transaction changes tables without transactions, statement by
-    statement (``apply.nontransactional``). After an error the transaction is rolled back or the session closed.
+    Returns Orders and changes nothing if the block must not be applied as planned: it reaches beyond a stop, or holds
+    transactions to skip together with others. If its only transaction is to be skipped, only the position moves.
+    ``end`` is called after the items are consumed and returns the seqno to leave the lanes at, which for the last block
+    before a barrier or the window's end lies behind the block's last seqno. ``planned``: for a piece, the row changes
+    of its whole block. ``outside``: the only transaction changes non-transactional tables, statement by statement
+    (``apply.nontransactional``). After an error the transaction is rolled back or the session closed.
     """
     writer.begin_block(block.format)
     task = _Task(session, writer, place, block, end, planned)
@@ -87,16 +87,16 @@ def rewrite_block(
     planned: RowCounts,
     write: Callable[[], RowCounts],
 ) -> Applied | Orders | None:
-    """A block without DDL that was rolled back, applied by ``write``: one transaction, answers as ``apply_block``'s.
+    """Apply a rolled-back block without DDL by ``write``, in one transaction. Returns as ``apply_block``.
 
-    ``write`` returns the row changes that it has made; they take the place of ``planned`` in the accounts.
+    ``write`` returns the row changes that it has made; they replace ``planned`` in the accounts.
     """
     return _Task(session, writer, place, block, end, planned, write).transaction(iter(block.items))
 
 
 def move_only(session: LaneSession, place: BlockPlace, seqno: int) -> Orders | bool:
-    """Arrive: move the positions where no block of the lane is left before ``seqno``. False if they stand elsewhere,
-    Orders if they must not go there."""
+    """Move the positions to ``seqno`` if the lane has no more blocks before it. Returns False if they stand elsewhere,
+    Orders if they must not move there."""
     session.begin()
     try:
         if not move_position(session.cursor, place.key, place.lanes, place.expected, seqno):
@@ -123,7 +123,7 @@ def undo(session: LaneSession) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """One block on its way."""
+    """One block while it is applied."""
 
     session: LaneSession
     writer: BlockWriter
@@ -132,19 +132,19 @@ class _Task:
     end: Callable[[], int]
     planned: RowCounts | None
     rewrite: Callable[[], RowCounts] | None = None
-    """Writes the block, if not its items are written."""
+    """Writes the block; None to write its items."""
 
     def transaction(self, items: Iterator[Item], after_ddl: DdlPlace | None = None) -> Applied | Orders | None:
-        """The transaction that moves the position. ``after_ddl``: it ends a DDL that has run."""
+        """The transaction that moves the position. ``after_ddl``: the DDL that has run before it."""
         session, place, header = self.session, self.place, self.block.header
         session.begin()
         try:
-            # first of all: its row lock keeps any other runner out before data is touched (invariant 8)
+            # first: its row lock keeps every other runner out before data is touched (invariant 8)
             if not move_position(session.cursor, place.key, place.lanes, place.expected, header.last_seqno):
                 session.rollback()
                 return None
             orders = read_orders(session.cursor, place.key, header.first_seqno, header.last_seqno)
-            # what a DDL has committed cannot be called back: orders given while it ran count it as reached
+            # a DDL has committed already: orders given while it ran treat its seqno as reached
             skip = bool(orders.skipped) and after_ddl is None
             if after_ddl is None and (orders.forbids(header.last_seqno) or (skip and header.transactions > 1)):
                 session.rollback()
@@ -166,7 +166,7 @@ class _Task:
     ) -> Applied | Orders | None:
         """A DDL and the rows that fill what it creates, exactly once: the DDL by its GTID, the rows by the position.
 
-        ``outside``: the rows by GTIDs, too, and perhaps no DDL before them.
+        ``outside``: the rows by GTIDs as well, and there may be no DDL before them.
         """
         session, place, header = self.session, self.place, self.block.header
         session.begin()
@@ -205,7 +205,7 @@ class _Task:
             raise
 
     def _ddl_failed(self) -> None:
-        """An order may stop before the DDL again; if the connection is gone, the next attempt begins it anew."""
+        """Let orders stop in front of the DDL again; if the connection is lost, the next attempt does so."""
         try:
             end_ddl(self.session.cursor, self.place.key, self.place.lanes, self.block.header.last_seqno)
         except (pymysql.err.Error, OSError):
@@ -231,6 +231,6 @@ class _Task:
         add_piece(self.session.cursor, self.place.key, self.place.lane, block, planned, written, skipped, done)
 
     def _end(self, orders: Orders) -> int:
-        """Where the lanes go behind the block: not past a stop."""
+        """The seqno where the lanes stand after the block: not beyond a stop."""
         seqno, last = self.end(), self.block.header.last_seqno
         return seqno if orders.stop_at is None else max(last, min(seqno, orders.stop_at))

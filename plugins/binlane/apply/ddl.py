@@ -1,14 +1,13 @@
-"""DDL, exactly once: a statement that commits by itself cannot share a transaction with its position.
+"""DDL exactly once: a statement that commits implicitly cannot share a transaction with its position.
 
-So the target itself has to know whether it has run:
+So the target itself must show whether the statement has run:
 
-- MySQL with GTIDs: ``gtid_next = '<channel uuid>:<seqno>'``; the server skips a repeat, in silence.
+- MySQL with GTIDs: ``gtid_next = '<channel uuid>:<seqno>'``; the server silently skips a GTID that it has.
 - MariaDB with a binlog: ``gtid_domain_id`` of the channel and lane, ``gtid_seq_no`` the seqno; ``@@gtid_binlog_state``
-is read
-  before every attempt. A domain for each lane, since lanes run their DDL out of seqno order.
+  is read before every attempt. Each lane has its domain, because lanes run their DDL out of seqno order.
 - neither: an intent row with a fingerprint of the definitions *and InnoDB's table ids* of everything the statement may
-name.
-  A RENAME swap or EXCHANGE PARTITION leaves definitions as they were but moves the ids. What stays undecidable asks.
+  name. A RENAME swap or EXCHANGE PARTITION keeps the definitions but moves the ids. If the outcome stays unknown, the
+  operator decides.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ if TYPE_CHECKING:
 from binlane.state.positions import PlanKey
 
 _ALREADY_IN_BINLOG: Final = 1950
-"""ER_GTID_STRICT_OUT_OF_ORDER: in strict mode, a sequence number at or below one that was used. The DDL must not run
+"""ER_GTID_STRICT_OUT_OF_ORDER: in strict mode, a sequence number at or below one that was used. The DDL is not run
 then."""
 _LANE_DOMAINS: Final = 0x8000_0000
-"""Domains of lanes are taken from the upper half: people number theirs from 0."""
+"""Domains of lanes are in the upper half, since operators number theirs from 0."""
 _CLIENT_ERRORS: Final = (2000, 3000)
 _VISIBLE: Final = re.compile(
     rb"\s*(?:CREATE|ALTER|DROP|RENAME|TRUNCATE)\s+(?:OR\s+REPLACE\s+)?(?:ONLINE\s+|OFFLINE\s+|UNIQUE\s+|FULLTEXT\s+|SPATIAL\s+)*"
@@ -47,15 +46,15 @@ _VISIBLE: Final = re.compile(
     rb"|\s*(?:CREATE|ALTER|DROP)\s+(?!USER|ROLE)(?:\S+\s+){0,6}?(?:VIEW|TRIGGER|PROCEDURE|FUNCTION|EVENT)\b",
     re.I,
 )
-"""Statements whose effect is seen in definitions or table ids: an unchanged fingerprint means that they have not
+"""Statements whose effect shows in definitions or table ids: an unchanged fingerprint means that they have not
 run."""
 _HARMLESS: Final = re.compile(
     rb"\s*(?:GRANT|FLUSH|ANALYZE|OPTIMIZE|CREATE\s+OR\s+REPLACE|(?:CREATE|DROP|ALTER)\b[^;]*?\bIF\s+(?:NOT\s+)?EXISTS)\b",
     re.I,
 )
-"""Statements that may run twice."""
+"""Statements that may run twice without harm."""
 _SEVERAL: Final = re.compile(rb"\s*DROP\s+(?:TEMPORARY\s+)?(?:TABLE|VIEW|USER|ROLE)\b[^;]*,", re.I)
-"""Not atomic on every server: a changed fingerprint does not mean that all of it has run."""
+"""Statements that are not atomic on every server: a changed fingerprint may mean that they have run in part."""
 _DROPS: Final = re.compile(
     rb"(?P<verb>\s*DROP\s+(?:TABLES?|VIEW|SEQUENCE|DATABASE|SCHEMA|TRIGGER|PROCEDURE|FUNCTION|EVENT)\s+)(?!IF\s+EXISTS\b)",
     re.I,
@@ -65,13 +64,13 @@ _LOADABLE: Final = re.compile(
     re.I,
 )
 _SINCE_CONDITION: Final = (8, 0, 29)
-"""MySQL's CREATE FUNCTION IF NOT EXISTS."""
+"""First MySQL version with CREATE FUNCTION IF NOT EXISTS."""
 _WORD: Final = re.compile(rb"`((?:[^`]|``)+)`|([\w$\x80-\xff]+)")
 
 
 @dataclass(frozen=True, slots=True)
 class DdlPlace:
-    """Which transaction of the source a DDL is."""
+    """Identifies a DDL: the plan, the lane and the seqno of its transaction."""
 
     key: PlanKey
     channel_uuid: str
@@ -81,15 +80,15 @@ class DdlPlace:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What the target says of everything that a statement may name."""
+    """The target's state of everything that a statement may name."""
 
     digest: str
     has_ids: bool
-    """Every table of it is InnoDB: a swap of two of them would show."""
+    """All its tables are InnoDB: a swap of two tables changes it."""
 
 
 def gtid_uuid(channel_uuid: str) -> str:
-    """The UUID of the channel's own GTIDs on a MySQL target: visible to the target's replicas."""
+    """The UUID of the channel's own GTIDs on a MySQL target; the target's replicas see it."""
     return str(uuid.uuid5(uuid.UUID(channel_uuid), "ddl"))
 
 
@@ -105,7 +104,7 @@ def run_ddl(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPla
     and ApplyError.
     """
     item = _with_condition(session, item)
-    # the source's session allowed it, and no log tells
+    # the source's session allowed it, and this variable is not in the log
     history = ", system_versioning_alter_history = KEEP" if session.flavor is Flavor.MARIADB else ""
     session.execute(f"SET SESSION lock_wait_timeout = {int(lock_wait_timeout)}{history}")
     try:
@@ -126,11 +125,11 @@ def run_ddl(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPla
 
 
 def _repeatable(item: Item) -> Item:
-    """A DROP with IF EXISTS.
+    """The item; for a DROP, with IF EXISTS.
 
-    A server that is killed in the middle of a DROP has dropped some of what it names, and its recovery logs that under
-    a GTID of its own (MariaDB) or not at all: the channel's GTID is free, and the same text again would fail with 1051.
-    That what a DROP names is there was checked before the window.
+    A server that is killed during a DROP has dropped some of the objects. Its recovery logs that under a GTID of its
+    own (MariaDB) or not at all, so the channel's GTID is unused and the same text would fail with 1051. The precheck
+    has made sure that the objects exist before the window.
     """
     match = _DROPS.match(item.payload)
     if match is None:
@@ -139,8 +138,8 @@ def _repeatable(item: Item) -> Item:
 
 
 def _with_condition(session: LaneSession, item: Item) -> Item:
-    """CREATE FUNCTION .. SONAME with IF NOT EXISTS: a library may have been brought with its function, which was
-    compared before the window (``precheck.statements``)."""
+    """The item; for CREATE FUNCTION ... SONAME, with IF NOT EXISTS: the library may have been installed together with
+    its function, which was compared before the window (``precheck.statements``)."""
     match = _LOADABLE.match(item.payload)
     if match is None:
         return item
@@ -151,14 +150,14 @@ def _with_condition(session: LaneSession, item: Item) -> Item:
 
 
 def _by_mysql_gtid(session: LaneSession, writer: BlockWriter, item: Item, place: DdlPlace) -> None:
-    # the context first: a query of its own would use the GTID up
+    # the context first: any query of its would consume the GTID
     text = writer.prepare(item)
     try:
-        # waits for another session that owns this GTID, and skips the statement if that one committed it
+        # waits while another session owns this GTID, and skips the statement if that session commits it
         session.next_gtid(f"{gtid_uuid(place.channel_uuid)}:{int(place.seqno)}")
         writer.run(item, text)
     finally:
-        # a statement that failed still owns the GTID, and 1790 would be the answer to any SET
+        # a failed statement still owns the GTID, and any SET would fail with 1790
         session.rollback()
         session.next_gtid(AUTOMATIC)
 
@@ -179,7 +178,7 @@ def _by_mariadb_gtid(session: LaneSession, writer: BlockWriter, item: Item, plac
             raise
         writer.run(item, text)
     finally:
-        # a statement that wrote no event leaves the number to the next transaction
+        # if the statement wrote no event, the next transaction would get the number
         session.execute("SET SESSION gtid_seq_no = 0")
         session.execute(f"SET SESSION gtid_domain_id = {usual}")
 
@@ -202,7 +201,7 @@ def _by_intent(session: LaneSession, writer: BlockWriter, item: Item, place: Ddl
     try:
         writer.run(item, writer.prepare(item))
     except pymysql.err.MySQLError as exc:
-        # the server itself says that it has not run; after a lost connection nobody does
+        # a server error means that the statement has not run; after a lost connection the outcome is unknown
         if not _CLIENT_ERRORS[0] <= error_code(exc) < _CLIENT_ERRORS[1]:
             writer.context.leave()
             forget_intent(session.cursor, channel, seqno)
@@ -210,7 +209,7 @@ def _by_intent(session: LaneSession, writer: BlockWriter, item: Item, place: Ddl
 
 
 def _must_run_again(statement: bytes, before: str, now: Fingerprint, place: DdlPlace) -> bool:
-    """Whether a statement with an intent row has not run. Raises UndecidableError if that cannot be told."""
+    """Whether a statement with an intent row has not run. Raises UndecidableError if the outcome is unknown."""
     if _HARMLESS.match(statement):
         return True
     changed = now.digest != before
@@ -221,7 +220,7 @@ def _must_run_again(statement: bytes, before: str, now: Fingerprint, place: DdlP
     raise UndecidableError(
         f"channel {place.key.channel}, lane {place.lane}, seqno {place.seqno}: the statement below was started "
         "and its outcome is unknown; the definitions on the target have "
-        f"{'changed' if changed else 'not changed'} since, which does not prove either. Look at the target, "
+        f"{'changed' if changed else 'not changed'} since, which proves neither outcome. Look at the target, "
         "record whether the statement has run (`binlane decide`), and run the lane again (a target with a "
         "binlog, on MySQL with GTIDs, shows the outcome by itself):\n"
         + statement[:1000].decode("utf-8", "backslashreplace")
@@ -272,9 +271,9 @@ def _definition(session: LaneSession, table: str) -> str:
     try:
         shown = str(session.rows(f"SHOW CREATE TABLE {table}")[0][1])
     except pymysql.err.MySQLError as exc:
-        # a view whose tables are gone
+        # a view whose tables do not exist
         shown = str(error_code(exc))
-    # other lanes insert rows meanwhile
+    # other lanes insert rows at the same time
     return re.sub(r" AUTO_INCREMENT=\d+", "", shown)
 
 
@@ -287,7 +286,7 @@ def _innodb_ids(session: LaneSession, tables: set[tuple[str, str]]) -> list[tupl
 
 
 def _file_name(name: str) -> str:
-    """A name as InnoDB keeps it: other characters than ASCII letters, digits and ``_`` as ``@`` and four hex digits."""
+    """A name as InnoDB stores it: all but ASCII letters, digits and ``_`` become ``@`` and four hex digits."""
     return re.sub(r"[^0-9A-Za-z_]", lambda match: f"@{ord(match.group()):04x}", name)
 
 
@@ -307,7 +306,7 @@ def _with_blockers(
     try:
         found = session.rows(query, (session.connection_id,))
     except pymysql.err.MySQLError:
-        # without PROCESS; the lock wait is what matters, and it is worth another try
+        # no PROCESS privilege: the lock wait stays retryable without the list of connections
         return pymysql.err.OperationalError(
             1205, f"{error.args[-1]}; grant PROCESS to the account to see the session that holds the lock"
         )

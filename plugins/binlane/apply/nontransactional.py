@@ -1,10 +1,10 @@
-"""Changes of tables without transactions on a MySQL target that insists on GTIDs: each by itself, exactly once.
+"""Changes of non-transactional tables on a MySQL target that enforces GTID consistency: each by itself, exactly once.
 
-With ``enforce_gtid_consistency = ON`` MySQL refuses to change such a table in a transaction that has changed another
-one (1785), as every block does: its first statement moves the lane's position. So a transaction of the source that
-meets that refusal runs outside: each of its statements, and each of its rows events, commits by itself under a GTID of
-the channel's own. After a crash the target knows which of them have run; the position follows in a transaction of its
-own, as behind a DDL (``apply.ddl``).
+With ``enforce_gtid_consistency = ON`` MySQL refuses to change a non-transactional table in a transaction that has
+changed another table (1785). Every block does: its first statement moves the lane's position. So a transaction of the
+source that meets this error runs outside of a target transaction: each of its statements and rows events commits by
+itself under a GTID of the channel's own. After a crash the target knows which of them have run; the position follows in
+a transaction of its own, as after a DDL (``apply.ddl``).
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ if TYPE_CHECKING:
 _REFUSED: Final = 1785
 """ER_GTID_UNSAFE_NON_TRANSACTIONAL_TABLE. Nothing of the statement has run."""
 _LOST: Final = (2000, 3000)
-"""The client's own errors: nobody has said how the statement ended."""
+"""The client's own errors: the outcome of the statement is unknown."""
 _Unit = tuple[Item, ...]
-"""What commits by itself: a statement, a LOAD DATA with the pieces of its file, or one rows event."""
+"""Items that commit together: a statement, a LOAD DATA with the blocks of its file, or one rows event."""
 
 
 def is_refused(error: BaseException, session: LaneSession) -> bool:
-    """Whether the target refuses a change beside the position's that it takes by itself."""
+    """Whether the target refuses a change in the position's transaction that it takes outside of it."""
     if session.flavor is not Flavor.MYSQL or error_code(error) != _REFUSED:
         return False
     return bool(session.value("SELECT @@gtid_mode") == "ON")
 
 
 def gtid_uuid(channel_uuid: str, number: int) -> str:
-    """The UUID of the GTIDs of each transaction's statement ``number``, from 0; the seqno is their sequence number."""
+    """UUID of the GTIDs of statement ``number``, from 0, of any transaction; the seqno is their sequence number."""
     return str(uuid.uuid5(uuid.UUID(channel_uuid), f"statement {number}"))
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """One transaction of the source, on its way without a transaction of the target."""
+    """One transaction of the source, applied without a transaction of the target."""
 
     session: LaneSession
     writer: BlockWriter
@@ -59,16 +59,16 @@ class Outside:
 
     @classmethod
     def of(cls, session: LaneSession, writer: BlockWriter, items: Iterable[Item], place: DdlPlace) -> Outside:
-        """All of its items are in memory. Raises ApplyError for those that cannot be run so."""
+        """Reads all items into memory. Raises ApplyError for items that cannot be applied like this."""
         units = tuple(_units(items, session.flavor if writer.guard is None else writer.guard.source))
         if any(unit[0].kind is ItemKind.ROWS for unit in units):
             _check_writer(writer, units)
         return cls(session, writer.with_rows(BinlogRows(session, writer.guard)), place, units)
 
     def write(self) -> RowCounts:
-        """Run what has not run before; the row changes of all.
+        """Run the units that have not run before; returns the row changes of all.
 
-        Raises UndecidableError where one has failed half-way before, and what the items themselves raise.
+        Raises UndecidableError if a unit has failed half-way before, and the errors of the units.
         """
         self._check_decided()
         first = max(self._done(), default=-1) + 1
@@ -77,11 +77,11 @@ class Outside:
         return sum((item.rows for unit in self.units for item in unit), RowCounts())
 
     def has_begun(self) -> bool:
-        """Whether a part of it has run, or half of one: it cannot be called back then."""
+        """Whether a unit has run, in full or in part: then the transaction cannot be withdrawn."""
         return bool(self._done())
 
     def _done(self) -> list[int]:
-        """Units that have run. One before another of them that is not in it has changed nothing."""
+        """Units that have run. A unit that is missing here, with a later one present, has changed nothing."""
         gtids = [self._gtid(number) for number in range(len(self.units))]
         query = "SELECT GTID_SUBTRACT(%s, @@global.gtid_executed)"
         missing = str(self.session.value(query, (",".join(gtids),)) or "") if gtids else ""
@@ -100,7 +100,7 @@ class Outside:
             raise
 
     def _note_half(self, number: int) -> None:
-        """The server says that it has failed: if it used its GTID up, it has changed something before."""
+        """Record a failed unit that has used its GTID: it has changed rows before it failed."""
         self.writer.context.leave()
         if number not in self._done():
             return
@@ -123,7 +123,7 @@ class Outside:
 
 
 def _check_writer(writer: BlockWriter, units: Iterable[_Unit]) -> None:
-    """Only a BINLOG statement writes an event's rows at once."""
+    """Raises ApplyError unless all rows are written by BINLOG statements: only these write an event's rows at once."""
     rows = writer.rows
     if isinstance(rows, BinlogRows):
         return
@@ -156,7 +156,7 @@ def _units(items: Iterable[Item], source: Flavor) -> Iterator[_Unit]:
 
 
 def _is_savepoint(item: Item) -> bool:
-    """Raises ApplyError for a way back to one: what it undoes has to be in one transaction."""
+    """SAVEPOINT or RELEASE. Raises ApplyError for ROLLBACK TO, which needs one transaction around what it undoes."""
     verb = item.payload[:40].upper().split()[:1]
     if verb == [b"ROLLBACK"]:
         raise ApplyError(

@@ -1,4 +1,4 @@
-"""What a target says before any block: unreachable, a refused account, no state tables."""
+"""Errors of a target before any block: unreachable, access denied, no state tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NO_TABLES: Final = frozenset({1049, 1146})
 
 @contextlib.contextmanager
 def driver_errors() -> Iterator[None]:
-    """SQLAlchemy's errors as the driver's own."""
+    """Raises SQLAlchemy's errors as the driver's own."""
     try:
         yield
     except DBAPIError as exc:
@@ -27,7 +27,7 @@ def driver_errors() -> Iterator[None]:
 
 @contextlib.contextmanager
 def target_errors(name: str) -> Iterator[None]:
-    """The driver's errors as this project's, each naming the server: TargetUnavailableError or TargetError."""
+    """Raises the driver's errors as TargetUnavailableError or TargetError, which name the server."""
     try:
         yield
     except (DBAPIError, pymysql.err.MySQLError) as exc:
@@ -44,7 +44,7 @@ def _advice(code: int) -> str:
         return "check user and password of the connection, and the account's grants (docs/accounts.md lists them)"
     if code in _NO_TABLES:
         return (
-            "run `binlane init` first: it creates the state tables (all of them lost: see `The schema binlane is lost` "
-            "in docs/recovery.md before)"
+            "run `binlane init` first: it creates the state tables (if all of them were lost, first read "
+            "`The schema binlane is lost` in docs/recovery.md)"
         )
     return "this step changed nothing; look at the target, then run again"

@@ -1,4 +1,4 @@
-"""The way to the target for every command, task and page: no use of its state before its schema is known to fit."""
+"""Opens the target for every command, task and page: its state is used only after its schema version was checked."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from binlane.state.migrations.run import bring_up
 def target_state(
     target: Endpoint, *, older_is_brought_up: bool = False, timeout: int | None = None
 ) -> Iterator[Engine]:
-    """The target's engine; the target's errors within it name the server.
+    """The target's engine; errors of the target in the ``with`` block name the server.
 
-    Raises StateSchemaError unless the schema ``binlane`` is this build's. ``older_is_brought_up``: before a run, whose
-    account may change it. ``timeout``: see ``engine_of``.
+    Raises StateSchemaError unless the schema ``binlane`` has this build's version. ``older_is_brought_up``: migrate an
+    older schema, before a run, whose account may change it. ``timeout``: see ``engine_of``.
     """
     with target_errors(str(target)):
         engine = engine_of(target, timeout=timeout)

@@ -1,9 +1,9 @@
 """Copies of the source's temporary tables on the target, and the tables made again from them.
 
-A copy is the text of the table's definition, and its rows in a plain InnoDB table of the same column types without
-keys, generated columns or defaults: the server itself moves the values, so none is spelled. The lane's transaction
-fills it and moves the position; that table itself is made by another connection meanwhile, since CREATE TABLE would
-commit. See docs/decisions/0005.
+A copy is the text of the table's definition, and its rows in a plain InnoDB table of the same column types, without
+keys, generated columns or defaults: the server itself copies the values, so no literal is written. The lane's
+transaction fills this table and moves the position; another connection creates it, since CREATE TABLE would commit.
+See docs/decisions/0005.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _GENERATED: Final = re.compile(r"\b(?:VIRTUAL|STORED|PERSISTENT)(?: GENERATED)?\
 _COUNTER: Final = re.compile(r" AUTO_INCREMENT=\d+")
 _UNKNOWN_DATABASE: Final = 1049
 _Columns = tuple[tuple[str, str, str | None], ...]
-"""Name, type and collation of each."""
+"""Name, type and collation of each column."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopyKeeper:
-    """Keeps a channel's copies."""
+    """Makes, restores and drops a channel's copies."""
 
     engine: Engine
     limits: SessionLimits
@@ -57,9 +57,9 @@ class CopyKeeper:
     def keep(
         self, session: LaneSession, context: ContextSetter, seqno: int, tables: tuple[tuple[int, str, str], ...]
     ) -> None:
-        """Copy the session's open ``tables``, in its transaction, in the place of the copies that there are.
+        """Copy the session's open ``tables`` in its transaction; the new copies replace the old ones.
 
-        Raises ApplyError for one that could not be made again exactly, and the driver's errors.
+        Raises ApplyError for a table that could not be made again exactly, and the driver's errors.
         """
         with self._beside() as side:
             _set_up(side)
@@ -71,9 +71,9 @@ class CopyKeeper:
                 add_copy(session.cursor, self.channel, copy)
 
     def bring_back(self, session: LaneSession, context: ContextSetter, since: int) -> None:
-        """Make the tables again as they were behind seqno ``since``; outside a transaction.
+        """Make the tables again as they were after seqno ``since``; outside of a transaction.
 
-        Raises PositionError if there are other copies, ApplyError for a table that is not what it was.
+        Raises PositionError if the copies are of another seqno, ApplyError for a table that differs from its copy.
         """
         session.act_as_replica()
         copies = read_copies(session.cursor, self.channel)
@@ -89,7 +89,7 @@ class CopyKeeper:
             context.leave()
 
     def sweep(self, seqno: int) -> None:
-        """Drop what is out of date behind seqno ``seqno``, and what killed attempts have left."""
+        """Drop copies that are obsolete after ``seqno``, and those that killed attempts have left."""
         with self._beside() as side:
             for name in list(stale_copies(side.cursor, self.channel, seqno)):
                 drop_copy(side.cursor, name)
@@ -117,7 +117,7 @@ class CopyKeeper:
 
 
 def _set_up(side: LaneSession) -> None:
-    """For definitions as they are, and tables of any row format."""
+    """Accept any definition that the source accepted, and tables of any row format."""
     side.act_as_replica()
     keys = ", sql_require_primary_key = 0" if side.flavor is Flavor.MYSQL else ""
     side.execute(f"SET SESSION innodb_strict_mode = OFF, sql_mode = ''{keys}")
@@ -144,7 +144,7 @@ def _make_again(session: LaneSession, copy: Copy) -> None:
 
 
 def _check_definition(side: LaneSession, table: TableKey, definition: str) -> None:
-    """Now, not after a crash: would the text make the same table? Raises ApplyError."""
+    """Check now, and not after a crash, that the text makes the same table. Raises ApplyError."""
     try:
         side.execute(_whole(definition, table))
     except pymysql.err.MySQLError as exc:
@@ -168,7 +168,7 @@ def _definition(session: LaneSession, table: TableKey) -> str:
 
 
 def _whole(definition: str, table: TableKey) -> str:
-    """With the database, which the server's text leaves out: its session may be in another one."""
+    """The definition with the database, which the server's text omits: the session's default may be another one."""
     return f"{_BEGINNING}`{_escaped(table.database)}`." + definition.removeprefix(_BEGINNING)
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import create_engine
 
-from binlane.apply.lane.heartbeat import Pulse
+from binlane.apply.lane.heartbeat import Heartbeat
 from binlane.apply.lane.options import LaneResult, Progress
 from binlane.apply.lane.runner import run_lane
 from binlane.errors import (
@@ -388,9 +388,9 @@ def run_until(pair: Pair, window: Window, lane: int, seqno: int) -> None:
 
 
 def test_a_lane_is_shown_when_it_is_taken_and_not_an_interval_later(mariadb_pair: Pair) -> None:
-    with Pulse(mariadb_pair.engine, PlanKey("orders", "w", "d"), interval=3600.0, errors_before=0) as pulse:
-        time.sleep(0.3)  # longer than the pulse's first turn, which finds no lane
-        pulse.held = {0: 4711}
+    with Heartbeat(mariadb_pair.engine, PlanKey("orders", "w", "d"), interval=3600.0, errors_before=0) as heartbeat:
+        time.sleep(0.3)  # longer than the heartbeat's first turn, which finds no lane
+        heartbeat.held = {0: 4711}
         wait_until(lambda: mariadb_pair.rows("SELECT connection_id FROM binlane.heartbeats") == [(4711,)])
 
 

@@ -75,7 +75,7 @@ def test_a_step_has_one_connection_a_server_and_a_lane_three(channel: Channel) -
     asked(source=2, target=2)  # the log behind the window, tables; the state, and the parser about statements
     for each in adopted["lanes"]:
         steps.apply_lane(config, endpoints, adopted["plan"], each["lane"])
-        asked(source=0, target=3)  # its session, its polls, its pulse
+        asked(source=0, target=3)  # its session, its polls, its heartbeat
     steps.advance(config, endpoints, adopted["plan"])
     asked(source=0, target=1)
     channel.assert_equal()

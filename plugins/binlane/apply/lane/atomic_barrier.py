@@ -1,7 +1,7 @@
-"""All blocks of a barrier in one transaction: temporary tables are open between them, and no log could bring them back.
+"""All blocks of a barrier in one transaction, because temporary tables are open between them, which no log restores.
 
-A temporary table survives ROLLBACK and dies with its connection: so after any error the connection is closed, and the
-next attempt begins the whole stretch anew on another one, with the tables that are open before it made again from their
+A temporary table survives ROLLBACK and ends with its connection. So after any error the connection is closed, and the
+next attempt applies the whole stretch on a new one, after making the tables that are open before it again from their
 copies (``temporary_copies``).
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from binlane.plan.window_plan import Block
 
 
-def apply_together(
+def apply_atomically(
     session: LaneSession,
     writer: BlockWriter,
     place: BlockPlace,
@@ -32,11 +32,12 @@ def apply_together(
     barrier: Barrier,
     keeper: CopyKeeper,
 ) -> Applied | Orders | None:
-    """Apply the barrier's blocks, streamed; None if the lanes do not stand before them, Orders if they must not move.
+    """Apply the barrier's blocks, streamed. Returns None if the lanes do not stand before them, Orders if they must not
+    move.
 
-    A statement that commits by itself and changes temporary tables, in a barrier of its own, runs before the
-    transaction: it changes nothing else, and is lost with the connection. Raises PlanError for blocks that cannot be
-    one transaction, and for an order to leave one of them out.
+    A statement that commits implicitly and changes temporary tables has a barrier of its own and runs before the
+    transaction: it changes nothing else, and its effect ends with the connection. Raises PlanError for blocks that
+    cannot be one transaction, and for an order to skip one of their transactions.
     """
     first = next(blocks)
     session.use_format(first.format)
@@ -92,7 +93,7 @@ def _run_by_itself(writer: BlockWriter, block: Block) -> None:
 
 
 def _go_back(session: LaneSession, barrier: Barrier) -> None:
-    """Undo what the connection has done; nothing undoes a changed temporary table but the connection's end."""
+    """Undo the connection's work; a changed temporary table is undone only by the connection's end."""
     if barrier.together:
         session.rollback()
     else:

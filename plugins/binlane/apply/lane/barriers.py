@@ -1,8 +1,8 @@
-"""A lane's way through its window: block after block, across barriers, carrying on what nobody else holds.
+"""A lane's way through its window: block after block and across barriers, adopting lanes that have no holder.
 
-At a barrier a lane waits for others; one that nobody holds is adopted, moved up to the barrier (across earlier barriers
-of its own, recursively) and given back. Barriers are totally ordered by seqno and each wait is for an earlier position,
-so fewer processes than lanes, down to one, cannot deadlock.
+At a barrier a lane waits for other lanes. A lane without a holder is adopted: moved up to the barrier (across its
+earlier barriers, recursively) and released. Barriers are totally ordered by seqno and each wait is for an earlier
+position, so fewer processes than lanes, down to one, cannot deadlock.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 import pymysql
 
 from binlane.apply.block import Applied, BlockPlace, apply_block, move_only
-from binlane.apply.lane.atomic_barrier import apply_together
-from binlane.apply.lane.conflict_retry import Counting, is_drift, overwrite
-from binlane.apply.lane.run_state import Course, Links, Stream
+from binlane.apply.lane.atomic_barrier import apply_atomically
+from binlane.apply.lane.conflict_retry import CountedItems, is_drift, overwrite
+from binlane.apply.lane.run_state import Links, RunState, Stream
 from binlane.apply.nontransactional import is_refused
 from binlane.apply.temporary_copies import CopyKeeper
 from binlane.errors import BarrierTimeoutError, DriftError, PlanError, PositionError, StopRequestedError
@@ -34,51 +34,51 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _FIRST_PAUSE = 0.003
-"""Seconds."""
+"""First pause between two reads of the positions, in seconds."""
 _LOST = 2013
-"""The client's CR_SERVER_LOST: the lane begins again on another connection."""
+"""The client's CR_SERVER_LOST: the lane starts again on a new connection."""
 _UNFINISHED = -1
-"""In the place of a seqno: some of the temporary tables are there."""
+"""In place of a seqno: the temporary tables are restored in part."""
 
 
 @dataclass(slots=True)
-class Walk:
+class LaneAttempt:
     """One attempt of a run, on connections of its own."""
 
-    course: Course
+    state: RunState
     links: Links
 
-    def go(self) -> None:
-        """Take the lane's lease and move it to its goal; nothing happens if whoever held it has done so."""
+    def run(self) -> None:
+        """Take the lane's lease and move it to its goal; do nothing if the previous holder has moved it there."""
         if self._take_own_lease():
-            self._advance(self.course.lane, self.course.plan.last_seqno)
+            self._advance(self.state.lane, self.state.plan.last_seqno)
 
     def _take_own_lease(self) -> bool:
-        """Wait for the lane's lease; False if whoever held it has brought the lane to its goal."""
-        course, links = self.course, self.links
-        while not take(links.session.cursor, lease_name(course.channel_uuid, course.lane)):
-            links.positions = links.neighbours.positions()
-            if links.positions[course.lane] >= course.goal:
+        """Wait for the lane's lease; returns False if its holder has moved the lane to the goal."""
+        state, links = self.state, self.links
+        while not take(links.session.cursor, lease_name(state.channel_uuid, state.lane)):
+            links.positions = links.peers.positions()
+            if links.positions[state.lane] >= state.goal:
                 return False
-            self._check_stop(course.lane)
-            links.neighbours.is_abandoned(course.lane, links.positions[course.lane])
+            self._check_stop(state.lane)
+            links.peers.is_abandoned(state.lane, links.positions[state.lane])
             links.session.keep_alive()
-            time.sleep(course.options.poll_interval)
+            time.sleep(state.options.poll_interval)
         require_version(links.session.cursor)
-        self._hold(course.lane)
+        self._hold(state.lane)
         return True
 
     def _hold(self, lane: int) -> None:
         links = self.links
-        links.pulse.held = {**links.pulse.held, lane: links.session.connection_id}
-        # somebody else may have moved it, since it was last looked at
-        links.positions = links.neighbours.positions()
+        links.heartbeat.held = {**links.heartbeat.held, lane: links.session.connection_id}
+        # another runner may have moved the lane since its position was read
+        links.positions = links.peers.positions()
         links.forget_stream(lane)
 
     def _advance(self, lane: int, goal: int) -> None:
-        """Move a lane that is held to ``goal``, across the barriers on its way, but not past a stop."""
-        for barrier in self.course.plan.barriers_of(lane):
-            if barrier.first > min(goal, self.course.goal):
+        """Move a held lane to ``goal``, across the barriers on its way, but not beyond a stop."""
+        for barrier in self.state.plan.barriers_of(lane):
+            if barrier.first > min(goal, self.state.goal):
                 break
             if self.links.positions[lane] < barrier.last:
                 self._apply_up_to(lane, barrier.first - 1, (lane,))
@@ -86,34 +86,34 @@ class Walk:
         self._apply_up_to(lane, goal, (lane,))
 
     def _cross(self, barrier: Barrier, lane: int) -> None:
-        # a stop can come while the lane waits: then nobody goes further than there
+        # a stop may arrive while the lane waits: then no lane moves beyond it
         self._check_stop_inside(barrier, lane)
         if lane == barrier.owner:
             arrived = barrier.first - 1
             self._wait(
                 lane, barrier, arrived,
-                lambda at: [other for other in barrier.participants if at[other] < min(arrived, self.course.goal)],
+                lambda at: [other for other in barrier.participants if at[other] < min(arrived, self.state.goal)],
             )  # fmt: skip
             if barrier.together or (barrier.temporary is not None and barrier.temporary.kept is not None):
-                self._apply_together(lane, barrier)
+                self._apply_atomically(lane, barrier)
             else:
-                if barrier.temporary is not None and self.links.positions[lane] < min(barrier.last, self.course.goal):
+                if barrier.temporary is not None and self.links.positions[lane] < min(barrier.last, self.state.goal):
                     self._bring_back(barrier)
                 self._apply_up_to(lane, barrier.last, barrier.participants)
         else:
             self._wait(
                 lane, barrier, barrier.last,
-                lambda at: [barrier.owner] if at[lane] < min(barrier.last, self.course.goal) else [],
+                lambda at: [barrier.owner] if at[lane] < min(barrier.last, self.state.goal) else [],
             )  # fmt: skip
 
     def _wait(self, lane: int, barrier: Barrier, goal: int, missing: Callable[[dict[int, int]], list[int]]) -> None:
-        """Wait until nobody is missing. A missing lane that nobody holds is adopted and moved to ``goal``."""
-        links, options = self.links, self.course.options
+        """Wait until no lane is ``missing``. A missing lane without a holder is adopted and moved to ``goal``."""
+        links, options = self.links, self.state.options
         since, before = time.monotonic(), links.positions
-        # most waits are short: look often at first, and for who holds what only once a poll interval
+        # most waits are short: read positions often at first, but leases only once a poll interval
         pause, look_at = _FIRST_PAUSE, since + options.poll_interval
         while True:
-            links.positions = links.neighbours.positions()
+            links.positions = links.peers.positions()
             self._check_stop(lane)
             absent = missing(links.positions)
             if not absent:
@@ -127,69 +127,69 @@ class Walk:
             look_at = time.monotonic() + options.poll_interval
             if not self._adopt_one(absent, goal):
                 if time.monotonic() - since > options.barrier_timeout:
-                    who = "; ".join(links.neighbours.describe(other) for other in absent)
+                    who = "; ".join(links.peers.describe(other) for other in absent)
                     raise BarrierTimeoutError(
-                        f"{self.course.where(lane)}: waited {options.barrier_timeout:.0f} s at the barrier "
+                        f"{self.state.where(lane)}: waited {options.barrier_timeout:.0f} s at the barrier "
                         f"{barrier.first}..{barrier.last} while no lane moved, for: {who}; check the tasks of "
                         "these lanes, then run this one again"
                     )
                 links.session.keep_alive()
 
     def _adopt_one(self, absent: list[int], goal: int) -> bool:
-        course, links = self.course, self.links
+        state, links = self.state, self.links
         for other in absent:
-            name = lease_name(course.channel_uuid, other)
-            if links.neighbours.is_abandoned(other, links.positions[other]) and take(links.session.cursor, name):
-                _log.info("%s: applies lane %s, which has no holder, up to seqno %s", course.where(), other, goal)
-                course.adopted.add(other)
+            name = lease_name(state.channel_uuid, other)
+            if links.peers.is_abandoned(other, links.positions[other]) and take(links.session.cursor, name):
+                _log.info("%s: applies lane %s, which has no holder, up to seqno %s", state.where(), other, goal)
+                state.adopted.add(other)
                 self._hold(other)
                 self._advance(other, goal)
-                links.pulse.held = {lane: number for lane, number in links.pulse.held.items() if lane != other}
+                links.heartbeat.held = {lane: number for lane, number in links.heartbeat.held.items() if lane != other}
                 release(links.session.cursor, name)
                 return True
         return False
 
     def _apply_up_to(self, lane: int, limit: int, lanes: tuple[int, ...]) -> None:
-        """Apply the lane's blocks up to ``limit``, or the stop before it, and leave ``lanes``, which all stand
-        together, there."""
-        links, course = self.links, self.course
-        while links.positions[lane] < min(limit, course.goal):
+        """Apply the lane's blocks up to ``limit``, or to a stop before it, and move ``lanes``, which all stand at the
+        same seqno, there."""
+        links, state = self.links, self.state
+        while links.positions[lane] < min(limit, state.goal):
             self._check_stop(lane)
             position = links.positions[lane]
-            place = BlockPlace(course.key, course.channel_uuid, lane, lanes, position)
+            place = BlockPlace(state.key, state.channel_uuid, lane, lanes, position)
             stream = links.streams.get(lane)
             if stream is None:
-                stream = links.streams[lane] = Stream(course.source.blocks(lane, position))
+                stream = links.streams[lane] = Stream(state.source.blocks(lane, position))
             block = stream.peek()
-            if block is None or block.header.first_seqno > min(limit, course.goal):
-                self._arrive(place, min(limit, course.goal))
+            if block is None or block.header.first_seqno > min(limit, state.goal):
+                self._arrive(place, min(limit, state.goal))
                 continue
             self._check_range(block.header, lane, position, limit)
-            if block.planned is None and (position >= block.header.first_seqno or course.needs_split(block.header)):
+            if block.planned is None and (position >= block.header.first_seqno or state.needs_split(block.header)):
                 self._split(place, block)
                 continue
             stream.take()
             self._apply(place, block, stream, limit)
 
-    def _apply_together(self, lane: int, barrier: Barrier) -> None:
+    def _apply_atomically(self, lane: int, barrier: Barrier) -> None:
         """Apply all blocks of a barrier in one transaction."""
-        course, links = self.course, self.links
+        state, links = self.state, self.links
         self._check_stop_inside(barrier, lane)
-        if links.positions[lane] >= barrier.last or course.goal < barrier.first:
+        if links.positions[lane] >= barrier.last or state.goal < barrier.first:
             return
         self._bring_back(barrier)
         if lane not in links.streams:
-            links.streams[lane] = Stream(course.source.blocks(lane, links.positions[lane]))
+            links.streams[lane] = Stream(state.source.blocks(lane, links.positions[lane]))
         stream = links.streams[lane]
         block = stream.peek()
         if block is None or block.header.first_seqno > barrier.last:
-            raise PlanError(f"{course.where(lane)}: no block of seqnos {barrier.first}..{barrier.last} in its files")
+            raise PlanError(f"{state.where(lane)}: no block of seqnos {barrier.first}..{barrier.last} in its files")
         self._check_range(block.header, lane, barrier.first - 1, barrier.last)
-        place = BlockPlace(course.key, course.channel_uuid, lane, barrier.participants, barrier.first - 1)
-        course.current = (lane, block.header, place.expected)
+        place = BlockPlace(state.key, state.channel_uuid, lane, barrier.participants, barrier.first - 1)
+        state.current = (lane, block.header, place.expected)
         blocks = stream.up_to(barrier.last)
-        applied = apply_together(links.session, links.writer, place, blocks, barrier, self._keeper)
-        course.current = None
+        applied = apply_atomically(links.session, links.writer, place, blocks, barrier, self._keeper)
+        state.current = None
         if isinstance(applied, Orders):
             links.forget_stream(lane)
             self._obey(applied, lane)
@@ -197,19 +197,19 @@ class Walk:
             return
         self._moved(place, None if applied is None else applied.seqno, barrier.last)
         if applied is not None:
-            course.count(lane, applied)
+            state.count(lane, applied)
             if barrier.temporary is not None and barrier.temporary.kept is not None:
                 links.temporary = barrier.last if barrier.temporary.kept else None
 
     @property
     def _keeper(self) -> CopyKeeper:
-        course = self.course
-        return CopyKeeper(course.engine, course.options.limits, course.plan.channel)
+        state = self.state
+        return CopyKeeper(state.engine, state.options.limits, state.plan.channel)
 
     def _bring_back(self, barrier: Barrier) -> None:
-        """The temporary tables that are open before the barrier, on this connection.
+        """Make the temporary tables that are open before the barrier, on this connection.
 
-        Raises OperationalError, as of a lost connection, for one that has others: nothing else drops them all.
+        Raises OperationalError, as for a lost connection, if it has others: only a new connection drops them all.
         """
         links = self.links
         since = None if barrier.temporary is None else barrier.temporary.since
@@ -226,11 +226,12 @@ class Walk:
         links.temporary = since
 
     def _check_stop_inside(self, barrier: Barrier, lane: int) -> None:
-        """Raises StopRequestedError if the stop stands where nobody can: temporary tables are open there."""
-        goal = self.course.goal
+        """Raises StopRequestedError if the stop is inside a barrier of open temporary tables, where no lane can
+        stop."""
+        goal = self.state.goal
         if barrier.together and barrier.first <= goal < barrier.last:
             raise StopRequestedError(
-                f"{self.course.where(lane)}: a stop was requested at seqno {goal}, but seqnos "
+                f"{self.state.where(lane)}: a stop was requested at seqno {goal}, but seqnos "
                 f"{barrier.first}..{barrier.last}, where temporary tables are open, are one transaction on the "
                 f"target; cancel the request (`binlane resume`), and stop at {barrier.first - 1} or "
                 f"{barrier.last}"
@@ -244,131 +245,133 @@ class Walk:
             self._moved(place, goal if done else None, goal)
 
     def _apply(self, place: BlockPlace, block: Block, stream: Stream, limit: int) -> None:
-        course, links, header = self.course, self.links, block.header
+        state, links, header = self.state, self.links, block.header
 
         def end() -> int:
             following = stream.peek()
             is_last = following is None or following.header.first_seqno > limit
             return limit if is_last else header.last_seqno
 
-        course.current = (place.lane, header, place.expected)
-        timeout, counted = course.options.ddl_lock_wait_timeout, Counting(block.items)
-        given = replace(block, items=counted) if course.options.overwrite else block
+        state.current = (place.lane, header, place.expected)
+        timeout, counted = state.options.ddl_lock_wait_timeout, CountedItems(block.items)
+        given = replace(block, items=counted) if state.options.overwrite else block
 
         def apply(block: Block, *, outside: bool) -> Applied | Orders | None:
             planned = stream.planned
             return apply_block(links.session, links.writer, place, block, end, timeout, planned, outside=outside)
 
         try:
-            applied = apply(given, outside=header in course.outside)
+            applied = apply(given, outside=header in state.outside)
         except (pymysql.err.MySQLError, DriftError) as exc:
             if self._is_for_outside(exc, header):
                 if block.planned is None:
                     self._run_outside(place, header)
                     return
-                # the items of a piece are there a second time
+                # the items of a piece are in memory and can be read again
                 applied = apply(block, outside=True)
-            elif not course.options.overwrite or not is_drift(exc):
+            elif not state.options.overwrite or not is_drift(exc):
                 raise
             else:
-                # the next block can be asked for once all of this one's items are consumed
+                # this also consumes the rest of the items: only then can the next block be read
                 total = counted.total()
                 planned = total if block.planned is None or stream.planned is None else stream.planned
-                applied = overwrite(course, links, place, given, end, planned, exc)
+                applied = overwrite(state, links, place, given, end, planned, exc)
         if isinstance(applied, Orders):
-            course.current = None
+            state.current = None
             links.forget_stream(place.lane)
             self._obey(applied, place.lane)
             if applied.skipped and not applied.forbids(header.last_seqno):
-                course.to_split.add(header)
+                state.to_split.add(header)
             return
         self._moved(place, None if applied is None else applied.seqno, header.last_seqno)
-        course.current = None
+        state.current = None
         if applied is not None:
-            course.count(place.lane, applied)
+            state.count(place.lane, applied)
 
     def _is_for_outside(self, error: BaseException, header: BlockHeader) -> bool:
-        """Whether the target takes a change of the block only by itself, and the channel lets it."""
-        course = self.course
-        if not course.options.allow_nontransactional or header in course.outside:
+        """Whether the target takes a change of the block only outside of its transaction, and the channel allows
+        that."""
+        state = self.state
+        if not state.options.allow_nontransactional or header in state.outside:
             return False
         return is_refused(error, self.links.session)
 
     def _run_outside(self, place: BlockPlace, header: BlockHeader) -> None:
-        """Read the block anew: its transactions one by one, or the only one outside a transaction of the target."""
-        course = self.course
-        course.current = None
+        """Read the block again: its transactions one by one, or its only one outside of a target transaction."""
+        state = self.state
+        state.current = None
         self.links.forget_stream(place.lane)
-        (course.outside if header.transactions == 1 else course.to_split).add(header)
+        (state.outside if header.transactions == 1 else state.to_split).add(header)
 
     def _split(self, place: BlockPlace, block: Block) -> None:
-        """Go on with the block's transactions one by one. A position inside a block that nobody has split is wrong."""
+        """Continue with the block's transactions one by one. Raises PlanError for a position inside an unsplit
+        block."""
         links, header = self.links, block.header
         if place.expected >= header.first_seqno and not is_split(links.session.cursor, place.key, place.lane, header):
             raise PlanError(
-                f"{self.course.where(place.lane)}: a block of seqnos {header.first_seqno}..{header.last_seqno} "
+                f"{self.state.where(place.lane)}: a block of seqnos {header.first_seqno}..{header.last_seqno} "
                 f"does not follow the position {place.expected}; the state or the plan's files were changed by "
                 "hand"
             )
         planned = sum((item.rows for item in block.items), RowCounts())
         links.forget_stream(place.lane)
         pieces = self._behind(place, header)
-        blocks = chain(pieces, self.course.source.blocks(place.lane, header.last_seqno))
+        blocks = chain(pieces, self.state.source.blocks(place.lane, header.last_seqno))
         links.streams[place.lane] = Stream(blocks, planned)
 
     def _behind(self, place: BlockPlace, header: BlockHeader) -> Iterator[Block]:
-        for piece in self.course.source.pieces(place.lane, header):
+        for piece in self.state.source.pieces(place.lane, header):
             if piece.header.last_seqno > place.expected:
                 yield piece if piece.planned is not None else replace(piece, planned=header)
 
     def _obey(self, orders: Orders, lane: int) -> None:
-        """A block met an order that the heartbeat has not told of yet."""
+        """Follow an order that a block has read before the heartbeat."""
         if orders.stop_at is not None:
-            self.links.pulse.stop_at = orders.stop_at
+            self.links.heartbeat.stop_at = orders.stop_at
         self._check_stop(lane)
 
     def _moved(self, place: BlockPlace, seqno: int | None, wanted: int) -> None:
-        """Take note of a move; None: somebody else was there first, which is as good if the lane stands where it was
-        to go."""
+        """Note a move of the lanes to ``seqno``; None if another runner moved them first, which is no error if they
+        stand at ``wanted`` or beyond."""
         links = self.links
         if seqno is not None:
-            self.course.moves += 1
+            self.state.moves += 1
             links.positions = {**links.positions, **dict.fromkeys(place.lanes, seqno)}
             return
-        links.positions = links.neighbours.positions()
+        links.positions = links.peers.positions()
         links.forget_stream(place.lane)
         if links.positions[place.lane] < wanted:
             stands = {lane: links.positions[lane] for lane in place.lanes}
             raise PositionError(
-                f"{self.course.where(place.lane)}: expected lanes {place.lanes} at seqno {place.expected} of "
+                f"{self.state.where(place.lane)}: expected lanes {place.lanes} at seqno {place.expected} of "
                 f"this window and plan, found {stands}; the state or the plan's files were changed by hand"
             )
 
     def _check_range(self, header: BlockHeader, lane: int, position: int, limit: int) -> None:
         if not position < header.last_seqno <= limit or header.first_seqno > header.last_seqno:
             raise PlanError(
-                f"{self.course.where(lane)}: a block of seqnos {header.first_seqno}..{header.last_seqno} does not fit "
+                f"{self.state.where(lane)}: a block of seqnos {header.first_seqno}..{header.last_seqno} does not fit "
                 f"between the position {position} and {limit}, the next barrier or the window's end"
             )
 
     def _check_stop(self, lane: int) -> None:
-        """At a block's boundary: another lane's error, a signal and the stop, as the heartbeat has last read them."""
-        pulse, position = self.links.pulse, self.links.positions[lane]
-        failed, stop_at, interrupted = pulse.failed, pulse.stop_at, self.course.options.interrupted
+        """At a block's boundary: follow another lane's error, a signal and a stop, as last read by the heartbeat."""
+        heartbeat, position = self.links.heartbeat, self.links.positions[lane]
+        failed, stop_at, interrupted = heartbeat.failed, heartbeat.stop_at, self.state.options.interrupted
         if failed is not None:
             raise StopRequestedError(
-                f"{self.course.where(lane)}: stopped at seqno {position}, because lane {failed.lane} "
+                f"{self.state.where(lane)}: stopped at seqno {position}, because lane {failed.lane} "
                 f"failed at seqno {failed.seqno} ({failed.source}): {failed.text}"
             )
         if interrupted is not None and interrupted.is_set():
             raise StopRequestedError(
-                f"{self.course.where(lane)}: stopped at seqno {position}, because its process was asked to end; "
+                f"{self.state.where(lane)}: stopped at seqno {position}, because its process was asked to end; "
                 "run the window again to continue"
             )
         if stop_at == NOW:
             raise StopRequestedError(
-                f"{self.course.where(lane)}: stopped on request at seqno {position}; cancel the request "
-                f"(`binlane resume {self.course.plan.channel}`) and run the window again to continue"
+                f"{self.state.where(lane)}: stopped on request at seqno {position}; cancel the request "
+                f"(`binlane resume {self.state.plan.channel}`) and run the window again to continue"
             )
         if stop_at is not None:
-            self.course.stopped_at = stop_at
+            self.state.stopped_at = stop_at

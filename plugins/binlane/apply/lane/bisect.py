@@ -1,7 +1,7 @@
-"""Which transaction of a block the target refuses: the block once more, transaction by transaction, then rolled back.
+"""Finds the transaction of a block that the target refuses: applies them one by one, then rolls all of them back.
 
-Nothing is applied by this: position and data go back with the transaction, whose row lock on the position keeps the
-lane where the block has failed meanwhile.
+Nothing stays applied: position and data are rolled back together. The row lock on the position keeps other runners from
+the lane meanwhile.
 """
 
 from __future__ import annotations
@@ -32,69 +32,69 @@ from binlane.model import BlockHeader, Item, ItemKind
 from binlane.state.positions import lock_position
 
 if TYPE_CHECKING:
-    from binlane.apply.lane.run_state import Course
+    from binlane.apply.lane.run_state import RunState
     from binlane.plan.window_plan import Block
 
 _SHOWN: Final = 500
-"""Bytes of a statement in a message."""
+"""Bytes of a statement shown in a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failing:
-    """The transaction that fails."""
+    """The transaction that the target refuses."""
 
     header: BlockHeader
     message: str
-    """The target's error, and the statement or rows event that it is about."""
+    """The target's error, with the statement or rows event that causes it."""
 
 
-def find_failing(course: Course, lane: int, block: BlockHeader, expected: int) -> Failing | None:
-    """The first transaction of ``block`` that the target refuses; None if there is none, or nobody can tell now.
+def find_failing(state: RunState, lane: int, block: BlockHeader, expected: int) -> Failing | None:
+    """The first transaction of ``block`` that the target refuses; None if there is none, or if it cannot be found now.
 
-    ``expected``: where the lane stands. Raises nothing: the block's own error is what matters.
+    ``expected``: the lane's position. Raises nothing: the block's own error matters more.
     """
     with contextlib.suppress(SQLAlchemyError, pymysql.err.MySQLError, OSError, BinlaneError):
-        session = LaneSession.open(course.engine, course.options.limits)
+        session = LaneSession.open(state.engine, state.options.limits)
         try:
-            return _first(session, course, lane, block, expected)
+            return _first(session, state, lane, block, expected)
         finally:
             session.close()
     return None
 
 
-def _first(session: LaneSession, course: Course, lane: int, block: BlockHeader, expected: int) -> Failing | None:
+def _first(session: LaneSession, state: RunState, lane: int, block: BlockHeader, expected: int) -> Failing | None:
     writer = BlockWriter(session, ContextSetter(session))
-    with contextlib.closing(_pieces(course, lane, block)) as pieces:
+    with contextlib.closing(_pieces(state, lane, block)) as pieces:
         for number, piece in enumerate(pieces):
             if number == 0:
                 session.use_format(piece.format)
                 session.begin()
-                if lock_position(session.cursor, course.key.channel, lane) != expected:
+                if lock_position(session.cursor, state.key.channel, lane) != expected:
                     return None
             if piece.header.last_seqno <= expected:
                 continue
             items = tuple(piece.items)
             if block.transactions == 1 and any(item.kind is not ItemKind.ROWS for item in items):
-                return None  # it may be a statement that commits by itself
+                return None  # a statement that may commit implicitly
             session.execute("SAVEPOINT piece")
-            told = _Told(iter(items))
+            tracked = _Tracked(iter(items))
             try:
-                writer.write(told, piece.header.last_seqno)
+                writer.write(tracked, piece.header.last_seqno)
             except pymysql.err.MySQLError as exc:
                 if judge(exc) is Verdict.RETRY:
                     return None
-                return Failing(piece.header, f"{error_code(exc)} {error_text(exc)}{_where(session, told.last)}")
+                return Failing(piece.header, f"{error_code(exc)} {error_text(exc)}{_where(session, tracked.last)}")
             except BinlaneError as exc:
-                return Failing(piece.header, f"{exc}{_described(told.last)}")
+                return Failing(piece.header, f"{exc}{_described(tracked.last)}")
     return None
 
 
-def _pieces(course: Course, lane: int, block: BlockHeader) -> Generator[Block, None, None]:
-    yield from course.source.pieces(lane, block)
+def _pieces(state: RunState, lane: int, block: BlockHeader) -> Generator[Block, None, None]:
+    yield from state.source.pieces(lane, block)
 
 
-class _Told:
-    """Items that remember which was taken last."""
+class _Tracked:
+    """Items that remember the last one taken."""
 
     def __init__(self, items: Iterator[Item]) -> None:
         self._items = items
@@ -107,7 +107,7 @@ class _Told:
 
 
 def _where(session: LaneSession, item: Item | None) -> str:
-    """The rows event that fails, found by sending the item's events one by one."""
+    """The refused rows event, found by sending the item's events one by one, as text."""
     if item is None or item.kind is not ItemKind.ROWS:
         return _described(item)
     statements = tuple(_statements(item.payload))
@@ -123,9 +123,9 @@ def _where(session: LaneSession, item: Item | None) -> str:
 
 
 def _row(session: LaneSession, statement: bytes) -> str:
-    """The row of a rows event that the target refuses: database, table, primary key and both images.
+    """The refused row as text: database, table, primary key and both images.
 
-    Its rows are sent one by one. Of an event that cannot be taken apart nothing is said.
+    The event's rows are sent one by one. Returns "" if the event cannot be split into rows.
     """
     with contextlib.suppress(pymysql.err.MySQLError, OSError, BinlaneError):
         session.execute("ROLLBACK TO SAVEPOINT piece")
@@ -152,5 +152,5 @@ def _rows(payload: bytes) -> str:
 
 
 def _statements(payload: bytes) -> Iterator[bytes]:
-    """Each rows event with its TABLE_MAP, ended as a source statement: self-contained."""
+    """Each rows event with its TABLE_MAP, as a self-contained source statement."""
     return (table_map + ending_statement(rows) for table_map, rows in rows_with_tables(payload, bytes))

@@ -1,8 +1,8 @@
-"""``on_conflict = "overwrite"``: rows are looked at before they are written, and those with other values are recorded.
+"""``on_conflict = "overwrite"``: compares rows before they are written, and records those with other values.
 
-A block that met drift which is an error is rolled back and applied again, row by row: still one block, one
-transaction, the compare-and-set first. What was set right is recorded in that transaction. The block's transactions are
-built anew from the segment, not folded: rows are met in the log's order.
+A block that fails because of drift is rolled back and applied again, row by row: still one block, one transaction, the
+compare-and-set first. Corrected rows are recorded in that transaction. The block's transactions are built again from
+the segment, not folded, so rows come in the log's order.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from binlane.model import Item, ItemKind, RowCounts
 from binlane.state.records.conflicts import Conflict, record_conflicts
 
 if TYPE_CHECKING:
-    from binlane.apply.lane.run_state import Course, Links
+    from binlane.apply.lane.run_state import Links, RunState
     from binlane.apply.rows.writers import BlockWriter
     from binlane.apply.session.connection import LaneSession
     from binlane.plan.window_plan import Block
     from binlane.state.orders.orders import Orders
 
 
-class Counting:
-    """A block's items, and the row changes of all of them, whether they were consumed or not."""
+class CountedItems:
+    """A block's items, with the row changes of all of them, whether consumed or not."""
 
     def __init__(self, items: Iterable[Item]) -> None:
         self._items = iter(items)
@@ -43,40 +43,40 @@ class Counting:
             yield item
 
     def total(self) -> RowCounts:
-        """Consume what is left: the next block can be asked for then."""
+        """Consume the rest of the items and return the sum: then the next block can be read."""
         for _ in self:
             pass
         return self._rows
 
 
 def is_drift(error: BaseException) -> bool:
-    """Whether a block's error says that rows are not as the log expects."""
+    """Whether an error means that the target's rows differ from those that the log expects."""
     return isinstance(error, DriftError) or judge(error) is Verdict.DRIFT
 
 
-def watched(course: Course, session: LaneSession, writer: BlockWriter) -> BlockWriter:
-    """The same writer, which looks at rows first and records those that have other values than the log."""
+def watched(state: RunState, session: LaneSession, writer: BlockWriter) -> BlockWriter:
+    """The same writer, but it compares rows first and records those whose values differ from the log's."""
 
     def transactions(last_seqno: int) -> Iterator[tuple[int, Sequence[Item]]]:
-        assert course.current is not None
-        lane, header, _ = course.current
+        assert state.current is not None
+        lane, header, _ = state.current
         if header.transactions > 1 and header.last_seqno == last_seqno:
-            for piece in course.source.pieces(lane, header):
+            for piece in state.source.pieces(lane, header):
                 yield piece.header.last_seqno, tuple(piece.items)
 
-    tables, note = SqlRows(session, writer.guard), partial(_record, course, session)
+    tables, note = SqlRows(session, writer.guard), partial(_record, state, session)
     return writer.with_rows(WatchedRows(writer.rows, tables, note, transactions))
 
 
-def _record(course: Course, session: LaneSession, conflict: Conflict) -> None:
-    """Record it for the lane under work, in the transaction that is open."""
-    assert course.current is not None
+def _record(state: RunState, session: LaneSession, conflict: Conflict) -> None:
+    """Record a conflict for the lane being applied, in its open transaction."""
+    assert state.current is not None
     session.own_clock()
-    record_conflicts(session.cursor, course.key, course.current[0], (conflict,))
+    record_conflicts(session.cursor, state.key, state.current[0], (conflict,))
 
 
 def overwrite(
-    course: Course,
+    state: RunState,
     links: Links,
     place: BlockPlace,
     block: Block,
@@ -84,19 +84,19 @@ def overwrite(
     planned: RowCounts,
     cause: Exception,
 ) -> Applied | Orders | None:
-    """Apply a block again that ``cause`` has rolled back; answers as ``apply_block``'s.
+    """Apply a block again that was rolled back because of ``cause``. Returns as ``apply_block``.
 
-    Raises ``cause`` for a block of a DDL, and where a count was wrong and no row explains it; DriftError, with the
-    table, for what must not be overwritten, and the errors of any block.
+    Raises ``cause`` for a block with a DDL, and if a count was wrong and no row explains it; DriftError, with the
+    table, for rows that must not be overwritten; and the errors of any block.
     """
     session = links.session
     guard = links.writer.guard
-    fires_triggers = course.options.writer != Writer.BINLOG
-    rows = OverwritingRows(session, guard, fires_triggers=fires_triggers, note=partial(_record, course, session))
+    fires_triggers = state.options.writer != Writer.BINLOG
+    rows = OverwritingRows(session, guard, fires_triggers=fires_triggers, note=partial(_record, state, session))
     writer = links.writer.with_rows(rows)
 
     def pieces() -> Iterator[Block]:
-        for piece in course.source.pieces(place.lane, block.header if block.planned is None else block.planned):
+        for piece in state.source.pieces(place.lane, block.header if block.planned is None else block.planned):
             if block.header.first_seqno <= piece.header.first_seqno <= block.header.last_seqno:
                 yield piece
 
@@ -106,8 +106,8 @@ def overwrite(
             items = tuple(piece.items)
             if any(item.kind is ItemKind.DDL for item in items):
                 raise cause
-            # for errors: this very transaction
-            course.current = (place.lane, piece.header, place.expected)
+            # errors name this transaction, not its block
+            state.current = (place.lane, piece.header, place.expected)
             written += writer.write(items, piece.header.last_seqno)
         if rows.explained == 0 and isinstance(cause, DriftError) and not isinstance(cause, NeedsRewriteError):
             raise cause

@@ -1,4 +1,4 @@
-"""From the server's error to binlane's: what it means, where it was, and what the choices are."""
+"""Turns a server's error into binlane's: the meaning, the place, and what the operator can do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from binlane.model import BlockHeader
 
 _CONVERSION: Final = 1105
-"""What BINLOG answers when a column cannot be converted: the text is in the server's error log only."""
+"""BINLOG's error for a column that cannot be converted: only the server's error log says which."""
 _CHOICES: Final = (
     "the block was rolled back and all lanes stop. {show}Choices: correct the target and run the lane again; "
     '`binlane skip {channel} --seqno {seqno} --reason "..."` {which}; or load the target anew'
@@ -25,7 +25,7 @@ _CHOICES: Final = (
 
 
 def raised(error: BaseException, verdict: Verdict, engine: Engine) -> TargetError:
-    """The error to raise for a server's error that is not worth another try."""
+    """The error to raise for a server's error that is not retried."""
     code = error_code(error)
     message = f"{code} {error_text(error)}"
     if code == _CONVERSION:
@@ -34,7 +34,7 @@ def raised(error: BaseException, verdict: Verdict, engine: Engine) -> TargetErro
 
 
 def located(message: str, where: str, header: BlockHeader, channel: str) -> str:
-    """The message with the block's place and the choices."""
+    """The message with the block's place and the operator's choices."""
     gtid = f", GTID {header.gtid}" if header.gtid else ""
     single = header.transactions == 1
     choices = _CHOICES.format(
@@ -49,7 +49,7 @@ def located(message: str, where: str, header: BlockHeader, channel: str) -> str:
 
 
 def _logged_conversion(engine: Engine) -> str:
-    """MySQL keeps its error log in a table (MY-013146); MariaDB in its file only."""
+    """The conversion error from MySQL's table of its error log (MY-013146); MariaDB logs it to a file only."""
     query = text(
         "SELECT data FROM performance_schema.error_log WHERE error_code = 'MY-013146' ORDER BY logged DESC LIMIT 1"
     )

@@ -1,8 +1,7 @@
-"""A runner's heartbeat, on a connection and a thread of its own: signs of life for the lanes it holds, news for the
-runner.
+"""A runner's heartbeat, on a thread and a connection of its own.
 
-The news are the stop flag and other lanes' errors, read here so that no block has to wait for a query. Nothing depends
-on the heartbeat being on time: what a killed holder writes meets the compare-and-set.
+It renews the heartbeats of the held lanes, and reads the stop flag and other lanes' errors, so that no block waits for
+these queries. Correctness does not depend on its timing: writes of a killed holder fail at the compare-and-set.
 """
 
 from __future__ import annotations
@@ -32,25 +31,24 @@ _log = logging.getLogger(__name__)
 _FIRST_SECONDS: Final = 0.05
 
 
-class Pulse:
-    """Started by ``with``; ``held`` is written by the runner, ``stop_at`` and ``failed`` are read by it."""
+class Heartbeat:
+    """A context manager. The runner writes ``held`` and reads ``stop_at`` and ``failed``."""
 
     def __init__(self, engine: Engine, key: PlanKey, interval: float, errors_before: int) -> None:
         self.held: dict[int, int] = {}
-        """Lanes that the runner holds, and the id of the connection that holds them. Replaced as a whole, never
-        changed."""
+        """Held lane -> id of the connection that holds its lease. Replaced as a whole, never changed."""
         self.stop_at: int | None = None
         self.failed: LaneError | None = None
-        """An error that stopped a lane of this window since this runner started."""
+        """An error that has stopped a lane of this window since this runner started."""
         self._engine = engine
         self._key = key
         self._interval = interval
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="binlane-pulse", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="binlane-heartbeat", daemon=True)
         self._holder = f"{socket.gethostname()} pid {os.getpid()}"
         self._errors_before = errors_before
 
-    def __enter__(self) -> Pulse:
+    def __enter__(self) -> Heartbeat:
         with self._engine.connect() as connection:
             self._listen(connection)
         self._thread.start()
@@ -62,9 +60,9 @@ class Pulse:
 
     def _run(self) -> None:
         while not self._ended.is_set():
-            # a lost connection is made anew; meanwhile the lane goes on. SQLAlchemy leaves what happens while it sets
-            # a new connection up to the driver's own errors; a server that was started anew may want a login that the
-            # connection does not allow
+            # after a lost connection a new one is opened; meanwhile the lane continues. While SQLAlchemy opens it,
+            # errors are the driver's own; a restarted server may ask for a login that the connection's settings do not
+            # allow
             with (
                 contextlib.suppress(SQLAlchemyError, pymysql.err.Error, OSError, ConfigError),
                 self._engine.connect() as connection,
@@ -81,7 +79,8 @@ class Pulse:
             self._ended.wait(self._interval)
 
     def _wait_for_a_lane(self) -> None:
-        """The runner takes its first one a moment later: shown an interval after that, it would seem to be nobody's."""
+        """Wait for the runner's first lane, at most an interval: reported later, the lane would seem to have no
+        holder."""
         end = time.monotonic() + self._interval
         while not self.held and time.monotonic() < end and not self._ended.wait(_FIRST_SECONDS):
             pass

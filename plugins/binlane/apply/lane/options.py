@@ -1,4 +1,4 @@
-"""What a lane's runner is told, and what it tells."""
+"""Options, progress and result of a lane's run."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from binlane.model import RowCounts
 
 @dataclass(frozen=True, slots=True)
 class ApplyOptions:
-    """Times in seconds."""
+    """Times are in seconds."""
 
     poll_interval: float = 0.5
-    """Between two looks at the positions of lanes that are waited for."""
+    """Pause between two reads of the positions of lanes that are waited for."""
     heartbeat_interval: float = 5.0
-    """Between two signs of life, and so between two looks at the stop flag."""
+    """Pause between two heartbeats, and so between two reads of the stop flag."""
     grace: float = 5.0
-    """A lane that nobody holds for this long is carried on by a lane that waits for it."""
+    """A lane without a holder for this long is adopted by a lane that waits for it."""
     lease_time: float = 60.0
-    """A holder whose heartbeat and position stand still for this long is killed."""
+    """A holder whose heartbeat and position have not changed for this long is killed."""
     barrier_timeout: float = 3600.0
-    """How long no position of the channel may move while a lane waits."""
+    """Longest wait of a lane without a move of any position of the channel."""
     retries: int = 10
-    """Transient errors in a row, without a block in between, that are survived."""
+    """Most transient errors in a row without a committed block."""
     backoff: float = 0.2
     """Wait before the first retry; doubled each time, with jitter."""
     backoff_limit: float = 30.0
     ddl_lock_wait_timeout: int = 60
     allow_nontransactional: bool = False
-    """The channel takes the risk that a block's rows stay after its rollback (invariant 2)."""
+    """The channel accepts that rows of non-transactional tables stay after a block's rollback (invariant 2)."""
     collations: Mapping[str, str] = field(default_factory=dict)
-    """The channel's ``[collations]``: the source's collation -> the target's."""
+    """The channel's ``[collations]``: source collation -> target collation."""
     allow_triggers: frozenset[str] = frozenset()
-    """Tables with triggers, as ``database.table``, that statements may write in the place of row events."""
+    """Tables with triggers, as ``database.table``, whose rows may be written as statements instead of row events."""
     writer: str = "binlog"
-    """Which of ``writers.ROW_WRITERS`` writes rows."""
+    """The row writer, by its word in ``writers.ROW_WRITERS``."""
     overwrite: bool = False
-    """Rows that are not as the log expects are set right and recorded; if not, they stop the lanes."""
+    """Rows that differ from what the log expects are overwritten and recorded; otherwise they stop the lanes."""
     limits: SessionLimits = field(default_factory=SessionLimits)
     interrupted: threading.Event | None = None
-    """Set by whoever wants this run to end at its next block boundary: a signal's handler."""
+    """Set by a signal handler to end this run at its next block boundary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ ProgressCallback: TypeAlias = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class LaneResult:
-    """What one run of a lane did. Blocks of adopted lanes count as well; a lane that was finished before has none."""
+    """The result of a lane's run. Includes blocks of adopted lanes; a lane that was finished before has none."""
 
     lane: int
     seqno: int
@@ -69,7 +69,7 @@ class LaneResult:
     transactions: int = 0
     rows: RowCounts = field(default_factory=RowCounts)
     adopted: tuple[int, ...] = ()
-    """Other lanes that this run carried on."""
+    """Other lanes that this run has moved."""
     retries: int = 0
     stopped: bool = False
-    """The lane stands where the channel was asked to stop, before the window's end."""
+    """The lane stands at a requested stop, before the window's end."""

@@ -1,7 +1,7 @@
-"""What a waiting lane knows of the others: where they stand, who holds them, and whether that holder still lives.
+"""The other lanes, as a waiting lane sees them: their positions, their holders, and whether a holder still lives.
 
-All of it on an AUTOCOMMIT connection of its own. Time is measured here, by one process's monotonic clock, on values
-that either have changed since the last look or have not; clocks of different machines are never compared.
+All reads use an AUTOCOMMIT connection of their own. Time is measured by this process's monotonic clock, from one change
+of a value to the next; clocks of different machines are never compared.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NO_SUCH_THREAD = 1094
 
 
 @dataclass(slots=True)
-class Neighbours:
+class Peers:
     """The lanes of a channel as one runner sees them."""
 
     connection: Connection
@@ -36,7 +36,7 @@ class Neighbours:
     memory: Memory
 
     def positions(self) -> dict[int, int]:
-        """Seqno by lane."""
+        """Lane -> seqno of its position."""
         return {lane.lane: lane.seqno for lane in lane_positions(self.connection, self.key.channel)}
 
     def holder(self, lane: int) -> int | None:
@@ -44,7 +44,7 @@ class Neighbours:
         return holder(self.connection, lease_name(self.channel_uuid, lane))
 
     def is_abandoned(self, lane: int, position: int) -> bool:
-        """Whether nobody has held the lane for the grace. A holder that stands still for the lease time is killed."""
+        """Whether the lane has had no holder for the grace. A holder that stands still for the lease time is killed."""
         now = time.monotonic()
         held_by = self.holder(lane)
         if held_by is None:
@@ -82,15 +82,15 @@ class Neighbours:
             if error_code(exc) != _NO_SUCH_THREAD:
                 raise
         self.memory.watched.pop(lane, None)
-        # it had its time: no further grace
+        # the holder had the lease time: no further grace
         self.memory.free_since[lane] = now - self.options.grace
 
 
 @dataclass(slots=True)
 class Memory:
-    """What outlives a reconnect of the runner."""
+    """Observations that outlive a reconnect of the runner."""
 
     free_since: dict[int, float] = field(default_factory=dict)
-    """When each lane was first seen without a holder, and without one ever since."""
+    """Since when each lane has had no holder."""
     watched: dict[int, tuple[tuple[int, str | None, int] | None, float]] = field(default_factory=dict)
-    """What was last seen of each held lane, and since when."""
+    """The last state of each held lane, and since when it is unchanged."""

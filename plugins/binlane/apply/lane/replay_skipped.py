@@ -1,4 +1,4 @@
-"""A skipped transaction, applied after all: once, in one transaction with the record that says so."""
+"""Applies a skipped transaction after all: once, in one transaction with its record."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _PAYLOAD = 1 << 20
 
 
 def replay_skipped(engine: Engine, channel: str, seqno: int, rules: ChannelRules = AS_LOGGED) -> RowCounts:
-    """Apply the events that were recorded for a skipped transaction; the row changes made.
+    """Apply the recorded events of a skipped transaction; returns the row changes made.
 
-    ``rules``: what the channel takes of them, and what it is called on the target.
+    ``rules``: the channel's filter, renames and collations.
 
-    Raises PositionError if it is not a skipped one, or was replayed already; ApplyError for a DDL; the driver's errors
-    and DriftError if the target does not take it, and then nothing has changed.
+    Raises PositionError if the transaction is not a skipped one or was replayed already; ApplyError for a DDL;
+    DriftError and the driver's errors if the target refuses the transaction, and then nothing has changed.
     """
     with engine.connect() as connection:
         skip, log = read_skip(connection, channel, seqno)
@@ -55,7 +55,7 @@ def replay_skipped(engine: Engine, channel: str, seqno: int, rules: ChannelRules
         try:
             if not mark_replayed(session.cursor, channel, seqno):
                 raise PositionError(
-                    f"channel {channel}, seqno {seqno}: another session is replaying it or has replayed it"
+                    f"channel {channel}, seqno {seqno}: another session is replaying the transaction or has replayed it"
                 )
             rows = BlockWriter(session, ContextSetter(session)).write(items, seqno)
         except BaseException:

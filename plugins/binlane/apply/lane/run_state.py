@@ -1,4 +1,4 @@
-"""What one run of a lane carries from attempt to attempt: its orders, what it has done, and where it stands now."""
+"""The state of a lane's run that lasts from attempt to attempt: plan and options, work done, present position."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from binlane.apply.block import Applied
-    from binlane.apply.lane.heartbeat import Pulse
-    from binlane.apply.lane.peers import Neighbours
+    from binlane.apply.lane.heartbeat import Heartbeat
+    from binlane.apply.lane.peers import Peers
     from binlane.apply.rows.writers import BlockWriter
     from binlane.apply.session.connection import LaneSession
     from binlane.plan.window_plan import Block, LaneSource, WindowPlan
@@ -26,33 +26,33 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Stream:
-    """A lane's blocks with one of them looked at in advance."""
+    """A lane's blocks, with a look-ahead of one block."""
 
     blocks: Iterator[Block]
     planned: RowCounts | None = None
-    """If it begins with the pieces of a block: the row changes that the plan has for the block."""
+    """If the stream begins with the pieces of a block: the block's planned row changes."""
     _next: Block | None = None
     _ended: bool = False
 
     def peek(self) -> Block | None:
-        """The next block. Only to be asked when the items of the one before are consumed."""
+        """The next block. Call it only when the items of the block before are consumed."""
         if self._next is None and not self._ended:
             self._next = next(self.blocks, None)
             self._ended = self._next is None
         return self._next
 
     def take(self) -> None:
-        """Go on behind the block that was looked at."""
+        """Move on, behind the block that ``peek`` returned."""
         self._next = None
 
     def up_to(self, seqno: int) -> Iterator[Block]:
-        """Blocks that begin at or before ``seqno``, each taken when it is asked for."""
+        """Blocks that begin at or before ``seqno``, each taken on demand."""
         while (block := self.peek()) is not None and block.header.first_seqno <= seqno:
             self.take()
             yield block
 
     def close(self) -> None:
-        """Close the files behind it."""
+        """Close the files that the blocks are read from."""
         close = getattr(self.blocks, "close", None)
         if close is not None:
             close()
@@ -60,19 +60,19 @@ class Stream:
 
 @dataclass(slots=True)
 class Links:
-    """The connections of one attempt, and what is known through them."""
+    """The connections of one attempt, and the facts read through them."""
 
     session: LaneSession
     writer: BlockWriter
-    neighbours: Neighbours
-    pulse: Pulse
+    peers: Peers
+    heartbeat: Heartbeat
     positions: dict[int, int]
     streams: dict[int, Stream] = field(default_factory=dict)
     temporary: int | None = None
-    """The session's temporary tables are those of the copies made behind this seqno; None: it has none."""
+    """The session has the temporary tables of the copies made at this seqno; None if it has none."""
 
     def forget_stream(self, lane: int) -> None:
-        """Open the lane's blocks anew, from its position, when they are needed again."""
+        """Read the lane's blocks anew, from its position, when they are needed again."""
         stale = self.streams.pop(lane, None)
         if stale is not None:
             stale.close()
@@ -80,19 +80,19 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What the precheck has found out for the lanes."""
+    """Results of the precheck that the lanes use."""
 
     definitions: Schema | None = None
-    """The source's own definitions of tables that the window alters, as far as they are known."""
+    """The source's definitions of tables that the window alters, as far as they are known."""
     partitioned: frozenset[TableKey] | None = None
-    """Of the target's tables that the window writes, those that are partitioned; None if it is not known."""
+    """The partitioned ones of the target's tables that the window writes; None if this is unknown."""
 
 
 _UNCHECKED: Final = Checked()
 
 
 @dataclass(slots=True)
-class Course:
+class RunState:
     """One run of one lane."""
 
     engine: Engine
@@ -108,13 +108,13 @@ class Course:
     current: tuple[int, BlockHeader, int] | None = None
     """Lane, header and expected position of the block under work, for errors."""
     stopped_at: int | None = None
-    """The seqno of a graceful stop, once this run has been told of it."""
+    """The seqno of a graceful stop, once the run has read it."""
     to_split: set[BlockHeader] = field(default_factory=set)
-    """Blocks that hold transactions to skip, or some that the target takes only by themselves."""
+    """Blocks with transactions to skip, or with transactions that the target takes only by themselves."""
     outside: set[BlockHeader] = field(default_factory=set)
     """Blocks of one transaction that run outside any transaction of the target (``apply.nontransactional``)."""
     moves: int = 0
-    """Positions moved by this run: what a retry is measured by."""
+    """Moves of positions by this run: after a move, the count of retries begins anew."""
     blocks: int = 0
     transactions: int = 0
     rows: RowCounts = field(default_factory=RowCounts)
@@ -128,19 +128,19 @@ class Course:
 
     @property
     def goal(self) -> int:
-        """Where the lanes go: the window's end, or where they were asked to stop before it."""
+        """The seqno to which the lanes move: the window's end, or a requested stop before it."""
         return self.plan.last_seqno if self.stopped_at is None else min(self.stopped_at, self.plan.last_seqno)
 
     def needs_split(self, block: BlockHeader) -> bool:
-        """Whether a block cannot be applied as planned: a stop stands inside it, or it holds what is to be skipped."""
+        """Whether a block cannot be applied as planned: a stop is inside it, or it is in ``to_split``."""
         return block.last_seqno > self.goal or block in self.to_split
 
     def where(self, lane: int | None = None) -> str:
-        """The beginning of a message."""
+        """Prefix of messages."""
         return f"channel {self.plan.channel}, window {self.plan.window_id}, lane {self.lane if lane is None else lane}"
 
     def count(self, lane: int, applied: Applied) -> None:
-        """Take note of a block, and tell who listens."""
+        """Count a block and report the progress."""
         self.blocks += applied.counted.blocks
         self.transactions += applied.counted.transactions
         self.rows += applied.counted.rows
@@ -148,7 +148,7 @@ class Course:
             self.progress(Progress(lane, applied.seqno, self.transactions, self.rows))
 
     def result(self) -> LaneResult:
-        """What the run did; to be asked when its lane stands at the goal."""
+        """The run's result; valid once its lane stands at the goal."""
         return LaneResult(
             self.lane,
             self.goal,

@@ -1,9 +1,9 @@
-"""What a server keeps per session of things that other sessions can change, and how a lane's session renews each.
+"""State that a server caches per session although other sessions can change it, and how a lane's session renews it.
 
-A source's statement means what it says under the definitions of its turn; a session that still has older ones gives it
-another meaning, in silence. Tried on MariaDB 10.11 and MySQL 9.7 (``tests/integration/apply/test_session_state.py``,
-a test for each entry). Not here, since sessions keep nothing of them: privileges on single tables, the definitions of
-time zones (the server's own, until it is started anew), and temporary tables, which no other session can change.
+A statement of the source has the meaning of the definitions at its seqno; in a session with older ones it would
+silently mean something else. Tried on MariaDB 10.11 and MySQL 9.7 (``tests/integration/apply/test_session_state.py``, a
+test for each entry). Not listed, because sessions do not cache them: privileges on single tables, the definitions of
+time zones (the server caches them until its restart), and temporary tables, which no other session can change.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BOTH: Final = frozenset(Flavor)
 
 
 class Renewal(StrEnum):
-    """When a lane's session takes a new value over."""
+    """When a lane's session gets a new value."""
 
     STATEMENT = "set before every statement that the log holds"
     DATABASE = (
@@ -31,18 +31,18 @@ class Renewal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A piece of session state."""
+    """A piece of session state that a server caches."""
 
     name: str
     changed_by: str
-    """The statement of another session."""
+    """The statements of another session that change it."""
     renewal: Renewal
     flavors: frozenset[Flavor] = _BOTH
-    """The families that have it."""
+    """The flavors that have it."""
 
 
 SESSION_STATE: Final = (
-    # MariaDB keeps it even where the session selects the database that it is in; for a table MySQL looks anew
+    # MariaDB keeps it even if the session selects its current database again; MySQL reads it for each new table
     Kept("the default database's character set", "ALTER DATABASE", Renewal.DATABASE),
     Kept("collation_database", "ALTER DATABASE", Renewal.DATABASE),
     Kept("the default database's identity", "DROP DATABASE, CREATE DATABASE", Renewal.DATABASE),
@@ -58,11 +58,11 @@ SESSION_STATE: Final = (
 )
 
 NEUTRAL_DATABASE: Final = "information_schema"
-"""On every server, open to every account, and without tables that an unqualified name of a user's could mean."""
+"""A database of every server, open to every account, without tables that a user's unqualified name could mean."""
 
 NON_UNIQUE_REFERENCES: Final = "restrict_fk_on_non_standard_key"
-"""MySQL 8.4 and later: ON refuses a foreign key to a key that is not unique, or to a part of one, and every later ALTER
-and RENAME of the table that it refers to. Earlier servers and MariaDB take them."""
+"""MySQL 8.4 and later: ON refuses a foreign key to a key that is not unique, or to a part of a key, and every later
+ALTER and RENAME of the table that it refers to. Earlier servers and MariaDB accept them."""
 
 UNLOGGED_VARIABLES: Final[Mapping[str, str]] = {
     **dict.fromkeys(
@@ -76,5 +76,5 @@ UNLOGGED_VARIABLES: Final[Mapping[str, str]] = {
     ),
     NON_UNIQUE_REFERENCES: "OFF",
 }
-"""Session variables that decide what a statement does and that no server logs, and the values that a replica's applier
-has: its own server's global ones, but OFF for NON_UNIQUE_REFERENCES. Not every version has each."""
+"""Session variables that change the effect of statements and that no server logs, with the values of a replica's
+applier: its own server's global values, but OFF for NON_UNIQUE_REFERENCES. Not every version has every variable."""

@@ -1,8 +1,8 @@
-"""A lane's connection to the target: its leases, its blocks and its DDL all go through this one.
+"""A lane's connection to the target, for its leases, its blocks and its DDL.
 
 A raw PyMySQL connection, since BINLOG statements are bytes. It is in autocommit mode with an explicit BEGIN for each
-block: after any error the only next statement is ROLLBACK, or the connection is thrown away. Waits and polls do not
-belong here: a REPEATABLE READ snapshot never sees progress.
+block: after any error the only next statement is ROLLBACK, or the connection is closed. Waits and polls use other
+connections: a REPEATABLE READ snapshot never sees progress.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 AUTOMATIC: Final = "AUTOMATIC"
-"""``gtid_next`` for what the target numbers itself."""
+"""``gtid_next`` for transactions that the target numbers itself."""
 _INVISIBLE_KEYS: Final = (8, 0, 30)
 _BINLOG_OVERHEAD: Final = len(b"BINLOG ''") + 1
 
@@ -42,7 +42,7 @@ class SessionLimits:
 
 @dataclass(slots=True)
 class LaneSession:
-    """One connection, set up for BINLOG statements once ``use_format`` has seen a block's format."""
+    """One connection, ready for BINLOG statements once ``use_format`` has sent a block's format."""
 
     connection: Connection[Cursor]
     flavor: Flavor
@@ -54,12 +54,12 @@ class LaneSession:
     _is_replica: bool = False
     _gtid: str | None = None
     _database: str = ""
-    """Where it is; a failed ``select_database`` does not change that."""
+    """The default database; a failed ``select_database`` does not change it."""
     _used_at: float = field(default_factory=time.monotonic)
 
     @classmethod
     def open(cls, engine: Engine, limits: SessionLimits) -> LaneSession:
-        """Connect, apart from the engine's pool. Raises the driver's errors."""
+        """Connect, outside of the engine's pool. Raises the driver's errors."""
         pooled = engine.raw_connection()
         connection: Any = pooled.driver_connection
         pooled.detach()
@@ -81,7 +81,7 @@ class LaneSession:
         return int(self.connection.thread_id())  # type: ignore[no-untyped-call]
 
     def execute(self, statement: str, arguments: tuple[object, ...] = ()) -> int:
-        """Run one statement; the number of rows it matched."""
+        """Run one statement; returns the number of rows that it matched."""
         self._used_at = time.monotonic()
         return self.cursor.execute(statement, arguments or None)
 
@@ -97,14 +97,14 @@ class LaneSession:
         return list(self.cursor.fetchall())
 
     def send(self, statement: bytes) -> None:
-        """Run one statement given as bytes, whose effect on ``@@timestamp`` is unknown."""
+        """Run one statement given as bytes, which may change ``@@timestamp``."""
         self.sending()
         with self.committing():
             self.connection.query(statement)
 
     @contextlib.contextmanager
     def under_gtid(self, gtid: str) -> Iterator[None]:
-        """MySQL: let the one statement that is sent meanwhile commit by itself under this GTID."""
+        """MySQL: the one statement sent in the ``with`` block commits by itself under this GTID."""
         self._gtid = gtid
         try:
             yield
@@ -113,7 +113,7 @@ class LaneSession:
 
     @contextlib.contextmanager
     def committing(self) -> Iterator[None]:
-        """Around a statement of the source's: it gets the GTID that was chosen for it, and no other statement does."""
+        """Around a statement of the source: only this statement gets the GTID of ``under_gtid``."""
         if self._gtid is None:
             yield
             return
@@ -121,7 +121,7 @@ class LaneSession:
         try:
             yield
         except BaseException:
-            # one that failed still owns the GTID; on a connection that is gone there is nothing to set
+            # a failed statement still owns the GTID; a lost connection needs no reset
             with contextlib.suppress(Exception):
                 self._automatic()
             raise
@@ -132,13 +132,13 @@ class LaneSession:
         self.next_gtid(AUTOMATIC)
 
     def sending(self) -> None:
-        """Something is about to run whose effect on ``@@timestamp`` is unknown."""
+        """Note that the next statement may change ``@@timestamp``."""
         self._clock_leaked = True
         self._used_at = time.monotonic()
 
     def binlog(self, events: bytes) -> None:
-        """Send events as one BINLOG statement. Raises ApplyError, before sending, if the target would not take its
-        size."""
+        """Send events as one BINLOG statement. Raises ApplyError, before sending, if it is longer than the target's
+        max_allowed_packet."""
         statement = statement_of(events)
         if len(statement) + 1 > self.max_allowed_packet:
             raise ApplyError(
@@ -149,10 +149,10 @@ class LaneSession:
         self.send(statement)
 
     def select_database(self, database: str) -> None:
-        """Make it the default database, as it is now. Raises the driver's errors: 1049 where there is none.
+        """Make it the default database, with its present definition. Raises the driver's errors: 1049 if it is missing.
 
-        MariaDB keeps the character set that it had for a session that selects the database which it is in: it has to
-        leave it first. ``lower_case_table_names`` may make two spellings one name.
+        MariaDB keeps the cached character set if a session selects its current database: the session must select
+        another one first. ``lower_case_table_names`` may make two spellings one name.
         """
         if self.flavor is Flavor.MARIADB and database.casefold() == self._database.casefold():
             self.connection.select_db(NEUTRAL_DATABASE)
@@ -161,11 +161,10 @@ class LaneSession:
         self._database = database
 
     def use_format(self, format_event: bytes) -> None:
-        """Send the FORMAT_DESCRIPTION that the next events need, unless this session has it already; outside a
-        transaction.
+        """Send the FORMAT_DESCRIPTION that the next events need, unless this session has it; outside of a transaction.
 
-        The order is the servers': without a FORMAT_DESCRIPTION BINLOG fails with 1609, and on MySQL anything behind
-        it fails with 1782 until ``gtid_next`` is AUTOMATIC.
+        The servers demand this order: without a FORMAT_DESCRIPTION BINLOG fails with 1609, and on MySQL any statement
+        after it fails with 1782 until ``gtid_next`` is AUTOMATIC.
         """
         if format_event == self._format:
             return
@@ -180,26 +179,26 @@ class LaneSession:
         self._format = format_event
 
     def act_as_replica(self) -> None:
-        """MySQL: let the session be set to what older servers logged, such as sql_modes that are gone (else 3899)."""
+        """MySQL: accept session values that older servers logged, such as removed sql_modes (otherwise 3899)."""
         if self.flavor is Flavor.MYSQL and not self._is_replica:
             self.execute("SET SESSION pseudo_replica_mode = 1")
             if version_number(str(self.value("SELECT VERSION()"))) >= _INVISIBLE_KEYS:
-                # a source that gives tables such a key logs it
+                # a source that generates such keys has them in its log
                 self.execute("SET SESSION sql_generate_invisible_primary_key = OFF")
             self._is_replica = True
 
     def next_gtid(self, gtid: str) -> None:
-        """MySQL's ``gtid_next``. A statement's session may be set, whose ``collation_connection`` all literals without
-        an introducer are in."""
+        """Set MySQL's ``gtid_next``. The introducer is needed: a replayed statement may have set
+        ``collation_connection``, which is the character set of all literals without one."""
         self.execute(f"SET SESSION gtid_next = _ascii'{gtid}'")
 
     def at_time(self, seconds: int) -> None:
-        """Let the next statements run at this time, until ``own_clock``."""
+        """Run the next statements at this time, Unix seconds, until ``own_clock``."""
         self._clock_leaked = True
         self.execute(f"SET SESSION timestamp = {int(seconds)}")
 
     def own_clock(self) -> None:
-        """Undo what BINLOG or a replayed statement left in ``@@timestamp``: state rows tell the true time."""
+        """Undo what BINLOG or a replayed statement left in ``@@timestamp``: state rows must have the true time."""
         if self._clock_leaked:
             self.execute("SET SESSION timestamp = DEFAULT")
             self._clock_leaked = False
@@ -214,16 +213,16 @@ class LaneSession:
         self.execute("COMMIT")
 
     def rollback(self) -> None:
-        """Undo the block. After 1213 there is nothing left to undo, and ROLLBACK is right as well."""
+        """Undo the block. After 1213 the server has done so, and ROLLBACK does no harm."""
         self.execute("ROLLBACK")
 
     def keep_alive(self) -> None:
-        """Show the server a sign of life if a third of ``wait_timeout`` has passed without one."""
+        """Send a query if a third of ``wait_timeout`` has passed without one."""
         if time.monotonic() - self._used_at > self.limits.wait_timeout / 3:
             self.value("SELECT 1")
 
     def close(self) -> None:
-        """Throw the connection away: its transaction rolls back, its leases are free. Raises nothing."""
+        """Close the connection: its transaction rolls back, its leases are released. Raises nothing."""
         # an already closed connection raises, and so does a broken one
         with contextlib.suppress(Exception):
             self.connection.close()

@@ -1,7 +1,7 @@
-"""The session a statement was logged in, set up again on the target: SessionContext becomes USE and one SET statement.
+"""Sets up a statement's logged session on the target: SessionContext becomes USE and one SET statement.
 
-Every variable is set for every statement, those that the log does not mention to their DEFAULT, so nothing is left
-from the statement before. The order and the numeric forms are those of mysqlbinlog (``print_query_header`` in MySQL's
+Every variable is set for every statement, to DEFAULT if the log does not mention it, so nothing remains of the
+statement before. The order and the numeric forms are those of mysqlbinlog (``print_query_header`` in MySQL's
 ``sql/log_event.cc``): the default database first, since USE changes ``collation_database``.
 """
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 _UNKNOWN_DATABASE: Final = 1049
 _PLAIN_DML: Final = re.compile(rb"\s*(?:INSERT|UPDATE|DELETE|REPLACE)\b", re.I)
-"""Statements whose effect hangs on nothing that a server keeps of the default database but its name."""
+"""Statements that depend on nothing of the default database but its name."""
 _NEEDS_NO_DATABASE: Final = re.compile(rb"\s*(?:CREATE(?:\s+OR\s+REPLACE)?|DROP|ALTER)\s+(?:DATABASE|SCHEMA)\b", re.I)
-"""Statements whose default database may be the one they make or drop."""
+"""Statements whose default database may be the one that they create or drop."""
 
 _ASKS_FOR_DATABASE: Final = re.compile(rb"\b(?:DATABASE|SCHEMA)\s*\(", re.I)
 
@@ -49,7 +49,7 @@ SUBSTITUTES: Final[Mapping[str, str]] = {
     "utf8mb4_uca1400_nopad_as_cs": "utf8mb4_0900_as_cs",
     "utf8mb4_nopad_bin": "utf8mb4_0900_bin",
 }
-"""Collations that the other family lacks, and the nearest that it has. The precheck compares the tables' own."""
+"""Collations that the other flavor lacks -> its nearest one. The precheck compares the collations of tables."""
 
 
 def _number(value: object) -> str:
@@ -71,8 +71,8 @@ def _seconds(value: object) -> str:
 _EXPLICIT_DEFAULTS: Final = "explicit_defaults_for_timestamp"
 _INSERT_HISTORY: Final = "system_versioning_insert_history"
 _CHARSET_COLLATIONS: Final = "character_set_collations"
-"""What a character set without COLLATE means, from 11.2 on; servers without it, and a session where it is empty, have
-the collations that were built in."""
+"""The default collations of character sets, from MariaDB 11.2 on. On servers without it, and where it is empty, the
+built-in defaults hold."""
 _BOTH: Final = frozenset(Flavor)
 _MYSQL: Final = frozenset({Flavor.MYSQL})
 _MARIADB: Final = frozenset({Flavor.MARIADB})
@@ -80,7 +80,7 @@ _MARIADB: Final = frozenset({Flavor.MARIADB})
 
 @dataclass(frozen=True, slots=True)
 class _Variable:
-    """A session variable: which field of the context it comes from, where it exists, what it is without a value."""
+    """A session variable: its field in the context, the flavors that have it, its value if the log has none."""
 
     name: str
     attribute: str
@@ -105,7 +105,7 @@ _VARIABLES: Final = (
     _Variable("lc_time_names", "lc_time_names"),
     _Variable("time_zone", "time_zone", _quoted),
     _Variable(_EXPLICIT_DEFAULTS, "explicit_defaults_for_timestamp"),
-    # the source had no such rule, or the log would carry it
+    # a source with this rule has it in its log
     _Variable("sql_require_primary_key", "sql_require_primary_key", flavors=_MYSQL, default="0"),
     _Variable("default_table_encryption", "default_table_encryption", flavors=_MYSQL),
     _Variable("last_insert_id", "last_insert_id", default="0"),
@@ -120,7 +120,7 @@ _COLLATIONS: Final = (
 
 @dataclass(slots=True)
 class ContextSetter:
-    """Sets a lane's session up for statements, and back."""
+    """Sets a lane's session to the context of statements, and back."""
 
     session: LaneSession
     _collations: Mapping[str, str] = field(default_factory=dict)
@@ -128,17 +128,17 @@ class ContextSetter:
     _own_collation: str = ""
     _database: str | None = field(default=None)
     _is_renewed: bool = False
-    """Whether nobody else's changes are missing from what the session keeps (``cached_state``)."""
+    """Whether the session has all changes that others have made to its cached state (``cached_state``)."""
     _unlogged: tuple[str, ...] | None = None
-    """Those of ``UNLOGGED_VARIABLES`` that this server has."""
+    """The ``UNLOGGED_VARIABLES`` that this server has."""
     _explicit_defaults: bool | None = None
-    """What the session has now; None until it is asked."""
+    """The session's present value; None until it is read."""
     _usual_explicit_defaults: bool = True
     _newer: dict[str, str] | None = None
-    """Of the variables that not every MariaDB has, those that this one has, and what the session has now."""
+    """The variables of newer MariaDB servers that this server has, with the session's present values."""
 
     def enter(self, context: SessionContext, statement: bytes) -> None:
-        """Give the session the context of ``statement``. Raises ApplyError where the target cannot have it."""
+        """Give the session the context of ``statement``. Raises ApplyError if the target cannot have it."""
         self._remember_collation()
         self.leave()
         renewals = self._renew(context, statement)
@@ -148,10 +148,10 @@ class ContextSetter:
         self.session.execute("SET SESSION " + ", ".join((*renewals, *self._assignments(context))))
 
     def leave(self) -> None:
-        """Take the last statement's context back, before anything of binlane's own runs."""
+        """Take back the last statement's context, before any statement of binlane's own runs."""
         if self._entered:
             usual = SessionContext(thread_id=self.session.connection_id)
-            # binlane's own names may hold characters that the server's default collation does not
+            # binlane's own names may hold characters that the server's default character set lacks
             own = f", collation_connection = {self._own_collation}{self._no_insert_id()}"
             self.session.execute("SET SESSION " + ", ".join(self._assignments(usual)) + own)
             self._entered = False
@@ -167,9 +167,9 @@ class ContextSetter:
         )
 
     def _renew(self, context: SessionContext, statement: bytes) -> tuple[str, ...]:
-        """Select the statement's default database; what else the session has to be given anew, as assignments.
+        """Select the statement's default database; returns the rest of the cached state to renew, as assignments.
 
-        Only plain DML behind another statement of its block can do without: no statement runs with a stale default.
+        Only plain DML after another statement of its block needs no renewal: no statement runs with stale state.
         """
         if self._is_renewed and context.database in (None, self._database) and _PLAIN_DML.match(statement):
             return ()
@@ -195,8 +195,8 @@ class ContextSetter:
     def _needs_no_database(self, context: SessionContext, statement: bytes) -> bool:
         """Whether the statement means the same in any database.
 
-        A source's session may be in one that another has dropped, or that the channel leaves out: a replica's is not
-        even looked for. CREATE DATABASE and DROP DATABASE may run inside the database itself.
+        The default database of a source's session may be dropped by another session, or left out by the channel;
+        replicas do not check it either. CREATE DATABASE and DROP DATABASE may run inside the database itself.
         """
         if _NEEDS_NO_DATABASE.match(statement) is not None:
             return True
@@ -206,7 +206,7 @@ class ContextSetter:
         return facts.kind is not StatementKind.UNKNOWN and not facts.routines_used
 
     def drop_temporary(self, thread_id: int, database: str, table: str) -> None:
-        """Drop a source connection's temporary table, which ended without a word in the log."""
+        """Drop a source connection's temporary table whose end is not in the log."""
         name = ".".join(f"`{part.replace('`', '``')}`" for part in (database, table))
         self.session.execute(f"SET SESSION pseudo_thread_id = {int(thread_id)}")
         try:
@@ -215,11 +215,11 @@ class ContextSetter:
             self.session.execute(f"SET SESSION pseudo_thread_id = {self.session.connection_id}")
 
     def expire(self) -> None:
-        """Renew what the session keeps before the next statement: others may have changed it meanwhile."""
+        """Renew the cached state before the next statement: other sessions may have changed it."""
         self._is_renewed = False
 
     def copying(self, thread_id: int) -> None:
-        """Let the session see a source connection's temporary tables and move their rows as they are, until
+        """Make a source connection's temporary tables visible and let their rows be copied unchanged, until
         ``leave``."""
         self._remember_collation()
         self.leave()
@@ -254,7 +254,7 @@ class ContextSetter:
             yield f"pseudo_thread_id = {int(context.thread_id)}"
 
     def _changes_explicit_defaults(self, wanted: bool | None) -> bool:
-        """MySQL refuses to set it, even to what it is, once a transaction has written (1766): only a change is sent."""
+        """Whether to send the variable: MySQL refuses any SET of it after a transaction's first write (1766)."""
         if self._explicit_defaults is None:
             session, usual = self.session.rows(f"SELECT @@session.{_EXPLICIT_DEFAULTS}, @@global.{_EXPLICIT_DEFAULTS}")[
                 0
@@ -266,9 +266,9 @@ class ContextSetter:
         return changes
 
     def _newer_assignments(self, context: SessionContext) -> Iterator[str]:
-        """Variables of newer MariaDB servers, where the target has them and they change.
+        """Variables of newer MariaDB servers, if the target has them and their value changes.
 
-        A target that lacks them lacks what they decide; the precheck names the statements that they matter to.
+        A target without them lacks the feature; the precheck names the statements that need it.
         """
         if self.session.flavor is not Flavor.MARIADB:
             return
@@ -289,8 +289,8 @@ class ContextSetter:
                 self._newer[name] = value
 
     def _no_insert_id(self) -> str:
-        # MySQL has no value for "none": 0 would be given to the next row. There the session of a BINLOG statement
-        # forgets it by itself when the statement ends.
+        # MySQL has no value for "none": 0 would be given to the next row. Its session resets the variable at the end of
+        # the statement.
         return ", insert_id = DEFAULT" if self.session.flavor is Flavor.MARIADB else ""
 
     def _collation(self, number: int) -> str:
@@ -301,11 +301,11 @@ class ContextSetter:
                 return known[candidate]
         raise ApplyError(
             f"collation {number} ({name or 'of no known server'}) of the source is unknown to the target, and "
-            "binlane knows no substitute"
+            "binlane knows no substitute; name one under [collations] in the channel's file"
         )
 
     def _known_collations(self) -> Mapping[str, str]:
-        """The target's own spelling of each: up to 10.5 utf8mb3 is utf8 in them."""
+        """The target's own spelling of each collation: up to MariaDB 10.5, utf8mb3 is utf8 in them."""
         if not self._collations:
             number = version_number(self.session.connection.get_server_info())  # type: ignore[no-untyped-call]
             found = self.session.rows(query_of_collations(self.session.flavor, number))

@@ -1,6 +1,6 @@
-"""Which of the target's errors are worth another try, and which say that its rows drifted.
+"""Verdicts on the target's errors: retry, drift of its rows, or fatal.
 
-Numbers: MySQL and MariaDB server error references; 2xxx are the client's own. Whatever is not listed stops all lanes.
+Numbers: MySQL and MariaDB server error references; 2xxx are the client's own. An unlisted error stops all lanes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 
 class Verdict(Enum):
-    """What to do after an error, once the position has been read again."""
+    """Reaction to an error, once the position has been read again."""
 
     RETRY = "retry"
     DRIFT = "drift"
@@ -22,12 +22,12 @@ class Verdict(Enum):
 
 TRANSIENT: Final = frozenset(
     {
-        1020,  # MariaDB's innodb_snapshot_isolation: somebody has changed the row since the transaction's first read
+        1020,  # MariaDB's innodb_snapshot_isolation: the row was changed since the transaction's first read
         1040,  # too many connections
         1047,  # a Galera node that is not ready
         1053,  # server shutdown in progress
         1158, 1159, 1160, 1161,  # network errors and timeouts
-        1180,  # error during COMMIT: nobody knows, the position does
+        1180,  # error during COMMIT: the position shows the outcome
         1203,  # too many connections of this account
         1205,  # lock wait timeout, of a row or of a table's metadata
         1213,  # deadlock: all of it was rolled back
@@ -39,7 +39,7 @@ TRANSIENT: Final = frozenset(
     }
 )  # fmt: skip
 DRIFT: Final = frozenset({1032, 1062})
-"""Key not found and duplicate key: rows are not what the source's log expects."""
+"""Key not found and duplicate key: rows differ from what the source's log expects."""
 
 
 def judge(error: BaseException) -> Verdict:
@@ -48,7 +48,7 @@ def judge(error: BaseException) -> Verdict:
         return Verdict.RETRY
     original = driver_error(error)
     if isinstance(original, pymysql.err.InterfaceError):
-        # PyMySQL's answer to any call on a connection that it has closed
+        # PyMySQL raises it for any call on a connection that it has closed
         return Verdict.RETRY
     code = error_code(error)
     if code == 0 and isinstance(original, pymysql.err.InternalError):
