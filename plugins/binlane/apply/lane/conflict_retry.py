@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from binlane.apply.block import Applied, BlockPlace, rewrite_block
-from binlane.apply.rows.conflict_detect import NeedsRewriteError, WatchedRows
+from binlane.apply.rows.conflict_detect import ComparingRows, NeedsRewriteError
 from binlane.apply.rows.conflict_overwrite import OverwritingRows
 from binlane.apply.rows.sql import SqlRows
 from binlane.apply.session.retry_verdicts import Verdict, judge
@@ -54,7 +54,7 @@ def is_drift(error: BaseException) -> bool:
     return isinstance(error, DriftError) or judge(error) is Verdict.DRIFT
 
 
-def watched(state: RunState, session: LaneSession, writer: BlockWriter) -> BlockWriter:
+def comparing(state: RunState, session: LaneSession, writer: BlockWriter) -> BlockWriter:
     """The same writer, but it compares rows first and records those whose values differ from the log's."""
 
     def transactions(last_seqno: int) -> Iterator[tuple[int, Sequence[Item]]]:
@@ -65,7 +65,7 @@ def watched(state: RunState, session: LaneSession, writer: BlockWriter) -> Block
                 yield piece.header.last_seqno, tuple(piece.items)
 
     tables, note = SqlRows(session, writer.guard), partial(_record, state, session)
-    return writer.with_rows(WatchedRows(writer.rows, tables, note, transactions))
+    return writer.with_rows(ComparingRows(writer.rows, tables, note, transactions))
 
 
 def _record(state: RunState, session: LaneSession, conflict: Conflict) -> None:

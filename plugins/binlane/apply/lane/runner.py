@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from binlane.apply.lane.barriers import LaneAttempt
 from binlane.apply.lane.bisect import find_failing
-from binlane.apply.lane.conflict_retry import watched
+from binlane.apply.lane.conflict_retry import comparing
 from binlane.apply.lane.errors import located, raised
 from binlane.apply.lane.heartbeat import Heartbeat
 from binlane.apply.lane.options import ApplyOptions, LaneResult, ProgressCallback
@@ -119,7 +119,7 @@ class _Runner:
             peers = Peers(poll, state.key, state.channel_uuid, state.options, state.memory)
             writer = BlockWriter(session, ContextSetter(session), self._guard(poll), state.options.writer)
             if state.options.overwrite:
-                writer = watched(state, session, writer)
+                writer = comparing(state, session, writer)
             links = Links(session, writer, peers, heartbeat, peers.positions())
             try:
                 yield links

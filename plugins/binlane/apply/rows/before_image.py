@@ -1,9 +1,8 @@
-"""Is the target's row what the log says that it was before a change? Compared by the target, value by value.
+"""Compares the target's rows with before images: the target itself compares, value by value.
 
-Rows are found by their key and locked; every column that the before image holds is compared, generated ones left out.
-Strings are compared as bytes, FLOAT and DOUBLE as the number that is stored, ENUM and SET by
-their numbers, JSON as the server spells it and by its values' types; between MySQL's JSON and MariaDB's, whose texts of
-one value differ, by value.
+Rows are found by their key and locked; every column of the before image is compared, except generated ones. Strings are
+compared as bytes, FLOAT and DOUBLE as the stored number, ENUM and SET by their numbers, JSON by the server's text and
+by the types of its values; between MySQL and MariaDB, whose texts of one JSON value differ, by value.
 """
 
 from __future__ import annotations
@@ -30,24 +29,25 @@ if TYPE_CHECKING:
     from binlane.apply.session.connection import LaneSession
 
 _HASHED: Final = 255
-"""Longer strings, in bytes, are compared by length and SHA-256: an image may be larger than a statement as text."""
+"""Longer strings, in bytes, are compared by length and SHA-256: as text an image may be longer than a statement."""
 _TYPED: Final = 65_536
-"""Bytes of JSON text up to which its values' types are compared as well: a date and its text are spelled alike."""
+"""JSON text of at most this many bytes is also compared by the types of its values: a date and its text look alike."""
 
 
 @dataclass(frozen=True, slots=True)
 class BeforeImages:
-    """Compares rows of one table with before images, on the session that writes them. Images hold the row's key."""
+    """Compares rows of one table with before images, in the session that writes them. Images hold the row's key."""
 
     session: LaneSession
     builder: StatementBuilder
 
-    def unlike(self, images: Iterable[Image]) -> Iterator[Image]:
-        """Those whose row is there and has other values. Raises ApplyError for what the target would not take."""
+    def differing(self, images: Iterable[Image]) -> Iterator[Image]:
+        """The images whose row exists with other values. Raises ApplyError for statements that the target would
+        refuse."""
         group: list[tuple[Image, str]] = []
         size, room = 0, min(MAX_BYTES, self.session.max_allowed_packet // 2)
         for image in images:
-            condition = self._unlike(image, by_text=True)
+            condition = self._differs(image, by_text=True)
             if group and (len(group) == MAX_ROWS or size + len(condition) > room):
                 yield from self._of_group(group)
                 group, size = [], 0
@@ -55,8 +55,9 @@ class BeforeImages:
             size += len(condition) + 6
         yield from self._of_group(group)
 
-    def has_twin(self, image: Image, key: Iterable[int]) -> bool:
-        """Whether there is a row with exactly the image's values. ``key``: columns of a unique key, to find it by."""
+    def has_equal_row(self, image: Image, key: Iterable[int]) -> bool:
+        """Whether a row with exactly the image's values exists. ``key``: columns of a unique key by which it is
+        found."""
         held, columns = dict(self._held(image)), self.builder.table.columns
         found = [f"{identifier(columns[n].label)} = {self.builder.literal(columns[n], held[n])}" for n in key]
         return self._count(" AND ".join((*found, *(self._same(number, value) for number, value in held.items())))) > 0
@@ -65,7 +66,7 @@ class BeforeImages:
         if not group or self._count(" OR ".join(condition for _, condition in group)) == 0:
             return
         for image, condition in group:
-            if self._count(condition) and (self._count(self._unlike(image, by_text=False)) or self._other_json(image)):
+            if self._count(condition) and (self._count(self._differs(image, by_text=False)) or self._other_json(image)):
                 yield image
 
     def _count(self, condition: str) -> int:
@@ -77,8 +78,9 @@ class BeforeImages:
             )
         return int(self.session.value(sql))
 
-    def _unlike(self, image: Image, *, by_text: bool) -> str:
-        """What finds the image's row by its key, if it has other values. ``by_text``: documents of MySQL, too."""
+    def _differs(self, image: Image, *, by_text: bool) -> str:
+        """A condition for the image's row, by its key, with other values. ``by_text``: compare MySQL's documents
+        too."""
         held = [(number, value) for number, value in self._held(image) if by_text or not self._is_by_value(value)]
         same = " AND ".join(self._same(number, value) for number, value in held) or "TRUE"
         return f"({self.builder.condition(image)[0]} AND ({same}) IS NOT TRUE)"
@@ -92,7 +94,7 @@ class BeforeImages:
         return isinstance(value, JsonDocument) and self.builder.flavor is Flavor.MARIADB
 
     def _other_json(self, image: Image) -> bool:
-        """Whether MariaDB's text is another value than MySQL's document."""
+        """Whether MariaDB's JSON text has another value than MySQL's document."""
         wanted = {number: value for number, value in self._held(image) if self._is_by_value(value)}
         if not wanted:
             return False
@@ -109,7 +111,7 @@ class BeforeImages:
         )
 
     def _same(self, number: int, value: Value) -> str:
-        """A condition: the column has exactly this value. It may be NULL where it has not."""
+        """A condition: the column has exactly this value. It may be NULL if the column has another value."""
         builder, column = self.builder, self.builder.table.columns[number]
         name = identifier(column.label)
         if isinstance(value, JsonDocument):
@@ -121,7 +123,7 @@ class BeforeImages:
         if isinstance(value, bytes) and compared == AS_DIGITS:
             return _hashed(compared.format(name), value.hex().upper().encode())
         if isinstance(value, float) and value == 0 and builder.flavor is Flavor.MYSQL:
-            # both zeros are equal; MySQL shows the sign of one, MariaDB shows and writes them alike
+            # 0.0 equals -0.0; MySQL shows the sign of a zero, MariaDB shows and writes both alike
             sign = "" if math.copysign(1, value) < 0 else "NOT "
             return f"{builder.same(column, value)} AND {name} * 1e0 {sign}LIKE '-%'"
         return builder.same(column, value)
@@ -133,7 +135,7 @@ class BeforeImages:
         same = _hashed(f"CAST({name} AS CHAR CHARACTER SET utf8mb4)", text)
         if len(text) > _TYPED:
             return same
-        with contextlib.suppress(ValueError):  # bits and the like inside of a document: no expression gives them
+        with contextlib.suppress(ValueError):  # bits and similar values in a document have no expression
             same += f" AND {name} = {self.builder.literal(column, value)}"
         return same
 

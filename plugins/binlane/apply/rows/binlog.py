@@ -1,8 +1,7 @@
-"""Rows by BINLOG statements: the source's own row events, executed by the target as its replica would.
+"""Writes rows by BINLOG statements: the source's own row events, which the target executes as a replica would.
 
-A rows event without its TABLE_MAP in the same BINLOG statement is lost in silence on MariaDB and ends the server on
-MySQL 9.7, and BINLOG reports 0 affected rows: so payloads are checked before they are sent, and Handler counters after
-(invariant 5).
+MariaDB silently ignores a rows event without its TABLE_MAP in the same BINLOG statement, MySQL 9.7 crashes, and BINLOG
+reports 0 affected rows. So payloads are checked before they are sent, and Handler counters afterwards (invariant 5).
 """
 
 from __future__ import annotations
@@ -32,21 +31,21 @@ class BinlogRows:
     guard: TableGuard | None = None
     _partitioned: dict[TableKey, bool] = field(default_factory=dict)
     _plain: set[TableKey] = field(default_factory=set)
-    """Those that are known not to be partitioned: nearly all, and asked about in every block."""
+    """Tables that are known not to be partitioned: nearly all, and each block asks."""
     _trusts_precheck: bool = True
-    """Until the counters say otherwise: who has thousands of tables does not ask for each of them."""
+    """Use the precheck's list of partitioned tables, until counters contradict it: it saves a query for each table."""
 
     def prepare(self, format_event: bytes) -> None:
-        """Tell the session in what format the next block's events are; outside a transaction."""
+        """Send the FORMAT_DESCRIPTION of the next block's events; outside of a transaction."""
         self.session.use_format(format_event)
 
     def forget_tables(self) -> None:
-        """Look at tables anew."""
+        """Read the properties of tables anew."""
         self._partitioned.clear()
         self._plain.clear()
 
     def write(self, items: Iterator[Item], seqno: int) -> RowCounts:
-        """Send ROWS items; their row changes, as the target's Handler counters have told."""
+        """Send ROWS items; returns their row changes, which the target's Handler counters must confirm."""
         before = self._handler_counts()
         expected, tables = RowCounts(), set[TableKey]()
         for item in items:
@@ -61,7 +60,7 @@ class BinlogRows:
         )
         if not (
             self._is_accounted_for(expected, counted, tables)
-            or self._after_a_look(expected, counted, tables)
+            or self._is_accounted_for_anew(expected, counted, tables)
             or self._with_graphs(expected, counted, tables)
         ):
             names = ", ".join(sorted(map(str, tables))[:5])
@@ -85,10 +84,10 @@ class BinlogRows:
         return RowCounts(found["handler_write"], found["handler_update"], found["handler_delete"])
 
     def _is_accounted_for(self, expected: RowCounts, counted: RowCounts, tables: set[TableKey]) -> bool:
-        """Whether the counters tell of exactly the expected row changes, with what partitioned tables make of them.
+        """Whether the counters show exactly the expected row changes, in the way that partitioned tables count them.
 
-        MySQL counts an update that moves a row to another partition as a delete and an insert. MariaDB counts every
-        row twice, for the table and for the partition, and of a move the partition's half as a delete and an insert.
+        MySQL counts an update that moves a row to another partition as a delete and an insert. MariaDB counts every row
+        twice, for the table and for the partition; for a moved row, the partition counts a delete and an insert.
         """
         if tables <= self._plain:
             return counted == expected
@@ -101,24 +100,24 @@ class BinlogRows:
             return counted == expected
         if all(partitioned):
             return _with_moves(expected, counted, times=2)
-        # of a mixture only bounds are known
+        # with partitioned and other tables together, only bounds are known
         return (
             expected.inserts <= counted.inserts <= 2 * expected.inserts + expected.updates
             and expected.updates <= counted.updates <= 2 * expected.updates
             and expected.deletes <= counted.deletes <= 2 * expected.deletes + expected.updates
         )
 
-    def _after_a_look(self, expected: RowCounts, counted: RowCounts, tables: set[TableKey]) -> bool:
-        """The same, once more, with what the tables are now: a DDL of another lane may have partitioned one."""
+    def _is_accounted_for_anew(self, expected: RowCounts, counted: RowCounts, tables: set[TableKey]) -> bool:
+        """``_is_accounted_for`` with tables read anew: a DDL of another lane may have partitioned one."""
         self.forget_tables()
         self._trusts_precheck = False
         return self._is_accounted_for(expected, counted, tables)
 
     def _with_graphs(self, expected: RowCounts, counted: RowCounts, tables: set[TableKey]) -> bool:
-        """Whether what is too much may be of MariaDB's VECTOR keys (11.7 and newer).
+        """Whether the surplus may come from MariaDB's VECTOR keys (11.7 and newer).
 
-        The graph of such a key is a table of its own, hidden, whose rows are counted like any other's. How many of them
-        a change touches nobody can tell, so only the least is known: the block's own.
+        The graph of such a key is a hidden table of its own, whose rows are counted too. The number of its changed rows
+        is unpredictable, so the counters only have to reach the block's own changes.
         """
         enough = (
             counted.inserts >= expected.inserts
@@ -148,8 +147,8 @@ class BinlogRows:
 
 
 def _with_moves(expected: RowCounts, counted: RowCounts, times: int) -> bool:
-    """Whether ``counted`` is ``times`` the expected changes, some updates among them counted as a delete and an
-    insert."""
+    """Whether ``counted`` is ``times`` the expected changes, with some updates counted as a delete and an insert
+    each."""
     moves = times * expected.updates - counted.updates
     exact = RowCounts(times * expected.inserts + moves, counted.updates, times * expected.deletes + moves)
     return 0 <= moves <= expected.updates and counted == exact

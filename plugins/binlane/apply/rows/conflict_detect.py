@@ -1,9 +1,9 @@
-"""Every row is looked at before it is written (``on_conflict = "overwrite"``): one that has other values is noted.
+"""Detects conflicts (``on_conflict = "overwrite"``): compares each row before its change, and records differing rows.
 
-The servers find a row by its key alone and write over whatever it holds. So the target's rows are compared with the
-before images first, locked, in the block's own transaction. Rows that are missing or in the way are errors of the
-writer behind this, and ``conflict_overwrite`` writes the block then. Of the changes of one row in an item the first is
-looked at: what the later ones meet is what this item has written.
+The servers find a row by its key alone and overwrite its values. So the target's rows are first compared with the
+before images, locked, in the block's own transaction. Missing rows and duplicate keys are errors of the inner writer,
+after which ``conflict_overwrite`` writes the block. Of several changes of a row in one item only the first is compared:
+the later ones find the values that this item has written.
 """
 
 from __future__ import annotations
@@ -30,74 +30,75 @@ RowName = tuple[TableKey, tuple[object, ...]]
 
 
 class NeedsRewriteError(DriftError):
-    """A row has other values, and what is logged of its change does not give the row after it."""
+    """A row has other values, and the logged part of its change does not give the whole row after it."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Looked:
-    """A change whose row is to be looked at."""
+class _FirstChange:
+    """A change whose row is to be compared."""
 
     table: KnownTable
     change: str
     before: Image
     needs_before: bool
-    """The after image is a part, JSON as differences or changed columns alone, and the image before it is whole."""
+    """The after image is partial (JSON differences, or changed columns only), and the before image is complete."""
 
 
 @dataclass(slots=True)
-class WatchedRows:
-    """A row writer that looks at rows first."""
+class ComparingRows:
+    """A row writer that compares rows before another one writes them."""
 
     inner: RowWriter
     sql: SqlRows
-    """Knows the tables; it writes nothing."""
+    """Knows the tables; writes nothing."""
     note: Callable[[Conflict], None]
-    """Records a conflict, in the transaction that is open."""
+    """Records a conflict in the open transaction."""
     transactions: Callable[[int], Iterator[tuple[int, Sequence[Item]]]]
-    """The transactions of the block that ends with a seqno, each with its items; none if it has only one."""
+    """The transactions of the block that ends with a seqno, each with its items; empty for a block of one."""
 
     def prepare(self, format_event: bytes) -> None:
-        """Get ready for a block; outside a transaction."""
+        """Prepare for a block; outside of a transaction."""
         self.inner.prepare(format_event)
 
     def forget_tables(self) -> None:
-        """Look at tables anew."""
+        """Read the properties of tables anew."""
         self.sql.forget_tables()
         self.inner.forget_tables()
 
     def write(self, items: Iterator[Item], seqno: int) -> RowCounts:
-        """Look at the rows of each item, and let it be written. Raises what the writer raises, DriftError for rows that
-        nobody could list or set right, ApplyError for those that cannot be compared."""
+        """Compare the rows of each item, then let the inner writer write it. Raises the inner writer's errors,
+        DriftError for rows that can be neither recorded nor overwritten, ApplyError for rows that cannot be
+        compared."""
         written = RowCounts()
         for item in items:
             check_self_contained(item.payload)
             self.sql.enter()
-            self._look(item, seqno)
+            self._compare(item, seqno)
             self.sql.leave()
             written += self.inner.write(iter((item,)), seqno)
         return written
 
-    def _look(self, item: Item, seqno: int) -> None:
-        looked = self._looked(item, seqno)
-        by_table: dict[int, list[tuple[RowName, _Looked]]] = {}
-        for name, one in looked.items():
+    def _compare(self, item: Item, seqno: int) -> None:
+        changes = self._first_changes(item, seqno)
+        by_table: dict[int, list[tuple[RowName, _FirstChange]]] = {}
+        for name, one in changes.items():
             by_table.setdefault(id(one.table), []).append((name, one))
-        met: dict[RowName, _Looked] = {}
+        differing: dict[RowName, _FirstChange] = {}
         for group in by_table.values():
             table = group[0][1].table
             compared = BeforeImages(self.sql.session, self.sql.builder(table))
             if not table.bound.primary_key:
-                self._check_twins(table, compared, [one for _, one in group])
+                self._check_equal_rows(table, compared, [one for _, one in group])
                 continue
             names = {id(one.before): name for name, one in group}
-            for image in compared.unlike(one.before for _, one in group):
-                met[names[id(image)]] = looked[names[id(image)]]
-        if met:
-            self._note(met, self._seqnos(frozenset(met), seqno), seqno)
+            for image in compared.differing(one.before for _, one in group):
+                differing[names[id(image)]] = changes[names[id(image)]]
+        if differing:
+            self._note(differing, self._seqnos(frozenset(differing), seqno), seqno)
 
-    def _looked(self, item: Item, seqno: int) -> dict[RowName, _Looked]:
-        """The item's changes of rows that it has not changed before."""
-        looked: dict[RowName, _Looked] = {}
+    def _first_changes(self, item: Item, seqno: int) -> dict[RowName, _FirstChange]:
+        """The item's first change of each row, by row."""
+        changes: dict[RowName, _FirstChange] = {}
         touched: set[RowName] = set()
         for table, event, _ in self.sql.events(item.payload, seqno):
             key = _key(table)
@@ -107,17 +108,17 @@ class WatchedRows:
                 name = None if change.before is None else _name(table, key, change.before)
                 if change.before is not None and name is not None and name not in touched:
                     part = change.after is not None and not is_full(table, change.after)
-                    looked[name] = _Looked(
+                    changes[name] = _FirstChange(
                         table, change.kind.value, change.before, part and is_full(table, change.before)
                     )
                 for image in (change.before, change.after):
                     touched |= {found for found in [image and _name(table, key, image)] if found}
-        return looked
+        return changes
 
-    def _check_twins(self, table: KnownTable, compared: BeforeImages, group: Sequence[_Looked]) -> None:
+    def _check_equal_rows(self, table: KnownTable, compared: BeforeImages, group: Sequence[_FirstChange]) -> None:
         key = _key(table)
         for one in group:
-            if not compared.has_twin(one.before, key):
+            if not compared.has_equal_row(one.before, key):
                 found = spelled(table, one.before, key)
                 self.sql.leave()
                 raise DriftError(
@@ -126,20 +127,20 @@ class WatchedRows:
                 )
 
     def _seqnos(self, wanted: Set[RowName], seqno: int) -> Mapping[RowName, int]:
-        """The first transaction of the block that changes each row."""
+        """Row -> seqno of the first transaction of the block that changes it."""
         found: dict[RowName, int] = {}
         for number, items in self.transactions(seqno):
             for item in items:
                 if item.kind is not ItemKind.ROWS:
                     continue
-                for name in wanted & self._looked(item, number).keys():
+                for name in wanted & self._first_changes(item, number).keys():
                     found.setdefault(name, number)
             if len(found) == len(wanted):
                 break
         return found
 
-    def _note(self, met: Mapping[RowName, _Looked], seqnos: Mapping[RowName, int], seqno: int) -> None:
-        for name, one in met.items():
+    def _note(self, differing: Mapping[RowName, _FirstChange], seqnos: Mapping[RowName, int], seqno: int) -> None:
+        for name, one in differing.items():
             if one.needs_before:
                 self.sql.leave()
                 raise NeedsRewriteError(
@@ -154,7 +155,7 @@ class WatchedRows:
 
 
 def _key(table: KnownTable) -> tuple[int, ...]:
-    """Columns by which the servers find a row without comparing the others; empty if there are none."""
+    """Columns by which the servers find a row without comparing other columns; empty if there are none."""
     if table.bound.primary_key:
         return table.bound.primary_key
     places = {column.name: number for number, column in enumerate(table.target.columns)}

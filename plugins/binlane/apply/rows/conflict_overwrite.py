@@ -1,8 +1,8 @@
-"""Rows by SQL, one a statement, where rows in the way are replaced and missing ones are made: each is noted.
+"""Overwrites conflicting rows, one row a statement: duplicates are replaced, missing rows inserted, all recorded.
 
-What the target ends with is the log's after image. A row is refused by name where that cannot be had for certain:
-without a primary key, with an image that does not hold all columns, with triggers that would fire, with history, or
-where removing a row would reach others through a foreign key.
+The target's row becomes the log's after image. A row is refused by name if this is not certain: without a primary key,
+with a partial image, with triggers that would fire, with system versioning, or if removing a row would reach other rows
+through a foreign key.
 """
 
 from __future__ import annotations
@@ -36,27 +36,28 @@ _REFERENCES: Final = (
 
 @dataclass(slots=True)
 class OverwritingRows(SqlRows):
-    """For one attempt at one block."""
+    """Writes one attempt at one block."""
 
     fires_triggers: bool = False
-    """The channel's own writer fires triggers as well, and the precheck has looked at them."""
+    """The channel's own writer fires triggers too, and the precheck has checked them."""
     note: Callable[[Conflict], None] = field(kw_only=True)
-    """Records a conflict, in the transaction that is open."""
+    """Records a conflict in the open transaction."""
     explained: int = 0
-    """Conflicts that an error of the block can come from: all but rows with other values."""
+    """Number of conflicts that can explain an error of the block: all except rows with other values."""
     _written: RowCounts = field(default_factory=RowCounts)
     _seqno: int = 0
     _timestamp: int = 0
 
     def write(self, items: Iterator[Item], seqno: int) -> RowCounts:
-        """Write ROWS items; the row changes that the target has made, which are not the log's where it has drifted."""
+        """Write ROWS items; returns the target's row changes, which differ from the log's where the target has
+        drifted."""
         before, self._seqno = self._written, seqno
         SqlRows.write(self, items, seqno)
         after = self._written
         return RowCounts(after.inserts - before.inserts, after.updates - before.updates, after.deletes - before.deletes)
 
     def write_event(self, table: KnownTable, event: RowsEvent, timestamp: int) -> RowCounts:
-        """Write one rows event; the row changes that the log has."""
+        """Write one rows event; returns the log's row changes."""
         counted, self._timestamp = RowCounts(), timestamp
         self._check_writable(table)
         try:
@@ -71,7 +72,7 @@ class OverwritingRows(SqlRows):
         if table.target.triggers and not self.fires_triggers:
             names = ", ".join(trigger.name for trigger in table.target.triggers)
             raise _refused(table, f"its triggers would fire ({names}): drop them on the target until it is rebuilt")
-        # the precheck has not seen those that the window itself has made
+        # the precheck has not seen triggers that the window itself creates
         self._check_triggers(table.target)
         if not table.target.transactional:
             raise _refused(
@@ -85,7 +86,7 @@ class OverwritingRows(SqlRows):
             assert change.after is not None
             self._insert(table, change.after, RowsKind.INSERT)
         elif change.after is None:
-            self._look(table, change.kind, change.before)
+            self._compare(table, change.kind, change.before)
             if self._attempt(table, change) == 0:
                 self._note(table, change.kind, ConflictKind.MISSING, key_of(table, change.before), None)
             else:
@@ -93,33 +94,33 @@ class OverwritingRows(SqlRows):
         else:
             self._update(table, change, change.before, change.after)
 
-    def _look(self, table: KnownTable, change: RowsKind, before: Image) -> bool:
-        """Note the row if it has other values than the log has before the change. Whether it has."""
+    def _compare(self, table: KnownTable, change: RowsKind, before: Image) -> bool:
+        """Record the row if it differs from the log's before image; returns whether it does."""
         builder = self.builder(table)
         condition, by_key = builder.condition(before)
-        if not by_key or next(BeforeImages(self.session, builder).unlike((before,)), None) is None:
+        if not by_key or next(BeforeImages(self.session, builder).differing((before,)), None) is None:
             return False
         [row] = rows_where(self.session, table, builder.name, condition)
         self._note(table, change, ConflictKind.DIFFERENT, key_in(table, row), row)
         return True
 
     def _update(self, table: KnownTable, change: Change, before: Image, after: Image) -> None:
-        if self._look(table, change.kind, before) and not is_full(table, after) and is_full(table, before):
-            # a part of the row after: it becomes whole on the row before
+        if self._compare(table, change.kind, before) and not is_full(table, after) and is_full(table, before):
+            # the after image is partial: first write the whole before image
             as_before = Change(RowsKind.UPDATE, before, before)
             if self._attempt(table, as_before) is None:
-                self._make_way(table, before, before, change.kind, in_place=False)
-                self._must(table, as_before)
+                self._remove_conflicts(table, before, before, change.kind, in_place=False)
+                self._execute_one(table, as_before)
             self._written += RowCounts(updates=1)
         affected = self._attempt(table, change)
         if affected is None:
-            self._make_way(table, after, before, change.kind, in_place=False)
-            self._must(table, change)
+            self._remove_conflicts(table, after, before, change.kind, in_place=False)
+            self._execute_one(table, change)
         elif affected == 0:
             self._note(table, change.kind, ConflictKind.MISSING, key_of(table, before), None)
             if not is_full(table, after) and is_full(table, before):
                 self._insert(table, before, change.kind)
-                self._must(table, change)
+                self._execute_one(table, change)
                 self._written += RowCounts(updates=1)
                 return
             if not is_full(table, after):
@@ -133,19 +134,19 @@ class OverwritingRows(SqlRows):
         self._written += RowCounts(updates=1)
 
     def _insert(self, table: KnownTable, image: Image, cause: RowsKind) -> None:
-        """``cause``: the log's change, an update whose row is missing or an insert."""
+        """Insert a row. ``cause``: the logged change, an insert or an update whose row is missing."""
         insert = Change(RowsKind.INSERT, None, image)
         if self._attempt(table, insert) is None:
             full = is_full(table, image)
-            if self._make_way(table, image, None, cause, in_place=full) and full:
-                self._must(table, Change(RowsKind.UPDATE, image, image))
+            if self._remove_conflicts(table, image, None, cause, in_place=full) and full:
+                self._execute_one(table, Change(RowsKind.UPDATE, image, image))
                 self._written += RowCounts(updates=1)
                 return
-            self._must(table, insert)
+            self._execute_one(table, insert)
         self._written += RowCounts(inserts=1)
 
     def _attempt(self, table: KnownTable, change: Change) -> int | None:
-        """The rows found; None if a key is taken: the server has undone the statement alone."""
+        """Run the change; returns the rows found, or None for a duplicate key, which undoes this statement alone."""
         statement = self._statement(table, change)
         try:
             affected = self.execute(statement, self._timestamp, table.bound.key)
@@ -157,7 +158,7 @@ class OverwritingRows(SqlRows):
             raise miscounted(statement, table.bound.key, affected, "; rows without a primary key are not overwritten")
         return affected
 
-    def _must(self, table: KnownTable, change: Change) -> None:
+    def _execute_one(self, table: KnownTable, change: Change) -> None:
         statement = self._statement(table, change)
         affected = self.execute(statement, self._timestamp, table.bound.key)
         if affected != 1:
@@ -170,10 +171,12 @@ class OverwritingRows(SqlRows):
     def _finds_by_key(self, table: KnownTable, image: Image) -> bool:
         return self.builder(table).condition(image)[1]
 
-    def _make_way(self, table: KnownTable, image: Image, own: Image | None, cause: RowsKind, *, in_place: bool) -> bool:
-        """Remove the rows that hold keys which ``image`` needs, but not the row ``own`` itself.
+    def _remove_conflicts(
+        self, table: KnownTable, image: Image, own: Image | None, cause: RowsKind, *, in_place: bool
+    ) -> bool:
+        """Remove the rows that hold unique key values which ``image`` needs, except the row ``own`` itself.
 
-        A row with its primary key stays if ``in_place``. Whether there was one with its primary key.
+        With ``in_place`` a row with the same primary key stays. Returns whether there was one.
         """
         builder, primary = self.builder(table), False
         others = "" if own is None else f" AND NOT ({builder.condition(own)[0]})"
@@ -200,7 +203,8 @@ class OverwritingRows(SqlRows):
         return primary
 
     def _taken(self, table: KnownTable, key: Key, image: Image) -> str | None:
-        """What finds the rows that hold the image's values of a key; None if none can, or the log does not tell."""
+        """A condition for rows with the image's values of a unique key; None if there can be none or the log lacks
+        one."""
         places = {column.name: number for number, column in enumerate(table.target.columns)}
         builder, conditions = self.builder(table), []
         for part in key.columns:
@@ -218,7 +222,7 @@ class OverwritingRows(SqlRows):
         return " AND ".join(conditions)
 
     def _check_references(self, table: KnownTable, *, removed: bool) -> None:
-        """Foreign keys would carry the removal, or the change of a key that is not the primary one, to other rows."""
+        """Refuse if a foreign key would pass the removal, or the change of a non-primary key, on to other rows."""
         key = table.bound.key
         for unique, database, child in self.session.rows(_REFERENCES, (key.database, key.table)):
             if removed or unique != "PRIMARY":

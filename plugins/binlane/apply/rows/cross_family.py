@@ -1,8 +1,8 @@
-"""Rows of one server family for the other: by BINLOG, but for tables with JSON, whose rows are written by statements.
+"""Writes rows of one server family to the other: by BINLOG, except tables with JSON, which are written by statements.
 
-MySQL logs JSON in its binary form, MariaDB as the text that was written. Neither server takes the other's bytes in a
-row event; both parse text in a statement, and then hold what a dump would have brought. So a payload is taken apart
-by table, in order, and each part goes to the writer that can write it exactly.
+MySQL logs JSON in a binary form, MariaDB as the text that was written. Neither server takes the other's bytes in a row
+event; both parse the text in a statement, and then store what a dump would have loaded. So a payload is split by table,
+in order, and each part goes to the writer that writes it exactly.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from binlane.apply.session.connection import LaneSession
 
 _LONG_BLOB: Final = 4
-"""Bytes of length: MariaDB logs JSON so, and any other LONGTEXT or LONGBLOB."""
+"""Bytes of its length field: MariaDB logs JSON like this, as any LONGTEXT or LONGBLOB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,31 +49,32 @@ class _Mapped:
 
 @dataclass(slots=True)
 class FamilyRows:
-    """Writes ROWS items of a source of the other family."""
+    """Writes ROWS items whose source is of the other family."""
 
     session: LaneSession
     guard: TableGuard
     _binlog: BinlogRows = field(init=False)
     _sql: SqlRows = field(init=False)
     _known: dict[bytes, tuple[TableMap, bool]] = field(default_factory=dict)
-    """By TABLE_MAP without its id; whether statements write the table."""
+    """By TABLE_MAP without its table id: the parsed event, and whether statements write the table."""
 
     def __post_init__(self) -> None:
         self._binlog = BinlogRows(self.session, self.guard)
         self._sql = SqlRows(self.session, self.guard)
 
     def prepare(self, format_event: bytes) -> None:
-        """Tell the session in what format the next block's events are; outside a transaction."""
+        """Send the FORMAT_DESCRIPTION of the next block's events; outside of a transaction."""
         self._binlog.prepare(format_event)
 
     def forget_tables(self) -> None:
-        """Look at tables anew."""
+        """Read the properties of tables anew."""
         self._known.clear()
         self._binlog.forget_tables()
         self._sql.forget_tables()
 
     def write(self, items: Iterator[Item], seqno: int) -> RowCounts:
-        """Write ROWS items; their row changes, as the target has counted them. Errors as both writers'."""
+        """Write ROWS items; returns their row changes, as the target has counted them. Raises the errors of both
+        writers."""
         written = RowCounts()
         for by_sql, run in groupby(self._parts(items), key=lambda part: part[0]):
             writer = self._sql if by_sql else self._binlog
@@ -81,7 +82,7 @@ class FamilyRows:
         return written
 
     def are_by_sql(self, payload: bytes) -> bool:
-        """Whether statements write any of a payload's tables."""
+        """Whether statements write any table of the payload."""
         return any(self._mapped(event).by_sql for event in events_of(payload) if is_table_map(event))
 
     def _parts(self, items: Iterable[Item]) -> Iterator[tuple[bool, Item]]:
@@ -91,16 +92,16 @@ class FamilyRows:
                 yield False, item
                 continue
             total = RowCounts()
-            for by_sql, part in self._taken_apart(item.payload):
+            for by_sql, part in self._split(item.payload):
                 total += part.rows
                 yield by_sql, part
             if total != item.rows:
                 raise DriftError(f"the rows of an item are {total}, the block's header has {item.rows}")
 
-    def _taken_apart(self, payload: bytes) -> Iterator[tuple[bool, Item]]:
-        """The payload's rows events, each with its TABLE_MAP, joined while they go to one writer.
+    def _split(self, payload: bytes) -> Iterator[tuple[bool, Item]]:
+        """The payload's rows events, each with its TABLE_MAP, joined as long as they go to the same writer.
 
-        No part is longer than the payload, whose length the target takes.
+        No part is longer than the payload, which fits the target's max_allowed_packet.
         """
         part, rows, current = b"", RowCounts(), False
         for table, event in rows_with_tables(payload, self._mapped):

@@ -1,12 +1,12 @@
-"""LOAD DATA on the target: a LOCAL statement whose file is served from the lane file, piece by piece.
+"""LOAD DATA on the target: a LOCAL statement whose file is served from the lane file, block by block.
 
-The client library would open whatever file the server names; here nothing on disk is ever opened, and any name
-but the one in the statement is refused. Protocol: https://dev.mysql.com/doc/dev/mysql-server/latest/
+The client library would open any file that the server names. Here no file on disk is ever opened, and any name except
+the one in the statement is refused. Protocol: https://dev.mysql.com/doc/dev/mysql-server/latest/
 page_protocol_com_query_response_local_infile_request.html (MariaDB's is the same).
 
-LOCAL turns a duplicate key into a skipped row, since a server cannot stop the client, and with it values and rows that
-the table refuses: exactly what IGNORE does. On the source no row was skipped, or the statement would have ended with an
-error; so the server's own count of skipped rows must be 0 unless the source ran it with IGNORE.
+LOCAL skips rows with duplicate keys, and rows and values that the table refuses, since a server cannot stop the client:
+exactly the effect of IGNORE. On the source no row was skipped, or the statement would have ended with an error. So the
+server's count of skipped rows must be 0, unless the source used IGNORE.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _STATEMENT: Final = re.compile(
     + rb"'(?P<skips> IGNORE| REPLACE)? INTO"
 )
 _COUNTS: Final = 4
-"""``Records: 4  Deleted: 0  Skipped: 1  Warnings: 1``, in the words of ``lc_messages`` and in this order."""
+"""Numbers in ``Records: 4  Deleted: 0  Skipped: 1  Warnings: 1``, in the language of ``lc_messages``, in this order."""
 
 
 class Loads:
-    """LOAD items, each followed by the FILE items that are its file; these are read as they are sent."""
+    """LOAD items, each followed by the FILE items of its file, which are read while they are sent."""
 
     def __init__(self, items: Iterator[Item]) -> None:
         self._items = items
@@ -51,7 +51,7 @@ class Loads:
             yield item
 
     def pieces(self) -> Iterator[bytes]:
-        """The file of the item that was handed out last."""
+        """The blocks of the file that belongs to the last LOAD item."""
         for item in self._items:
             if item.kind is ItemKind.LOAD:
                 self._next = item
@@ -60,8 +60,8 @@ class Loads:
 
 
 def load(session: LaneSession, statement: bytes, pieces: Iterable[bytes]) -> None:
-    """Run the statement and serve its file. Raises the driver's errors, PlanError, ApplyError, and DriftError if a row
-    was skipped."""
+    """Run the statement and serve its file. Raises the driver's errors, PlanError, ApplyError, and DriftError for a
+    skipped row."""
     match = _STATEMENT.match(statement)
     if match is None:
         raise PlanError("a LOAD DATA that requests another file name than the one that is served; it was not sent")
@@ -81,22 +81,22 @@ def load(session: LaneSession, statement: bytes, pieces: Iterable[bytes]) -> Non
 
 
 def _served(session: LaneSession, statement: bytes, pieces: Iterable[bytes]) -> Any:
-    """Send statement and file; the text of the server's answer."""
+    """Send statement and file; returns the text of the server's answer."""
     connection: Any = session.connection
     connection._execute_command(COMMAND.COM_QUERY, statement)
     answer = connection._read_packet()
     asked = answer.get_all_data()[1:] if answer.is_load_local_packet() else None
     if asked != FILE_NAME.encode():
-        # whatever comes next would be taken for a file's content
+        # otherwise the server would read the next statement as the file
         session.close()
-        raise ApplyError(f"LOAD DATA: the target requests the file {asked!r}, not for {FILE_NAME!r}; nothing was sent")
+        raise ApplyError(f"LOAD DATA: the target requests the file {asked!r}, not {FILE_NAME!r}; nothing was sent")
     try:
         for piece in pieces:
             for at in range(0, len(piece), _PIECE):
                 connection.write_packet(piece[at : at + _PIECE])
         connection.write_packet(b"")
     except BaseException:
-        # half a file must not end as a whole one
+        # half a file must not end as a complete one
         session.close()
         raise
     return OKPacketWrapper(connection._read_packet()).message

@@ -1,8 +1,9 @@
-"""Rows of MariaDB's sequences in partial images, made whole: a BINLOG statement refuses them, where a replica fills in.
+"""Completes partial row images of MariaDB's sequences: a BINLOG statement refuses them, while a replica completes them.
 
-With ``binlog_row_image`` MINIMAL or NOBLOB a NEXTVAL is logged as the value and the round alone. The server's replica
-takes the rest from the sequence; in a BINLOG statement, of ``mariadb-binlog`` too, the rest is zero and error 4085
-(seen on 10.11.18). What is missing is the sequence's options, which its DDL has left on the target as on the source.
+With ``binlog_row_image`` MINIMAL or NOBLOB a NEXTVAL is logged with the value and the round only. A replica takes the
+other columns from the sequence; in a BINLOG statement, also of ``mariadb-binlog``, they are zero, which gives error
+4085 (seen on 10.11.18). The missing columns are the sequence's options, which its DDL has set alike on source and
+target.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ from binlane.model import Flavor, TableKey
 _WIDTHS: Final = (8, 8, 8, 8, 8, 8, 1, 8)
 _FORMATS: Final = ("<q", "<q", "<q", "<q", "<q", "<q", "<B", "<q")
 _MARK: Final = b"\x08" + b"\x08" * 6 + b"\x01\x08"
-"""Of a sequence's TABLE_MAP: eight columns, and their types."""
+"""In the TABLE_MAP of every sequence: eight columns, and their types."""
 _POST_HEADER: Final = 8
 _ALL: Final = 0xFF
 
 
 def may_hold_sequence(payload: bytes) -> bool:
-    """Whether a payload can hold rows of a sequence; seldom true of one that does not."""
+    """Whether a payload may hold rows of a sequence; rarely True for one without."""
     return _MARK in payload
 
 
 def with_whole_rows(payload: bytes, options: Callable[[TableKey], Sequence[int] | None]) -> bytes:
     """The payload with all eight columns in each row of a sequence.
 
-    ``options``: a sequence's row on the target as it is now, None for a table that is no sequence.
+    ``options``: the present row of a sequence on the target, None for a table that is not a sequence.
     """
     events = []
     sequences: dict[bytes, TableKey] = {}
@@ -48,7 +49,7 @@ def with_whole_rows(payload: bytes, options: Callable[[TableKey], Sequence[int] 
 
 
 def _whole(body: bytes, row: Sequence[int]) -> bytes:
-    """A rows event's body with every column; those that it has not are ``row``'s."""
+    """A rows event's body with all columns; missing ones are taken from ``row``."""
     present = body[_POST_HEADER + 1]
     columns = [number for number in range(len(_WIDTHS)) if present >> number & 1]
     rows, at = [], _POST_HEADER + 2

@@ -1,4 +1,4 @@
-"""A rows event taken apart: each of its rows as an event of its own, with its key and images for a person."""
+"""Splits a rows event: each row as an event of its own, with its key and images as text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from binlane.apply.session.connection import LaneSession
 
 _SHOWN: Final = 1_000
-"""Characters of an image in a message."""
+"""Characters of an image shown in a message."""
 _COLUMNS: Final = (
     "SELECT column_name, column_key = 'PRI' FROM information_schema.columns "
     "WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position"
@@ -25,9 +25,9 @@ _COLUMNS: Final = (
 
 
 def single_rows(payload: bytes, session: LaneSession) -> Iterator[tuple[bytes, str]]:
-    """Of a TABLE_MAP and one rows event behind it: for each row the two with that row alone, and the row in words.
+    """For a TABLE_MAP and the rows event behind it: both again for each row alone, and the row as text.
 
-    None of a compressed event. Raises BinlogError for rows that do not fit the TABLE_MAP.
+    Empty for a compressed event. Raises BinlogError for rows that do not fit the TABLE_MAP.
     """
     [(table_map, logged)] = rows_with_tables(payload, bytes)
     if logged[4] in COMPRESSED_ROWS:

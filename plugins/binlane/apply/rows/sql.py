@@ -1,9 +1,8 @@
-"""Rows by INSERT, UPDATE and DELETE: for servers on which nobody may send BINLOG statements.
+"""Writes rows by INSERT, UPDATE and DELETE, for servers where the account must not send BINLOG statements.
 
-The same blocks and the same positions; the rows are decoded here. A statement fires triggers, so the precheck lets no
-table with triggers through that the channel does not name. Every statement is proved by its affected rows
-(invariant 5): the connection counts rows that were found (``CLIENT.FOUND_ROWS``), so an UPDATE that changes nothing
-counts, too.
+Blocks and positions are the same; the rows are decoded here. Statements fire triggers, so the precheck refuses tables
+with triggers unless the channel names them. Every statement is verified by its affected rows (invariant 5): the
+connection counts found rows (``CLIENT.FOUND_ROWS``), so an UPDATE that changes nothing counts as well.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from binlane.apply.session.connection import LaneSession
 
 _MODE: Final = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION"
-"""Zero is an AUTO_INCREMENT value, zero dates and 31 February are values."""
+"""Zero is an AUTO_INCREMENT value; zero dates and 31 February are valid dates."""
 _STRICT: Final = f"STRICT_ALL_TABLES,{_MODE}"
 _ENTER: Final = f"time_zone = '+00:00', sql_safe_updates = 0, sql_mode = '{_STRICT}'"
 _LEAVE: Final = (
@@ -39,17 +38,17 @@ _LEAVE: Final = (
     "foreign_key_checks = @@global.foreign_key_checks, unique_checks = @@global.unique_checks"
 )
 _CONSTRAINTS: Final = ", check_constraint_checks = "
-"""MariaDB: the source has checked them, or was told not to."""
+"""MariaDB: the source has checked the constraints, or its session has switched them off."""
 _NO_PRIVILEGE: Final = 1227
 _TRUNCATED: Final = 1265
 _CHANGED: Final = frozenset({1048, 1264, _TRUNCATED, 1292, 1364, 1366, 1406})
-"""Warnings of a value that is not stored as given: errors in strict mode, but for an ENUM's number 0 it is off."""
+"""Warnings that a value is not stored as given: errors in strict mode, which is off for an ENUM's number 0."""
 _POST_HEADER_FLAGS: Final = RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.RELAXED_UNIQUE_CHECKS
 
 
 @dataclass(frozen=True, slots=True)
 class KnownTable:
-    """A table of a TABLE_MAP, ready to be written."""
+    """The table of a TABLE_MAP, bound to the target's table."""
 
     bound: BoundTable
     decoder: RowDecoder
@@ -63,7 +62,7 @@ class SqlRows:
     session: LaneSession
     guard: TableGuard | None
     _known: dict[tuple[bytes, int], KnownTable] = field(default_factory=dict)
-    """By TABLE_MAP without its id, and the number of the table's definition in the window."""
+    """By TABLE_MAP without its table id, and the number of the table's definition in the window."""
 
     def __post_init__(self) -> None:
         if self.guard is None:
@@ -72,11 +71,11 @@ class SqlRows:
             raise ApplyError("the connection counts changed rows, not found ones: connect with CLIENT.FOUND_ROWS")
 
     def prepare(self, format_event: bytes) -> None:
-        """Statements have no format; outside a transaction, since MySQL refuses the setting inside one (1766)."""
+        """Allow old sql_modes; outside of a transaction, since MySQL refuses the setting inside one (1766)."""
         try:
             self.session.act_as_replica()
         except pymysql.err.OperationalError as exc:
-            # the window has rows alone, then: the precheck asks for the privilege where there are statements
+            # then the window holds rows only: with statements, the precheck demands the privilege
             if error_code(exc) != _NO_PRIVILEGE:
                 raise
 
@@ -85,10 +84,10 @@ class SqlRows:
         self._known.clear()
 
     def write(self, items: Iterator[Item], seqno: int) -> RowCounts:
-        """Write ROWS items; their row changes, as the affected rows have told.
+        """Write ROWS items; returns their row changes, which the affected rows must confirm.
 
-        Raises DriftError for a row that is not there or a value that the target changes, TableMismatchError,
-        ApplyError for values that no statement can write, and the driver's errors.
+        Raises DriftError for a missing row or a value that the target changes, TableMismatchError, ApplyError for
+        values that no statement can write, and the driver's errors.
         """
         self.enter()
         written = RowCounts()
@@ -104,11 +103,11 @@ class SqlRows:
         return written
 
     def enter(self) -> None:
-        """Set the session up for statements that stand for rows."""
+        """Set the session up for statements that write logged rows."""
         self.session.execute(f"SET SESSION {_ENTER}{f'{_CONSTRAINTS}0' if self._on_mariadb else ''}")
 
     def leave(self) -> None:
-        """Undo ``enter``; not needed after an error, which ends the connection's transaction and the attempt."""
+        """Undo ``enter``; not needed after an error, which ends the transaction and the attempt."""
         own = f"{_CONSTRAINTS}@@global.check_constraint_checks" if self._on_mariadb else ""
         self.session.execute(f"SET SESSION {_LEAVE}{own}")
 
@@ -126,15 +125,15 @@ class SqlRows:
         return counted
 
     def events(self, payload: bytes, seqno: int) -> Iterator[tuple[KnownTable, RowsEvent, int]]:
-        """The rows events of a self-contained payload, each with its table and its time, seconds since the epoch.
+        """The rows events of a self-contained payload, each with its table and its time, Unix seconds.
 
-        Raises TableMismatchError for a table that the target has not.
+        Raises TableMismatchError for a table that the target does not have.
         """
         for table, event in rows_with_tables(payload, lambda table_map: self._table(table_map, seqno)):
             yield table, parse_rows(event), HEADER.unpack_from(event)[0]
 
     def write_event(self, table: KnownTable, event: RowsEvent, timestamp: int) -> RowCounts:
-        """Write one rows event of a table; its row changes. ``timestamp``: the event's, seconds since the epoch."""
+        """Write one rows event of a table; returns its row changes. ``timestamp``: the event's, Unix seconds."""
         counted = RowCounts()
         self._check_triggers(table.target)
         try:
@@ -146,7 +145,7 @@ class SqlRows:
         return counted
 
     def _check_triggers(self, target: Table) -> None:
-        """The precheck has seen those that were there before the window; a DDL of the window may have made others."""
+        """The precheck has seen the triggers from before the window; a DDL of the window may have created others."""
         assert self.guard is not None
         if target.triggers and str(target.key) not in self.guard.allow_triggers:
             names = ", ".join(trigger.name for trigger in target.triggers)
@@ -157,7 +156,7 @@ class SqlRows:
             )
 
     def builder(self, table: KnownTable) -> StatementBuilder:
-        """What makes the table's statements, each short enough for the target."""
+        """The builder of the table's statements, each short enough for the target."""
         room = min(MAX_BYTES, self.session.max_allowed_packet // 2)
         return StatementBuilder(table.bound, self.session.flavor, room)
 
@@ -172,9 +171,10 @@ class SqlRows:
             raise miscounted(statement, key, affected)
 
     def execute(self, statement: RowStatement, timestamp: int, key: TableKey) -> int:
-        """Run one statement; the rows that it has found.
+        """Run one statement; returns the number of rows that it found.
 
-        Raises the driver's errors, ApplyError for one that is too long, DriftError if the target changes a value.
+        Raises the driver's errors, ApplyError for a statement that is too long, DriftError if the target changes a
+        value.
         """
         if len(statement.sql) + 1 > self.session.max_allowed_packet:
             raise ApplyError(
@@ -215,7 +215,7 @@ class SqlRows:
 
 
 def miscounted(statement: RowStatement, key: TableKey, affected: int, said: str = "") -> DriftError:
-    """The error of a statement that has not found what it must, or stored something else."""
+    """The error of a statement that found another number of rows than it must, or whose values were changed."""
     return DriftError(
         f"{key}: {statement.kind} of {plural(statement.rows, 'row')}, the target counted {affected}{said}; "
         f"the statement begins with {statement.sql[:300]}"

@@ -1,8 +1,8 @@
-"""Decoded row changes -> SQL statements, each with the number of rows that it must touch.
+"""Decoded row changes as SQL statements, each with the number of rows that it must find.
 
-Values are literals and not parameters: characters are hexadecimal behind their character set, so nothing depends on the
-connection's, on ``sql_mode`` or on quoting. Rows are found by the primary key; without one by every column, bytes
-compared as bytes, one row a statement.
+Values are literals, not parameters: strings are hexadecimal with their character set in front, so nothing depends on
+the connection's character set, on ``sql_mode`` or on quoting. Rows are found by the primary key; without one by all
+columns, strings compared as bytes, one row a statement.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from binlane.model import Flavor
 from binlane.schema.binding import BoundTable
 
 MAX_ROWS: Final = 500
-"""Rows a statement; also bounds what MySQL's range optimizer keeps of a DELETE's list before it would scan."""
+"""Most rows in a statement; keeps a DELETE's list below the size at which MySQL's range optimizer scans the table."""
 MAX_BYTES: Final = 1 << 20
 
 
@@ -34,22 +34,22 @@ class RowStatement:
     kind: RowsKind
     rows: int
     lenient: bool = False
-    """It stores an ENUM's number 0, which strict mode refuses."""
+    """Stores an ENUM's number 0, which strict mode refuses."""
     by_default: bool = False
-    """Columns that the source filled in by itself are left to the target: the clock has to be the source's."""
+    """Leaves columns that the source filled in to the target's defaults: the session's clock must be the source's."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatementBuilder:
-    """Makes the statements of one table for a target of one family."""
+    """Builds the statements of one table for a target's flavor."""
 
     table: BoundTable
     flavor: Flavor
     max_bytes: int = MAX_BYTES
 
     def statements(self, kind: RowsKind, changes: Iterable[Change]) -> Iterator[RowStatement]:
-        """The statements for one event's changes, in an order that has the same effect. Raises ValueError for a value
-        that no SQL expression gives."""
+        """Statements for one event's changes, in an order that has the same effect. Raises ValueError for a value
+        without an SQL expression."""
         yield from _BUILDERS[kind](self, changes)
 
     def _inserts(self, changes: Iterable[Change]) -> Iterator[RowStatement]:
@@ -88,7 +88,7 @@ class StatementBuilder:
             sets = [f"{identifier(column.label)} = {self.literal(column, value)}" for column, value in pairs]
             present = {column.number - 1 for column, _ in pairs}
             kept = self.table.renewed - present
-            if not sets and not kept:  # only generated columns: the row must be there, and is as it should be
+            if not sets and not kept:  # generated columns only: nothing to set, but the row must exist
                 kept = frozenset({min(self.table.written)})
             sets += [f"{name} = {name}" for number in sorted(kept) for name in [self._column_name(number)]]
             limit = "" if by_key else " LIMIT 1"
@@ -97,7 +97,7 @@ class StatementBuilder:
 
     @property
     def name(self) -> str:
-        """The table's, for a statement."""
+        """The table's name, quoted for a statement."""
         return f"{identifier(self.table.key.database)}.{identifier(self.table.key.table)}"
 
     def _column_name(self, number: int) -> str:
@@ -111,7 +111,7 @@ class StatementBuilder:
         ]
 
     def condition(self, image: Image) -> tuple[str, bool]:
-        """What finds the row, and whether it is the primary key."""
+        """A condition that finds the row, and whether it uses the primary key."""
         key = [(self.table.columns[number], image[number]) for number in self.table.primary_key]
         pairs = [(column, value) for column, value in key if not isinstance(value, Absent)]
         if key and len(pairs) == len(key):
@@ -119,12 +119,12 @@ class StatementBuilder:
         return " AND ".join(self.same(column, value) for column, value in self._written(image)), False
 
     def same(self, column: Column, value: Value) -> str:
-        """Exactly this value: collations find strings equal that are not."""
+        """A condition for exactly this value: collations treat different strings as equal."""
         name = identifier(column.label)
         if value is None:
-            return f"{name} IS NULL"  # not every type has <=>
+            return f"{name} IS NULL"  # <=> is not defined for every type
         if column.data_type == "json" and self.flavor is Flavor.MYSQL and isinstance(value, bytes):
-            # MySQL keeps a value and not the text: both go through its own spelling
+            # MySQL stores the value, not its text: compare both in the server's spelling
             spelled = f"CAST({self.literal(column, value)} AS JSON)"
             return f"CAST(CAST({name} AS CHAR) AS BINARY) <=> CAST(CAST({spelled} AS CHAR) AS BINARY)"
         compared = LOGGED_TYPES[column.type_code].compared
@@ -135,7 +135,7 @@ class StatementBuilder:
         return f"{compared.format(name) if compared == AS_NUMBER else name} <=> {self.literal(column, value)}"
 
     def literal(self, column: Column, value: Value) -> str:
-        """The value as an expression."""
+        """The value as an SQL expression."""
         return literal(column, value, self.flavor)
 
 

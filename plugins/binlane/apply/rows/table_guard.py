@@ -1,9 +1,9 @@
-"""Behind a DDL of the window: does the target's table fit the rows that come next?
+"""Checks after a DDL of the window: does the target's table fit the rows that follow?
 
-The precheck sees every table before the first write; what the window's own DDL makes of a table can be seen only when
-it has run. The expectation is in the rows themselves: their TABLE_MAP says how the source's table was when they were
-written. It is held against the target's table once for every definition, before the first row of it is sent. Behind the
-last DDL of the window the source's own definition comes on top, if the precheck found it unaltered since.
+The precheck sees every table before the first write; the result of the window's own DDL can be checked only after the
+DDL has run. The rows themselves hold the expectation: their TABLE_MAP describes the source's table at their time. It is
+compared with the target's table once for each definition, before the first row is sent. After the window's last DDL the
+table is also compared with the source's own definition, if the precheck found that unaltered since.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ _TABLE_ID = 6
 
 @dataclass(slots=True)
 class TableGuard:
-    """Looks at tables that the window alters, and knows what the precheck has seen of the others. One for each attempt
-    of a lane."""
+    """Checks tables that the window alters, and knows the precheck's findings on the others. One for each attempt of a
+    lane."""
 
     altered: Alterations
     source: Flavor
     read: Callable[[TableKey], Table | None]
-    """The target's table as it is now."""
+    """Reads the target's table as it is now."""
     definitions: Schema | None = None
-    """The source's tables that the window alters, as its last DDL leaves them; those that are known."""
+    """The source's tables that the window alters, after its last DDL, as far as they are known."""
     partitioned: frozenset[TableKey] | None = None
-    """The target's partitioned tables, before the window; None if they are not known."""
+    """The target's partitioned tables before the window; None if they are not known."""
     server: Callable[[], Schema] | None = None
-    """The target's settings and collations; asked for with the first definition."""
+    """Reads the target's settings and collations; called with the first definition."""
     last_seqno: int = 0
-    """Of the window."""
+    """The window's last seqno."""
     complete_images: bool = True
     allow_nontransactional: bool = False
     collations: Mapping[str, str] = field(default_factory=dict)
     """The channel's ``[collations]``."""
     allow_triggers: frozenset[str] = frozenset()
-    """Tables, as ``database.table``, whose triggers the channel lets statements fire that stand for rows."""
+    """Tables, as ``database.table``, whose triggers may fire when statements write logged rows."""
     _rules: Rules | None = None
     _fitting: set[tuple[bytes, int]] = field(default_factory=set)
-    """TABLE_MAPs, without table id, with the number of the definition that they fit."""
+    """TABLE_MAPs without table id, with the number of the definition that they fit."""
 
     def is_partitioned(self, key: TableKey) -> bool | None:
-        """Whether the target's table is, as the precheck has seen it; None where the window may have changed that."""
+        """Whether the target's table is partitioned, by the precheck; None if the window may have changed that."""
         return None if self.partitioned is None or self.altered.names(key) else key in self.partitioned
 
     def check(self, payload: bytes, seqno: int) -> None:
@@ -86,7 +86,7 @@ class TableGuard:
             raise _mismatch(key, fatal)
 
     def _differences(self, key: TableKey, target: Table, seqno: int) -> tuple[Difference, ...]:
-        """By the source's own definition, where that is the one that the window ends with."""
+        """Differences from the source's own definition, if that is still the one at the window's end."""
         rules = self._rules
         if rules is None:
             source, server = self.definitions, self.server
@@ -102,10 +102,10 @@ class TableGuard:
             self._rules = rules
         ours = None if self.definitions is None else self.definitions.table(key)
         if ours is not None:
-            # a RENAME of a table changes the foreign keys that lead to it
+            # RENAME of a table changes the foreign keys that refer to it
             parents = {each.parent for table in (ours, target) for each in table.foreign_keys}
             altered = any(self._is_altered_later(each, seqno) for each in (key, *parents))
-            # DROP TRIGGER names no table, and no row event fires one
+            # DROP TRIGGER names no table, and row events fire no triggers
             ours = None if altered else replace(ours, triggers=target.triggers)
         return judge_alone(target, rules) if ours is None else compare(ours, target, rules)
 

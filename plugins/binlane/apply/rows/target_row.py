@@ -1,4 +1,4 @@
-"""Rows of the target as a person reads them: what ``binlane.conflicts`` keeps of a row that was set right."""
+"""Rows of the target as text: the values that ``binlane.conflicts`` keeps of an overwritten row."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from binlane.apply.session.connection import LaneSession
 
 _SHOWN: Final = 65_536
-"""Characters or bytes of a found value that are kept."""
+"""Most characters or bytes that are kept of a value."""
 
 
 def rows_where(session: LaneSession, table: KnownTable, name: str, condition: str) -> list[Values]:
-    """The rows that a condition finds, locked. ``name``: the table's, for a statement."""
+    """The rows that a condition finds, locked. ``name``: the table's name, quoted."""
     columns = table.target.columns
     values = ", ".join(_as_hex(column) for column in columns)
     rows = session.rows(f"SELECT {values} FROM {name} WHERE {condition} FOR UPDATE")
@@ -40,7 +40,7 @@ def key_of(table: KnownTable, image: Image) -> Values:
 
 
 def spelled(table: KnownTable, image: Image, columns: Iterable[int]) -> Values:
-    """The image's values of some columns, those that it holds."""
+    """The image's values of ``columns``, without absent ones, as text."""
     values: dict[str, str | None] = {}
     for number in columns:
         column, value = table.bound.columns[number], image[number]
@@ -59,7 +59,7 @@ def is_full(table: KnownTable, image: Image) -> bool:
 
 
 def _as_hex(column: TargetColumn) -> str:
-    """An expression that no character set of the connection can change."""
+    """An expression for the column's value that no character set of the connection can change."""
     shown = sql_type(column.data_type).shown
     return shown.format(name=identifier(column.name), length=_SHOWN + 1)
 

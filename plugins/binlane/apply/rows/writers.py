@@ -1,4 +1,4 @@
-"""What a block's transaction holds, sent to the target: rows by one of two writers, statements in their own session."""
+"""Sends the items of a block's transaction to the target: rows by a row writer, statements in their own session."""
 
 from __future__ import annotations
 
@@ -28,21 +28,22 @@ if TYPE_CHECKING:
 
 
 class RowWriter(Protocol):
-    """A way to write ROWS items inside the transaction that the caller owns."""
+    """Writes ROWS items inside the caller's transaction."""
 
     def prepare(self, format_event: bytes) -> None:
-        """Get ready for a block whose events are in this format; outside a transaction."""
+        """Prepare for a block whose events are in this format; outside of a transaction."""
 
     def write(self, items: Iterator[Item], seqno: int) -> RowCounts:
-        """Write the items; the row changes, as the target has counted them. Raises DriftError if a count differs."""
+        """Write the items; returns the row changes that the target has counted. Raises DriftError if a count
+        differs."""
         ...
 
     def forget_tables(self) -> None:
-        """Look at tables anew: a DDL has been."""
+        """Read tables anew, after a DDL."""
 
 
 def _binlog_rows(session: LaneSession, guard: TableGuard | None) -> RowWriter:
-    """BINLOG as far as it goes: not all types are the same bytes in both families."""
+    """BINLOG, but between families only for types that have the same bytes in both."""
     if guard is None or guard.source is session.flavor:
         return BinlogRows(session, guard)
     return FamilyRows(session, guard)
@@ -52,50 +53,51 @@ ROW_WRITERS: Final[Mapping[str, Callable[[LaneSession, TableGuard | None], RowWr
     Writer.BINLOG: _binlog_rows,
     Writer.SQL: SqlRows,
 }
-"""By the word of ``apply.writer``, once "auto" is decided (``precheck.row_writer``). Every writer but "binlog" writes
-by statements, and so does a site's own class: the precheck looks for triggers, privileges and row sizes accordingly."""
+"""By the word of ``apply.writer``, after "auto" is resolved (``precheck.row_writer``). All writers except "binlog",
+including a site's own class, write by statements: the precheck checks triggers, privileges and row sizes
+accordingly."""
 
 
 _RUNS: Final = {ItemKind.FILE: ItemKind.LOAD}
-"""Items of several kinds that are one run."""
+"""Item kinds that belong to a run of another kind."""
 
 
 _UNKNOWN_TABLE: Final = 1051
 _DROPS_TEMPORARY: Final = re.compile(rb"\s*DROP\s+TEMPORARY\s+TABLE\b", re.I)
-"""A routine of an earlier window may have made it: it ended with that window's connection."""
+"""The table may come from a routine of an earlier window: it ended with that window's connection."""
 
 
 @dataclass(slots=True)
 class BlockWriter:
-    """Sends a block's items inside the transaction that its caller owns."""
+    """Sends a block's items inside the caller's transaction."""
 
     session: LaneSession
     context: ContextSetter
     guard: TableGuard | None = None
-    """Looks at the tables that the window alters; None where nothing of the window is known."""
+    """Checks tables that the window alters; None if nothing of the window is known."""
     writer: str = "binlog"
-    """Which of ``ROW_WRITERS``."""
+    """The row writer, by its word in ``ROW_WRITERS``."""
     rows: RowWriter = field(init=False)
 
     def __post_init__(self) -> None:
         self.rows = chosen(ROW_WRITERS, self.writer, "apply.writer")(self.session, self.guard)
 
     def with_rows(self, rows: RowWriter) -> BlockWriter:
-        """The same session and context, rows written by ``rows``."""
+        """A writer with the same session and context, whose rows ``rows`` writes."""
         other = BlockWriter(self.session, self.context, self.guard, self.writer)
         other.rows = rows
         return other
 
     def begin_block(self, format_event: bytes) -> None:
-        """Get ready for a block; outside a transaction."""
+        """Prepare for a block; outside of a transaction."""
         self.rows.prepare(format_event)
 
     def write(self, items: Iterable[Item], seqno: int) -> RowCounts:
-        """Send all items of a block, in order; the row changes of its ROWS items, as the target has counted them.
+        """Send all items of a block, in order; returns the row changes of its ROWS items, as counted by the target.
 
-        ``seqno``: one of the block's, which tells what DDL is behind it. Raises the driver's errors, DriftError if a
+        ``seqno``: one of the block's seqnos, which shows the DDL before it. Raises the driver's errors, DriftError if a
         count differs, TableMismatchError, PlanError for a payload that must not be sent; after any of them the
-        transaction has to be rolled back.
+        transaction must be rolled back.
         """
         written = RowCounts()
         self.context.expire()
@@ -113,13 +115,13 @@ class BlockWriter:
         return written
 
     def prepare(self, item: Item) -> bytes:
-        """Set the session up for a statement; the statement's bytes as the target shall run them."""
+        """Set the session up for a statement; returns the bytes to run on the target."""
         context = item.context if item.context is not None else SessionContext()
         self.context.enter(context, item.payload)
         return disabled(item.payload, self.context.client_charset(context), self.session.flavor)
 
     def run(self, item: Item, text: bytes) -> None:
-        """Run a prepared statement. An error that the source had as well is the expected outcome."""
+        """Run a prepared statement. An error that the source had as well is the expected result."""
         expected = 0 if item.context is None else item.context.error_code
         try:
             self.session.send(text)
@@ -133,7 +135,7 @@ class BlockWriter:
             raise ApplyError(f"the statement ended with error {expected} on the source, and with none on the target")
 
     def forget_tables(self) -> None:
-        """Look at tables anew: a DDL has been, here or in another lane."""
+        """Read tables anew, after a DDL here or in another lane."""
         self.rows.forget_tables()
         self.context.expire()
 

@@ -50,7 +50,7 @@ def done(text: bytes) -> bytes:
 def test_a_server_that_does_not_ask_for_the_one_file_gets_nothing(answer: bytes) -> None:
     server = Server([answer])
     lane = session(server)
-    with pytest.raises(ApplyError, match="not for 'binlane'"):
+    with pytest.raises(ApplyError, match="not 'binlane'"):
         load(lane, STATEMENT, iter([b"secret"]))
     assert server.sent == [STATEMENT]
     assert lane.closed
