@@ -16,15 +16,15 @@ _OWN: Final = frozenset(
     {"root", "mysql", "mariadb.sys", "mysql.sys", "mysql.session", "mysql.infoschema", "PUBLIC", ""}
 )
 _NOT_HERE: Final = frozenset({1049, 1146, 1147, 1305, 1347})
-"""A privilege on a table or routine that was not copied."""
+"""Errors for a privilege on a table or routine that was not copied."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """As the source had them at the snapshot."""
+    """Accounts and roles as the source had them at the snapshot."""
 
     made: tuple[tuple[str, bytes], ...]
-    """Account or role, as SQL names it, and the statement that makes it; roles first."""
+    """Account or role, as SQL names it, and the statement that creates it; roles first."""
     grants: tuple[tuple[str, bytes], ...]
 
     def without(self, present: Collection[str]) -> Accounts:
@@ -38,7 +38,7 @@ def no_accounts() -> Accounts:
 
 
 def read_accounts(session: Session) -> Accounts:
-    """All but the server's own."""
+    """All accounts except the server's own."""
     if session.flavor is Flavor.MYSQL:
         session.execute("SET SESSION print_identified_with_as_hex = ON")
     roles = (
@@ -82,7 +82,7 @@ def make_accounts(session: Session, accounts: Accounts) -> tuple[str, ...]:
 
 
 def _make(session: Session, left: Sequence[tuple[str, bytes]]) -> None:
-    """An account whose default role is made later waits for it."""
+    """Create accounts; an account whose default role does not exist yet is tried again after the others."""
     while left:
         waiting, error = [], None
         for name, statement in left:

@@ -24,14 +24,14 @@ from binlane.state.records.bootstraps import Thing
 
 _SHOWN: Final = 20
 _OLDEST: Final = {Flavor.MARIADB: (10, 4, 1), Flavor.MYSQL: (8, 0, 0)}
-"""The first with a lock that makes DDL wait and nothing else."""
+"""The first versions with a lock that blocks DDL only."""
 _SOURCE: Final = ("SELECT", "SHOW VIEW", "TRIGGER", "EVENT", "RELOAD")
 _SOURCE_MORE: Final = {Flavor.MARIADB: (), Flavor.MYSQL: ("BACKUP_ADMIN", "XA_RECOVER_ADMIN")}
 _ENGINES: Final = frozenset({"innodb"})
 
 
 def chosen_databases(present: Iterable[str], patterns: Sequence[str]) -> tuple[str, ...]:
-    """Raises ConfigError for a pattern without a database, or a system's one."""
+    """The matching databases. Raises ConfigError for a pattern that matches none, or system databases only."""
     names = sorted(name for name in present if name.lower() not in SYSTEM_DATABASES)
     for pattern in patterns:
         if not fnmatch.filter(names, pattern) and pattern != "*":
@@ -49,12 +49,12 @@ class SourceFacts:
     flavor: Flavor
     version: str
     folding: str
-    """Its lower_case_table_names."""
+    """The source's lower_case_table_names."""
     grants: Grants
 
 
 def read_source(connection: Connection) -> SourceFacts:
-    """Raises SQLAlchemy's errors."""
+    """Read the facts. Raises SQLAlchemy's errors."""
     flavor, version = server_version(connection)
     folding = global_variables(connection, ("lower_case_table_names",))
     return SourceFacts(flavor, version, folding.get("lower_case_table_names", "0"), read_grants(connection))
@@ -91,7 +91,7 @@ def check_servers(source: SourceFacts, target: Target, endpoints: tuple[Endpoint
 
 
 def missing_on_source(grants: Grants, flavor: Flavor) -> tuple[str, ...]:
-    """Privileges for the rows, the definitions and the two locks."""
+    """The missing ones of the privileges for the rows, the definitions and the two locks."""
     return grants.missing((*_SOURCE, *_SOURCE_MORE[flavor]))
 
 

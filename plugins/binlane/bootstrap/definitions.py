@@ -1,7 +1,7 @@
 """Reads the definitions of a database's objects (SHOW CREATE) and creates the objects on the target.
 
-Unlike a dump's file: triggers come behind the rows (they would fire), events arrive disabled as on a replica, and each
-definition is sent as the bytes that the source has, in the session that it was made in.
+Differences from a dump: triggers are created after the rows (they would fire), events are disabled as on a replica, and
+each definition is sent as the source's bytes, in a session like the one that created it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from binlane.sql.scheduled_event import disabled
 from binlane.state.records.bootstraps import TABLE, Thing
 
 _NO_VIEW_YET: Final = frozenset({1146, 1305, 1356})
-"""A table, a function or a view that the view needs is not there."""
+"""Errors for a table, a function or a view that a view needs and that does not exist yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One statement, and the session that it was first run in; empty: any."""
+    """One statement, and the state of the session that first ran it; empty: any."""
 
     kind: str
     database: str
@@ -39,13 +39,13 @@ class Definition:
 
     @property
     def thing(self) -> Thing:
-        """As the target names it."""
+        """The object, as the target names it."""
         return Thing(self.kind.lower(), self.database, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """In the order in which they can be made."""
+    """Definitions in the order in which they can be created."""
 
     databases: tuple[Definition, ...]
     sequences: tuple[Definition, ...]
@@ -55,12 +55,12 @@ class Definitions:
 
     @property
     def things(self) -> frozenset[Thing]:
-        """Everything that is made, besides databases."""
+        """All created objects except databases."""
         return frozenset(one.thing for one in (*self.sequences, *self.tables, *self.behind_rows))
 
 
 def read_definitions(session: Session, databases: Collection[str], tables: Collection[TableKey]) -> Definitions:
-    """Of ``databases`` and of ``tables`` in them. Raises PrecheckError for what the account may not see."""
+    """The definitions of ``databases`` and of ``tables``. Raises PrecheckError for one that the account cannot see."""
     reader = _Reader(session, sorted(databases))
     found = [each for each in reader.sequences() if TableKey(*each) in tables]
     return Definitions(
@@ -126,8 +126,8 @@ class _Reader:
     def shown(
         self, kind: str, database: str, name: str, *, column: int, mode: int | None = None, client: int | None = None
     ) -> Definition:
-        """SHOW CREATE; ``column``, ``mode``, ``client``: where its row has the statement, the sql_mode and the
-        character set, which the collation follows."""
+        """SHOW CREATE. ``column``, ``mode`` and ``client`` are the columns of its row with the statement, the sql_mode
+        and the character set, which the collation follows."""
         [row] = self.session.rows(f"SHOW CREATE {kind} {_name(database, name)}")
         return self._definition(kind, database, name, row, column=column, mode=mode, client=client)
 
@@ -146,7 +146,7 @@ class _Reader:
         return Definition(kind, database, name, statement, text[0], collation, text[1])
 
     def _names(self, query: str, condition: str, order: str = "") -> list[tuple[str, ...]]:
-        """The first column is the database's."""
+        """Names from a query of the catalogue; the first column is the database."""
         first = query.split(",")[0]
         chosen = ", ".join(quoted(name) for name in self.databases)
         rows = self.session.texts(
@@ -177,7 +177,7 @@ def make(session: Session, definition: Definition) -> None:
 
 
 def make_database(session: Session, definition: Definition, present: Collection[str]) -> None:
-    """Create it, or give the empty one that is there its character set."""
+    """Create the database, or give an existing empty one its character set."""
     statement = definition.statement
     if definition.database in present:
         statement = re.sub(rb"^CREATE DATABASE", b"ALTER DATABASE", statement)
@@ -185,10 +185,10 @@ def make_database(session: Session, definition: Definition, present: Collection[
 
 
 def make_behind_rows(session: Session, definitions: Sequence[Definition]) -> list[str]:
-    """Routines, views, triggers and events; what was not made, for a person.
+    """Create routines, views, triggers and events. Returns messages about views that were not created.
 
-    A view that needs another one waits until that has been made. One that lacks something still is broken on the
-    source as well, or needs what was not copied.
+    A view that needs another view waits until that exists. A view that still fails is broken on the source as well, or
+    needs an object that was not copied.
     """
     notes: list[str] = []
     routines = [each for each in definitions if each.kind not in ("VIEW", "TRIGGER", "EVENT")]
@@ -219,25 +219,25 @@ def make_behind_rows(session: Session, definitions: Sequence[Definition]) -> lis
 
 
 def set_sequence(source: Session, target: Session, definition: Definition) -> None:
-    """Let a sequence go on where the source's stands; what it gave out since is in the log, as its row."""
+    """Continue a sequence at the source's value; values that the source has used since are in the log, as its rows."""
     name = _name(definition.database, definition.name)
     [(following, cycle)] = source.texts(f"SELECT next_not_cached_value, cycle_count FROM {name}")
     target.rows(f"SELECT SETVAL({name}, {following}, 0, {cycle})")
 
 
 def drop(session: Session, thing: Thing) -> None:
-    """An object that a first copy has created."""
+    """Drop an object that a first copy has created."""
     kind = "SEQUENCE" if thing.kind == "sequence" else thing.kind.upper()
     session.execute(f"DROP {kind} IF EXISTS {_name(thing.database, thing.name)}")
 
 
 def drop_database(session: Session, database: str) -> None:
-    """With everything in it."""
+    """Drop the database and everything in it."""
     session.execute(f"DROP DATABASE IF EXISTS {identifier(database)}")
 
 
 def contents(session: Session, databases: Collection[str]) -> set[Thing]:
-    """Everything in these databases on a server; a trigger goes with its table."""
+    """All objects in these databases on a server; triggers belong to their tables."""
     if not databases:
         return set()
     chosen = ", ".join(quoted(name) for name in databases)

@@ -1,4 +1,4 @@
-"""Rows from the snapshot to the target: ranges of a table's primary key, each one transaction, several at a time."""
+"""Copies rows from the snapshot to the target: ranges of a table's primary key, a transaction each, in parallel."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _END: Final = None
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Rows of a table behind ``after``, up to ``end``; None: from the first one, to the last."""
+    """Rows of a table behind ``after``, up to ``end``; None: from the first row, to the last."""
 
     table: Table
     after: Key | None
@@ -41,13 +41,13 @@ class Chunk:
 
 @dataclass(slots=True)
 class Copier:
-    """Copies tables. ``readers`` share a snapshot; the first of them looks for the chunks' ends."""
+    """Copies tables. ``readers`` share a snapshot; the first one determines the chunks."""
 
     readers: Sequence[Session]
     writers: Sequence[Session]
     chunk_rows: int
     table_done: Callable[[TableKey, int], None]
-    """Called with the table and its rows; by one thread at a time."""
+    """Called with the table and its number of rows, by one thread at a time."""
     rows_done: Callable[[int], None]
     _chunks: queue.Queue[Chunk | None] = field(default_factory=lambda: queue.Queue(maxsize=64))
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -56,7 +56,7 @@ class Copier:
     _failed: threading.Event = field(default_factory=threading.Event)
 
     def copy(self, tables: Sequence[Table]) -> None:
-        """All rows of ``tables``. Raises the first error, when everybody has stopped."""
+        """Copy all rows of ``tables``. Raises the first error, after all threads have stopped."""
         packet = int(self.writers[0].texts("SELECT @@max_allowed_packet")[0][0])
         pairs = list(zip(self.readers[1:], self.writers, strict=True))
         with ThreadPoolExecutor(len(pairs) + 1) as pool:
@@ -79,7 +79,7 @@ class Copier:
 
     def _plan(self, tables: Sequence[Table], workers: int) -> None:
         for table in tables:
-            # one more than chunks: it is not done before its last chunk is known
+            # one more than the chunks: the table is not done before its last chunk is known
             self._count(table.key, +1, 0)
             for chunk in chunks_of(self.readers[0], table, self.chunk_rows):
                 self._count(table.key, +1, 0)
@@ -119,7 +119,7 @@ class Copier:
 
 
 def chunks_of(reader: Session, table: Table, rows: int) -> Iterator[Chunk]:
-    """The table's chunks; one without primary key, or with a FLOAT or DOUBLE in it, is one."""
+    """The table's chunks; a single one without primary key, or with FLOAT or DOUBLE in the key."""
     keyed = _keyed(table, reader)
     after: Key | None = None
     while keyed.key:
@@ -137,7 +137,7 @@ def chunks_of(reader: Session, table: Table, rows: int) -> Iterator[Chunk]:
 
 
 def copy_chunk(reader: Session, writer: Session, chunk: Chunk, packet: int) -> int:
-    """One transaction, tried again if the target ends it by a deadlock; the number of rows."""
+    """Copy a chunk in one transaction, again after a deadlock or a lock timeout; returns the number of rows."""
     for attempt in range(1, _TRIES + 1):
         writer.execute("BEGIN")
         try:
@@ -160,7 +160,7 @@ def _insert(reader: Session, writer: Session, chunk: Chunk, packet: int) -> int:
     query = f"SELECT {faithful(columns)}, {', '.join(names)} FROM {_name(table.key)}{_where(reader, chunk)}"
     total, size = 0, len(head)
     pending: list[bytes] = []
-    # closed at once if the target refuses, so that the next try can read again
+    # closed at once if the target refuses, so that the next attempt can read again
     with contextlib.closing(reader.stream(query)) as rows:
         for is_faithful, *row in rows:
             _require_faithful(table, is_faithful)
@@ -194,7 +194,7 @@ def _send(writer: Session, table: Table, columns: Sequence[Column], head: bytes,
     if stored != len(rows):
         raise ApplyError(f"{table.key}: {plural(len(rows), 'row')} sent, but the target has stored {stored:,}")
     if writer.warnings:
-        # the error value of an ENUM is stored as it is, and warned of
+        # an ENUM's error value is stored unchanged, with a warning
         enums = tuple(f"'{column.name}'" for column in columns if column.data_type == "enum")
         shown = writer.rows("SHOW WARNINGS")
         for _level, code, message in shown:
@@ -217,7 +217,7 @@ def _where(reader: Session, chunk: Chunk) -> str:
 
 def _keyed(table: Table, reader: Session) -> Compared:
     found = compared(table, table, (reader.flavor, reader.flavor), by_key=True)
-    # verify spells them to the last digit; ranges between such texts are proven on neither family, one range is right
+    # FLOAT and DOUBLE: ranges between texts of such values are not proven exact on either family; one range is
     inexact = any(sql_type(column.data_type).values is FLOAT for column in found.key)
     return replace(found, key=()) if inexact else found
 

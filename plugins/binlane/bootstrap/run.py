@@ -1,9 +1,9 @@
 """The steps of a first copy: check, snapshot, definitions, rows, later definitions (triggers, views, events), and the
 channel's watermark.
 
-Every step can be killed. What an attempt makes on the target is written down before it is made; the next attempt takes
-a new snapshot, keeps the finished tables that the source's log does not touch between the two, and drops the rest of
-what was made, nothing else.
+Every step can be killed. Objects are recorded before they are created on the target. The next attempt takes a new
+snapshot, keeps the finished tables that the source's log does not change between the two, and drops all other recorded
+objects, and nothing else.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ class Progress(Protocol):
     """Receives the progress of the copy."""
 
     def begins(self, tables: int, rows: int) -> None:
-        """So many tables, and about so many rows."""
+        """The number of tables to copy, and the approximate number of rows."""
 
     def copied(self, rows: int) -> None:
-        """So many more rows."""
+        """The number of rows copied since the last call."""
 
     def finished(self, table: TableKey) -> None:
-        """All of the table."""
+        """The table is complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +85,19 @@ class Options:
     chunk_rows: int = 20_000
     lock_seconds: int = 30
     order: str = ""
-    """Who asks. With ``replace``, a later attempt of the same order goes on and drops nothing again; an empty one never
-    is the same."""
+    """Identifies the request. With ``replace``, a later attempt of the same order continues and does not drop again; an
+    empty order is never the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A finished copy."""
+    """The result of a finished copy."""
 
     channel: str
     databases: int
     tables: int
     kept: int
-    """Tables of an earlier attempt that the source has not touched since."""
+    """Tables of an earlier attempt that the source has not changed since."""
     rows: int
     others: int
     """Views, routines, triggers, events and sequences."""
@@ -109,7 +109,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class FirstCopy:
-    """One run of it. ``engines``: of source and target."""
+    """One run of a first copy. ``engines``: the source's and the target's."""
 
     channel: ChannelConfig
     source: Endpoint
@@ -124,14 +124,14 @@ class FirstCopy:
     _notes: list[str] = field(default_factory=list)
 
     def run(self) -> Outcome:
-        """Raises PrecheckError before anything is written, SourceError, TargetError; the target's driver errors come
-        as they are."""
+        """Copy. Raises PrecheckError before anything is written, SourceError, TargetError, and the target's driver
+        errors unchanged."""
         create(self.engines[1])
         with ExitStack() as stack:
             writer = stack.enter_context(contextlib.closing(write_session(self.target)))
             self._take_lease(writer)
             with self.engines[1].connect() as connection:
-                # a newer binlane holds this lease while it changes the tables
+                # a newer binlane holds this lease while it migrates the tables
                 require_current(connection)
             if (ended := self._ended()) is not None:
                 return ended
@@ -149,8 +149,8 @@ class FirstCopy:
             )
 
     def _ended(self) -> Outcome | None:
-        """What the attempt before has copied, if it has made the channel and was killed before it said so, or was of
-        this order. Raises PrecheckError for any other channel that is there."""
+        """The result of an earlier attempt that created the channel and was then killed, or that was of this order.
+        Raises PrecheckError for any other existing channel."""
         name, options = self.channel.name, self.options
         with self.engines[1].begin() as connection:
             known = tables.channels.c.channel
@@ -191,7 +191,7 @@ class FirstCopy:
         return chosen
 
     def _before(self, writer: Session, databases: Sequence[str]) -> Bootstrap | None:
-        """The unfinished attempt; what it has not made must not be there."""
+        """The unfinished attempt, if any. Raises PrecheckError if the target has objects that it did not create."""
         with self.engines[1].connect() as connection:
             before = bootstraps.read_bootstrap(connection, self.channel.name)
         order = self.options.order
@@ -268,7 +268,7 @@ class FirstCopy:
         return outcome
 
     def _end(self, outcome: Outcome, identity: str) -> None:
-        """The channel. Killed behind its row, the next attempt finds there what this one has copied."""
+        """Create the channel. If this run is killed after that, the next attempt finds the result in the state."""
         record = {
             one.name: getattr(outcome, one.name) for one in fields(outcome) if one.name not in ("channel", "mark")
         }
@@ -308,7 +308,7 @@ class FirstCopy:
             Copier(snapshot.readers, writers, self.options.chunk_rows, table_done, self.progress.copied).copy(left)
 
     def _kept(self, before: Bootstrap | None, schema: Schema) -> set[Thing]:
-        """The earlier attempt's finished tables that the log does not touch behind its snapshot."""
+        """The earlier attempt's finished tables that the log does not change after its snapshot."""
         if before is None or not before.done:
             return set()
         mark = before.snapshot
@@ -334,7 +334,7 @@ class FirstCopy:
 
 
 def _asked(options: Options) -> list[object]:
-    """The properties that distinguish one copy from another."""
+    """The arguments that distinguish one copy from another."""
     return [list(options.databases), options.users]
 
 

@@ -1,4 +1,4 @@
-"""Connections of a copy: raw PyMySQL ones, whose values are the bytes that the server sends."""
+"""Connections of a first copy: raw PyMySQL connections, whose values are the bytes that the server sends."""
 
 from __future__ import annotations
 
@@ -32,36 +32,36 @@ class Session:
     connection: Any
     flavor: Flavor
     source: str | None
-    """The source's name: errors are SourceError and its kin; None: the target, whose errors are the driver's own."""
+    """The source's name, for its errors (SourceError and subclasses); None: the target, whose driver errors stay."""
 
     def execute(self, statement: str | bytes) -> int:
-        """Run one statement; the number of rows that it changed."""
+        """Run one statement; returns the number of rows that it changed."""
         with self._named():
             return int(self.connection.query(statement))
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
-        """All rows of a query; values as bytes."""
+        """All rows of a query, with values as bytes."""
         with self._named(), contextlib.closing(self.connection.cursor()) as cursor:
             cursor.execute(statement)
             return list(cursor.fetchall())
 
     def texts(self, statement: str) -> list[tuple[str, ...]]:
-        """The same as text; NULL as an empty one."""
+        """All rows of a query, with values as text; NULL as an empty string."""
         return [tuple("" if one is None else one.decode() for one in row) for row in self.rows(statement)]
 
     def stream(self, statement: str) -> Generator[tuple[bytes | None, ...], None, None]:
-        """A query's rows as they arrive: memory holds one of them."""
+        """A query's rows as they arrive; memory holds one row."""
         with self._named(), contextlib.closing(SSCursor(self.connection)) as cursor:
             cursor.execute(statement)
             yield from cursor
 
     @property
     def warnings(self) -> int:
-        """How many the last statement gave."""
+        """Number of warnings of the last statement."""
         return int(self.connection._result.warning_count)
 
     def close(self) -> None:
-        """Raises nothing."""
+        """Close the connection. Raises nothing."""
         with contextlib.suppress(Exception):
             self.connection.close()
 
@@ -70,13 +70,13 @@ class Session:
 
 
 def read_session(endpoint: Endpoint) -> Session:
-    """On the source: every value as it is stored, no conversion, no time limit."""
+    """A session on the source: values as stored, no conversion, no time limit."""
     statements = ("SET SESSION character_set_results = NULL, sql_mode = 'ALLOW_INVALID_DATES'",)
     return _session(endpoint, str(endpoint), statements)
 
 
 def write_session(endpoint: Endpoint) -> Session:
-    """On the target: neither foreign keys nor checks refuse what the source holds."""
+    """A session on the target, in which neither foreign keys nor constraints refuse the source's rows."""
     statements = (f"SET SESSION sql_mode = '{MODE}', foreign_key_checks = 0, max_error_count = 1000",)
     session = _session(endpoint, None, statements)
     if session.flavor is Flavor.MARIADB:

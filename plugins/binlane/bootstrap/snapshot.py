@@ -1,8 +1,8 @@
-"""One snapshot of the source that many connections share, and the place in its log that belongs to it.
+"""One snapshot of the source shared by many connections, with its position in the log.
 
-Two locks. For the length of the copy, one that lets rows change and DDL wait (MySQL: LOCK INSTANCE FOR BACKUP; MariaDB:
-BACKUP STAGE BLOCK_DDL), so that the definitions read later are those of the snapshot: no snapshot of InnoDB protects
-from a RENAME. For the moment in which all connections begin their transaction, FLUSH TABLES WITH READ LOCK.
+Two locks. During the whole copy, a lock that blocks DDL but not changes of rows (MySQL: LOCK INSTANCE FOR BACKUP;
+MariaDB: BACKUP STAGE BLOCK_DDL), so that definitions read later are those of the snapshot: InnoDB's snapshot does not
+protect from a RENAME. While all connections begin their transactions, FLUSH TABLES WITH READ LOCK.
 https://dev.mysql.com/doc/refman/9.0/en/lock-instance-for-backup.html, https://mariadb.com/kb/en/backup-stage/
 """
 
@@ -30,7 +30,7 @@ _SNAPSHOT: Final = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The source at ``position``, seen by every one of ``readers``."""
+    """The source at ``position``, as all ``readers`` see it."""
 
     position: LogPosition
     readers: tuple[Session, ...]
@@ -40,9 +40,9 @@ class Snapshot:
 def shared_snapshot(
     endpoint: Endpoint, readers: int, lock_seconds: int, while_locked: Callable[[Session], _T]
 ) -> Iterator[tuple[Snapshot, _T]]:
-    """``while_locked`` is called while no session can commit, so its results belong to the snapshot.
+    """Take the snapshot. ``while_locked`` is called while no session can commit, so its result belongs to the snapshot.
 
-    Raises SourceError if a lock is not given within ``lock_seconds``, PrecheckError for prepared XA transactions.
+    Raises SourceError if a lock is not granted within ``lock_seconds``, PrecheckError for prepared XA transactions.
     """
     with contextlib.ExitStack() as stack:
         guard = stack.enter_context(contextlib.closing(read_session(endpoint)))
@@ -52,7 +52,7 @@ def shared_snapshot(
         with contextlib.closing(read_session(endpoint)) as lock:
             lock.execute(f"SET SESSION lock_wait_timeout = {lock_seconds}")
             _patiently(endpoint, lock, ("FLUSH TABLES WITH READ LOCK",))
-            # closing the connection is what gives the lock back if anything fails
+            # if anything fails, closing the connection releases the lock
             for session in sessions:
                 session.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
                 session.execute(_SNAPSHOT)
@@ -86,7 +86,7 @@ def _position(session: Session) -> LogPosition:
 
 
 def _refuse_prepared(endpoint: Endpoint, session: Session) -> None:
-    """A prepared transaction's changes are before the position, in no snapshot, and of no later window."""
+    """Refuse prepared XA transactions: logged before the position, they are in no snapshot and no window."""
     prepared = session.rows("XA RECOVER")
     if prepared:
         raise PrecheckError(

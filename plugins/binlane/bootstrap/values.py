@@ -13,7 +13,7 @@ from binlane.schema.model import Column
 
 
 def selected(table: TableKey, column: Column) -> tuple[str, Literal]:
-    """The expression to select, and what makes a literal of its text. Raises PrecheckError for an unknown type."""
+    """The expression to select, and what makes a literal of its text. Raises PrecheckError for unknown types."""
     copied = sql_type(column.data_type).values.copied
     if copied is not None:
         return copied(column)
@@ -24,7 +24,8 @@ def selected(table: TableKey, column: Column) -> tuple[str, Literal]:
 
 
 def faithful(columns: Sequence[Column]) -> str:
-    """1 for a row that its text gives back. MySQL's JSON can hold an SQL date or bytes, whose text is another value."""
+    """An expression that is 1 if a row's texts preserve its values. MySQL's JSON can hold an SQL date or bytes, whose
+    text is another value."""
     checks = []
     for column in columns:
         if column.data_type == "json" and column.charset is None:

@@ -1,10 +1,10 @@
 """Applies a repair plan: gives the plan's rows on the target the source's values, in short transactions.
 
-Every transaction locks the channel's row first, as the opening of a window does, and ends unless the target is at the
-plan's watermark and no window is open: lanes and a repair cannot write at once. The plan's rows are those that the
-source's log does not change behind that watermark, so their values on the source *are* the watermark's. Both sides are
-read again, the target's under lock: what is equal already is left, what the source has changed since is left to the
-next window, and what was written is read once more before the commit.
+Every transaction first locks the channel's row, as the opening of a window does, and ends unless the target is at the
+plan's watermark and no window is open: lanes and a repair never write at once. The source's log does not change the
+plan's rows after that watermark, so their values on the source *are* the watermark's. Both servers' rows are read
+again, the target's under lock. Equal rows are left alone, rows that the source has changed since are left to the next
+window, and written rows are read once more before the commit.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from binlane.verify.pairing import Tables
 from binlane.verify.rows import row_of
 
 BATCH: Final = 500
-"""Rows a transaction."""
+"""Rows in a transaction."""
 BYTES: Final = 32 << 20
-"""Bytes of values a transaction, but for one larger row: they are held in memory."""
+"""Bytes of values in a transaction, except for one larger row: they are held in memory."""
 _TOGETHER: Final = 20_000
-"""The same, of a table's updates that may exchange the values of a unique key."""
+"""Rows in a transaction, for a table's updates that may exchange the values of a unique key."""
 _COMPUTED: Final = frozenset({Generated.VIRTUAL, Generated.STORED})
 _EXCHANGE: Final = 1
 _DUPLICATE: Final = 1062
@@ -55,14 +55,14 @@ class Repaired:
     updated: int = 0
     deleted: int = 0
     equal_rows: int = 0
-    """Rows that were already right."""
+    """Rows that were equal already."""
     changed_rows: int = 0
-    """Left to the next window: the source has changed them since."""
+    """Rows that the source has changed since; the next window writes them."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Ours:
-    """The source's row: as it is compared, and as literals for its columns that are stored."""
+    """The source's row: as texts for the comparison, and as literals for its stored columns."""
 
     spelled: Row
     literals: tuple[bytes, ...]
@@ -74,12 +74,12 @@ class Repairer:
 
     plan: RepairPlan
     place: str
-    """Where the plan is."""
+    """Where the plan is stored."""
     by: str
     engine: Engine
-    """The target's."""
+    """The target's engine."""
     source: Session
-    """By ``read_session``."""
+    """A session by ``read_session``."""
     target: Schema
     tables: Tables
     with_triggers: frozenset[str] = frozenset()
@@ -88,10 +88,10 @@ class Repairer:
     )
 
     def run(self) -> Repaired:
-        """Ended in the middle it is run again with the same plan.
+        """Apply the plan. An interrupted run is repeated with the same plan.
 
-        Raises PlanError where the plan no longer fits, WindowBusyError while a window is open; ApplyError, DriftError,
-        and the driver's errors as they are.
+        Raises PlanError if the plan no longer fits, WindowBusyError while a window is open; ApplyError, DriftError, and
+        the driver's errors unchanged.
         """
         self._require_tables()
         with self.engine.begin() as connection:
@@ -111,7 +111,7 @@ class Repairer:
 
     def _require_tables(self) -> None:
         for table in {row.table: None for row in self.plan.rows}:
-            why = self.tables.unlike.get(table) or obstacle(self.target.table(table), self.with_triggers)
+            why = self.tables.not_comparable.get(table) or obstacle(self.target.table(table), self.with_triggers)
             compared = self.tables.compared.get(table)
             if not why and (compared is None or not compared.key):
                 why = "the table or its primary key has changed"
@@ -119,7 +119,7 @@ class Repairer:
                 raise PlanError(f"{self.place}: {table}: {why}; nothing was repaired, verify again")
 
     def _fence(self, connection: Connection) -> None:
-        """A transaction with the channel's row locked and the target at the plan's watermark."""
+        """Lock the channel's row. Raises if a window is open or the target has left the plan's watermark."""
         plan = self.plan
         channel = read_channel(connection, plan.channel, for_update=True)
         window = read_open_window(connection, plan.channel)
@@ -185,10 +185,10 @@ class Repairer:
         forget_suspects(connection, self.plan.channel, table.target, right)
 
     def _ours(self, table: Compared, batch: Sequence[RowRepair]) -> Mapping[Key, _Ours]:
-        """The source's rows; what is compared is what will be written, since one statement reads both."""
+        """The source's rows. One statement reads the compared texts and the literals, so both are of one state."""
         columns = _stored(table)
         names, literals = zip(*(selected(table.source, column) for column in columns), strict=True)
-        # the columns are the target's: MariaDB cannot be asked for MySQL's JSON
+        # ``columns`` are the target's: a MariaDB source has no JSON values of MySQL's kind to check
         asked = faithful(columns) if table.flavors[0] is Flavor.MYSQL else "1"
         parts = (*table.key_expressions, *table.row_expressions, asked, *names)
         width, compared = len(table.key), len(table.columns)
@@ -211,7 +211,7 @@ class Repairer:
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """Writes rows of one table, inside a transaction that others end."""
+    """Writes rows of one table inside its caller's transaction."""
 
     session: Session
     table: Compared
@@ -224,7 +224,7 @@ class _Writer:
         theirs: Mapping[Key, Row],
         counts: dict[str, int],
     ) -> None:
-        """Rows that are to go, and those that may hold a unique key's value for another one, go first."""
+        """Write the rows; first deletes, and rows that may hold a unique key's value which another row needs."""
         found = self.schema.table(self.table.target)
         assert found is not None
         gone = {row.key for row in rows if row.key in theirs and (row.source is None or moves_unique(found, row))}
@@ -290,7 +290,7 @@ def _theirs(target: Session, table: Compared, batch: Sequence[RowRepair]) -> Map
 
 
 def _conditions(table: Compared, batch: Sequence[RowRepair], flavor: Flavor) -> Iterator[str]:
-    """A statement's each: the servers' memory for ranges of keys is bounded."""
+    """One condition for each statement: the servers' memory for ranges of keys is bounded."""
     for at in range(0, len(batch), BATCH):
         yield one_of(table, [row.key for row in batch[at : at + BATCH]], flavor)
 

@@ -1,7 +1,7 @@
-"""Changes in a part of a log: the keys of its rows, and every table that can be changed by more than its row events.
+"""Changes in a range of a log: keys of changed rows, and tables with changes that row events do not show.
 
-More than row events: statements and DDL; foreign keys, whose cascades the servers do not log; rows of another shape
-than the table has now. If this cannot be determined, everything counts as changed.
+Such changes come from statements and DDL; from foreign keys, whose cascades the servers do not log; from rows of
+another shape than the table has now. If a statement's changes cannot be determined, everything counts as changed.
 """
 
 from __future__ import annotations
@@ -46,30 +46,29 @@ _KEEPS_CHILDREN: Final = frozenset({"RESTRICT", "NO ACTION"})
 
 @dataclass(slots=True)
 class Changes:
-    """Tables by the target's names."""
+    """The changes of a log, by the target's names."""
 
     keys: dict[TableKey, set[Key]] = field(default_factory=lambda: defaultdict(set))
     tables: set[TableKey] = field(default_factory=set)
-    """Anything in these may have changed."""
+    """Tables in which any row may have changed."""
     databases: set[str] = field(default_factory=set)
     everything: bool = False
     defined: set[TableKey] = field(default_factory=set)
     """Tables and views that a DDL names, and the children of such tables."""
     defined_in: set[str] = field(default_factory=set)
-    """Databases in which a DDL is about something else: a routine, an event, the database itself."""
+    """Databases in which a DDL concerns another object: a routine, an event, the database itself."""
     made: set[str] = field(default_factory=set)
-    """Databases that may have been dropped and made again."""
+    """Databases that may have been dropped and created again."""
     all_defined: bool = False
 
     def covers(self, table: TableKey, key: Key) -> bool:
-        """Whether the row may have changed; without a key: anything of the table."""
+        """Whether the row may have changed; with an empty key: anything of the table."""
         if self.covers_table(table):
             return True
         return bool(self.keys.get(table)) if key == () else key in self.keys.get(table, ())
 
     def covers_definition(self, name: TableKey, *, is_named: bool) -> bool:
-        """Whether the definition of a thing may have changed; ``is_named``: DDL about it gives ``name``, as that about
-        tables and views does."""
+        """Whether an object's definition may have changed; ``is_named``: DDL names it, as tables and views."""
         if self.all_defined or name in self.defined or name.database in self.made:
             return True
         return not is_named and name.database in self.defined_in
@@ -81,20 +80,20 @@ class Changes:
 
 @dataclass(slots=True)
 class ChangeReader:
-    """Collects the changes of a log. ``compared``: the tables whose keys are asked for, by the target's names."""
+    """Collects the changes of a log. ``compared``: the tables whose keys are collected, by the target's names."""
 
     source: Schema
-    """In the target's names."""
+    """With the target's names."""
     target: Schema
     compared: dict[TableKey, Compared]
     renaming: Renaming = AS_THEY_ARE
-    """What the log's databases are called on the target."""
+    """Names of the log's databases on the target."""
     found: Changes = field(default_factory=Changes)
     _maps: dict[int, tuple[BoundTable, RowDecoder] | TableKey] = field(default_factory=dict)
     _parents: set[TableKey] = field(default_factory=set)
 
     def read_source(self, source: EventSource, start: LogPosition, gtid_set: str) -> Changes:
-        """From ``start`` to the log's present end. Raises SourceError, BinlogError."""
+        """The changes from ``start`` to the log's present end. Raises SourceError, BinlogError."""
         log_format = FormatDescription("")
         with contextlib.closing(source.read(start, gtid_set)) as chunks:
             for chunk in chunks:
@@ -110,9 +109,9 @@ class ChangeReader:
         return self._with_cascades()
 
     def read_window(self, folder: WorkFolder) -> Changes:
-        """Of a window's segments, with the XA transactions that it ends. Raises PlanError if they are not there."""
+        """A window's changes; everything if it ends earlier windows' XA transactions. PlanError if files are gone."""
         manifest = read_manifest(folder)
-        # where an XA transaction of an earlier window is kept is not here
+        # XA transactions of earlier windows are not in the segments
         self.found.everything = bool(manifest.carried)
         for segment in manifest.segments:
             with segment_bytes(folder, segment) as data:
@@ -144,7 +143,7 @@ class ChangeReader:
     def _map(self, event: RawEvent, flavor: Flavor, name: str) -> None:
         logged = TableMap.parse(event.body, name, flavor)
         if self.renaming.refusal(logged.database) is not None:
-            # the filter leaves it out: on the target that is another database's name
+            # the filter leaves it out: on the target its name belongs to another database
             self._maps[logged.table_id] = TableKey("", logged.table)
             return
         key = self.renaming.table(TableKey(logged.database, logged.table))
@@ -210,8 +209,8 @@ class ChangeReader:
         return key if table is None else table.key
 
     def _with_cascades(self) -> Changes:
-        """A changed parent can change its children and their children by foreign keys, which the log does not
-        contain."""
+        """The changes, with the children of changed parents and their children: foreign keys may change them, and the
+        log does not show it."""
         links = {
             (self._name(foreign.parent), self._name(table.key))
             for schema in (self.source, self.target)
@@ -219,7 +218,7 @@ class ChangeReader:
             for foreign in table.foreign_keys
             if not {foreign.on_update, foreign.on_delete} <= _KEEPS_CHILDREN
         }
-        # a parent's new name, or a column's, stands in its children's definitions, too
+        # a child's definition has the names of its parent and of the parent's columns, which a DDL may change
         pairs = {*self.source.references, *self.target.references}
         self.found.defined |= {self._name(child) for child, parent in pairs if self._name(parent) in self.found.defined}
         left = set(self._parents)

@@ -22,34 +22,34 @@ from binlane.model import Flavor, TableKey, plural
 from binlane.schema.model import Column, Generated, Table
 
 Key = tuple[str, ...]
-"""The spelled values of a primary key's columns."""
+"""The texts of a primary key's values."""
 Row = tuple[str | None, ...]
-"""The spelled values of a table's compared columns."""
+"""The texts of the values in a table's compared columns."""
 
 _HASH: Final = re.compile(r"(\d+):([0-9a-f]{64})")
 _UNSEEN: Final = frozenset({Generated.VIRTUAL, Generated.ROW_START, Generated.ROW_END})
-"""Computed when read, or the server's own: not what was replicated."""
+"""Computed when read, or set by the server itself, so not replicated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A table of both servers, ready to be compared. ``source`` and ``target`` are its names there."""
+    """A table of both servers, prepared for comparison. ``source`` and ``target`` are its names there."""
 
     source: TableKey
     target: TableKey
     columns: tuple[Column, ...]
     key: tuple[Column, ...]
-    """Of the primary key; empty: the table is compared as a whole."""
+    """Columns of the primary key; empty: the table is compared as a whole."""
     flavors: tuple[Flavor, Flavor]
 
     @property
     def expressions(self) -> tuple[str, ...]:
-        """One a column, in their order."""
+        """One expression a column, in the order of the columns."""
         return tuple(map(expression, self.columns))
 
     @property
     def row_expressions(self) -> tuple[str, ...]:
-        """As ``expressions``, for rows that are read: what ``by_value`` names is the text itself."""
+        """``expressions`` for reading rows: columns of ``by_value`` give their text itself."""
         return tuple(
             f"CAST({identifier(column.name)} AS CHAR CHARACTER SET utf8mb4)" if number in self.by_value else text
             for number, (column, text) in enumerate(zip(self.columns, self.expressions, strict=True))
@@ -57,25 +57,25 @@ class Compared:
 
     @property
     def by_value(self) -> frozenset[int]:
-        """JSON of two families: texts that differ may be one value (``binlog.types.json_equality``)."""
+        """JSON columns between two families: different texts may have one value (``binlog.types.json_equality``)."""
         across = self.flavors[0] is not self.flavors[1]
         return frozenset(number for number, one in enumerate(self.columns) if across and one.data_type == "json")
 
     @property
     def key_expressions(self) -> tuple[str, ...]:
-        """One a column of the key."""
+        """One expression a column of the key."""
         return tuple(expression(column, whole=True) for column in self.key)
 
     @property
     def keys_are_logged(self) -> bool:
-        """Whether a key decoded from the log has the text that a server gives."""
+        """Whether a key decoded from the log has the text that a server returns."""
         return bool(self.key) and all(
             sql_type(column.data_type).values.is_exact and not column.compressed for column in self.key
         )
 
 
 def compared(source: Table, target: Table, flavors: tuple[Flavor, Flavor], *, by_key: bool) -> Compared:
-    """The comparison of two tables that are alike; ``by_key``: both order the primary key's values in one way."""
+    """The comparison of two matching tables; ``by_key``: both servers order the primary key's values alike."""
     columns = shown_columns(target)
     place = {column.name: column for column in columns}
     primary = target.primary_key
@@ -90,7 +90,7 @@ def shown_columns(table: Table) -> tuple[Column, ...]:
 
 
 def as_text(column: Column, value: str | None) -> str | None:
-    """A spelled value for a person: strings as text, bytes and what is no text as X'..', members by their names."""
+    """A value's text for an operator: strings quoted, bytes as X'..', ENUM and SET members by their names."""
     if value is None:
         return None
     kind = sql_type(column.data_type)
@@ -109,12 +109,12 @@ def as_text(column: Column, value: str | None) -> str | None:
 
 
 def expression(column: Column, *, whole: bool = False) -> str:
-    """The text of a column's value. ``whole``: large ones, too, as hexadecimal digits."""
+    """The SQL expression for a column value's text. ``whole``: large values too, as hexadecimal digits."""
     return sql_type(column.data_type).values.compared(column, whole)
 
 
 def key_text(column: Column, value: Value) -> str:
-    """A key's value from the log, decoded with ``text=False``, as ``expression`` gives it."""
+    """The text of a key's value from the log, decoded with ``text=False``, as ``expression`` gives it."""
     match value:
         case bytes():
             return value.hex().upper()
@@ -125,12 +125,12 @@ def key_text(column: Column, value: Value) -> str:
 
 
 def literal(column: Column, text: str, flavor: Flavor) -> str:
-    """A key's value for a condition on its column."""
+    """A key's value as a literal for a condition on its column."""
     return sql_type(column.data_type).values.literal(column, text, flavor)
 
 
 def behind(table: Compared, key: Key, flavor: Flavor, *, up_to: bool = False) -> str:
-    """The condition for keys after ``key``; ``up_to``: for those up to it, itself included."""
+    """The condition for keys after ``key``; ``up_to``: for keys up to and including it."""
     sign, values = ("<" if up_to else ">"), [literal(c, t, flavor) for c, t in zip(table.key, key, strict=True)]
     names = [identifier(column.name) for column in table.key]
     last = len(names) - 1
@@ -139,7 +139,7 @@ def behind(table: Compared, key: Key, flavor: Flavor, *, up_to: bool = False) ->
         equal = [f"{names[n]} = {values[n]}" for n in range(depth)]
         own = sign + ("=" if up_to and depth == last else "")
         branches.append(" AND ".join([*equal, f"{names[depth]} {own} {values[depth]}"]))
-    # the first column alone is what an index range is made of
+    # the servers make an index range of the condition on the first column alone
     return f"({names[0]} {sign}= {values[0]} AND ({' OR '.join(f'({one})' for one in branches)}))"
 
 

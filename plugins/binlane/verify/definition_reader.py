@@ -16,13 +16,13 @@ Facts = Mapping[str, str | None]
 """The parts of a definition by name; None: absent, or not visible to the account."""
 DATABASE, VIEW, TRIGGER, EVENT = "database", "view", "trigger", "event"
 PRIVILEGES: Final = {TRIGGER: "TRIGGER", EVENT: "EVENT"}
-"""Without it an account does not see that there is such a thing. EXECUTE is for everything else with a body."""
+"""Without the privilege an account does not see that the object exists. All other kinds with a body need EXECUTE."""
 _ROUTINE: Final = "EXECUTE"
 _COLLATIONS: Final = frozenset({"character set of the client", "collation of the client", "collation of the database"})
 
 
 class Thing(NamedTuple):
-    """One of the things that are compared besides tables."""
+    """An object whose definition is compared besides tables."""
 
     kind: str
     database: str
@@ -31,7 +31,7 @@ class Thing(NamedTuple):
 
     @property
     def key(self) -> TableKey:
-        """As statements name it."""
+        """Its name, as statements give it."""
         return TableKey(self.database, self.name)
 
     @property
@@ -46,7 +46,7 @@ class Thing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Query:
-    """Kind, database and name, then a column a fact."""
+    """A query of the catalogue: kind, database and name, then a column for each fact."""
 
     head: str
     facts: Mapping[str, str]
@@ -55,7 +55,7 @@ class _Query:
 
 
 def read_things(side: Side, flavor: Flavor, databases: Collection[str]) -> dict[Thing, Facts]:
-    """All things in ``databases``, and these themselves. Raises SourceError for the source, the driver's errors."""
+    """All objects in ``databases``, and the databases. Raises SourceError, and the target's driver errors."""
     found: dict[Thing, Facts] = {}
     if not databases:
         return found
@@ -75,20 +75,20 @@ def read_things(side: Side, flavor: Flavor, databases: Collection[str]) -> dict[
 
 
 def table_statement(side: Side, key: TableKey, *, is_sequence: bool) -> str:
-    """SHOW CREATE of a table or a sequence."""
+    """The SHOW CREATE text of a table or a sequence."""
     kind = "SEQUENCE" if is_sequence else "TABLE"
     [row] = side.texts(f"SHOW CREATE {kind} {identifier(key.database)}.{identifier(key.table)}")
     return row[1] or ""
 
 
 def read_sequences(side: Side, flavor: Flavor) -> frozenset[TableKey]:
-    """MariaDB's sequences."""
+    """The server's sequences; MySQL has none."""
     rows = side.texts(_SEQUENCES) if flavor is Flavor.MARIADB else []
     return frozenset(TableKey(str(database), str(name)) for database, name in rows)
 
 
 def read_table_collations(side: Side) -> dict[TableKey, str]:
-    """By table, the collation of columns that are added without one."""
+    """Table -> default collation, which columns get that are added without one."""
     rows = side.texts(_TABLE_COLLATIONS)
     return {TableKey(str(database), str(name)): collation_name(found) or "" for database, name, found in rows}
 

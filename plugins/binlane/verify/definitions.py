@@ -1,8 +1,8 @@
 """Compares definitions of source and target: differences that servers accept without an error when rows are written.
 
-Servers of one version print a definition alike, so there all of it is compared (``Depth.EXACT``). Other versions of the
-family spell types, views and modes in their own way, the other family nearly everything: there only that is compared
-of which both spellings are known. What an account may not see is not compared, and named.
+Servers of one version print a definition alike, so all of it is compared (``Depth.EXACT``). Other versions of the
+family spell types, views and modes differently, the other family nearly everything: there only facts are compared whose
+spelling is known for both. Definitions that an account cannot see are not compared, but reported.
 """
 
 from __future__ import annotations
@@ -41,26 +41,26 @@ from binlane.verify.show_create import mending, table_parts
 
 TABLE, SEQUENCE = "table", "sequence"
 NAMED: Final = frozenset({TABLE, SEQUENCE, VIEW})
-"""Kinds of things that the parser of statements knows by name."""
+"""Kinds of objects that the parser of statements finds by name."""
 Sees = Callable[[bool, str, str], bool]
 """Whether the account of the source (True) or the target holds a privilege on a database, by that server's name."""
 
 _WIDTH: Final = 200
-"""Characters of a definition that a message shows; all of it is stored."""
+"""Characters of a definition shown in a message; all of it is stored."""
 _GONE: Final = frozenset({1146, 1049})
 _HIDDEN: Final = frozenset({"definition", "body"})
-"""Facts that an account may be refused though it sees the thing."""
+"""Facts that an account may not be allowed to see although it sees the object."""
 _OF_ONE_VERSION: Final = frozenset(
     {"definition", "sql_mode", "parameters", "returned type", "algorithm", "character set of the client"}
 )
 _OF_BOTH_FAMILIES: Final = frozenset({"table", "time"})
 _FAMILYS_OWN: Final = frozenset({"engine", "generated expression"})
 _NO_DRIFT: Final = frozenset({"triggers", "collation"})
-"""Triggers are compared by their names; a column's collation is left where the target does not know the source's."""
+"""Triggers are compared by their names; a column's collation differs if the target does not know the source's."""
 
 
 class Depth(IntEnum):
-    """How alike the two servers spell definitions."""
+    """How much of the two servers' definitions is spelled alike."""
 
     FAMILIES = 0
     VERSIONS = 1
@@ -69,19 +69,19 @@ class Depth(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class DefinitionDifference:
-    """One fact of a definition that is not the same on both servers."""
+    """One fact of a definition that differs between the servers."""
 
     thing: Thing
-    """By the target's name."""
+    """With the target's names."""
     what: str
-    """The fact, as ``index `k```; empty: the thing itself."""
+    """The fact, such as ``index `k```; empty: the object itself."""
     source: str | None
-    """None: not there."""
+    """None: missing there."""
     target: str | None
     mend: str = ""
-    """A statement for the target; empty where none is simple."""
+    """A statement that corrects the target; empty if no simple one does."""
     table: TableKey | None = None
-    """Of a trigger, whose own name few statements give."""
+    """A trigger's table: few statements give the trigger's own name."""
 
     def __str__(self) -> str:
         mend = f"; {self.mend}" if self.mend else ""
@@ -104,12 +104,12 @@ class Definitions:
     unseen: set[str] = field(default_factory=set)
     """Objects that were not compared, with the reason; filled by ``differences``."""
     tables: dict[Thing, TableKey] = field(default_factory=dict)
-    """Of triggers, by the target's names: filled by ``differences``."""
+    """Tables of triggers, by the target's names; filled by ``differences``."""
     counted: list[int] = field(default_factory=lambda: [0])
-    """Tables and other things that were compared."""
+    """Number of tables and other objects that were compared."""
 
     def differences(self, only: Collection[Thing] | None = None) -> Iterator[DefinitionDifference]:
-        """All, or those of some things. Raises SourceError, the target's errors as the driver's."""
+        """All differences, or those of some objects. Raises SourceError, and the driver's errors for the target."""
         yield from self._tables(only)
         if only is None or any(thing.kind not in (TABLE, SEQUENCE) for thing in only):
             for one in self._things():
@@ -123,12 +123,12 @@ class Definitions:
 
     @property
     def renaming(self) -> Renaming:
-        """What the source's databases are called on the target."""
+        """Names of the source's databases on the target."""
         return self.rules.renaming
 
     @cached_property
     def depth(self) -> Depth:
-        """By the two servers' families and versions."""
+        """From the two servers' families and versions."""
         source, target = self.schemas
         if source.flavor is not target.flavor:
             return Depth.FAMILIES
@@ -144,7 +144,7 @@ class Definitions:
                 continue
             theirs = target.table(self.renaming.table(ours.key))
             if theirs is None:
-                continue  # the comparison of rows says so
+                continue  # the comparison of rows reports it
             kind = SEQUENCE if ours.key in sequences else TABLE
             thing = Thing(kind, theirs.key.database, theirs.key.table)
             if only is not None and thing not in only:
@@ -166,7 +166,7 @@ class Definitions:
         except SourceError as exc:
             if exc.__cause__ is None or exc.__cause__.args[0] not in _GONE:
                 raise
-            return  # dropped since the schema was read: the comparison of rows says so
+            return  # dropped since the schema was read: the comparison of rows reports it
         if is_sequence:
             source, target = ({"definition": text.split("\n", 1)[0]} for text in statements)
         else:
@@ -177,7 +177,7 @@ class Definitions:
             yield from self._one(thing, part, source.get(part), target.get(part), mend)
 
     def _known(self, thing: Thing, ours: Table, theirs: Table) -> Iterator[DefinitionDifference]:
-        """What the precheck compares, apart from what only one family's spelling would make a difference."""
+        """The differences that the precheck finds, without those of a family's own spelling."""
         target = self.schemas[1]
         ours = self._renamed.tables.get(self.renaming.table(ours.key), ours)
         rules = Rules(
@@ -196,7 +196,7 @@ class Definitions:
             yield from self._one(thing, what, one.expected, one.found)
 
     def _default(self, thing: Thing, ours: str | None, theirs: str | None) -> Iterator[DefinitionDifference]:
-        """Of a database or a table, where the target could have the source's collation."""
+        """The default collation of a database or a table, if the target could have the source's."""
         ours = self.rules.collations.given.get(ours or "", ours)
         wanted = SAME_COLLATION.get(ours or "", ours)
         known = self.schemas[1].collations
@@ -248,7 +248,7 @@ class Definitions:
     def _one(
         self, thing: Thing, what: str, source: str | None, target: str | None, mend: str = ""
     ) -> Iterator[DefinitionDifference]:
-        """The difference, if it is one and the channel's filter does not mean it."""
+        """The difference, if there is one and the channel's filter does not cause it."""
         if source == target:
             return
         kinds = _MEANT[source is not None, target is not None]
@@ -256,7 +256,7 @@ class Definitions:
             yield DefinitionDifference(thing, what, source, target, mend, self.tables.get(thing))
 
     def _read(self) -> tuple[dict[Thing, Facts], dict[Thing, Facts]]:
-        """The things of both servers by the target's names."""
+        """The objects of both servers, with the target's names."""
         source, target = self.schemas
         names = {name: self._cased(self.renaming.target(name)) for name in source.databases if self._takes(name)}
         there = {name for name in target.databases if self._cased(name) in names.values()}
@@ -276,7 +276,7 @@ class Definitions:
         return self.selection.database(database)[0] is not Extent.NONE and self.renaming.refusal(database) is None
 
     def _takes_thing(self, thing: Thing, facts: Facts) -> bool:
-        """By the source's names: a trigger goes with its table."""
+        """Whether the filter takes an object, by the source's names; a trigger follows its table."""
         if thing.kind not in (VIEW, TRIGGER):
             return True
         table = thing.name if thing.kind == VIEW else facts.get("table") or ""
@@ -297,7 +297,7 @@ class Definitions:
         return name.lower() if any(schema.folds_names for schema in self.schemas) else name
 
     def _named(self, text: str) -> str:
-        """A definition with the target's names of databases, whichever side it is from."""
+        """A definition of either server, with the target's names of databases."""
         if self._new_names:
             text = _QUALIFIER.sub(self._new_name, text)
         return self._cased(text)
@@ -309,7 +309,7 @@ class Definitions:
 
     @cached_property
     def _new_names(self) -> Mapping[str, str]:
-        """Both sides' names to the target's."""
+        """Names of both servers' databases -> the target's names."""
         renamed = {
             name: self.renaming.target(name) for name in self.schemas[0].databases if self.renaming.changes(name)
         }
@@ -321,7 +321,7 @@ class Definitions:
 
 
 def _of_either(source: Mapping[str, object], target: Mapping[str, object]) -> list[str]:
-    """The names of both, the source's first."""
+    """The names in either mapping, the source's first."""
     return list(dict.fromkeys((*source, *target)))
 
 
@@ -337,4 +337,4 @@ _MEANT: Final = {
     (False, True): (FilterKind.DROP, FilterKind.DROP_DATABASE, FilterKind.ALTER, FilterKind.RENAME),
     (True, True): (FilterKind.ALTER, FilterKind.CREATE, FilterKind.DROP, FilterKind.RENAME),
 }
-"""By whether source and target have it: the kinds of statements that a filter leaves out where that is meant."""
+"""By whether source and target have the object: the kinds of statements whose filter explains the difference."""

@@ -1,4 +1,4 @@
-"""Which tables are compared, how, and which cannot be: missing on one server, or defined in another way."""
+"""Finds the tables to compare, and those that cannot be: missing on one server, or defined differently."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Tables:
     """By the target's names, ascending."""
 
     compared: dict[TableKey, Compared]
-    unlike: dict[TableKey, str]
-    """What is different of the table itself."""
+    not_comparable: dict[TableKey, str]
+    """Why the rows of a table cannot be compared."""
 
 
 def pair(source: Schema, target: Schema, channel: ChannelRules = AS_LOGGED) -> Tables:
-    """Every table of the source's databases that the channel takes, on either server.
+    """All tables of the source's databases that the channel takes, from either server.
 
-    Databases of the target alone are somebody else's.
+    Databases that exist only on the target do not belong to the channel.
     """
     selection, renaming = channel.selection, channel.renaming
     both: dict[TableKey, Compared] = {}
-    unlike: dict[TableKey, str] = {}
+    not_comparable: dict[TableKey, str] = {}
     flavors = (source.flavor, target.flavor)
     rules = Rules(
         flavors[0] is flavors[1],
@@ -45,12 +45,12 @@ def pair(source: Schema, target: Schema, channel: ChannelRules = AS_LOGGED) -> T
         named = renaming.table(ours.key)
         theirs = None if renaming.refusal(ours.key.database) is not None else target.table(named)
         if theirs is None:
-            unlike[named] = "the table exists on the source and not on the target"
+            not_comparable[named] = "the table exists on the source and not on the target"
             continue
-        # foreign keys name databases
+        # renamed, since foreign keys name databases
         fatal = [one for one in compare(renamed.tables[named], theirs, rules) if one.severity is Severity.FATAL]
         if fatal:
-            unlike[theirs.key] = str(fatal[0])
+            not_comparable[theirs.key] = str(fatal[0])
         else:
             both[theirs.key] = compared(ours, theirs, flavors, by_key=_same_key(ours, theirs))
     for table in target.tables.values():
@@ -59,8 +59,8 @@ def pair(source: Schema, target: Schema, channel: ChannelRules = AS_LOGGED) -> T
         if key is None or selection.table(key) is not None or table.key in both:
             continue
         if key.database in source.databases and source.table(key) is None:
-            unlike[table.key] = "the table exists on the target and not on the source"
-    return Tables(dict(sorted(both.items(), key=_by_name)), dict(sorted(unlike.items(), key=_by_name)))
+            not_comparable[table.key] = "the table exists on the target and not on the source"
+    return Tables(dict(sorted(both.items(), key=_by_name)), dict(sorted(not_comparable.items(), key=_by_name)))
 
 
 def _by_name(entry: tuple[TableKey, object]) -> str:
@@ -68,7 +68,7 @@ def _by_name(entry: tuple[TableKey, object]) -> str:
 
 
 def _same_key(source: Table, target: Table) -> bool:
-    """Whether both servers put the rows in one order: a chunk must hold the same keys on both."""
+    """Whether both servers order the rows alike: a chunk must hold the same keys on both."""
     return _ordered_by(source) == _ordered_by(target)
 
 

@@ -1,4 +1,4 @@
-"""The two servers' rows: counted and hashed where they stand, read only where the hashes differ."""
+"""Rows of the two servers: counted and hashed by the servers, read only if the hashes differ."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from binlane.source.server import translated
 from binlane.verify.column_text import Compared, Key, Row, behind, one_of
 
 BATCH: Final = 500
-"""Keys a statement."""
+"""Keys in a statement."""
 _SET_UP: Final = (
     # MySQL compares a column with 31 February only where such dates are allowed (1525)
     "SET SESSION time_zone = '+00:00', sql_mode = 'ALLOW_INVALID_DATES', autocommit = 1, sql_quote_show_create = 1",
@@ -32,15 +32,15 @@ class Difference:
     """A row that differs between the servers; ``None``: the row is absent there."""
 
     table: TableKey
-    """As the target names it."""
+    """The target's name."""
     key: Key
-    """Empty: of a table without usable primary key, or the table itself."""
+    """Empty for a table without a usable primary key, and for the table itself."""
     source: Row | None
     target: Row | None
     columns: tuple[str, ...] = ()
-    """Those that differ, where both have the row."""
+    """Names of the differing columns, if both servers have the row."""
     note: str = ""
-    """What is different where it is no row."""
+    """The difference, if it is not of a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,9 @@ class Side:
     """One server."""
 
     execute: Callable[[str], Sequence[Sequence[Any]]]
-    """Runs a statement as it is, and gives all rows."""
+    """Runs a statement and returns all rows."""
     texts: Callable[[str], list[tuple[str | None, ...]]]
-    """The same with every value as text, whatever bytes a definition holds."""
+    """``execute`` with every value as text, whatever bytes a definition contains."""
     is_source: bool
 
     def name(self, table: Compared) -> str:
@@ -111,7 +111,7 @@ def _execute(raw: PoolProxiedConnection, sql: str) -> Sequence[Sequence[Any]]:
 
 
 def _texts(raw: PoolProxiedConnection, sql: str) -> list[tuple[str | None, ...]]:
-    """A default or an ENUM's member of another character set would end the driver's own decoding."""
+    """Rows as text. The driver's decoding would fail for a default or an ENUM member in another character set."""
     connection: Any = raw.driver_connection
     plain = connection.use_unicode, connection.decoders
     connection.use_unicode, connection.decoders = False, {}
@@ -155,7 +155,7 @@ class Pair:
         return hashes[1][0], _differences(table, *(_by_key(each, table, where(each)) for each in self.sides))
 
     def of_keys(self, table: Compared, keys: Sequence[Key]) -> tuple[int, list[Difference]]:
-        """As ``in_range``, for rows with one of the keys."""
+        """``in_range`` for rows with one of the keys."""
         found: list[Difference] = []
         for at in range(0, len(keys), BATCH):
             batch = keys[at : at + BATCH]
@@ -165,7 +165,7 @@ class Pair:
         return len(keys), found
 
     def whole(self, table: Compared) -> tuple[int, list[Difference]]:
-        """A table whose rows have no key: sums instead of XOR, so that equal rows do not cancel each other."""
+        """Compare a table without a usable key: by sums instead of XOR, so that equal rows do not cancel each other."""
         hashes = [_checksum(each, table, "1 = 1", how="SUM") for each in self.sides]
         if hashes[0] == hashes[1]:
             return hashes[1][0], []
@@ -181,7 +181,7 @@ class Pair:
 
 
 def _checksum(each: Side, table: Compared, where: str, how: str = "BIT_XOR") -> tuple[int, ...]:
-    """Rows, and two aggregates of 60 bits each over the SHA-256 of every row."""
+    """Number of rows, and two aggregates of 60 bits each over the SHA-256 of every row."""
     values = ", ".join(f"IFNULL({one}, 'NULL')" for one in table.expressions)
     row = f"SHA2(CONCAT_WS(',', {values}), 256)"
     halves = (f"CAST(CONV(SUBSTR({row}, {at}, 15), 16, 10) AS UNSIGNED)" for at in (1, 16))

@@ -1,9 +1,9 @@
-"""One verification: chunks are compared, differing rows are stored, and then every stored row is classified.
+"""One verification: compares chunks, stores differing rows, and then classifies every stored row.
 
-The target is at the watermark, the source has moved on. So a row that differs is *pending* if the source's log changes
-it after the watermark, otherwise *drift*; rows are looked at before that log is read to its end, so no change that they
-show is missing from it (a commit is in the log before it can be seen). Found rows are stored together with the
-progress, so a verification that is killed loses none of them.
+The target is at the watermark, the source is ahead. So a differing row is *pending* if the source's log changes it
+after the watermark, otherwise *drift*. Rows are read before that log is read to its end, so every change that they show
+is in the log (a commit is logged before it is visible). Differing rows are stored together with the progress, so a
+verification that is killed loses none of them.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Outcome:
     """Definitions that were not compared, with the reason."""
 
     def of_state(self, state: str) -> tuple[Suspect, ...]:
-        """Those that are drift, or pending."""
+        """The suspects of one state: drift, or pending."""
         return tuple(one for one in self.suspects if one.state == state)
 
 
@@ -92,7 +92,7 @@ class Verifier:
 
     channel: str
     engine: Engine
-    """The target's, for the state."""
+    """The target's engine, for the state tables."""
     source: EventSource
     pair: Pair
     schemas: tuple[Schema, Schema]
@@ -109,8 +109,8 @@ class Verifier:
     """Tables, chunks, rows."""
 
     def run(self) -> Outcome:
-        """Raises WindowBusyError if a window is open or opens during the comparison, PlanError if the last window's
-        files are gone; SourceError, BinlogError."""
+        """Verify. Raises WindowBusyError if a window is open or opens during the comparison, PlanError if the last
+        window's files are gone; SourceError, BinlogError."""
         self._standing = self._stand()
         self._tables = pair(*self.schemas, self.rules)
         self._definitions = Definitions(self.pair, self.schemas, self.rules, self.sees)
@@ -185,7 +185,7 @@ class Verifier:
     def _full(self, verification: Verification) -> None:
         """Compare all tables, continuing at the stored progress."""
         begin, after = _progress(verification.progress)
-        self._found((Difference(key, (), None, None, note=note) for key, note in self._tables.unlike.items()))
+        self._found((Difference(key, (), None, None, note=note) for key, note in self._tables.not_comparable.items()))
         self._store(self._defined(one, PENDING) for one in self._definitions.differences())
         for table in self._tables.compared.values():
             if begin is None or str(table.target) >= begin:
@@ -194,12 +194,12 @@ class Verifier:
                     self._table(table, verification, resumed)
 
     def _window(self, verification: Verification) -> None:
-        """The rows that the last finished window's log names."""
+        """Compare the rows that the last finished window's log names."""
         _, work = self._last_window()
         if work == "":
             return
         wrote = self._reader().read_window(WorkFolder(work))
-        for key, note in self._tables.unlike.items():
+        for key, note in self._tables.not_comparable.items():
             if wrote.covers(key, ()):
                 self._found([Difference(key, (), None, None, note=note)])
         for table in self._tables.compared.values():
@@ -294,17 +294,17 @@ class Verifier:
         return tuple(suspects)
 
     def _look_again(self, key: TableKey, keys: set[Key]) -> list[Difference]:
-        if key in self._tables.unlike:
-            return [Difference(key, (), None, None, note=self._tables.unlike[key])]
+        if key in self._tables.not_comparable:
+            return [Difference(key, (), None, None, note=self._tables.not_comparable[key])]
         table = self._tables.compared.get(key)
         if table is None:
-            return []  # it is on neither server any more
+            return []  # neither server has the table any more
         if not table.key:
             return self.pair.whole(table)[1]
         exact = sorted(one for one in keys if len(one) == len(table.key))
         if len(exact) == len(keys):
             return self.pair.of_keys(table, exact)[1]
-        # it was another table when its rows were stored
+        # the table had another primary key when its rows were stored
         return self.pair.in_range(table, None, None)[1]
 
     def _changed_since(self) -> Changes:
@@ -326,8 +326,8 @@ def _busy(engine: Engine, channel: str, window: Window | None) -> str:
 
 
 def _progress(text: str | None) -> tuple[str | None, Key | None]:
-    """The table that an interrupted full verification has reached, and the end of its last chunk; None: the table is
-    finished."""
+    """The table that an interrupted full verification has reached, and the end of its last chunk; None for the end if
+    the table is finished."""
     if not text:
         return None, None
     table, after = json.loads(text)

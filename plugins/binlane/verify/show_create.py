@@ -1,6 +1,6 @@
-"""SHOW CREATE TABLE cut into the parts that a table is made of, so that two tables' texts are compared part by part.
+"""Splits SHOW CREATE TABLE into parts, so that two tables' texts are compared part by part.
 
-Only texts of one server version are compared: another version prints the same table in another way.
+Only texts of one server version are compared: another version prints the same table differently.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ OTHER: Final = "options"
 def table_parts(statement: str) -> dict[str, str]:
     """The parts of a SHOW CREATE TABLE, by name: ``column `a```, ``index `k```, ``option ENGINE``, ``partitions`` ...
 
-    The next AUTO_INCREMENT value is left out: it is no part of the definition, and folding rows may leave it behind.
+    The next AUTO_INCREMENT value is left out: it is not part of the definition, and folding may leave a lower one.
     """
     body, _, tail = statement.partition("\n) ")
     parts = dict(_part(line.strip().removesuffix(",")) for line in body.split("\n")[1:])
     found = _PARTITIONS.search(tail)
     if found is not None:
-        # MariaDB adds history partitions by itself, each server when it writes
+        # MariaDB adds history partitions automatically, each server at its own time
         automatic = "SYSTEM_TIME" in found[0] and " AUTO" in found[0]
         parts["partitions"] = (_COUNT.sub("", found[0]) if automatic else found[0]).strip()
         tail = tail[: found.start()]
@@ -55,7 +55,7 @@ def _part(line: str) -> tuple[str, str]:
 
 
 def mending(table: str, part: str, source: str | None, target: str | None) -> str:
-    """The ALTER TABLE that gives the target's table the source's part; empty where none is simple.
+    """The ALTER TABLE that gives the target's table the source's part; empty if no simple one does.
 
     ``table``: its quoted name on the target.
     """

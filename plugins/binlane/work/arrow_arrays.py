@@ -1,7 +1,7 @@
-"""Arrow arrays made of Python values.
+"""Builds Arrow arrays from Python values.
 
-``pyarrow.array`` imports pandas to see whether it is given something of pandas: a third of a second of CPU, and tens of
-MiB, in every worker. What is made of buffers needs no such look.
+``pyarrow.array`` imports pandas to check for pandas objects: a third of a second of CPU, and tens of MiB, in every
+worker. Arrays built from buffers need no such check.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import pyarrow as pa
 
 _NUMBERS: Final[Mapping[pa.DataType, Any]] = {pa.int32(): np.int32, pa.int64(): np.int64, pa.float64(): np.float64}
 _LARGEST: Final = (1 << 31) - 1
-"""Bytes of all values of one array of binary or string: offsets have 32 bits."""
+"""Most bytes of all values of one binary or string array: offsets have 32 bits."""
 
 
 def array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """As ``pyarrow.array``, for numbers, which are never None, and for binary and string.
+    """``pyarrow.array`` for numbers, which are never None, and for binary and string.
 
-    Raises OverflowError for a number that does not fit, and for values that are too long together.
+    Raises OverflowError for a number that does not fit, and for values whose total length is too large.
     """
     if (number := _NUMBERS.get(kind)) is not None:
         return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.array(values, number))])

@@ -30,9 +30,9 @@ SCHEMA = "schema.json"
 CONTEXT = "context.json"
 PLAN = "plan.json"
 SOURCE_TABLES = "source_tables.json"
-"""Beside the plan: the source's definitions, at the window's end, of tables that the window alters."""
+"""Next to the plan: the source's definitions, at the window's end, of tables that the window alters."""
 PARTITIONED = "partitioned.json"
-"""Beside the plan: which of the target's tables that the window writes are partitioned."""
+"""Next to the plan: the partitioned ones of the target's tables that the window writes."""
 PRIVATE_FOLDER = 0o700
 PRIVATE_FILE = 0o600
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
@@ -75,7 +75,7 @@ class WorkFolder:
 
     @property
     def parent_name(self) -> str:
-        """The name of the folder that this one is in."""
+        """The name of this folder's parent."""
         return posixpath.basename(posixpath.dirname(self.uri.rstrip("/")))
 
     def children(self) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ class WorkFolder:
             return self._place[0].open(self.path(name), "rb")  # type: ignore[no-any-return]
 
     def fetch(self, name: str, path: Path) -> None:
-        """Copy the file to a place on this machine, piece by piece. Raises PlanError if it is not there."""
+        """Copy the file to this machine, piece by piece. Raises PlanError if it does not exist."""
         with self._present(name):
             self._place[0].get_file(self.path(name), str(path))
 
@@ -135,11 +135,11 @@ class WorkFolder:
 
     @contextlib.contextmanager
     def create(self, name: str) -> Iterator[IO[bytes]]:
-        """Write a file that appears when the block ends without an error, and not at all otherwise."""
+        """Write a file that appears when the ``with`` block ends without an error, and not at all otherwise."""
         filesystem, path = self._place[0], self.path(name)
         if not self.is_local:
             filesystem.makedirs(posixpath.dirname(path), exist_ok=True)
-            # a store's own file object uploads what it has when it is closed, after an error, too
+            # an object store's file object uploads its data when it is closed, even after an error
             with tempfile.NamedTemporaryFile(prefix="binlane-") as local:
                 yield local
                 local.flush()
@@ -169,9 +169,9 @@ class WorkFolder:
 
 
 def _make_private(folder: Path) -> None:
-    """The folder and those above it that are missing, for their owner alone, whatever the umask says.
+    """Create the folder and its missing parents, accessible to their owner only, whatever the umask is.
 
-    They hold every row that the source's log does. An existing folder keeps its mode, which an administrator may have
+    They hold every row of the source's log. An existing folder keeps its mode, which an administrator may have
     chosen.
     """
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
@@ -180,9 +180,9 @@ def _make_private(folder: Path) -> None:
 
 
 def private_file(path: Path) -> IO[bytes]:
-    """The file, empty and open for writing, for its owner alone."""
+    """An empty file, open for writing, accessible to its owner only."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE)
-    # one that was there has kept its mode
+    # an existing file has kept its mode
     os.fchmod(descriptor, PRIVATE_FILE)
     return os.fdopen(descriptor, "wb")
 

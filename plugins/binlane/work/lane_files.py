@@ -1,7 +1,7 @@
-"""Lane files: the blocks of one segment for one lane, as Parquet. A row is an item; rows stand in the order of apply.
+"""Lane files: the blocks of one segment for one lane, as Parquet. A row is an item; rows are in the order of apply.
 
-The columns repeat the block's header on every item, so that a reader knows where a block ends before it has read it,
-and so that a file can be looked at with any Parquet tool. The same blocks give the same bytes.
+The columns repeat the block's header in every row, so that a reader knows the end of a block before reading it, and
+any Parquet tool can show the file. Equal blocks give equal bytes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SCHEMA = pa.schema(
 )
 _FORMAT_KEY = b"binlane.format_description"
 _ROW_GROUP_BYTES = 8 << 20
-"""Payload gathered before a row group is written: what bounds the memory of writer and reader."""
+"""Payload gathered before a row group is written; bounds the memory of writer and reader."""
 
 
 class LaneRow(NamedTuple):
@@ -55,7 +55,7 @@ class LaneRow(NamedTuple):
 
 
 class LaneFileWriter:
-    """Writes one lane file into a work folder; ``close`` gives its entry for the plan."""
+    """Writes one lane file into a work folder; ``close`` returns its entry for the plan."""
 
     def __init__(self, folder: WorkFolder, name: str, format_event: bytes) -> None:
         self._name = name
@@ -81,7 +81,7 @@ class LaneFileWriter:
 
     @property
     def size(self) -> int:
-        """Bytes so far: of the file, and of the payload that is not in it yet."""
+        """Bytes so far: of the file, and of the payload that is not written yet."""
         return self._file.size + self._pending
 
     def _add_row(self, row: LaneRow) -> None:
@@ -96,7 +96,7 @@ class LaneFileWriter:
         self._rows, self._pending = [], 0
 
     def close(self) -> LaneFile:
-        """Finish the file; from here on it is visible under its name."""
+        """Finish the file; from now on it exists under its name."""
         self._write_group()
         self._writer.close()
         self._creation.__exit__(None, None, None)
@@ -112,7 +112,7 @@ class LaneFileWriter:
 
     def abandon(self, error: BaseException) -> None:
         """Remove the unfinished file after an error; a finished file stays."""
-        # left open it would write its footer when it is collected, into a file that is gone
+        # an open writer would write its footer at garbage collection, into a removed file
         with contextlib.suppress(Exception):
             self._writer.close()
         with contextlib.suppress(type(error)):
@@ -120,7 +120,7 @@ class LaneFileWriter:
 
 
 def read_blocks(folder: WorkFolder, name: str, after: int = 0, digest: str | None = None) -> Iterator[Block]:
-    """The blocks of a lane file that end behind seqno ``after``, in order; ``read_rows`` and ``blocks_of``."""
+    """The blocks of a lane file that end after seqno ``after``, in order: ``read_rows`` and ``blocks_of``."""
     return blocks_of(read_rows(folder, name, after, digest))
 
 
@@ -133,10 +133,10 @@ def blocks_of(rows: Iterable[tuple[bytes, LaneRow]]) -> Iterator[Block]:
 def read_rows(
     folder: WorkFolder, name: str, after: int = 0, digest: str | None = None
 ) -> Generator[tuple[bytes, LaneRow]]:
-    """The rows of a lane file whose blocks end behind seqno ``after``, in order, each with its FORMAT_DESCRIPTION.
+    """The rows of a lane file whose blocks end after seqno ``after``, in order, each with its FORMAT_DESCRIPTION.
 
-    ``digest``: the file's BLAKE3, compared before the first row. Raises PlanError if the file is missing, is another
-    one or is not a lane file.
+    ``digest``: the file's BLAKE3, compared before the first row. Raises PlanError if the file is missing, has another
+    digest or is not a lane file.
     """
     if digest is not None and (found := folder.digest(name)) != digest:
         raise PlanError(
@@ -174,7 +174,7 @@ class BlockOutline(NamedTuple):
 
 
 def block_outlines(folder: WorkFolder, name: str) -> list[BlockOutline]:
-    """The blocks of a lane file in order; payloads are not read. Raises PlanError if the file is not there."""
+    """The blocks of a lane file in order; payloads are not read. Raises PlanError if the file is missing."""
     with folder.open(name) as file:
         columns = pq.read_table(file, columns=[each for each in SCHEMA.names if each not in ("payload", "context")])
     rows = [_to_row(*values) for values in _values(columns.to_pydict())]
@@ -242,7 +242,7 @@ def _context_text(context: SessionContext | None) -> str | None:
 
 
 def context_of(text: str | None) -> SessionContext | None:
-    """A row's session; None for rows."""
+    """The session of a row's statement; None for row events."""
     return None if text is None else SESSION.load(SessionContext, json.loads(text), "the session of a lane file's row")
 
 
@@ -252,7 +252,7 @@ SESSION: Final = Codec(
 
 
 class _HashingFile:
-    """A file to write that knows its own digest, so that nothing is read back."""
+    """A file opened for writing that computes its digest, so that nothing is read back."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file

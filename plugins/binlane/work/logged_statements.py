@@ -1,8 +1,8 @@
-"""The statements of a window as its lanes will send them: one for each text, or each form of DML, from the lane files.
+"""The statements that lanes will send for a window: one for each distinct text, or form of DML, from the lane files.
 
-A window may have millions of INSERTs that are one statement to a parser. DDL, account statements and routines are told
-apart by all of their bytes; DML and LOAD DATA by what is left without literals, comments and the lengths of lists of
-values. Files, and parts of them, that hold rows alone are not read.
+A window may have millions of INSERTs that are the same to a parser. DDL, account statements and routines are
+distinguished by all of their bytes; DML and LOAD DATA without literals, comments and the lengths of value lists. Files
+and row groups with row events only are not read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from binlane.work.files import WorkFolder
 from binlane.work.lane_files import context_of, open_parquet, read_rows
 
 MOST_FORMS: Final = 2_000
-"""Limit of distinct forms of DML, since a generated workload may have a new form in every statement."""
+"""Most distinct forms of DML, since a generated workload may have a new form in every statement."""
 _BLOCK: Final = ("first_seqno", "last_seqno", "transactions", "source_file", "source_offset", "gtid", "commit_time")
 _STATEMENT: Final = ("kind", "payload", "context")
 _WHOLE: Final = ItemKind.DDL.value
@@ -30,7 +30,7 @@ _LITERAL: Final = (
     r"(`[^`]*`)|'(?:[^'\\]|\\[\s\S]|'')*'|\"(?:[^\"\\]|\\[\s\S]|\"\")*\"|\b[0-9][0-9A-Za-z.]*"
     r"|/\*[^!M+](?:[^*]|\*+[^*/])*\*+/"
 )
-"""What is a ``?`` to the parser, or nothing. A name in backticks is kept, with what looks like a literal in it."""
+"""Literals and comments, which do not change how a statement is parsed. A name in backticks is kept whole."""
 _VALUE: Final = r"\s*[-+]?(?:\?|NULL|DEFAULT)\s*"
 _FORMS: Final = (
     (_LITERAL, r"\1?"),
@@ -44,7 +44,7 @@ _OWN: Final = (
         "",
     ),
 )
-"""What each statement has to itself in its context, and a parser does not ask for."""
+"""Parts of a context that differ between statements and do not change how a statement is parsed."""
 
 
 class Logged(NamedTuple):
@@ -52,19 +52,19 @@ class Logged(NamedTuple):
 
     lane: int
     header: BlockHeader
-    """Of its block; a DDL is alone in it."""
+    """The header of its block; a DDL has a block of its own."""
     item: Item
 
     @property
     def seqnos(self) -> range:
-        """One of them is the statement's."""
+        """The block's seqnos, one of which is the statement's."""
         return range(self.header.first_seqno, self.header.last_seqno + 1)
 
 
 def distinct_statements(folder: WorkFolder, plan: WindowPlan) -> Iterator[Logged]:
-    """Each distinct statement of the window, of DML the shortest of each form in its part of a file.
+    """Each distinct statement of the window; for DML the shortest of each form in each row group.
 
-    Raises PlanError for a file that is missing or no lane file.
+    Raises PlanError for a file that is missing or not a lane file.
     """
     if plan.kinds.keys() <= {ROWS_ONLY}:
         return
@@ -81,9 +81,9 @@ def distinct_statements(folder: WorkFolder, plan: WindowPlan) -> Iterator[Logged
 
 
 def first_rows(folder: WorkFolder, plan: WindowPlan, key: TableKey, after: int) -> int | None:
-    """The last seqno of the first block behind ``after`` that has rows of a table; None if none has."""
+    """The last seqno of the first block after ``after`` with rows of the table; None if there is no such block."""
     names = (name.encode() for name in (key.database, key.table))
-    # as a TABLE_MAP has them
+    # in the format of TABLE_MAP
     wanted = b"".join(bytes((len(name),)) + name + b"\0" for name in names)
     found = [
         next((row.header.last_seqno for _, row in read_rows(folder, file.name, after) if wanted in row.item.payload), 0)

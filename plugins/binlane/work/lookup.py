@@ -1,4 +1,4 @@
-"""Transactions of an extracted window, found in its segments by seqno, GTID or time, with their bytes."""
+"""Finds transactions of an extracted window in its segments, by seqno, GTID or time, with their bytes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Found:
     source: LogPosition
     commit_time: float
     log: bytes
-    """A binlog file of this one transaction: magic, FORMAT_DESCRIPTION and its events."""
+    """A binlog file of this transaction alone: magic, FORMAT_DESCRIPTION and its events."""
 
 
 def read_manifest(folder: WorkFolder) -> Manifest:
@@ -52,7 +52,7 @@ def find_seqnos(folder: WorkFolder, first: int, last: int) -> Iterator[Found]:
 
 
 def find_gtid(folder: WorkFolder, gtid: str) -> int:
-    """The seqno of the transaction that has this GTID. Raises PlanError if none of the window has it."""
+    """The seqno of the transaction with this GTID. Raises PlanError if the window has none."""
     manifest = read_manifest(folder)
     for segment in manifest.segments:
         with segment_bytes(folder, segment) as data:
@@ -66,7 +66,7 @@ def find_gtid(folder: WorkFolder, gtid: str) -> int:
 
 
 def last_before(folder: WorkFolder, time: float) -> int:
-    """The seqno before the first transaction committed at or past ``time`` (seconds since the epoch)."""
+    """The seqno before the first transaction committed at or after ``time`` (Unix seconds)."""
     manifest = read_manifest(folder)
     for segment in manifest.segments:
         with segment_bytes(folder, segment) as data:

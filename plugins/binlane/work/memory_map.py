@@ -1,7 +1,8 @@
-"""A segment's bytes, mapped into memory from a file of this machine, with few pages resident at a time.
+"""A segment's bytes, mapped into memory from a local file, with few pages resident at a time.
 
-Mapped pages count as a process's memory until they are dropped, though the system could take them back at any time:
-container and cluster managers kill for them. A segment of one huge transaction may be larger than the machine's memory.
+Mapped pages count as a process's memory until they are dropped, although the kernel could reclaim them at any time;
+container and cluster managers kill processes for them. A segment of one huge transaction may be larger than the
+machine's memory.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from typing import Final
 from binlane.work.files import WorkFolder
 
 LARGE: Final = 128 << 20
-"""Bytes from which on pages are dropped behind the reader. An ordinary segment has half of it."""
+"""Files of at least this many bytes have their pages dropped while they are read. An ordinary segment has half."""
 _INTERVAL: Final = 0.05
-"""Seconds between two drops: at the speed of the fastest kernel about 100 MB."""
+"""Seconds between two drops: about 100 MB at the speed of the fastest kernel."""
 
 
 @contextlib.contextmanager
 def mapped(folder: WorkFolder, name: str, large: int = LARGE) -> Iterator[memoryview]:
-    """The file's bytes. One that is not of this machine is fetched into a temporary file first.
+    """The file's bytes. A remote file is first fetched into a temporary file.
 
-    Raises PlanError if it is not there.
+    Raises PlanError if the file is missing.
     """
     with contextlib.ExitStack() as stack:
         if folder.is_local:
@@ -35,7 +36,7 @@ def mapped(folder: WorkFolder, name: str, large: int = LARGE) -> Iterator[memory
             path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="binlane-"))) / "segment"
             folder.fetch(name, path)
         with path.open("rb") as file:
-            # closed when nothing refers to it any more: an error's traceback may still do
+            # closed when the last reference is gone: an error's traceback may still hold one
             pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         if len(pages) >= large:
             stack.enter_context(_dropping(pages))
@@ -44,7 +45,7 @@ def mapped(folder: WorkFolder, name: str, large: int = LARGE) -> Iterator[memory
 
 @contextlib.contextmanager
 def _dropping(pages: mmap.mmap) -> Iterator[None]:
-    """Drop all pages again and again; who reads them gets them back from the file, or the system's cache of it."""
+    """Drop all pages at intervals; a reader gets them back from the file or from the kernel's cache of it."""
     ended = threading.Event()
 
     def drop() -> None:

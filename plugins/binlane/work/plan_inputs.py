@@ -29,7 +29,7 @@ from binlane.work.prepared_groups import SegmentGroups
 
 
 class Inputs:
-    """The inputs of a window's plan. ``key`` names the plan's folder, so other inputs have another folder."""
+    """The inputs of a window's plan. ``key`` names the plan's folder, so each input has a folder of its own."""
 
     def __init__(self, folder: WorkFolder) -> None:
         data = {name: folder.read(name) for name in (files.MANIFEST, files.CHANNEL, files.SCHEMA)}
@@ -40,19 +40,19 @@ class Inputs:
         self.key = hashlib.sha256(b"\0".join(data.values())).hexdigest()[:16]
 
     def reducer(self, routing: Routing) -> Reducer | None:
-        """The function that reduces blocks; None if the channel replays them."""
+        """The reducer of blocks; None if the channel sends row events as logged."""
         if self.settings.reduce == Reduce.OFF:
             return None
         rules = table_rules(self.schema, routing.excluded)
         return Reducer(rules, self.settings.payload_bytes, self.settings.largest_bytes)
 
     def segment(self, name: str) -> Segment:
-        """The manifest's entry of a segment file, or of a carried group's."""
+        """The manifest's entry of a segment, or of a carried XA transaction."""
         entries = (*self.manifest.segments, *self.manifest.carried)
         return next(segment for segment in entries if segment.name == name)
 
     def groups(self, folder: WorkFolder, routing: Routing, segment: Segment, data: Buffer) -> SegmentGroups:
-        """The prepared groups that the XA COMMITs of a segment commit."""
+        """The prepared transactions that the XA COMMITs of a segment commit."""
         log_format = LogReader(data, segment.source_file, verify=False).format
         return SegmentGroups(
             routing,
@@ -65,8 +65,8 @@ class Inputs:
 
 
 def plan_digest(work: str) -> str | None:
-    """Of the plan that a window's folder holds, None if it holds none. Raises PlanError for files of another binlane
-    that this one cannot read."""
+    """The digest of the plan in a window's folder, None if there is no plan. Raises PlanError for files of another
+    release that this one cannot read."""
     folder = WorkFolder(work)
     plans = folder.child(Inputs(folder).key)
     if not plans.exists(files.PLAN):
@@ -76,7 +76,7 @@ def plan_digest(work: str) -> str | None:
 
 @lru_cache(maxsize=2)
 def inputs_of(uri: str, key: str) -> Inputs:
-    """The inputs that ``key`` names. Raises PlanError if the folder holds others by now."""
+    """The inputs named by ``key``. Raises PlanError if the folder holds other inputs by now."""
     inputs = Inputs(WorkFolder(uri))
     if inputs.key != key:
         raise PlanError(f"{uri}: expected the inputs {key}, found {inputs.key}: another run has replaced them")
@@ -84,22 +84,22 @@ def inputs_of(uri: str, key: str) -> Inputs:
 
 
 def read_inputs(folder: WorkFolder) -> Inputs:
-    """Read manifest, settings and schema afresh."""
+    """Read manifest, settings and schema, without the cache of ``inputs_of``."""
     return Inputs(folder)
 
 
 @lru_cache(maxsize=2)
 def read_routing(uri: str, key: str) -> Routing:
-    """The window's routes, as the fold has written them."""
+    """The window's routes, as written by the fold."""
     plans = WorkFolder(uri).child(key)
     return Routing.from_json(plans.read(files.CONTEXT), f"{plans.uri}/{files.CONTEXT}")
 
 
 @contextmanager
 def segment_bytes(folder: WorkFolder, segment: Segment) -> Iterator[Buffer]:
-    """A segment's bytes: usually about 64 MB, but as many as its largest transaction has.
+    """A segment's bytes: usually about 64 MB, but at least as many as its largest transaction has.
 
-    Raises PlanError if it is not the file that the manifest names.
+    Raises PlanError if the file's size is not the manifest's.
     """
     _check(folder, segment, folder.size(segment.name))
     with mapped(folder, segment.name) as data:

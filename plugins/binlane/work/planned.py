@@ -1,4 +1,4 @@
-"""A window's plan as the apply step reads it: blocks from its lane files, their transactions from its segments."""
+"""Reads a window's plan for the apply step: blocks from its lane files, their transactions from its segments."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from binlane.work.read_ahead import ahead
 
 
 class PlannedLanes:
-    """The lane files of a plan, as the apply step reads them; a file's digest is compared before its first block."""
+    """The lane files of a plan. A file's digest is compared before its first block is returned."""
 
     def __init__(self, folder: WorkFolder, plan: WindowPlan) -> None:
         self._folder = folder
         self._plan = plan
 
     def blocks(self, lane: int, after: int) -> Iterator[Block]:
-        """The blocks of ``lane`` that end behind ``after``, in order, read ahead.
+        """The blocks of ``lane`` that end after ``after``, in order, read ahead.
 
-        Raises PlanError for a file that is missing or not the one that the plan names.
+        Raises PlanError for a file that is missing or does not match the plan.
         """
         with closing(ahead(self._rows(lane, after))) as rows:
             yield from blocks_of(rows)
@@ -41,9 +41,9 @@ class PlannedLanes:
                 yield from read_rows(self._folder, file.name, after, file.blake3)
 
     def pieces(self, lane: int, block: BlockHeader) -> Iterator[Block]:
-        """The transactions of ``block``, one of the lane's, built anew from the window's segments.
+        """The transactions of ``block``, one of the lane's, built again from the window's segments.
 
-        Raises PlanError if a segment is missing or changed, or they hold other transactions than the block.
+        Raises PlanError if a segment is missing or changed, or if the segments do not hold the block's transactions.
         """
         settings, found = self._inputs.settings, 0
         for each in self._read(block.first_seqno, block.last_seqno, block):
@@ -91,8 +91,8 @@ def read_transactions(
 ) -> Iterator[RoutedTransaction]:
     """A window's transactions ``first`` to ``last``, read again from its segments, each with its parts and its lane.
 
-    ``block`` begins at ``first`` or before it; nothing before it is read. ``verifies``: raise PlanError for a segment
-    whose bytes are not those that were extracted.
+    ``block`` begins at ``first`` or before it; nothing before the block is read. ``verifies``: raise PlanError for a
+    segment whose bytes have changed since extraction.
     """
     for segment in inputs.manifest.segments:
         if segment.first_seqno <= last and first <= segment.last_seqno:

@@ -1,4 +1,4 @@
-"""Prepared XA transactions, fetched from the segments that hold them, when a map meets their XA COMMIT."""
+"""Prepared XA transactions, read from the segments that hold them, for the map of a segment with their XA COMMIT."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _ROW_TYPES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SegmentGroups:
-    """``plan.prepared.Groups`` over the window's folder, for the map of one segment."""
+    """``plan.transaction.xa.Groups`` over the window's folder, for the map of one segment."""
 
     routing: Routing
     format: FormatDescription
-    """Of the segment that is mapped: what the target is told of the lane file's events."""
+    """Of the segment that is mapped; lane files announce this format to the target."""
     target: Flavor
     entry: Callable[[str], Segment]
     open: Callable[[Segment], AbstractContextManager[Buffer]]
@@ -41,7 +41,7 @@ class SegmentGroups:
     """The channel's filter and renames."""
 
     def parts(self, seqno: int) -> tuple[Part, ...]:
-        """The group that the XA COMMIT of this seqno commits.
+        """The parts of the prepared transaction that the XA COMMIT at ``seqno`` commits.
 
         Raises PlanError if context.json does not name it, UnsupportedEventError if it cannot be applied exactly.
         """
@@ -55,7 +55,7 @@ class SegmentGroups:
             reader = LogReader(data, held_by.source_file, verify=False)
             self._check_format(reader.format, group.xid, str(group.source))
             log = segment_log(reader.format, held_by, self.target, self.rules)
-            # nothing is opened in these bytes: they are the segment's file
+            # offsets are those of the segment's file, which is read without decompression
             transaction = next(transactions(reader, start=BufferOffset(group.start)))
             if (log.segment_offset(transaction.end), transaction.ending) != (group.end, Ending.XA_PREPARE):
                 raise PlanError(
@@ -64,7 +64,7 @@ class SegmentGroups:
             return dissect(transaction, log)
 
     def _check_format(self, found: FormatDescription, xid: str, where: str) -> None:
-        """A lane file announces one format: another server version's row events may need another one."""
+        """A lane file announces one format; raises UnsupportedEventError for row events that need another one."""
         if any(found.post_header_length(code) != self.format.post_header_length(code) for code in _ROW_TYPES):
             raise UnsupportedEventError(
                 f"{where}: XA PREPARE of {xid}: written by {found.server_version}, ended on a server of version "

@@ -1,4 +1,4 @@
-"""Reading ahead: the next item is read while the last one is processed."""
+"""Reads ahead: the next item is read while the last one is processed."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, Final, TypeVar
 
-Thing = TypeVar("Thing")
+Item = TypeVar("Item")
 
 _END: Final[Any] = object()
 
 
-def ahead(things: Generator[Thing]) -> Generator[Thing]:
-    """The same things, each asked for in another thread as soon as the one before it is taken.
+def ahead(items: Generator[Item]) -> Generator[Item]:
+    """The same items; each is requested in another thread as soon as the one before it is taken.
 
-    One is held, never more. What ``things`` raises is raised where the thing would have been. Closed, it closes
-    ``things``.
+    At most one item is held. An error of ``items`` is raised in the place of its item. Closing the result closes
+    ``items``.
     """
     with ThreadPoolExecutor(1, thread_name_prefix="binlane-ahead") as pool:
-        following = pool.submit(next, things, _END)
+        following = pool.submit(next, items, _END)
         try:
-            while (thing := following.result()) is not _END:
-                following = pool.submit(next, things, _END)
-                yield thing
+            while (item := following.result()) is not _END:
+                following = pool.submit(next, items, _END)
+                yield item
         finally:
-            # a generator that runs cannot be closed
+            # a running generator cannot be closed
             wait([following])
-            things.close()
+            items.close()

@@ -226,8 +226,7 @@ class LaneAttempt:
         links.temporary = since
 
     def _check_stop_inside(self, barrier: Barrier, lane: int) -> None:
-        """Raises StopRequestedError if the stop is inside a barrier of open temporary tables, where no lane can
-        stop."""
+        """Raises StopRequestedError if the stop is inside a barrier of open temporary tables."""
         goal = self.state.goal
         if barrier.together and barrier.first <= goal < barrier.last:
             raise StopRequestedError(
@@ -289,8 +288,7 @@ class LaneAttempt:
             state.count(place.lane, applied)
 
     def _is_for_outside(self, error: BaseException, header: BlockHeader) -> bool:
-        """Whether the target takes a change of the block only outside of its transaction, and the channel allows
-        that."""
+        """Whether the target takes a change only outside of the block's transaction, and the channel allows that."""
         state = self.state
         if not state.options.allow_nontransactional or header in state.outside:
             return False
@@ -304,8 +302,7 @@ class LaneAttempt:
         (state.outside if header.transactions == 1 else state.to_split).add(header)
 
     def _split(self, place: BlockPlace, block: Block) -> None:
-        """Continue with the block's transactions one by one. Raises PlanError for a position inside an unsplit
-        block."""
+        """Continue with the block's transactions, one by one. Raises PlanError if its position was never split."""
         links, header = self.links, block.header
         if place.expected >= header.first_seqno and not is_split(links.session.cursor, place.key, place.lane, header):
             raise PlanError(

@@ -79,8 +79,7 @@ class Heartbeat:
             self._ended.wait(self._interval)
 
     def _wait_for_a_lane(self) -> None:
-        """Wait for the runner's first lane, at most an interval: reported later, the lane would seem to have no
-        holder."""
+        """Wait for the runner's first lane, at most an interval: else the lane would seem to have no holder."""
         end = time.monotonic() + self._interval
         while not self.held and time.monotonic() < end and not self._ended.wait(_FIRST_SECONDS):
             pass

@@ -42,8 +42,7 @@ class BeforeImages:
     builder: StatementBuilder
 
     def differing(self, images: Iterable[Image]) -> Iterator[Image]:
-        """The images whose row exists with other values. Raises ApplyError for statements that the target would
-        refuse."""
+        """The images whose row exists with other values. Raises ApplyError if a statement would be too long."""
         group: list[tuple[Image, str]] = []
         size, room = 0, min(MAX_BYTES, self.session.max_allowed_packet // 2)
         for image in images:
@@ -56,8 +55,7 @@ class BeforeImages:
         yield from self._of_group(group)
 
     def has_equal_row(self, image: Image, key: Iterable[int]) -> bool:
-        """Whether a row with exactly the image's values exists. ``key``: columns of a unique key by which it is
-        found."""
+        """Whether a row with exactly the image's values exists. ``key``: columns of a unique key to find it by."""
         held, columns = dict(self._held(image)), self.builder.table.columns
         found = [f"{identifier(columns[n].label)} = {self.builder.literal(columns[n], held[n])}" for n in key]
         return self._count(" AND ".join((*found, *(self._same(number, value) for number, value in held.items())))) > 0
@@ -79,8 +77,7 @@ class BeforeImages:
         return int(self.session.value(sql))
 
     def _differs(self, image: Image, *, by_text: bool) -> str:
-        """A condition for the image's row, by its key, with other values. ``by_text``: compare MySQL's documents
-        too."""
+        """A condition: the row with the image's key has other values. ``by_text``: compare MySQL's JSON too."""
         held = [(number, value) for number, value in self._held(image) if by_text or not self._is_by_value(value)]
         same = " AND ".join(self._same(number, value) for number, value in held) or "TRUE"
         return f"({self.builder.condition(image)[0]} AND ({same}) IS NOT TRUE)"

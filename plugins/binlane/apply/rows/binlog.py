@@ -147,8 +147,7 @@ class BinlogRows:
 
 
 def _with_moves(expected: RowCounts, counted: RowCounts, times: int) -> bool:
-    """Whether ``counted`` is ``times`` the expected changes, with some updates counted as a delete and an insert
-    each."""
+    """Whether ``counted`` is ``times`` the expected changes, some updates counted as delete and insert."""
     moves = times * expected.updates - counted.updates
     exact = RowCounts(times * expected.inserts + moves, counted.updates, times * expected.deletes + moves)
     return 0 <= moves <= expected.updates and counted == exact

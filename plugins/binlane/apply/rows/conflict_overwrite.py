@@ -49,8 +49,7 @@ class OverwritingRows(SqlRows):
     _timestamp: int = 0
 
     def write(self, items: Iterator[Item], seqno: int) -> RowCounts:
-        """Write ROWS items; returns the target's row changes, which differ from the log's where the target has
-        drifted."""
+        """Write ROWS items; returns the target's row changes, which differ from the log's after drift."""
         before, self._seqno = self._written, seqno
         SqlRows.write(self, items, seqno)
         after = self._written
@@ -203,8 +202,7 @@ class OverwritingRows(SqlRows):
         return primary
 
     def _taken(self, table: KnownTable, key: Key, image: Image) -> str | None:
-        """A condition for rows with the image's values of a unique key; None if there can be none or the log lacks
-        one."""
+        """A condition for rows with the image's values of a unique key; None for NULL or unlogged values."""
         places = {column.name: number for number, column in enumerate(table.target.columns)}
         builder, conditions = self.builder(table), []
         for part in key.columns:

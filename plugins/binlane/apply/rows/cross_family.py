@@ -73,8 +73,7 @@ class FamilyRows:
         self._sql.forget_tables()
 
     def write(self, items: Iterator[Item], seqno: int) -> RowCounts:
-        """Write ROWS items; returns their row changes, as the target has counted them. Raises the errors of both
-        writers."""
+        """Write ROWS items; returns their row changes, as counted by the target. Raises both writers' errors."""
         written = RowCounts()
         for by_sql, run in groupby(self._parts(items), key=lambda part: part[0]):
             writer = self._sql if by_sql else self._binlog

@@ -60,8 +60,7 @@ class Loads:
 
 
 def load(session: LaneSession, statement: bytes, pieces: Iterable[bytes]) -> None:
-    """Run the statement and serve its file. Raises the driver's errors, PlanError, ApplyError, and DriftError for a
-    skipped row."""
+    """Run the statement and serve its file. Raises PlanError, ApplyError, the driver's errors; DriftError for skips."""
     match = _STATEMENT.match(statement)
     if match is None:
         raise PlanError("a LOAD DATA that requests another file name than the one that is served; it was not sent")

@@ -25,8 +25,7 @@ _TABLE_ID = 6
 
 @dataclass(slots=True)
 class TableGuard:
-    """Checks tables that the window alters, and knows the precheck's findings on the others. One for each attempt of a
-    lane."""
+    """Checks tables that the window alters; knows the precheck's findings on others. One for each attempt of a lane."""
 
     altered: Alterations
     source: Flavor

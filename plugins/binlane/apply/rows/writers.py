@@ -34,8 +34,7 @@ class RowWriter(Protocol):
         """Prepare for a block whose events are in this format; outside of a transaction."""
 
     def write(self, items: Iterator[Item], seqno: int) -> RowCounts:
-        """Write the items; returns the row changes that the target has counted. Raises DriftError if a count
-        differs."""
+        """Write the items; returns the row changes counted by the target. Raises DriftError if a count differs."""
         ...
 
     def forget_tables(self) -> None:
@@ -54,8 +53,7 @@ ROW_WRITERS: Final[Mapping[str, Callable[[LaneSession, TableGuard | None], RowWr
     Writer.SQL: SqlRows,
 }
 """By the word of ``apply.writer``, after "auto" is resolved (``precheck.row_writer``). All writers except "binlog",
-including a site's own class, write by statements: the precheck checks triggers, privileges and row sizes
-accordingly."""
+including a site's own class, write by statements: for these the precheck checks triggers, privileges, row sizes."""
 
 
 _RUNS: Final = {ItemKind.FILE: ItemKind.LOAD}

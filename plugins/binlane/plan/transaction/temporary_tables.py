@@ -92,8 +92,7 @@ class Life:
 
 
 def steps(seqno: int, parts: Iterable[Part], where: str) -> list[TemporaryStep]:
-    """The steps of one transaction. Raises UnsupportedEventError for a statement that may be one and cannot be
-    parsed."""
+    """The steps of one transaction. Raises UnsupportedEventError for a possible step that cannot be parsed."""
     found = []
     for part in parts:
         if isinstance(part, StatementPart) and part.session is not None:

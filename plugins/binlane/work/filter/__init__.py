@@ -1,1 +1,1 @@
-"""The filter job without its engine: its driver, the tasks its workers run, their errors."""
+"""The filter job without its engine: its driver, the tasks that its workers run, their errors."""

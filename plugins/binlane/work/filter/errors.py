@@ -1,8 +1,8 @@
-"""An error of the filter job, from the process that had it to the one that waits for the job: of its own class, whole.
+"""Passes an error of the filter job to the process that waits for the job, with its class and its whole text.
 
-Between them stand an engine's retries, its traceback of a traceback and a log of thousands of lines, of which the end
-says nothing. So a worker gives an error that trying again does not help back as a value, and the job's driver ends by
-printing what stopped it in one line.
+Between the two are an engine's retries, nested tracebacks and a log of thousands of lines, whose end does not show the
+cause. So a worker returns an error that a retry cannot help as a value, and the job's driver ends by printing it in one
+line.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _MOST: Final = 4000
 
 
 def as_line(error: BinlaneError) -> str:
-    """For the job to print."""
+    """The error as a line for the job to print."""
     return _MARK + json.dumps({"error": type(error).__name__, "message": str(error)})
 
 
 def error_of(command: str, exit_code: int, output: str) -> BinlaneError:
-    """What stopped a job that has ended without a plan, by what it wrote.
+    """The cause of a job that ended without a plan, from its output.
 
-    The error that the job names, or a PlanError with the end of what was written, without the engine's progress.
+    The error that the job printed, or a PlanError with the end of the output, without the engine's progress.
     """
     for line in reversed(output.splitlines()):
         if line.startswith(_MARK):
@@ -37,6 +37,6 @@ def error_of(command: str, exit_code: int, output: str) -> BinlaneError:
             return found
     said = "\n".join(line for line in output.splitlines() if not _CHATTER.match(line))
     return PlanError(
-        f"{command}: exit code {exit_code}, no plan, and no error of its own; look for what ended it (memory, a kill, "
-        f"an executor that was lost) and run it again\n{said[-_MOST:]}"
+        f"{command}: exit code {exit_code}, no plan, and no error of its own; look for the cause (memory, a kill, "
+        f"a lost executor) and run it again\n{said[-_MOST:]}"
     )

@@ -1,4 +1,4 @@
-"""A lane's files folded over segments: the blocks of ``parts/<lane>`` in, those of ``lanes/<lane>`` out."""
+"""Folds a lane's files across segments: from the blocks in ``parts/<lane>`` to those in ``lanes/<lane>``."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from binlane.work.files import WorkFolder
 from binlane.work.lane_files import LaneFileWriter, read_blocks
 
 _FILE_BYTES: Final = 64 << 20
-"""A file ends at the first block's end at or past this size: its digest is compared before its first block."""
+"""A file ends with the block that reaches this size: its digest is compared before its first block."""
 
 
 def fold_files(folder: WorkFolder, lane: int, parts: Sequence[LaneFile], folding: StretchFolder) -> FoldedLane:
-    """Fold the blocks of ``parts`` into new files. Raises PlanError for one that is missing or changed."""
+    """Fold the blocks of ``parts`` into new files. Raises PlanError for a part that is missing or changed."""
     files = _Files(folder, lane)
     try:
         for format_event, block in folding.fold(_blocks(folder, parts)):
@@ -33,7 +33,7 @@ def _blocks(folder: WorkFolder, parts: Sequence[LaneFile]) -> Iterator[Block]:
 
 
 class _Files:
-    """Files of one lane, one behind the other: another one for another FORMAT_DESCRIPTION, and when one is full."""
+    """Files of one lane, in sequence: a new one for each FORMAT_DESCRIPTION, and when one is full."""
 
     def __init__(self, folder: WorkFolder, lane: int) -> None:
         self.rows = RowCounts()
@@ -63,11 +63,11 @@ class _Files:
             self._files.append(self._writers[-1].close())
 
     def closed(self) -> tuple[LaneFile, ...]:
-        """Finish; the files in the order of apply."""
+        """Finish; returns the files in the order of apply."""
         self._end()
         return tuple(self._files)
 
     def abandon(self, error: BaseException) -> None:
-        """Leave no unfinished file behind."""
+        """Remove the unfinished files after an error."""
         for writer in self._writers[len(self._files) :]:
             writer.abandon(error)

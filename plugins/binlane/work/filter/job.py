@@ -1,9 +1,9 @@
-"""The filter job without its engine: scan every segment, fold, map every segment, write plan.json. With
-``reduce = "window"`` a third run, over lanes, folds what the second has written.
+"""The filter job without its engine: scan every segment, fold, map every segment, write plan.json. With ``reduce =
+"window"`` a third run, over lanes, folds the files that the second has written.
 
 An engine runs one function over names, anywhere, in any order, as often as it likes: Spark executors, a pool of local
-processes, or this process. What it runs reads and writes only the window's folder, and the same input gives the same
-bytes, so retries and speculative tasks are harmless. Results are a small row a segment: no payload leaves the worker.
+processes, or this process. The function reads and writes only the window's folder, and equal input gives equal bytes,
+so retries and speculative tasks are harmless. A result is a small row for each segment: payloads stay in the worker.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Engine(Protocol):
         """Call ``task`` once or more for every name and return one result for each."""
 
     def close(self) -> None:
-        """The job has ended: keep no workers. It can be run again."""
+        """Stop the workers at the job's end. The engine can be used again."""
 
 
 class InProcess:
-    """The plainest engine: one after another, here."""
+    """Runs the tasks in this process, one after another."""
 
     def run(self, task: Task, names: Sequence[str]) -> list[bytes]:
         """Call the task for each name in turn."""
@@ -50,10 +50,10 @@ class InProcess:
 
 
 class LocalProcesses:
-    """A pool of processes on this machine: no JVM, for rolling a backup forward on one machine.
+    """A pool of processes on this machine, without a JVM: for rolling a backup forward on one machine.
 
-    They are forked from a server that has imported ``warm`` and ``preload``. A process has one such server for all of
-    its life, so a program that forks others later names what those need.
+    They are forked from a server that has imported ``warm`` and ``preload``. A process has one such server for its
+    whole life, so a program that forks other workers later names their imports, too.
     """
 
     def __init__(self, processes: int, preload: str = __name__) -> None:
@@ -67,7 +67,7 @@ class LocalProcesses:
         if self._pool is None:
             context = get_context("forkserver")
             context.set_forkserver_preload([self._preload, _WARM])
-            # kept for the job's next run
+            # the job's next run uses the same pool
             self._pool = ProcessPoolExecutor(self._processes, mp_context=context, initializer=end_with_parent)
         return list(self._pool.map(task, names))
 
@@ -81,9 +81,9 @@ class LocalProcesses:
 def run_filter(folder: WorkFolder, engine: Engine) -> WindowPlan:
     """Plan the window whose manifest, settings and schema are in ``folder``; the plan's files go to a folder below it.
 
-    Running it again with the same input writes the same files. Raises BinlogError for what the log holds that cannot be
+    A second run with the same input writes the same files. Raises BinlogError for anything in the log that cannot be
     applied exactly, ConfigError for the shard list, PlanError if files of the window are missing or changed, WorkError
-    if they find no room.
+    if the disk is full.
     """
     try:
         with room_needed(folder.uri):
@@ -95,7 +95,7 @@ def run_filter(folder: WorkFolder, engine: Engine) -> WindowPlan:
 def _planned(folder: WorkFolder, engine: Engine) -> WindowPlan:
     inputs = read_inputs(folder)
     names = [segment.name for segment in inputs.manifest.segments]
-    # pickled values of this very program, from its own workers
+    # pickled by workers of this same program
     carried = [segment.name for segment in inputs.manifest.carried]
     scans = [pickle.loads(row) for row in engine.run(partial(scan_task, folder.uri, inputs.key), [*names, *carried])]
     earlier = scans[len(names) :]

@@ -1,7 +1,7 @@
-"""Processes of a pool that end with the process that made them, however that one ends.
+"""Makes the processes of a pool end with the process that created them, however it ends.
 
-A pool's processes hold both ends of the pipe that they wait at, so a parent that was killed by SIGKILL is no end of
-file for them: they would finish what they have begun, hours later, and then wait for ever.
+A pool's processes hold both ends of the pipe on which they wait, so they see no end of file if their parent is killed
+by SIGKILL: they would finish their task, hours later, and then wait for ever.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from multiprocessing.process import BaseProcess
 
 
 def end_with_parent() -> None:
-    """The initializer of a pool's processes. In a process that ``multiprocessing`` has not made nothing happens."""
+    """Initializer of a pool's processes. Does nothing in a process that ``multiprocessing`` has not created."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_follow, args=(parent,), name="binlane-parent", daemon=True).start()
 
 
 def _follow(parent: BaseProcess) -> None:
-    # waits at a pipe of which the parent alone holds the other end
+    # waits on a pipe whose other end only the parent holds
     parent.join()
     # no clean-up: connections drop, and the target rolls back what was not committed
     os._exit(1)

@@ -1,6 +1,6 @@
-"""What the filter job's workers run, for one segment or lane each; ``job`` runs the workers.
+"""The tasks of the filter job's workers, for one segment or lane each; ``job`` runs the workers.
 
-A worker imports this and nothing that only the driver needs: it has to be at work in under a second.
+A worker imports this module and nothing that only the driver needs: it must start in less than a second.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def map_task(uri: str, key: str, name: str) -> bytes:
 
 
 def fold_task(uri: str, key: str, parts: Mapping[str, Sequence[LaneFile]], lane: str) -> bytes:
-    """Write one lane's files, folded over segments, of its ``parts``; returns its FoldedLane, pickled."""
+    """Fold one lane's ``parts`` into its files, across segments; returns its FoldedLane, pickled."""
     inputs, routing = inputs_of(uri, key), read_routing(uri, key)
     reducer = inputs.reducer(routing)
     assert reducer is not None

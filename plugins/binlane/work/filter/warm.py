@@ -1,7 +1,7 @@
-"""Imported by processes that fork the filter's workers: everything a task needs, machine code included.
+"""Imported by the process that forks the filter's workers: all that a task needs, including machine code.
 
-A forked worker is at work in a quarter of a second; one that begins with nothing takes one and a half, for imports and
-for numba's own start.
+A forked worker starts in a quarter of a second; a worker without this import takes one and a half, for imports and
+numba's own start.
 """
 
 from __future__ import annotations
@@ -9,5 +9,5 @@ from __future__ import annotations
 from binlane.binlog.vector import frames
 from binlane.work.filter import tasks  # noqa: F401 -- for its import
 
-# numba starts with the first kernel that is loaded, not with its import
+# numba starts when the first kernel is loaded, not when it is imported
 frames.frame(b"", 0, 0)
