@@ -4,5 +4,5 @@ from pathlib import Path
 
 from binlane.orchestration.airflow.replicate_dag import build_dags
 
-# Airflow looks for "airflow" and "dag" in this text before it imports the file
+# Airflow imports a file only if its text has the words "airflow" and "dag"
 globals().update(build_dags(Path(__file__).parent / "channels"))

@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "/binlane"
 CHANNELS_VARIABLE: Final = "BINLANE_CHANNELS"
-"""Where the channel files are for the api-server, if not in ``channels`` of the DAGs folder."""
+"""Folder of the channel files for the api-server; default: ``channels`` in the DAGs folder."""
 NOTE_LENGTH: Final = 1_000
 """Characters that Airflow keeps of a run's note."""
 
 
 class Board:
-    """An ASGI app that is built when it is first asked."""
+    """An ASGI app that is built at its first request."""
 
     def __init__(self) -> None:
         self._app: Any = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Hand on to the board's own app."""
+        """Pass the request to the board's app."""
         if self._app is None:
             from binlane.board.api import build_app
 
@@ -48,12 +48,12 @@ class RunNotes:
 
     @hookimpl
     def on_dag_run_success(self, dag_run: DagRun) -> None:
-        """Called in the scheduler's session, or in the api-server's where a person marks the run."""
+        """Called in the scheduler's session; in the api-server's if a person marks the run."""
         _write_note(dag_run)
 
     @hookimpl
     def on_dag_run_failed(self, dag_run: DagRun) -> None:
-        """The same: a window may have been applied before the verification found drift."""
+        """As for a success: the window may have been applied before a later task failed."""
         _write_note(dag_run)
 
 
@@ -171,15 +171,15 @@ def _last_run(dag_id: str) -> LastRun | None:
             state=str(run.state),
             started_at=None if run.start_date is None else run.start_date.timestamp(),
             ended_at=None if run.end_date is None else run.end_date.timestamp(),
-            # the last task fails with any other
+            # the last task's failure only follows from another task's
             failed_tasks=tuple(sorted({*failed} - {Kind.CONFIRM.value} or failed)),
             is_paused=bool(paused),
         )
 
 
 def _write_note(dag_run: DagRun) -> None:
-    """In the session that holds the run, if one does (`airflow dags test` has none): it commits the note with the run's
-    state."""
+    """Write the note in the session of the run, which commits it with the run's state; `airflow dags test` has no such
+    session."""
     from airflow.models.dagrun import DagRun
     from airflow.utils.session import create_session
     from sqlalchemy.orm import object_session

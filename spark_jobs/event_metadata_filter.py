@@ -1,7 +1,7 @@
 """The filter job on Spark: ``spark-submit event_metadata_filter.py --work <window folder>``.
 
-Arguments, source and sink only: the work is ``binlane.work.filter.job``, tested without a JVM. Two maps over rows that
-name segments; no shuffle, and no payload crosses into the JVM.
+Only arguments, source and sink: ``binlane.work.filter.job`` does the work and is tested without a JVM. Two maps over
+segment names, without a shuffle; payloads never enter the JVM.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class SparkEngine:
         self._spark = spark
 
     def run(self, task: Task, names: Sequence[str]) -> list[bytes]:
-        """One Spark task a segment; results in the order of the names."""
+        """One Spark task for each segment; results in the order of the names."""
 
         def call(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
@@ -46,11 +46,11 @@ class SparkEngine:
         return [row.result for row in found]
 
     def close(self) -> None:
-        """See Engine: the executors are the session's."""
+        """A no-op: the session owns the executors."""
 
 
 def _attempt(task: Task, name: str) -> tuple[bytes | None, bytes | None]:
-    """A task's result, or its error where Spark's trying again would only meet it again."""
+    """A task's result, or, for an error that a retry cannot fix, the pickled error."""
     try:
         return task(name), None
     except BinlaneError as exc:
@@ -60,7 +60,7 @@ def _attempt(task: Task, name: str) -> tuple[bytes | None, bytes | None]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Plan the window in the folder that ``--work`` names. What stops it is told in one line, and ends it with 1."""
+    """Plan the window in the folder ``--work``. An error is printed in one line, with exit code 1."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--work", required=True, help="URI of the window's folder: manifest.json, channel.json, schema.json"

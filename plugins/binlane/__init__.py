@@ -8,7 +8,7 @@ Layers, each importing only those before it::
     plan                 transactions -> blocks, barriers, the window's plan; pure
     work                 the window's files: fsspec, Parquet
     source, state, apply the servers
-    orchestration, cli   the steps of a window, and who calls them
+    orchestration, cli   the steps of a window, and their callers
 """
 
 from pathlib import Path
@@ -17,5 +17,5 @@ from binlane.machine_code import choose_cache
 
 __version__ = "0.1.0"
 
-# before any part imports numba, which reads it then
+# before any module imports numba, which reads the setting at its import
 choose_cache(Path(__file__).parent)

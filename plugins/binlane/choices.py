@@ -1,7 +1,7 @@
-"""The words of a channel's choices: each word once, with its meaning. No imports: every part may use them.
+"""The words of a channel's choices, each with its meaning. Imports nothing, so every package may import it.
 
-The classes behind the words stand where they work (``shards.assigners``, ``apply.rows.writers``, ...); a test compares
-the words with those tables. docs/configuration.md lists the words and meanings from here.
+The classes behind the words are in their packages (``shards.assigners``, ``apply.rows.writers``, ...); a test compares
+the words with those tables. docs/configuration.md takes words and meanings from here.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ class Word(StrEnum):
     meaning: str
 
     def __new__(cls, word: str, meaning: str = "") -> Self:
-        """``meaning`` has a default for looking a member up by its word alone."""
+        """``meaning`` has a default so that a member can be looked up by its word."""
         member = str.__new__(cls, word)
         member._value_ = word
         member.meaning = meaning
         return member
 
     def __repr__(self) -> str:
-        """As the channel file has it: an error shows the word, not the class."""
+        """The word as in the channel file, for errors."""
         return repr(self.value)
 
 
@@ -73,7 +73,7 @@ class OnConflict(Word):
 
 
 class VerifyScope(Word):
-    """``verify.after_window``: what is compared between source and target behind each window."""
+    """``verify.after_window``: what is compared between source and target after each window."""
 
     NONE = "none", "nothing"
     WINDOW = "window", "the rows that the window changed"
@@ -94,7 +94,7 @@ class FilterKind(Word):
 
 
 DDL: Final = "ddl"
-"""In ``filter.kinds``: all of ``DDL_KINDS`` that are not named themselves."""
+"""A key of ``filter.kinds`` for all ``DDL_KINDS`` that have no key of their own."""
 DDL_KINDS: Final = (
     FilterKind.CREATE,
     FilterKind.ALTER,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
-    # no markup of rich, neither in help nor in errors, which repeat what was typed
+    # rich markup is off, because errors repeat the user's input
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="Applies MySQL and MariaDB binary logs to another server: in parallel, in windows, each change exactly once.",
@@ -293,7 +293,7 @@ def verify(
 
 
 def _repair(channel: str, channels: Path, options: Options, plan: str | None, *, repair: bool, yes: bool) -> None:
-    """Exit code 0 if no row is left that has drifted."""
+    """Exit code 0 if no drifted row is left."""
     from binlane.orchestration.commands import repair as repairing
     from binlane.orchestration.commands import verify as verification
 
@@ -361,14 +361,14 @@ def version() -> None:
 
 
 def main() -> None:
-    """Entry point: errors become one message and an exit code."""
+    """The entry point: an error becomes one message and an exit code."""
     try:
         app()
     except BinlaneError as exc:
         err.message((type(exc).__name__, "bold red"), (f": {exc}", ""))
         sys.exit(exc.exit_code)
     except SystemExit as exc:
-        if exc.code == _INTERRUPTED:  # typer has made it of SIGINT, and says nothing
+        if exc.code == _INTERRUPTED:  # typer's exit code for SIGINT, without a message
             err.message(
                 ("interrupted", "bold red"), (": committed blocks stay; run the same command again to continue", "")
             )

@@ -1,6 +1,6 @@
-"""The rules of ``[collations]``: a collation of the source and the one that the target has in its place.
+"""The rules of ``[collations]``: a collation of the source and its replacement on the target.
 
-No imports of other parts: the channel's file is checked by these before anything else is loaded.
+Imports no other package, so that a channel file can be checked without loading them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _NAME: Final = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)+")
 
 
 def problem_of(rules: Sequence[Rule]) -> tuple[str, str] | None:
-    """The source's side of a rule that cannot stand, and what was expected of it; None if all can."""
+    """The source's side of the first invalid rule, and the expected value; None if all are valid."""
     replaced = {old for old, _ in rules}
     for old, new in rules:
         if not (_NAME.fullmatch(old) and _NAME.fullmatch(new)):

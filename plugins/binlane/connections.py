@@ -1,6 +1,6 @@
-"""Where the servers are: Airflow's connections, read with or without Airflow.
+"""The servers' addresses and accounts: Airflow's connections, read with or without Airflow.
 
-Outside Airflow a connection comes from the environment, as Airflow itself reads it: ``AIRFLOW_CONN_<ID>`` holds a URI
+Outside Airflow a connection comes from the environment, in Airflow's own format: ``AIRFLOW_CONN_<ID>`` holds a URI
 (``mysql://user:password@host:port/?ssl_mode=required``) or JSON (``{"conn_type": "mysql", "host": ...}``):
 https://airflow.apache.org/docs/apache-airflow/stable/howto/connection.html
 """
@@ -25,27 +25,27 @@ DEFAULT_PORT: Final = 3306
 SSL_MODES: Final = ("disabled", "preferred", "required", "verify_ca", "verify_identity")
 _KNOWN: Final = ("ssl_mode", "ssl_ca", "ssl_cert", "ssl_key", "ssl", "server_public_key", "get_server_public_key")
 _OF_AIRFLOW: Final = frozenset({"charset", "cursor", "local_infile", "client"})
-"""Keys of Airflow's own MySQL hook that change nothing of where and how safely binlane connects: passed over."""
+"""Keys of Airflow's MySQL hook without influence on binlane's connections; ignored."""
 _PARTS: Final = ("ca", "cert", "key")
-"""Of the extra ``ssl``."""
+"""Keys of the extra ``ssl``."""
 _YES: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """TLS as the connection asks for it; modes as in MySQL's ``--ssl-mode``, files in PEM."""
+    """The connection's TLS settings; modes as in MySQL's ``--ssl-mode``, files in PEM."""
 
     mode: str = "preferred"
     ca: str | None = None
     cert: str | None = None
     key: str | None = None
     public_key: str | None = None
-    """The server's RSA key, which a password is encrypted with where the connection is not."""
+    """File with the server's RSA key, which encrypts the password on an unencrypted connection."""
     get_public_key: bool = False
-    """Take the RSA key that the server sends, whoever it may be."""
+    """Accept the RSA key that the server sends, without authentication."""
 
     def arguments(self) -> dict[str, Any]:
-        """Keyword arguments of ``driver.Connection``, which without any encrypts only if the server can."""
+        """Keyword arguments of ``driver.Connection``; without any, TLS is used only if the server offers it."""
         keys = {"public_key_file": self.public_key} if self.public_key is not None else {}
         return {**self._encryption(), **keys, **({"get_server_public_key": True} if self.get_public_key else {})}
 
@@ -61,7 +61,7 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One server and the account to use there. The password is in no representation."""
+    """One server and its account. ``repr`` and ``str`` do not show the password."""
 
     name: str
     """The connection's id; for messages."""
@@ -80,7 +80,7 @@ class Endpoint:
         return {**place, "charset": "utf8mb4", **self.tls.arguments()}
 
     def sqlalchemy_url(self) -> str:
-        """For ``create_engine(url, connect_args=endpoint.tls.arguments())``. It holds the password: never print it."""
+        """For ``create_engine(url, connect_args=endpoint.tls.arguments())``. Contains the password: never print it."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         account = f"{quote(self.user, safe='')}:{quote(self.password, safe='')}"
         return f"mysql+pymysql://{account}@{host}:{self.port}/?charset=utf8mb4"
@@ -125,7 +125,7 @@ def environment_resolver(environment: Mapping[str, str] | None = None) -> Resolv
 
 
 def parse_connection(connection_id: str, value: str) -> Endpoint:
-    """An endpoint from a connection's URI or JSON, as Airflow writes them."""
+    """An endpoint from a connection's URI or JSON in Airflow's format."""
     where = f"connection {connection_id!r}"
     if value.lstrip().startswith("{"):
         return _from_json(connection_id, value, where)
@@ -133,7 +133,7 @@ def parse_connection(connection_id: str, value: str) -> Endpoint:
         parts = urlsplit(value)
         port = parts.port
     except ValueError:
-        # the parser's message can quote a part of the password
+        # the parser's message may quote a part of the password
         raise ConfigError(
             f"{where}: expected mysql://user:password@host:port/ (special characters as %XX) or JSON, cannot "
             "parse the value"
@@ -141,7 +141,7 @@ def parse_connection(connection_id: str, value: str) -> Endpoint:
     return endpoint(
         connection_id,
         conn_type=parts.scheme,
-        # urlsplit lowers the host's case and keeps it quoted
+        # urlsplit lowers the host's case and does not unquote it
         host=unquote(parts.hostname or ""),
         port=port,
         user=unquote(parts.username or ""),
@@ -189,7 +189,7 @@ def _from_json(connection_id: str, value: str, where: str) -> Endpoint:
             extra=extra,
         )
     except (ValueError, AttributeError, TypeError):
-        # the decoder's message would quote the text, and the text holds the password
+        # the decoder's message would quote the text, which contains the password
         raise ConfigError(f"{where}: expected JSON with conn_type, host, port, login, password and extra") from None
 
 
@@ -207,7 +207,7 @@ def _uri_extra(query: str, where: str) -> Mapping[str, Any]:
 def _tls(extra: Mapping[str, Any], where: str) -> Tls:
     """TLS from ``ssl_*`` keys or Airflow's ``ssl`` object of ca, cert and key.
 
-    Raises ConfigError for a key that is not known: one that is mistyped and ignored would be a connection in clear.
+    Raises ConfigError for an unknown key: ignoring a misspelled key could leave the connection unencrypted.
     """
     packed = extra.get("ssl", {})
     try:

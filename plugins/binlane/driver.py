@@ -1,9 +1,9 @@
 """Connections by PyMySQL: rules for sending passwords, timeouts, and the size of answers.
 
-A server that is frozen (stopped, out of memory, its disk gone) still has its connections acknowledged by its kernel, so
-neither TCP nor its keepalive finds out; a statement that takes hours looks the same. So whoever waits in vain asks
-whether the server answers anybody: by logging in once more. No statement that runs is ever cut, and no dead server is
-waited for (docs/security.md#connections).
+The kernel of a frozen server (stopped, out of memory, its disk gone) still acknowledges packets, so neither TCP nor its
+keepalive detects the failure, and a statement that runs for hours looks the same. So a connection that waits long for
+an answer checks whether the server still accepts logins: running statements are never interrupted, and a dead server is
+given up (docs/security.md#connections).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ else:
     Driver = connections.Connection
 
 GREETING_SECONDS: Final = 30
-"""Each answer until the login is done: a server that is up gives them at once, a slow name server behind it later."""
+"""Seconds for each answer during login. A healthy server answers at once; its reverse DNS lookup may take longer."""
 SILENT_SECONDS: Final = 60
 """Seconds without a byte of an answer, after which new logins check whether the server still answers."""
 ASKED: Final = 2
@@ -40,28 +40,29 @@ ASKED: Final = 2
 WRITE_SECONDS: Final = 300
 """Seconds to send one packet of at most 16 MiB."""
 LARGEST_ANSWER: Final = (1 << 30) + (1 << 20)
-"""Bytes of one packet of an answer in all its pieces: the servers' own limit for max_allowed_packet, and some."""
+"""Limit in bytes for one packet of an answer, all pieces together: the servers' limit for max_allowed_packet, plus a
+margin."""
 
 _WHOLE_PACKET: Final = 0xFF_FFFF
-"""A packet of this length goes on in the next one."""
+"""A packet of this length continues in the next one."""
 _HEAD: Final = 4
-"""Bytes before each packet."""
+"""Bytes of a packet's header."""
 _IN_CLEAR: Final = frozenset({b"mysql_clear_password", b"dialog"})
 _CLIENTS_OWN: Final = range(2000, 3000)
-"""Error numbers that no server sends."""
+"""The client's own error numbers."""
 _PEM: Final = {"ca": "ssl_ca", "cert": "ssl_cert", "key": "ssl_key"}
 _log = logging.getLogger(__name__)
 
 
 class Connection(Driver):
-    """PyMySQL's own, with the rules of this module.
+    """PyMySQL's connection with the rules of this module.
 
-    TLS that verifies nothing has one context a process: PyMySQL makes one a connection and loads every certificate
-    authority of the machine into it, 0.1 s of CPU.
+    TLS without verification shares one context a process: PyMySQL would create one for each connection and load all
+    certificate authorities of the machine into it, which takes 0.1 s of CPU.
     """
 
     if TYPE_CHECKING:
-        # the stubs leave them out
+        # missing in the type stubs
         _closed: bool
         _sock: socket.socket
         _secure: bool
@@ -78,9 +79,10 @@ class Connection(Driver):
         write_timeout: float | None = WRITE_SECONDS,
         **named: Any,
     ) -> None:
-        """``public_key_file``: PEM, the server's RSA key; ``get_server_public_key``: take the one that it sends.
+        """``public_key_file``: PEM file of the server's RSA key; ``get_server_public_key``: accept the key that the
+        server sends.
 
-        ``read_timeout``: seconds that each answer may take; None: as long as the server answers anybody.
+        ``read_timeout``: seconds that each answer may take; None: as long as the server accepts logins.
         """
         self._again = {
             "password": password,
@@ -94,13 +96,13 @@ class Connection(Driver):
         self._answer_bytes = 0
         if public_key_file is not None:
             named["server_public_key"] = _file(public_key_file, "server_public_key")
-        # the servers compare bytes, and got those of utf8mb4 when the account was made; PyMySQL would send latin-1
+        # servers compare the password's bytes, which are utf8mb4 from CREATE USER; PyMySQL would send latin-1
         secret = password.encode() if isinstance(password, str) else password
         limits: dict[str, Any] = {"read_timeout": read_timeout, "write_timeout": write_timeout}
         super().__init__(password=secret, **limits, **named)
 
     def connect(self, sock: Any = None) -> None:
-        """As PyMySQL's. Raises ConfigError for a certificate that does not match: no later try would change that."""
+        """As PyMySQL's. Raises ConfigError, which is not retried, for a certificate that does not verify."""
         self._read_timeout = GREETING_SECONDS if self._asked is None else self._asked
         try:
             super().connect(sock)
@@ -121,7 +123,7 @@ class Connection(Driver):
             raise
         if self._asked is None:
             self._read_timeout = SILENT_SECONDS
-            # nothing of the login is left in the reader that is replaced
+            # the replaced reader has no unread bytes of the login
             self._rfile = io.BufferedReader(_Answers(self))
         if not self._secure and not _is_loopback(self._sock):
             _warn_in_clear(self._place)
@@ -138,18 +140,18 @@ class Connection(Driver):
             files = ", ".join(f"{extra} {sslp[part]}" for part, extra in _PEM.items() if sslp.get(part) is not None)
             raise ConfigError(f"{files}: expected PEM, and the key that belongs to the certificate: {exc}") from exc
         if sslp.get("check_hostname") and context.verify_mode is ssl.CERT_REQUIRED:
-            # PyMySQL leaves the name unchecked where the machine's own authorities are asked
+            # PyMySQL does not check the host name with the machine's own certificate authorities
             context.check_hostname = True
         return context
 
     @property
     def server_public_key(self) -> bytes | None:
-        """The RSA key that the password is encrypted with where the connection is not; None: none yet."""
+        """The RSA key that encrypts the password on an unencrypted connection; None: no key yet."""
         return self._public_key
 
     @server_public_key.setter
     def server_public_key(self, key: bytes | None) -> None:
-        # PyMySQL sets it at its start, and from every key that a server sends
+        # PyMySQL sets the attribute at its start, and to every key that a server sends
         if self._closed or self._sock is None:
             self._public_key = key
         elif not self._takes_key and not self._pinned:
@@ -188,7 +190,7 @@ class Connection(Driver):
         return data
 
     def answers_others(self) -> bool:
-        """Whether the server lets somebody log in now, or says why not."""
+        """Whether the server answers a new login now, also with an error."""
         limits: dict[str, Any] = dict.fromkeys(("read_timeout", "connect_timeout"), GREETING_SECONDS)
         for _ in range(ASKED):
             try:
@@ -197,7 +199,7 @@ class Connection(Driver):
                 if exc.args[0] in _CLIENTS_OWN:
                     continue
             except BinlaneError:
-                # it has answered
+                # an error is an answer
                 pass
             return True
         return False
@@ -209,7 +211,7 @@ class Connection(Driver):
 
 
 class _Answers(io.RawIOBase):
-    """The bytes that a server sends, while it answers."""
+    """The bytes that a server sends, read while the server accepts logins."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__()
@@ -247,7 +249,7 @@ def _is_loopback(peer: Any) -> bool:
 
 @functools.cache
 def _warn_in_clear(place: str) -> None:
-    """Once a process and account."""
+    """Warn once for each process and account."""
     _log.warning(
         "%s: the connection is not encrypted: an eavesdropper can read all rows, and an attacker who changes "
         "packets can take over the connection; enable TLS on the server and set ssl_mode=verify_identity "

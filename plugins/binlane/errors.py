@@ -1,4 +1,4 @@
-"""Every error binlane raises: one tree, each saying where, what was expected, what was found, what to do.
+"""All errors of binlane, in one tree. Each message says where, what was expected, what was found, and the next step.
 
 BinlaneError
 ├── ConfigError             a channel file, a shard list or an argument is wrong; exit code 2
@@ -7,8 +7,8 @@ BinlaneError
 │   ├── ChecksumError          an event's CRC32 does not match
 │   ├── EncryptedLogError      the file is encrypted: the source must decrypt it
 │   ├── IncidentError          the source itself declares a gap in its log
-│   ├── UnknownEventError      a type this version does not know, without the ignorable flag
-│   └── UnsupportedEventError  known, but this version cannot apply it exactly
+│   ├── UnknownEventError      an unknown event type without the ignorable flag
+│   └── UnsupportedEventError  a known event that this version cannot apply exactly
 ├── SourceError             the source server or archive
 │   ├── SourceUnavailableError   cannot be reached now (retryable)
 │   ├── WindowOpenError          the window's end has not come on the source yet (retryable)
@@ -21,15 +21,15 @@ BinlaneError
 ├── TargetError             the target server
 │   ├── TargetUnavailableError   cannot be reached, or a transient error outlived its retries (retryable)
 │   ├── ApplyError               a statement or row event the target refuses
-│   ├── TableMismatchError       behind a DDL of the window, a table is not as the log says
+│   ├── TableMismatchError       after a DDL of the window, a table differs from its logged definition
 │   ├── StateSchemaError         the schema binlane is of another version, damaged, or another program's
 │   ├── DriftError               rows on the target are not what the source's log expects
-│   └── UndecidableError         a DDL may or may not have run: a person has to look
+│   └── UndecidableError         a DDL may or may not have run: an operator has to decide
 ├── LaneEndedError          the process of a lane is gone (retryable)
-├── PositionError           a compare-and-set that must hold does not: state was changed by somebody else
+├── PositionError           a compare-and-set failed: the state was changed by another program or by hand
 ├── WindowBusyError         another run has this channel's window (retryable)
 ├── BarrierTimeoutError     a participant did not reach a barrier in time (retryable)
-└── StopRequestedError      the channel was asked to stop (retryable: a later run goes on)
+└── StopRequestedError      the channel was asked to stop (retryable: a later run continues)
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from binlane.safe_text import printable
 
 
 class BinlaneError(Exception):
-    """Base of all errors. ``retryable``: the same step may succeed if it is simply run again.
+    """Base of all errors. ``retryable``: the same step may succeed if it is repeated.
 
-    A message names what logs and servers hold, and is shown on terminals, in tasks' logs, notes and on the board.
+    Messages quote text from logs and servers, and are shown on terminals, in tasks' logs, in notes and on the board.
     """
 
     retryable: ClassVar[bool] = False
@@ -59,7 +59,7 @@ class ConfigError(BinlaneError):
 
 
 class BinlogError(BinlaneError):
-    """The bytes of a log are not what they must be. Messages begin with ``<file>:<offset>: ``."""
+    """The bytes of a log are damaged or cannot be used. Messages begin with ``<file>:<offset>: ``."""
 
 
 class TruncatedEventError(BinlogError):
@@ -67,7 +67,7 @@ class TruncatedEventError(BinlogError):
 
 
 class ChecksumError(BinlogError):
-    """The stored CRC32 of an event is not the computed one."""
+    """The stored CRC32 of an event differs from the computed one."""
 
 
 class EncryptedLogError(BinlogError):
@@ -79,11 +79,11 @@ class IncidentError(BinlogError):
 
 
 class UnknownEventError(BinlogError):
-    """An event type that this version does not know and that may not be ignored."""
+    """An unknown event type without the ignorable flag."""
 
 
 class UnsupportedEventError(BinlogError):
-    """An event that is understood but that this version cannot apply exactly."""
+    """A known event that this version cannot apply exactly."""
 
 
 class SourceError(BinlaneError):
@@ -113,7 +113,7 @@ class MissingLogError(SourceError):
 
 
 class SourceIdentityError(SourceError):
-    """The source is not the one that the watermark was taken from, or its log was rewritten."""
+    """The source is not the one of the watermark, or its log was reset or replaced."""
 
 
 class WorkError(BinlaneError):
@@ -145,11 +145,11 @@ class ApplyError(TargetError):
 
 
 class TableMismatchError(TargetError):
-    """Behind a DDL of the window a table of the target is not the one that the next rows were written to."""
+    """After a DDL of the window, a table of the target differs from the definition of the next logged rows."""
 
 
 class StateSchemaError(TargetError):
-    """The schema ``binlane`` on the target is not the one that this build works with; nothing was read or written."""
+    """The schema ``binlane`` on the target does not fit this build; nothing was written."""
 
 
 class DriftError(TargetError):
@@ -161,13 +161,13 @@ class UndecidableError(TargetError):
 
 
 class LaneEndedError(BinlaneError):
-    """The process of a lane is gone, killed or out of memory: what it had not committed was rolled back."""
+    """The process of a lane was killed or ran out of memory; its open transaction was rolled back."""
 
     retryable = True
 
 
 class PositionError(BinlaneError):
-    """State on the target was moved by somebody else, or does not fit the plan."""
+    """State on the target was changed by another program or by hand, or does not fit the plan."""
 
 
 class WindowBusyError(BinlaneError):
@@ -183,6 +183,6 @@ class BarrierTimeoutError(BinlaneError):
 
 
 class StopRequestedError(BinlaneError):
-    """The channel was asked to stop; a later run goes on from the positions."""
+    """The channel was asked to stop; a later run continues from the positions."""
 
     retryable = True

@@ -1,8 +1,7 @@
-"""Choices that a site may add to: a word of a literal table, or a class of the site's own as ``package.module:Class``.
+"""Choices that a user can extend: a word of a literal table, or a class of their own as ``package.module:Class``.
 
-The class (for ``--engine`` a function) satisfies the Protocol that stands beside the table. Its module must be
-importable wherever the choice is used: where tasks run, in the filter job, and for ``lanes.consistency`` also on
-Spark's executors.
+The class (for ``--engine`` a function) implements the Protocol beside the table. Its module must be importable wherever
+the choice is used: in tasks, in the filter job, and for ``lanes.consistency`` also on Spark's executors.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ _CLASS_PATH: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", r
 
 
 def is_class_path(word: object) -> bool:
-    """Whether a choice is written as ``package.module:Class``."""
+    """Whether a choice has the form ``package.module:Class``."""
     return isinstance(word, str) and _CLASS_PATH.fullmatch(word) is not None
 
 
 def chosen(table: Mapping[str, T], word: str, key: str) -> T:
-    """What ``word`` stands for: an entry of ``table``, or the class that it names.
+    """The entry of ``table`` for ``word``, or the class that ``word`` names.
 
-    ``key``: of the channel file, or the option, for the error. Raises ConfigError for a word that the table lacks, and
-    for a class that cannot be imported.
+    ``key``: the key of the channel file or the option, for errors. Raises ConfigError for a word that is not in the
+    table, and for a class that cannot be imported.
     """
     if word in table:
         return table[word]
@@ -41,4 +40,4 @@ def chosen(table: Mapping[str, T], word: str, key: str) -> T:
             f"{key}: {word!r} cannot be imported here ({exc}); put its module on the Python path of this process, or "
             f"choose one of {', '.join(table)}"
         ) from exc
-    return found  # type: ignore[no-any-return]  # the Protocol beside the table says what the class must be
+    return found  # type: ignore[no-any-return]  # must implement the Protocol beside the table

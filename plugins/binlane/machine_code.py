@@ -1,7 +1,7 @@
-"""Where compiled kernels are kept on disk: a folder named by the text of all modules that they are made of.
+"""The cache of numba's compiled kernels: a folder named by a digest of the source text of all modules they depend on.
 
-Numba asks only whether the module of a kernel is the one that it was compiled from. But a kernel holds what it calls,
-and constants, of other modules: after an upgrade it would go on as before.
+Numba checks only whether a kernel's own module has changed. But a compiled kernel includes functions and constants of
+other modules, and would keep their old versions after an upgrade.
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ from typing import Final
 
 CACHE_VARIABLE: Final = "NUMBA_CACHE_DIR"
 _PARTS: Final = ("binlog", "source")
-"""Parts that have kernels, and all that these are made of."""
+"""The packages with kernels, and the packages that the kernels depend on."""
 
 
 def choose_cache(package: Path) -> None:
-    """Tell numba, which must not be imported yet, where to keep the kernels of ``package``; who has told it, knows why.
+    """Set numba's cache folder for the kernels of ``package``, before numba is imported; an existing setting is kept.
 
-    Where there is no room for a folder, numba finds a place of its own.
+    If no folder can be created, numba uses its own default.
     """
     if CACHE_VARIABLE not in os.environ and (folder := cache_folder(package)) is not None:
         os.environ[CACHE_VARIABLE] = str(folder)
 
 
 def cache_folder(package: Path) -> Path | None:
-    """A folder beside the package's modules or, where these cannot be written to, at the user's; None if neither."""
+    """A folder beside the package's modules or, if that is read-only, in the user's cache; None if neither is
+    possible."""
     text = hashlib.sha256()
     for part in _PARTS:
         for module in sorted((package / part).rglob("*.py")):
@@ -36,7 +37,7 @@ def cache_folder(package: Path) -> Path | None:
         try:
             # RuntimeError: a container's user may have neither a home nor a name
             folder = base.expanduser() / f"machine-code-{text.hexdigest()[:16]}"
-            # what stands in it is run: nobody else may write there
+            # its files are executed, so no other account may write to it
             folder.mkdir(0o700, parents=True, exist_ok=True)
         except (OSError, RuntimeError):
             continue

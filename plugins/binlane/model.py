@@ -1,4 +1,4 @@
-"""The values that the parts of binlane hand to each other. No I/O, no behaviour beyond their own shape.
+"""The values that binlane's packages exchange. No I/O.
 
 The words are those of docs/architecture.md: channel, window, segment, seqno, shard, lane, block, barrier.
 """
@@ -15,10 +15,9 @@ GLOBAL_SHARD: Final = "#GLOBAL"
 UNKNOWN_SHARD: Final = "#UNKNOWN"
 """The shard of a transaction whose databases cannot be determined; it is serialized."""
 OWN_SCHEMA: Final = "binlane"
-"""The database on each target that holds binlane's own state; a source may have one, too, as the target of another
-channel."""
+"""The database of binlane's own state on each target. A source has one, too, if it is the target of another channel."""
 FILTERED_SHARD: Final = "#FILTERED"
-"""Transactions of which the channel's filter leaves nothing: they only move a position."""
+"""The shard of transactions that the channel's filter leaves out as a whole: they only move a position."""
 
 
 class Flavor(StrEnum):
@@ -46,7 +45,7 @@ def plural(count: int, one: str, many: str | None = None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
-    """Row changes by kind: what the target's Handler counters must show."""
+    """Row changes by kind; the target's Handler counters must show the same numbers."""
 
     inserts: int = 0
     updates: int = 0
@@ -66,25 +65,25 @@ class RowCounts:
 
 
 class ItemKind(StrEnum):
-    """What a block's item holds."""
+    """The kinds of a block's items."""
 
     ROWS = "rows"
     """TABLE_MAP and ROWS events without checksums: the payload of one BINLOG statement."""
     STATEMENT = "statement"
-    """One statement that takes part in a transaction."""
+    """One statement inside a transaction."""
     LOAD = "load"
-    """A LOAD DATA LOCAL; the FILE items behind it are its file."""
+    """A LOAD DATA LOCAL; the FILE items after it are its file."""
     FILE = "file"
     """A piece of a file."""
     DDL = "ddl"
-    """One statement that commits by itself; alone in its block."""
+    """One statement with an implicit commit; alone in its block."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionContext:
-    """The session that a statement was logged in, as far as it decides the statement's effect.
+    """The session variables of a logged statement that influence its effect.
 
-    ``None`` means that the log does not say, and the target's default stands. Status variable codes:
+    ``None``: not logged, the target's default applies. Status variable codes:
     MySQL ``libs/mysql/binlog/event/statement_events.h`` (Query_event), MariaDB ``sql/log_event.h``.
     """
 
@@ -99,7 +98,7 @@ class SessionContext:
     default_collation_for_utf8mb4: int | None = None
     collation_database: int | None = None
     character_set_collations: tuple[tuple[int, int], ...] = ()
-    """MariaDB 11.2 and newer: default collation id of a character set, and the one the session put in its place."""
+    """MariaDB 11.2 and newer: default collation id of a character set, and the session's replacement."""
     time_zone: str | None = None
     lc_time_names: int | None = None
     auto_increment_increment: int | None = None
@@ -118,7 +117,7 @@ class SessionContext:
     last_insert_id: int | None = None
     rand_seeds: tuple[int, int] | None = None
     user_variables: tuple[tuple[str, str], ...] = ()
-    """Name and the SQL text of its value, ready to stand on the right of ``SET @`name` :=``."""
+    """Name, and SQL text of the value for ``SET @`name` := ...``."""
     thread_id: int | None = None
     error_code: int = 0
     """The error the statement ended with on the source; 0 if none."""
@@ -138,13 +137,13 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class BlockHeader:
-    """A block's place in its lane and in the source's log; its items follow it."""
+    """A block's position in its lane and in the source's log; the block's items follow it."""
 
     first_seqno: int
     last_seqno: int
     transactions: int
     source: LogPosition
-    """Where its first transaction begins."""
+    """Position of the block's first transaction."""
     gtid: str
     """GTID of its last transaction; empty where the source has none."""
     commit_time: float
@@ -153,20 +152,20 @@ class BlockHeader:
 
 @dataclass(frozen=True, slots=True)
 class TemporaryCopies:
-    """What a barrier inside the life of temporary tables takes up, and what it leaves for whoever goes on behind it."""
+    """The copies of temporary tables that a barrier restores at its beginning, and those that it leaves at its end."""
 
     since: int | None
-    """The seqno behind which the copies were made that its tables are brought back from; None: none is open before."""
+    """The seqno of the copies to restore; None: no table is open at the beginning."""
     kept: tuple[tuple[int, str, str], ...] | None
-    """What is open behind it, by thread, database and name, and is copied with its position; empty: nothing is, and the
-    copies go. None: it leaves the tables as they were, and the copies stay."""
+    """The tables to copy together with the barrier's position, by thread, database and name. Empty: no table is open at
+    the end, and the copies are dropped. None: the barrier changes no temporary table, and the copies stay."""
 
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """Transactions ``first`` .. ``last`` of the participants' shards are applied by ``owner``, nobody else meanwhile.
+    """Only ``owner`` applies the transactions ``first`` .. ``last`` of the participants' shards.
 
-    Every participant stands at ``first - 1`` before the owner starts; the owner's blocks move all of them together.
+    Every participant is at ``first - 1`` before the owner starts; the owner's blocks move all participants together.
     """
 
     first: int
@@ -175,18 +174,18 @@ class Barrier:
     participants: tuple[int, ...]
     """Lanes, ascending; the owner is one of them."""
     causes: Mapping[str, int]
-    """How many transactions asked for this barrier, by cause."""
+    """Number of transactions that need this barrier, by cause."""
     together: bool = False
-    """All of it is one transaction on the target: temporary tables are open inside."""
+    """Whether the whole stretch is one transaction on the target, because temporary tables are open in it."""
     leftovers: tuple[tuple[int, str, str], ...] = ()
-    """Temporary tables to drop at its end, by thread, database and name: the source has lost them."""
+    """Temporary tables to drop at its end, by thread, database and name: the source lost them in a crash."""
     temporary: TemporaryCopies | None = None
-    """Where a life of temporary tables is more than one transaction."""
+    """Set if a life of temporary tables is split into several transactions."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableKey:
-    """A table's place in its database."""
+    """A table's database and name."""
 
     database: str
     table: str

@@ -1,6 +1,6 @@
-"""The rules of ``[rename]``: two names, or two patterns of one star each, and whether a list of them can stand.
+"""The rules of ``[rename]``: pairs of names, or of patterns with one star each, and the check of a list of rules.
 
-No imports of other parts: the channel's file is checked by these before anything else is loaded.
+Imports no other package, so that a channel file can be checked without loading them.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import Final
 Rule = tuple[str, str]
 """The source's side and the target's."""
 SYSTEM: Final = frozenset({"mysql", "information_schema", "performance_schema", "sys", "binlane"})
-"""The servers' own databases and this program's on the target: they are never renamed."""
+"""The servers' own databases and binlane's on the target, which cannot be renamed."""
 LONGEST: Final = 64
-"""Characters of a database's name."""
+"""Maximum characters of a database's name."""
 _STAR: Final = "*"
 
 
 def text_of(rule: Rule) -> str:
-    """A rule as the channel's file has it."""
+    """A rule as in the channel's file."""
     return f'"{rule[0]}" = "{rule[1]}"'
 
 
 def problem_of(rules: Sequence[Rule]) -> tuple[str, str] | None:
-    """The source's side of a rule that cannot stand, and what was expected of it; None if all can."""
+    """The source's side of the first invalid rule, and the expected value; None if all are valid."""
     for old, new in rules:
         if max(old.count(_STAR), new.count(_STAR)) > 1 or old.count(_STAR) != new.count(_STAR):
             return old, "one star on each side, or no star at all"
@@ -43,13 +43,13 @@ def problem_of(rules: Sequence[Rule]) -> tuple[str, str] | None:
 def lower(name: str) -> str:
     """A name in lower case, letter by letter, as the servers' ``my_casedn_str`` does in their system character set.
 
-    Not ``str.lower``, which looks at a letter's neighbours (a sigma at a word's end) and may make two letters of one.
+    Not ``str.lower``, which depends on a letter's neighbours (final sigma) and may turn one letter into two.
     """
     return name.lower() if name.isascii() else "".join(letter.lower()[:1] for letter in name)
 
 
 def matches(name: str, pattern: str, folds: bool) -> bool:
-    """Whether a name fits a pattern of at most one star; ``folds``: whatever its letters' case."""
+    """Whether a name matches a pattern with at most one star; ``folds``: without regard to letter case."""
     if folds:
         name, pattern = lower(name), lower(pattern)
     if _STAR not in pattern:
@@ -59,13 +59,13 @@ def matches(name: str, pattern: str, folds: bool) -> bool:
 
 
 def carried(name: str, old: str, new: str) -> str:
-    """``name``, which matches ``old``, as ``new`` says it."""
+    """The new name of ``name``, which matches ``old``."""
     before, _, behind = old.partition(_STAR)
     return new.replace(_STAR, name[len(before) : len(name) - len(behind)]) if _STAR in old else new
 
 
 def _meet(one: str, other: str) -> bool:
-    """Whether a name may match both patterns."""
+    """Whether some name may match both patterns."""
     if _STAR not in one or _STAR not in other:
         return matches(one, other, folds=False) if _STAR not in one else matches(other, one, folds=False)
     (before, _, behind), (its_before, _, its_behind) = one.partition(_STAR), other.partition(_STAR)

@@ -1,8 +1,8 @@
-"""Text from a log, a server or a file, made safe to be shown: nothing in it acts on a terminal or a page.
+"""Makes text from a log, a server or a file safe to show: it can neither control a terminal nor change a page.
 
-Shown as escapes, as ``\\x1b`` and ``\\u202e``: control characters, among them those of terminals' escape sequences, and
-what has no shape but changes its neighbours': bidirectional controls, invisible separators, halves of surrogate pairs.
-The one list of such characters; the page's script has the same (board/static/draw.js), and a test holds them together.
+Escapes such as ``\\x1b`` and ``\\u202e`` replace control characters, as in terminals' escape sequences, and invisible
+characters that change the text around them: bidirectional controls, invisible separators, halves of surrogate pairs.
+board/static/draw.js has the same list of characters; a test compares the two.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ ACTIVE: Final = (
     (0x00, 0x08), (0x0B, 0x1F), (0x7F, 0x9F), (0xAD, 0xAD), (0x61C, 0x61C), (0x180E, 0x180E), (0x200B, 0x200F),
     (0x2028, 0x202E), (0x2060, 0x206F), (0xD800, 0xDFFF), (0xFEFF, 0xFEFF), (0xFFF9, 0xFFFB), (0xE0000, 0xE007F),
 )  # fmt: skip
-"""First and last of each range. Tab and newline are not among them: ``one_line`` takes them, too."""
+"""First and last character of each range. Tab and newline are left out; ``one_line`` escapes them, too."""
 
 
 def _class(ranges: tuple[tuple[int, int], ...]) -> str:
@@ -33,17 +33,17 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """A name or a value that stands in a line: it cannot begin another one."""
+    """A name or value inside a line: line breaks become escapes, too."""
     return _BREAKING.sub(_escaped, text)
 
 
 def json_text(encoded: str) -> str:
-    """JSON whose strings hold no such character as it is; every reader of JSON gets the same values."""
+    """JSON with these characters as JSON escapes in its strings; it decodes to the same values."""
     return _ACTIVE.sub(_unit, encoded)
 
 
 def markdown(text: str) -> str:
-    """For a note, which Airflow shows as Markdown: no links, no images, no HTML."""
+    """Text for a note, which Airflow renders as Markdown: without links, images and HTML."""
     return _MARKDOWN.sub(r"\\\g<0>", printable(text))
 
 

@@ -1,8 +1,9 @@
-"""The daemon from which Spark forks its Python workers: Spark's own, with what the filter's tasks need in it already.
+"""The daemon from which Spark forks its Python workers: Spark's own, with the filter's modules imported before.
 
 Spark starts it once an executor as ``python -m binlane.spark_daemon pyspark.worker``, if
-``spark.python.daemon.module`` names it. Its own leaves all imports to the workers, because threads that an import
-starts are not there behind a fork: here these are OpenBLAS's and Arrow's, and both make them anew in the fork.
+``spark.python.daemon.module`` names it. Spark's own daemon leaves all imports to the workers, because threads that an
+import starts do not survive a fork. The modules imported here start threads of OpenBLAS and Arrow, and both recreate
+them after a fork.
 """
 
 from __future__ import annotations

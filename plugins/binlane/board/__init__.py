@@ -1,1 +1,1 @@
-"""The replication board: a page inside Airflow and the JSON API behind it (docs/board.md). Knows nothing of Airflow."""
+"""The replication board: a page inside Airflow and the JSON API behind it (docs/board.md). Does not import Airflow."""

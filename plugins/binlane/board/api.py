@@ -1,7 +1,7 @@
 """The board's FastAPI app: the page, its files and the JSON API. Every route needs a user of Airflow (docs/board.md).
 
-FastAPI's own documentation routes and mounted folders would be open to anyone, so there are none: files are routes,
-and the schema is one too.
+FastAPI's own documentation routes and mounted folders need no login, so they are not used: the page's files and the
+API's schema are routes of this app.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FILES: Final[Mapping[str, str]] = {
     "uPlot.iife.min.js": "text/javascript",
     "uPlot.min.css": "text/css",
 }
-"""What the page may load, by name."""
+"""The static files, by name."""
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
@@ -48,7 +48,7 @@ Seqno = Annotated[int, Query(ge=0, lt=1 << 62)]
 
 
 def build_app(host: Host) -> FastAPI:
-    """The app for the Airflow that ``host`` stands for; mount it under a prefix."""
+    """The app for the Airflow behind ``host``; to be mounted under a prefix."""
     app = FastAPI(
         title="binlane board",
         description="The data of the replication board, as JSON. Times are seconds since the epoch.",
@@ -73,12 +73,12 @@ def build_app(host: Host) -> FastAPI:
 def _add_files(app: FastAPI) -> None:
     @app.get("/", include_in_schema=False)
     def page(request: Request) -> Response:
-        """The page itself."""
+        """The page."""
         return _file(request, "index.html", "text/html")
 
     @app.get("/static/{name}", include_in_schema=False)
     def static(request: Request, name: str) -> Response:
-        """One of its files."""
+        """A file of the page."""
         if name not in FILES:
             raise HTTPException(status.HTTP_404_NOT_FOUND, "no such file")
         return _file(request, name, FILES[name])
@@ -91,12 +91,12 @@ def _add_files(app: FastAPI) -> None:
 
 def _add_reads(app: FastAPI, host: Host) -> None:
     reading = Reading(host)
-    # the route's own parameter, so not an annotation of this module: the dependency is the host's
+    # a default value instead of an annotation, because the dependency is the host's
     user_of = Depends(host.get_user)
 
     @app.get("/api/session")
     def session(request: Request, user: Any = user_of) -> models.Session:
-        """Who asks, and the token for actions."""
+        """The user's name, and the token for actions."""
         return models.Session(user=host.user_name(user), token=session_token(request))
 
     @app.get("/api/channels")
@@ -124,7 +124,7 @@ def _add_window_reads(app: FastAPI, host: Host) -> None:
 
     @app.get("/api/channels/{name}/windows")
     def windows(name: str, before: int | None = None, limit: Limit = 50, user: Any = user_of) -> list[models.WindowRow]:
-        """A page of the channel's windows, newest first; `before`: with smaller numbers."""
+        """A page of the channel's windows, newest first; `before`: only windows with smaller numbers."""
         return reading.windows(user, name, before, limit)
 
     @app.get("/api/channels/{name}/windows/{window_id}")
@@ -136,7 +136,7 @@ def _add_window_reads(app: FastAPI, host: Host) -> None:
     def blocks(
         name: str, window_id: str, lane: int, after: Seqno = 0, limit: Limit = 50, user: Any = user_of
     ) -> models.Blocks:
-        """A page of a lane's blocks, those that end behind the seqno `after`; while the window's files are kept."""
+        """A page of a lane's blocks that end after the seqno `after`; only while the window's files are kept."""
         return reading.blocks(user, name, window_id, lane, after, limit)
 
     @app.get("/api/channels/{name}/windows/{window_id}/lanes/{lane}/blocks/{first_seqno}/transactions")
@@ -168,7 +168,7 @@ def _add_window_reads(app: FastAPI, host: Host) -> None:
 
 
 def _act(host: Host, user: Any, name: str, what: str, do: Callable[[], str]) -> models.Done:
-    """What every action is: for those who may edit the channel's DAG, and a line in the log."""
+    """Check that the user may edit the channel's DAG, do the action, and log it."""
     Reading(host).place(user, name, edit=True)
     message = do()
     log.info("board: %s: %s of channel %s: %s", host.user_name(user), what, name, message)
@@ -176,7 +176,7 @@ def _act(host: Host, user: Any, name: str, what: str, do: Callable[[], str]) -> 
 
 
 def _add_actions(app: FastAPI, host: Host) -> None:
-    """The same functions as the command line's."""
+    """Actions; they call the functions of the command line."""
     act = partial(_act, host)
     user_of = Depends(host.get_user)
     guarded = [Depends(guard_action)]
@@ -193,7 +193,7 @@ def _add_actions(app: FastAPI, host: Host) -> None:
 
     @app.post("/api/channels/{name}/resume", dependencies=guarded)
     def resume(name: str, user: Any = user_of) -> models.Done:
-        """Take a stop request back; `binlane resume`."""
+        """Cancel a stop request; `binlane resume`."""
         return act(user, name, "resume", lambda: operate.resume(name, host.channels(), resolve=host.resolve))
 
     @app.post("/api/channels/{name}/verify", dependencies=guarded)
@@ -208,7 +208,7 @@ def _add_actions(app: FastAPI, host: Host) -> None:
 
     @app.post("/api/channels/{name}/decide", dependencies=guarded)
     def decide(name: str, body: models.DecideRequest, user: Any = user_of) -> models.Done:
-        """Say whether a DDL has run that nobody can tell of; `binlane decide`."""
+        """Record whether an undecided DDL has run; `binlane decide`."""
         folder = host.channels()
 
         def do() -> str:
@@ -218,14 +218,14 @@ def _add_actions(app: FastAPI, host: Host) -> None:
 
 
 def _add_skips(app: FastAPI, host: Host) -> None:
-    """Orders to leave a transaction out."""
+    """Orders to skip transactions."""
     act = partial(_act, host)
     user_of = Depends(host.get_user)
     guarded = [Depends(guard_action)]
 
     @app.post("/api/channels/{name}/skip", dependencies=guarded)
     def skip(name: str, body: models.SkipRequest, user: Any = user_of) -> models.Done:
-        """Leave transactions of the open window out, with a reason; `binlane skip`."""
+        """Skip transactions of the open window, with a reason; `binlane skip`."""
         folder, by = host.channels(), f"{host.user_name(user)}, on the board"
 
         def do() -> str:
@@ -236,7 +236,7 @@ def _add_skips(app: FastAPI, host: Host) -> None:
 
     @app.post("/api/channels/{name}/cancel-skip", dependencies=guarded)
     def cancel_skip(name: str, body: models.CancelSkipRequest, user: Any = user_of) -> models.Done:
-        """Take such an order back that has not been followed yet; `binlane skip --cancel`."""
+        """Cancel an order to skip that is not carried out yet; `binlane skip --cancel`."""
         folder = host.channels()
 
         def do() -> str:
@@ -246,7 +246,7 @@ def _add_skips(app: FastAPI, host: Host) -> None:
 
 
 def _file(request: Request, name: str, kind: str) -> Response:
-    """A file with its digest as ETag: asked for each time, sent again only if it is another one."""
+    """A file with its digest as ETag: requested each time, sent again only if it has changed."""
     data = (STATIC / name).read_bytes()
     tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
     headers = {"ETag": tag, "Cache-Control": "no-cache"}
@@ -273,7 +273,7 @@ def _forbidden(_: Request, exc: Exception) -> Response:
 
 
 def _failed(_: Request, exc: Exception) -> Response:
-    """The program's own error, as the command line prints it: 503 if it can pass, 409 if it cannot."""
+    """A binlane error, as the command line prints it: 503 if it is retryable, else 409."""
     assert isinstance(exc, BinlaneError)
     code = status.HTTP_503_SERVICE_UNAVAILABLE if exc.retryable else status.HTTP_409_CONFLICT
     return JSONResponse({"detail": f"{type(exc).__name__}: {exc}"}, code)

@@ -1,5 +1,4 @@
-"""The interface of the board to Airflow, and the check of requests that change something. No airflow is imported
-here."""
+"""The board's interface to Airflow, and the CSRF check of actions. Does not import Airflow."""
 
 from __future__ import annotations
 
@@ -35,23 +34,23 @@ class LastRun:
 
 @dataclass(frozen=True, slots=True)
 class Triggered:
-    """A run of a DAG that was asked for."""
+    """A triggered run of a DAG."""
 
     run_id: str
     is_paused: bool
-    """It waits until somebody unpauses the DAG."""
+    """The DAG is paused: the run waits until it is unpaused."""
 
 
 class Trigger(Protocol):
-    """Asks Airflow for a run of a DAG, in a user's name."""
+    """Triggers a run of a DAG in a user's name."""
 
     def __call__(self, user: Any, dag_id: str, conf: Mapping[str, Any]) -> Triggered:
-        """Raises PermissionError if Airflow does not let the user, ConfigError if it has no such DAG."""
+        """Raises PermissionError if the user may not trigger the DAG, ConfigError if Airflow has no such DAG."""
         ...
 
 
 class MayDo(Protocol):
-    """Whether Airflow lets a user do something to a DAG; methods are those of HTTP: GET reads, PUT edits."""
+    """Whether a user may read (method GET) or edit (PUT) a DAG."""
 
     def __call__(self, user: Any, method: str, dag_id: str) -> bool:
         """Ask Airflow's auth manager."""
@@ -75,16 +74,16 @@ class Host:
 
 
 def session_token(request: Request) -> str:
-    """What a page of this site has to send along with an action. Another site can neither read nor compute it."""
+    """The token that the page sends with each action. Another site can neither read nor compute it."""
     cookie = request.cookies.get(COOKIE, "")
     return hmac.new(cookie.encode(), b"binlane.board", hashlib.sha256).hexdigest() if cookie else ""
 
 
 def guard_action(request: Request) -> None:
-    """Refuse what another site made a browser send: a cookie alone is never enough to act (403)."""
+    """Refuse a request that another site made a browser send (403): a cookie alone does not authorise an action."""
     scheme, _, credentials = request.headers.get("Authorization", "").partition(" ")
     if COOKIE not in request.cookies and scheme.lower() == "bearer" and credentials.strip():
-        # a browser never adds this one by itself; beside a cookie Airflow may go by that, as it does if this is empty
+        # a browser never adds a bearer token by itself; with a cookie or an empty token, Airflow may use the cookie
         return
     site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
     if site is not None and site != "same-origin":

@@ -17,17 +17,17 @@ class State(StrEnum):
     """What a channel does now."""
 
     IDLE = "idle"
-    """Everything up to the watermark is applied, no window is open."""
+    """No window is open: everything up to the watermark is applied."""
     RUNNING = "running"
     """A window is open and lanes are alive, or Airflow runs the DAG."""
     STOPPING = "stopping"
-    """Somebody has asked the lanes to stop, and some are alive."""
+    """The lanes were asked to stop, and some are alive."""
     STOPPED = "stopped"
-    """As asked; `resume` lets it go on."""
+    """The channel has stopped on request; `resume` continues it."""
     FAILED = "failed"
     """The open window, or Airflow's last run, has failed."""
     UNFINISHED = "unfinished"
-    """A window is open and nobody works on it: the next run takes it up."""
+    """A window is open and no run works on it: the next run continues it."""
     NEW = "new"
     """The channel is not on the target: `binlane init`."""
     UNREACHABLE = "unreachable"
@@ -39,7 +39,7 @@ class Session(Answer):
 
     user: str
     token: str
-    """To be sent as X-Binlane-Token with each POST that is authenticated by cookie."""
+    """The user, and the token to send as X-Binlane-Token with each POST that is authenticated by cookie."""
 
 
 class Run(Answer):
@@ -54,7 +54,7 @@ class Run(Answer):
 
 
 class Mark(Answer):
-    """The watermark: everything up to it is on the target."""
+    """The watermark: the target holds everything up to it."""
 
     seqno: int
     file: str
@@ -97,7 +97,7 @@ class Lane(Answer):
     blocks: int
     holder: str | None
     beat_age: float | None
-    """Seconds since the holder's last sign of life."""
+    """Seconds since the holder's last heartbeat."""
     alive: bool
     done: bool
 
@@ -109,7 +109,7 @@ class LaneError(Answer):
     at: float
     window_id: str
     current: bool
-    """Of the open window."""
+    """Whether the error is of the open window."""
     lane: int
     seqno: int
     gtid: str
@@ -121,7 +121,7 @@ class LaneError(Answer):
 
 
 class Undecided(Answer):
-    """A DDL that may have run: only a person can tell."""
+    """A DDL that may have run; an operator has to decide."""
 
     seqno: int
     lane: int
@@ -130,7 +130,7 @@ class Undecided(Answer):
 
 
 class SkippedTransaction(Answer):
-    """A transaction that somebody has ordered to leave out."""
+    """A transaction that an operator ordered to skip."""
 
     seqno: int
     state: str
@@ -143,9 +143,9 @@ class SkippedTransaction(Answer):
     window_id: str
     lane: int
     summary: str | None
-    """What it changes, in words; None for those who may not edit the DAG."""
+    """A description of its changes; None for those who may not edit the DAG."""
     bytes: int
-    """Of its events, which are kept as a binlog file."""
+    """Size in bytes of its events, which are kept as a binlog file."""
     reason: str
     by: str
     at: float
@@ -160,7 +160,7 @@ class Verification(Answer):
     state: str
     """running, clean, pending or drift."""
     through_seqno: int
-    """The watermark when it began."""
+    """The watermark when the verification began."""
     started_at: float
     ended_at: float | None
     tables: int
@@ -169,7 +169,7 @@ class Verification(Answer):
     drift: int
     """Rows that differ."""
     pending: int
-    """Rows that the source has changed since: looked at again by the next one."""
+    """Rows that the source has changed since; the next verification compares them again."""
 
 
 class Card(Answer):
@@ -209,9 +209,9 @@ class WindowRow(Answer):
     opened_at: float
     finished_at: float | None
     seconds: float | None
-    """From its opening to its end."""
+    """Seconds from the window's opening to its end."""
     behind: float | None
-    """Seconds between its last commit on the source and its end."""
+    """Seconds between the window's last commit on the source and its end."""
     lanes: int | None
     read: int | None
     written: int | None
@@ -221,18 +221,18 @@ class WindowRow(Answer):
     serialized: int | None
     causes: dict[str, int]
     has_files: bool
-    """Whether its folder was kept, so that blocks can be looked at."""
+    """Whether the window's folder is kept, so that its blocks can be shown."""
 
 
 class Heat(Answer):
     """Transactions by shard and window: the busiest shards."""
 
     windows: list[int]
-    """Numbers, the oldest first."""
+    """Numbers of the windows, oldest first."""
     window_ids: list[str]
     shards: list[str]
     transactions: list[list[int | None]]
-    """A row a shard; None where a window's summary leaves the shard out."""
+    """One row for each shard; None where a window's summary does not list the shard."""
 
 
 class Channel(Answer):
@@ -247,12 +247,12 @@ class Channel(Answer):
     errors: list[LaneError] = Field(default_factory=list)
     undecided: list[Undecided] = Field(default_factory=list)
     skips: list[SkippedTransaction] = Field(default_factory=list)
-    """Those with the highest seqnos, these first."""
+    """The newest skips by seqno, newest first."""
     more_skips: bool = False
     verifications: list[Verification] = Field(default_factory=list)
-    """The last ones, the newest first."""
+    """The last verifications, newest first."""
     verified_through: dict[str, int] = Field(default_factory=dict)
-    """By kind, the newest seqno through which both servers were found equal."""
+    """By kind, the highest seqno up to which both servers were found equal."""
     history: list[WindowRow] = Field(default_factory=list)
     heat: Heat | None = None
 
@@ -289,7 +289,7 @@ class TableRow(Answer):
 
 
 class RuleRow(Answer):
-    """What one rule of the channel's filter leaves out of a window."""
+    """The number of changes that one rule of the channel's filter leaves out of a window."""
 
     rule: str
     rows: int
@@ -309,7 +309,7 @@ class Window(Answer):
     tables: list[TableRow]
     more_tables: int
     rules: list[RuleRow]
-    """Of the filter, those that left something out."""
+    """The rules of the filter that left something out."""
 
 
 class Block(Answer):
@@ -328,7 +328,7 @@ class Block(Answer):
     updates: int
     deletes: int
     applied: bool | None
-    """None where the lane's position is not known any more and the window is not finished."""
+    """Whether the block is applied; None if the lane's position is unknown and the window is not finished."""
 
 
 class Blocks(Answer):
@@ -338,7 +338,7 @@ class Blocks(Answer):
     name: str
     blocks: list[Block]
     next_after: int | None
-    """For the next page."""
+    """The value of `after` for the next page."""
 
 
 class Statement(Answer):
@@ -400,21 +400,21 @@ class Rows(Answer):
     shard: str
     rows: list[RowChange]
     next_after: int | None
-    """Row changes to pass over for the next page."""
+    """Number of row changes to skip for the next page."""
 
 
 class StopRequest(Answer):
     """Body of stop."""
 
     now: bool = False
-    """At each lane's next block, wherever the others are."""
+    """Stop each lane at its next block, at different seqnos."""
 
 
 class VerifyRequest(Answer):
     """Body of verify."""
 
     full: bool = False
-    """Every row of every table, instead of those that the last window touched."""
+    """Compare every row of every table, instead of the rows that the last window touched."""
 
 
 class DecideRequest(Answer):
@@ -441,6 +441,6 @@ class CancelSkipRequest(Answer):
 
 
 class Done(Answer):
-    """What an action says."""
+    """The message of an action."""
 
     message: str

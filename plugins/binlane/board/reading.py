@@ -1,4 +1,4 @@
-"""Reads what the board shows: the target's state, and a window's files while they are kept."""
+"""Reads the board's data: the target's state, and a window's files while they are kept."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from binlane.work.planned import read_transactions
 log = logging.getLogger(__name__)
 
 TARGET_SECONDS: Final = 5
-"""A target that does not answer must not hold a thread of the api-server for longer."""
+"""Seconds. A target that does not answer must not block a thread of the api-server for longer."""
 _STATEMENT_LENGTH: Final = 2_000
 _THREADS: Final = 8
 _VALUE_LENGTH: Final = 1_000
@@ -55,7 +55,7 @@ _VALUE_LENGTH: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A channel that a user may look at."""
+    """A channel that a user may read."""
 
     channel: ChannelConfig
     may_edit: bool
@@ -67,17 +67,17 @@ class Place:
 
 
 class NotFound(LookupError):  # noqa: N818 -- an answer, not an error of the program
-    """There is no such channel, window, lane or block for this user."""
+    """The channel, window, lane or block does not exist, or the user may not read it."""
 
 
 class Reading:
-    """Answers for one user at a time; keeps nothing but plans, which never change."""
+    """Reads the answers for a user; caches only plans, which never change."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
 
     def channels(self, user: Any) -> list[models.Card]:
-        """Every channel whose DAG the user may read. Targets are asked side by side."""
+        """Every channel whose DAG the user may read. Targets are queried in parallel."""
         files = [file for file in channel_files(self._host.channels()) if self._host.may(user, READ, dag_id(file.stem))]
         with ThreadPoolExecutor(_THREADS) as pool:
             return list(pool.map(lambda file: self._card(user, file), files))
@@ -112,7 +112,7 @@ class Reading:
         )
 
     def skipped_events(self, user: Any, name: str, seqno: int) -> bytes:
-        """What a skipped transaction holds, as a binlog file; only for those who may edit the DAG."""
+        """A skipped transaction's events as a binlog file; only for those who may edit the DAG."""
         place = self.place(user, name, edit=True)
         log: bytes = self._on_target(place, lambda connection: read_skip(connection, name, seqno)[1])
         return log
@@ -187,7 +187,8 @@ class Reading:
         )
 
     def place(self, user: Any, name: str, *, edit: bool = False) -> Place:
-        """Raises NotFound if there is no such channel or the user may not read its DAG; PermissionError if ``edit``."""
+        """The channel. Raises NotFound if there is none or the user may not read its DAG; PermissionError if ``edit``
+        and the user may not edit it."""
         known = {file.stem: file for file in channel_files(self._host.channels())}
         if name not in known or not self._host.may(user, READ, dag_id(name)):
             raise NotFound(f"no channel {name!r}")
@@ -197,7 +198,7 @@ class Reading:
         return Place(load_channel(known[name]), may_edit)
 
     def _summary(self, place: Place) -> tuple[models.Card, Snapshot | None]:
-        """The channel's card, and what it was made from; a target that cannot be read is an answer, too."""
+        """The channel's card and snapshot; for an unreadable target, a card with the problem and None."""
         run = self._host.last_run(place.dag_id)
         snapshot, state, problem = None, None, None
         try:
@@ -235,7 +236,7 @@ class Reading:
 
 
 def _broken(name: str, problem: str) -> models.Card:
-    """A channel whose file is wrong: its DAG is an import error in Airflow."""
+    """The card of a channel whose file is wrong; its DAG is an import error in Airflow."""
     return models.Card(
         name=name, dag_id=dag_id(name), description="", tags=[], owner="", schedule=None,
         state=models.State.UNREACHABLE, problem=problem, may_act=False, run=None, stopped=None,
@@ -266,7 +267,7 @@ def _plans(work: str) -> str:
 
 @lru_cache(maxsize=16)
 def _cached_plan(uri: str, digest: str) -> WindowPlan:
-    """A plan never changes; ``digest`` is the target's, and one folder can only hold the plan of one."""
+    """The plan in a folder; cached, since plans never change. ``digest``: the one stored on the target."""
     plan = read_plan(uri)
     if plan.digest != digest:
         raise PlanError(f"{uri}: expected the plan {digest}, which is stored on the target, found {plan.digest}")

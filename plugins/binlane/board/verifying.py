@@ -1,4 +1,4 @@
-"""A verification that is asked for on the board: a run of the channel's DAG, since it can take hours."""
+"""Starts a verification from the board, as a run of the channel's DAG, since it can take hours."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from binlane.choices import VerifyScope
 from binlane.errors import ConfigError, WindowBusyError
 
 ACTIVE: Final = ("queued", "running")
-"""States of a run of Airflow's that has not ended."""
+"""States of an Airflow run that has not ended."""
 
 
 def start_verification(host: Host, reading: Reading, user: Any, name: str, kind: str) -> str:
-    """Trigger the run, and say when it begins.
+    """Trigger the run; a message that says when it begins.
 
-    Raises ConfigError for a channel that reads an archive, WindowBusyError while a window is open that no run works on:
-    the verification would find it so, and fail; PermissionError if the user may not start runs.
+    Raises ConfigError for a channel that reads an archive, WindowBusyError if a window is open and no run works on it
+    (the verification would fail), PermissionError if the user may not start runs.
     """
     place = reading.place(user, name, edit=True)
     if place.channel.source.connection is None:

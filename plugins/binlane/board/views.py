@@ -1,4 +1,4 @@
-"""State rows as answers. Pure: what is read and when is ``reading``'s concern."""
+"""Converts state rows to answers. No I/O: ``reading`` reads the rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from binlane.state.records.history import PastWindow, Snapshot, seconds_of
 from binlane.state.windows import FINISHED
 
 ALIVE_SECONDS: Final = 20.0
-"""A holder writes a heartbeat every 5 seconds; one that is older than this says nothing."""
+"""Seconds. A holder writes a heartbeat every 5 seconds; an older one does not show that the lane is alive."""
 HEAT_SHARDS: Final = 24
 _RUNNING: Final = ("queued", "running")
 _SPACE: Final = "Free space on the target, then run the channel again."
@@ -30,7 +30,7 @@ WAYS_OUT: Final[Mapping[int, str]] = {
         (1020, 1205, 1213), "Transient, retried automatically. Find the session that holds the lock on the target."
     ),
 }
-"""By the server's error number; the message itself says where and what."""
+"""Next steps by the server's error number."""
 _OTHER_WAY_OUT: Final = "The message says what to do. Then run the channel again: it continues from its positions."
 
 
@@ -44,7 +44,7 @@ def card_of(
     state: models.State | None = None,
     problem: str | None = None,
 ) -> models.Card:
-    """A channel in the list; without a snapshot, ``state`` and ``problem`` say why there is none."""
+    """A channel in the list; ``state`` and ``problem``: given if there is no snapshot."""
     history = () if snapshot is None else snapshot.history
     found = state_of(snapshot, run) if snapshot is not None else state
     assert found is not None, "without a snapshot there is a state"
@@ -67,7 +67,7 @@ def card_of(
 
 
 def state_of(snapshot: Snapshot, run: LastRun | None) -> models.State:
-    """What the channel does now, from the target's rows first and Airflow's last run second."""
+    """The channel's state, by the target's rows first and Airflow's last run second."""
     runs = run is not None and run.state in _RUNNING
     failed = run is not None and run.state == "failed"
     window = snapshot.status.window
@@ -109,7 +109,7 @@ def mark_of(snapshot: Snapshot) -> models.Mark:
 
 
 def progress_of(snapshot: Snapshot) -> models.Progress | None:
-    """The open window, if there is one."""
+    """The open window; None if there is none."""
     window = snapshot.status.window
     if window is None:
         return None
@@ -131,7 +131,7 @@ def progress_of(snapshot: Snapshot) -> models.Progress | None:
 
 
 def _positions(snapshot: Snapshot) -> tuple[LanePosition, ...]:
-    """Of the open window: before it has a plan, the rows are those of the last one."""
+    """The positions of the open window; none before it has a plan, when the rows are still the last window's."""
     window = snapshot.status.window
     if window is None or window.plan_digest is None:
         return ()
@@ -150,7 +150,7 @@ def lanes_of(snapshot: Snapshot) -> list[models.Lane]:
         planned = facts.lanes[position.lane] if facts is not None else None
         beat = beats.get(position.lane)
         age = None if beat is None else max(0.0, snapshot.clock - seconds_of(beat.beat_at))
-        # a beat from before the window is another window's
+        # a heartbeat older than the window is of an earlier window
         opened = next(past.created_at for past in snapshot.history if past.window_id == window.bounds.window_id)
         held = beat is not None and seconds_of(beat.beat_at) >= opened
         lanes.append(
@@ -198,7 +198,7 @@ def errors_of(snapshot: Snapshot) -> list[models.LaneError]:
 
 
 def undecided_of(snapshot: Snapshot, *, may_edit: bool) -> list[models.Undecided]:
-    """DDL that only a person can decide."""
+    """DDL that wait for an operator's decision."""
     return [
         models.Undecided(seqno=intent.seqno, lane=intent.lane, statement=intent.statement if may_edit else None)
         for intent in snapshot.status.undecided
@@ -206,7 +206,7 @@ def undecided_of(snapshot: Snapshot, *, may_edit: bool) -> list[models.Undecided
 
 
 def skips_of(snapshot: Snapshot, *, may_edit: bool) -> list[models.SkippedTransaction]:
-    """Transactions that were, or will be, left out."""
+    """Transactions that were or will be skipped."""
     return [
         models.SkippedTransaction(
             seqno=skip.seqno,
@@ -322,7 +322,7 @@ def window_of(window: PastWindow) -> models.Window:
 
 
 def heat_of(history: tuple[PastWindow, ...]) -> models.Heat:
-    """Transactions by shard and window, for the shards that are the busiest over all of them."""
+    """Transactions by shard and window, for the shards with the most transactions over all windows."""
     planned = [window for window in reversed(history) if window.facts is not None]
     totals: dict[str, int] = {}
     cells: list[dict[str, int]] = []
@@ -338,7 +338,7 @@ def heat_of(history: tuple[PastWindow, ...]) -> models.Heat:
         window_ids=[window.window_id for window in planned],
         shards=names,
         transactions=[
-            # a window that lists all its shards says 0 of one that is not there
+            # in a window that lists all its shards, a missing shard has 0 transactions
             [_cell(counts, name, window) for counts, window in zip(cells, planned, strict=True)]
             for name in names
         ],
@@ -351,7 +351,7 @@ def _cell(counts: dict[str, int], name: str, window: PastWindow) -> int | None:
 
 
 def is_applied(window: PastWindow, position: LanePosition | None, last_seqno: int) -> bool | None:
-    """Whether a block that ends at ``last_seqno`` is on the target; None if nobody knows."""
+    """Whether a block that ends at ``last_seqno`` is on the target; None if that is not known."""
     if window.state == FINISHED:
         return True
     if position is None or position.window_id != window.window_id:

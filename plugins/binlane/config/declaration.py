@@ -19,35 +19,35 @@ _KEY: Final = "key"
 
 @dataclass(frozen=True, slots=True)
 class PerChannel:
-    """A default that is made from the channel's name."""
+    """A default computed from the channel's name."""
 
     of: Callable[[str], object]
     shown: str
-    """For the docs, as markdown."""
+    """The default as markdown, for the docs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Only:
-    """A key that has an effect only with one value of another key of its section: elsewhere it is refused."""
+    """A condition on a key: it is allowed only with one value of another key of its section."""
 
     key: str
     value: Word
     without: bool = False
-    """Instead: with every value but this one."""
+    """Allowed with every value except this one."""
 
     def holds(self, values: Mapping[str, object]) -> bool:
-        """Whether the section's values are such."""
+        """Whether the section's values fulfil the condition."""
         return (values[self.key] is self.value) is not self.without
 
     @property
     def condition(self) -> str:
-        """As an error says it."""
+        """The condition as text, for errors."""
         return f'only with{"out" if self.without else ""} {self.key} = "{self.value}"'
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key: what values it takes, its default and its meaning."""
+    """One key: its allowed values, default and meaning."""
 
     kind: Kind
     default: object
@@ -56,9 +56,9 @@ class Key:
     """Markdown, for docs/configuration.md."""
     only: Only | None = None
     form: str | None = None
-    """The field of a run's form that overrides the key for that run; None: the form has none."""
+    """The field of a run's form that overrides the key for that run; None: not in the form."""
     variable: str | None = None
-    """The environment variable that is read where the file does not have the key."""
+    """The environment variable that is read if the file does not have the key."""
 
 
 def key(

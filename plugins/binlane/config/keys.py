@@ -42,7 +42,7 @@ LAG_CALLBACK: Final = "binlane.orchestration.airflow.notify.lagging"
 
 
 def _server_id(channel: str) -> int:
-    """High, unlike the small ids that people give to servers; stable, so that the source recognises the channel."""
+    """High, because people give servers small ids; stable, so that the source recognises the channel's reader."""
     return 0x8000_0000 | zlib.crc32(f"binlane:{channel}".encode())
 
 
@@ -315,9 +315,9 @@ class ChannelConfig:
     """One channel: one source, one target, one shard list, one watermark."""
 
     name: str
-    """The file's name without .toml: the channel's name on the target, so renaming the file is a new channel."""
+    """The file's name without .toml, and the channel's name on the target: a renamed file is a new channel."""
     file: str
-    """Where the channel was read from; for messages."""
+    """The channel file, for messages."""
     root: Path
     """The project's folder: relative paths are relative to it."""
     owner: str = key(TEXT, "binlane", "Owner of the DAG.")

@@ -1,4 +1,4 @@
-"""What values a key takes: how a value is checked, and the words for it in errors and in docs/configuration.md."""
+"""The kinds of values of keys: their check, and their description in errors and in docs/configuration.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from binlane.extension import is_class_path
 
 CRON_PRESETS: Final = ("@hourly", "@daily", "@weekly", "@monthly", "@yearly")
 BY_HAND: Final = "none"
-"""The schedule of a channel whose runs are all triggered by hand."""
+"""The value of ``window.schedule`` for a channel whose runs are all triggered by hand."""
 _CRON_FIELD: Final = re.compile(r"[0-9A-Za-z*,/#?-]+")
 _DOTTED: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", re.ASCII)
 _LINK: Final = re.compile(r"https?://[^\s/]+\S*|mailto:\S+")
@@ -24,18 +24,18 @@ _TABLE_PATTERN: Final = re.compile(r"[^.]+\.[^.]+")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What values a key takes. ``read`` raises ConfigError for any other."""
+    """A kind of values. ``read`` raises ConfigError for a value of another kind."""
 
     title: str
     """The type with its range, for docs/configuration.md."""
     expected: str
     """For errors."""
     accepts: Callable[[Any], object]
-    """Whether a value, as TOML gives it, is one of these."""
+    """Whether a value of the TOML file is allowed."""
     converted: Callable[[Any], Any] = lambda value: value
-    """An accepted value as the channel has it."""
+    """Converts an allowed value for ``ChannelConfig``."""
     shown: Callable[[Any], str] = "`{}`".format
-    """A default as docs/configuration.md has it."""
+    """Formats a default for docs/configuration.md."""
     words: tuple[Word, ...] = ()
     """Of a choice."""
 
@@ -56,7 +56,7 @@ class Integer(Kind):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table(Kind):
-    """A table of texts, whose entries have errors of their own."""
+    """A table of texts; errors name its entries."""
 
     entries: Callable[[Node], Any]
 
@@ -66,7 +66,7 @@ class Table(Kind):
 
 
 def integer(low: int, high: int, shown: Callable[[int], str] = "{:,}".format) -> Integer:
-    """A whole number; ``true`` is none."""
+    """A whole number; ``true`` is refused, although bool is a subclass of int."""
     return Integer(
         f"integer, {shown(low)} to {shown(high)}",
         f"an integer {low:,}..{high:,}",
@@ -78,17 +78,17 @@ def integer(low: int, high: int, shown: Callable[[int], str] = "{:,}".format) ->
 
 
 def size(low: int, high: int) -> Integer:
-    """A number of bytes, which the docs have in KiB, MiB or GiB."""
+    """A number of bytes; the docs print KiB, MiB or GiB."""
     return integer(low, high, _in_units)
 
 
 def text(expected: str = "text", fits: Callable[[str], object] = bool) -> Kind:
-    """Text that is not empty; ``fits``: further demands, which ``expected`` puts into words."""
+    """Text that is not empty; ``fits``: a further check, which ``expected`` describes."""
     return Kind("text", expected, lambda value: isinstance(value, str) and value.strip() and fits(value))
 
 
 def texts(expected: str = "a list of texts", fits: Callable[[str], object] = bool) -> Kind:
-    """A list of texts, none of them empty; by default the list is."""
+    """A list of texts that are not empty; the default is an empty list."""
     return Kind(
         "list of texts",
         expected,
@@ -107,7 +107,7 @@ def choice(words: type[Word]) -> Kind:
 
 
 def choice_or_class(words: type[Word]) -> Kind:
-    """One word of ``binlane.choices``, or a class of the site (``extension``)."""
+    """One word of ``binlane.choices``, or a class of your own (``extension``)."""
     known = choice(words)
     return Kind(
         f"{known.title}, or [a class of your own](architecture.md#where-the-next-feature-goes)",
@@ -120,12 +120,12 @@ def choice_or_class(words: type[Word]) -> Kind:
 
 
 def table(entries: Callable[[Node], Any]) -> Table:
-    """A table inside the section, or of its own; by default it is empty."""
+    """A table inside a section or at the top level; the default is an empty table."""
     return Table("table", "a table", lambda value: isinstance(value, Mapping), shown=lambda _: "none", entries=entries)
 
 
 def rules(problem_of: Callable[[Sequence[tuple[str, str]]], tuple[str, str] | None]) -> Table:
-    """Names of the source and of the target, in the file's order. ``problem_of`` finds a rule that cannot stand."""
+    """Names of the source and of the target, in the file's order. ``problem_of`` finds an invalid rule."""
 
     def entries(node: Node) -> tuple[tuple[str, str], ...]:
         found = tuple(_texts_of(node).items())
@@ -141,11 +141,11 @@ def _texts_of(node: Node) -> dict[str, str]:
 
 
 def _policies(node: Node) -> Mapping[str, str]:
-    """A policy by kind of statement; ``ddl`` gives that of several kinds. Kinds that are not in it are applied."""
+    """Policy by kind of statement; ``ddl`` stands for several kinds. Kinds without a policy are applied."""
     node.only((DDL, *FilterKind))
     given = {kind: choice(FilterPolicy).read(node, kind) for kind in node.value}
     policy = given.pop(DDL, FilterPolicy.APPLY)
-    # "apply" written out for a kind stays: DROP DATABASE is then applied whatever tables are left out
+    # an explicit "apply" stays in the result: it applies DROP DATABASE even if some of its tables are left out
     return given if policy is FilterPolicy.APPLY else dict.fromkeys(DDL_KINDS, policy) | given
 
 

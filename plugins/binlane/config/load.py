@@ -1,4 +1,4 @@
-"""From a channel file to a ``ChannelConfig``: the declared keys are read, then the rules between keys are checked."""
+"""Reads a channel file into a ``ChannelConfig``: first the declared keys, then the rules between keys."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def load_channel(file: Path, environment: Mapping[str, str] | None = None) -> Ch
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """One file on its way to a channel."""
+    """Reads one channel file."""
 
     node: Node
     file: Path
@@ -99,7 +99,7 @@ def _window(_: _Reader, __: Node, values: dict[str, Any]) -> None:
 
 
 def _blocks(_: _Reader, node: Node, values: dict[str, Any]) -> None:
-    """A block must find room beside the rest of those before it."""
+    """``reduce_bytes`` must be at least twice ``blocks.bytes``: a block is folded together with a remainder."""
     least = 2 * values["bytes"]
     if "window_bytes" not in node.value:
         values["window_bytes"] = max(values["window_bytes"], least)
@@ -130,4 +130,4 @@ _CHECKS: Final[Mapping[str, Callable[[_Reader, Node, dict[str, Any]], None]]] = 
     "alert": _alert,
     "work": _work,
 }
-"""By section: the rules between keys, and values that depend on others."""
+"""By section: the rules between keys, and values that depend on other keys."""

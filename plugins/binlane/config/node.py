@@ -1,4 +1,4 @@
-"""One table of a TOML file and where it stands: errors name the file, the key, the expected and the found value."""
+"""One table of a TOML file with its path: errors name the file, the key, the expected and the found value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from binlane.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One table of a TOML file. Every method raises ConfigError and nothing else."""
+    """One table of a TOML file. Methods raise only ConfigError."""
 
     value: Mapping[str, Any]
     file: str
@@ -36,21 +36,22 @@ class Node:
         return f"{self.path}.{key}" if self.path else key
 
     def wrong(self, key: str, expected: str, found: object = None) -> NoReturn:
-        """Say what ``key`` should have been; ``found``: where that is not its own value."""
+        """Raise ConfigError with the expected value of ``key``; ``found``: the found value, if it is not the key's
+        own."""
         if found is None and key not in self.value:
             raise ConfigError(f"{self.file}: {self.at(key)}: expected {expected}, got nothing")
         shown = self.value[key] if found is None else found
         raise ConfigError(f"{self.file}: {self.at(key)}: expected {expected}, got {shown!r}")
 
     def only(self, known: Collection[str]) -> None:
-        """Refuse keys that nobody reads: a misspelled key would otherwise be a default in silence."""
+        """Refuse unknown keys: a misspelled key would otherwise silently have its default."""
         for key in sorted(self.value.keys() - set(known)):
             nearest = get_close_matches(key, known, n=1)
             hint = f"did you mean {nearest[0]}? " if nearest else ""
             raise ConfigError(f"{self.file}: {self.at(key)}: unknown key; {hint}known: {', '.join(known)}")
 
     def table(self, key: str) -> Node:
-        """A table inside this one; an absent one is empty."""
+        """A table inside this one; a missing one is empty."""
         value = self.value.get(key, {})
         if not isinstance(value, Mapping):
             self.wrong(key, "a table")

@@ -1,6 +1,6 @@
 """The codec of one kind of file: manifest.json, channel.json, schema.json, context.json, plan.json and their like.
 
-Bytes are not made here but by ``json.dumps`` or ``schema.canonical``: equal values give equal bytes.
+The values become bytes by ``json.dumps`` or ``schema.canonical``: equal values give equal bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Codec:
-    """Writes and reads the records of one file. ``todo``: the way out of a file that cannot be read."""
+    """Writes and reads the records of one file. ``todo``: the next step, for errors about an unreadable file."""
 
     def __init__(
         self,

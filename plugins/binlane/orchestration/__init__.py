@@ -1,1 +1,2 @@
-"""A window as a run: ``request`` (what it asks for), ``steps`` (task bodies); ``airflow``, ``commands`` call them."""
+"""The run of a window: ``request`` (its options), ``steps`` (the task bodies, called by ``airflow`` and
+``commands``)."""

@@ -21,9 +21,9 @@ log = logging.getLogger(__name__)
 
 
 def selection_of(channel: ChannelConfig, schema: Schema) -> Selection:
-    """What the channel takes. ``schema``: of the target, which says whether letters' case counts.
+    """The channel's filter. ``schema``: of the target, whose setting decides whether the case of names counts.
 
-    Raises ConfigError for a kind of statements in ``allow_statements`` that is none.
+    Raises ConfigError for an unknown kind of statements in ``allow_statements``.
     """
     rules = channel.filter
     for kind in rules.allow_statements:
@@ -47,14 +47,14 @@ def renaming_of(channel: ChannelConfig, schema: Schema) -> Renaming:
 
 
 def rules_of(channel: ChannelConfig, schema: Schema) -> ChannelRules:
-    """Filter, renames and collations of the channel. ``schema``: as of ``selection_of``."""
+    """Filter, renames and collations of the channel. ``schema``: as for ``selection_of``."""
     return ChannelRules(selection_of(channel, schema), renaming_of(channel, schema), Collations(channel.collations))
 
 
 def forget_if_filter_has_changed(channel: ChannelConfig, window: Window, folder: WorkFolder) -> None:
-    """Remove a window's files if it was extracted under other rules than the channel's and is not planned yet.
+    """Remove a window's files if it has no plan and was extracted under other rules than the channel's present ones.
 
-    Then it is read again, under the new rules; a planned window keeps its own (invariant 7).
+    It is then extracted again under the new rules; a planned window keeps its rules (invariant 7).
     """
     if window.plan_digest is not None or not folder.exists(files.MANIFEST):
         return

@@ -1,4 +1,4 @@
-"""What runs the filter job for the command line, by the word of ``--engine``. In Airflow a task of its own runs it."""
+"""Engines of the filter job for the command line, by the word of ``--engine``. In Airflow a task of its own runs it."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ from binlane.work.filter.job import LocalProcesses, run_filter
 from binlane.work.plan_inputs import read_inputs
 
 _LANES: Final = "binlane.orchestration.commands.run"
-"""Lanes are forked later from the server that the filter's processes were forked from: it imports their modules."""
+"""Modules that the fork server imports, because lanes are forked later from the same server as the filter's
+processes."""
 
 
 def filter_here(channel: ChannelConfig, work: WorkFolder) -> None:
-    """Run the filter job by processes of this machine."""
+    """Run the filter job by processes on this machine."""
     run_filter(work, LocalProcesses(os.cpu_count() or 1, preload=_LANES))
 
 
 def submit(channel: ChannelConfig, work: WorkFolder) -> None:
-    """Run the Spark job here, as the DAG's task does on the cluster. Raises PlanError with what it has said."""
+    """Submit the Spark job, as the DAG's task does. Raises PlanError with its output."""
     script = channel.root / "spark_jobs" / "event_metadata_filter.py"
     if not script.is_file():
         raise ConfigError(
@@ -43,7 +44,7 @@ def submit(channel: ChannelConfig, work: WorkFolder) -> None:
             "file, found no such file; keep spark_jobs/ beside dags/, or use --engine local"
         )
     given = spark_properties(channel.spark.conf)
-    # beside this interpreter, where pyspark was installed with it, else wherever PATH finds it
+    # first beside this interpreter, where pip installs pyspark's scripts, then on PATH
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     program = shutil.which("spark-submit", path=path)
     if program is None:
@@ -55,7 +56,7 @@ def submit(channel: ChannelConfig, work: WorkFolder) -> None:
         command = [program, WITH_DEFAULTS, "--properties-file", file, str(script), "--work", work.uri]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0 or not work.child(read_inputs(work).key).exists(PLAN):
-        # Spark's runner sends all that the driver's Python writes to its own standard output
+        # Spark redirects the driver's standard error to its own standard output
         told = without_secrets(f"{done.stdout}\n{done.stderr}", given)
         raise error_of(" ".join(command), done.returncode, told)
 
@@ -64,11 +65,11 @@ class FilterRunner(Protocol):
     """Runs the filter job of a window's folder; the plan is written when the call returns."""
 
     def __call__(self, channel: ChannelConfig, work: WorkFolder) -> None:
-        """Raises what ``work.filter.job.run_filter`` raises."""
+        """Raises the errors of ``work.filter.job.run_filter``."""
 
 
 FILTER_ENGINES: Final[Mapping[str, FilterRunner]] = {
     FilterEngine.LOCAL: filter_here,
     FilterEngine.SPARK: submit,
 }
-"""By the word of ``--engine``."""
+"""Engines by the word of ``--engine``."""

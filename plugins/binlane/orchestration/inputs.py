@@ -32,16 +32,17 @@ from binlane.work import files
 from binlane.work.files import WorkFolder
 
 _PAYLOAD_BYTES: Final = 1 << 20
-"""Events in one BINLOG statement, usually."""
+"""The usual number of bytes of events in one BINLOG statement."""
 _DEFAULT_PACKET: Final = 16 << 20
 
 
 def write_inputs(
     channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest, folder: WorkFolder, manifest: Manifest
 ) -> None:
-    """Everything that the filter job reads besides the segments. With the manifest, the last, the folder is whole.
+    """Write everything that the filter job reads besides the segments. The manifest comes last and completes the
+    folder.
 
-    Raises ConfigError for a shard list that no window can be planned by: one that is open keeps the list it has.
+    Raises ConfigError for an invalid shard list. An open window keeps the list that it has.
     """
     with engine_of(endpoints.target).connect() as connection:
         renaming = renaming_of(channel, read_schema(connection, ()))
@@ -61,7 +62,8 @@ def write_inputs(
 
 
 def check_collations(channel: ChannelConfig, schema: Schema) -> None:
-    """Raises ConfigError for a rule of ``[collations]`` whose collation the target lacks, too. ``schema``: its own."""
+    """Raises ConfigError for a rule of ``[collations]`` whose new collation the target lacks. ``schema``: the
+    target's."""
     for old, new in Collations(channel.collations).given.items():
         if schema.collations and new not in schema.collations:
             raise ConfigError(
@@ -73,8 +75,7 @@ def check_collations(channel: ChannelConfig, schema: Schema) -> None:
 def _tables_with_other_keys(
     source: Schema | None, target: Schema, collations: Mapping[str, str] | None = None
 ) -> list[list[str]]:
-    """Databases and tables whose keys are not the same on ``source``, in the target's names, and target: their changes
-    are not folded."""
+    """Tables whose keys differ between ``source`` (in the target's names) and target; their changes are not reduced."""
     if source is None:
         return []
     common = [key for key in target.tables if source.table(key) is not None]
@@ -85,8 +86,8 @@ def _tables_with_other_keys(
 def _source_schema(
     channel: ChannelConfig, endpoints: Endpoints, renaming: Renaming, databases: frozenset[str]
 ) -> Schema | None:
-    """The source's tables by the target's names, in these ``databases``; None if nothing is folded, or nobody can be
-    asked: an archive says nothing of keys, the target's own are taken for the source's."""
+    """The source's tables in these ``databases``, by the target's names; None if nothing is reduced, or for an archive,
+    whose source cannot be queried: then the target's keys are taken for the source's."""
     if endpoints.source is None or channel.blocks.reduce == Reduce.OFF:
         return None
     with translated(str(endpoints.source)), driver_errors(), engine_of(endpoints.source).connect() as connection:
@@ -128,13 +129,13 @@ def _settings(
         renames=[list(rule) for rule in channel.rename],
         collations=[list(rule) for rule in channel.collations],
         folds_names=schema.folds_names,
-        # between the families statements write the tables with JSON
+        # between the families, tables with JSON are written by statements
         measures_rows=by_sql or any(segment.flavor is not schema.flavor for segment in manifest.segments),
     )
 
 
 def _text(shard_list: Path) -> str:
-    """Of no file: nothing, so that all goes by hash."""
+    """The shard list's text; empty if there is no file, so that shards are placed by hash."""
     try:
         return shard_list.read_text("utf-8") if shard_list.exists() else ""
     except UnicodeDecodeError as exc:

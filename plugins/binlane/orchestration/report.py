@@ -1,4 +1,4 @@
-"""Text for people about a window: its plan before anything is written, and its result."""
+"""Reports of a window: its plan and its result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from binlane.safe_text import one_line
 from binlane.state.carried.prepared import OpenXa
 
 _TOP: Final = 12
-"""Rows of a list before the rest is summed up."""
+"""Rows of a list; the rest is summed up in one row."""
 
 
 def plan_view(plan: WindowPlan) -> View:
@@ -75,18 +75,18 @@ def _xa(group: PreparedGroup) -> str:
 
 
 def few(lines: list[str]) -> str:
-    """The first lines of a list, and how many more there are."""
+    """The first lines of a list, and the number of the others."""
     lines = [one_line(line) for line in lines]
     more = [f"{len(lines) - _TOP:,} more"] if len(lines) > _TOP else []
     return "\n".join([*lines[:_TOP], *more])
 
 
 def open_xa_text(prepared: Sequence[OpenXa]) -> list[str]:
-    """A line for each XA transaction that is open at the watermark."""
+    """A line for each XA transaction that is prepared at the watermark."""
     return [
         f"{each.xid}: seqno {each.seqno:,}, {each.source}, {plural(each.rows, 'row change')}, stored {each.at} UTC"
         if each.segment is not None
-        else f"{each.xid}: recorded by a person at {each.at} UTC as already on the target"
+        else f"{each.xid}: recorded by an operator at {each.at} UTC as already on the target"
         for each in prepared
     ]
 
@@ -138,7 +138,7 @@ def _renamed(plan: WindowPlan) -> Grid | None:
 
 
 def _tables(plan: WindowPlan) -> Grid | None:
-    """The accounts of each table: row changes read, left out, folded away, written."""
+    """Row changes of each table: read, left out, folded away, written."""
     if not plan.tables:
         return None
     numbers_of = ("inserts", "updates", "deletes", "left out", "folded", "written")

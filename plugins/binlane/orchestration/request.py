@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 NOW: Final = "now"
 HIGHEST: Final = "highest"
-"""As the place to stop at: the highest position that any lane has."""
+"""The word for a stop at the highest position of any lane."""
 _UUID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 # domain-server-sequence; uuid:n or uuid:tag:n, the tag as MySQL 8.3 and newer allow it
 GTID: Final = re.compile(rf"\d+-\d+-\d+|{_UUID}:(?:[a-z_][a-z0-9_]{{0,31}}:)?\d+")
@@ -25,18 +25,18 @@ GTID: Final = re.compile(rf"\d+-\d+-\d+|{_UUID}:(?:[a-z_][a-z0-9_]{{0,31}}:)?\d+
 
 @dataclass(frozen=True, slots=True)
 class WindowRequest:
-    """What a run asks for; ConfigError if a value cannot be meant. An unfinished window is adopted anyway."""
+    """The request of a run; raises ConfigError for an invalid value. An unfinished window is resumed in any case."""
 
     until: str | None = None
-    """Where to end: ``now``, an ISO 8601 time (UTC if it names no zone) or a GTID."""
+    """The window's end: ``now``, an ISO 8601 time (UTC if it names no zone) or a GTID."""
     interval_end: dt.datetime | None = None
-    """The end of the run's data interval; None for a run by hand."""
+    """The end of the run's data interval; None for a triggered run."""
     dry_run: bool = False
-    """Plan and show the plan; write nothing to the target's data."""
+    """Only plan and show the plan; change no data on the target."""
     lanes: int | None = None
-    """Instead of the channel's ``lanes.count``."""
+    """Overrides the channel's ``lanes.count``."""
     block_transactions: int | None = None
-    """Instead of the channel's ``blocks.transactions``."""
+    """Overrides the channel's ``blocks.transactions``."""
     resume_before: dt.datetime | None = None
     """Cancel a stop that was requested before this moment; None: cancel none."""
 
@@ -60,20 +60,21 @@ class WindowRequest:
 
     @property
     def until_gtid(self) -> str | None:
-        """The window's end as a GTID: the transaction that has it is the first one not taken."""
+        """The window's end as a GTID; the window ends before its transaction."""
         return self.until if self.until is not None and GTID.fullmatch(self.until) else None
 
     @property
     def until_now(self) -> bool:
-        """The window ends at the end of the source's log, as it is when the run reads it."""
+        """Whether the window ends at the log's end at the time of the run."""
         return self.until == NOW or (self.until is None and self.interval_end is None)
 
 
 def request_from_params(
     params: Mapping[str, Any], interval_end: dt.datetime | None, asked_at: dt.datetime | None = None
 ) -> WindowRequest:
-    """The request of an Airflow run: its form's values, its interval's end (None for a run by hand), and the time of
-    the request: the run does not cancel a stop that was requested later, even when its tasks are retried."""
+    """The request of an Airflow run: the values of its form, its interval's end (None for a triggered run), and the
+    time when it was triggered: the run does not cancel a stop that was requested later, even when its tasks are
+    retried."""
     until = params.get("until")
     return WindowRequest(
         until=None if until is None or not until.strip() else until.strip(),

@@ -1,7 +1,7 @@
-"""Removes old work folders: after each window, and at the start of each run, since a run can be killed while it removes
-them.
+"""Removes old work folders: after each window, and at the start of each run, because a run can be killed during the
+removal.
 
-Nothing of an unfinished window is removed: the target's rows say which windows are finished and old.
+Folders of unfinished windows are kept: the rows on the target decide which windows are finished and old.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from binlane.work.files import WorkFolder
 
 _log = logging.getLogger(__name__)
 _WINDOW: Final = re.compile(r"(\d{12,})-[0-9a-f]{8}")
-"""A window's folder: its first seqno, and what tells it from others."""
+"""The name of a window's folder: its first seqno and a random part."""
 
 
 def remove_old(channel: ChannelConfig, endpoints: Endpoints) -> None:
-    """Remove folders of finished windows beyond the newest ``work.keep_windows``, those that nobody can use, and the
-    rows of the state beyond ``work.keep_history``."""
+    """Remove the folders of finished windows beyond the newest ``work.keep_windows``, unusable folders, and the rows of
+    the state beyond ``work.keep_history``."""
     engine = engine_of(endpoints.target)
     with engine.connect() as connection:
         old = finished_work(connection, channel.name, keep=channel.work.keep_windows)
     for work in old:
         WorkFolder(work).remove()
-        # only now: until it is gone, each run tries again
+        # after the removal, so that a later run repeats an interrupted one
         with engine.begin() as connection:
             forget_work(connection, channel.name, work)
     _sweep(channel, endpoints)
@@ -41,7 +41,8 @@ def remove_old(channel: ChannelConfig, endpoints: Endpoints) -> None:
 
 
 def _sweep(channel: ChannelConfig, endpoints: Endpoints) -> None:
-    """Remove what killed extractions and dry runs have left behind the watermark: no run can use it any more."""
+    """Remove folders of killed extractions and dry runs whose first seqno the watermark has passed: no run can use
+    them."""
     folder = WorkFolder(channel.work.uri).child(channel.name)
     with engine_of(endpoints.target).connect() as connection:
         watermark = read_channel(connection, channel.name).watermark.seqno

@@ -18,10 +18,11 @@ log = logging.getLogger(__name__)
 
 
 def is_forgotten(endpoints: Endpoints, request: WindowRequest, window: Window) -> bool:
-    """Forget the open window if the run is to end at the GTID of one of its transactions and it has no plan: a shorter
-    one can be read then.
+    """Delete the open window if it has no plan and the run is to end at the GTID of one of its transactions, so that a
+    shorter window can be extracted.
 
-    Nothing of a window without a plan is on the target, and whoever plans it meanwhile keeps it (invariant 7).
+    A window without a plan has changed nothing on the target; if another run plans it meanwhile, it stays (invariant
+    7).
     """
     folder = WorkFolder(window.bounds.work)
     if request.until_gtid is None or window.plan_digest is not None or not folder.exists(files.MANIFEST):

@@ -1,8 +1,8 @@
-"""How the filter job is handed to spark-submit: properties in a file that only this account reads, no environment of
-Airflow's.
+"""Arguments and environment of spark-submit: properties in a file that only this account can read, without Airflow's
+environment variables.
 
-A process's arguments and environment are open to others (``ps``, ``/proc``) and end up in logs. Connections and the
-secrets of ``[spark.conf]`` must be in neither: the job reads the work folder and needs no server.
+Other accounts can read a process's arguments and environment (``ps``, ``/proc``), and both appear in logs. So neither
+may have connections or secrets of ``[spark.conf]``: the job reads only the work folder and needs no server.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from typing import Final
 _DAEMON: Final = "spark.python.daemon.module"
 _CARRIED: Final = "spark.submit.pyFiles"
 WITH_DEFAULTS: Final = "--load-spark-defaults"
-"""Without it a properties file takes the place of Spark's own conf/spark-defaults.conf."""
+"""Without this option a properties file replaces Spark's own conf/spark-defaults.conf."""
 _AIRFLOWS: Final = re.compile(r"_*AIRFLOW_")
-# Spark's own default for what it hides in its logs, spark.redaction.regex, and the keys of object stores
+# Spark's default of spark.redaction.regex, and the names of object stores' keys
 _SECRET: Final = re.compile(r"(?i)secret|password|token|access[.]?key|credential")
 _SPECIAL: Final = re.compile(r"[\\:=#! \t\f\n\r]")
 _ESCAPES: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
 
 
 def spark_properties(given: Mapping[str, str]) -> dict[str, str]:
-    """The properties for spark-submit, by name; ``given`` are the channel's.
+    """The properties for spark-submit, by name; ``given``: the channel's.
 
-    Workers are forked from a daemon that has imported them, but not where the job carries binlane to its executors
-    itself: tasks find it there, the daemon would not.
+    Workers are forked from ``binlane.spark_daemon``, which has imported binlane; not if the job ships binlane to its
+    executors (``--py-files``), where the daemon could not import it.
     """
     daemon = {} if _CARRIED in given else {_DAEMON: "binlane.spark_daemon"}
     return {"spark.ui.enabled": "false", **daemon, **given}
@@ -43,7 +43,7 @@ def spark_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 @contextlib.contextmanager
 def properties_file(properties: Mapping[str, str]) -> Iterator[str]:
-    """The path of a file for ``--properties-file``, mode 0600, while this lasts."""
+    """A temporary file for ``--properties-file``, mode 0600; its path."""
     handle, path = tempfile.mkstemp(prefix="binlane-spark-", suffix=".properties")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -55,13 +55,13 @@ def properties_file(properties: Mapping[str, str]) -> Iterator[str]:
 
 
 def secrets_of(properties: Mapping[str, str]) -> tuple[str, ...]:
-    """Secret values that are hidden in output, the longest first, since one can contain another."""
+    """Secret values to hide in output, the longest first, since one can contain another."""
     values = {value for name, value in properties.items() if value and _SECRET.search(name)}
     return tuple(sorted(values, key=len, reverse=True))
 
 
 def without_secrets(text: str, properties: Mapping[str, str]) -> str:
-    """``text``, as Spark wrote it, to be shown."""
+    """``text``, Spark's output, with the secrets hidden."""
     for value in secrets_of(properties):
         text = text.replace(value, "***")
     return text

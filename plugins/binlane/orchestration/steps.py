@@ -1,6 +1,6 @@
-"""The steps of a window, one function each: called by Airflow's tasks and by the command line, knowing neither.
+"""The steps of a window, one function each, called by Airflow's tasks and by the command line.
 
-Each can be run again at any time: what is done is read from the target's state, never guessed from files.
+Each step can be repeated at any time: the target's state, not the files, decides what is already done.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ from binlane.work.planned import PlannedLanes
 log = logging.getLogger(__name__)
 
 Answer = dict[str, Any]
-"""The result of a step for the next ones: small values that JSON can hold."""
+"""The result of a step for the next ones: small JSON values."""
 
 _LOG_SECONDS: Final = 5.0
 
@@ -77,7 +77,8 @@ Step = TypeVar("Step", bound=Callable[..., Any])
 
 
 def _step(step: Step) -> Step:
-    """The target's schema fits, its own errors in a step name the server, and uses of a server share a connection."""
+    """Around a step: check the schema ``binlane``, turn the drivers' errors into binlane's, share a connection a
+    server."""
 
     @functools.wraps(step)
     def run(channel: ChannelConfig, endpoints: Endpoints, *arguments: Any, **named: Any) -> Any:
@@ -102,13 +103,13 @@ def source_of(channel: ChannelConfig, endpoints: Endpoints) -> EventSource:
 def extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest) -> Answer:
     """Read the window's log into segments and open the window on the target; resume the unfinished one if there is one.
 
-    Raises SourceError, BinlogError, PositionError, WorkError. A dry run opens no window; any other run first brings up
+    Raises SourceError, BinlogError, PositionError, WorkError. A dry run opens no window; any other run first upgrades
     the schema of an older binlane.
     """
     target = target_state(endpoints.target, older_is_brought_up=not request.dry_run)
     with kept_connections(), target, room_needed(channel.work.uri):
         if not request.dry_run:
-            # an earlier run may have been killed at it, and this one may have no window to end
+            # here too, because an earlier run may have been killed during the removal, and this one may apply no window
             remove_old(channel, endpoints)
         try:
             return _extract(channel, endpoints, request)
@@ -160,9 +161,9 @@ def _kept_if_whole(folder: WorkFolder) -> Iterator[None]:
 
 @_step
 def adopt_plan(channel: ChannelConfig, endpoints: Endpoints, work: str, stop_at: str | None = None) -> Answer:
-    """Check the plan against source and target, store its digest, and hand out the lanes.
+    """Check the plan against source and target, store its digest, and return the lanes.
 
-    For a dry run the plan is shown and no lane is handed out. Raises PrecheckError before anything is written.
+    A dry run shows the plan and returns no lanes. Raises PrecheckError before the first write.
     ``stop_at``: a seqno, GTID or time inside the window at which the channel is to stop; ``highest``: the highest
     position of its lanes.
     """
@@ -195,9 +196,9 @@ def apply_lane(
     lane: int,
     interrupted: threading.Event | None = None,
 ) -> Answer:
-    """Move one lane to the window's end, or to a requested stop. Returns at once if the lane is already there.
+    """Apply one lane to the window's end, or to a requested stop. Returns at once if the lane is already there.
 
-    ``interrupted``: once it is set the lane ends at its next block boundary, with StopRequestedError.
+    ``interrupted``: once set, the lane ends at its next block boundary with StopRequestedError.
     """
     folder = WorkFolder(plan_uri)
     if not folder.exists(files.PLAN) and (done := _finished(channel, endpoints, folder)) is not None:
@@ -219,7 +220,7 @@ def apply_lane(
 
 @_step
 def advance(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str) -> Answer:
-    """Move the watermark to the window's end, and remove the files of windows that are finished and old.
+    """Move the watermark to the window's end, and remove the files of old windows.
 
     If the channel was asked to stop inside the window, the watermark goes there, and the window stays open.
     """
@@ -276,14 +277,15 @@ def _advanced(window: Window, conflicts: dict[str, int]) -> Answer:
 
 
 def _finished(channel: ChannelConfig, endpoints: Endpoints, plans: WorkFolder) -> Window | None:
-    """The window whose plan's folder was ``plans``, if it is finished: its files may be gone, and are not needed."""
+    """The window of the plan's folder ``plans`` if it is finished, read from the target, since its files may be
+    removed."""
     with engine_of(endpoints.target).connect() as connection:
         window = read_window(connection, channel.name, plans.parent_name)
     return window if window is not None and window.is_finished else None
 
 
 def read_plan(plan_uri: str) -> WindowPlan:
-    """The plan in a plan's folder. Raises PlanError if it is not what its digest was taken of."""
+    """The plan in a plan's folder. Raises PlanError if its content does not match its digest."""
     plan = WindowPlan.from_json(WorkFolder(plan_uri).read(files.PLAN), f"{plan_uri}/{files.PLAN}")
     found = hashlib.sha256(dataclasses.replace(plan, digest="").to_json()).hexdigest()
     if found != plan.digest:
@@ -296,7 +298,7 @@ def read_plan(plan_uri: str) -> WindowPlan:
 
 
 def _is_applied(request: WindowRequest, state: Channel) -> bool:
-    """Whether the watermark has passed the end that a run asks for: a backfill over windows that are done."""
+    """Whether the watermark has passed the requested end, as in a backfill over applied windows."""
     until = request.until_time
     return until is not None and state.watermark.source_time >= until.timestamp()
 
@@ -341,7 +343,7 @@ def _read_log(
         before = None
         if end != begin.source:
             before = _read_log(channel, endpoints, begin, state, UntilPosition(end), folder, window)
-        # the head of a file may stand between: places that differ do not say that a transaction does
+        # positions may differ without a transaction between them: a file's header may lie between
         if before is None or before.transactions == 0:
             raise WindowOpenError(
                 f"{end}: {temporary.text}: a window cannot end while this table exists, and this window would be "
@@ -353,7 +355,7 @@ def _read_log(
 
 
 def _as_planned(window: Window, request: WindowRequest) -> WindowRequest:
-    """A window keeps its lanes and the size of its blocks once it is planned, whatever this run asks for."""
+    """A planned window keeps its number of lanes and its block size, whatever the run requests."""
     if window.lanes is None:
         return request
     return dataclasses.replace(request, lanes=window.lanes, block_transactions=window.block_transactions)
@@ -362,7 +364,7 @@ def _as_planned(window: Window, request: WindowRequest) -> WindowRequest:
 def _adopt_unfinished(
     channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest, state: Channel, window: Window
 ) -> Answer:
-    """Resume the window that an earlier run has left: same end, same plan (invariant 7)."""
+    """Resume an earlier run's unfinished window, with the same end and the same plan (invariant 7)."""
     log.info("resuming window %s, which an earlier run has left unfinished", window.bounds.window_id)
     folder = WorkFolder(window.bounds.work)
     forget_if_filter_has_changed(channel, window, folder)
@@ -418,7 +420,7 @@ def _answer(
 
 
 def apply_options(channel: ChannelConfig) -> ApplyOptions:
-    """How the channel's lanes write, wait and try again."""
+    """The options of the channel's lanes: how they write, wait and retry."""
     apply = channel.apply
     return ApplyOptions(
         barrier_timeout=apply.barrier_timeout,

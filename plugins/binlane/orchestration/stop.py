@@ -1,4 +1,4 @@
-"""Stopping a channel at one seqno: the place of the stop, the lanes that still have to reach it, and the watermark."""
+"""Stopping a channel at one seqno: the seqno of the stop, the lanes that have not reached it, and the watermark."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ log = logging.getLogger(__name__)
 
 
 def start_of(mark: Watermark, identity: str) -> Start:
-    """A watermark as the place where extraction begins."""
+    """The beginning of an extraction at a watermark."""
     return Start(mark.seqno, mark.source, mark.gtid_set, mark.source_time, identity, mark.fingerprint)
 
 
 def check_stopped(endpoints: Endpoints, state: Channel, window: Window | None) -> None:
-    """Raises StopRequestedError if the channel is stopped and nothing is left to do.
+    """Raises StopRequestedError if the channel is stopped and all lanes and the watermark are at the stop.
 
-    Lanes that have not come to the stop yet are still to be brought there, and then the watermark.
+    Otherwise the run applies the lanes up to the stop, then moves the watermark.
     """
     if state.stopped is None:
         return
@@ -54,7 +54,7 @@ def is_stopped_inside(window: Window) -> bool:
 
 
 def settle(endpoints: Endpoints, window: Window) -> dict[str, Any]:
-    """Move the watermark to the stop inside the window, where all lanes stand; the window stays open."""
+    """Move the watermark to the stop inside the window, where all lanes are; the window stays open."""
     stop_at, bounds = window.stop_at, window.bounds
     assert stop_at is not None
     if stop_at > window.reached:
@@ -72,9 +72,9 @@ def settle(endpoints: Endpoints, window: Window) -> dict[str, Any]:
 
 
 def seqno_of(window: Window, place: str) -> int:
-    """The seqno to stop at, given as a seqno, a GTID (the last transaction taken) or a time (the first one not taken).
+    """The seqno to stop at. ``place``: a seqno or GTID to stop after, or a time to stop before.
 
-    Raises ConfigError for anything else, PlanError if the window does not hold it.
+    Raises ConfigError for any other text, PlanError if the place is not in the window.
     """
     if place.isdecimal():
         return int(place)

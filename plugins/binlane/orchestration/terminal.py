@@ -1,7 +1,7 @@
-"""What a person reads on a terminal and in a task's log: the only importer of rich (tests/unit/test_imports.py).
+"""Output to a terminal and to a task's log; the only module that imports rich (tests/unit/test_imports.py).
 
-No text is ever read as markup, and every text goes through ``safe_text``: a database may be called ``[/x]``, hold an
-escape sequence or turn the line's direction round.
+No text is parsed as markup, and every text goes through ``safe_text``: a database's name may be ``[/x]``, have an
+escape sequence or reverse the text's direction.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Style = Literal["", "bold", "dim", "red", "bold red", "green"]
 
 
 class Grid:
-    """A table. ``lines``: cells keep their line breaks, which are this program's own."""
+    """A table. ``lines``: cells keep their line breaks; only for text of binlane's own."""
 
     def __init__(self, title: str = "", *, lines: bool = False, caption: str = "") -> None:
         self._table = Table(title=Text(one_line(title)) if title else None, title_justify="left")
@@ -50,7 +50,7 @@ class Grid:
         return grid
 
     def columns(self, *headings: str, justify: Justify = "left", fold: bool = False, no_wrap: bool = False) -> Grid:
-        """Add columns that are alike; the grid itself, for more of them."""
+        """Add columns with the same options; returns the grid, for further calls."""
         for heading in headings:
             overflow: Literal["fold", "ellipsis"] = "fold" if fold else "ellipsis"
             self._table.add_column(Text(one_line(heading)), justify=justify, overflow=overflow, no_wrap=no_wrap)
@@ -69,7 +69,7 @@ class Grid:
 
 
 View = str | Grid | Sequence[Grid]
-"""What is shown: a text of one or more lines, a table, or several."""
+"""Output: a text of one or more lines, a table, or several tables."""
 
 
 class Terminal:
@@ -83,11 +83,11 @@ class Terminal:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether somebody looks."""
+        """Whether the stream is a terminal."""
         return self._console.is_terminal
 
     def print(self, view: View) -> None:
-        """Show it; text is not broken into lines."""
+        """Print a view; text is not wrapped."""
         if isinstance(view, str):
             self._console.print(Text(printable(view)), soft_wrap=True)
         elif isinstance(view, Grid):
@@ -96,26 +96,26 @@ class Terminal:
             self._console.print(Group(*(grid.table for grid in view)))
 
     def line(self, *parts: tuple[str, Style]) -> None:
-        """One line of texts, each in its style."""
+        """Print one line of texts, each in its style."""
         text = Text()
         for part, style in parts:
             text.append(one_line(part), style=style or None)
         self._console.print(text, soft_wrap=True)
 
     def message(self, *parts: tuple[str, Style]) -> None:
-        """The same with the parts' own line breaks."""
+        """Print texts with their own line breaks, each in its style."""
         text = Text()
         for part, style in parts:
             text.append(printable(part), style=style or None)
         self._console.print(text, soft_wrap=True)
 
     def exactly(self, text: str) -> None:
-        """For a pipe or a file the very text; for a terminal what can be shown of it."""
+        """Print a text unchanged to a pipe or file, and with escapes to a terminal."""
         self._console.file.write(printable(text) if self.is_terminal else text)
 
     @contextmanager
     def bars(self, *, seconds_left: bool = False) -> Iterator[Bars]:
-        """Bars for as long as something runs; nothing where nobody looks."""
+        """Progress bars inside the with block; none if the stream is not a terminal."""
         description = TextColumn("{task.description}", markup=False)
         counted: ProgressColumn = (
             TextColumn("{task.fields[said]}", markup=False) if seconds_left else MofNCompleteColumn()
@@ -128,13 +128,13 @@ class Terminal:
 
 
 class Bars:
-    """Bars by number."""
+    """Progress bars by number."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
 
     def add(self, description: str, total: int, said: str = "") -> int:
-        """A bar; its number."""
+        """Add a bar; its number."""
         return int(self._progress.add_task(one_line(description), total=total, said=one_line(said)))
 
     def show(self, bar: int, completed: int, description: str | None = None, said: str = "") -> None:
@@ -157,5 +157,5 @@ def as_text(view: View) -> str:
 
 
 def unexpected(traceback: str) -> None:
-    """A fault of this program's own, as Python tells it."""
+    """Print the traceback of an unexpected error."""
     sys.stderr.write(printable(traceback))

@@ -1,1 +1,1 @@
-"""Where events come from: a live server (``stream``) or binlog files (``archive``); ``segments`` writes them down."""
+"""Sources of events: a live server (``stream``) or binlog files (``archive``); ``segments`` writes their segments."""

@@ -65,7 +65,7 @@ class ArchiveSource:
             header = next(events).data
         server_id = HEADER.unpack_from(header)[2]
         flavor = described(header, f"{self.name}/{first}").flavor
-        # nothing that was archived is younger than this machine's now
+        # no archived transaction is later than this machine's clock
         clock = time.time()
         identity = f"{flavor.value} server_id {server_id}"
         return LogState(identity, flavor, tuple(files), None, clock, closes_by_clock=False)
@@ -99,7 +99,7 @@ class ArchiveSource:
         """Binlog name (without .gz, .zst) to path, in the log's order."""
         filesystem, folder = self._place
         try:
-            # object stores remember listings
+            # object stores cache listings
             filesystem.invalidate_cache(folder)
             paths = sorted(str(entry) for entry in filesystem.ls(folder, detail=False))
         except FileNotFoundError:
@@ -115,7 +115,7 @@ class ArchiveSource:
                 # sorted: the plain file comes first, and a .gz beside it may still be growing
                 found.setdefault(f"{match['base']}.{match['number']}", path)
         if other := [path for path in paths if path.endswith(".ibb")]:
-            # a server that writes these has gone on in them: the plain files beside them are not all of its log
+            # a server with InnoDB-based logs writes new events only to them: the plain files are not its whole log
             raise UnsupportedEventError(
                 f"{self.name}/{posixpath.basename(other[0])}:0: {INNODB_LOG}, into a folder without it"
             )
@@ -133,7 +133,7 @@ class ArchiveSource:
         lines = self._place[0].cat_file(indexes[0]).decode().split("\n")
         order = [posixpath.basename(line.strip()) for line in lines if line.strip()]
         there = [name for name in order if name in found]
-        # the index may name what has been removed, but only at its beginning
+        # removed files may be in the index only at its beginning
         if there != order[len(order) - len(there) :]:
             gone = next(name for name in order[order.index(there[0]) :] if name not in found) if there else order[0]
             raise MissingLogError(f"{self.name}: the index names {gone}, found no such file; put the file back")
@@ -192,7 +192,7 @@ class _FileReader:
                 yield LogChunk(self._file, position, data[:end])
             pieces, have, position = [data[end:]], have - end, position + end
             needed = self._declared(pieces[0], position)
-        # a file that was never closed may end anywhere: the server crashed, or writes it now
+        # a file that was not closed may end anywhere: the server crashed, or is writing it
         if have and self._was_closed and not self._may_grow:
             raise TruncatedEventError(
                 f"{self._where}:{position}: the file ends inside an event, {have} bytes after its beginning; "

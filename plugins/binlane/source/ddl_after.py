@@ -1,5 +1,5 @@
-"""Which tables the source has altered after a place in its log, so that their present definitions are not those of
-that place."""
+"""The tables that the source has altered after a position in its log: their present definitions differ from those at
+that position."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Bound(Protocol):
 
 
 class AnyTransaction:
-    """No end but the log's. What ends a window by more than the log says so by ``passes``, too."""
+    """The end of the log. A subclass that ends windows earlier overrides ``passes``, too."""
 
     def stops_before(self, gtid: Gtid | MariadbGtid | None, commit_time: float) -> bool:
         """Never."""
@@ -83,7 +83,7 @@ class AnyTransaction:
         return commit_times.size
 
     def check_log_end(self, newest: float) -> None:
-        """It may end anywhere."""
+        """The window may end anywhere."""
 
 
 class BeforeTime(AnyTransaction):
@@ -121,7 +121,7 @@ class AtGtid(AnyTransaction):
     """The end by GTID. A higher number of the same server or domain also ends the window."""
 
     def __init__(self, until: UntilGtid, name: str) -> None:
-        """Raises SourceError for what is no GTID."""
+        """Raises SourceError for a text that is no GTID."""
         self._until = until
         self._name = name
         mysql, mariadb = _MYSQL.fullmatch(until.gtid), _MARIADB.fullmatch(until.gtid)

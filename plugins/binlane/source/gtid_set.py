@@ -1,4 +1,4 @@
-"""The set of transactions that a log holds up to a point, in the notation of its servers.
+"""The set of transactions in a log up to a position, in the servers' notation.
 
 MySQL: ``uuid:1-5:7,uuid:tag:1-3``, every transaction. MariaDB: ``0-1-100,1-1-7``, the newest of each domain.
 """
@@ -50,7 +50,7 @@ class MysqlGtidSet:
         found = cls()
         for part in filter(None, (one.strip() for one in text.split(","))):
             sid, *rest = (item.strip() for item in part.split(":"))
-            # an interval is what a UUID and a tag are for
+            # a UUID and a tag need at least one interval
             if _UUID.fullmatch(sid) is None or not rest or _INTERVAL.fullmatch(rest[-1]) is None:
                 raise SourceError(f"expected a GTID set such as uuid:1-5, got {text!r}")
             tag = ""
@@ -146,7 +146,7 @@ class MariadbGtidSet:
         self.add(last, server_id)
 
     def add_head(self, head: PreviousGtids | MariadbGtidList) -> None:
-        """See GtidSet. Of several servers in a domain the newest transaction's stands last."""
+        """See GtidSet. If a domain has several servers, the newest transaction's is the last."""
         assert isinstance(head, MariadbGtidList)
         for domain, server_id, seq_no in head.gtids:
             self._newest[domain] = server_id, seq_no
@@ -166,5 +166,5 @@ class MariadbGtidSet:
 
 
 def parse_gtid_set(flavor: Flavor, text: str) -> GtidSet:
-    """The set that ``text`` stands for; empty for no text. Raises SourceError."""
+    """Parse a GTID set; an empty text is the empty set. Raises SourceError."""
     return MysqlGtidSet.parse(text) if flavor is Flavor.MYSQL else MariadbGtidSet.parse(text)

@@ -1,8 +1,8 @@
 """Identity of the log: a window begins only where the window before it ended, in the same log (docs/invariants.md, 9).
 
-A fingerprint holds for one place in one file: a hash of the file's FORMAT_DESCRIPTION, which a server writes anew for
-every file, and one of the last transaction before the place. Both can be computed again by reading from a little
-earlier.
+A fingerprint belongs to one position in one file: a hash of the file's FORMAT_DESCRIPTION, which differs for every
+file, and a hash of the last transaction before the position. Reading from a little earlier is enough to compute both
+again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from binlane.model import Flavor, LogPosition
 from binlane.source.protocol import LOG_START, EventSource, LogChunk, LogState, missing_file
 
 WHOLE_TRANSACTION: Final = 64 << 10
-"""Bytes up to which a transaction is hashed whole; of a larger one, its last event."""
+"""Bytes. A transaction up to this size is hashed whole; of a larger one only the last event."""
 _HEX: Final = 32
 _LOG_POS_AT: Final = 13
 _CREATED_AT: Final = HEADER.size + 52
@@ -44,14 +44,15 @@ _NOTHING: Final = "-"
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """Of the log before one position. 128 bits of SHA-256 each, in hex."""
+    """The fingerprint of the log before a position. Each hash: 128 bits of SHA-256, in hex."""
 
     header: str
-    """Of the file's FORMAT_DESCRIPTION, as ``canonical_header`` makes it."""
+    """Hash of the file's FORMAT_DESCRIPTION in the form of ``canonical_header``."""
     offset: int
-    """Where the hashed events before the position begin; the position itself if there are none in this file."""
+    """Offset of the first hashed event before the position; the position's own if this file has no transaction before
+    it."""
     events: str
-    """Of them; "-" if there are none."""
+    """Hash of these events; "-" if there are none."""
 
     def __str__(self) -> str:
         return f"{self.header} {self.offset} {self.events}"
@@ -70,13 +71,13 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a window begins: at the end of the window before it, or at the place that ``begin`` has found."""
+    """The beginning of a window: the end of the window before it, or the position that ``begin`` has found."""
 
     seqno: int
-    """Of the last transaction before it; 0 if there is none."""
+    """Seqno of the last transaction before the window; 0 if there is none."""
     position: LogPosition
     gtid_set: str
-    """Everything before ``position``."""
+    """The GTIDs of all transactions before ``position``."""
     time: float
     """Commit time of the transaction ``seqno``; 0 if there is none."""
     identity: str
@@ -89,11 +90,12 @@ def digest(data: bytes | memoryview) -> str:
 
 
 def canonical_header(event: bytes, name: str) -> bytes:
-    """FORMAT_DESCRIPTION as it is for every reader of a file, wherever it begins and whether the file is closed.
+    """FORMAT_DESCRIPTION in one form for all readers, independent of where they begin and of whether the file is
+    closed.
 
-    A server that is asked for the middle of a file clears ``created`` (a replica would drop its temporary tables) and
-    ``log_pos``, and it leaves IN_USE set until it closes the file. MySQL that writes no checksums does not compute this
-    one anew either. Raises ChecksumError.
+    For a dump from the middle of a file a server clears ``created`` (a replica would drop its temporary tables) and
+    ``log_pos``; IN_USE is set until the file is closed. MySQL without checksums does not update this event's CRC32 for
+    these changes. Raises ChecksumError.
     """
     tail = own_checksum_length(memoryview(event)[HEADER.size :])
     is_forged = _U32.unpack_from(event, _LOG_POS_AT)[0] == 0 and event[len(event) - tail - 1] == ChecksumAlgorithm.NONE
@@ -118,7 +120,7 @@ def described(event: bytes, name: str) -> FormatDescription:
 
 
 def check_family(log_format: FormatDescription, flavor: Flavor, name: str) -> None:
-    """Raises SourceIdentityError for a file of the other family: one that a server was given, or kept from before.
+    """Raises SourceIdentityError for a file of the other family, which a server may have kept from before a migration.
 
     The families number transactions, types and checksums differently: later events of such a file would be misread.
     """
@@ -136,7 +138,7 @@ def no_events(header: bytes, position: LogPosition) -> Fingerprint:
 
 
 def verified(source: EventSource, state: LogState, start: Start) -> Generator[LogChunk, None, None]:
-    """The chunks from ``start`` on, given out only if the log is the one that ``start`` was taken from.
+    """The chunks from ``start`` on, after a check that the log is the one that ``start`` was taken from.
 
     Raises SourceIdentityError if it is not, MissingLogError if its file has been purged.
     """
@@ -172,7 +174,7 @@ def _behind(name: str, chunks: Iterator[LogChunk], at: LogPosition, known: Finge
 
 
 def _next(name: str, chunks: Iterator[LogChunk], at: LogPosition) -> LogChunk | None:
-    """The next chunk before ``at``: what could be read when it was hashed can be read now, if it is the same log."""
+    """The next chunk before ``at``. A read error means another log, because these events were readable before."""
     try:
         return next(chunks, None)
     except (BinlogError, SourceError) as exc:

@@ -24,9 +24,9 @@ def take(
 ) -> tuple[int, int, int]:
     """Copy the events of whole packets in data[at:filled] behind the ``taken`` bytes of ``events``.
 
-    ``events`` is as long as ``data``. Stops before a packet that is not whole or goes on in the next one, is no event,
-    declares another size, is ARTIFICIAL, or of a type in ``special`` (256 booleans). Returns where in ``data`` it
-    stopped, the bytes in ``events``, and where in them the last event begins.
+    ``events`` is as long as ``data``. Stops before a packet that is incomplete or continues in the next one, is no
+    event, declares a different size, is ARTIFICIAL, or has a type in ``special`` (256 booleans). Returns the offset in
+    ``data`` where it stopped, the number of bytes in ``events``, and the offset of the last event in them.
     """
     while filled - at >= 4:
         length = int(data[at]) | int(data[at + 1]) << 8 | int(data[at + 2]) << 16

@@ -1,7 +1,7 @@
-"""A place inside a window that was extracted before: its coordinates, as if the window had ended there.
+"""The source coordinates of a seqno inside an extracted window, as if the window had ended there.
 
-The window's own segments are read, by the code that reads a source: so position, GTID set, time and fingerprint are
-those that an extraction up to this place would have stored.
+The window's segments are read by the code that reads a source, so position, GTID set, time and fingerprint are the same
+as after an extraction up to this seqno.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from binlane.work.files import WorkFolder
 from binlane.work.plan_inputs import check_content, segment_bytes
 
 _CHUNK: Final = 4 << 20
-"""Bytes of events read at once, at least; whole events."""
+"""Minimum bytes of events read at once, in whole events."""
 
 
 def place_of(folder: WorkFolder, manifest: Manifest, start: Start, seqno: int) -> Start:
-    """Behind the transaction ``seqno`` of the window in ``folder``, which begins at ``start``.
+    """The position after the transaction ``seqno`` of the window in ``folder``, which begins at ``start``.
 
-    Raises PlanError if the window does not hold it, or its segments are missing or changed.
+    Raises PlanError if ``seqno`` is not in the window, or if segments are missing or changed.
     """
     if not manifest.first_seqno <= seqno <= manifest.last_seqno:
         raise PlanError(
@@ -49,7 +49,7 @@ def place_of(folder: WorkFolder, manifest: Manifest, start: Start, seqno: int) -
         time.time(),
         closes_by_clock=False,
     )
-    # of a file that the window only passes there is no segment
+    # a file without transactions of the window has no segment
     at = LogPosition(first.source_file, first.start_offset)
     begin = Start(start.seqno, at, start.gtid_set, start.time, start.identity, start.fingerprint)
     run = Extraction(folder.uri, state, begin, UntilLogEnd(), Nowhere(), bound=_AfterSeqno(seqno - start.seqno))
@@ -76,11 +76,11 @@ class _AfterSeqno(AnyTransaction):
         return False
 
     def stops_after(self) -> bool:
-        """Behind the last one."""
+        """After the last transaction."""
         return self._left <= 0
 
     def passes(self, commit_times: NDArray[np.float64]) -> int:
-        """All but the last one."""
+        """All but the last transaction."""
         passed = max(min(commit_times.size, self._left - 1), 0)
         self._left -= passed
         return passed
@@ -102,7 +102,7 @@ def _events(data: Buffer, segment: Segment) -> Generator[LogChunk, None, None]:
     """Pieces of a segment, cut between events."""
     begin = at = segment.header_length
     while at < len(data):
-        # the digest was compared: sizes are those that extraction has seen
+        # the digest was verified, so the sizes are those of the extraction
         at += EventHeader._make(HEADER.unpack_from(data, at)).event_size
         if at - begin >= _CHUNK or at >= len(data):
             yield LogChunk(

@@ -12,8 +12,8 @@ from binlane.model import Flavor, LogPosition
 LOG_START = 4
 """The first event of a file stands behind the four bytes of magic."""
 LARGEST_EVENT = 1 << 30
-"""Bytes of one event at most, unless the channel says otherwise: the servers' own limit for max_allowed_packet, beyond
-which no replica of theirs takes an event."""
+"""Default of ``source.event_bytes``: the servers' own limit for max_allowed_packet, beyond which replicas refuse an
+event."""
 
 
 class LogChunk(NamedTuple):
@@ -24,7 +24,7 @@ class LogChunk(NamedTuple):
 
     file: str
     offset: int
-    """Of the first byte of ``data`` in the source's file, 64 bits wide."""
+    """Offset of ``data`` in the source's file, 64 bits wide."""
     data: bytes
 
 
@@ -36,13 +36,14 @@ class LogState:
     """Identity of the server or archive; does not change while the source is the same."""
     flavor: Flavor
     files: tuple[str, ...]
-    """Its binlog files, oldest first."""
+    """The source's binlog files, oldest first."""
     end: LogPosition | None
-    """The log's end; None where only reading to the end finds it."""
+    """The log's end; None if it is found only by reading."""
     clock: float
     """Seconds since the epoch; no correct commit time in the log is later."""
     closes_by_clock: bool
-    """Whether a commit time below ``clock`` cannot be written to the log any more. An archive grows by older events."""
+    """Whether new transactions cannot have commit times before ``clock``. False for an archive, which may get older
+    files."""
 
 
 class EventSource(Protocol):
@@ -54,11 +55,11 @@ class EventSource(Protocol):
 
     @property
     def event_bytes(self) -> int:
-        """Bytes of one event at most, as it stands in the log and inflated. An event that declares more is damaged
-        or hostile, and is refused before memory is allocated for it."""
+        """Maximum bytes of one event, as logged and as decompressed. An event that declares more is damaged or hostile,
+        and is refused before memory is allocated."""
 
     def state(self) -> LogState:
-        """Ask the source; raises SourceError or PrecheckError if it cannot be read as it is."""
+        """Query the source; raises SourceError or PrecheckError if its log cannot be read."""
 
     def can_begin_at(self, offset: int) -> bool:
         """Whether reading can begin at this offset without a GTID set."""
@@ -66,7 +67,7 @@ class EventSource(Protocol):
     def read(self, start: LogPosition, gtid_set: str = "") -> Generator[LogChunk, None, None]:
         """Chunks from ``start``, an event's first byte, to the log's end. Close the generator to stop early.
 
-        ``gtid_set``: everything before ``start``, for servers that find a far offset by nothing else.
+        ``gtid_set``: all transactions before ``start``, for servers that find a large offset only by GTIDs.
         """
 
 

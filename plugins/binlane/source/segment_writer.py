@@ -1,4 +1,4 @@
-"""Writes segments: valid binlog files, each of which gets its name when it is complete."""
+"""Writes segments: valid binlog files, each named when it is complete."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Stretch:
 
     @property
     def transactions(self) -> int:
-        """Whole transactions in it."""
+        """Number of whole transactions."""
         return self.last_seqno - self.first_seqno + 1
 
 
@@ -46,7 +46,7 @@ class Sink(Protocol):
         """The segments that are complete."""
 
     def write(self, data: bytes | memoryview, header: bytes) -> None:
-        """Bytes of whole transactions, and of the log's bookkeeping before them; ``header`` is FORMAT_DESCRIPTION."""
+        """Write whole transactions and the bookkeeping events before them; ``header``: FORMAT_DESCRIPTION."""
 
     def close(self, stretch: Stretch) -> None:
         """Close the segment that holds ``stretch``, the part of the log written since the last call."""
@@ -119,7 +119,7 @@ class SegmentWriter:
         )
 
     def abort(self, exc: BaseException) -> None:
-        """Leave no file of the open segment behind."""
+        """Remove the file of the open segment."""
         self._open = None
         self._whole.__exit__(type(exc), exc, exc.__traceback__)
 

@@ -1,7 +1,7 @@
 """Extraction: writes a part of the source's log as segments of complete, numbered transactions, with a manifest.
 
-Transactions are numbered in the order in which they stand in the log. A transaction that the log's end cuts off is left
-for the next window. Memory does not grow with the window: chunks come and go, an open transaction spills to a file.
+Transactions are numbered in the log's order. A transaction that is incomplete at the log's end is left for the next
+window. Memory use does not grow with the window: a large open transaction spills to a temporary file.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ from binlane.work.files import WorkFolder
 
 SEGMENT_BYTES: Final = 64 << 20
 _SPILL: Final = 8 << 20
-"""Bytes of an open transaction that are kept in memory."""
+"""Maximum bytes of an open transaction in memory."""
 _GTIDS: Final = frozenset({EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID})
 _HEADS: Final = frozenset({EventType.PREVIOUS_GTIDS, EventType.MARIADB_GTID_LIST})
 Progress = Callable[[int, int], None]
-"""Called with transactions and bytes of log so far."""
+"""Called with the transactions and bytes of log so far."""
 
 
 def extract(
@@ -80,10 +80,11 @@ def extract(
 ) -> Manifest:
     """Write the segments from ``start`` up to ``until`` into ``folder``; the manifest is returned, not written.
 
-    ``xa`` and ``temporary`` are told of every transaction.
+    ``xa`` and ``temporary`` see every transaction.
 
-    The same stretch and ``segment_bytes`` give the same bytes. Raises SourceError (WindowOpenError: too early;
-    SourceIdentityError: another log; MissingLogError: purged), PrecheckError, BinlogError for what cannot be read.
+    The same part of the log and the same ``segment_bytes`` give the same bytes. Raises SourceError (WindowOpenError:
+    too early; SourceIdentityError: another log; MissingLogError: purged), PrecheckError, BinlogError for an unreadable
+    log.
     """
     state = source.state()
     run = Extraction(
@@ -164,13 +165,13 @@ class Extraction:
         """The log or the window ends here: close the last segment. Raises SourceError if the window must not end."""
         self._close_stretch()
         if not self._is_done:
-            # the log has ended, exactly at the stop perhaps
+            # the log has ended, perhaps exactly at the stop
             if self._exact and self.end == self._stop:
                 return
             self._bound.check_log_end(self._newest)
 
     def manifest(self, channel: str, window: str) -> Manifest:
-        """What was extracted."""
+        """The manifest of the extracted segments."""
         return Manifest(
             channel=channel,
             window=window,
@@ -197,7 +198,7 @@ class Extraction:
         return str(no_events(self._header, self.end))
 
     def _header_chunk(self, chunk: LogChunk) -> None:
-        """A file begins, or is entered."""
+        """Handle a FORMAT_DESCRIPTION: a new file, or the start of reading inside one."""
         if self._file != "" and self._stop is not None and file_number(chunk.file) > file_number(self._stop.file):
             self._past_stop(LogPosition(chunk.file, chunk.offset))
             return
@@ -214,7 +215,7 @@ class Extraction:
             )
         if log_format.created != 0 and self._file != "" and self._temporary is not None:
             self._temporary.restarted(self.seqno + 1)
-        # a server that was started anew has rolled back what its crash cut off
+        # after a restart, the server has rolled back the transaction that its crash interrupted
         self._close_stretch()
         after = LOG_START + len(chunk.data)
         if self._file == "":
@@ -223,9 +224,9 @@ class Extraction:
         self.end = LogPosition(chunk.file, after)
 
     def _check_follows(self, file: str) -> None:
-        """Raises MissingLogError if ``file`` is not the one in which the file before it says that the log goes on.
+        """Raises MissingLogError if ``file`` is not the file that the ROTATE event of the one before names.
 
-        A file that was closed by a crash or a shutdown names none: then the numbers tell.
+        A file that ends by a crash or a shutdown has no ROTATE: then the files' numbers must follow each other.
         """
         if self._file in ("", file) or file == self._rotates_to:
             return
@@ -240,13 +241,13 @@ class Extraction:
         self._position = position
         self._stretch: Stretch | None = None
         self._written = position
-        """Offset up to which everything went to the sink, or was left out."""
+        """Offset up to which all bytes were written to the sink or left out."""
         self._spill = tempfile.SpooledTemporaryFile(max_size=_SPILL)  # noqa: SIM115 - lives as long as a file is read
         self._open: _Open | None = None
         self._rotates_to = ""
-        """The file that this one's last event names; empty until it is read."""
+        """The next file by this file's ROTATE event; empty until the event is read."""
         self._last: tuple[int | None, int | None] = (None, None)
-        """Where the last whole transaction of this file begins, and where its last event does."""
+        """Offset of the last whole transaction of this file, and of its last event."""
         self._recent, self._recent_from = b"", position
 
     def _events_chunk(self, chunk: LogChunk) -> None:
@@ -286,7 +287,7 @@ class Extraction:
     def _walk(self, frames: Frames, chunk: LogChunk) -> None:
         offsets, sizes = frames.offset.tolist(), frames.size.tolist()
         query_head = self._format.post_header_length(EventType.QUERY)
-        # only the names of XA transactions are followed into compressed ones
+        # compressed transactions are opened only to find the XIDs of XA transactions
         simple = numbered(frames, query_head, looks_inside=self._xa is not None)
         looked_at = np.append(np.flatnonzero(~IS_INSIDE[frames.type_code]), len(offsets)).tolist()
         fed = 0
@@ -368,7 +369,7 @@ class Extraction:
         return self._file == self._stop.file and offset >= self._stop.offset
 
     def _past_stop(self, position: LogPosition) -> None:
-        """Between transactions, at or behind the place where the window or the log was to end."""
+        """Handle a position between transactions, at or after the end of the window or the log."""
         if self._exact and self.end != self._stop:
             raise SourceIdentityError(
                 f"{self._name}: the window ends at {self._stop} as stored on the target, but no transaction ends "
@@ -393,9 +394,9 @@ class Extraction:
             self.gtids.add_head(head)
 
     def _check_format(self, event: RawEvent) -> None:
-        """A file is read, checked and cut into segments by its first format alone, as the servers' own logs are.
+        """Refuse a second, different FORMAT_DESCRIPTION: a file is read by its first one, as servers write their logs.
 
-        A relay log has a second one: its source's, behind the replica's own, which may know of no checksums yet.
+        A relay log has two: the replica's own, perhaps without checksums, then that of its source.
         """
         name = self._boundaries.name
         other = parse_body(event, self._format, name)
@@ -414,7 +415,7 @@ class Extraction:
         opened = self._opened(event)
         time = opened.time
         if time > self._state.clock:
-            # SET timestamp can put any time into a log; a true one is never past the source's clock
+            # SET timestamp can log any time; a real commit time is never later than the source's clock
             time = self.time
         self._newest = max(self._newest, time)
         if self._bound.stops_before(opened.gtid, time):
@@ -476,7 +477,7 @@ class Extraction:
             self._close_stretch()
 
     def _flush(self, chunk: LogChunk) -> None:
-        """Hand the whole transactions of the chunk, and what was kept of them, to the sink."""
+        """Write the whole transactions of the chunk, with their spilled beginning, to the sink."""
         stretch = self._stretch
         if stretch is None or stretch.end <= self._written:
             return

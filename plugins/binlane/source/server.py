@@ -22,27 +22,27 @@ from binlane.model import Flavor, LogPosition
 from binlane.source.protocol import LogState
 
 _SAME_READER: Final = 4052
-"""ER_SLAVE_SAME_ID, which MariaDB answers to the reader that comes second."""
+"""ER_SLAVE_SAME_ID, MariaDB's error for a second reader with the same server id."""
 _UNAVAILABLE: Final = frozenset(
     {1040, 1053, 1158, 1159, 1160, 1161, 1203, 1317, 1927, 2002, 2003, 2006, 2013, 2055, 4031}
 )
 _REFUSED: Final = frozenset({1044, 1045, 1142, 1227, 1698, 3118, 4151})
-"""Login or privilege. 1227 names the privilege itself."""
+"""Errors of login and privileges. The message of 1227 names the privilege."""
 _FATAL_READ: Final = 1236
 _GONE: Final = ("could not find first log file", "purged", "not in the binary log", "no longer")
 _REWOUND: Final = ("impossible position", "> file size", "before the last event", "bogus data")
 _LEAVING: Final = 5.0
-"""Seconds that an earlier reader of this channel gets to go."""
+"""Seconds to wait for an earlier reader of this channel to disappear."""
 LOG_PRIVILEGES: Final[Mapping[Flavor, tuple[str, ...]]] = {
     Flavor.MARIADB: ("REPLICATION SLAVE", "REPLICATION MASTER ADMIN", "BINLOG MONITOR", "SLAVE MONITOR"),
     Flavor.MYSQL: ("REPLICATION SLAVE", "REPLICATION CLIENT"),
 }
-"""What reading the log takes, on ``*.*``; of MariaDB since 10.5.2."""
+"""Privileges on ``*.*`` for reading the log; MariaDB: from 10.5.2 on."""
 
 
 @contextlib.contextmanager
 def translated(name: str) -> Iterator[None]:
-    """PyMySQL's errors as this project's, each naming the server."""
+    """Turns PyMySQL's errors into binlane's, which name the server."""
     try:
         yield
     except BinlaneError:
@@ -69,7 +69,8 @@ def _error(name: str, exc: pymysql.err.MySQLError) -> SourceError | PrecheckErro
         return PrecheckError(f"{said}; the source's account needs, ON *.*, {wanted}")
     if code == _FATAL_READ:
         lowered = text.lower()
-        # "purged" stands in the same message as a file that was never there: the file list has told those apart
+        # the server's message is the same for a purged file and one that never existed; the file list was checked
+        # before
         if any(sign in lowered for sign in _GONE):
             return MissingLogError(
                 f"{said}; load a newer backup into the target, or read the missing files as an archive"
@@ -85,12 +86,12 @@ def flavor_of(connection: Any) -> Flavor:
 
 
 def has_gtids(connection: Any) -> bool:
-    """MySQL: whether gtid_mode is ON, as a dump by GTID needs it."""
+    """MySQL: whether gtid_mode is ON, which a dump by GTID needs."""
     return bool(_value(connection, "SELECT @@GLOBAL.gtid_mode = 'ON'"))
 
 
 def check_settings(connection: Any, name: str) -> None:
-    """Raises PrecheckError for a log that is off, filtered, or without what the server itself has replicated."""
+    """Raises PrecheckError if the log is off or filtered, or lacks the changes that the server itself replicates."""
     if not _value(connection, "SELECT @@GLOBAL.log_bin"):
         raise PrecheckError(f"{name}: log_bin is OFF: there is no binary log to read; start the source with --log-bin")
     status = _log_status(connection)
@@ -114,14 +115,14 @@ _REPLICA_STATUS: Final = {
     Flavor.MYSQL: ("SHOW REPLICA STATUS", "SHOW SLAVE STATUS"),
 }
 _REPLICAS: Final = {Flavor.MARIADB: ("SHOW SLAVE HOSTS",), Flavor.MYSQL: ("SHOW REPLICAS", "SHOW SLAVE HOSTS")}
-"""The second is that of MySQL before 8.0.22."""
+"""The second statement is for MySQL before 8.0.22."""
 
 
 def check_server_id(connection: Any, name: str, server_id: int, replica_host: str) -> None:
-    """Raises ServerIdInUseError: the server would end the other reader's dump, again and again in turn.
+    """Raises ServerIdInUseError if another reader has the same server id: the server would end each one's dump in turn.
 
-    A server keeps a reader registered until its dump thread has met the closed connection. So one that is registered
-    as ``replica_host``, this channel's own reader, gets ``_LEAVING`` seconds to go.
+    A server keeps a reader registered until its dump thread notices the closed connection. So an earlier reader of this
+    channel, registered as ``replica_host``, gets ``_LEAVING`` seconds to disappear.
     """
     own = _value(connection, "SELECT @@GLOBAL.server_id")
     if own == server_id:
@@ -138,7 +139,7 @@ def check_server_id(connection: Any, name: str, server_id: int, replica_host: st
 
 
 def _registered_host(connection: Any, server_id: int) -> str | None:
-    """What the reader with this id registered as; None: no reader has it."""
+    """The host name of the reader with this server id; None: no such reader."""
     for row in _rows(connection, *_REPLICAS[flavor_of(connection)]):
         if int(row["Server_id" if "Server_id" in row else "Server_Id"]) == server_id:
             return str(row.get("Host") or "")
@@ -148,7 +149,7 @@ def _registered_host(connection: Any, server_id: int) -> str | None:
 def log_state(connection: Any) -> LogState:
     """Files, end and clock, in this order: a clock read after the end would close a window too early."""
     flavor = flavor_of(connection)
-    # in local time an hour comes twice a year
+    # in local time one hour occurs twice a year
     connection.query("SET time_zone = '+00:00'")
     clock = float(_value(connection, "SELECT UNIX_TIMESTAMP(NOW(6))"))
     files = tuple(row["Log_name"] for row in _rows(connection, "SHOW BINARY LOGS"))
@@ -167,7 +168,7 @@ def _log_status(connection: Any) -> dict[str, Any]:
 
 
 def _rows(connection: Any, statement: str, older: str = "") -> list[dict[str, Any]]:
-    """``older``: what servers call it that do not know the statement."""
+    """The rows of a statement. ``older``: the statement for servers that do not know the first one."""
     with connection.cursor(pymysql.cursors.DictCursor) as cursor:
         try:
             cursor.execute(statement)

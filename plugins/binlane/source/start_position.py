@@ -1,7 +1,7 @@
-"""Where a channel's first window begins: the oldest file, the log's end, a position, or behind a set of transactions.
+"""The beginning of a channel's first window: the oldest file, the log's end, a position, or the end of a GTID set.
 
-The place is found by reading its file from the beginning, so that the start has a GTID set and a fingerprint like any
-window's end, and so that the same function serves servers and archives.
+The position's file is read from its beginning, so that the start has a GTID set and a fingerprint like any window's
+end, and so that the same function serves servers and archives.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def begin(source: EventSource, at: str) -> Start:
 
 
 def _at(source: EventSource, state: LogState, asked: LogPosition) -> Start:
-    """At a position that a backup has recorded. The file's first byte means the end of its header."""
+    """The start at a position that a backup has recorded. The file's first byte stands for the end of its header."""
     head = _head_end_of(source, state, asked.file)
     position = head if asked.offset in (0, LOG_START) else asked
     if position.offset < head.offset:
@@ -69,7 +69,7 @@ def _at(source: EventSource, state: LogState, asked: LogPosition) -> Start:
 
 
 def _behind(source: EventSource, state: LogState, text: str) -> Start:
-    """After all transactions of a GTID set: the place is in the newest file whose head is inside the set."""
+    """The start after all transactions of a GTID set, in the newest file whose earlier transactions are in the set."""
     wanted = parse_gtid_set(state.flavor, text)
     for file in reversed(state.files):
         head = _head(source, file)
@@ -95,11 +95,11 @@ class _NotIn(AnyTransaction):
         self._wanted = wanted
 
     def stops_before(self, gtid: Gtid | MariadbGtid | None, commit_time: float) -> bool:
-        """A transaction without GTID is in no set."""
+        """True for a transaction that is not in the set, or has no GTID."""
         return gtid is None or not self._wanted.holds(gtid)
 
     def passes(self, commit_times: NDArray[np.float64]) -> int:
-        """None: their GTIDs decide."""
+        """0: each transaction is decided by its GTID."""
         return 0
 
 
@@ -130,7 +130,7 @@ def _head_end(source: EventSource, file: str) -> LogPosition:
 
 
 def _head(source: EventSource, file: str) -> PreviousGtids | MariadbGtidList | None:
-    """The GTID set of the files before, from the file's header."""
+    """The GTID set of all earlier files, from the file's header."""
     with contextlib.closing(source.read(LogPosition(file, LOG_START))) as chunks:
         log_format = described(next(chunks).data, f"{source.name}/{file}")
         chunk = next(chunks, None)

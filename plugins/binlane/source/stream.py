@@ -1,9 +1,9 @@
-"""A live server's log by the replication protocol: PyMySQL logs in, then the packets are read here, in big pieces.
+"""A live server's log by the replication protocol: PyMySQL logs in, then this module reads the packets in large reads.
 
 Protocol: https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_replication.html and
-https://mariadb.com/docs/server/reference/clientserver-protocol/replication-protocol. The dump is asked for without
-blocking: the server answers the log's end with EOF. Events arrive as they stand in the file, except those with the
-ARTIFICIAL flag, heartbeats, and a FORMAT_DESCRIPTION that the server repeats for a start in the middle of a file.
+https://mariadb.com/docs/server/reference/clientserver-protocol/replication-protocol. The dump is non-blocking: the
+server sends EOF at the log's end. Events arrive as they are in the file, except those with the ARTIFICIAL flag,
+heartbeats, and a FORMAT_DESCRIPTION that the server repeats for a start in the middle of a file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from binlane.source.server import translated
 
 DUMP_NON_BLOCK: Final = 0x01
 SEND_ANNOTATE_ROWS: Final = 0x02
-"""MariaDB leaves ANNOTATE_ROWS out unless it is asked for them, and the offsets would not add up."""
+"""Dump flag: without it MariaDB leaves out ANNOTATE_ROWS events, and the offsets would not add up."""
 OFFSET_LIMIT: Final = 0xFFFF_FFFF
 """COM_BINLOG_DUMP's offset has 32 bits."""
 
@@ -38,7 +38,7 @@ _BUFFER: Final = 1 << 20
 _NO_EVENT: Final = memoryview(b"")
 _ROOM: Final = 128 << 10
 _WHOLE_PACKET: Final = 0xFF_FFFF
-"""A packet of this length goes on in the next one."""
+"""A packet of this length continues in the next one."""
 _U32: Final = struct.Struct("<I")
 _AT_TYPE: Final = 4
 _AT_SIZE: Final = 9
@@ -79,12 +79,12 @@ class ServerSource:
             return server.log_state(connection)
 
     def can_begin_at(self, offset: int) -> bool:
-        """Up to 4 GiB; beyond, MySQL begins by its GTID command at an offset and MariaDB by GTIDs only."""
+        """Up to 4 GiB. Beyond, MySQL needs its GTID dump command, which has a 64-bit offset, and MariaDB a GTID set."""
         return offset <= self.offset_limit
 
     def read(self, start: LogPosition, gtid_set: str = "") -> Generator[LogChunk, None, None]:
-        """Chunks from ``start`` to the log's end. ``gtid_set``: everything before ``start``; only MariaDB needs it, for
-        an offset beyond 4 GiB.
+        """Chunks from ``start`` to the log's end. ``gtid_set``: all transactions before ``start``; needed only for
+        MariaDB at an offset beyond 4 GiB.
 
         Raises MissingLogError if the server has purged the file, SourceUnavailableError if the connection breaks.
         """
@@ -96,12 +96,12 @@ class ServerSource:
                 dump = Dump(self.name, connection, start, self.event_bytes, by_gtid=start.offset > self.offset_limit)
                 yield from dump.chunks()
         finally:
-            # the server may be in the middle of a packet: there is no polite end
+            # no COM_QUIT: the server may be in the middle of a packet
             connection._force_close()
 
     @property
     def _host(self) -> str:
-        """Registered as the replica's host; the protocol's field holds 60 characters."""
+        """The host name for the registration; the protocol's field has 60 characters."""
         return f"binlane:{self.replica_name}"[:60]
 
     def _connect(self) -> Any:
@@ -110,7 +110,7 @@ class ServerSource:
 
     def _prepare(self, connection: Any) -> None:
         replica = uuid.uuid5(uuid.NAMESPACE_URL, f"binlane:{self.replica_name}")
-        # CRC32 whatever the server's setting is: the server takes checksums away from a reader that knows none
+        # CRC32 whatever the server's setting is: a server removes checksums for a reader that does not announce them
         for statement in (
             "SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'",
             f"SET @slave_uuid = '{replica}', @replica_uuid = '{replica}'",
@@ -126,7 +126,7 @@ class ServerSource:
         file, offset = start.file.encode(), max(start.offset, LOG_START)
         flavor = server.flavor_of(connection)
         if offset > self.offset_limit and flavor is Flavor.MYSQL and server.has_gtids(connection):
-            # this command's offset has 64 bits; with a file and an empty GTID set it skips nothing
+            # COM_BINLOG_DUMP_GTID has a 64-bit offset; with a file and an empty GTID set it skips no transaction
             head = struct.pack("<HII", DUMP_NON_BLOCK, self.server_id, len(file))
             no_gtids = struct.pack("<IQ", 8, 0)
             request = head + file + struct.pack("<Q", offset) + no_gtids
@@ -146,7 +146,7 @@ class ServerSource:
 
 
 class Dump:
-    """The packets of one dump, as chunks. One per connection."""
+    """The packets of one dump as chunks; one object per connection."""
 
     def __init__(self, name: str, connection: Any, start: LogPosition, event_bytes: int, *, by_gtid: bool) -> None:
         self._name = name
@@ -155,26 +155,26 @@ class Dump:
         self._file = start.file
         self._position = max(start.offset, LOG_START)
         self._is_searching = by_gtid
-        """The server looks for the start itself, and may send events of the file's head before it."""
+        """The server finds the start by GTIDs, and may send events of the file's header before it."""
         self._has_begun = False
         self._receive = connection._rfile.readinto1
-        # since the request was sent it is that of writing
+        # sending the request has set the write timeout
         connection._sock.settimeout(connection._read_timeout)
         self._buffer = bytearray(_BUFFER)
         self._array = np.frombuffer(self._buffer, np.uint8)
         self._filled = 0
         self._at = 0
-        """Up to here the packets in the buffer have been taken."""
+        """Offset in the buffer up to which packets are taken."""
         self._events = np.empty(_BUFFER, np.uint8)
         self._taken = self._last = 0
-        """Bytes of events in ``_events`` that stand behind each other in the file, not given out yet, and where the
-        last of them begins."""
+        """Bytes of consecutive events in ``_events`` that are not yielded yet, and the offset of the last of these
+        events."""
 
     def chunks(self) -> Iterator[LogChunk]:
         """Read to the log's end."""
         is_open = True
         while is_open:
-            # chunks are worth their cost when they are large
+            # large chunks have less overhead
             if len(self._buffer) - self._filled < _ROOM:
                 yield from self._flush()
                 self._make_room()
@@ -214,10 +214,10 @@ class Dump:
                 return True
             at, length = self._at, _U32.unpack_from(self._buffer, self._at)[0] & _WHOLE_PACKET
             end = at + 4 + length
-            # one in several packets is looked at as soon as its head is there, before memory is taken for all of it
+            # an event in several packets is checked when its header has arrived, before memory for all of it is used
             if (at + 5 + HEADER.size if length == _WHOLE_PACKET else end) > self._filled:
                 return True
-            # what the kernel leaves: an event that means something here, one in several packets, the end, damage
+            # left by the kernel: a control event, an event in several packets, the end of the log, or damage
             yield from self._flush()
             view = memoryview(self._buffer)
             event = view[at + 5 : end]
@@ -234,10 +234,11 @@ class Dump:
             yield from self._alone(event)
 
     def _long_packet(self, at: int) -> tuple[memoryview, int]:
-        """The event in 16 MiB packets that begin at ``at``, and their end; ``at`` again if its rest has not come.
+        """The event in several 16 MiB packets from ``at`` on, and the end of the last; ``at`` if packets are missing
+        yet.
 
-        Raises UnsupportedEventError for one that declares more than ``event_bytes``, BinlogError for more packets than
-        it declares, as soon as that is seen.
+        Raises UnsupportedEventError for an event that declares more than ``event_bytes``, BinlogError for more bytes
+        than the event declares, both before all packets are read.
         """
         begin, parts, length, come = at, [], _WHOLE_PACKET, 0
         declared = _U32.unpack_from(self._buffer, at + 5 + _AT_SIZE)[0]
@@ -256,7 +257,7 @@ class Dump:
                 return _NO_EVENT, begin
             parts.append(memoryview(self._buffer)[at + 4 : at + 4 + length])
             at += 4 + length
-        # the first byte says that it is no error
+        # its first byte is 0, so it is not an error packet
         return memoryview(b"".join(parts))[1:], at
 
     def _wrong_size(self, size: int) -> str:
@@ -272,7 +273,7 @@ class Dump:
         yield self._next(data, memoryview(data)[self._last :])
 
     def _next(self, data: bytes, last: memoryview) -> LogChunk:
-        """The chunk of events that stand next in the file; ``last`` is the last one of them."""
+        """The chunk of the next events in the file; ``last``: its last event."""
         self._check_log_pos(last, self._position + len(data))
         offset, self._position = self._position, self._position + len(data)
         return LogChunk(self._file, offset, data)
@@ -297,7 +298,7 @@ class Dump:
         elif kind in (EventType.HEARTBEAT, EventType.HEARTBEAT_V2) or artificial:
             return
         elif kind == EventType.START_ENCRYPTION:
-            # the server decrypts what follows; the event itself takes room in the file
+            # the server decrypts later events; START_ENCRYPTION itself occupies bytes of the file
             if _U32.unpack_from(event, _AT_LOG_POS)[0] == self._position + len(event):
                 self._position += len(event)
         elif self._is_searching and not self._is_next(event):

@@ -22,17 +22,17 @@ _QUERIES: Final = frozenset({EventType.QUERY, EventType.QUERY_COMPRESSED})
 
 
 class TemporaryTracker:
-    """Fed with every event that is not a row event, in order."""
+    """Tracks open temporary tables. Pass it every event that is not a row event, in order."""
 
     def __init__(self) -> None:
         self._tables = OpenTables()
         self._since: LogPosition | None = None
         self.restarts: list[int] = []
-        """Seqnos that the source was started anew before, with tables open."""
+        """Seqnos before which the source was restarted with open temporary tables."""
 
     @property
     def open_since(self) -> LogPosition | None:
-        """Where the transaction begins that made the first of the tables that are open; None if none is."""
+        """The position of the transaction that created the first open table; None if no table is open."""
         return self._since if self._tables.tables else None
 
     @property
@@ -41,9 +41,9 @@ class TemporaryTracker:
         return open_text(self._tables)
 
     def take(self, event: RawEvent, before: LogPosition, log_format: FormatDescription, name: str) -> None:
-        """An event of the file ``name``, of a transaction that begins at ``before``.
+        """Take an event of the file ``name``, in a transaction that begins at ``before``.
 
-        The plan step judges the DROP of a table whose CREATE was not seen.
+        A DROP of a table whose CREATE was not seen is left to the plan step.
         """
         code = event.header.type_code
         if code not in _QUERIES or (code == EventType.QUERY and not self._concerns(event)):
@@ -66,7 +66,7 @@ class TemporaryTracker:
         return is_about_one(event.body) or (bool(self._tables.tables) and may_rename(event.body))
 
     def restarted(self, seqno: int) -> None:
-        """The source was started anew before transaction ``seqno``: a crash has taken what was open."""
+        """The source was restarted before transaction ``seqno``, after a crash that dropped all open tables."""
         if self._tables.tables:
             self.restarts.append(seqno)
             self._tables.tables.clear()

@@ -1,6 +1,7 @@
-"""Which XA transactions are open, followed while a window is extracted: found before the window exists on the target.
+"""Tracks prepared XA transactions while a window is extracted, so that a missing XA PREPARE is found before the window
+exists on the target.
 
-Only names are followed here; the filter job pairs the groups themselves.
+Only XIDs are tracked here; the filter job pairs the transactions' halves.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ _SECOND_HALVES: Final = frozenset({Ending.XA_COMMIT, Ending.XA_ROLLBACK})
 
 
 class XaTracker:
-    """Fed with the last event of every transaction, in order."""
+    """Tracks prepared XA transactions. Pass it the last event of every transaction, in order."""
 
     def __init__(self, known: Iterable[str] = ()) -> None:
-        """``known``: the XIDs that are open where the window begins."""
+        """``known``: the XIDs that are prepared at the window's beginning."""
         self._open: set[XaName] = set()
         self._from_before: set[XaName] = set()
         for text in known:
@@ -38,7 +39,7 @@ class XaTracker:
         """The XIDs of ``known`` that are committed or rolled back in the window."""
 
     def take(self, event: RawEvent, ending: Ending | None, log_format: FormatDescription, name: str) -> None:
-        """A transaction ends with ``event`` of the file ``name``.
+        """Take ``event`` of the file ``name``, which ends a transaction.
 
         Raises UnsupportedEventError for an XA COMMIT whose XA PREPARE is not known, and for a second XA PREPARE.
         """
@@ -72,7 +73,8 @@ class XaTracker:
 
 
 def _xa_inside(event: RawEvent, log_format: FormatDescription, name: str) -> tuple[RawEvent, Ending | None] | None:
-    """The last event of a compressed XA transaction, and how it ends; None for any other. Only those are inflated."""
+    """The last event of a compressed XA transaction, and how it ends; None for any other transaction, which is not
+    decompressed."""
     inner = unpack(event, name)
     boundaries = Boundaries(log_format, name)
     last = next(inner, None)

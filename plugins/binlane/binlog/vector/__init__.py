@@ -1,1 +1,1 @@
-"""Whole segments as arrays and machine code: many events at once, never one by one. No routing, no I/O."""
+"""Whole segments as arrays, processed by compiled kernels. No routing, no I/O."""

@@ -1,4 +1,4 @@
-"""The kinds of arrays that a whole segment is read into, by the dtype of their entries."""
+"""The types of arrays for a whole segment, by the dtype of their entries."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
-"""Bytes of a log; and the types of events, which are one byte each."""
+"""Bytes of a log, and event types, which are one byte each."""
 Ints = NDArray[np.int64]
 """Offsets, numbers of events, counts."""
 Flags = NDArray[np.bool_]
@@ -15,6 +15,6 @@ Sizes = NDArray[np.uint32]
 Halves = NDArray[np.uint16]
 """Fields of two bytes: the flags of an event."""
 Numbers = NDArray[np.int32]
-"""Numbers of tables and of databases; -1 for none."""
+"""Numbers of tables and of databases; -1: none."""
 Words = NDArray[np.uint64]
 """Hashes, and parts of a GTID."""

@@ -1,7 +1,7 @@
-"""Compressed events of a buffer opened many at once: MySQL's TRANSACTION_PAYLOAD, MariaDB's compressed rows.
+"""Decompresses the events of a buffer together: MySQL's TRANSACTION_PAYLOAD, MariaDB's compressed rows.
 
-``payload`` and ``rows`` open one after the other and name what is wrong with it. Here whatever is odd, damaged or too
-large stays closed, so the rules stand in one place; what is opened has the very bytes that those two give.
+``payload`` and ``rows`` decompress single events and raise errors for damage. This module leaves unusual, damaged or
+too large events compressed, so only those two have the rules; decompressed bytes are the same as theirs.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _ZSTD: Final = int(Compression.ZSTD)
 _SIZE, _COMPRESSION, _INFLATED = 1, 2, 3
 """Fields of a TRANSACTION_PAYLOAD's head."""
 _LONGEST, _LONGEST_WIDTH = 8, 3
-"""Bytes of a packed field of that head, and of a rows event's number of columns."""
+"""Maximum bytes of a length-encoded field in that head, and of a rows event's number of columns."""
 _HEADER: Final = HEADER.size
 _CODE_AT: Final = 4
 _SIZE_AT: Final = 9
 _ROWS_HEAD: Final = TABLE_ID_AND_FLAGS
 _PLAIN: Final = np.zeros(256, np.uint8)
-"""By the type of a compressed rows event: that of the plain one."""
+"""The type of the uncompressed rows event, by the compressed one's."""
 _BITMAPS: Final = np.zeros(256, np.uint8)
 """By the same: 0 for other events."""
 _EXTRA: Final = np.zeros(256, np.bool_)
@@ -48,19 +48,20 @@ for _code in COMPRESSED_ROWS:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """Compressed events, one entry each, in order, and what is in them: events without checksums."""
+    """Decompressed events without checksums, one entry for each compressed event, in order."""
 
     event: Ints
-    """Their numbers in the frames that they are of."""
+    """Numbers of the compressed events in their frames."""
     data: Bytes
     start: Ints
-    """Where each one's events begin in ``data``; one more, for the end of the last."""
+    """Offset of each entry's events in ``data``, and the end of the last."""
 
 
 def open_payloads(frames: Frames, most: int, budget: int) -> Opened | None:
-    """The TRANSACTION_PAYLOADs that declare up to ``most`` bytes, ``budget`` together; None if there is none.
+    """Decompress the TRANSACTION_PAYLOADs that declare up to ``most`` bytes, ``budget`` together; None if there is
+    none.
 
-    Nothing is inflated further than it declares. Of what is inside only the length is looked at.
+    No payload is decompressed beyond its declared size. Only the length of the result is checked.
     """
     count = int(np.count_nonzero(frames.type_code == _PAYLOAD))
     if count == 0:
@@ -74,7 +75,7 @@ def open_payloads(frames: Frames, most: int, budget: int) -> Opened | None:
     try:
         return _opened(found[:, 0], _unzipped(frames.data, found))
     except zstandard.ZstdError:
-        # one of them is damaged: which one is not told
+        # one payload is damaged; the error does not say which
         kept, pieces = [], []
         for place in range(used):
             try:
@@ -88,7 +89,7 @@ def open_payloads(frames: Frames, most: int, budget: int) -> Opened | None:
 def _unzipped(data: Bytes, found: Ints) -> list[bytes]:
     if found.shape[0] == 0:
         return []
-    # by the declared sizes, not by those in the frames' own heads: room for more is never made
+    # by the declared sizes, not by those in the zstd frames' heads, so that no more memory is allocated
     frames = zstandard.BufferWithSegments(data.data, found[:, 1:3].astype(np.uint64).tobytes())
     sizes = found[:, 3].astype(np.uint64).tobytes()
     each = zstandard.ZstdDecompressor().multi_decompress_to_buffer(frames, decompressed_sizes=sizes, threads=0)
@@ -96,7 +97,7 @@ def _unzipped(data: Bytes, found: Ints) -> list[bytes]:
 
 
 def open_rows(frames: Frames, most: int, budget: int) -> Opened | None:
-    """As ``open_payloads``, MariaDB's compressed rows events: in each is one event, of the plain type."""
+    """As ``open_payloads``, for MariaDB's compressed rows events, each of which becomes one uncompressed event."""
     count = int(np.count_nonzero(_BITMAPS[frames.type_code]))
     if count == 0 or frames.header_length != _HEADER:
         return None
@@ -110,7 +111,7 @@ def open_rows(frames: Frames, most: int, budget: int) -> Opened | None:
     for place, (begin, (_, head, at, end, declared)) in enumerate(zip(begins, found[:used].tolist(), strict=True)):
         stream = zlib.decompressobj()
         try:
-            # one byte more than declared: enough to see that there is more
+            # one byte more than declared, to detect a longer stream
             rows = stream.decompress(view[at:end], declared + 1)
         except zlib.error:
             continue
@@ -121,7 +122,8 @@ def open_rows(frames: Frames, most: int, budget: int) -> Opened | None:
 
 
 def largest_inflated(frames: Frames) -> tuple[int, int]:
-    """The event that declares most inflated bytes, and how many; (-1, 0) if none does. Nothing is inflated for it."""
+    """The event with the largest declared size, and that size; (-1, 0) if no event is compressed. Decompresses
+    nothing."""
     found = np.empty((int(np.count_nonzero(frames.type_code == _PAYLOAD)), 4), np.int64)
     used = 0
     if found.size:
@@ -142,7 +144,7 @@ def largest_inflated(frames: Frames) -> tuple[int, int]:
 
 
 def _opened(events: Ints, pieces: Sequence[bytes], types: NDArray[np.uint8] | None = None) -> Opened | None:
-    """``types``: each piece is one event, and this its type, which with its size goes into its header."""
+    """``types``: given if each piece is one event: the types to write into the events' headers, with their sizes."""
     if not pieces:
         return None
     start = np.zeros(len(pieces) + 1, np.int64)
@@ -156,10 +158,10 @@ def _opened(events: Ints, pieces: Sequence[bytes], types: NDArray[np.uint8] | No
 
 
 def lay_out(frames: Frames, opened: Opened, wanted: NDArray[np.bool_]) -> tuple[Bytes, BufferOffsets, SegmentOffsets]:
-    """The frames' buffer with the ``wanted`` ones of ``opened`` in place of the events that held them.
+    """The frames' buffer with the ``wanted`` entries of ``opened`` in place of their compressed events.
 
-    Every event has room for a checksum. Also the places in it where something begins that stood elsewhere, and where
-    each of those, or the event that held it, begins in the frames' buffer, which is the segment.
+    Every event has room for a checksum. Also the offsets in the new buffer of pieces that moved, and for each of them
+    the offset of the piece, or of its compressed event, in the frames' buffer, which is the segment.
     """
     chosen = np.flatnonzero(wanted)
     start, end, event = opened.start[chosen], opened.start[chosen + 1], opened.event[chosen]
@@ -167,7 +169,7 @@ def lay_out(frames: Frames, opened: Opened, wanted: NDArray[np.bool_]) -> tuple[
     inside = _events(opened.data, start, end)
     replaced = int(frames.size[event].sum(dtype=np.int64))
     room = frames.data.size - replaced + int((end - start).sum()) + tail * inside
-    # a piece for each of the events, one for what stands before each compressed one, and the rest
+    # pieces: each decompressed event, the bytes before each compressed one, and the rest
     at, source = np.empty((2, inside + event.size + 1), np.int64)
     out = np.empty(room, np.uint8)
     _lay_out(frames.data, frames.offset, frames.size, event, opened.data, start, end, tail, out, at, source)
@@ -176,7 +178,7 @@ def lay_out(frames: Frames, opened: Opened, wanted: NDArray[np.bool_]) -> tuple[
 
 @njit(cache=True, nogil=True)
 def _payload_head(data: Bytes, at: int, end: int) -> tuple[int, int]:
-    """(where the zstd stream begins in the body [at, end), inflated size); (-1, -1) for a head that is odd."""
+    """(offset of the zstd stream in the body [at, end), decompressed size); (-1, -1) for an unusual head."""
     fields = np.full(4, -1, np.int64)
     while True:
         field, at = packed(data, at, end, _LONGEST)
@@ -188,7 +190,7 @@ def _payload_head(data: Bytes, at: int, end: int) -> tuple[int, int]:
         if field <= _INFLATED:
             fields[field], _ = packed(data, at, at + length, _LONGEST)
         at += length
-    # zstandard raises for an empty one
+    # zstandard raises for an empty stream
     if end == at or fields[_SIZE] != end - at or fields[_COMPRESSION] != _ZSTD or fields[_INFLATED] <= 0:
         return -1, -1
     return at, fields[_INFLATED]
@@ -198,7 +200,7 @@ def _payload_head(data: Bytes, at: int, end: int) -> tuple[int, int]:
 def _payload_heads(
     data: Bytes, offset: Ints, kind: Bytes, size: Sizes, header_len: int, tail: int, most: int, room: int, found: Ints
 ) -> int:
-    """Fills ``found``: (event, where its stream begins, its length, inflated size); returns how many there are."""
+    """Fills ``found``: (event, offset and length of its stream, decompressed size); returns their number."""
     count = 0
     for event in range(offset.size):
         if kind[event] != _PAYLOAD:
@@ -214,7 +216,7 @@ def _payload_heads(
 
 @njit(cache=True, nogil=True)
 def _rows_head(data: Bytes, at: int, end: int, bitmaps: int, has_extra: bool) -> int:
-    """Where the compressed part of the rows body [at, end) begins; -1 for a head that is odd."""
+    """Offset of the compressed part in the rows body [at, end); -1 for an unusual head."""
     at += _ROWS_HEAD
     if has_extra:
         if end - at < 2:
@@ -234,7 +236,8 @@ def _rows_head(data: Bytes, at: int, end: int, bitmaps: int, has_extra: bool) ->
 def _rows_heads(
     data: Bytes, offset: Ints, kind: Bytes, size: Sizes, tail: int, most: int, room: int, found: Ints
 ) -> int:
-    """Fills ``found``: (event, where its compressed part begins, its stream, its end, inflated size of the stream).
+    """Fills ``found``: (event, offsets of its compressed part, its stream and its end, decompressed size of the
+    stream).
 
     Compressed part: 0x80 + length of the size, the size big-endian, a zlib stream.
     """
@@ -263,7 +266,7 @@ def _rows_heads(
 
 @njit(cache=True, nogil=True)
 def plain_inside(data: Bytes, start: Ints, first: int, last: int, between: Flags, is_plain: Flags) -> None:
-    """Fills ``is_plain``: whether [start[n], start[n + 1]) is whole events, of the types that are asked for."""
+    """Fills ``is_plain``: whether [start[n], start[n + 1]) consists of whole events of the allowed types."""
     for place in range(start.size - 1):
         at, end, count = start[place], start[place + 1], 0
         while end - at >= _HEADER:
@@ -282,7 +285,7 @@ def plain_inside(data: Bytes, start: Ints, first: int, last: int, between: Flags
 
 @njit(cache=True, nogil=True)
 def _events(data: Bytes, start: Ints, end: Ints) -> int:
-    """How many there are."""
+    """The number of events."""
     count = 0
     for place in range(start.size):
         at = start[place]

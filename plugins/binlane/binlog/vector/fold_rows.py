@@ -1,18 +1,17 @@
-"""Row images folded by key over one stretch of row events: what is left of many changes of one row. Bytes only.
+"""Folds row images by primary key over consecutive row events to the net change of each row, without decoding values.
 
-The algebra (docs/reduction.md) over the state of one key, where an update that changes the primary key is a delete of
-the old key and an insert of the new one:
+The rules (docs/reduction.md) for the state of one key; an update that changes the primary key is a delete of the old
+key and an insert of the new one:
 
 ======== ================= =====================
-change   needs             leaves
+change   state before      state after
 ======== ================= =====================
 insert   no row            the new image
 update   a row             the new image
 delete   a row             no row
 ======== ================= =====================
 
-A change that needs what is not there is a misfit: its table is not folded at all. Tables have nothing to do with each
-other, so one pass finds them all.
+A change that does not fit the state before is a misfit: its table is not folded. Tables are independent of each other.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ PRIMARY: Final = 1
 UNIQUE: Final = 2
 """Flags of a column: in the primary key, in any unique key (the primary one included)."""
 NOTHING, DELETE, UPDATE, INSERT, SPLIT = range(5)
-"""What is left of a key's changes; SPLIT: a delete of the old image and an insert of the new one."""
+"""The net change of a key; SPLIT: a delete of the old image and an insert of the new one."""
 PHASES: Final = 5
-"""A table's rows: those that go, the highest counter's that comes and goes, those that change, those that come."""
+"""The order of a table's rows: deletes, insert and delete of the highest AUTO_INCREMENT value, updates, inserts."""
 _GONE, _BACK, _GONE_AGAIN, _CHANGED, _COME = range(PHASES)
 
 _PRIME = np.uint64(1099511628211)
@@ -40,7 +39,7 @@ _SHIFT = np.uint64(29)
 
 @njit(cache=True, nogil=True, inline="always")
 def _column_end(data: Bytes, at: int, rule: int, param: int) -> int:
-    """Where a column's value ends; the image was measured before."""
+    """The end of a column's value; the image's length was checked before."""
     if rule == 0:
         return at + param
     length = np.int64(0)
@@ -54,7 +53,7 @@ def _hash(
     data: Bytes, at: int, table: int, first: int, width: int, end_column: int, rule: Bytes, param: Ints, flags: Bytes,
     flag_at: int,
 ) -> np.uint64:  # fmt: skip
-    """Of a full image's primary key, which ends before ``end_column``, and its table."""
+    """Hash of the table and the primary key of a full image; the key's columns are before ``end_column``."""
     value = (_SEED ^ np.uint64(table)) * _PRIME
     nulls = at
     at += (width + 7) >> 3
@@ -74,7 +73,7 @@ def _same(
     data: Bytes, left: int, right: int, first: int, width: int, end_column: int, rule: Bytes, param: Ints, flags: Bytes,
     flag_at: int, mask: int,
 ) -> bool:  # fmt: skip
-    """Whether two full images have the same bytes in all columns of ``mask``, which stand before ``end_column``.
+    """Whether two full images have the same bytes in all columns of ``mask``, all before ``end_column``.
 
     NULL equals NULL.
     """
@@ -103,7 +102,7 @@ def _same(
 def _number(
     data: Bytes, at: int, first: int, width: int, rule: Bytes, param: Ints, column: int, signed: int
 ) -> np.uint64:
-    """An integer column of a full image; 0 for NULL and below 0."""
+    """An integer column of a full image; 0 for NULL and negative values."""
     nulls = at
     at += (width + 7) >> 3
     value = np.uint64(0)
@@ -125,7 +124,7 @@ def _slot(
     data: Bytes, image: int, table: int, first: int, width: int, end_column: int, rule: Bytes, param: Ints,
     flags: Bytes, flag_at: int, value: np.uint64, slots: Numbers, key_hash: Words, key_image: Ints, entry_table: Ints,
 ) -> int:  # fmt: skip
-    """Where the entry of an image's key is, or would be."""
+    """The slot of an image's key in the hash table, used or free."""
     mask = slots.size - 1
     slot = int(np.int64(value)) & mask
     while slots[slot] >= 0:
@@ -146,13 +145,14 @@ def fold(
     slots: Numbers, key_hash: Words, key_image: Ints, entry_table: Ints, before: Ints, now: Ints, kept: Ints,
     highest: Words, wobbly: Bytes, misfit: Bytes,
 ) -> int:  # fmt: skip
-    """Fold all rows; how many entries there are.
+    """Fold all rows; returns the number of entries.
 
-    ``tables``, a table: its first rule, width and first flag, its columns up to the primary key's last one, and up to
-    the last one of any other unique key (0: there is none); ``counters``, a table: (column or -1, signed).
-    Fills, an entry a key: ``entry_table``, ``before`` and ``now`` (image [start, end), -1 for no row), ``wobbly`` (its
-    row or unique values once went); a table: ``highest`` (AUTO_INCREMENT value among the first images of all keys, and
-    among those after), ``kept`` (the latter's image, its entry), ``misfit`` (a row did not fit: nothing here counts).
+    ``tables``, per table: its first rule, width and first flag, number of columns up to the primary key's last, and up
+    to the last of any other unique key (0: no such key); ``counters``, per table: (column or -1, signed). Fills, per
+    key: ``entry_table``, ``before`` and ``now`` (image [start, end), -1: no row), ``wobbly`` (its row or its unique
+    values were deleted at some time); per table: ``highest`` (highest AUTO_INCREMENT value among the first images of
+    all keys, and among all later ones), ``kept`` (image and entry of the latter), ``misfit`` (a row did not fit: the
+    table's results are void).
     """
     count = 0
     for row in range(images.shape[0]):
@@ -167,7 +167,7 @@ def fold(
             both and not _same(data, old, new, first, width, unique_end, rule, param, flags, flag_at, UNIQUE)
         )
         for half in range(2 if moves else 1):
-            # a move: first the old key goes, then the new one comes
+            # a change of the primary key: delete of the old key, then insert of the new one
             takes = old >= 0 and half == 0
             gives = new >= 0 and (half == 1 or not moves)
             image = old if takes else new
@@ -208,8 +208,8 @@ def judge(
     data: Bytes, count: int, entry_table: Ints, before: Ints, now: Ints, tables: Ints, rule: Bytes, param: Ints,
     flags: Bytes, counters: Ints, wobbly: Bytes, left: Ints, written: Words, unsure: Bytes,
 ) -> None:  # fmt: skip
-    """Fills, an entry a key: ``left`` (what is left of its changes); a table: ``written`` (the highest AUTO_INCREMENT
-    value that will be), ``unsure`` (a row that stays did not stand all the time: what else has been may collide)."""
+    """Fills, per key: ``left`` (the net change); per table: ``written`` (the highest AUTO_INCREMENT value to be
+    written), ``unsure`` (a remaining row did not exist all the time, so the net changes may violate a unique key)."""
     for entry in range(count):
         table = entry_table[entry]
         first, width, flag_at = tables[table, 0], tables[table, 1], tables[table, 2]
@@ -245,7 +245,7 @@ def _same_bytes(data: Bytes, left: Ints, right: Ints) -> bool:
 
 @njit(cache=True, nogil=True)
 def places(left: Ints, entry_table: Ints, is_restored: Flags, bucket_end: Ints) -> int:
-    """Fills ``bucket_end``, an entry a table and phase (``PHASES``): rows up to its last one. Returns how many."""
+    """Fills ``bucket_end``, per table and phase (``PHASES``): number of rows up to its end. Returns the total."""
     for table in range(is_restored.size):
         bucket_end[PHASES * table + _GONE_AGAIN] = bucket_end[PHASES * table + _BACK] = is_restored[table]
     for entry in range(left.size):
@@ -265,9 +265,9 @@ def arrange(
     left: Ints, entry_table: Ints, before: Ints, now: Ints, is_restored: Flags, kept: Ints, bucket_end: Ints,
     bucket: Ints, images: Ints,
 ) -> None:  # fmt: skip
-    """Fills ``bucket`` and ``images``, an entry a row: table by table, phase by phase, in the order of the entries.
+    """Fills ``bucket`` and ``images``, one entry for each row: by table, then phase, then the order of the entries.
 
-    ``bucket_end`` as ``places`` left it; it is used up. ``images``: before start and end, after start and end, all -1.
+    ``bucket_end``: from ``places``; overwritten. ``images``: before start and end, after start and end; -1 on entry.
     """
     for table in range(is_restored.size):
         if is_restored[table]:

@@ -1,9 +1,8 @@
-"""Machine code for the hot path over whole segments: framing, checksums, table numbers, copying.
+"""Compiled kernels for the hot path over whole segments: framing, checksums, table numbers, copying.
 
-These kernels index nothing outside their buffers, whatever the bytes, as long as the arrays come from each other as
-``frames`` passes them; they answer with a code and a place, of which ``frames`` makes errors. Call them through
-``frames``; ``row_kernels`` looks into rows events. ``reader`` and ``rows`` say the same in plain Python, and the tests
-hold both to the same answers.
+Whatever the bytes, these kernels never index outside their buffers if they get the arrays that ``frames`` passes. They
+return an error code and an offset, which ``frames`` turns into errors. Call them only through ``frames``;
+``row_kernels`` reads rows events. ``reader`` and ``rows`` do the same in plain Python, and tests compare the results.
 
 Arrays: ``data`` uint8, the segment; one entry an event in ``offset`` int64, ``kind`` uint8, ``size`` uint32, ``time``
 uint32, ``flags`` uint16. ``tail`` is the checksum's length. Numba compiles at the first call and caches on disk.
@@ -42,7 +41,7 @@ HEADER_LENGTH: Final = HEADER.size
 _SIZE_AT, _LOG_POS_AT = 9, 13
 _ID_BYTES: Final = 6
 
-# what an event type is to the kernels: one table instead of a chain of comparisons
+# the classes of event types that the kernels distinguish, as one lookup table
 _OTHER, _MAP, ROWS, _REFUSED = 0, 1, 2, 3
 ROLES: Final = np.zeros(256, np.uint8)
 ROLES[_TABLE_MAP] = _MAP
@@ -74,7 +73,7 @@ _SHIFT = np.uint64(32)
 
 @njit(cache=True, nogil=True)
 def little(data: Bytes, at: int, length: int) -> int:
-    """An unsigned integer of up to eight bytes, the lowest first."""
+    """A little-endian unsigned integer of up to eight bytes."""
     value = np.int64(0)
     for index in range(length):
         value |= np.int64(data[at + index]) << (8 * index)
@@ -83,8 +82,8 @@ def little(data: Bytes, at: int, length: int) -> int:
 
 @njit(cache=True, nogil=True)
 def packed(data: Bytes, at: int, end: int, longest: int) -> tuple[int, int]:
-    """A length-encoded integer of up to ``longest`` bytes (3, or 8 below 2**63) and where it ends; (-1, at) for what
-    is none."""
+    """A length-encoded integer of up to ``longest`` bytes (3, or 8 below 2**63) and the offset behind it; (-1, at) if
+    it is invalid."""
     if at >= end:
         return -1, at
     head = int(np.int64(data[at]))
@@ -119,7 +118,7 @@ def frame(
     time: Sizes,
     flags: Halves,
 ) -> tuple[int, int, int]:
-    """Fills the arrays, long enough for events of the least size; returns (events, code, offset it stopped at)."""
+    """Fills the arrays, which have room for events of minimum size; returns (events, code, offset where it stopped)."""
     at, count, end = start, 0, data.size
     while at < end:
         if end - at < header_len:
@@ -141,7 +140,7 @@ def frame(
 
 @njit(cache=True, nogil=True)
 def whole_events(data: Bytes, least: int) -> tuple[int, int]:
-    """Bytes of whole events at the beginning of ``data``, and OK or, where a size is below ``least``, SMALL_SIZE."""
+    """Bytes of whole events at the beginning of ``data``, and OK, or SMALL_SIZE for an event_size below ``least``."""
     at, end = 0, data.size
     while end - at >= HEADER_LENGTH:
         length = _u32(data, at + 9)
@@ -155,7 +154,7 @@ def whole_events(data: Bytes, least: int) -> tuple[int, int]:
 
 @njit(cache=True, nogil=True)
 def _crc32(data: Bytes, at: int, end: int, cleared: int) -> np.uint32:
-    """zlib.crc32 of [at, end), with bit 0 of the byte at ``cleared`` taken as 0 (-1: none)."""
+    """zlib.crc32 of [at, end), with bit 0 of the byte at ``cleared`` as 0 (-1: no byte)."""
     crc = _ONES
     while end - at >= _CRC_BYTES and not at <= cleared < at + _CRC_BYTES:
         crc ^= np.uint32(_u32(data, at))
@@ -181,7 +180,7 @@ def _crc32(data: Bytes, at: int, end: int, cleared: int) -> np.uint32:
 
 @njit(cache=True, nogil=True)
 def first_bad_crc(data: Bytes, offset: Ints, kind: Bytes, size: Sizes) -> int:
-    """The first event whose last four bytes are not the CRC32 of the rest; the number of events if all are."""
+    """The first event with a wrong CRC32; the number of events if there is none."""
     for event in range(offset.size):
         at = offset[event]
         end = at + size[event] - 4
@@ -218,15 +217,16 @@ def _same(data: Bytes, left: int, right: int, length: int) -> bool:
 def _number_of_definition(
     data: Bytes, at: int, end: int, count: int, slots: Numbers, hashes: Words, bodies: Ints
 ) -> int:
-    """The number of the definition [at, end), a TABLE_MAP's body behind the table id: a server with more tables than it
-    keeps open gives them new ids again and again. ``count`` numbers are given so far, and a new one is entered."""
+    """The number of the definition [at, end), a TABLE_MAP's body behind the table id. Table ids do not identify a
+    definition: a server assigns a new one whenever it opens the table. ``count``: numbers so far; a new definition gets
+    the next one."""
     mask = slots.size - 1
     value = _hash(data, at, end)
     slot = int(np.int64(value & np.uint64(mask)))
     while slots[slot] >= 0:
         number = slots[slot]
         length = bodies[number, 1] - bodies[number, 0]
-        # equal hashes are all but certain to be equal bodies; compared, because a wrong table is lost data
+        # equal hashes almost always mean equal bodies; they are compared, because a wrong table would lose data
         if hashes[number] == value and length == end - at and _same(data, at, bodies[number, 0], length):
             return int(np.int64(number))
         slot = (slot + 1) & mask
@@ -239,7 +239,7 @@ def _number_of_definition(
 
 @njit(cache=True, nogil=True)
 def _slot_of_id(table_id: int, ids: Ints) -> int:
-    """Where ``table_id`` stands in ``ids``, or the free slot (-1) where it would stand."""
+    """The slot of ``table_id`` in ``ids``, or the free slot (-1) for it."""
     mask = ids.size - 1
     slot = int(np.int64((np.uint64(table_id) * _MIX) >> _SHIFT)) & mask
     while ids[slot] >= 0 and ids[slot] != table_id:
@@ -259,7 +259,7 @@ def index(
     first: Ints,
     capacity: int,
 ) -> tuple[int, int, int]:
-    """Fills ``number`` and ``first``; returns (numbers given, code, event it stopped at)."""
+    """Fills ``number`` and ``first``; returns (count of numbers, code, event where it stopped)."""
     slots = np.full(capacity, -1, np.int32)
     hashes = np.empty(first.size, np.uint64)
     bodies = np.empty((first.size, 2), np.int64)
@@ -284,7 +284,7 @@ def index(
         if role == _MAP:
             found = -1
             if ids[slot] >= 0:
-                # most often what the id meant last; compared, because a wrong table is lost data
+                # mostly the id's last definition; the bodies are compared, because a wrong table would lose data
                 known = int(np.int64(meant[slot]))
                 length = bodies[known, 1] - bodies[known, 0]
                 if length == end - at - _ID_BYTES and _same(data, at + _ID_BYTES, bodies[known, 0], length):
@@ -310,7 +310,7 @@ def index(
 def appearances(number: Numbers, seen: Numbers, used: Ints, first: Ints) -> int:
     """Fills ``used`` with the numbers from 0 up in the order of their first events, and ``first`` with these events.
 
-    ``seen`` has an entry a number, all -1. Returns how many there are.
+    ``seen``: one entry for each number, all -1. Returns the count of numbers used.
     """
     count = 0
     for event in range(number.size):
@@ -323,7 +323,7 @@ def appearances(number: Numbers, seen: Numbers, used: Ints, first: Ints) -> int:
 
 @njit(cache=True, nogil=True)
 def gather(data: Bytes, offsets: Ints, lengths: Ints, out: Bytes) -> int:
-    """Bytes written, or -1 - index of the first range that is outside ``data`` or does not fit into ``out``."""
+    """Bytes written, or (-1 - index) of the first range that is outside ``data`` or does not fit into ``out``."""
     used = 0
     for index in range(offsets.size):
         at, length = offsets[index], lengths[index]
@@ -336,7 +336,7 @@ def gather(data: Bytes, offsets: Ints, lengths: Ints, out: Bytes) -> int:
 
 @njit(cache=True, nogil=True)
 def strip(data: Bytes, offset: Ints, size: Sizes, wanted: Ints, header_len: int, tail: int, out: Bytes) -> int:
-    """Bytes written; ``out`` has room for all of ``wanted``, whose entries are event numbers of ``offset``."""
+    """Bytes written. ``out`` has room for all ``wanted`` events, which are numbers into ``offset``."""
     used = 0
     for index in range(wanted.size):
         at = offset[wanted[index]]

@@ -1,8 +1,7 @@
-"""A whole segment as arrays: its events, the tables they mean, how many rows they change.
+"""A whole segment as arrays: its events, their tables, and the number of rows that they change.
 
-Checks shapes, calls ``frame_kernels``, and raises the errors that their codes stand for. Everything here takes
-milliseconds a segment; what must be looked into event by event is done by ``events`` and ``rows`` at the places found
-here.
+Checks shapes, calls ``frame_kernels``, and turns their codes into errors. All functions take milliseconds for a
+segment; ``events`` and ``rows`` parse single events at the offsets found here.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ from binlane.model import Flavor, plural
 
 BufferOffsets = NewType("BufferOffsets", np.ndarray[tuple[int, ...], np.dtype[np.int64]])
 SegmentOffsets = NewType("SegmentOffsets", np.ndarray[tuple[int, ...], np.dtype[np.int64]])
-"""Arrays of the two kinds of places; what is taken out of one is a plain number, which has to be named anew."""
+"""Arrays of the two kinds of offsets. A single entry is a plain int, to be converted to its type again."""
 
 _USUAL_ROW: Final = 8
-"""Bytes of log that most rows have, at least."""
+"""The minimum bytes of log of most rows."""
 _HIDDEN: Final = np.zeros(256, np.bool_)
-"""Event types whose row images are not in the log as they are."""
+"""Event types without plain row images in the log."""
 _HIDDEN[[EventType.PARTIAL_UPDATE_ROWS, *plain.COMPRESSED_ROWS]] = True
 _ERRORS: Final[Mapping[int, tuple[type[BinlogError], str]]] = {
     frame_kernels.SHORT_HEADER: (TruncatedEventError, "the bytes end inside an event's header"),
@@ -63,7 +62,7 @@ _ERRORS: Final[Mapping[int, tuple[type[BinlogError], str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """The events of one buffer, one array entry each, up to its end or the first event that cannot be framed."""
+    """The events of one buffer, one array entry each, up to the buffer's end or the first invalid event."""
 
     data: Bytes
     header_length: int
@@ -75,9 +74,9 @@ class Frames:
     timestamp: NDArray[np.uint32]
     flags: NDArray[np.uint16]
     error: int
-    """0, or the code of what stands at ``end``."""
+    """0, or the error code for the bytes at ``end``."""
     end: int
-    """Where framing stopped."""
+    """Offset where framing stopped."""
 
     def check(self, name: str) -> None:
         """Raise the error that stopped framing, if any: TruncatedEventError or BinlogError."""
@@ -97,7 +96,7 @@ class Frames:
         )
 
     def begin(self, event: int) -> BufferOffset:
-        """Where the event begins."""
+        """Offset of the event."""
         return BufferOffset(int(self.offset[event]))
 
     def body(self, event: int) -> memoryview:
@@ -107,33 +106,33 @@ class Frames:
         return self.data.data[start + self.header_length : end]
 
     def ends_statement(self, events: Ints) -> NDArray[np.bool_]:
-        """Whether each of these, which are TABLE_MAP or rows events, carries STMT_END_F."""
+        """Whether each of these TABLE_MAP or rows events has STMT_END_F."""
         flags: NDArray[np.uint8] = self.data[self.offset[events] + self.header_length + FLAGS_IN_BODY]
         return (flags & plain.RowsFlag.STMT_END).astype(np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
 class TableIndex:
-    """Which table each TABLE_MAP and ROWS event is about."""
+    """The table of each TABLE_MAP and ROWS event."""
 
     number: NDArray[np.int32]
     """One entry an event: a number from 0 per distinct TABLE_MAP body, in order of appearance; -1 for other events."""
     first: Ints
-    """One entry a number: the event where it first appears."""
+    """One entry for each number: the event where it first appears."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableLayouts:
-    """The lengths of all columns of all tables, flat, as the kernels take them."""
+    """The length rules of all columns of all tables, flat, for the kernels."""
 
     tables: Ints
-    """(tables, 3): the first of its rules, its columns, its JSON columns."""
+    """(tables, 3): index of its first rule, number of its columns, number of its JSON columns."""
     rule: NDArray[np.uint8]
     length: Ints
 
 
 def as_array(data: Buffer | Bytes) -> Bytes:
-    """``data`` (bytes, an mmap, an array) as the one kind of array the kernels are compiled for; copies nothing."""
+    """``data`` (bytes, an mmap, an array) as the type of array that the kernels are compiled for; copies nothing."""
     array = np.asarray(data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8))
     if array.dtype != np.uint8 or array.ndim != 1 or not array.flags.c_contiguous:
         raise ValueError(f"expected contiguous bytes, got {array.dtype} of {array.ndim} dimensions")
@@ -143,12 +142,12 @@ def as_array(data: Buffer | Bytes) -> Bytes:
 
 
 def frame(data: Buffer | Bytes, start: int, checksum_length: int, header_length: int = HEADER.size) -> Frames:
-    """The events from byte ``start`` on. Damage stops it and is told by ``Frames.error``: see ``Frames.check``."""
+    """The events from byte ``start`` on. Damage stops framing and sets ``Frames.error``: see ``Frames.check``."""
     array = as_array(data)
     if header_length < HEADER.size or checksum_length not in (0, CHECKSUM_LENGTH) or not 0 <= start <= array.size:
         raise ValueError(f"start {start}, checksum length {checksum_length}, header length {header_length}")
     room = (array.size - start) // (header_length + checksum_length)
-    # np.empty touches no memory: the part that is not needed never gets any
+    # np.empty does not touch memory, so unused parts of the arrays cost nothing
     offset, kind, size = np.empty(room, np.int64), np.empty(room, np.uint8), np.empty(room, np.uint32)
     time, flags = np.empty(room, np.uint32), np.empty(room, np.uint16)
     count, error, end = frame_kernels.frame(
@@ -169,7 +168,7 @@ def frame(data: Buffer | Bytes, start: int, checksum_length: int, header_length:
 
 
 def verify_checksums(frames: Frames, name: str) -> None:
-    """Raises ChecksumError at the first event whose CRC32 does not match; nothing to do without checksums."""
+    """Raises ChecksumError for the first event with a wrong CRC32; a no-op without checksums."""
     if frames.checksum_length == 0:
         return
     bad = frame_kernels.first_bad_crc(frames.data, frames.offset, frames.type_code, frames.size)
@@ -179,13 +178,13 @@ def verify_checksums(frames: Frames, name: str) -> None:
 
 
 def index_rows(frames: Frames, name: str) -> TableIndex:
-    """Which table each event is about, as ``rows.TableNumbers`` gives the numbers.
+    """The table of each event, with the numbers of ``rows.TableNumbers``.
 
-    Raises BinlogError for a rows event without its TABLE_MAP, UnsupportedEventError for rows that cannot be read.
+    Raises BinlogError for a rows event without its TABLE_MAP, UnsupportedEventError for an unsupported form of rows.
     """
     maps = int(np.count_nonzero(frames.type_code == EventType.TABLE_MAP))
     number, first = np.empty(frames.offset.size, np.int32), np.empty(maps, np.int64)
-    # a power of two, at most half full: a probe always ends at a free slot
+    # a power of two, at most half full, so that a probe always ends at a free slot
     capacity = 1 << (2 * maps + 1).bit_length()
     count, code, event = frame_kernels.index(
         frames.data, frames.offset, frames.type_code, frames.size, frames.header_length, frames.checksum_length,
@@ -198,7 +197,7 @@ def index_rows(frames: Frames, name: str) -> TableIndex:
 def table_maps(frames: Frames, index: TableIndex, name: str, flavor: Flavor = Flavor.MYSQL) -> tuple[TableMap, ...]:
     """The table of each number, with the table id of its first TABLE_MAP.
 
-    ``flavor`` is that of the server that wrote them, for the optional metadata.
+    ``flavor``: of the server that wrote the log, for the optional metadata.
     """
     return tuple(
         TableMap.parse(frames.body(event), where(name, int(frames.offset[event])), flavor)
@@ -207,7 +206,7 @@ def table_maps(frames: Frames, index: TableIndex, name: str, flavor: Flavor = Fl
 
 
 def table_layouts(tables: Sequence[TableMap]) -> TableLayouts:
-    """The tables' columns as the kernels take them; raises BinlogError for metadata that no server writes."""
+    """The tables' columns for the kernels; raises BinlogError for metadata that no server writes."""
     places: dict[tuple[bytes, tuple[int, ...]], int] = {}
     rules: list[LengthRule] = []
     entries = []
@@ -236,7 +235,7 @@ def count_rows(frames: Frames, index: TableIndex, tables: Sequence[TableMap], na
 def count_events(
     frames: Frames, number: NDArray[np.int32], tables: Sequence[TableMap], layouts: TableLayouts, name: str
 ) -> Ints:
-    """As ``count_rows``; ``number`` has an entry an event and says which of ``tables`` it is about."""
+    """As ``count_rows``; ``number``: the index into ``tables`` for each event."""
     counts, _ = _counted(frames, number, layouts, name, np.empty((0, 4), np.int64))
     for event in np.flatnonzero(counts == row_kernels.COMPRESSED).tolist():
         place = where(name, int(frames.offset[event]))
@@ -250,17 +249,17 @@ def row_images(
 ) -> tuple[Ints, Ints, NDArray[np.bool_]]:
     """(rows of each event, images, whether an event's images lack columns).
 
-    ``number`` has an entry an event, its table in ``layouts``, or -1. An image row is before start, before end, after
-    start, after end in ``data``; -1 stands for an image that the event does not have. Raises as ``count_rows``, and
-    UnsupportedEventError for PARTIAL_UPDATE_ROWS and compressed events, whose images are not in ``data``: take those
-    apart with ``rows``.
+    ``number``: for each event the index of its table in ``layouts``, or -1. A row of images: before start, before end,
+    after start, after end in ``data``; -1 for an image that the event does not have. Raises as ``count_rows``, and
+    UnsupportedEventError for PARTIAL_UPDATE_ROWS and compressed events, whose images are not in ``data``: use ``rows``
+    for these.
     """
     hidden = np.flatnonzero((number >= 0) & _HIDDEN[frames.type_code])
     if hidden.size:
         event = int(hidden[0])
         place, code = where(name, int(frames.offset[event])), int(frames.type_code[event])
         raise UnsupportedEventError(f"{place}{type_name(code)}: its row images are not in the log as they are")
-    # room that is not used never becomes memory
+    # unused parts of the array cost no memory
     images = np.empty((int(frames.size.sum(dtype=np.int64)) // _USUAL_ROW, 4), np.int64)
     counts, lacking = _counted(frames, number, layouts, name, images)
     rows = int(counts.sum())
@@ -290,7 +289,7 @@ def first_appearances(number: NDArray[np.int32], tables: int) -> tuple[Ints, Int
 
 
 def gather(data: Buffer | Bytes, offsets: Ints, lengths: Ints) -> bytes:
-    """The ranges of ``data``, one behind the other. Raises ValueError for a range outside ``data``."""
+    """The ranges of ``data``, concatenated. Raises ValueError for a range outside ``data``."""
     if offsets.shape != lengths.shape:
         raise ValueError(f"{offsets.size} offsets, {lengths.size} lengths")
     if lengths.size and int(lengths.min()) < 0:
@@ -306,9 +305,9 @@ def gather(data: Buffer | Bytes, offsets: Ints, lengths: Ints) -> bytes:
 
 
 def strip_events(frames: Frames, events: Ints) -> bytes:
-    """Those events (numbers into ``frames``) with 19-byte headers, without checksum, log_pos 0: a BINLOG payload.
+    """These events (numbers into ``frames``) with 19-byte headers, without checksums, log_pos 0: a BINLOG payload.
 
-    ``event_size`` is made to match. A log_pos of 0 says "not known": the events stand in no file any more.
+    ``event_size`` is adjusted. log_pos 0 means not known, since the events are no longer at a place in a file.
     """
     wanted = np.ascontiguousarray(events, np.int64)
     if wanted.size and not 0 <= int(wanted.min()) <= int(wanted.max()) < frames.offset.size:

@@ -1,9 +1,8 @@
-"""A segment with its compressed transactions laid out as plain ones: what the kernels then take as they take any other.
+"""A segment with its compressed transactions replaced by uncompressed ones, so that the kernels need no special case.
 
-Only payloads that hold one plain transaction are opened (BEGIN, tables and rows, XID), and MariaDB's compressed rows;
-everything else, and everything that is damaged or too large, stays as it is and goes the way of single transactions
-(``binlog.transactions``), which names what is wrong. So the rules stand in one place. Every event keeps the place in
-the source's log that it has there.
+Only payloads of one simple transaction (BEGIN, tables and rows, XID) and MariaDB's compressed rows are decompressed.
+Other payloads, and damaged or too large ones, stay compressed and are read as single transactions
+(``binlog.transactions``), which raises the errors. Every event keeps its position in the source's log.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from binlane.binlog.wire import HEADER, BufferOffset, EventType, SegmentOffset
 
 _T = EventType
 _MOST: Final = 16 << 20
-"""Inflated bytes of one payload or event, at most: larger ones are read one after the other."""
+"""Maximum decompressed bytes of one payload or event; larger ones are read as single transactions."""
 _BUDGET: Final = 128 << 20
-"""Inflated bytes of one segment, which stay in memory while it is read, and twice for a moment."""
+"""Maximum decompressed bytes of one segment, which are in memory while it is read, for a short time twice."""
 _ROWS: Final = np.zeros(256, np.bool_)
-"""What may stand between BEGIN and XID."""
+"""Event types allowed between BEGIN and XID."""
 for _code in (
     *range(_T.WRITE_ROWS_V1, _T.DELETE_ROWS_V1 + 1),
     *range(_T.WRITE_ROWS_V2, _T.DELETE_ROWS_V2 + 1),
@@ -34,25 +33,25 @@ for _code in (
 
 @dataclass(frozen=True, slots=True)
 class Inflated:
-    """A segment without the payloads and compressed rows that could be opened."""
+    """A segment with decompressed events in place of payloads and compressed rows."""
 
     data: memoryview
     _at: BufferOffsets
-    """Where each event begins in ``data``."""
+    """Offset of each event in ``data``."""
     _segment: SegmentOffsets
-    """Where it, or its payload, begins in the segment."""
+    """Offset of each event, or of its payload, in the segment."""
 
     def segment_offset(self, offset: BufferOffset) -> SegmentOffset:
-        """The place in the segment of the event at ``offset`` of ``data``, or of the end of the one before it."""
+        """The offset in the segment for an event's beginning or end at ``offset`` in ``data``."""
         place = int(np.searchsorted(self._at, offset, "right")) - 1
         return SegmentOffset(offset if place < 0 else int(self._segment[place]) + (offset - int(self._at[place])))
 
 
 def inflated(frames: Frames) -> Inflated | None:
-    """The segment of those frames with its plain payloads and compressed rows opened; None if there is none."""
+    """The segment of these frames with decompressed payloads and rows; None if nothing can be decompressed."""
     if frames.header_length != HEADER.size:
         return None
-    # a server of one family writes one of the two
+    # a log has only one of the two, by its server's family
     if (opened := open_payloads(frames, _MOST, _BUDGET)) is not None:
         wanted = np.empty(opened.event.size, np.bool_)
         plain_inside(opened.data, opened.start, int(_T.QUERY), int(_T.XID), _ROWS, wanted)

@@ -1,16 +1,17 @@
-"""Row events of many statements as few statements: each TABLE_MAP once, at the front, and STMT_END_F on the last event.
+"""Joins the row events of many statements into few: each TABLE_MAP once, at the front, and STMT_END_F on the last
+event.
 
-The server opens and locks a statement's tables at its first rows event and closes them at STMT_END_F; sent as the
-source logged them, a BINLOG statement of a megabyte does so some thousand times. What a joined statement must hold to,
-since the server goes by its first rows event (``Rows_log_event::do_apply_event`` in both servers'
-``sql/log_event*.cc``):
+The server opens and locks a statement's tables at its first rows event and closes them at STMT_END_F. In a BINLOG
+statement of one megabyte of events as logged, it would do so some thousand times. The server takes flags and tables of
+a statement from its first rows event (``Rows_log_event::do_apply_event`` in both servers' ``sql/log_event*.cc``), so in
+a joined statement:
 
-- flags of rows events are the same in all of it: they turn checks of foreign and unique keys off;
-- a table has one definition in it, and a table id one table;
-- with both checks off MariaDB holds the rows of an INSERT into an empty table back until the statement's end
-  (MDEV-515), where an UPDATE of the same statement would not find them: such statements stay as they were logged.
+- all rows events have the same flags, which switch checks of foreign and unique keys off;
+- a table has one definition, and a table id one table;
+- with both checks off MariaDB delays the rows of an INSERT into an empty table until the statement's end (MDEV-515), so
+  that an UPDATE in the same statement would not find them: such statements are not joined.
 
-The rows events keep their order and, but for STMT_END_F and perhaps their table id, their bytes.
+The rows events keep their order and, except for STMT_END_F and perhaps their table id, their bytes.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ from binlane.binlog.wire import HEADER, EventType
 _NAME: Final = "block"
 _UNCHECKED: Final = int(RowsFlag.NO_FOREIGN_KEY_CHECKS | RowsFlag.RELAXED_UNIQUE_CHECKS)
 TABLES: Final = 200
-"""Tables that one statement opens, at most, unless the source's own opened more."""
+"""Maximum tables of a joined statement; a statement of the source may have more."""
 
 
 def joined(payload: bytes) -> bytes:
-    """TABLE_MAP and rows events without checksums, whole statements, as few statements; never longer than before.
+    """Join the statements of a payload of TABLE_MAP and rows events without checksums; the result is never longer.
 
-    Maps that no rows event uses are left out. Raises BinlogError for events that are damaged.
+    TABLE_MAPs without rows events are left out. Raises BinlogError for damaged events.
     """
     frames = frame(payload, 0, 0)
     frames.check(_NAME)
@@ -89,7 +90,7 @@ class _Events:
         )
 
     def statement(self, part: slice) -> bytes:
-        """One statement: the TABLE_MAPs of its rows events in the order of their use, then these."""
+        """One statement: the TABLE_MAPs of its rows events in the order of their use, then the rows events."""
         frames, rows = self._frames, self.rows[part]
         used, first, which = np.unique(self._table[part], return_index=True, return_inverse=True)
         order = np.argsort(first)
@@ -97,7 +98,7 @@ class _Events:
         size = frames.size[events].astype(np.int64)
         out = np.frombuffer(bytearray(gather(self._payload, frames.offset[events], size)), np.uint8)
         at = np.cumsum(size) - size + HEADER.size
-        # of each table the id that it has first
+        # each table gets its first table id
         ids = self._id[part][first]
         meant = np.concatenate((ids[order], ids[which]))
         for byte in range(FLAGS_IN_BODY):
@@ -117,7 +118,7 @@ class _Opened:
     names: set[bytes] = field(default_factory=set)
 
     def takes(self, more: Mapping[int, int], names: AbstractSet[bytes]) -> bool:
-        """Whether no table would have two definitions and no table id two tables."""
+        """Whether ``more`` fits: no table gets two definitions, and no table id two tables."""
         names, ids = self.names | names, {*self.ids.values(), *more.values()}
         return len(names) == len(ids) == len(self.ids) + len(more) <= TABLES
 
@@ -128,7 +129,7 @@ class _Opened:
 
 
 def _little(frames: Frames, at: Ints, length: int) -> Ints:
-    """The little-endian numbers at these places."""
+    """The little-endian numbers at these offsets."""
     value = np.zeros(at.size, np.int64)
     for byte in range(length):
         value |= frames.data[at + byte].astype(np.int64) << 8 * byte

@@ -1,4 +1,4 @@
-"""TABLE_MAPs of a whole segment get other databases: ``frames.strip_events`` with names changed on the way."""
+"""Writes new database names into the TABLE_MAPs of a whole segment, together with ``frames.strip_events``."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from binlane.binlog.vector.frames import Frames
 from binlane.binlog.wire import HEADER
 
 NAME_AT: Final = 8
-"""Of the length of the database's name in a TABLE_MAP's body, behind its table id and flags: one byte."""
+"""Offset of the length of the database's name in a TABLE_MAP's body, behind table id and flags; one byte."""
 _HEADER_LENGTH: Final = HEADER.size
 
 
 class NewNames:
-    """Other databases for TABLE_MAPs."""
+    """New database names for a segment's TABLE_MAPs."""
 
     def __init__(
         self, frames: Frames, tables: Sequence[TableMap], changed: Sequence[bool], number: NDArray[np.int32]
     ) -> None:
-        """``tables``: with their new names, those that are ``changed``; ``number``: each TABLE_MAP's table, and for
-        other events a number that is none."""
+        """``tables``: with their new names; ``changed``: whether a table has a new name; ``number``: the table of each
+        TABLE_MAP, for other events a number outside ``tables``."""
         self._frames = frames
         self.changed = tuple(changed)
         names = [table.raw_database for table in tables]
@@ -35,7 +35,7 @@ class NewNames:
         table = np.where((number >= 0) & (number < len(names)), number, len(names))
         place = np.where(np.append(np.array(changed, np.bool_), False), np.arange(len(names) + 1), -1)
         self._which = place[table].astype(np.int64)
-        """Each event's place in the edges; -1: it stays as it is."""
+        """Each event's index in the edges; -1: the event stays unchanged."""
         self.longer = np.zeros(self._which.size, np.int64)
         """Bytes that each event grows by."""
         events = np.flatnonzero(self._which >= 0)
@@ -70,7 +70,7 @@ def _strip(
     edges: Ints,
     out: Bytes,
 ) -> int:
-    """As ``kernels.strip``, with other databases in TABLE_MAPs: ``which`` is each event's place in ``edges``, or -1."""
+    """As ``frame_kernels.strip``, with new database names: ``which`` is each event's index in ``edges``, or -1."""
     used = 0
     for index in range(wanted.size):
         event = wanted[index]

@@ -1,7 +1,6 @@
-"""Rows events made of row images: many rows an event, many events a BINLOG statement, all tables at once.
+"""Builds rows events from row images: many rows in an event, many events in a BINLOG statement, all tables together.
 
-A stretch of a log of many tenants has hundreds of tables with a few rows each, so nothing here is done table by table
-but what stands before a table's rows.
+Logs of many tenants have hundreds of tables with a few rows each, so only the heads of events are built table by table.
 """
 
 from __future__ import annotations
@@ -36,32 +35,32 @@ _SIZE_AT: Final = 9
 _LOG_POS_AT: Final = 13
 _HEADER: Final = HEADER.size
 _POST_HEADER: Final = 8
-"""Of a rows event: its table id and its flags."""
+"""Bytes of a rows event's table id and flags."""
 _NO_EXTRA: Final = 2
 """The length of version 2's extra data, which counts itself."""
 _PACKED_IN_ONE: Final = 251
-"""Smaller numbers of columns are one byte."""
+"""Numbers of columns below this are one byte."""
 _STMT_END: Final = int(RowsFlag.STMT_END)
 _ID_BYTES: Final = 6
 _OF_BYTE: Final = 256 ** np.arange(_ID_BYTES, dtype=np.int64)
-"""What each byte of a table id counts."""
+"""The weight of each byte of a table id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fronts:
-    """What the rows events of each table begin with."""
+    """The heads of each table's rows events."""
 
     table_maps: bytes
-    """Whole TABLE_MAP events, without checksums. Rows events have their time, server's id and table id."""
+    """Whole TABLE_MAP events without checksums. Rows events get their time, server id and table id."""
     map_size: Ints
     """Bytes of each."""
     width: Ints
-    """Columns of each."""
+    """Number of columns of each table."""
     is_v2: NDArray[np.bool_]
     """Whether a table's rows events are of version 2."""
 
     def maps(self) -> NDArray[np.uint8]:
-        """The TABLE_MAP events, each with a table id of its own: a server that began anew gives them anew."""
+        """The TABLE_MAP events with new, distinct table ids, because a restarted server reuses ids."""
         events = np.frombuffer(self.table_maps, np.uint8)
         at = (np.cumsum(self.map_size) - self.map_size + _HEADER)[:, None] + np.arange(_ID_BYTES)
         if np.unique(events[at] @ _OF_BYTE).size < at.shape[0]:
@@ -71,20 +70,21 @@ class Fronts:
 
     @property
     def head(self) -> Ints:
-        """Bytes of a rows event of each table before its bitmaps."""
+        """Bytes before the bitmaps in a rows event, by table."""
         packed = np.where(self.width < _PACKED_IN_ONE, 1, 3)
         return HEADER.size + _POST_HEADER + np.where(self.is_v2, _NO_EXTRA, 0) + packed
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Row changes, those of a table together, in the order in which they are to be written."""
+    """Row changes, grouped by table, in the order in which they are written."""
 
     table: Ints
-    """Each row's place among the fronts."""
+    """Each row's index in the fronts."""
     kind: Ints
     images: Ints
-    """(rows, 4): start and end of the image before and of the one after; -1 for one that the kind does not have."""
+    """(rows, 4): start and end of the before-image and of the after-image; -1 for an image that the kind does not
+    have."""
 
     def counts(self, of: Ints, groups: int) -> Ints:
         """(groups, kinds): rows of each kind in each group; ``of`` is each row's group."""
@@ -99,9 +99,9 @@ def row_counts(counts: Ints) -> RowCounts:
 def payloads(
     data: NDArray[np.uint8], fronts: Fronts, rows: Rows, event_bytes: int, payload_bytes: int
 ) -> Iterator[tuple[bytes, RowCounts]]:
-    """BINLOG payloads of at most ``payload_bytes``, about, with the rows in each; of as few statements as can be.
+    """BINLOG payloads of about ``payload_bytes`` at most, each with its rows, in as few statements as possible.
 
-    An event holds rows of one table and kind with at most ``event_bytes`` of images, or one row.
+    An event has rows of one table and kind, with at most ``event_bytes`` of images or a single row.
     """
     if rows.table.size == 0:
         return
@@ -131,8 +131,8 @@ def payloads(
 
 
 def _statements(payload: Ints, has_map: NDArray[np.bool_]) -> Ints:
-    """For each event a number that is another for another statement: one opens at most ``TABLES`` tables, all at once,
-    and a payload begins with a new one."""
+    """The number of each event's statement: a statement opens at most ``TABLES`` tables, and each payload begins with a
+    new statement."""
     maps = np.cumsum(has_map)
     before = maps[np.flatnonzero(np.diff(payload, prepend=-1))] - 1
     return np.asarray(payload * (maps[-1] + 1) + (maps - 1 - before[payload]) // TABLES)
@@ -140,7 +140,7 @@ def _statements(payload: Ints, has_map: NDArray[np.bool_]) -> Ints:
 
 @njit(cache=True, nogil=True)
 def _cut(table: Ints, kind: Ints, length: Ints, limit: int, first: Ints) -> int:
-    """Fills the first row of each event; returns how many events there are."""
+    """Fills the first row of each event; returns the number of events."""
     count, used = 0, 0
     for row in range(table.size):
         if row == 0 or table[row] != table[row - 1] or kind[row] != kind[row - 1] or used + length[row] > limit:
@@ -153,7 +153,7 @@ def _cut(table: Ints, kind: Ints, length: Ints, limit: int, first: Ints) -> int:
 
 @njit(cache=True, nogil=True)
 def _pack(table: Ints, size: Ints, map_size: Ints, limit: int, payload: Ints, has_map: Flags) -> None:
-    """Fills, an entry an event: its payload's number, and whether its TABLE_MAP stands right before it."""
+    """Fills, per event: its payload's number, and whether a TABLE_MAP precedes it."""
     number, used = 0, 0
     for event in range(table.size):
         needed = map_size[table[event]] + size[event]
@@ -194,9 +194,9 @@ def _write(
     data: Bytes, images: Ints, first: Ints, table: Ints, code: Bytes, size: Ints, has_map: Flags, is_last: Flags,
     group: Ints, maps: Bytes, map_size: Ints, width: Ints, is_v2: Flags, out: Bytes,
 ) -> None:  # fmt: skip
-    """Writes all events; ``first`` has one entry more than there are events.
+    """Writes all events; ``first`` has one entry more than the number of events.
 
-    ``group``: the last event of each group, behind a -1: the TABLE_MAPs of its events stand at its front.
+    ``group``: -1, then the last event of each group; a group begins with the TABLE_MAPs of its events.
     """
     map_at = np.cumsum(map_size) - map_size
     at, place = 0, 0

@@ -1,6 +1,6 @@
-"""Machine code for what stands in rows events: how many rows, and where their images are.
+"""Compiled kernels for rows events: the number of rows, and the offsets of their images.
 
-As ``frame_kernels``: it indexes nothing outside its buffers, and answers with a code and a place.
+As ``frame_kernels``: they never index outside their buffers, and return an error code and an offset.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from binlane.binlog.vector.frame_kernels import (
 from binlane.binlog.wire import EventType
 
 COMPRESSED: Final = -1
-"""A row count that only decompression can tell."""
+"""The row count of a compressed event, which is not known without decompression."""
 _PARTIAL: Final = int(EventType.PARTIAL_UPDATE_ROWS)
 _ONE_BYTE: Final = 250
-"""The largest number that is packed into one byte."""
+"""The largest length-encoded number in one byte."""
 _LONGEST: Final = 3
-"""Bytes of a packed width or of options; a number that is packed into more is none of them."""
+"""Maximum bytes of a length-encoded width or of value options."""
 
 _HAS_BEFORE, _HAS_AFTER, _HAS_EXTRA, _IS_COMPRESSED, _IS_PARTIAL = 1, 2, 4, 8, 16
 SHAPES: Final = np.zeros(256, np.uint8)
@@ -53,7 +53,7 @@ for _code, _kind in plain.ROWS_KINDS.items():
 def _image_end(
     data: Bytes, at: int, end: int, bitmap: int, width: int, rule: Bytes, param: Ints, first: int
 ) -> tuple[int, int]:
-    """(where the image ends, code). ``bitmap``: the place of its columns; ``first``: the table's first rule."""
+    """(end of the image, code). ``bitmap``: offset of its bitmap of columns; ``first``: the table's first rule."""
     present = 0
     for byte in range((width + 7) >> 3):
         bits = np.int64(data[bitmap + byte])
@@ -90,7 +90,7 @@ def _image_end(
 
 @njit(cache=True, nogil=True)
 def _partial_head(data: Bytes, at: int, end: int, json_columns: int) -> tuple[int, int]:
-    """(where the after-image proper begins, code)."""
+    """(offset of the after-image behind its head, code)."""
     options, at = packed(data, at, end, _LONGEST)
     if options < 0:
         return at, OVERRUN
@@ -103,7 +103,7 @@ def _partial_head(data: Bytes, at: int, end: int, json_columns: int) -> tuple[in
 
 @njit(cache=True, nogil=True)
 def rows_head(data: Bytes, at: int, end: int, shape: int, expected: int) -> tuple[int, int, int]:
-    """(code, place of the first bitmap, place of the images) of a rows body [at, end)."""
+    """(code, offset of the first bitmap, offset of the images) of a rows body [at, end)."""
     at += 8
     if shape & _HAS_EXTRA:
         if end - at < 2:
@@ -160,7 +160,7 @@ def _count_event(
 
 @njit(cache=True, nogil=True, inline="always")
 def _full_images(data: Bytes, at: int, end: int, shape: int, width: int) -> int:
-    """Where the images of a rows body begin, if they are of all columns and nothing about them is odd; else -1."""
+    """Offset of the images in a rows body if they have all columns and nothing is unusual; else -1."""
     at += 8
     if shape & _HAS_EXTRA:
         if end - at < 2:
@@ -184,7 +184,7 @@ def _full_images(data: Bytes, at: int, end: int, shape: int, width: int) -> int:
 
 @njit(cache=True, nogil=True, inline="always")
 def _value_end(data: Bytes, at: int, end: int, prefix: int) -> int:
-    """Where a value ends whose length stands in its first ``prefix`` bytes; beyond ``end`` if it does not fit."""
+    """The end of a value whose first ``prefix`` bytes are its length; beyond ``end`` if it does not fit."""
     if prefix > 4 or prefix > end - at:
         return end + 1
     length = np.int64(data[at])
@@ -198,9 +198,9 @@ def _full_rows(
     data: Bytes, at: int, end: int, shape: int, width: int, first: int, rule: Bytes, param: Ints, images: Ints,
     used: int,
 ) -> int:  # fmt: skip
-    """As ``_count_event``, for what nearly all events are: images of all columns. -1 for anything else, or odd.
+    """As ``_count_event``, for images of all columns, as in nearly all events; -1 for other or unusual events.
 
-    It calls nothing: a call with arrays costs more than an image.
+    Calls no function: a call with arrays costs more than reading an image.
     """
     at = _full_images(data, at, end, shape, width)
     if at < 0:
@@ -232,7 +232,7 @@ def _full_rows(
 
 @njit(cache=True, nogil=True)
 def _lacks_columns(data: Bytes, at: int, end: int, shape: int, width: int) -> bool:
-    """Whether the images of a rows body, whose head is whole, are not of all columns."""
+    """Whether the images of a rows body with a complete head lack columns."""
     _, bitmap, images = rows_head(data, at, end, shape, width)
     length = (width + 7) >> 3
     for place in range(images - bitmap):
@@ -248,9 +248,9 @@ def count(
     data: Bytes, offset: Ints, kind: Bytes, size: Sizes, header_len: int, tail: int, number: Numbers, tables: Ints,
     rule: Bytes, param: Ints, rows: Ints, images: Ints, lacking: Flags,
 ) -> tuple[int, int]:  # fmt: skip
-    """Fills ``rows``, ``images`` as far as it has room, and ``lacking``: whether the images are not of all columns.
+    """Fills ``rows``, ``images`` as far as it has room, and ``lacking``: whether the images lack columns.
 
-    Returns (code, event it stopped at).
+    Returns (code, event where it stopped).
     """
     used = 0
     for event in range(offset.size):

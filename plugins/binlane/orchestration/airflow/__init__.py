@@ -1,2 +1,1 @@
-"""The Airflow side: DAGs, tasks, notes, and errors turned into retry or no retry. The only place that imports
-airflow."""
+"""Airflow: DAGs, tasks, notes, and errors turned into retry or no retry. The only package that imports airflow."""

@@ -36,7 +36,7 @@ def build_bootstrap_dag(channel: ChannelConfig) -> DAG:
         schedule=None,
         catchup=False,
         max_active_runs=1,
-        # nothing starts it but a person, who should not find it waiting
+        # not paused: it runs only when triggered, and then at once
         is_paused_upon_creation=False,
         default_args={"owner": channel.owner, "retry_delay": dt.timedelta(seconds=10)},
         owner_links={} if channel.owner_link is None else {channel.owner: channel.owner_link},
@@ -99,12 +99,12 @@ def _form() -> dict[str, Param]:
 def _doc(channel: ChannelConfig) -> str:
     return f"""### The first copy of {channel.name}
 Copies databases from `{channel.source.connection}` to `{channel.target.connection}` in one snapshot, and creates the
-channel at exactly that place of the log: `{dag_id(channel.name)}` goes on from there. It is run by hand, once; a
-channel that has a watermark already, and databases of the target that are not empty, are refused before anything is
-written.
+channel at exactly that place of the log: `{dag_id(channel.name)}` continues from there. It is triggered by hand, once;
+a channel that has a watermark already, and databases of the target that are not empty, are refused before the first
+write.
 
 Running it again after a failure is safe: finished tables that the source has not changed since are kept.
-`docs/bootstrap.md` says what it does to the source and what it copies.
+`docs/bootstrap.md` describes its effect on the source and the objects that it copies.
 
 Channel file: `{channel.file}`.
 """
@@ -134,7 +134,7 @@ def _task(channel: ChannelConfig) -> StepOperator:
 
 
 def options_of(context: Context) -> Options:
-    """The options in the run's form. All tries of a task are one order, so --replace drops databases once."""
+    """The options in the run's form. All tries of a task count as one order, so --replace drops databases once."""
     from binlane.bootstrap.run import Options
     from binlane.orchestration.commands.bootstrap import patterns_of
 

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def dag_id(channel: str) -> str:
-    """The DAG's id of a channel."""
+    """The id of a channel's DAG."""
     return f"replicate_{channel}"
 
 
 def bootstrap_dag_id(channel: str) -> str:
-    """The id of the DAG of its first copy."""
+    """The id of the DAG of a channel's first copy."""
     return f"bootstrap_{channel}"
 
 
@@ -25,7 +25,7 @@ NOTE_KEY: Final = "binlane_note"
 
 
 class Kind(StrEnum):
-    """Kinds of steps; replicate_dag has a builder for each."""
+    """Kinds of steps; ``replicate_dag`` has a builder for each."""
 
     EXTRACT = "extract_segments"
     FILTER = "event_metadata_filter"
@@ -38,7 +38,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One task, or one mapped task a lane."""
+    """One task; for ``Kind.APPLY`` one mapped task for each lane."""
 
     kind: Kind
     retries: int
@@ -47,7 +47,7 @@ class Step:
     """Run even if upstream tasks were skipped."""
     doc: str = ""
     timeout: int = 0
-    """Seconds that a try may take; 0: no limit."""
+    """Seconds that one try may take; 0: no limit."""
 
     @property
     def task_id(self) -> str:
@@ -56,7 +56,7 @@ class Step:
 
 
 RETRIES: Final = 3
-"""Of every task but the lanes'."""
+"""Retries of every task except the lanes'."""
 
 _DOCS: Final = {
     Kind.EXTRACT: "Reads the source's log from the watermark to the window's end into segments, and numbers its "
@@ -77,10 +77,10 @@ _DOCS: Final = {
 
 
 def describe(channel: ChannelConfig) -> tuple[Step, ...]:
-    """The steps of a window, each after those it needs."""
+    """The steps of a window, each after its upstream steps."""
 
     def step(kind: Kind, *after: Kind, retries: int = RETRIES, runs_after_skip: bool = False) -> Step:
-        # a verification that is cut begins anew: it would never end
+        # a verification cannot resume in a task, so with a time limit a long one would never end
         timeout = 0 if kind is Kind.VERIFY else channel.apply.task_timeout
         return Step(kind, retries, after, runs_after_skip, _DOCS[kind], timeout)
 

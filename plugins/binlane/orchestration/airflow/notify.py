@@ -1,6 +1,7 @@
-"""Sends each watermark to Airflow: an asset event, which other DAGs can wait for, and metrics through its stats.
+"""Sends each watermark to Airflow: an asset event, which other DAGs can wait for, and metrics.
 
-Names of metrics carry the channel at their end for StatsD, which has no tags by default, and plain names are tagged.
+Each metric has two names: one with the channel as a tag, and one that ends in the channel's name, for StatsD without
+tags.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ EXTRA: Final = ("seqno", "gtid", "time", "window")
 """Keys of an asset event's ``extra``."""
 GAUGES: Final = ("lag_seconds", "reduction_ratio", "watermark_seqno", "window_seconds")
 COUNTERS: Final = {"transactions": "transactions", "rows": "rows", "row_changes": "read"}
-"""By metric, what it is called in the summary."""
+"""Key of the summary by metric."""
 LAG_ALERTS: Final = "lag_alerts"
 
 log = logging.getLogger(__name__)
@@ -40,12 +41,12 @@ def announce(channel: str, summary: Mapping[str, Any], context: Context) -> None
 
 
 def tell_asset(channel: str, summary: Mapping[str, Any], context: Context) -> None:
-    """The asset's event of a watermark, of a window or of the first copy, whose event has no window."""
+    """Send the asset event of a watermark, of a window or of the first copy; the latter has no window."""
     context["outlet_events"][asset_of(channel)].extra = {name: summary.get(name) for name in EXTRA}
 
 
 def measure(channel: str, summary: Mapping[str, Any], now: float, start: float | None = None) -> None:
-    """Send the window's metrics. ``now`` and ``start``, of the run: seconds since the epoch."""
+    """Send the window's metrics. ``now``, and ``start`` of the run: seconds since the epoch."""
     source_time = summary.get("time")
     values = {
         "lag_seconds": max(0.0, now - source_time) if source_time else None,
@@ -63,7 +64,7 @@ def measure(channel: str, summary: Mapping[str, Any], now: float, start: float |
 
 
 def lagging(channel: str, lag_seconds: int, context: Mapping[str, Any]) -> None:
-    """The alert's callback where the channel file names no other; ``context`` has ``dag_run`` and ``deadline``."""
+    """The default callback of lag alerts; ``context`` has ``dag_run`` and ``deadline``."""
     run = context["dag_run"]
     log.error(
         "channel %s: run %s was queued at %s and had not succeeded %s seconds later: the target is falling "

@@ -47,18 +47,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 WINDOW_KEY: Final = "window"
-"""XCom key of extract_segments: its whole answer, for a skipped window too; empty if it was not to read any log."""
+"""XCom key of extract_segments: its result, also for a skipped window; empty if the run reads no log."""
 PLAN_KEY: Final = "plan"
 """XCom key of adopt_plan: the plan's URI."""
 _BY_HAND: Final = "manual"
 _INTERRUPTED: Final = threading.Event()
-"""Of this process, which runs one task."""
+"""Set when this process's task is to end."""
 
 
 def build_dags(folder: Path) -> dict[str, DAG]:
     """The DAGs of every channel file of ``folder``, by id: its windows and, from a live source, its first copy.
 
-    A wrong file becomes an import error and harms no other.
+    An invalid file becomes an import error of its own; the other DAGs stay.
     """
     dags: dict[str, DAG] = {}
     for file in channel_files(folder):
@@ -73,14 +73,14 @@ def build_dags(folder: Path) -> dict[str, DAG]:
 
 
 class BrokenChannel(DAG):
-    """Stands for a channel whose file is wrong. Airflow validates DAGs one by one: the others of the file stay."""
+    """A placeholder for a channel whose file is invalid. Airflow validates DAGs one by one, so the others stay."""
 
     def __init__(self, channel: str, error: ConfigError) -> None:
         super().__init__(dag_id(channel), schedule=None)
         self.error = error
 
     def validate(self) -> None:
-        """Raise what is wrong with the channel's file; Airflow shows it as an import error."""
+        """Raise the error of the channel's file; Airflow shows it as an import error."""
         raise self.error
 
 
@@ -109,7 +109,7 @@ def build_dag(channel: ChannelConfig) -> DAG:
 
 
 def _deadline(channel: ChannelConfig) -> DeadlineAlert | None:
-    """What the scheduler watches, so that a run whose tasks hang, wait for slots or fail is told of, too."""
+    """The lag alert. The scheduler checks it, so it also covers runs whose tasks hang, wait for slots or fail."""
     seconds = channel.alert.lag_seconds
     if not seconds:
         return None
@@ -128,7 +128,7 @@ def _timetable(channel: ChannelConfig) -> CronDataIntervalTimetable | None:
     try:
         timetable = CronDataIntervalTimetable(channel.window.schedule, timezone=channel.window.timezone)
         timetable.validate()
-    except Exception as exc:  # Airflow's own tree of errors is not public
+    except Exception as exc:  # Airflow's error classes are not public
         raise ConfigError(f"{channel.file}: window.schedule: expected a cron expression: {exc}") from exc
     return timetable
 
@@ -207,12 +207,12 @@ def _doc(channel: ChannelConfig) -> str:
     return f"""### {channel.name}
 {channel.description}
 
-`{source}` is rolled forward onto `{channel.target.connection}` over {lanes} and the serialized one.
-A run applies the source's log from the watermark to the end of the run's interval; a run by hand, to now or to what its
-form says. Running anything again is safe, and nothing happens where it was done.
+Rolls `{source}` forward onto `{channel.target.connection}` over {lanes} and the serialized lane.
+A scheduled run applies the source's log from the watermark to the end of the run's interval; a triggered run, to now or
+to the end in its form. Every task can be cleared and run again: applied changes are not applied twice.
 
-Each committed watermark is an event of the asset `binlane_{channel.name}`. The page *Replication* shows what stands
-behind it.
+Each committed watermark is an event of the asset `binlane_{channel.name}`. The page *Replication* shows the channel's
+state.
 
 Channel file: `{channel.file}`. Shard list: `{channel.lanes.shard_list}`.
 """
@@ -222,7 +222,7 @@ def _request(context: Context) -> WindowRequest:
     from binlane.orchestration.request import request_from_params
 
     run = context["dag_run"]
-    # a run by hand can carry an interval that Airflow has made up from its clock
+    # for a triggered run, Airflow may set an interval from the present time
     interval_end = None if run.run_type == _BY_HAND else run.data_interval_end
     return request_from_params(context["params"], interval_end, run.run_after)
 
@@ -261,14 +261,14 @@ class ExtractOperator(ShortCircuitStepOperator):
         """See SkipMixin."""
         context = get_current_context()
         window, kind = ti.xcom_pull(task_ids=self.task_id, key=WINDOW_KEY), _verification(context)
-        # a run that was stopped has no window
+        # a run of a stopped channel has no window
         verified = _verifies_only(context) or (bool(window) and kind == VerifyScope.FULL)
         kept = {Kind.VERIFY.value} if verified else set()
         super().skip(ti, [task for task in tasks if task.node_id not in kept])
 
 
 def _filter(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
-    """The Spark job. Its engine's settings come from the connection and ``[spark.conf]`` alone."""
+    """The Spark job. Its settings come only from the connection and ``[spark.conf]``."""
 
     def skip_if_planned(context: Context) -> None:
         window = _window(context)
@@ -322,10 +322,10 @@ def _apply(channel: ChannelConfig, step: Step, nodes: Nodes) -> MappedOperator:
 
 
 class LaneOperator(StepOperator):
-    """One lane. Marked failed, or told to end by a signal, it stops at its next block's boundary."""
+    """One lane. Marked failed or ended by a signal, it stops at its next block boundary."""
 
     def on_kill(self) -> None:
-        """Called in the task's own process, which is left a few seconds."""
+        """Called in the task's own process, which has a few seconds to end."""
         _INTERRUPTED.set()
 
 
@@ -355,7 +355,7 @@ def _verify(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
             raise AirflowSkipException("a dry run applies nothing")
         if advanced is not None and advanced.get("is_open"):
             raise AirflowSkipException(f"the window is unfinished: {advanced['note']}")
-        # none of it is loaded for nothing
+        # imported only if needed
         from binlane.orchestration.commands import verify
 
         with airflow_errors():
@@ -367,10 +367,10 @@ def _verify(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
 
 
 def _confirm(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
-    """A teardown: Airflow leaves it out when it skips what follows and when a person marks the run."""
+    """A teardown task: Airflow does not skip it with other tasks, nor mark it when a person marks the run."""
 
     def confirm_window() -> None:
-        # none of it is loaded for nothing
+        # imported only if needed
         from binlane.orchestration.airflow import run_outcome
 
         context = get_current_context()
@@ -389,7 +389,7 @@ def _confirm(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
                 problem = run_outcome.open_window(channel.name, endpoints_of(channel), outcome.undecided)
         if problem is None:
             return
-        # what failed by itself has said why
+        # a failed task has logged its reason
         if not outcome.failed():
             note(context, problem)
         raise AirflowFailException(problem)

@@ -26,7 +26,7 @@ class RunOutcome:
     """The results of a run's tasks."""
 
     states: Mapping[str, str | None]
-    """By task; a mapped one's name ends in ``_`` and its index, as Airflow gives them."""
+    """State by task; the name of a mapped task ends in ``_`` and its index, as in Airflow."""
     window: Mapping[str, Any] | None
     """The return value of extract_segments: empty for a stopped channel, and for a run that only verifies."""
     advanced: Mapping[str, Any] | None
@@ -37,12 +37,12 @@ class RunOutcome:
     verifies_only: bool
 
     def failed(self) -> list[str]:
-        """The tasks that have failed, or were marked so, by name."""
+        """The names of tasks that failed or were marked failed."""
         failed = {_task(name) for name, state in self.states.items() if state in _FAILED}
         return sorted(failed - {Kind.CONFIRM.value})
 
     def problem(self) -> str | None:
-        """Why the run has not reached its goal; None if it has, or if the window's row on the target decides."""
+        """Why the run has not reached its goal; None if it has, or if the window's row on the target has to decide."""
         if failed := self.failed():
             return f"failed or ended early: {', '.join(failed)}"
         if self.window is None or not self._is(Kind.EXTRACT, "success"):
@@ -85,7 +85,7 @@ def _task(name: str) -> str:
 
 
 def open_window(channel: str, endpoints: Endpoints, window_id: str) -> str | None:
-    """A message about a window that the target has as unfinished; None if it is finished."""
+    """A message about an unfinished window on the target; None if the window is finished."""
     with target_state(endpoints.target) as engine, engine.connect() as connection:
         window = read_window(connection, channel, window_id)
     if window is None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class FilterJobOperator(Watched, SparkSubmitOperator):
-    """``properties``: for Spark, secrets among them."""
+    """``properties``: Spark properties, which may be secrets."""
 
     def __init__(self, *, properties: Mapping[str, str], **arguments: Any) -> None:
         super().__init__(**arguments)
@@ -40,7 +40,7 @@ class FilterJobOperator(Watched, SparkSubmitOperator):
 
     def _get_hook(self) -> SparkSubmitHook:
         hook = super()._get_hook()
-        # the provider has no parameter for either
+        # the provider has no parameters for the command's options and the environment
         build = _with_defaults(hook._build_spark_submit_command)
         hook._build_spark_submit_command = build  # type: ignore[method-assign, assignment]
         hook.submit = functools.partial(hook.submit, env=spark_environment(os.environ))  # type: ignore[method-assign]

@@ -1,4 +1,4 @@
-"""The channel's connections from Airflow, and binlane's errors as Airflow's retry or no retry."""
+"""The channel's connections from Airflow, and binlane's errors turned into Airflow's retry or no retry."""
 
 from __future__ import annotations
 
@@ -41,23 +41,22 @@ def endpoints_of(channel: ChannelConfig) -> Endpoints:
 
 
 def note(context: Context, text: str) -> None:
-    """Have the plugin write this into the run's note, after the texts of the run's other tasks."""
+    """Store a text for the run's note; the plugin writes the texts of all tasks when the run has ended."""
     context["ti"].xcom_push(NOTE_KEY, text)
 
 
 def _note_of(exc: BinlaneError) -> None:
-    """Its first two lines. A further try of the task begins without what an earlier one has noted."""
+    """Store an error's first two lines for the run's note. A later try of the task begins without them."""
     try:
         context = get_current_context()
-    except RuntimeError:  # no task: there is no run
+    except RuntimeError:  # outside a task there is no run
         return
     note(context, "\n".join(str(exc).splitlines()[:2]))
 
 
 @contextmanager
 def airflow_errors() -> Iterator[None]:
-    """The only place where binlane's errors become Airflow's retry or no retry. The run's note gets the error of the
-    last try."""
+    """Turns binlane's errors into Airflow's retry or no retry. The run's note gets the error of the last try."""
     try:
         yield
     except BinlaneError as exc:

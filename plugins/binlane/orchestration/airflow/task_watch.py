@@ -1,13 +1,13 @@
-"""Lets a task's process end by itself when its run is over or its supervisor is gone.
+"""Ends a task's process when its run has ended or its supervisor is gone.
 
-Airflow ends a task through its supervisor, at a heartbeat that is answered with no. That does not reach a task whose
-supervisor was killed, nor one that a scheduler has queued after a person marked its run: with SQLite (and wherever row
-locks are off) the scheduler writes what it has read before the mark, and the heartbeats of that task are answered with
-yes. So each task asks by itself, in a thread: is the process that started it still its parent, is its run still
-running, and is what follows it still to come?
+Airflow ends a task through its supervisor, when a heartbeat is refused. That does not reach a task whose supervisor was
+killed, nor a task that the scheduler queued after a person marked its run: with SQLite (and without row locks) the
+scheduler overwrites the mark with the state that it read before, and the heartbeats of that task are accepted. So each
+task checks in a thread: is its supervisor still its parent, is its run still running, and are its downstream tasks
+still to come?
 
-A task that is to end is told so (``on_kill``: a lane stops at its next block's boundary), then interrupted by an
-exception wherever it waits, then killed with what it has started.
+A task that is to end gets ``on_kill`` first (a lane stops at its next block boundary), then an exception wherever it
+waits, then its process group is killed.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ PARENT_SECONDS: Final = 1.0
 RUN_SECONDS: Final = 10.0
 """Seconds between two requests to Airflow."""
 GRACE_SECONDS: Final = 15.0
-"""From a task's being asked to end to the exception, and from there to the kill."""
+"""Seconds from ``on_kill`` to the exception, and from the exception to the kill."""
 _ENDED: Final = ("failed", "success")
 _SIGNAL: Final = signal.SIGUSR1
 
 
 class Watched(BaseOperator):
-    """A task that ends by itself; to be put before the operator that does the work."""
+    """A mixin for tasks that end by themselves; stands before the operator class that does the work."""
 
     def execute(self, context: Context) -> Any:
-        """The other operator's, watched. A task that has ended by itself is failed and is not tried again."""
+        """Run the operator's ``execute`` under a watch. A task ended by the watch fails and is not retried."""
         if not _has_supervisor():  # `airflow dags test`
             return super().execute(context)
         if (reason := why_ended(context)) is not None:
@@ -71,7 +71,7 @@ class ShortCircuitStepOperator(Watched, ShortCircuitOperator):
 
 
 class Watch:
-    """The thread; ``reason`` is set once the task is to end."""
+    """The watching thread; ``reason`` is set once the task is to end."""
 
     def __init__(self, ended: Callable[[], str | None], tell: Callable[[], None]) -> None:
         self.reason: str | None = None
@@ -82,11 +82,11 @@ class Watch:
         self._thread = threading.Thread(target=self._run, name="binlane-task-watch", daemon=True)
 
     def start(self) -> None:
-        """To be called by the thread that does the work."""
+        """Start the thread; call from the thread that does the work."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Once this has returned nothing is interrupted any more."""
+        """Stop the thread; afterwards nothing is interrupted any more."""
         with self._lock:
             self._done.set()
 
@@ -107,10 +107,10 @@ class Watch:
                 return
 
     def _end(self) -> None:
-        # what is logged goes to the supervisor, which may be gone
+        # logging writes to the supervisor, which may be gone
         with contextlib.suppress(OSError):
             log.error("%s: this task ends", self.reason)
-        # an operator's own way to end is worth a try, whatever it is
+        # whatever on_kill raises, the task ends by the next means
         with contextlib.suppress(Exception):
             self._tell()
         if self._done.wait(GRACE_SECONDS):
@@ -120,7 +120,7 @@ class Watch:
                 signal.pthread_kill(self._main, _SIGNAL)
         if self._done.wait(GRACE_SECONDS):
             return
-        # a task leads a group of its own, with what it has started
+        # a task leads its own process group, which has all processes that it started
         if os.getpgid(0) == os.getpid():
             os.killpg(0, signal.SIGKILL)
         os.kill(os.getpid(), signal.SIGKILL)
@@ -128,7 +128,8 @@ class Watch:
 
 @contextlib.contextmanager
 def watching(ended: Callable[[], str | None], tell: Callable[[], None]) -> Iterator[Watch]:
-    """Watch this process, whose main thread this is: ``ended`` says why it is to end, ``tell`` begins its end."""
+    """Watch this process; call from its main thread. ``ended``: the reason to end, or None; ``tell``: begins the
+    end."""
     watch = Watch(ended, tell)
     before = signal.signal(_SIGNAL, watch.raise_reason)
     watch.start()
@@ -149,7 +150,7 @@ def why_ended(context: Context) -> str | None:
         if ti.task_id not in _BEFORE_WATERMARK:
             return None
         following = ti.get_task_states(dag_id=run.dag_id, task_ids=[Kind.ADVANCE.value], run_ids=[run.run_id])
-    # a heartbeat's answers decide then
+    # then only Airflow's heartbeats decide
     except Exception as exc:
         with contextlib.suppress(OSError):
             log.debug("Airflow did not answer about run %s: %s", run.run_id, exc)
@@ -166,7 +167,7 @@ _BEFORE_WATERMARK: Final = frozenset((Kind.FILTER.value, Kind.ADOPT.value, Kind.
 
 
 def _has_supervisor() -> bool:
-    """Whether this process is a task's own, as a supervisor forks it."""
+    """Whether this process was forked by a task supervisor."""
     from airflow.sdk.execution_time import task_runner
     from airflow.sdk.execution_time.comms import CommsDecoder
 

@@ -31,14 +31,15 @@ _LOG_SECONDS: Final = 5.0
 def bootstrap(
     name: str, folder: Path, options: Options, console: Terminal, *, resolve: Resolver | None = None
 ) -> Outcome:
-    """Copy a channel's databases and create the channel, with a bar. Raises what ``first_copy`` does."""
+    """Copy a channel's databases and create the channel, with a progress bar. Raises as ``first_copy``."""
     channel, endpoints = load(name, folder, resolve)
     with console.bars(seconds_left=True) as bars:
         return first_copy(channel, endpoints, options, Bar(bars))
 
 
 def first_copy(channel: ChannelConfig, endpoints: Endpoints, options: Options, told: Told) -> Outcome:
-    """The same as a task. Raises ConfigError for a channel that reads an archive, and for one with ``[rename]``."""
+    """Copy a channel's databases and create the channel. Raises ConfigError for a channel that reads an archive or has
+    ``[rename]``."""
     if endpoints.source is None:
         raise ConfigError(f"{channel.file}: source: expected a live server to copy from, the channel has an archive")
     if channel.rename:
@@ -51,18 +52,18 @@ def first_copy(channel: ChannelConfig, endpoints: Endpoints, options: Options, t
     with target_errors(str(endpoints.target)):
         source = source_of(channel, endpoints)
         with engines[1].connect() as connection:
-            # nothing of it but whether letters' case counts
+            # only for the setting that decides whether the case of names counts
             selection = selection_of(channel, read_schema(connection, ()))
         return FirstCopy(channel, endpoints.source, endpoints.target, source, engines, options, told, selection).run()
 
 
 def patterns_of(databases: str) -> tuple[str, ...]:
-    """Names or patterns of databases, as they are typed: separated by commas."""
+    """Names or patterns of databases from a text that separates them by commas."""
     return tuple(part.strip() for part in databases.split(",") if part.strip())
 
 
 def summary_of(outcome: Outcome) -> dict[str, Any]:
-    """What the task hands on: small values that JSON can hold; the watermark's by the names of a window's."""
+    """The task's result, as small JSON values; keys of the watermark as in a window's summary."""
     return {
         "seqno": 0,
         "gtid": outcome.mark.gtid_set,
@@ -92,7 +93,7 @@ def outcome_text(outcome: Outcome) -> str:
 
 
 class LogLines:
-    """The progress for a task's log: a line every few seconds, not one a range."""
+    """Progress for a task's log: one line every few seconds."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -126,7 +127,7 @@ class LogLines:
 
 
 class Bar:
-    """A bar over all rows, by the source's estimate of them; empty where nothing is a terminal."""
+    """A progress bar over all rows, by the source's estimate of their number; shown on a terminal only."""
 
     def __init__(self, bars: Bars) -> None:
         self._bars = bars

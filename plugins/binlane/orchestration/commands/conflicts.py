@@ -33,7 +33,7 @@ def view(name: str, folder: Path) -> View:
 
 
 def as_json(name: str, folder: Path) -> Iterator[str]:
-    """All conflicts of a channel, each a JSON object. Values are text as the target spells it, bytes 0x..., null."""
+    """All conflicts of a channel, each a JSON object. Values: text as the target prints it, bytes as 0x..., or null."""
     for each in _read(name, folder, None):
         one = each.conflict
         yield json.dumps(

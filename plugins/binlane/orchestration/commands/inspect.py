@@ -37,7 +37,7 @@ from binlane.work.lookup import find_seqnos
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What is shown of a transaction."""
+    """One line about a transaction."""
 
     seqno: int
     file: str
@@ -50,17 +50,17 @@ class Line:
     rows: dict[str, int]
     """Row changes by table."""
     refused: str | None
-    """Why this version cannot apply it."""
+    """Why this version cannot apply the transaction; None if it can."""
 
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """What is shown of a transaction's inside."""
+    """How the inside of a transaction is shown."""
 
     rows: bool = False
     sql: bool = False
     event_bytes: int = 1 << 30
-    """What a TRANSACTION_PAYLOAD may inflate to: all of one is in memory at once."""
+    """Limit in bytes for a decompressed TRANSACTION_PAYLOAD, which is in memory as a whole."""
 
 
 _NOTHING: Final = Detail()
@@ -69,7 +69,7 @@ _NOTHING: Final = Detail()
 def inspect_files(
     paths: Sequence[Path], *, as_json: bool, out: Terminal, err: Terminal, detail: Detail = _NOTHING
 ) -> None:
-    """Print every transaction. Raises BinlogError where a file cannot be read on, ConfigError if it is not there."""
+    """Print every transaction. Raises BinlogError for a damaged file, ConfigError for a missing one."""
     seqno = 0
     for path in paths:
         with _contents(path) as data:
@@ -84,7 +84,7 @@ def inspect_files(
 
 
 def show(name: str, folder: Path, seqno: int, out: Terminal, err: Terminal, detail: Detail) -> None:
-    """Print one transaction of the channel's open window as its log has it. Raises PositionError where none is open."""
+    """Print one transaction of the channel's open window from its log. Raises PositionError if no window is open."""
     _, endpoints = load(name, folder)
     with target_state(endpoints.target) as engine, engine.connect() as connection:
         window = read_open_window(connection, name)
@@ -109,7 +109,7 @@ def _objects(transaction: Transaction, log: LogFormat, detail: Detail) -> dict[s
 
 
 def _print_inside(transaction: Transaction, log: LogFormat, detail: Detail, out: Terminal) -> None:
-    """Written as it is, without markup: statements can be piped, whatever else stands beside them is a comment then."""
+    """Print without markup, so that statements can be piped to a client; all other lines are SQL comments then."""
     head = ("-- " if detail.sql else "") + " " * 9
     for one in Contents(log).of(transaction) if detail.rows else ():
         out.exactly(f"{head}{one_line(row_line(one))}\n")
@@ -125,7 +125,7 @@ def _lines(
         err.print(one_line(f"{name}:{tail.offset}: {tail.reason} ({state})"))
 
     reader = LogReader(data, name, event_bytes=event_bytes)
-    # no target is known: what its own family takes
+    # there is no target: the log's own family is taken for the target's
     log = LogFormat(reader.format, name, 0, reader.format.flavor)
     rule = EventMetadataFilter(reader.format.flavor, SchemaFacts())
     for number, transaction in enumerate(transactions(reader, incomplete), seqno + 1):
@@ -182,7 +182,7 @@ def _text(line: Line) -> list[tuple[str, Style]]:
 
 @contextmanager
 def _contents(path: Path) -> Iterator[Buffer | mmap.mmap]:
-    """The file's bytes: mapped, or unpacked."""
+    """The file's bytes: memory-mapped, or decompressed."""
     try:
         data = _read(path)
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as exc:
@@ -203,7 +203,7 @@ def _read(path: Path) -> Buffer | mmap.mmap:
 
 
 def _unpacked_zst(packed: bytes) -> bytes:
-    """All frames. zstandard's own reader ends in silence where the last one was cut."""
+    """Decompress all frames; zstandard's own reader does not report a truncated last frame."""
     found = b""
     while packed:
         frame = zstandard.ZstdDecompressor().decompressobj()

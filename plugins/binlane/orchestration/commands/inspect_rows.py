@@ -1,6 +1,6 @@
 """The details of a transaction in ``binlane inspect``: statements, and row changes with their values.
 
-Everything comes from the log alone: names where it has them, ``@1`` otherwise. Transactions that cannot be applied are
+The log is the only source: columns without a logged name are ``@1``, ``@2`` ... Transactions that cannot be applied are
 shown, too.
 """
 
@@ -37,7 +37,7 @@ _ENDS: Final = frozenset({"BEGIN", "COMMIT", "ROLLBACK"})
 
 @dataclass(frozen=True, slots=True)
 class LoggedTable:
-    """A TABLE_MAP, ready to decode its rows."""
+    """A TABLE_MAP with the decoder of its rows."""
 
     table: TableMap
     columns: tuple[Column, ...]
@@ -45,12 +45,12 @@ class LoggedTable:
 
     @property
     def name(self) -> str:
-        """Database and table."""
+        """``database.table``."""
         return f"{self.table.database}.{self.table.table}"
 
     @property
     def quoted_name(self) -> str:
-        """The same for a statement."""
+        """``database.table`` in backticks, for a statement."""
         return f"{identifier(self.table.database)}.{identifier(self.table.table)}"
 
 
@@ -61,7 +61,7 @@ class LoggedStatement:
     database: str
     sql: str
     runs: bool = True
-    """False for LOAD DATA: its file is in the log beside it."""
+    """False for LOAD DATA, whose file is logged in other events."""
 
 
 Shown = tuple[LoggedTable, Change] | LoggedStatement
@@ -69,15 +69,15 @@ Shown = tuple[LoggedTable, Change] | LoggedStatement
 
 @dataclass(slots=True)
 class Contents:
-    """Walks a transaction's row changes and statements, in order."""
+    """Yields a transaction's row changes and statements, in order."""
 
     log: LogFormat
     text: bool = True
-    """Values as text to read; False: as ``Column.reader`` gives them to who writes them again."""
+    """True: values as text for display; False: values for writing them again (``sql_types.reader_of``)."""
     _tables: dict[int, LoggedTable] = field(default_factory=dict)
 
     def of(self, transaction: Transaction) -> Iterator[Shown]:
-        """Raises BinlogError and UnsupportedEventError where a row cannot be decoded."""
+        """Row changes and statements. Raises BinlogError and UnsupportedEventError if a row cannot be decoded."""
         self._tables.clear()
         for event in transaction.events:
             code = event.header.type_code
@@ -115,9 +115,9 @@ class Contents:
 def part_changes(
     parts: Iterable[Part], log: LogFormat, after: int = 0
 ) -> Iterator[tuple[TableKey, LoggedTable, Change]]:
-    """Row changes of a transaction that was taken apart, an XA COMMIT's among them, and the target's name of the table.
+    """Row changes of a transaction's parts, also of an XA COMMIT, with the target's name of the table.
 
-    The first ``after`` of them are left out: of events that hold no others, nothing is decoded. Errors as ``Contents``.
+    The first ``after`` changes are left out; events with only such changes are not decoded. Raises as ``Contents``.
     """
     tables: dict[int, LoggedTable] = {}
     left = after
@@ -135,7 +135,7 @@ def part_changes(
 
 
 def cells(table: LoggedTable, image: Image) -> list[str | None]:
-    """A row's values for reading: strings quoted, NULL as None, nothing ("") for a column that the log leaves out."""
+    """A row's values for display: strings quoted, NULL as None, "" for a column that is not in the image."""
     return [
         "" if isinstance(value, Absent) else None if value is None else spell(column, _read(value))
         for column, value in zip(table.columns, image, strict=True)
@@ -143,7 +143,7 @@ def cells(table: LoggedTable, image: Image) -> list[str | None]:
 
 
 def _read(value: Value) -> Value:
-    """Bytes that are plain UTF-8 as text: a log without binlog_row_metadata = FULL does not tell text from bytes."""
+    """Valid UTF-8 as text: a log without binlog_row_metadata = FULL does not distinguish text from bytes."""
     if not isinstance(value, bytes):
         return value
     try:
@@ -159,7 +159,7 @@ def _logged(table: TableMap, log: LogFormat, where: str, *, text: bool = True) -
 
 
 def row_line(shown: Shown) -> str:
-    """One line for a person."""
+    """One line of text."""
     if isinstance(shown, LoggedStatement):
         return shown.sql
     table, change = shown
@@ -172,7 +172,8 @@ def row_line(shown: Shown) -> str:
 
 
 def row_object(shown: Shown) -> dict[str, object]:
-    """One JSON object. Bytes are ``{"hex": ...}``, decimals text; columns that the image does not hold are left out."""
+    """One JSON object. Bytes are ``{"hex": ...}``, decimals are text; columns that are not in the image are left
+    out."""
     if isinstance(shown, LoggedStatement):
         return {"database": shown.database, "statement": shown.sql}
     table, change = shown
@@ -184,7 +185,7 @@ def row_object(shown: Shown) -> dict[str, object]:
 
 
 def present(table: LoggedTable, image: Image) -> list[tuple[Column, Value]]:
-    """The columns that an image holds, with their values."""
+    """The columns in an image, with their values."""
     return [
         (column, value) for column, value in zip(table.columns, image, strict=True) if not isinstance(value, Absent)
     ]
@@ -204,7 +205,7 @@ def _json_value(value: Value) -> object:
 
 
 def _statement_text(query: Query, event: RawEvent, log: LogFormat) -> str:
-    """The statement's bytes in its client's character set; what is no text there shows as escapes."""
+    """The statement as text, decoded by its client's character set; undecodable bytes become escapes."""
     collation = query.session(event.header).charset_client
     name = None if collation is None else collation_name(collation, log.format.flavor)
     text = decode_text(query.sql, None if name is None else charset_name(name)) or guessed_text(query.sql)

@@ -1,8 +1,8 @@
 """The output of ``binlane inspect --sql``: statements to read, which a server of the same family can run.
 
-Exact where the log has names (``binlog_row_metadata = FULL``), in a session with ``NAMES utf8mb4`` and ``time_zone =
-'+00:00'``, without strict mode and NO_BACKSLASH_ESCAPES: text stands as text where the server makes the same bytes of
-it again, as bytes otherwise. No log tells which columns the server computes itself: generated ones, row versions.
+Exact if the log has names (``binlog_row_metadata = FULL``), in a session with ``NAMES utf8mb4`` and ``time_zone =
+'+00:00'``, without strict mode and NO_BACKSLASH_ESCAPES. Text is printed as text if the server converts it back to the
+same bytes, else as bytes. The log does not tell which columns the server computes: generated columns, row versions.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from binlane.orchestration.commands.inspect_rows import LoggedStatement, LoggedT
 from binlane.safe_text import one_line
 
 _UTF: Final = frozenset({"ucs2", "utf16", "utf16le", "utf32", "utf8mb3", "utf8mb4"})
-"""Character sets in which no character has two spellings."""
+"""Character sets with only one encoding for each character."""
 
 
 def row_sql(shown: Shown, *, for_client: bool = False) -> str:
-    """One statement with its semicolon; ``Contents`` with ``text=False`` gives what it needs.
+    """One statement with its semicolon. ``shown``: from ``Contents`` with ``text=False``.
 
-    Rows are looked up by the primary key where the log names it, else by all their values, bytes as bytes.
-    ``for_client``: for a program that reads up to a semicolon, which the statements inside a routine have, too.
+    Rows are found by the primary key if it is logged, else by all their values. ``for_client``: with DELIMITER around
+    statements that contain semicolons, for clients that split at semicolons.
     """
     if isinstance(shown, LoggedStatement):
         if not shown.runs:
             return f"-- its file is in the log, and no statement of it: {one_line(shown.sql)}"
         use = f"USE {identifier(shown.database)};\n" if shown.database else ""
         last = shown.sql.rpartition("\n")[2]
-        sql = shown.sql + ("\n" if "--" in last or "#" in last else "")  # the end must not stand in a comment
+        sql = shown.sql + ("\n" if "--" in last or "#" in last else "")  # or the semicolon would be part of the comment
         return f"{use}DELIMITER ;;\n{sql};;\nDELIMITER ;" if for_client and ";" in sql else f"{use}{sql};"
     table, change = shown
     return f"{_STATEMENTS[change.kind](table, change)};"
 
 
 def value_sql(column: Column, value: Value) -> str:
-    """A value, decoded with ``text=False``, as an expression to read and to run."""
+    """A value, decoded with ``text=False``, as a readable and executable SQL expression."""
     match value:
         case bytes() if column.charset is None and not _is_by_digits(column):
             text = guessed_text(value)
@@ -77,7 +77,7 @@ def _is_spelled_once(charset: str, text: str) -> bool:
 
 
 def _members(column: Column, value: int) -> str | None:
-    """The members' names; None for ENUM's number 0, which has none, and where the log or their bytes do not tell."""
+    """The members' names; None for ENUM's error value 0, and if names are not logged or not decodable."""
     texts = column.member_texts()
     is_set = column.type_code == ColumnType.SET
     if texts is None or (value >> len(texts) if is_set else not 0 < value <= len(texts)):
@@ -125,12 +125,13 @@ def _where(table: LoggedTable, change: Change) -> str:
 
 def _equal(column: Column, value: Value) -> str:
     if column.type_code == ColumnType.ENUM and isinstance(value, int) and value_sql(column, value) in ("0", "''"):
-        return f"CAST({_name(column)} AS UNSIGNED) = {value}"  # a member '' and number 0 are equal as text
+        return f"CAST({_name(column)} AS UNSIGNED) = {value}"  # the member '' and the error value 0 are equal as text
     return f"{_name(column)} = {value_sql(column, value)}"
 
 
 def _identical(column: Column, value: Value) -> str:
-    """This value and no other: collations find strings equal that are not, and JSON numbers of two types."""
+    """A condition for exactly this value: collations treat different strings as equal, and JSON numbers of two
+    types."""
     name = _name(column)
     match value:
         case None:

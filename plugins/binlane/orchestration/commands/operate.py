@@ -38,11 +38,11 @@ def stop(
     by: str | None = None,
     resolve: Resolver | None = None,
 ) -> str:
-    """Request the channel to stop. Returns a message with the place of the stop. ``places``: the options that name a
-    place; one of them at most. ``by``: who asks, if not who runs this; ``resolve``: where connections come from, if not
-    from the environment.
+    """Ask the channel to stop. Returns a message with the seqno of the stop. ``places``: the options that name a place,
+    at most one with a value. ``by``: the author, if not the account of this process; ``resolve``: resolves connections,
+    if not from the environment.
 
-    Raises ConfigError for more than one, PositionError or PlanError for a place that is not ahead in the open window.
+    Raises ConfigError for several places, PositionError or PlanError for a place that is not ahead in the open window.
     """
     given = {option: place for option, place in places.items() if place is not None}
     if len(given) + now > 1:
@@ -91,7 +91,7 @@ def resume(name: str, folder: Path, *, resolve: Resolver | None = None) -> str:
 
 
 def decide(name: str, folder: Path, seqno: int, *, ran: bool, resolve: Resolver | None = None) -> str:
-    """Answer UndecidableError."""
+    """Record an operator's answer to UndecidableError."""
     _, endpoints = load(name, folder, resolve)
     with target_state(endpoints.target) as engine:
         decide_ddl(engine, name, seqno, ran=ran)
@@ -100,7 +100,7 @@ def decide(name: str, folder: Path, seqno: int, *, ran: bool, resolve: Resolver 
 
 
 def xa(name: str, folder: Path, *, done: str | None, forget: str | None) -> str:
-    """List the prepared XA transactions, or record a person's answer about one."""
+    """List the prepared XA transactions, or record an operator's decision on one."""
     _, endpoints = load(name, folder)
     if done is not None and forget is not None:
         raise ConfigError("--done and --forget: expected only one of them, got both")

@@ -34,14 +34,14 @@ from binlane.verify.run import Options, Outcome
 from binlane.work.files import WorkFolder, room_needed
 
 FOLDER: Final = "repairs"
-"""Of the channel's work folder."""
+"""Folder of plans in the channel's work folder."""
 _SHOWN: Final = 20
-"""Rows of a table."""
+"""Rows of a table that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPlan:
-    """A plan and the file that it is in."""
+    """A plan and its file."""
 
     plan: RepairPlan
     place: str
@@ -50,14 +50,14 @@ class StoredPlan:
 def make_plan(
     name: str, folder: Path, options: Options, *, resolve: Resolver | None = None
 ) -> tuple[Outcome, StoredPlan]:
-    """Verify, and store a plan that would correct the drift. Only the verification's state is written to the target."""
+    """Verify, and store a plan to correct the drift. Only the verification's state is written to the target."""
     channel, endpoints = load(name, folder, resolve)
     outcome = verify_channel(channel, endpoints, options)
     with target_state(endpoints.target) as engine, engine.connect() as connection:
         found = read_channel(connection, channel.name)
         target = read_schema(connection)
     drift = outcome.of_state(DRIFT)
-    # every row of an outcome was looked at while the target stood at one watermark
+    # all rows of an outcome were compared at one watermark
     seqno = drift[0].seqno if drift else found.watermark.seqno
     plan = plan_repair(
         channel.name, found.uuid, seqno, drift, target, channel.apply.allow_triggers,
@@ -77,7 +77,7 @@ def _keeps_rows(channel: ChannelConfig, target: Schema) -> bool:
 
 
 def read_stored(name: str, place: str) -> StoredPlan:
-    """A plan that was written before. Raises PlanError for one of another channel, or one that was changed."""
+    """A stored plan. Raises PlanError for a plan of another channel or a changed one."""
     parent, file = posixpath.split(place)
     work = WorkFolder(parent or ".")
     if not work.exists(file):
@@ -89,7 +89,7 @@ def read_stored(name: str, place: str) -> StoredPlan:
 
 
 def apply_plan(name: str, folder: Path, stored: StoredPlan, *, resolve: Resolver | None = None) -> Repaired:
-    """Repair. Raises what ``Repairer.run`` raises, the target's errors as TargetError."""
+    """Repair the target by a plan. Raises as ``Repairer.run``; the target's errors become TargetError."""
     channel, endpoints = load(name, folder, resolve)
     with target_state(endpoints.target), driver_errors():
         return _repair(channel, endpoints, stored)

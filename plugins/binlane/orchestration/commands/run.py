@@ -87,7 +87,7 @@ def plan(call: Call, console: Terminal) -> View:
         begun = read_channel_status(endpoints, call.channel).window
         if begun is not None and begun.plan_digest is not None:
             return f"precheck: not run, because window {begun.bounds.window_id} has already changed the target"
-        # of a window that was never opened: it is checked, and nothing else
+        # the window was never opened: only the precheck runs
         steps.adopt_plan(channel, endpoints, window["work"])
         return "precheck: passed"
     finally:
@@ -122,7 +122,8 @@ def read_channel_status(endpoints: Endpoints, name: str) -> ChannelStatus:
 
 
 def load(name: str, folder: Path, resolve: Resolver | None = None) -> tuple[ChannelConfig, Endpoints]:
-    """A channel's file and its servers; ``resolve``: by what, if not by the environment. Raises ConfigError."""
+    """A channel's file and its servers; ``resolve``: resolves connections, if not from the environment. Raises
+    ConfigError."""
     channel = load_channel(find_channel(name, folder))
     return channel, resolve_endpoints(channel, environment_resolver() if resolve is None else resolve)
 
@@ -139,7 +140,7 @@ def _apply(
     leases."""
     workers = min(len(lanes), _MOST_PROCESSES)
     context = get_context("forkserver")
-    # a local filter job has started the server that the lanes are forked from, with the same modules
+    # lanes are forked from the fork server, which a local filter job has started with the same modules
     context.set_forkserver_preload([__name__])
     with ProcessPoolExecutor(workers, mp_context=context, initializer=begin_lane_process) as pool:
         try:
@@ -154,26 +155,26 @@ def _apply(
                 f"{channel.name}` continues from each lane's position"
             ) from exc
         except KeyboardInterrupt:
-            # else the pool would wait until they have applied the whole window
+            # otherwise the pool would wait until the lanes have applied the whole window
             for child in active_children():
                 child.terminate()
             raise
 
 
 def begin_lane_process() -> None:
-    """Prepares a lane's process. A terminal sends SIGINT to all of a command's processes: the command ends its
-    lanes by itself, and they have nothing to say of it."""
+    """Prepare a lane's process: ignore SIGINT, which a terminal sends to all processes of a command; the command itself
+    ends its lanes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end_with_parent()
 
 
 def apply_lane(channel: ChannelConfig, endpoints: Endpoints, plan_uri: str, lane: int) -> None:
-    """One lane, in a process of its own: it goes by what the command read, not by its files and variables once more."""
+    """Apply one lane in a process of its own, with the configuration and endpoints that the command has read."""
     steps.apply_lane(channel, endpoints, plan_uri, lane)
 
 
 def _show(running: list[Future[None]], plan_uri: str, endpoints: Endpoints, console: Terminal) -> None:
-    """A bar a lane, until all have ended."""
+    """Show a progress bar for each lane until all have ended."""
     planned = steps.read_plan(plan_uri)
     with console.bars() as shown:
         bars = {
@@ -184,13 +185,13 @@ def _show(running: list[Future[None]], plan_uri: str, endpoints: Endpoints, cons
             with target_errors(str(endpoints.target)), engine_of(endpoints.target).connect() as connection:
                 positions = lane_positions(connection, planned.channel)
             for position in positions:
-                if position.lane in bars:  # another run can have opened the next window, with more lanes
+                if position.lane in bars:  # another run may have opened the next window, with more lanes
                     shown.show(bars[position.lane], position.transactions)
             time.sleep(_POLL_SECONDS)
 
 
 class _timed:  # noqa: N801 -- reads as a statement
-    """Adds the seconds of a step, and names it while it runs."""
+    """Measures the seconds of a step, and shows its name while it runs."""
 
     def __init__(self, seconds: dict[str, float], step: str, console: Terminal) -> None:
         self._seconds, self._step, self._console = seconds, step, console

@@ -34,21 +34,22 @@ if TYPE_CHECKING:
 
 _RANGE: Final = re.compile(r"(\d+)-(\d+)")
 _MOST: Final = 10_000
-"""Transactions in one order."""
+"""Maximum of transactions in one order."""
 _MOST_BYTES: Final = 256 << 20
-"""Events of the transactions in one order, which are kept in one transaction of the target, unless it is about one."""
+"""Maximum bytes of events in one order, which are stored in one transaction on the target; a single transaction may be
+larger."""
 
 
 @dataclass(frozen=True, slots=True)
 class Which:
-    """Which transactions an order is about: exactly one of these."""
+    """The transactions of an order: exactly one field is set."""
 
     seqno: int | None = None
     gtid: str | None = None
     range: str | None = None
 
     def __post_init__(self) -> None:
-        """Raises ConfigError unless one is given."""
+        """Raises ConfigError unless exactly one field is set."""
         given = [each for each in (self.seqno, self.gtid, self.range) if each is not None]
         if len(given) != 1:
             raise ConfigError(f"skip: expected one of --seqno, --gtid and --range, got {len(given)} of them")
@@ -56,7 +57,7 @@ class Which:
             raise ConfigError(f"--range: expected FIRST-LAST, such as 17-19, got {self.range!r}")
 
     def seqnos(self, folder: WorkFolder) -> tuple[int, int]:
-        """The first and the last of them. Raises PlanError if the window does not hold them."""
+        """The first and the last seqno. Raises PlanError if they are not in the window."""
         if self.gtid is not None:
             seqno = find_gtid(folder, self.gtid)
             return seqno, seqno
@@ -79,9 +80,10 @@ def skip(
     by: str | None = None,
     resolve: Resolver | None = None,
 ) -> str:
-    """Request to skip transactions of the open window. Raises PositionError for applied ones.
+    """Order to skip transactions of the open window. Raises PositionError for applied transactions.
 
-    ``by``: who asks, if not who runs this; ``resolve``: where connections come from, if not from the environment.
+    ``by``: the author, if not the account of this process; ``resolve``: resolves connections, if not from the
+    environment.
     """
     if not reason.strip():
         raise ConfigError(
@@ -115,7 +117,7 @@ def skip(
 
 
 def _events(work: WorkFolder, first: int, last: int) -> dict[int, Found]:
-    """By seqno. Raises ConfigError for more events than one order takes."""
+    """The transactions' events by seqno. Raises ConfigError for more than ``_MOST_BYTES``."""
     found, size = dict[int, Found](), 0
     for each in find_seqnos(work, first, last):
         size += len(each.log)
@@ -129,7 +131,7 @@ def _events(work: WorkFolder, first: int, last: int) -> dict[int, Found]:
 
 
 def cancel(name: str, folder: Path, which: Which, *, resolve: Resolver | None = None) -> str:
-    """Cancel requests that have not been carried out yet."""
+    """Cancel orders that are not carried out yet."""
     if which.seqno is None:
         raise ConfigError("--cancel: expected --seqno; `--list` shows the seqnos")
     _, endpoints = load(name, folder, resolve)
@@ -154,7 +156,7 @@ def skips(name: str, folder: Path) -> View:
 
 
 def show(name: str, folder: Path, seqno: int, write_to: Path | None) -> View:
-    """One request with everything that is stored of it; its events are written to a binlog file if one is named."""
+    """One order with all its details; ``write_to``: a binlog file to write its events to."""
     _, endpoints = load(name, folder)
     with target_state(endpoints.target) as engine, engine.connect() as connection:
         found, log = read_skip(connection, name, seqno)
@@ -169,7 +171,7 @@ def replay(name: str, folder: Path, seqno: int) -> str:
     channel, endpoints = load(name, folder)
     with target_state(endpoints.target) as engine, driver_errors():
         with engine.connect() as connection:
-            # nothing of it but whether letters' case counts
+            # only for the setting that decides whether the case of names counts
             schema = read_schema(connection, ())
         rows = replay_skipped(engine, name, seqno, rules_of(channel, schema))
     return f"channel {name}: seqno {seqno:,} was replayed: {rows} by row events, and its statements"

@@ -17,15 +17,15 @@ from binlane.state.windows import Window
 
 
 def lag(status: ChannelStatus, now: float) -> tuple[float | None, int]:
-    """Seconds since the source committed what the watermark stands at, None before the first transaction; and the
-    transactions that are read from the source and not applied everywhere yet. ``now``: seconds since the epoch."""
+    """Seconds since the source committed the watermark's transaction (None before the first one), and the number of
+    extracted transactions that are not applied yet. ``now``: seconds since the epoch."""
     mark = status.channel.watermark
     left = 0 if status.window is None else status.window.bounds.last_seqno - status.low_water
     return (now - mark.source_time if mark.source_time else None), left
 
 
 def gap(status: ChannelStatus, seqno: int) -> tuple[int, int] | None:
-    """The seqnos that a lane at ``seqno`` may lack below the high-water mark; None if there are none."""
+    """The seqnos between a lane's position and the high-water mark, which the lane may lack; None if there are none."""
     return None if seqno >= status.high_water else (seqno + 1, status.high_water)
 
 

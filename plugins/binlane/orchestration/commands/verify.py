@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 _SHOWN: Final = 50
 _WIDTH: Final = 80
-"""Characters of a value that are shown; all of it is stored."""
+"""Characters of a row that are shown; the whole row is stored."""
 
 
 def verify(name: str, folder: Path, options: Options, *, resolve: Resolver | None = None) -> Outcome:
@@ -40,7 +40,7 @@ def verify(name: str, folder: Path, options: Options, *, resolve: Resolver | Non
 
 
 def verify_channel(channel: ChannelConfig, endpoints: Endpoints, options: Options) -> Outcome:
-    """The same as a step."""
+    """Compare a channel's servers. Raises ConfigError for a channel that reads an archive."""
     if endpoints.source is None:
         raise ConfigError(f"{channel.file}: source: expected a live server to compare with, the channel has an archive")
     source_engine = engine_of(endpoints.source)
@@ -61,7 +61,7 @@ def verify_channel(channel: ChannelConfig, endpoints: Endpoints, options: Option
 
 
 def verify_after(channel: ChannelConfig, endpoints: Endpoints, kind: str) -> dict[str, Any]:
-    """The DAG's step: ``kind`` is ``window`` or ``full``. Raises DriftError where rows have drifted."""
+    """The step of the DAG. ``kind``: ``window`` or ``full``. Raises DriftError if rows have drifted."""
     options = Options(full=kind == VerifyScope.FULL, rows_per_second=channel.verify.rows_per_second or None)
     outcome = verify_channel(channel, endpoints, options)
     if outcome.of_state(DRIFT):
