@@ -10,13 +10,13 @@ WORKDIR /opt/binlane
 ENV UV_LINK_MODE=copy PATH=/opt/binlane/.venv/bin:$PATH
 # the packages first: they change less often than the code
 COPY pyproject.toml uv.lock README.md ./
-RUN uv sync --frozen --no-dev --no-install-project --extra s3
+RUN uv sync --frozen --no-dev --no-install-project --all-extras
 COPY config config
 COPY dags dags
 COPY plugins plugins
 COPY shard_list shard_list
 COPY spark_jobs spark_jobs
-RUN uv sync --frozen --no-dev --extra s3
+RUN uv sync --frozen --no-dev --all-extras
 # Airflow's drivers for its own database, which is PostgreSQL here and SQLite elsewhere
 RUN uv pip install psycopg2-binary==2.9.13 asyncpg==0.32.0
 

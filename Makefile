@@ -5,7 +5,7 @@ export PYTHONPATH := plugins:.
 # hundreds of processes start here: without bytecode each would compile every package that it imports
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test chaos suites histories lint compiled conformance configuration compose-check clean
+.PHONY: help setup demo test chaos suites histories lint compiled conformance configuration compose-check dist clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -53,6 +53,9 @@ conformance: setup ## run the tests of docs/conformance.md, then write the page
 
 configuration: ## write the keys of a channel file into docs/configuration.md
 	$(PYTHON) -m lab.configuration_page
+
+dist: setup ## wheel, sdist and constraints in dist/; installs them into empty environments and runs a window from each
+	@$(PYTHON) -m lab.dist
 
 compose-check: setup ## check docker-compose.yml, by docker compose if installed, and against the project
 	$(PYTHON) -m pytest -q tests/unit/test_compose.py

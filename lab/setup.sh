@@ -81,5 +81,5 @@ if ! uv --version >/dev/null 2>&1; then
   fi
 fi
 say "installing the locked packages into .venv (some 1.2 GB where no cache has them)"
-uv sync --frozen
+uv sync --frozen --all-extras
 echo "$locked" > "$stamp"

@@ -37,7 +37,6 @@ Submit: TypeAlias = Callable[[ChannelConfig, WorkFolder], None]
 """Runs the filter job of the window in a folder."""
 
 _OTHERS: Final = "SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user = %s"
-_PROJECT: Final = Path(__file__).resolve().parents[2]
 
 
 class StoppedError(Exception):
@@ -82,7 +81,6 @@ class Channel:
             f'[apply]\nwriter = "{settings.writer}"\nlease_seconds = 5\nretries = 5\nbarrier_timeout = 60\n'
             f'lock_wait_timeout = 5\n[work]\nuri = "{folder / "work"}"\n'
         )
-        (folder / "spark_jobs").symlink_to(_PROJECT / "spark_jobs")
         config = load_channel(file, {})
         # smaller ones than a channel's file may ask for: a short log shall have many, too
         config = dataclasses.replace(config, segments=SegmentsConfig(settings.segment_bytes))

@@ -1,7 +1,7 @@
 """A Spark session that plans one window after another: ``spark-submit spark_driver.py SOCKET``.
 
 Each line from the socket is a window's folder; the answer is ``planned``, or the error in one line. It ends with the
-connection. The engine is the job's own (``spark_jobs/event_metadata_filter.py``).
+connection. The engine is the job's own.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import sys
 from pyspark.sql import SparkSession
 
 from binlane.errors import BinlaneError
+from binlane.spark_jobs.event_metadata_filter import SparkEngine
 from binlane.work.files import WorkFolder
 from binlane.work.filter.errors import as_line
 from binlane.work.filter.job import run_filter
-from spark_jobs.event_metadata_filter import SparkEngine
 
 
 def main(path: str) -> None:

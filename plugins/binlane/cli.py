@@ -355,6 +355,14 @@ def grants(channel: ChannelName, channels: ChannelFolder = DEFAULT_CHANNELS) -> 
 
 
 @app.command()
+def spark_job() -> None:
+    """Show the path of the filter job's file, for a spark-submit of your own."""
+    from binlane.orchestration.spark import FILTER_JOB
+
+    out.print(str(FILTER_JOB))
+
+
+@app.command()
 def version() -> None:
     """Show the version."""
     out.print(f"binlane {metadata.version('binlane')}")

@@ -246,7 +246,6 @@ def test_an_executor_s_error_reaches_who_submits_the_job_whole(tmp_path: Path, m
     fill(folder)
     segment = tmp_path / "work" / "segments" / "000018.binlog"
     segment.write_bytes(segment.read_bytes()[:-9] + bytes(9))
-    (tmp_path / "spark_jobs").symlink_to(PROJECT / "spark_jobs")
     file = tmp_path / "dags" / "channels" / "orders.toml"
     file.parent.mkdir(parents=True)
     file.write_text(

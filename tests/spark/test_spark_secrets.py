@@ -45,7 +45,6 @@ def test_properties_come_to_spark_and_nobody_else_sees_them(tmp_path: Path, monk
     shutil.copy(PROJECT / "config" / "log4j2.properties", defaults.parent)
     monkeypatch.setenv("SPARK_CONF_DIR", str(defaults.parent))
     (tmp_path / "dags" / "channels").mkdir(parents=True)
-    (tmp_path / "spark_jobs").symlink_to(PROJECT / "spark_jobs")
     (tmp_path / "events").mkdir()
     file = tmp_path / "dags" / "channels" / "shop.toml"
     file.write_text(CHANNEL.format(events=tmp_path / "events"))

@@ -314,6 +314,19 @@ def test_a_missing_file_is_an_error_that_lists_the_channels(tmp_path: Path) -> N
         load_channel(tmp_path / "y.toml")
 
 
+@pytest.mark.parametrize("folder", ["dags/channels", "channels", "etc/binlane"])
+def test_paths_begin_at_the_project_around_the_channels_folder_or_around_dags(tmp_path: Path, folder: str) -> None:
+    file = tmp_path / folder / "shop.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text(MINIMAL)
+    project = tmp_path / "etc" if folder == "etc/binlane" else tmp_path
+    read = load_channel(file, {})
+    assert (read.shard_list_file, read.work.uri) == (
+        project / "shard_list" / "shop.list",
+        str(project / ".binlane" / "work"),
+    )
+
+
 def test_the_work_folder_comes_from_the_environment_unless_the_file_names_one(tmp_path: Path) -> None:
     outer = {"BINLANE_WORK": "/var/lib/work"}
     assert channel(tmp_path, MINIMAL, environment=outer).work.uri == "/var/lib/work"

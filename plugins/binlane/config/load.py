@@ -36,7 +36,7 @@ def find_channel(name: str, folder: Path) -> Path:
 
 
 def load_channel(file: Path, environment: Mapping[str, str] | None = None) -> ChannelConfig:
-    """Read and validate one channel file of ``<project>/dags/channels``; raises ConfigError."""
+    """Read and validate one channel file; raises ConfigError."""
     file = file.absolute()
     if _CHANNEL_NAME.fullmatch(file.stem) is None:
         raise ConfigError(
@@ -55,8 +55,9 @@ class _Reader:
 
     @property
     def root(self) -> Path:
-        """The project's folder: the file is in its dags/channels."""
-        return self.file.parent.parent.parent
+        """The project's folder: that which has the channels folder in it, by itself or in ``dags``."""
+        folder = self.file.parent.parent
+        return folder.parent if folder.name == "dags" else folder
 
     def channel(self) -> ChannelConfig:
         self.node.only((*keys_of(ChannelConfig), *SECTIONS))

@@ -14,6 +14,7 @@ from binlane.choices import FilterEngine
 from binlane.config import ChannelConfig
 from binlane.errors import ConfigError
 from binlane.orchestration.spark import (
+    FILTER_JOB,
     WITH_DEFAULTS,
     properties_file,
     spark_environment,
@@ -37,12 +38,6 @@ def filter_here(channel: ChannelConfig, work: WorkFolder) -> None:
 
 def submit(channel: ChannelConfig, work: WorkFolder) -> None:
     """Submit the Spark job, as the DAG's task does. Raises PlanError with its output."""
-    script = channel.root / "spark_jobs" / "event_metadata_filter.py"
-    if not script.is_file():
-        raise ConfigError(
-            f"{channel.file}: --engine spark: expected the job's file {script}, in the project of the channel's "
-            "file, found no such file; keep spark_jobs/ beside dags/, or use --engine local"
-        )
     given = spark_properties(channel.spark.conf)
     # first beside this interpreter, where pip installs pyspark's scripts, then on PATH
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
@@ -53,7 +48,7 @@ def submit(channel: ChannelConfig, work: WorkFolder) -> None:
         )
     environment = {"PYSPARK_PYTHON": sys.executable, **spark_environment(os.environ), "PATH": path}
     with properties_file(given) as file:
-        command = [program, WITH_DEFAULTS, "--properties-file", file, str(script), "--work", work.uri]
+        command = [program, WITH_DEFAULTS, "--properties-file", file, str(FILTER_JOB), "--work", work.uri]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0 or not work.child(read_inputs(work).key).exists(PLAN):
         # Spark redirects the driver's standard error to its own standard output

@@ -15,6 +15,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+FILTER_JOB: Final = Path(__file__).parents[1] / "spark_jobs" / "event_metadata_filter.py"
+"""The filter job's file, as spark-submit wants it."""
 _DAEMON: Final = "spark.python.daemon.module"
 _CARRIED: Final = "spark.submit.pyFiles"
 WITH_DEFAULTS: Final = "--load-spark-defaults"

@@ -11,7 +11,8 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import Asset
-from airflow.sdk.observability import stats
+
+from binlane.orchestration.airflow.releases import stats
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +58,8 @@ def measure(channel: str, summary: Mapping[str, Any], now: float, start: float |
     for name in GAUGES:
         if (value := values[name]) is not None:
             stats.gauge(f"binlane.{name}", value, tags={"channel": channel})
-            stats.gauge(f"binlane.{name}.{stats.normalize_name_for_stats(channel, False)}", value)
+            # a channel's name has only characters that StatsD allows
+            stats.gauge(f"binlane.{name}.{channel}", value)
     for name, key in COUNTERS.items():
         if (count := summary.get(key)) is not None:
             _count(channel, name, count)
@@ -76,4 +78,4 @@ def lagging(channel: str, lag_seconds: int, context: Mapping[str, Any]) -> None:
 
 def _count(channel: str, name: str, count: int) -> None:
     stats.incr(f"binlane.{name}", count, tags={"channel": channel})
-    stats.incr(f"binlane.{name}.{stats.normalize_name_for_stats(channel, False)}", count)
+    stats.incr(f"binlane.{name}.{channel}", count)

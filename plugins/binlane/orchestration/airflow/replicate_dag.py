@@ -11,22 +11,27 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
-from airflow.sdk import DAG, CronDataIntervalTimetable, Param, XComArg, get_current_context
-from airflow.sdk.definitions.callback import SyncCallback
-from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk import DAG, Param, XComArg, get_current_context
 
 from binlane.choices import VerifyScope
 from binlane.config import channel_files, load_channel, number
 from binlane.errors import ConfigError, StopRequestedError
 from binlane.model import plural
 from binlane.orchestration.airflow.bootstrap_dag import build_bootstrap_dag
+from binlane.orchestration.airflow.channels_folder import channels_folder
 from binlane.orchestration.airflow.dag_shape import Kind, Step, bootstrap_dag_id, dag_id, describe
 from binlane.orchestration.airflow.notify import announce, asset_of
+from binlane.orchestration.airflow.releases import (
+    BACKOFF,
+    AirflowFailException,
+    AirflowSkipException,
+    CronDataIntervalTimetable,
+    deadline_alert,
+)
 from binlane.orchestration.airflow.spark_operator import FilterJobOperator
 from binlane.orchestration.airflow.task_errors import airflow_errors, endpoints_of, note
 from binlane.orchestration.airflow.task_watch import ShortCircuitStepOperator, StepOperator
-from binlane.orchestration.spark import spark_properties
+from binlane.orchestration.spark import FILTER_JOB, spark_properties
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
     from airflow.sdk.bases.operator import BaseOperator
     from airflow.sdk.definitions._internal.node import DAGNode
+    from airflow.sdk.definitions.deadline import DeadlineAlert
     from airflow.sdk.definitions.mappedoperator import MappedOperator
     from airflow.sdk.types import RuntimeTaskInstanceProtocol
 
@@ -55,13 +61,14 @@ _INTERRUPTED: Final = threading.Event()
 """Set when this process's task is to end."""
 
 
-def build_dags(folder: Path) -> dict[str, DAG]:
+def build_dags(folder: Path | None = None) -> dict[str, DAG]:
     """The DAGs of every channel file of ``folder``, by id: its windows and, from a live source, its first copy.
 
-    An invalid file becomes an import error of its own; the other DAGs stay.
+    ``folder``: None for the one that Airflow's configuration names. An invalid file becomes an import error of its own;
+    the other DAGs stay.
     """
     dags: dict[str, DAG] = {}
-    for file in channel_files(folder):
+    for file in channel_files(channels_folder() if folder is None else folder):
         try:
             channel = load_channel(file)
             dags[dag_id(file.stem)] = build_dag(channel)
@@ -114,12 +121,7 @@ def _deadline(channel: ChannelConfig) -> DeadlineAlert | None:
     if not seconds:
         return None
     told = {"channel": channel.name, "lag_seconds": seconds}
-    return DeadlineAlert(
-        reference=DeadlineReference.DAGRUN_QUEUED_AT,
-        interval=dt.timedelta(seconds=seconds),
-        callback=SyncCallback(channel.alert.callback, told),
-        name="lag",
-    )
+    return deadline_alert(channel.file, seconds, channel.alert.callback, told)
 
 
 def _timetable(channel: ChannelConfig) -> CronDataIntervalTimetable | None:
@@ -278,7 +280,7 @@ def _filter(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
     work = f"{{{{ ti.xcom_pull(task_ids='{Kind.EXTRACT.value}', key='{WINDOW_KEY}')['work'] }}}}"
     return FilterJobOperator(
         **_arguments(step),
-        application=str(channel.root / "spark_jobs" / "event_metadata_filter.py"),
+        application=str(FILTER_JOB),
         application_args=["--work", work],
         conn_id=channel.spark.connection,
         name=f"binlane {channel.name}",
@@ -316,7 +318,7 @@ def _apply(channel: ChannelConfig, step: Step, nodes: Nodes) -> MappedOperator:
         **_arguments(step),
         python_callable=apply_lane,
         map_index_template="{{ task.op_kwargs['name'] }}",
-        retry_exponential_backoff=2.0,
+        retry_exponential_backoff=BACKOFF,
         max_retry_delay=dt.timedelta(minutes=5),
     ).expand(op_kwargs=XComArg(nodes[Kind.ADOPT]))
 

@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from airflow.sdk import BaseHook, get_current_context
-from airflow.sdk.exceptions import AirflowFailException
 
 from binlane.connections import Endpoints, endpoint, resolve_endpoints
 from binlane.errors import BinlaneError
 from binlane.orchestration.airflow.dag_shape import NOTE_KEY
+from binlane.orchestration.airflow.releases import AirflowFailException
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from airflow.providers.standard.operators.python import PythonOperator, ShortCircuitOperator
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowFailException
 
 from binlane.orchestration.airflow.dag_shape import Kind
+from binlane.orchestration.airflow.releases import AirflowFailException
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -1,0 +1,211 @@
+"""The Airflow plugin: the replication board in Airflow's UI, under "Replication" (docs/board.md).
+
+Airflow loads this module in every service and task process, so the board itself is imported by its first request.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from airflow.listeners import hookimpl
+from airflow.plugins_manager import AirflowPlugin
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from airflow.models.dagrun import DagRun
+    from sqlalchemy.orm import Session
+
+    from binlane.board.host import Host, LastRun, Triggered
+    from binlane.connections import Endpoint
+
+PREFIX: Final = "/binlane"
+NOTE_LENGTH: Final = 1_000
+"""Characters that Airflow keeps of a run's note."""
+
+
+class Board:
+    """An ASGI app that is built at its first request."""
+
+    def __init__(self) -> None:
+        self._app: Any = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass the request to the board's app."""
+        if self._app is None:
+            from binlane.board.api import build_app
+
+            self._app = build_app(_host())
+        await self._app(scope, receive, send)
+
+
+class RunNotes:
+    """Writes the texts of a run's tasks into the run's note, because Airflow gives tasks no way to do so."""
+
+    @hookimpl
+    def on_dag_run_success(self, dag_run: DagRun) -> None:
+        """Called in the scheduler's session; in the api-server's if a person marks the run."""
+        _write_note(dag_run)
+
+    @hookimpl
+    def on_dag_run_failed(self, dag_run: DagRun) -> None:
+        """As for a success: the window may have been applied before a later task failed."""
+        _write_note(dag_run)
+
+
+class BinlanePlugin(AirflowPlugin):
+    """One page in the navigation, the app behind it, and the notes of runs."""
+
+    name = "binlane"
+    listeners = [RunNotes()]  # noqa: RUF012
+    fastapi_apps = [{"app": Board(), "url_prefix": PREFIX, "name": "binlane board"}]  # noqa: RUF012 -- Airflow's shape
+    external_views = [  # noqa: RUF012
+        {
+            "name": "Replication",
+            "href": f"{PREFIX}/",
+            "destination": "nav",
+            "url_route": "replication",
+        }
+    ]
+
+
+def _host() -> Host:
+    from airflow.api_fastapi.core_api.security import get_user
+
+    from binlane.board.host import Host
+
+    return Host(
+        get_user=get_user,
+        user_name=lambda user: str(user.get_name()),
+        may=_may,
+        resolve=_resolve,
+        channels=_channels,
+        last_run=_last_run,
+        trigger=_trigger,
+    )
+
+
+def _channels() -> Path:
+    from binlane.orchestration.airflow.channels_folder import channels_folder
+
+    return channels_folder()
+
+
+def _may(user: Any, method: str, dag_id: str) -> bool:
+    from airflow.api_fastapi.app import get_auth_manager
+    from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
+    from airflow.models.dag import DagModel
+
+    details = DagDetails(id=dag_id, team_name=DagModel.get_team_name(dag_id))
+    return bool(get_auth_manager().is_authorized_dag(method=method, details=details, user=user))  # type: ignore[arg-type]
+
+
+def _trigger(user: Any, dag_id: str, conf: Mapping[str, Any]) -> Triggered:
+    """Triggers a run as the trigger button does, if Airflow permits the user to trigger the DAG."""
+    from airflow.api.common.trigger_dag import trigger_dag
+    from airflow.api_fastapi.app import get_auth_manager
+    from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity, DagDetails
+    from airflow.models.dag import DagModel
+    from airflow.utils.types import DagRunTriggeredByType
+
+    from binlane.board.host import Triggered
+    from binlane.errors import ConfigError
+
+    details = DagDetails(id=dag_id, team_name=DagModel.get_team_name(dag_id))
+    if not get_auth_manager().is_authorized_dag(
+        method="POST", access_entity=DagAccessEntity.RUN, details=details, user=user
+    ):
+        raise PermissionError(f"Airflow does not let you start runs of the DAG {dag_id}")
+    known = DagModel.get_dagmodel(dag_id)
+    if known is None or known.is_stale or known.has_import_errors:
+        raise ConfigError(f"{dag_id}: Airflow has no such DAG, or its file has an import error")
+    run = trigger_dag(
+        dag_id=dag_id,
+        conf=dict(conf),
+        triggered_by=DagRunTriggeredByType.UI,
+        triggering_user_name=str(user.get_name()),
+    )
+    return Triggered(run_id="" if run is None else str(run.run_id), is_paused=bool(known.is_paused))
+
+
+def _resolve(connection_id: str) -> Endpoint:
+    from binlane.errors import ConfigError
+    from binlane.orchestration.airflow.releases import AirflowNotFoundException
+    from binlane.orchestration.airflow.task_errors import resolve_connection
+
+    try:
+        return resolve_connection(connection_id)
+    except AirflowNotFoundException as exc:
+        raise ConfigError(f"connection {connection_id!r}: Airflow has no connection of this name") from exc
+
+
+def _last_run(dag_id: str) -> LastRun | None:
+    from airflow.models.dag import DagModel
+    from airflow.models.dagrun import DagRun
+    from airflow.models.taskinstance import TaskInstance
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    from binlane.board.host import LastRun
+    from binlane.orchestration.airflow.dag_shape import Kind
+
+    with create_session() as session:
+        run = session.scalars(
+            select(DagRun).where(DagRun.dag_id == dag_id).order_by(DagRun.id.desc()).limit(1)
+        ).one_or_none()
+        if run is None:
+            return None
+        failed = session.scalars(
+            select(TaskInstance.task_id)
+            .where(TaskInstance.dag_id == dag_id, TaskInstance.run_id == run.run_id, TaskInstance.state == "failed")
+            .distinct()
+        ).all()
+        paused = session.scalar(select(DagModel.is_paused).where(DagModel.dag_id == dag_id))
+        return LastRun(
+            run_id=run.run_id,
+            state=str(run.state),
+            started_at=None if run.start_date is None else run.start_date.timestamp(),
+            ended_at=None if run.end_date is None else run.end_date.timestamp(),
+            # the last task's failure only follows from another task's
+            failed_tasks=tuple(sorted({*failed} - {Kind.CONFIRM.value} or failed)),
+            is_paused=bool(paused),
+        )
+
+
+def _write_note(dag_run: DagRun) -> None:
+    """Write the note in the session of the run, which commits it with the run's state; `airflow dags test` has no such
+    session."""
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.session import create_session
+    from sqlalchemy.orm import object_session
+
+    session = object_session(dag_run)
+    if session is not None:
+        with session.no_autoflush:
+            _add_note(session, dag_run)
+        return
+    with create_session() as own:
+        stored = own.get(DagRun, dag_run.id)
+        if stored is not None:
+            _add_note(own, stored)
+
+
+def _add_note(session: Session, dag_run: DagRun) -> None:
+    """Append the tasks' texts to the note; a text that a person has written is kept."""
+    from airflow.models.xcom import XComModel
+    from sqlalchemy import select
+
+    from binlane.orchestration.airflow.dag_shape import NOTE_KEY
+    from binlane.safe_text import markdown
+
+    said = session.scalars(
+        select(XComModel.value)
+        .where(XComModel.dag_run_id == dag_run.id, XComModel.key == NOTE_KEY)
+        .order_by(XComModel.timestamp)
+    ).all()
+    before = dag_run.note or ""
+    notes = [markdown(line) for line in dict.fromkeys(said) if isinstance(line, str)]
+    lines = [line for line in notes if line not in before]
+    if lines:
+        dag_run.note = "\n\n".join([*filter(None, [before]), *lines])[:NOTE_LENGTH]

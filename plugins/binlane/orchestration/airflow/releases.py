@@ -1,0 +1,64 @@
+"""Names that Airflow 3.1 has elsewhere, or not at all: docs/install.md has the table of releases that were tried."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any, Final
+
+from airflow import __version__
+from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
+
+from binlane.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+RELEASE: Final = tuple(int(part) for part in __version__.split(".")[:2])
+
+if RELEASE >= (3, 2):
+    from airflow.sdk import CronDataIntervalTimetable
+    from airflow.sdk.definitions.callback import SyncCallback
+    from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException, AirflowSkipException
+    from airflow.sdk.observability import stats
+
+    BACKOFF: Final = 2.0
+    """The factor of a lane's waits between its tries."""
+else:
+    from airflow.exceptions import (  # type: ignore[no-redef,attr-defined]
+        AirflowFailException,
+        AirflowNotFoundException,
+        AirflowSkipException,
+    )
+    from airflow.stats import Stats as stats  # type: ignore[no-redef]  # noqa: N813
+    from airflow.timetables.interval import CronDataIntervalTimetable  # type: ignore[assignment]
+
+    BACKOFF = True  # type: ignore[misc]  # the factor is 2
+
+__all__ = [
+    "BACKOFF",
+    "AirflowFailException",
+    "AirflowNotFoundException",
+    "AirflowSkipException",
+    "CronDataIntervalTimetable",
+    "deadline_alert",
+    "stats",
+]
+
+
+def deadline_alert(file: str, seconds: int, callback: str, arguments: Mapping[str, Any]) -> DeadlineAlert:
+    """An alert that the scheduler raises for a run that has not ended ``seconds`` after it was queued.
+
+    Raises ConfigError, for the channel's ``file``, where Airflow calls back by its triggerer alone.
+    """
+    if RELEASE < (3, 2):
+        raise ConfigError(
+            f"{file}: alert.lag_seconds: expected Airflow 3.2 or newer, found {__version__}; set the key to 0, or "
+            "upgrade Airflow"
+        )
+    named = {"name": "lag"} if RELEASE >= (3, 3) else {}
+    return DeadlineAlert(
+        reference=DeadlineReference.DAGRUN_QUEUED_AT,
+        interval=dt.timedelta(seconds=seconds),
+        callback=SyncCallback(callback, dict(arguments)),
+        **named,
+    )
