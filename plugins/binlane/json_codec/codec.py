@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from binlane.errors import PlanError
-from binlane.json_codec.layout import Layout
-from binlane.json_codec.reading import Mismatch, Readers
+from binlane.json_codec.layout import Layout, Mismatch
+from binlane.json_codec.reading import Readers
 from binlane.json_codec.writing import Writers
 
 T = TypeVar("T")

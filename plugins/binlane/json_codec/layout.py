@@ -11,6 +11,7 @@ import dataclasses
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, NewType
 
 SCALARS: Final = (str, int, bool)
@@ -44,14 +45,21 @@ class Layout:
         """How many places a record takes that is spread in a row; 0: one, for whatever is not."""
         return sum(self.width(hint) or 1 for hint in hints_of(kind).values()) if kind in self.rows else 0
 
-    def places(self, kind: Any) -> tuple[type, ...]:
-        """The types of a row's places if it has scalars alone; else none. A scalar is a row of one."""
-        if kind in SCALARS:
-            return (kind,)
-        places = tuple(hints_of(kind).values()) if kind in self.rows else ()
-        return places if all(each in SCALARS for each in places) else ()
+
+class Mismatch(Exception):  # noqa: N818 - becomes a PlanError with the whole path
+    """A value that does not fit its type. The path grows on the way up, so that it costs nothing where all is well."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.path: list[str] = []
+
+    def inside(self, step: str) -> Mismatch:
+        """The same, one step further up."""
+        self.path.append(step)
+        return self
 
 
+@cache
 def hints_of(kind: Any) -> dict[str, Any]:
     """The types of a record's fields, in order."""
     hints = typing.get_type_hints(kind)

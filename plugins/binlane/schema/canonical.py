@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 
 def canonical_json(document: Mapping[str, object]) -> bytes:
@@ -32,5 +33,4 @@ def _enclosed(opening: str, lines: Iterable[str], closing: str) -> str:
     return f"{opening}\n {inside}\n{closing}" if inside else opening + closing
 
 
-def _text(value: object) -> str:
-    return json.dumps(value, sort_keys=True)
+_text: Final = json.JSONEncoder(sort_keys=True).encode

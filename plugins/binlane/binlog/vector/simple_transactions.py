@@ -2,7 +2,7 @@
 
 Most logs are made of little else, and nothing has to be decided about them: whoever walks a log event by event
 (``boundaries``) may step over a run of them at once. What is not simple in every detail is left to that walk, so the
-rules stand there alone, and this may say "not simple" as often as it likes. One kernel finds them, for two readers:
+rules stand there alone, and this may say "not simple" as often as it likes. One rule finds their ends, for two readers:
 
 - extraction numbers them: ``numbered``, those whose GTID and time are known here, compressed ones among them;
 - the filter job sends them to lanes: ``of_one_database``, those of whole statements over tables of one database.
@@ -87,6 +87,8 @@ _HAS_ORIGINAL: Final = 1 << 55
 _MICROSECONDS: Final = 1_000_000
 _UNKNOWN: Final = -2
 """Instead of a commit's time: nothing is known of a GTID event but that it begins a transaction."""
+_SEVERAL: Final = -2
+"""Instead of a database: there are several, or it is not looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +138,16 @@ def numbered(frames: Frames, query_head: int, *, looks_inside: bool = True) -> N
 
     ``looks_inside``: compressed ones are simple only if they begin with BEGIN, not if any payload will do.
     """
-    ends = _begun(frames) if looks_inside else frames.type_code == _T.TRANSACTION_PAYLOAD
-    first, last, time, line = _found(frames, query_head, ends)
-    known = time != _UNKNOWN
-    first, last, time, line = first[known], last[known], time[known], line[known]
+    is_whole = _begun(frames) if looks_inside else frames.type_code == _T.TRANSACTION_PAYLOAD
+    room = int(np.count_nonzero(frames.type_code == _T.XID) + np.count_nonzero(is_whole))
+    first, last = np.empty(room, np.int64), np.empty(room, np.int64)
+    # one more: a transaction that has begun writes here before its end is seen
+    time, line = np.empty(room + 1, np.int64), np.empty((room + 1, 4), np.uint64)
+    count = _find_numbered(
+        frames.data, frames.offset, frames.type_code, frames.size, frames.header_length, frames.checksum_length,
+        query_head == _QUERY_HEAD, is_whole, first, last, time, line,
+    )  # fmt: skip
+    first, last, time, line = first[:count], last[:count], time[:count], line[:count]
     seconds = np.where(time < 0, frames.timestamp[first].astype(np.float64), time / _MICROSECONDS)
     follows = np.zeros(first.size, np.bool_)
     # MySQL counts; of a MariaDB domain the newest counts, whatever came before it; anonymous ones are in no set
@@ -155,26 +163,16 @@ def of_one_database(
 
     ``number``: each event's table; ``database_of_table``: each table's database.
     """
-    first, last, _, _ = _found(frames, query_head, np.zeros(frames.offset.size, np.bool_))
-    database = np.full(first.size, -1, np.int32)
-    if frames.header_length == HEADER.size:
-        _find_databases(frames.data, frames.offset, frames.type_code, number, database_of_table, first, last, database)
-    wanted = database >= 0
-    first, last = first[wanted], last[wanted]
-    return DatabaseTransactions(first, last, _run_end(first, last), database[wanted])
-
-
-def _found(frames: Frames, query_head: int, is_whole: Flags) -> tuple[Ints, Ints, Ints, Words]:
-    """First and last events, times and what identifies the GTIDs; ``is_whole``: payloads that are a transaction."""
-    room = int(np.count_nonzero(frames.type_code == _T.XID) + np.count_nonzero(is_whole))
-    first, last = np.empty(room, np.int64), np.empty(room, np.int64)
-    # one more: a transaction that has begun writes here before its end is seen
-    time, line = np.empty(room + 1, np.int64), np.empty((room + 1, 4), np.uint64)
-    count = _find(
-        frames.data, frames.offset, frames.type_code, frames.size, frames.header_length, frames.checksum_length,
-        query_head == _QUERY_HEAD, is_whole, first, last, time, line,
-    )  # fmt: skip
-    return first[:count], last[:count], time[:count], line[:count]
+    room = int(np.count_nonzero(frames.type_code == _T.XID)) if frames.header_length == HEADER.size else 0
+    first, last, database = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int32)
+    count = 0
+    if room:
+        count = _find_of_one_database(
+            frames.data, frames.offset, frames.type_code, frames.size, frames.checksum_length,
+            query_head == _QUERY_HEAD, number, database_of_table, first, last, database,
+        )  # fmt: skip
+    first, last = first[:count], last[:count]
+    return DatabaseTransactions(first, last, _run_end(first, last), database[:count])
 
 
 def _run_end(first: Ints, last: Ints) -> Ints:
@@ -272,62 +270,85 @@ def _is_begin(data: Bytes, at: int, end: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _find(
+def _next(
+    data: Bytes, role: int, at: int, end: int, knows_query: bool, event: int, opened: int, needs_begin: bool
+) -> tuple[int, bool, bool]:
+    """What an event with its body at [at, end) does to the simple transaction that is open, -1 if none is.
+
+    Returns the first event of the one that is open behind it, whether that needs a BEGIN next, and whether the event
+    ends the one that was open before it. The event is no payload, but one that is a whole transaction.
+    """
+    follows_gtid = needs_begin and opened == event - 1
+    if (role == _XID and opened >= 0 and not needs_begin) or (role == _PAYLOAD and follows_gtid):
+        return -1, False, True
+    if role == _QUERY and knows_query and (follows_gtid or opened < 0) and _is_begin(data, at, end):
+        # with none open: no GTIDs in this log
+        return (opened if follows_gtid else event), False, False
+    if role == _MARIADB_GTID and end - at >= _MARIADB_HEAD and not data[at + 12] & _ODD_FLAGS:
+        return event, False, False
+    if role == _GTID and knows_query:
+        return event, True, False
+    return -1, False, False
+
+
+@njit(cache=True, nogil=True)
+def _find_numbered(
     data: Bytes, offset: Ints, kind: Bytes, size: NDArray[np.uint32], header_length: int, tail: int, knows_query: bool,
     is_whole: Flags, first: Ints, last: Ints, time: Ints, line: Words,
 ) -> int:  # fmt: skip
-    """Fills the last four arrays; returns how many there are."""
+    """Fills the last four arrays; returns how many there are. ``is_whole``: payloads that are a transaction."""
     count, opened, needs_begin = 0, -1, False
     for event in range(offset.size):
         role = _ROLES[kind[event]]
         if role >= _MAP:
             continue
+        if role == _PAYLOAD and not is_whole[event]:
+            role = _OTHER
         at, end = offset[event] + header_length, offset[event] + size[event] - tail
-        if (role == _XID and opened >= 0 and not needs_begin) or (
-            is_whole[event] and opened == event - 1 and needs_begin
-        ):
-            first[count], last[count] = opened, event
-            count, opened = count + 1, -1
-        elif role == _QUERY and knows_query and _is_begin(data, at, end):
-            if opened < 0:
-                # no GTIDs in this log
-                opened, time[count], needs_begin = event, _UNKNOWN, False
-            elif needs_begin and opened == event - 1:
-                needs_begin = False
-            else:
-                opened = -1
-        else:
-            opened = -1
-            if role == _MARIADB_GTID and end - at >= _MARIADB_HEAD and not data[at + 12] & _ODD_FLAGS:
-                opened, needs_begin = event, False
-                time[count] = -1 if _mariadb(data, offset[event], at, end, line[count]) else _UNKNOWN
-            elif role == _GTID and knows_query:
-                opened, needs_begin = event, True
-                time[count] = _UNKNOWN if kind[event] == _TAGGED else _mysql(data, at, end, line[count])
+        begun = opened
+        opened, needs_begin, is_end = _next(data, role, at, end, knows_query, event, begun, needs_begin)
+        if is_end and time[count] != _UNKNOWN:
+            first[count], last[count] = begun, event
+            count += 1
+        elif opened == event:
+            time[count] = _UNKNOWN
+            if role == _MARIADB_GTID and _mariadb(data, offset[event], at, end, line[count]):
+                time[count] = -1
+            elif role == _GTID and kind[event] != _TAGGED:
+                time[count] = _mysql(data, at, end, line[count])
     return count
 
 
 @njit(cache=True, nogil=True)
-def _find_databases(
-    data: Bytes, offset: Ints, kind: Bytes, number: NDArray[np.int32], database_of: NDArray[np.int32], first: Ints,
-    last: Ints, database: NDArray[np.int32],
-) -> None:  # fmt: skip
-    """Fills ``database`` for those of whole statements over one; the rows events are as long as their heads."""
-    for place in range(first.size):
-        found, is_whole, rows = -1, True, 0
-        for event in range(first[place], last[place]):
-            role = _ROLES[kind[event]]
-            if role == _MAP:
-                named = database_of[number[event]]
-                if found >= 0 and named != found:
-                    rows = 0
-                    break
-                found, is_whole = named, False
-            elif role == _ROWS:
-                rows += 1
-                is_whole = data[offset[event] + _HEADER + _ROWS_FLAGS_AT] & _STMT_END == _STMT_END
-            elif role == _COMPRESSED:
-                rows = 0
-                break
-        if rows and is_whole:
-            database[place] = found
+def _find_of_one_database(
+    data: Bytes, offset: Ints, kind: Bytes, size: NDArray[np.uint32], tail: int, knows_query: bool,
+    number: NDArray[np.int32], database_of: NDArray[np.int32], first: Ints, last: Ints, database: NDArray[np.int32],
+) -> int:  # fmt: skip
+    """Fills the last three arrays; returns how many there are. The rows events are as long as their heads."""
+    count, opened, needs_begin = 0, -1, False
+    found, rows, is_whole = -1, 0, True
+    for event in range(offset.size):
+        role = _ROLES[kind[event]]
+        if role == _MAP:
+            named, is_whole = database_of[number[event]], False
+            if found == -1:
+                found = named
+            elif found != named:
+                found = _SEVERAL
+        elif role == _ROWS:
+            rows += 1
+            is_whole = data[offset[event] + _HEADER + _ROWS_FLAGS_AT] & _STMT_END == _STMT_END
+        elif role == _COMPRESSED:
+            found = _SEVERAL
+        elif role < _MAP:
+            if role == _PAYLOAD:
+                role = _OTHER
+            at, end = offset[event] + _HEADER, offset[event] + size[event] - tail
+            begun = opened
+            opened, needs_begin, is_end = _next(data, role, at, end, knows_query, event, begun, needs_begin)
+            if is_end and rows and is_whole and found >= 0:
+                first[count], last[count], database[count] = begun, event, found
+                count += 1
+            elif opened == event:
+                found, rows, is_whole = -1, 0, True
+    return count
