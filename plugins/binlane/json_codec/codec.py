@@ -41,13 +41,20 @@ class Codec:
 
     def parsed(self, data: bytes | str, where: str) -> dict[str, Any]:
         """A file's JSON object, for ``load``. Raises PlanError, naming ``where``, for anything else."""
-        try:
-            value = json.loads(data)
-        except ValueError as exc:
-            raise PlanError(f"{where}: expected JSON: {exc}; {self._todo}") from exc
+        value = self._json(data, where)
         if type(value) is not dict:
             raise PlanError(f"{where}: $: expected an object, got {type(value).__name__}; {self._todo}")
         return value
+
+    def _json(self, data: bytes | str, where: str) -> Any:
+        try:
+            return json.loads(data)
+        except ValueError as exc:
+            raise PlanError(f"{where}: expected JSON: {exc}; {self._todo}") from exc
+
+    def read(self, kind: type[T], data: bytes | str, where: str) -> T:
+        """A whole file, or a whole column, as ``dump`` wrote it. Raises PlanError that names ``where``."""
+        return self.load(kind, self._json(data, where), where)
 
     def load(self, kind: type[T], value: object, where: str, at: str = "$") -> T:
         """What ``dump`` wrote. Raises PlanError, naming ``where`` and the path (from ``at``), for anything else."""

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, NewType
 
 SCALARS: Final = (str, int, bool)
 """Types that are the same in JSON. A number with a fraction is not among them: it may be a whole one in a file."""
+
+MAPPINGS: Final = (Mapping, dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Final
 
-from binlane.json_codec.layout import Layout, hints_of
+from binlane.json_codec.layout import MAPPINGS, Layout, hints_of
 
 Write = Callable[[Any], Any]
 _COLLECTIONS: Final = (tuple, list, dict)
@@ -43,7 +43,7 @@ class Writers:
             each = self.of(arguments[0])
             sort = (lambda items: sorted(items, key=self.layout.order)) if origin is frozenset else list
             return sort if each is None else lambda value: sort(map(each, value))
-        return self._mapping(*arguments) if origin is Mapping else None
+        return self._mapping(*arguments) if origin in MAPPINGS else None
 
     def _object(self, kind: Any) -> Write:
         hints = hints_of(kind)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import dataclass
+from typing import Final
 
 from binlane.apply.lane.run_state import Checked
-from binlane.errors import PlanError
+from binlane.json_codec.codec import Codec
 from binlane.model import Flavor, TableKey
 from binlane.plan.transaction.rename import renamed_alterations
 from binlane.precheck.situation import Situation, databases_of
@@ -17,6 +18,16 @@ from binlane.work import files
 from binlane.work.files import WorkFolder
 
 
+@dataclass(frozen=True, slots=True)
+class Partitioned:
+    """partitioned.json: the target's partitioned tables whose rows the window writes."""
+
+    partitioned: frozenset[TableKey]
+
+
+_LEFT: Final = Codec("remove the file and run the task again", rows=frozenset({TableKey}))
+
+
 def keep_for_lanes(situation: Situation) -> None:
     """Write what the lanes need to know beside the plan; what an earlier check has left, stays."""
     plan, plans = situation.plan, situation.plans
@@ -26,8 +37,7 @@ def keep_for_lanes(situation: Situation) -> None:
     # MariaDB counts the rows of partitioned tables twice; a lane that finds no file, or a damaged one, asks
     if situation.target.flavor is Flavor.MARIADB and not plans.exists(files.PARTITIONED):
         tables = situation.target.ask(read_partitioned, databases_of(plan)) & plan.applied_tables
-        names = sorted([key.database, key.table] for key in tables)
-        plans.write_once(files.PARTITIONED, canonical_json({"partitioned": names}))
+        plans.write_once(files.PARTITIONED, canonical_json(_LEFT.dump(Partitioned(tables))))
 
 
 def _known_definitions(situation: Situation) -> Schema:
@@ -48,12 +58,6 @@ def checked_of(plans: WorkFolder) -> Checked:
     if plans.exists(files.SOURCE_TABLES):
         definitions = schema_from_json(plans.read(files.SOURCE_TABLES), plans.path(files.SOURCE_TABLES))
     if plans.exists(files.PARTITIONED):
-        try:
-            names = json.loads(plans.read(files.PARTITIONED))["partitioned"]
-            partitioned = frozenset(TableKey(database, table) for database, table in names)
-        except (ValueError, KeyError, TypeError) as exc:
-            where = plans.path(files.PARTITIONED)
-            raise PlanError(
-                f"{where}: not what the check writes: {exc}; remove the file and run the task again"
-            ) from exc
+        left = _LEFT.read(Partitioned, plans.read(files.PARTITIONED), plans.path(files.PARTITIONED))
+        partitioned = left.partitioned
     return Checked(definitions, partitioned)

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from binlane.errors import PlanError
+from binlane.json_codec.codec import Codec
 from binlane.model import TableKey
 from binlane.schema.model import Schema, Table
 from binlane.state.records.verifications import Suspect
@@ -27,31 +28,40 @@ class Action(StrEnum):
     UPDATE = "update"
     DELETE = "delete"
 
+    @classmethod
+    def of(cls, source: Row | None, target: Row | None) -> Action:
+        """By which side has the row."""
+        return cls.DELETE if source is None else cls.INSERT if target is None else cls.UPDATE
+
 
 @dataclass(frozen=True, slots=True)
 class RowRepair:
     """One row; ``source`` and ``target`` as the verification spelled them."""
 
+    action: Action
     table: TableKey
     key: Key
+    columns: tuple[str, ...]
+    """Those that differ, where both have the row."""
     source: Row | None
     """The row after the repair; None: the row will be deleted."""
     target: Row | None
-    columns: tuple[str, ...]
-    """Those that differ, where both have the row."""
     changes: tuple[tuple[str, str | None, str | None], ...] = ()
     """For a person: each of these columns with what the target has and what it will have, strings as text."""
-
-    @property
-    def action(self) -> Action:
-        """By which side has the row."""
-        return Action.DELETE if self.source is None else Action.INSERT if self.target is None else Action.UPDATE
 
     @property
     def bytes(self) -> int:
         """About what its values take; of large ones the length stands before their SHA-256."""
         large = (_LARGE.fullmatch(text) for text in self.source or () if text is not None)
         return sum(int(found[1]) for found in large if found) + sum(len(text or "") for text in self.source or ())
+
+
+@dataclass(frozen=True, slots=True)
+class NotRepaired:
+    """A table with drift that is left as it is."""
+
+    table: TableKey
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +74,7 @@ class RepairPlan:
     seqno: int
     """The watermark at which the rows were compared: the repair fits no other."""
     rows: tuple[RowRepair, ...]
-    left: tuple[tuple[TableKey, str], ...]
-    """Tables with drift that are not repaired, with the reason."""
+    left: tuple[NotRepaired, ...]
 
     @property
     def digest(self) -> str:
@@ -79,23 +88,11 @@ class RepairPlan:
     @classmethod
     def from_json(cls, data: bytes, where: str) -> RepairPlan:
         """Raises PlanError if the file is not a plan, or was changed after it was written."""
-        try:
-            raw: dict[str, Any] = json.loads(data)
-            if raw["format"] != _FORMAT:
-                raise PlanError(f"{where}: expected format {_FORMAT} of a repair's plan, got {raw['format']}")
-            plan = cls(
-                channel=raw["channel"],
-                uuid=raw["uuid"],
-                seqno=int(raw["seqno"]),
-                rows=tuple(_row(each) for each in raw["rows"]),
-                left=tuple((TableKey(*each["table"]), each["why"]) for each in raw["left"]),
-            )
-            found = raw["digest"]
-        except (ValueError, KeyError, TypeError) as exc:
-            raise PlanError(
-                f"{where}: expected a repair plan, cannot read it: {exc!r}; `binlane verify "
-                "--repair` writes such a plan"
-            ) from exc
+        values = REPAIR.parsed(data, where)
+        version, found = values.pop("format", None), values.pop("digest", None)
+        if version != _FORMAT:
+            raise PlanError(f"{where}: expected format {_FORMAT} of a repair's plan, got {version}")
+        plan = REPAIR.load(cls, values, where)
         if found != plan.digest:
             raise PlanError(
                 f"{where}: expected content of SHA-256 {found}, found {plan.digest}: the plan was changed after "
@@ -104,31 +101,12 @@ class RepairPlan:
         return plan
 
     def _content(self) -> dict[str, Any]:
-        return {
-            "format": _FORMAT,
-            "channel": self.channel,
-            "uuid": self.uuid,
-            "seqno": self.seqno,
-            "rows": [
-                {
-                    "action": str(one.action),
-                    "table": [one.table.database, one.table.table],
-                    "key": list(one.key),
-                    "columns": list(one.columns),
-                    "source": None if one.source is None else list(one.source),
-                    "target": None if one.target is None else list(one.target),
-                    **({"changes": [list(each) for each in one.changes]} if one.changes else {}),
-                }
-                for one in self.rows
-            ],
-            "left": [{"table": [table.database, table.table], "why": why} for table, why in self.left],
-        }
+        return {"format": _FORMAT, **REPAIR.dump(self)}
 
 
-def _row(raw: dict[str, Any]) -> RowRepair:
-    sides = [None if raw[side] is None else tuple(raw[side]) for side in ("source", "target")]
-    changes = tuple((name, old, new) for name, old, new in raw.get("changes", ()))
-    return RowRepair(TableKey(*raw["table"]), tuple(raw["key"]), sides[0], sides[1], tuple(raw["columns"]), changes)
+REPAIR: Final = Codec(
+    "`binlane verify --repair` writes such a plan", rows=frozenset({TableKey}), left_out=frozenset({"changes"})
+)
 
 
 def _changes(table: Table | None, one: Suspect) -> tuple[tuple[str, str | None, str | None], ...]:
@@ -161,7 +139,7 @@ def plan_repair(
     ``keeps_rows``: the channel's filter leaves out deletions, so rows that only the target has may be meant to stay.
     """
     rows: list[RowRepair] = []
-    left: dict[tuple[TableKey, str], None] = {}
+    left: set[NotRepaired] = set()
     for one in drift:
         why = one.note or obstacle(target.table(one.table), with_triggers)
         if not why and not one.key:
@@ -172,12 +150,14 @@ def plan_repair(
                 "and such rows cannot be distinguished from others"
             )
         if why:
-            left[one.table, why] = None
+            left.add(NotRepaired(one.table, why))
         else:
             changes = _changes(target.table(one.table), one)
-            rows.append(RowRepair(one.table, one.key, one.source, one.target, one.columns, changes))
+            action = Action.of(one.source, one.target)
+            rows.append(RowRepair(action, one.table, one.key, one.columns, one.source, one.target, changes))
     rows.sort(key=lambda row: (str(row.table), row.key))
-    return RepairPlan(channel, uuid, seqno, tuple(rows), tuple(sorted(left, key=lambda each: (str(each[0]), each[1]))))
+    ordered = sorted(left, key=lambda each: (str(each.table), each.why))
+    return RepairPlan(channel, uuid, seqno, tuple(rows), tuple(ordered))
 
 
 def obstacle(table: Table | None, with_triggers: Collection[str]) -> str:

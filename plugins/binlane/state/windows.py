@@ -7,8 +7,6 @@ stop moves the watermark once more, before that, into the window (stops.py).
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,6 +18,7 @@ from binlane.model import LogPosition, RowCounts, plural
 from binlane.plan.window_facts import facts_of
 from binlane.plan.window_plan import WindowPlan
 from binlane.state.channels import Channel, Watermark, read_channel, watermark_values
+from binlane.state.json_columns import optional_value_of, text_of, value_of
 from binlane.state.positions import LanePosition, lane_positions, place_lanes
 from binlane.state.splits import Split, read_splits
 from binlane.state.tables import NOW, channels, windows
@@ -90,7 +89,7 @@ def open_window(engine: Engine, bounds: WindowBounds) -> Window:
         connection.execute(
             insert(windows).values(
                 **_bounds_values(bounds),
-                start=start_text(channel.watermark),
+                start=text_of(channel.watermark),
                 reached=channel.watermark.seqno,
                 number=channel.windows + 1,
                 state=OPEN,
@@ -194,7 +193,7 @@ def set_plan(engine: Engine, plan: WindowPlan, block_transactions: int | None = 
             .values(
                 plan_digest=plan.digest,
                 lanes=plan.lanes,
-                totals=_totals_text(plan.rows),
+                totals=text_of(plan.rows),
                 facts=facts_of(plan).to_json(),
                 block_transactions=block_transactions,
             )
@@ -342,39 +341,19 @@ def _window(row: Row[Any]) -> Window:
         end_fingerprint=row.end_fingerprint,
         work=row.work,
     )
-    totals = totals_from_text(row.totals)
     return Window(
         bounds,
         row.number,
         row.state,
         row.lanes,
         row.plan_digest,
-        totals,
+        optional_value_of(RowCounts, row.totals, windows.c.totals),
         row.stop_at,
         row.summary,
-        _start(row.start),
+        value_of(Watermark, row.start, windows.c.start),
         row.reached,
         row.block_transactions,
     )
-
-
-def start_text(mark: Watermark) -> str:
-    """A window's beginning as the text in its row."""
-    return json.dumps(dataclasses.asdict(mark))
-
-
-def _start(text: str) -> Watermark:
-    values = json.loads(text)
-    return Watermark(**{**values, "source": LogPosition(**values["source"])})
-
-
-def totals_from_text(text: str | None) -> RowCounts | None:
-    """A window's planned row changes, from the text in its row; None before it has a plan."""
-    return None if text is None else RowCounts(**json.loads(text))
-
-
-def _totals_text(rows: RowCounts) -> str:
-    return json.dumps({"inserts": rows.inserts, "updates": rows.updates, "deletes": rows.deletes})
 
 
 def _bounds_values(bounds: WindowBounds) -> dict[str, object]:

@@ -8,7 +8,6 @@ verification that is killed loses none of them.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,6 +29,7 @@ from binlane.state.records.verifications import (
     CLEAN,
     DRIFT,
     PENDING,
+    Progress,
     Suspect,
     Verification,
     add_suspects,
@@ -184,7 +184,8 @@ class Verifier:
 
     def _full(self, verification: Verification) -> None:
         """Compare all tables, continuing at the stored progress."""
-        begin, after = _progress(verification.progress)
+        reached = verification.progress
+        begin, after = (None, None) if reached is None else (reached.table, reached.after)
         self._found((Difference(key, (), None, None, note=note) for key, note in self._tables.not_comparable.items()))
         self._store(self._defined(one, PENDING) for one in self._definitions.differences())
         for table in self._tables.compared.values():
@@ -226,8 +227,7 @@ class Verifier:
             rows, found = self.pair.in_range(table, after, end) if table.key else self.pair.whole(table)
             self._stand()
             self._counts[0] += end is None
-            progress = json.dumps([str(table.target), end])
-            self._count(rows, found, verification, progress)
+            self._count(rows, found, verification, Progress(str(table.target), end))
             if end is None:
                 return
             after = end
@@ -235,7 +235,11 @@ class Verifier:
                 time.sleep(max(0.0, rows / self.options.rows_per_second - (time.monotonic() - started)))
 
     def _count(
-        self, rows: int, found: Sequence[Difference], verification: Verification | None = None, progress: str = ""
+        self,
+        rows: int,
+        found: Sequence[Difference],
+        verification: Verification | None = None,
+        progress: Progress | None = None,
     ) -> None:
         self._counts[1] += 1
         self._counts[2] += rows
@@ -323,12 +327,3 @@ def _busy(engine: Engine, channel: str, window: Window | None) -> str:
     if window is None:
         return "a window was applied in the meantime"
     return standing(read_status(engine, channel), window)
-
-
-def _progress(text: str | None) -> tuple[str | None, Key | None]:
-    """The table that an interrupted full verification has reached, and the end of its last chunk; None for the end if
-    the table is finished."""
-    if not text:
-        return None, None
-    table, after = json.loads(text)
-    return table, None if after is None else tuple(after)

@@ -213,7 +213,7 @@ def test_rows_that_the_filter_has_kept_are_not_deleted(drifted: Channel) -> None
     assert rows(drifted.target) == before
     made = plan(drifted).plan
     assert {row.action for row in made.rows} == {Action.INSERT, Action.UPDATE}
-    kept = {str(table) for table, why in made.left if "rows that only the target has are kept" in why}
+    kept = {str(each.table) for each in made.left if "rows that only the target has are kept" in each.why}
     assert kept == {"tenant_1.p", "tenant_1.t"}
 
 

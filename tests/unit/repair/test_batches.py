@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from binlane.errors import PlanError
 from binlane.model import Flavor, TableKey
 from binlane.repair import run
-from binlane.repair.plan import Action, RepairPlan, RowRepair, plan_repair
+from binlane.repair.plan import Action, NotRepaired, RepairPlan, RowRepair, plan_repair
 from binlane.schema.model import Schema, Table
 from binlane.state.records.verifications import DRIFT, Suspect
 
@@ -19,7 +20,7 @@ LARGE = 64 * "a"
 
 
 def row(*values: str | None) -> RowRepair:
-    return RowRepair(TABLE, ("1",), values, None, ())
+    return RowRepair(Action.INSERT, TABLE, ("1",), (), values, None)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,7 @@ def row(*values: str | None) -> RowRepair:
         ((row("1"), row("2"), row("3"), row("4")), [3, 1]),
         ((row(f"100:{LARGE}"), row(f"900:{LARGE}"), row("1"), row("2"), row("3")), [1, 3, 1]),
         ((row("1"), row("5", None, f"2000:{LARGE}"), row("2")), [1, 1, 1]),
-        ((RowRepair(TABLE, ("1",), None, row("1").source, ()), row("1")), [2]),
+        ((RowRepair(Action.DELETE, TABLE, ("1",), (), None, row("1").source), row("1")), [2]),
     ],
 )
 def test_a_transaction_is_bounded_in_rows_and_in_bytes(
@@ -42,18 +43,59 @@ def test_a_transaction_is_bounded_in_rows_and_in_bytes(
     assert [each for batch in batches for each in batch] == list(rows)
 
 
+OLD = """{
+ "format": 1, "channel": "shop", "uuid": "3e11fa47-71ca-11e1-9e33-c80aa9429562", "seqno": 41,
+ "rows": [
+  {"action": "update", "table": ["shop", "orders"], "key": ["1"], "columns": ["note"],
+   "source": ["1", "27"], "target": ["1", null], "changes": [["note", null, "'"]]},
+  {"action": "delete", "table": ["shop", "orders"], "key": ["2"], "columns": [], "source": null, "target": ["2", "61"]},
+  {"action": "insert", "table": ["shop", "orders"], "key": ["3"], "columns": [],
+   "source": ["3", "4:abababababababababababababababababababababababababababababababab"], "target": null}
+ ],
+ "left": [{"table": ["shop", "log"], "why": "the table does not exist on the target"}],
+ "digest": "b23f1214c59a355ba7b0a298964a67559115af4e1495dd9ef6e76e9fa5485173"
+}"""
+"""As builds wrote it that had no codec for it."""
+
+
+def test_a_plan_of_an_older_build_is_read_and_written_alike() -> None:
+    plan = RepairPlan.from_json(OLD.encode(), "x")
+    assert [one.action for one in plan.rows] == [Action.UPDATE, Action.DELETE, Action.INSERT]
+    assert plan.rows[0] == RowRepair(
+        Action.UPDATE, TABLE, ("1",), ("note",), ("1", "27"), ("1", None), (("note", None, "'"),)
+    )
+    assert plan.left == (NotRepaired(TableKey("shop", "log"), "the table does not exist on the target"),)
+    assert [*json.loads(plan.to_json()).items()] == [*json.loads(OLD).items()]
+
+
 def test_a_plan_comes_back_as_it_was_and_no_value_of_it_can_be_changed() -> None:
-    plan = RepairPlan("shop", "u", 7, (row("1", None), row("ü")), ((TableKey("shop", "log"), "no key"),))
+    left = NotRepaired(TableKey("shop", "log"), "no key")
+    plan = RepairPlan("shop", "u", 7, (row("1", None), row("ü")), (left,))
     assert RepairPlan.from_json(plan.to_json(), "x") == plan
     stored = json.loads(plan.to_json())
     for name, value in (("seqno", 8), ("uuid", "v"), ("rows", []), ("left", [])):
         with pytest.raises(PlanError, match=r"^x: expected content of SHA-256 "):
             RepairPlan.from_json(json.dumps({**stored, name: value}).encode(), "x")
-    for data in (b"", b"{}", b"[1]", b'{"format": 1}'):
-        with pytest.raises(PlanError, match=r"^x: expected a repair plan"):
-            RepairPlan.from_json(data, "x")
-    with pytest.raises(PlanError, match=r"^x: expected format 1 of a repair's plan, got 2"):
-        RepairPlan.from_json(json.dumps({**stored, "format": 2}).encode(), "x")
+    changed = [{**stored["rows"][0], "action": "delete"}, *stored["rows"][1:]]
+    with pytest.raises(PlanError, match=r"^x: expected content of SHA-256 "):
+        RepairPlan.from_json(json.dumps({**stored, "rows": changed}).encode(), "x")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "x: expected JSON: "),
+        (b"[1]", "x: $: expected an object, got list; `binlane verify --repair` writes such a plan"),
+        (b"{}", "x: expected format 1 of a repair's plan, got None"),
+        (b'{"format": 2}', "x: expected format 1 of a repair's plan, got 2"),
+        (b'{"format": 1}', "x: $: key 'channel' is missing; `binlane verify --repair` writes such a plan"),
+        (OLD.replace("41", '"41"').encode(), "x: $.seqno: expected int, got '41'; "),
+        (OLD.replace('"delete"', '"drop"').encode(), "x: $.rows[1].action: expected one of insert, update, delete"),
+    ],
+)
+def test_a_file_that_is_no_plan_is_refused(data: bytes, message: str) -> None:
+    with pytest.raises(PlanError, match="^" + re.escape(message)):
+        RepairPlan.from_json(data, "x")
 
 
 def test_rows_that_only_the_target_has_stay_where_the_filter_leaves_out_deletions() -> None:
@@ -66,5 +108,5 @@ def test_rows_that_only_the_target_has_stay_where_the_filter_leaves_out_deletion
     assert [one.action for one in plan.rows] == [Action.DELETE, Action.INSERT]
     kept = plan_repair("shop", "u", 7, drift, schema, (), keeps_rows=True)
     assert [one.action for one in kept.rows] == [Action.INSERT]
-    [(table, why)] = kept.left
-    assert (table, why.split(":")[0]) == (TABLE, "rows that only the target has are kept")
+    [left] = kept.left
+    assert (left.table, left.why.split(":")[0]) == (TABLE, "rows that only the target has are kept")

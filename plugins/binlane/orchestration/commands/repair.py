@@ -136,7 +136,7 @@ def plan_text(stored: StoredPlan) -> str:
         lines += [f"  {one_line(_row_text(row))}" for row in rows[:_SHOWN]]
         if len(rows) > _SHOWN:
             lines.append(f"  and {len(rows) - _SHOWN:,} more, in the plan")
-    lines += [one_line(f"{table}: not repaired: {why}") for table, why in plan.left]
+    lines += [one_line(f"{each.table}: not repaired: {each.why}") for each in plan.left]
     if not plan.rows:
         lines.append("nothing to repair")
     return "\n".join(lines)

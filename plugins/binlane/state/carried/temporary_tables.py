@@ -7,13 +7,14 @@ a rolled-back attempt, or out of date.
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from binlane.model import TableKey
+from binlane.state.json_columns import text_of, value_of
+from binlane.state.tables import temporary
 
 if TYPE_CHECKING:
     from pymysql.cursors import Cursor
@@ -58,8 +59,8 @@ def read_copies(cursor: Cursor, channel: str) -> tuple[Copy, ...]:
         (channel,),
     )
     return tuple(
-        Copy(int(number), int(seqno), int(thread), TableKey(database, table), definition, tuple(json.loads(columns)),
-             name, int(rows))
+        Copy(int(number), int(seqno), int(thread), TableKey(database, table), definition,
+             value_of(tuple[str, ...], columns, temporary.c.column_names), name, int(rows))
         for number, seqno, thread, database, table, definition, columns, name, rows in cursor.fetchall()
     )  # fmt: skip
 
@@ -76,7 +77,7 @@ def add_copy(cursor: Cursor, channel: str, copy: Copy) -> None:
         "column_names, copy, copied_rows, at) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))",
         (
             *(channel, copy.number, copy.seqno, copy.thread_id, copy.table.database, copy.table.table),
-            *(copy.definition, json.dumps(copy.columns), copy.name, copy.rows),
+            *(copy.definition, text_of(copy.columns), copy.name, copy.rows),
         ),
     )
 

@@ -15,9 +15,10 @@ from sqlalchemy.schema import CreateColumn, CreateIndex, CreateTable
 from binlane.model import LogPosition
 from binlane.state import tables
 from binlane.state.channels import Watermark, watermark_of
+from binlane.state.json_columns import text_of
 from binlane.state.migrations.check import Found
 from binlane.state.tables import SCHEMA
-from binlane.state.windows import OPEN, start_text
+from binlane.state.windows import OPEN
 
 _Statement = tuple[str, Executable]
 """The privilege on the schema that a statement needs, and the statement."""
@@ -130,7 +131,7 @@ def _starts_of_windows(connection: Connection) -> None:
         if row.state == OPEN and row.watermark_seqno is not None:
             start = watermark_of(row)
         one = (windows.c.channel == row.channel, windows.c.window_id == row.window_id)
-        connection.execute(update(windows).where(*one).values(start=start_text(start)))
+        connection.execute(update(windows).where(*one).values(start=text_of(start)))
 
 
 def _reached_in_windows(connection: Connection) -> None:

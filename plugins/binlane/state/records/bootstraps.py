@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Table, delete, insert, se
 
 from binlane.model import LogPosition
 from binlane.state.channels import Watermark
+from binlane.state.json_columns import text_of, value_of
 from binlane.state.tables import NOW, bootstrap_objects, bootstraps
 
 PLANNED, DONE = "planned", "done"
@@ -68,13 +69,17 @@ def read_bootstrap(connection: Connection, channel: str) -> Bootstrap | None:
         return None
     things = connection.execute(select(bootstrap_objects).where(bootstrap_objects.c.channel == channel))
     return Bootstrap(
-        tuple(json.loads(row.database_names)),
+        _databases(row),
         row.source_identity,
         _snapshot(row),
         row.attempts,
         {Thing(one.kind, one.object_schema, one.object_name): one.state for one in things},
         row.replaced_for,
     )
+
+
+def _databases(row: Row[Any]) -> tuple[str, ...]:
+    return value_of(tuple[str, ...], row.database_names, bootstraps.c.database_names)
 
 
 def _snapshot(row: Row[Any]) -> Watermark:
@@ -87,7 +92,7 @@ def read_copied(connection: Connection, channel: str) -> Copied | None:
     row = connection.execute(select(bootstraps).where(bootstraps.c.channel == channel)).one_or_none()
     if row is None or row.outcome is None:
         return None
-    return Copied(tuple(json.loads(row.database_names)), _snapshot(row), json.loads(row.outcome), row.finished_for)
+    return Copied(_databases(row), _snapshot(row), json.loads(row.outcome), row.finished_for)
 
 
 def save_snapshot(
@@ -103,7 +108,7 @@ def save_snapshot(
     by the first attempt only."""
     before = read_bootstrap(connection, channel)
     values = {
-        "database_names": json.dumps(sorted(databases)),
+        "database_names": text_of(sorted(databases)),
         "source_identity": identity,
         "source_file": snapshot.source.file,
         "source_offset": snapshot.source.offset,

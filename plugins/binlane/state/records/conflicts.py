@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import Connection, func, select
 
 from binlane.model import TableKey
+from binlane.state.json_columns import optional_value_of, value_of
 from binlane.state.tables import conflicts
 
 if TYPE_CHECKING:
@@ -94,8 +95,8 @@ def read_conflicts(connection: Connection, channel: str, *, limit: int | None = 
                 TableKey(row.database_name, row.table_name),
                 row.change_kind,
                 ConflictKind(row.kind),
-                json.loads(row.row_key),
-                None if row.found is None else json.loads(row.found),
+                value_of(dict[str, str | None], row.row_key, conflicts.c.row_key),
+                optional_value_of(dict[str, str | None], row.found, conflicts.c.found),
             ),
             row.window_id,
             row.lane,

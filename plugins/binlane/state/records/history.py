@@ -11,11 +11,11 @@ from sqlalchemy import Connection, Engine, Row, select
 from binlane.model import LogPosition, RowCounts
 from binlane.plan.window_facts import WindowFacts
 from binlane.state.channels import read_channel
+from binlane.state.json_columns import optional_value_of
 from binlane.state.orders.skips import Skip, read_newest_skips
 from binlane.state.records.journal import ChannelStatus, read_status
 from binlane.state.records.verifications import PastVerification, read_verifications
 from binlane.state.tables import NOW, windows
-from binlane.state.windows import totals_from_text
 
 DEFAULT_WINDOWS: Final = 24
 SKIPS: Final = 50
@@ -123,7 +123,7 @@ def _past_window(row: Row[tuple[object, ...]]) -> PastWindow:
         finished_at=None if row.finished_at is None else _seconds(row.finished_at),
         lanes=row.lanes,
         plan_digest=row.plan_digest,
-        totals=totals_from_text(row.totals),
+        totals=optional_value_of(RowCounts, row.totals, windows.c.totals),
         facts=None if row.facts is None else WindowFacts.from_json(row.facts),
         work=row.work,
         summary=row.summary,

@@ -8,7 +8,7 @@ from typing import Final
 from sqlalchemy import Connection, delete, insert, update
 
 from binlane.model import TableKey
-from binlane.state.records.verifications import row_key_text
+from binlane.state.json_columns import text_of
 from binlane.state.tables import NOW, repairs, suspects
 
 RUNNING, DONE = "running", "done"
@@ -46,7 +46,7 @@ def save_repair(connection: Connection, number: int, counts: Mapping[str, int], 
 
 def forget_suspects(connection: Connection, channel: str, table: TableKey, keys: Collection[tuple[str, ...]]) -> None:
     """Delete the suspects of a table's rows that are equal now."""
-    texts = [row_key_text(key) for key in keys]
+    texts = [text_of(key) for key in keys]
     for at in range(0, len(texts), _BATCH):
         connection.execute(
             delete(suspects).where(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -10,10 +9,23 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from binlane.choices import VerifyScope
 from binlane.model import TableKey
+from binlane.state.json_columns import optional_value_of, text_of, value_of
 from binlane.state.tables import NOW, suspects, verifications, windows
 from binlane.state.windows import FINISHED
 
 RUNNING, CLEAN, PENDING, DRIFT = "running", "clean", "pending", "drift"
+
+_Texts = tuple[str, ...]
+_Row = tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a full verification has come."""
+
+    table: str
+    after: tuple[str, ...] | None
+    """The end of its last chunk; None: the table is finished."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +38,7 @@ class Verification:
     tables: int
     chunks: int
     rows: int
-    progress: str | None
+    progress: Progress | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +116,9 @@ def begin_verification(connection: Connection, channel: str, kind: str, window: 
         ).first()
         if unfinished is not None:
             counts = (unfinished.tables, unfinished.chunks, unfinished.compared_rows)
-            return Verification(unfinished.id, kind, unfinished.through_seqno, *counts, unfinished.progress)
+            kept = optional_value_of(tuple[str, _Texts | None], unfinished.progress, verifications.c.progress)
+            progress = None if kept is None else Progress(*kept)
+            return Verification(unfinished.id, kind, unfinished.through_seqno, *counts, progress)
     added = connection.execute(
         insert(verifications).values(
             channel=channel,
@@ -124,13 +138,14 @@ def begin_verification(connection: Connection, channel: str, kind: str, window: 
     return Verification(number, kind, seqno, 0, 0, 0, None)
 
 
-def save_progress(connection: Connection, number: int, counts: tuple[int, int, int], progress: str | None) -> None:
+def save_progress(connection: Connection, number: int, counts: tuple[int, int, int], progress: Progress | None) -> None:
     """Store progress. ``counts``: tables, chunks and rows so far."""
     tables, chunks, rows = counts
+    text = None if progress is None else text_of((progress.table, progress.after))
     connection.execute(
         update(verifications)
         .where(verifications.c.id == number)
-        .values(tables=tables, chunks=chunks, compared_rows=rows, progress=progress)
+        .values(tables=tables, chunks=chunks, compared_rows=rows, progress=text)
     )
 
 
@@ -167,12 +182,12 @@ def read_suspects(connection: Connection, channel: str) -> tuple[Suspect, ...]:
     return tuple(
         Suspect(
             table=TableKey(row.table_schema, row.table_name),
-            key=tuple(json.loads(row.row_key)),
+            key=value_of(_Texts, row.row_key, suspects.c.row_key),
             state=row.state,
             seqno=row.seqno,
-            columns=tuple(json.loads(row.column_names)),
-            source=_row(row.source_row),
-            target=_row(row.target_row),
+            columns=value_of(_Texts, row.column_names, suspects.c.column_names),
+            source=optional_value_of(_Row, row.source_row, suspects.c.source_row),
+            target=optional_value_of(_Row, row.target_row, suspects.c.target_row),
             note=row.note,
         )
         for row in rows
@@ -192,12 +207,12 @@ def add_suspects(connection: Connection, channel: str, found: Iterable[Suspect])
             "channel": channel,
             "table_schema": one.table.database,
             "table_name": one.table.table,
-            "row_key": row_key_text(one.key),
+            "row_key": text_of(one.key),
             "state": one.state,
             "seqno": one.seqno,
-            "column_names": json.dumps(one.columns),
-            "source_row": None if one.source is None else json.dumps(one.source),
-            "target_row": None if one.target is None else json.dumps(one.target),
+            "column_names": text_of(one.columns),
+            "source_row": None if one.source is None else text_of(one.source),
+            "target_row": None if one.target is None else text_of(one.target),
             "note": one.note,
             "at": NOW,
         }
@@ -205,15 +220,6 @@ def add_suspects(connection: Connection, channel: str, found: Iterable[Suspect])
     ]
     for each in values:
         connection.execute(insert(suspects).values(**each))
-
-
-def row_key_text(key: tuple[str, ...]) -> str:
-    """A key as the text stored with a suspect."""
-    return json.dumps(key)
-
-
-def _row(text: str | None) -> tuple[str | None, ...] | None:
-    return None if text is None else tuple(json.loads(text))
 
 
 def last_finished(connection: Connection, channel: str) -> tuple[str, str] | None:

@@ -9,19 +9,31 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from typing import Final
 
 from binlane import errors
 from binlane.errors import BinlaneError, PlanError
+from binlane.json_codec.codec import Codec
 
 _MARK: Final = "binlane filter job stopped: "
 _CHATTER: Final = re.compile(r"^\d\d/\d\d/\d\d \d\d:\d\d:\d\d (INFO|WARN|DEBUG) ")
 _MOST: Final = 4000
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    error: str
+    """The error's class."""
+    message: str
+
+
+_TOLD: Final = Codec("run the filter job with the binlane that waits for it")
+
+
 def as_line(error: BinlaneError) -> str:
     """The error as a line for the job to print."""
-    return _MARK + json.dumps({"error": type(error).__name__, "message": str(error)})
+    return _MARK + json.dumps(_TOLD.dump(_Told(type(error).__name__, str(error))))
 
 
 def error_of(command: str, exit_code: int, output: str) -> BinlaneError:
@@ -31,9 +43,9 @@ def error_of(command: str, exit_code: int, output: str) -> BinlaneError:
     """
     for line in reversed(output.splitlines()):
         if line.startswith(_MARK):
-            told = json.loads(line.removeprefix(_MARK))
-            kind = getattr(errors, told["error"], PlanError)
-            found: BinlaneError = kind(told["message"])
+            told = _TOLD.read(_Told, line.removeprefix(_MARK), "the filter job's last line")
+            kind = getattr(errors, told.error, PlanError)
+            found: BinlaneError = kind(told.message)
             return found
     said = "\n".join(line for line in output.splitlines() if not _CHATTER.match(line))
     return PlanError(
