@@ -71,6 +71,11 @@ class OnConflict(Word):
         "differs is counted and listed, to [rebuild a target that has drifted](verify.md#rebuild-a-drifted-target)",
     )
 
+    @property
+    def overwrites(self) -> bool:
+        """The row on the target is corrected."""
+        return self is OnConflict.OVERWRITE
+
 
 class VerifyScope(Word):
     """``verify.after_window``: what is compared between source and target after each window."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from binlane.apply.rows.writers import ROW_WRITERS
+from binlane.apply.rows.writers import ROW_WRITERS, sends_row_events
 from binlane.config import ChannelConfig, load_channel
 from binlane.errors import ConfigError
 from binlane.extension import chosen
@@ -26,6 +26,12 @@ class ByTenant:
 
     def shard_of(self, database: str) -> str:
         return database.partition("_")[0]
+
+
+class RowEvents:
+    """Sends BINLOG statements of its own."""
+
+    sends_row_events = True
 
 
 class EvenSeconds:
@@ -48,6 +54,14 @@ def test_an_assigner_of_the_site_puts_databases_together(columnar: bool) -> None
     # what is critical stays a shard of its own, and keeps its barrier
     assert [(first, last) for first, last, *_ in found.barriers()] == [(4, 4)]
     assert [found.seqnos(lane) for lane in range(2)] == [[(1, 3), (5, 5)], [(2, 2)]]
+
+
+@pytest.mark.parametrize(
+    ("writer", "expected"),
+    [("binlog", True), ("sql", False), ("auto", False), (f"{HERE}:RowEvents", True), (f"{HERE}:ByTenant", False)],
+)
+def test_a_writer_of_the_site_says_whether_it_sends_row_events(writer: str, expected: bool) -> None:
+    assert sends_row_events(writer) is expected
 
 
 @pytest.mark.parametrize("columnar", [False, True], ids=["plain", "columnar"])

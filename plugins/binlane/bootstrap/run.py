@@ -17,6 +17,7 @@ from typing import Final, Protocol
 from sqlalchemy import Engine, select
 
 from binlane.apply.refusals import driver_errors
+from binlane.apply.rows.writers import sends_row_events
 from binlane.binlog.types.literals import quoted
 from binlane.bootstrap.accounts import Accounts, make_accounts, no_accounts, read_accounts
 from binlane.bootstrap.checks import check_empty, check_servers, check_tables, chosen_databases, read_source
@@ -182,7 +183,7 @@ class FirstCopy:
             ddl=True,
             accounts=self.options.users,
             connections=self.options.jobs + 2,
-            writer="binlog" if self.channel.apply.writer == "binlog" else "sql",
+            by_statements=not sends_row_events(self.channel.apply.writer),
         )
         with translated(str(self.source)), driver_errors(), self.engines[0].connect() as connection:
             facts = read_source(connection)

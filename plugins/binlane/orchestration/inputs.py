@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from binlane.apply.refusals import driver_errors
+from binlane.apply.rows.writers import sends_row_events
 from binlane.binlog.rows_payload import PACKET_SHARE
-from binlane.choices import Reduce, Writer
+from binlane.choices import Reduce
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import ConfigError
@@ -49,7 +50,7 @@ def write_inputs(
         databases = read_databases(connection)
         with in_background(partial(_source_schema, channel, endpoints, renaming, databases)) as source:
             schema = read_schema(connection, databases)
-            by_sql = chosen_writer(connection, channel.apply.writer) != Writer.BINLOG
+            by_sql = not sends_row_events(chosen_writer(connection, channel.apply.writer))
             check_collations(channel, schema)
             differing = _tables_with_other_keys(source(), schema, Collations(channel.collations).given)
     settings = _settings(channel, request, manifest, schema, differing, by_sql)

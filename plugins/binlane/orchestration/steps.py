@@ -430,7 +430,7 @@ def apply_options(channel: ChannelConfig) -> ApplyOptions:
         allow_nontransactional=apply.allow_nontransactional,
         collations=Collations(channel.collations).given,
         allow_triggers=frozenset(apply.allow_triggers),
-        overwrite=apply.on_conflict == "overwrite",
+        overwrite=apply.on_conflict.overwrites,
         limits=SessionLimits(
             lock_wait_timeout=apply.lock_wait_timeout, innodb_lock_wait_timeout=apply.lock_wait_timeout
         ),

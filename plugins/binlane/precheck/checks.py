@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from binlane.choices import Writer
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.plan.window_plan import WindowPlan
@@ -27,7 +26,7 @@ from binlane.work.plan_inputs import Inputs
 log = logging.getLogger(__name__)
 
 _Looked = TypeVar("_Looked", bound=TargetSituation)
-_WRITERS: Final[Mapping[str, str]] = {Writer.BINLOG: "BINLOG statements", Writer.SQL: "INSERT, UPDATE and DELETE"}
+_WRITTEN_BY: Final = {False: "BINLOG statements", True: "INSERT, UPDATE and DELETE"}
 
 TARGET_CHECKS: Final[Mapping[str, Callable[[TargetSituation], Iterable[Finding]]]] = {
     "target-version": server.check_version,
@@ -90,7 +89,7 @@ def check_window(
     ``selection``: what the channel's file takes. Facts that the lanes need go into ``plans``, the plan's folder.
     """
     with situation_of(channel, endpoints, plan, inputs, plans, selection) as situation:
-        log.info("precheck: rows are written by %s", _WRITERS.get(situation.needs.writer, situation.needs.writer))
+        log.info("precheck: rows are written by %s", _WRITTEN_BY[situation.needs.by_statements])
         findings = run_checks(situation, CHECKS)
         if situation.by_sql and not situation.settings.measures_rows:
             log.warning(

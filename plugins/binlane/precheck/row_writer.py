@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
+from binlane.apply.rows.writers import sends_row_events
 from binlane.choices import Writer
 from binlane.model import Flavor, TableKey
 from binlane.plan.window_plan import WindowPlan
@@ -39,7 +40,7 @@ def written_by_sql(plan: WindowPlan, target: Schema, writer: str) -> frozenset[T
     That is JSON between the families (``apply.family_rows``); tables that the window makes are known by its statements.
     """
     touched = frozenset({*plan.applied_tables, *plan.undone})
-    by_statements = writer != Writer.BINLOG
+    by_statements = not sends_row_events(writer)
     if by_statements or plan.flavor is target.flavor:
         return touched if by_statements else frozenset()
     asked = {demand.subject.rpartition(".")[0] for demand in plan.demands if demand.feature == "JSON column"}

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from binlane.binlog.types.literals import identifier
-from binlane.choices import Writer
 from binlane.model import Flavor, plural
 from binlane.precheck.finding import Finding
 from binlane.precheck.privileges import (
@@ -68,8 +67,7 @@ def check_privileges(situation: TargetSituation) -> Iterator[Finding]:
 
 def target_privileges(flavor: Flavor, number: tuple[int, int, int], needs: Needs) -> Iterator[Need]:
     """The privileges that a target's account needs for a window, or a first copy."""
-    by_sql = needs.writer != Writer.BINLOG
-    if not by_sql or needs.statements or needs.ddl or needs.accounts:
+    if not needs.by_statements or needs.statements or needs.ddl or needs.accounts:
         yield from global_needs(flavor, number)
     yield from advisable(flavor, number)
     if needs.accounts:
@@ -80,7 +78,7 @@ def target_privileges(flavor: Flavor, number: tuple[int, int, int], needs: Needs
         yield Need(name, (), "positions and windows are kept there", frozenset({SCHEMA}))
     wanted = (
         *VISIBILITY,
-        *(ROWS if by_sql or needs.overwrite or needs.row_statements else ()),
+        *(ROWS if needs.by_statements or needs.overwrite or needs.row_statements else ()),
         *(STATEMENTS if needs.statements else ()),
         *(DDL if needs.ddl else ()),
     )
@@ -108,7 +106,7 @@ def missing_privilege(server: str, account: str, need: Need, lacking: Sequence[s
 def check_packet(situation: TargetSituation) -> Iterator[Finding]:
     """``max_allowed_packet`` of the target is too small for a usual BINLOG statement."""
     target, needs = situation.target, situation.needs
-    if needs.writer != Writer.BINLOG:
+    if needs.by_statements:
         return  # statements are cut to what the target takes; single rows are looked at one by one (``sql_writer``)
     wanted = (needs.biggest_item + 2) // 3 * 4 + _STATEMENT_OVERHEAD
     have = int(target.variables["max_allowed_packet"])

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from binlane.apply.refusals import driver_errors
+from binlane.apply.rows.writers import sends_row_events
 from binlane.choices import Writer
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint, Endpoints
@@ -56,8 +57,8 @@ class Needs:
     """Bytes of the longest usual BINLOG statement, before base64; longer ones the filter has refused already."""
     connections: int = 0
     """How many the apply tasks open at most."""
-    writer: str = "binlog"
-    """Which of ``writers.ROW_WRITERS`` writes rows."""
+    by_statements: bool = False
+    """Rows are written by INSERT, UPDATE and DELETE, not sent as row events."""
     overwrite: bool = False
     """Rows that met drift are written by statements, whichever writer has the others."""
     row_statements: bool = False
@@ -195,8 +196,8 @@ def needs_of(
         time_zones=plan.time_zones,
         biggest_item=payload_bytes,
         connections=3 * (plan.lanes + 1),
-        writer=writer,
-        overwrite=channel.apply.on_conflict == "overwrite",
+        by_statements=not sends_row_events(writer),
+        overwrite=channel.apply.on_conflict.overwrites,
         row_statements=row_statements,
         copies=any(barrier.temporary is not None for barrier in plan.barriers),
     )

@@ -16,15 +16,14 @@ from binlane.apply.block import Applied, BlockPlace, rewrite_block
 from binlane.apply.rows.conflict_detect import ComparingRows, NeedsRewriteError
 from binlane.apply.rows.conflict_overwrite import OverwritingRows
 from binlane.apply.rows.sql import SqlRows
+from binlane.apply.rows.writers import BlockWriter, sends_row_events
 from binlane.apply.session.retry_verdicts import Verdict, judge
-from binlane.choices import Writer
 from binlane.errors import DriftError
 from binlane.model import Item, ItemKind, RowCounts
 from binlane.state.records.conflicts import Conflict, record_conflicts
 
 if TYPE_CHECKING:
     from binlane.apply.lane.run_state import Links, RunState
-    from binlane.apply.rows.writers import BlockWriter
     from binlane.apply.session.connection import LaneSession
     from binlane.plan.window_plan import Block
     from binlane.state.orders.orders import Orders
@@ -91,7 +90,7 @@ def overwrite(
     """
     session = links.session
     guard = links.writer.guard
-    fires_triggers = state.options.writer != Writer.BINLOG
+    fires_triggers = not sends_row_events(state.options.writer)
     rows = OverwritingRows(session, guard, fires_triggers=fires_triggers, note=partial(_record, state, session))
     writer = links.writer.with_rows(rows)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from binlane.apply.session.connection import SessionLimits
+from binlane.choices import Writer
 from binlane.model import RowCounts
 
 
@@ -37,7 +38,7 @@ class ApplyOptions:
     """The channel's ``[collations]``: source collation -> target collation."""
     allow_triggers: frozenset[str] = frozenset()
     """Tables with triggers, as ``database.table``, whose rows may be written as statements instead of row events."""
-    writer: str = "binlog"
+    writer: str = Writer.BINLOG
     """The row writer, by its word in ``writers.ROW_WRITERS``."""
     overwrite: bool = False
     """Rows that differ from what the log expects are overwritten and recorded; otherwise they stop the lanes."""

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 
 class RowWriter(Protocol):
-    """Writes ROWS items inside the caller's transaction."""
+    """Writes ROWS items inside the caller's transaction. A site's class that sends row events has ``sends_row_events =
+    True``."""
 
     def prepare(self, format_event: bytes) -> None:
         """Prepare for a block whose events are in this format; outside of a transaction."""
@@ -52,8 +53,18 @@ ROW_WRITERS: Final[Mapping[str, Callable[[LaneSession, TableGuard | None], RowWr
     Writer.BINLOG: _binlog_rows,
     Writer.SQL: SqlRows,
 }
-"""By the word of ``apply.writer``, after "auto" is resolved (``precheck.row_writer``). All writers except "binlog",
-including a site's own class, write by statements: for these the precheck checks triggers, privileges, row sizes."""
+"""By the word of ``apply.writer``, once "auto" is decided (``precheck.row_writer``)."""
+
+
+def sends_row_events(writer: str) -> bool:
+    """Whether a writer sends row events, as BINLOG statements, which fire no trigger and need no privilege on a table.
+
+    All others write by statements, for which the precheck looks at triggers, privileges and the sizes of rows. "auto"
+    is not decided, and may turn out to be one of them. Raises ConfigError for a writer that there is not.
+    """
+    if writer == Writer.AUTO or writer in ROW_WRITERS:
+        return writer == Writer.BINLOG
+    return bool(getattr(chosen(ROW_WRITERS, writer, "apply.writer"), "sends_row_events", False))
 
 
 _RUNS: Final = {ItemKind.FILE: ItemKind.LOAD}
@@ -73,7 +84,7 @@ class BlockWriter:
     context: ContextSetter
     guard: TableGuard | None = None
     """Checks tables that the window alters; None if nothing of the window is known."""
-    writer: str = "binlog"
+    writer: str = Writer.BINLOG
     """The row writer, by its word in ``ROW_WRITERS``."""
     rows: RowWriter = field(init=False)
 

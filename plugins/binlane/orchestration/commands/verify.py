@@ -86,7 +86,7 @@ def verify_after(channel: ChannelConfig, endpoints: Endpoints, kind: str) -> dic
 def outcome_text(outcome: Outcome) -> str:
     """The result as text."""
     drift, pending = outcome.of_state(DRIFT), outcome.of_state(PENDING)
-    scope = "all tables" if outcome.kind == "full" else "the rows of the last window"
+    scope = "all tables" if outcome.kind == VerifyScope.FULL else "the rows of the last window"
     definitions = f", {plural(outcome.definitions, 'definition')}" if outcome.definitions else ""
     lines = [
         f"channel {outcome.channel}: {scope} through seqno {outcome.through_seqno:,}: "
