@@ -16,7 +16,8 @@ from binlane.config.node import Node
 from binlane.errors import ConfigError
 from binlane.model import Flavor
 from binlane.orchestration.effective_rules import selection_of
-from binlane.orchestration.request import WindowRequest, request_from_params
+from binlane.orchestration.request import WindowRequest, request_of
+from binlane.orchestration.run_forms import BootstrapForm, RunForm
 from binlane.schema.model import Schema
 from binlane.shards.selection import Selection
 from lab.configuration_page import rendered
@@ -395,7 +396,7 @@ REQUESTS = [
 def test_a_request_ends_at_exactly_one_thing(
     until: str | None, interval_end: dt.datetime | None, expected: object
 ) -> None:
-    asked = request_from_params({"until": until}, interval_end)
+    asked = request_of(RunForm.of({"until": until}), interval_end)
     assert (asked.until_time, asked.until_gtid, asked.until_now) == expected
 
 
@@ -416,7 +417,32 @@ def test_a_request_that_cannot_be_meant_is_refused(values: dict[str, Any], messa
 
 def test_the_forms_values_reach_the_request() -> None:
     params = {"until": "now", "dry_run": True, "lanes": 2, "block_size": 50}
-    assert request_from_params(params, NOON) == WindowRequest("now", NOON, True, 2, 50)
+    assert request_of(RunForm.of(params), NOON) == WindowRequest("now", NOON, True, 2, 50)
+
+
+@pytest.mark.parametrize(
+    ("form", "params", "message"),
+    [
+        (RunForm, {"lanes": "2"}, "lanes: expected an integer 1..256, got '2'; trigger the run again"),
+        (RunForm, {"block_size": 0}, "block_size: expected an integer 1..1,000,000, got 0; trigger"),
+        (RunForm, {"verify": "rows"}, "verify: expected one of none, window, full, got 'rows'; trigger"),
+        (RunForm, {"verify": None}, "verify: expected one of none, window, full, got None; trigger"),
+        (RunForm, {"dry_run": "yes"}, "dry_run: expected true or false, got 'yes'; trigger"),
+        (RunForm, {"until": 7}, "until: expected text, got 7; trigger"),
+        (BootstrapForm, {"databases": " "}, "databases: expected text, got ' '; trigger"),
+        (BootstrapForm, {"jobs": 65}, "jobs: expected an integer 1..64, got 65; trigger"),
+    ],
+)
+def test_a_value_that_a_form_does_not_take_is_refused_by_its_field(
+    form: type[RunForm | BootstrapForm], params: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match="^" + re.escape(message)):
+        form.of(params)
+
+
+def test_a_form_without_values_has_its_defaults() -> None:
+    assert RunForm.of({}) == RunForm(None, None, False, False, VerifyScope.NONE, False, None, None)
+    assert BootstrapForm.of({}) == BootstrapForm("*", False, False, 4, 20_000, 30)
 
 
 def test_a_kind_of_statements_that_is_none_is_refused_with_the_known_ones(tmp_path: Path) -> None:

@@ -48,10 +48,10 @@ class Kind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Integer(Kind):
-    """Whole numbers from ``low`` to ``high``."""
+    """Whole numbers from ``low`` to ``high``; None: without a limit."""
 
     low: int
-    high: int
+    high: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +65,12 @@ class Table(Kind):
         return self.entries(node.table(key))
 
 
-def integer(low: int, high: int, shown: Callable[[int], str] = "{:,}".format) -> Integer:
+def integer(low: int, high: int | None = None, shown: Callable[[int], str] = "{:,}".format) -> Integer:
     """A whole number; ``true`` is refused, although bool is a subclass of int."""
     return Integer(
-        f"integer, {shown(low)} to {shown(high)}",
-        f"an integer {low:,}..{high:,}",
-        lambda value: type(value) is int and low <= value <= high,
+        f"integer, {shown(low)} " + ("or more" if high is None else f"to {shown(high)}"),
+        f"an integer of {low:,} or more" if high is None else f"an integer {low:,}..{high:,}",
+        lambda value: type(value) is int and low <= value and (high is None or value <= high),
         shown=shown,
         low=low,
         high=high,

@@ -5,15 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from binlane.config import number
 from binlane.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from binlane.config.kinds import Integer
+    from binlane.orchestration.run_forms import RunForm
 
 NOW: Final = "now"
 HIGHEST: Final = "highest"
@@ -69,20 +68,16 @@ class WindowRequest:
         return self.until == NOW or (self.until is None and self.interval_end is None)
 
 
-def request_from_params(
-    params: Mapping[str, Any], interval_end: dt.datetime | None, asked_at: dt.datetime | None = None
-) -> WindowRequest:
-    """The request of an Airflow run: the values of its form, its interval's end (None for a triggered run), and the
-    time when it was triggered: the run does not cancel a stop that was requested later, even when its tasks are
-    retried."""
-    until = params.get("until")
+def request_of(form: RunForm, interval_end: dt.datetime | None, asked_at: dt.datetime | None = None) -> WindowRequest:
+    """The request of an Airflow run: its form, its interval's end (None for a triggered run), and the time when it was
+    triggered: the run does not cancel a stop that was requested later, even when its tasks are retried."""
     return WindowRequest(
-        until=None if until is None or not until.strip() else until.strip(),
+        until=form.until,
         interval_end=interval_end,
-        dry_run=bool(params.get("dry_run", False)),
-        lanes=params.get("lanes"),
-        block_transactions=params.get("block_size"),
-        resume_before=asked_at if params.get("resume") else None,
+        dry_run=form.dry_run,
+        lanes=form.lanes,
+        block_transactions=form.block_size,
+        resume_before=asked_at if form.resume else None,
     )
 
 

@@ -12,6 +12,7 @@ from binlane.orchestration.airflow.dag_shape import RETRIES, bootstrap_dag_id, d
 from binlane.orchestration.airflow.notify import asset_of, tell_asset
 from binlane.orchestration.airflow.task_errors import airflow_errors, endpoints_of, note
 from binlane.orchestration.airflow.task_watch import StepOperator
+from binlane.orchestration.run_forms import BootstrapForm
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -43,57 +44,10 @@ def build_bootstrap_dag(channel: ChannelConfig) -> DAG:
         tags=sorted({"binlane", "bootstrap", *channel.tags}),
         description=f"First copy of channel {channel.name}, triggered by hand, once",
         doc_md=_doc(channel),
-        params=_form(),
+        params={name: Param(**values) for name, values in BootstrapForm.params(channel).items()},
     ) as dag:
         _task(channel)
     return dag
-
-
-def _form() -> dict[str, Param]:
-    """The form of the trigger button; the options of ``binlane bootstrap``."""
-    return {
-        "databases": Param(
-            "*",
-            type="string",
-            minLength=1,
-            title="Databases",
-            description="Names or patterns such as tenant_*, separated by commas; * means all that the channel's "
-            "filter includes.",
-        ),
-        "users": Param(
-            False, type="boolean", title="Users", description="Also copy accounts and roles with their privileges."
-        ),
-        "replace": Param(
-            False,
-            type="boolean",
-            title="Replace",
-            description="DROP these databases on the target first, with everything in them. Once per run: a "
-            "retried task keeps what it has copied.",
-        ),
-        "jobs": Param(
-            4,
-            type="integer",
-            minimum=1,
-            maximum=64,
-            title="Jobs",
-            description="Ranges of rows that are copied in parallel.",
-        ),
-        "chunk_rows": Param(
-            20_000,
-            type="integer",
-            minimum=1,
-            maximum=1_000_000,
-            title="Chunk rows",
-            description="Rows per range; each range is one transaction on the target.",
-        ),
-        "lock_seconds": Param(
-            30,
-            type="integer",
-            minimum=1,
-            title="Lock seconds",
-            description="Seconds to wait for each of the two locks on the source.",
-        ),
-    }
 
 
 def _doc(channel: ChannelConfig) -> str:
@@ -138,13 +92,13 @@ def options_of(context: Context) -> Options:
     from binlane.bootstrap.run import Options
     from binlane.orchestration.commands.bootstrap import patterns_of
 
-    params, run = context["params"], context["dag_run"]
+    form, run = BootstrapForm.of(context["params"]), context["dag_run"]
     return Options(
-        databases=patterns_of(params["databases"]),
-        users=params["users"],
-        replace=params["replace"],
-        jobs=params["jobs"],
-        chunk_rows=params["chunk_rows"],
-        lock_seconds=params["lock_seconds"],
+        databases=patterns_of(form.databases),
+        users=form.users,
+        replace=form.replace,
+        jobs=form.jobs,
+        chunk_rows=form.chunk_rows,
+        lock_seconds=form.lock_seconds,
         order=f"{run.dag_id} {run.run_id}",
     )

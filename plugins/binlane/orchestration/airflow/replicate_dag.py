@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from airflow.sdk import DAG, Param, XComArg, get_current_context
 
 from binlane.choices import VerifyScope
-from binlane.config import channel_files, load_channel, number
+from binlane.config import channel_files, load_channel
 from binlane.errors import ConfigError, StopRequestedError
 from binlane.model import plural
 from binlane.orchestration.airflow.bootstrap_dag import build_bootstrap_dag
@@ -31,6 +31,7 @@ from binlane.orchestration.airflow.releases import (
 from binlane.orchestration.airflow.spark_operator import FilterJobOperator
 from binlane.orchestration.airflow.task_errors import airflow_errors, endpoints_of, note
 from binlane.orchestration.airflow.task_watch import ShortCircuitStepOperator, StepOperator
+from binlane.orchestration.run_forms import RunForm
 from binlane.orchestration.spark import FILTER_JOB, spark_properties
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def build_dag(channel: ChannelConfig) -> DAG:
         tags=sorted({"binlane", *channel.tags}),
         description=channel.description,
         doc_md=_doc(channel),
-        params=_form(channel),
+        params={name: Param(**values) for name, values in RunForm.params(channel).items()},
         render_template_as_native_obj=False,
     ) as dag:
         nodes: dict[Kind, Node] = {}
@@ -135,74 +136,6 @@ def _timetable(channel: ChannelConfig) -> CronDataIntervalTimetable | None:
     return timetable
 
 
-def _form(channel: ChannelConfig) -> dict[str, Param]:
-    """The form of the trigger button, and the keys of ``airflow dags trigger --conf``."""
-    return {
-        "until": Param(
-            None,
-            type=["null", "string"],
-            title="Until",
-            description='The window\'s end: "now", a time (2026-01-31T12:00:00Z) or a GTID. Empty: the end of '
-            "the run's interval, or now for a triggered run.",
-        ),
-        "stop_at": Param(
-            None,
-            type=["null", "string"],
-            title="Stop at",
-            description="Stop the channel inside this run's window, until it is resumed: after a seqno, after "
-            'the transaction of a GTID, before a time, or, with "highest", with all lanes at the '
-            "highest seqno that any of them has. Empty: run to the window's end.",
-        ),
-        "resume": Param(
-            False,
-            type="boolean",
-            title="Resume",
-            description="Cancel a stop of the channel and continue the same window. A stop that was requested "
-            "after this run was triggered is kept.",
-        ),
-        "dry_run": Param(
-            False, type="boolean", title="Dry run", description="Stop after the plan and show it in adopt_plan's log."
-        ),
-        "verify": Param(
-            channel.verify.after_window.value,
-            type="string",
-            enum=[word.value for word in VerifyScope],
-            title="VerifyScope",
-            description="Compare source and target after the window: its rows, or all tables (even if there is "
-            "nothing to apply). The run fails if rows have drifted; the window stays applied.",
-        ),
-        "verify_only": Param(
-            False,
-            type="boolean",
-            title="VerifyScope only",
-            description="Only run the verification above: read no log, apply no window.",
-        ),
-        "lanes": _number(
-            "lanes.count",
-            "Lanes",
-            f"Parallel lanes of this window. Empty: the channel's number, {channel.lanes.count}.",
-        ),
-        "block_size": _number(
-            "blocks.transactions",
-            "Block size",
-            f"Source transactions per block. Empty: the channel's number, {channel.blocks.transactions}.",
-        ),
-    }
-
-
-def _number(key: str, title: str, description: str) -> Param:
-    """A field that overrides a key of the channel file for one run."""
-    kind = number(key)
-    return Param(
-        None,
-        type=["null", "integer"],
-        minimum=kind.low,
-        maximum=kind.high,
-        title=title,
-        description=description,
-    )
-
-
 def _doc(channel: ChannelConfig) -> str:
     source = channel.source.connection or channel.source.archive
     lanes = plural(channel.lanes.count, "lane")
@@ -221,12 +154,12 @@ Channel file: `{channel.file}`. Shard list: `{channel.lanes.shard_list}`.
 
 
 def _request(context: Context) -> WindowRequest:
-    from binlane.orchestration.request import request_from_params
+    from binlane.orchestration.request import request_of
 
     run = context["dag_run"]
     # for a triggered run, Airflow may set an interval from the present time
     interval_end = None if run.run_type == _BY_HAND else run.data_interval_end
-    return request_from_params(context["params"], interval_end, run.run_after)
+    return request_of(_form(context), interval_end, run.run_after)
 
 
 def _extract(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
@@ -234,7 +167,7 @@ def _extract(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         from binlane.orchestration import steps
 
         context = get_current_context()
-        if _verifies_only(context):
+        if _verifies_only(_form(context)):
             log.info("this run only verifies: no log is read and no window is applied")
             context["ti"].xcom_push(WINDOW_KEY, {})
             return False
@@ -262,9 +195,9 @@ class ExtractOperator(ShortCircuitStepOperator):
     def skip(self, ti: RuntimeTaskInstanceProtocol, tasks: Iterable[DAGNode]) -> None:
         """See SkipMixin."""
         context = get_current_context()
-        window, kind = ti.xcom_pull(task_ids=self.task_id, key=WINDOW_KEY), _verification(context)
+        window, form = ti.xcom_pull(task_ids=self.task_id, key=WINDOW_KEY), _form(context)
         # a run of a stopped channel has no window
-        verified = _verifies_only(context) or (bool(window) and kind == VerifyScope.FULL)
+        verified = _verifies_only(form) or (bool(window) and form.verify is VerifyScope.FULL)
         kept = {Kind.VERIFY.value} if verified else set()
         super().skip(ti, [task for task in tasks if task.node_id not in kept])
 
@@ -295,8 +228,8 @@ def _adopt(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
 
         context = get_current_context()
         with airflow_errors():
-            stop_at = context["params"].get("stop_at")
-            adopted = steps.adopt_plan(channel, endpoints_of(channel), _window(context)["work"], stop_at or None)
+            work, stop_at = _window(context)["work"], _form(context).stop_at
+            adopted = steps.adopt_plan(channel, endpoints_of(channel), work, stop_at)
         context["ti"].xcom_push(PLAN_KEY, adopted["plan"])
         if adopted["plan"] is None:
             note(context, f"a dry run: the plan is in the log of {step.task_id}")
@@ -350,10 +283,10 @@ def _advance(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
 def _verify(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
     def verify_target() -> dict[str, Any]:
         context = get_current_context()
-        kind, advanced = _verification(context), context["ti"].xcom_pull(task_ids=Kind.ADVANCE.value)
-        if kind not in (VerifyScope.FULL, VerifyScope.WINDOW):
+        form, advanced = _form(context), context["ti"].xcom_pull(task_ids=Kind.ADVANCE.value)
+        if form.verify is VerifyScope.NONE:
             raise AirflowSkipException("verify is none: no verification was requested")
-        if context["params"].get("dry_run") and not _verifies_only(context):
+        if form.dry_run and not _verifies_only(form):
             raise AirflowSkipException("a dry run applies nothing")
         if advanced is not None and advanced.get("is_open"):
             raise AirflowSkipException(f"the window is unfinished: {advanced['note']}")
@@ -361,7 +294,7 @@ def _verify(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         from binlane.orchestration.commands import verify
 
         with airflow_errors():
-            found: dict[str, Any] = verify.verify_after(channel, endpoints_of(channel), kind)
+            found: dict[str, Any] = verify.verify_after(channel, endpoints_of(channel), form.verify)
         note(context, found["note"])
         return found
 
@@ -376,14 +309,14 @@ def _confirm(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         from binlane.orchestration.airflow import run_outcome
 
         context = get_current_context()
-        run, ti = context["dag_run"], context["ti"]
+        run, ti, form = context["dag_run"], context["ti"], _form(context)
         outcome = run_outcome.RunOutcome(
             states=ti.get_task_states(dag_id=run.dag_id, run_ids=[run.run_id]).get(run.run_id, {}),
             window=_window(context),
             advanced=ti.xcom_pull(task_ids=Kind.ADVANCE.value),
-            dry_run=bool(context["params"].get("dry_run")),
-            verification=_verification(context),
-            verifies_only=bool(context["params"].get("verify_only")),
+            dry_run=form.dry_run,
+            verification=form.verify,
+            verifies_only=form.verify_only,
         )
         problem = outcome.problem()
         if problem is None and outcome.undecided is not None:
@@ -401,19 +334,19 @@ def _confirm(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
     return operator
 
 
-def _verification(context: Context) -> str:
-    return str(context["params"].get("verify"))
+def _form(context: Context) -> RunForm:
+    with airflow_errors():
+        return RunForm.of(context["params"])
 
 
-def _verifies_only(context: Context) -> bool:
+def _verifies_only(form: RunForm) -> bool:
     """Whether the run only verifies. Raises AirflowFailException if it does not verify either."""
-    only = bool(context["params"].get("verify_only"))
-    if only and _verification(context) not in (VerifyScope.FULL, VerifyScope.WINDOW):
+    if form.verify_only and form.verify is VerifyScope.NONE:
         raise AirflowFailException(
             f"verify_only: expected verify to be {VerifyScope.WINDOW!r} or {VerifyScope.FULL!r}, found "
-            f"{_verification(context)!r}: the run has nothing to do"
+            f"{form.verify!r}: the run has nothing to do"
         )
-    return only
+    return form.verify_only
 
 
 def _window(context: Context) -> dict[str, Any]:

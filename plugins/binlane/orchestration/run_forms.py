@@ -1,0 +1,132 @@
+"""The forms of a channel's runs: the fields of the trigger button, and the keys of ``airflow dags trigger --conf``.
+
+A field is declared once, as a key of the channel file is: what Airflow shows and checks, the reading and its error come
+from the declaration. No Airflow here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from binlane.choices import VerifyScope
+from binlane.config.declaration import Key, key, keys_of
+from binlane.config.keys import all_keys
+from binlane.config.kinds import BOOLEAN, TEXT, Integer, integer
+from binlane.errors import ConfigError
+
+if TYPE_CHECKING:
+    from binlane.config import ChannelConfig
+
+_OVERRIDDEN: Final = {found.form: name for name, found in all_keys().items() if found.form is not None}
+"""By field, the key of the channel file that it overrides for one run."""
+
+
+class Form:
+    """What both forms can do; each is a dataclass whose fields are declared by ``key``."""
+
+    @classmethod
+    def of(cls, params: Mapping[str, Any]) -> Self:
+        """The form's values; a field that is not there has its default. Raises ConfigError for a value of no sense."""
+        return cls(
+            **{name: _read(name, field, params.get(name, field.default)) for name, field in keys_of(cls).items()}
+        )
+
+    @classmethod
+    def params(cls, channel: ChannelConfig) -> dict[str, dict[str, Any]]:
+        """By field, the arguments of an Airflow ``Param``."""
+        return {name: _param(name, field, channel) for name, field in keys_of(cls).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class RunForm(Form):
+    """Of a run that applies a window."""
+
+    until: str | None = key(
+        TEXT,
+        None,
+        "The window's end: \"now\", a time (2026-01-31T12:00:00Z) or a GTID. Empty: the end of the run's interval, or "
+        "now for a triggered run.",
+    )
+    stop_at: str | None = key(
+        TEXT,
+        None,
+        "Stop the channel inside this run's window, until it is resumed: after a seqno, after the transaction of a "
+        'GTID, before a time, or, with "highest", with all lanes at the highest seqno that any of them has. Empty: run '
+        "to the window's end.",
+    )
+    resume: bool = key(
+        BOOLEAN,
+        False,
+        "Cancel a stop of the channel and continue the same window. A stop that was requested after this run was "
+        "triggered is kept.",
+    )
+    dry_run: bool = key(BOOLEAN, False, "Stop after the plan and show it in adopt_plan's log.")
+    verify: VerifyScope = key(
+        all_keys()["verify.after_window"].kind,
+        VerifyScope.NONE,
+        "Compare source and target after the window: its rows, or all tables (even if there is nothing to apply). The "
+        "run fails if rows have drifted; the window stays applied.",
+    )
+    verify_only: bool = key(BOOLEAN, False, "Only run the verification above: read no log, apply no window.")
+    lanes: int | None = key(all_keys()["lanes.count"].kind, None, "Parallel lanes of this window.")
+    block_size: int | None = key(all_keys()["blocks.transactions"].kind, None, "Source transactions per block.")
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapForm(Form):
+    """Of a channel's first copy: the options of ``binlane bootstrap``."""
+
+    databases: str = key(
+        TEXT,
+        "*",
+        "Names or patterns such as tenant_*, separated by commas; * means all that the channel's filter includes.",
+    )
+    users: bool = key(BOOLEAN, False, "Also copy accounts and roles with their privileges.")
+    replace: bool = key(
+        BOOLEAN,
+        False,
+        "DROP these databases on the target first, with everything in them. Once per run: a retried task keeps what it "
+        "has copied.",
+    )
+    jobs: int = key(integer(1, 64), 4, "Ranges of rows that are copied in parallel.")
+    chunk_rows: int = key(integer(1, 1_000_000), 20_000, "Rows per range; each range is one transaction on the target.")
+    lock_seconds: int = key(integer(1), 30, "Seconds to wait for each of the two locks on the source.")
+
+
+def _read(name: str, field: Key, value: Any) -> Any:
+    """A field's value. Spaces around a text are none of it, and an empty field is no value if it may be empty."""
+    given = value.strip() if isinstance(value, str) else value
+    if field.default is None and given in (None, ""):
+        return None
+    if not field.kind.accepts(given):
+        raise ConfigError(f"{name}: expected {field.kind.expected}, got {value!r}; trigger the run again")
+    return field.kind.converted(given)
+
+
+def _param(name: str, field: Key, channel: ChannelConfig) -> dict[str, Any]:
+    default, description = field.default, field.help
+    if name in _OVERRIDDEN:
+        configured = attrgetter(_OVERRIDDEN[name])(channel)
+        if default is None:
+            description += f" Empty: the channel's number, {configured}."
+        else:
+            default = str(configured)  # Airflow stores no enumeration
+    title = name.replace("_", " ").capitalize()
+    return {"default": default, "title": title, "description": description, **_schema(field)}
+
+
+def _schema(field: Key) -> dict[str, Any]:
+    """JSON schema of the field's values."""
+    kind = field.kind
+    if kind.words:
+        return {"type": "string", "enum": [word.value for word in kind.words]}
+    if kind is BOOLEAN:
+        return {"type": "boolean"}
+    if isinstance(kind, Integer):
+        name, limits = "integer", {"minimum": kind.low} | ({} if kind.high is None else {"maximum": kind.high})
+    else:
+        name, limits = "string", {} if field.default is None else {"minLength": 1}
+    return {"type": ["null", name] if field.default is None else name, **limits}
