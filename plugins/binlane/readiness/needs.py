@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from binlane.choices import DDL_KINDS, FilterKind, FilterPolicy, OnConflict
+from binlane.apply.rows.writers import sends_row_events
+from binlane.choices import DDL_KINDS, FilterKind, FilterPolicy
 from binlane.config import ChannelConfig
 from binlane.model import Flavor
 from binlane.precheck.definers import setters
@@ -39,8 +40,8 @@ def channel_needs(
         ddl=copies or not applied.isdisjoint(DDL_KINDS),
         accounts=users,
         connections=max(connections, 3 * (channel.lanes.count + 1)),
-        writer=channel.apply.writer,
-        overwrite=channel.apply.on_conflict == OnConflict.OVERWRITE,
+        by_statements=not sends_row_events(channel.apply.writer),
+        overwrite=channel.apply.on_conflict.overwrites,
         copies=True,
     )
 

@@ -26,7 +26,6 @@ from binlane.binlog.events import (
 )
 from binlane.binlog.format_description import FormatDescription
 from binlane.binlog.rows import COMPRESSED_ROWS, ROWS_KINDS, RowsEvent, RowsKind, count_rows, decompressed
-from binlane.binlog.sql_modes import translated, untranslatable
 from binlane.binlog.table_map import TableMap
 from binlane.binlog.transactions import Ending, Transaction
 from binlane.binlog.types.type_codes import ColumnType
@@ -49,6 +48,7 @@ from binlane.sql.logged_kinds import not_logged
 from binlane.sql.other_family import as_in_family, read_under_another_mode
 from binlane.sql.parse.statements import StatementFacts, StatementKind, analyze
 from binlane.sql.server_composed import in_its_charset, is_composed_table, spelled_twice, without_transaction_clause
+from binlane.sql.sql_modes import translated, untranslatable
 
 __all__ = ["LogFormat", "MapPart", "Part", "RowsPart", "StatementPart", "dissect", "statement_facts"]
 

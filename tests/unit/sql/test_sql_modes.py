@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from binlane.binlog.sql_modes import translated, untranslatable
 from binlane.model import Flavor
+from binlane.sql.sql_modes import translated, untranslatable
 
 MARIADB, MYSQL = Flavor.MARIADB, Flavor.MYSQL
 STRICT, ANSI_QUOTES, NO_AUTO_CREATE_USER, NO_TABLE_OPTIONS = 0x200000, 0x4, 0x10000000, 0x4000
