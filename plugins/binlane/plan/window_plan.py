@@ -179,7 +179,10 @@ class WindowPlan:
                 raise PlanError(f"{where}: barriers {_range(before)} and {_range(after)} overlap or are out of order")
         for table, counts in self.tables.items():
             if counts.read.total != counts.filtered.total + counts.folded + counts.written.total:
-                raise PlanError(f"{where}: the accounts of {table} do not close: {counts}")
+                raise PlanError(
+                    f"{where}: the row counts of {table} do not agree: expected read = filtered + folded away + "
+                    f"written, found {counts}; run the filter step again"
+                )
 
     def _check_barrier(self, barrier: Barrier, where: str) -> None:
         lanes = barrier.participants

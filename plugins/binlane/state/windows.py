@@ -1,7 +1,7 @@
 """Windows: one open window a channel, guarded by compare-and-set on the target.
 
 A window is opened with its end (docs/invariants.md, 7), gets its plan's digest before the first block, and is finished
-by moving the watermark to its end when every lane stands at its last seqno and the accounts close (4, 5). A graceful
+by moving the watermark to its end when every lane is at its last seqno and the row counts agree (4, 5). A graceful
 stop moves the watermark once more, before that, into the window (stops.py).
 """
 
@@ -309,13 +309,13 @@ def _check_accounts(window: Window, lanes: tuple[LanePosition, ...], splits: tup
     instead = sum((split.written for split in splits), window.totals or RowCounts())
     if planned != instead:
         raise PositionError(
-            f"{where}: the accounts do not close: the plan writes {window.totals}, the target counted {written}, "
+            f"{where}: the row counts do not agree: the plan writes {window.totals}, the target counted {written}, "
             f"with {plural(len(splits), 'block')} applied transaction by transaction (invariant 5)"
         )
     for split in splits:
         if split.done != split.transactions:
             raise PositionError(
-                f"{where}: the accounts do not close: of the block of seqnos {split.first_seqno}..{split.last_seqno} "
+                f"{where}: the row counts do not agree: of the block of seqnos {split.first_seqno}..{split.last_seqno} "
                 f"in lane {split.lane}, {split.done} of {plural(split.transactions, 'transaction')} done (invariant 5)"
             )
 

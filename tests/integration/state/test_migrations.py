@@ -1,4 +1,4 @@
-"""The schema of an older binlane is brought up whatever ends the run; one that is not ours is refused by name."""
+"""The schema of an older binlane is upgraded, even by killed runs; one that is not binlane's is refused by name."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_the_first_schema_with_an_open_window_becomes_todays(target: PrivateServ
 def test_kill_9_behind_every_statement_then_run_again(
     target: PrivateServer, plain: Engine, tmp_path: Path, old: bool, changes: int
 ) -> None:
-    """What the killed one has begun is there or rolled back; the next goes on from there."""
+    """Statements of the killed run are executed or rolled back; the next run resumes the upgrade."""
     create(plain)
     todays = shape(target)
     target.query("DROP DATABASE binlane")
@@ -169,7 +169,7 @@ def test_the_schema_of_another_program_is_left_alone(target: PrivateServer, plai
     refused(asked, plain)
     for act in (create, bring_up):
         said = refused(act, plain)
-        assert "tables of another program (articles)" in said or "a column batch that this binlane" in said
+        assert "tables of another program (articles)" in said or "a column batch, which this version" in said
     assert len(target.query("SHOW TABLES FROM binlane")) == 1
 
 

@@ -344,7 +344,7 @@ def test_the_watermark_moves_once_when_every_lane_is_there(engine: Engine, plann
         ("UPDATE binlane.positions SET seqno = 21 WHERE lane = 1", "lane 1 at 21"),
         ("DELETE FROM binlane.positions WHERE lane = 2", r"positions of lanes \[0, 1\], expected \[0, 1, 2\]"),
         ("UPDATE binlane.positions SET digest = 'x' WHERE lane = 2", "lane 2 belongs to window w1, plan x"),
-        ("UPDATE binlane.positions SET inserts = inserts + 1 WHERE lane = 2", "the accounts do not close"),
+        ("UPDATE binlane.positions SET inserts = inserts + 1 WHERE lane = 2", "the row counts do not agree"),
         ("UPDATE binlane.channels SET watermark_seqno = 11", "the watermark is 11, expected 10"),
     ],
 )
@@ -436,7 +436,7 @@ def test_the_accounts_of_split_blocks_are_what_was_written_instead(engine: Engin
         finish_window(engine, "c", "w1", "d1")
     with cursor_of(engine) as cursor:
         add_piece(cursor, KEY, 0, block, ROWS, RowCounts(1, 0, 0), RowCounts(0, 5, 0))
-    with pytest.raises(PositionError, match="the accounts do not close"):
+    with pytest.raises(PositionError, match="the row counts do not agree"):
         finish_window(engine, "c", "w1", "d1")
     with cursor_of(engine) as cursor:
         settle(cursor, KEY, (0,), 0, 20, 20, Counted(RowCounts(1, 0, 0), 1, 1))

@@ -143,7 +143,7 @@ def test_a_window_that_the_first_schema_holds_half_finished_is_finished(
         assert channel.cli(command, CHANNEL) == 1
         told = capsys.readouterr().err
         assert f"has version 0, this binlane needs {VERSION}" in told
-        assert "`binlane init` with the channel's name brings the schema up" in told
+        assert "run `binlane init` with the channel's name, which upgrades the schema" in told
     assert channel.cli("run", CHANNEL) == 0
     assert channel.status.window is None
     assert channel.status.channel.watermark.seqno > before.channel.watermark.seqno
@@ -173,7 +173,7 @@ def _back_to_the_first_schema(target: PrivateServer) -> None:
 def test_an_open_window_whose_files_are_an_older_binlanes_keeps_the_schema_as_it_is(
     channel: Channel, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The older binlane alone can finish it, and would refuse the schema once it is brought up."""
+    """Only the older binlane can finish the window, and it would refuse the upgraded schema."""
     channel.traffic(transactions=60, mix=ROWS)
     _planned(channel)
     _back_to_the_first_schema(channel.target)
@@ -184,7 +184,7 @@ def test_an_open_window_whose_files_are_an_older_binlanes_keeps_the_schema_as_it
         capsys.readouterr()
         assert channel.cli(command, CHANNEL) == 1
         told = capsys.readouterr().err
-        assert "StateSchemaError: target: the schema binlane cannot be brought up: channel orders" in told
+        assert "StateSchemaError: target: the schema binlane cannot be upgraded: channel orders" in told
         assert "finish the window with the older binlane (`binlane run orders`), then run again" in told
     assert len(channel.target.query("SHOW TABLES FROM binlane")) == len(KEPT)
     manifest.write_bytes(whole)

@@ -71,7 +71,7 @@ def test_an_empty_window_is_a_plan() -> None:
         ({"barriers": (replace(BARRIERS[0], owner=3),)}, "owner 3 is not a participant"),
         ({"barriers": (replace(BARRIERS[0], participants=(1, 0, 2)),)}, "not ascending lanes"),
         ({"barriers": (replace(BARRIERS[0], participants=(0, 2, 3)),)}, "not ascending lanes"),
-        ({"tables": {TableKey("a", "b"): TableCounts(read=RowCounts(1))}}, r"accounts of a\.b do not close"),
+        ({"tables": {TableKey("a", "b"): TableCounts(read=RowCounts(1))}}, r"row counts of a\.b do not agree"),
     ],
 )
 def test_a_plan_that_contradicts_itself_is_refused(changes: dict[str, Any], message: str) -> None:

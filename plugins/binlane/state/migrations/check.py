@@ -83,9 +83,9 @@ def refuse_unless_current(connection: Connection, found: Found) -> None:
     refuse_newer(found.version)
     if found.version < VERSION:
         raise StateSchemaError(
-            f"target: the schema {SCHEMA} has version {found.version}, this binlane needs {VERSION}: end what still "
-            f"runs with the older binlane, then `binlane init` with the channel's name brings the schema up; see "
-            f"{_UPGRADING}"
+            f"target: the schema {SCHEMA} has version {found.version}, this binlane needs {VERSION}: stop all tasks "
+            f"and commands of the older binlane, then run `binlane init` with the channel's name, which upgrades the "
+            f"schema; see {_UPGRADING}"
         )
     refuse_problems(problems(found, connection.dialect))
 
@@ -125,8 +125,8 @@ def refuse_newer(version: int) -> None:
     if version > VERSION:
         raise StateSchemaError(
             f"target: the schema {SCHEMA} has version {version}, this binlane knows versions up to {VERSION}: a newer "
-            f"binlane has brought it up, and there is no way back: use that binlane for every command and task; see "
-            f"{_UPGRADING}"
+            f"binlane has upgraded it, and a downgrade is not possible: use the newer binlane for every command and "
+            f"task; see {_UPGRADING}"
         )
 
 

@@ -126,20 +126,20 @@ def _run(connection: Connection, action: Action, found: Found) -> int:
 @contextlib.contextmanager
 def _explained(privilege: str) -> Iterator[None]:
     """Turn the server's refusals of a step into binlane's errors. Every statement of a step can be repeated."""
-    again = "then run the same command again: it goes on from there"
+    again = "then run the same command again: it resumes the upgrade"
     try:
         yield
     except DBAPIError as exc:
         code, said = getattr(exc.orig, "args", (0, ""))[:2]
         if code in _DENIED:
             raise StateSchemaError(
-                f"target: bringing the schema {SCHEMA} up takes the privilege {privilege} on `{SCHEMA}`.*, which the "
-                f"account lacks ({said}): GRANT {privilege} ON `{SCHEMA}`.* to it, {again}"
+                f"target: an upgrade of the schema {SCHEMA} needs the privilege {privilege} on `{SCHEMA}`.*, which the "
+                f"account does not have ({said}): GRANT {privilege} ON `{SCHEMA}`.* to the account, {again}"
             ) from exc
         if code in _READ_ONLY:
             raise TargetUnavailableError(
-                f"target: the schema {SCHEMA} cannot be brought up, the server is read-only ({said}): name the server "
-                f"that is written to, or SET GLOBAL read_only = OFF, {again}"
+                f"target: the schema {SCHEMA} cannot be upgraded, the server is read-only ({said}): name the writable "
+                f"server in the connection, or SET GLOBAL read_only = OFF, {again}"
             ) from exc
         if code == _LOCK_WAIT:
             raise WindowBusyError(
@@ -153,7 +153,7 @@ def _take_lock(connection: Connection) -> None:
     taken = connection.execute(text("SELECT GET_LOCK(:name, :seconds)"), {"name": _LOCK, "seconds": _LOCK_SECONDS})
     if taken.scalar_one() != 1:
         raise WindowBusyError(
-            f"target: another run has been bringing the schema {SCHEMA} up for {_LOCK_SECONDS} s (connection "
+            f"target: another run has been upgrading the schema {SCHEMA} for {_LOCK_SECONDS} s (connection "
             f"{holder(connection, _LOCK)}); run again when it has ended"
         )
 
@@ -171,7 +171,7 @@ def _take_leases(connection: Connection, found: Found) -> None:
     for lease, what in leases.items():
         if connection.execute(text("SELECT GET_LOCK(:name, 0)"), {"name": lease}).scalar_one() != 1:
             raise WindowBusyError(
-                f"target: the schema {SCHEMA} cannot be brought up while anything runs: {what} is held by connection "
+                f"target: the schema {SCHEMA} cannot be upgraded while anything runs: {what} is held by connection "
                 f"{holder(connection, lease)}; wait until its window has ended, or stop it with the binlane that runs "
                 "it, then run again"
             )
@@ -190,7 +190,7 @@ def _refuse_unreadable_windows(connection: Connection) -> None:
         except PlanError as exc:
             why = str(exc)
         raise StateSchemaError(
-            f"target: the schema {SCHEMA} cannot be brought up: channel {channel} has the open window {window} of an "
+            f"target: the schema {SCHEMA} cannot be upgraded: channel {channel} has the open window {window} of an "
             f"older binlane, whose files this binlane cannot use ({why}); nothing was changed: "
             f"finish the window with the older binlane (`binlane run {channel}`), then run again"
         )
