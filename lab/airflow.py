@@ -1,9 +1,9 @@
 """A private Airflow: own AIRFLOW_HOME with SQLite, LocalExecutor and two accounts, on a free port of 127.0.0.1.
 
-The api-server is started first and waited for: tasks that cannot reach it lose a try. Stopping must find every process
-again: a service that changes its title overwrites the environment it was started with, and a task process leaves the
-session of its service, but none does both. So a process belongs here if it is in a service's session or if its
-environment names this AIRFLOW_HOME.
+The api-server is started first, and the other services after it is healthy: tasks that cannot reach it lose a try. To
+stop this Airflow, all its processes must be found: a service that changes its title overwrites its environment, and a
+task process leaves the session of its service, but no process does both. So a process belongs to this Airflow if it is
+in a service's session or if its environment has this AIRFLOW_HOME.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 PROJECT: Final = Path(__file__).resolve().parent.parent
 USER: Final = "admin"
 VIEWER: Final = "viewer"
-"""May look at everything and change nothing; the same password."""
+"""An account that may only read; it has the same password."""
 _SERVICES: Final = ("scheduler", "dag-processor")
 _AIRFLOW: Final = (sys.executable, "-m", "airflow")
 _PARENT: Final = 1
@@ -46,7 +46,7 @@ _HANDLE: Final = "binlane-airflow.json"
 _START_SECONDS: Final = 180.0
 _STOP_SECONDS: Final = 10.0
 _LOCK_SECONDS: Final = 60
-"""What Airflow waits for its metadata database's lock."""
+"""Seconds that Airflow waits for the lock of its metadata database."""
 
 
 @dataclass(slots=True)
@@ -73,22 +73,22 @@ class PrivateAirflow:
         return AirflowApi(self.url, USER, self.password)
 
     def environment(self) -> dict[str, str]:
-        """What every process of this Airflow runs with."""
-        # nothing of an Airflow that the caller may have
+        """The environment of every process of this Airflow."""
+        # without the variables of the caller's own Airflow
         outer = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
         return outer | _places(self.home, self.port) | dict(self.settings)
 
     def exports(self) -> str:
-        """The same for a person's shell, to be read by ``.``: `airflow` and `binlane` are this Airflow's there."""
+        """The environment as a file for a shell's ``.``, in which `airflow` and `binlane` use this Airflow."""
         values = {**_places(self.home, self.port), **self.settings}
         del values["PATH"]
         lines = [f"export {name}={shlex.quote(value)}" for name, value in values.items()]
         return "\n".join([*lines, f"export PATH={shlex.quote(str(Path(sys.executable).parent))}:$PATH", ""])
 
     def start(self, services: Sequence[str] = _SERVICES) -> None:
-        """Make the metadata database and start the services; returns when they are healthy. Raises LabError.
+        """Create the metadata database and start the services; returns when they are healthy. Raises LabError.
 
-        ``services``: besides the api-server.
+        ``services``: the services in addition to the api-server.
         """
         (self.home / "logs").mkdir(parents=True, exist_ok=True)
         passwords = self.home / "passwords.json"
@@ -130,7 +130,7 @@ class PrivateAirflow:
         return done.stdout
 
     def stop(self) -> None:
-        """End every process of this Airflow, its tasks and Spark jobs included; nothing happens if there is none."""
+        """End every process of this Airflow, its tasks and Spark jobs included; a no-op if there is none."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             end = time.monotonic() + _STOP_SECONDS
             signalled: set[int] = set()
@@ -147,13 +147,13 @@ class PrivateAirflow:
         (self.home / _HANDLE).unlink(missing_ok=True)
 
     def log_tail(self, service: str, lines: int = 15) -> str:
-        """The last lines that a service has written."""
+        """The last lines of a service's log."""
         path = self.home / "logs" / f"{service}.log"
         return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.exists() else ""
 
     def tasks(self) -> set[int]:
-        """The task processes, and what they have started: each task is a process group of its own in the session of
-        the scheduler that it had, alive or not."""
+        """The task processes and their children: each task is a process group of its own in the session of its
+        scheduler, also if the scheduler is dead."""
         return {
             pid
             for leader, service in self._services.items()
@@ -163,11 +163,11 @@ class PrivateAirflow:
         }
 
     def parent(self, pid: int) -> int:
-        """The process that has started this one: a task's is its supervisor."""
+        """The parent of a process; a task's parent is its supervisor."""
         return int(_stat(Path(f"/proc/{pid}"))[_PARENT])
 
     def task_commands(self) -> list[str]:
-        """What the task processes are, one line each."""
+        """The command lines of the task processes."""
         lines = []
         for pid in sorted(self.tasks()):
             # gone meanwhile
@@ -177,11 +177,10 @@ class PrivateAirflow:
         return lines
 
     def kill(self, service: str, *, and_its_tasks: bool) -> None:
-        """SIGKILL to a service's process alone, or to its whole session, tasks included, as if its machine were
-        gone."""
+        """SIGKILL to a service's process, or to its whole session with its tasks, like the loss of its machine."""
         leader = next(pid for pid, name in reversed(self._services.items()) if name == service)
         os.kill(leader, signal.SIGKILL)
-        # one that is listed can start another before it is killed
+        # repeated: a listed process can start another before it is killed
         while and_its_tasks and (left := self._session(leader).keys() - {leader}):
             for pid in left:
                 with contextlib.suppress(ProcessLookupError):
@@ -200,13 +199,13 @@ class PrivateAirflow:
         return found
 
     def keep(self, service: str) -> None:
-        """Start a service anew if its process is gone."""
+        """Start a service again if its process is gone."""
         pid = next(pid for pid, name in reversed(self._services.items()) if name == service)
         if _started_at(pid) != self.leaders[pid]:
             self.launch(service)
 
     def launch(self, service: str, program: Sequence[str] = _AIRFLOW) -> None:
-        """Start a service, and do not wait for it. ``program``: what stands for the ``airflow`` command."""
+        """Start a service without waiting for it. ``program``: replaces the ``airflow`` command."""
         with (self.home / "logs" / f"{service}.log").open("ab") as log:
             started = subprocess.Popen(
                 [*program, service],
@@ -222,7 +221,7 @@ class PrivateAirflow:
         self._write_handle()
 
     def _write_handle(self) -> None:
-        """What ``attach`` needs to find this Airflow again; it holds the password."""
+        """Write the file by which ``find`` finds this Airflow again; it contains the password."""
         handle = self.home / _HANDLE
         handle.touch(mode=0o600)
         values = {name: getattr(self, name) for name in ("port", "password", "settings", "leaders")}
@@ -262,15 +261,15 @@ def find(home: Path) -> PrivateAirflow:
 
 
 def processes_of(home: Path, leaders: Mapping[int, int]) -> set[int]:
-    """The processes of the Airflow under ``home``, except the asking one; the module says how they are told."""
+    """The processes of the Airflow under ``home``, except the calling one; see the module's docstring."""
     marker = f"AIRFLOW_HOME={home}".encode()
-    # a number that a living session has is not given to another process; a dead session's can be
+    # the id of a living session is not reused for another process, that of a dead one may be
     sessions = {pid for pid, started in leaders.items() if _started_at(pid) in (started, None)}
     found = set()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
-        # gone meanwhile, or somebody else's
+        # gone meanwhile, or of another user
         with contextlib.suppress(OSError):
             state, *rest = _stat(entry)
             named = marker in (entry / "environ").read_bytes().split(b"\0")
@@ -280,7 +279,7 @@ def processes_of(home: Path, leaders: Mapping[int, int]) -> set[int]:
 
 
 def _stat(entry: Path) -> list[str]:
-    """The fields of /proc/<pid>/stat from the third on: the second, the name, can hold spaces and brackets."""
+    """The fields of /proc/<pid>/stat from the third on; the second, the name, may contain spaces and brackets."""
     return (entry / "stat").read_text().rpartition(")")[2].split()
 
 
@@ -313,19 +312,19 @@ def _places(home: Path, port: int) -> dict[str, str]:
         "AIRFLOW__CORE__DAGS_FOLDER": str(PROJECT / "dags"),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(PROJECT / "plugins"),
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
-        # every lane and the serialized one has a slot: a lane without one waits for a neighbour at each barrier
+        # a slot for every lane and the serialized lane: without a slot, a lane is applied by others at each barrier
         "AIRFLOW__CORE__PARALLELISM": "8",
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin,{VIEWER}:viewer",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home / "passwords.json"),
-        # one writer at a time: with SQLite's own 5 seconds a busy machine's Airflow answers 500
+        # SQLite has one writer at a time; with its default of 5 seconds a busy machine's Airflow answers 500
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}?timeout={_LOCK_SECONDS}",
         "AIRFLOW__API__HOST": HOST,
         "AIRFLOW__API__PORT": str(port),
         "AIRFLOW__API__BASE_URL": url,
         "AIRFLOW__API__WORKERS": "1",
-        # runs by hand and backfills alone: the clock is not to interfere
+        # only triggered runs and backfills, so that results do not depend on the clock
         "AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE": "False",
         "PYTHONPATH": os.pathsep.join([str(PROJECT / "plugins"), str(PROJECT / "config")]),
         "PATH": os.pathsep.join(programs),

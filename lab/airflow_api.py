@@ -1,4 +1,4 @@
-"""A small client of Airflow's REST API (``/api/v2``): what the demo and the tests need, with the standard library."""
+"""A small client of Airflow's REST API (``/api/v2``) for the demo and the tests, with the standard library."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ FINAL_STATES: Final = ("success", "failed")
 _SECONDS: Final = 90.0
 """Longer than Airflow waits for its metadata database."""
 _MARKS: Final = 6
-"""How often a run is marked at the most."""
+"""Maximum number of attempts to mark a run."""
 
-# servers on 127.0.0.1 are never behind a proxy, whatever the environment says
+# no proxy for servers on 127.0.0.1, whatever the environment says
 _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -43,7 +43,7 @@ class AirflowApi:
         return {dag["dag_id"] for dag in self._call("GET", "/api/v2/dags?limit=1000")["dags"]}
 
     def import_errors(self) -> dict[str, str]:
-        """File name to what is wrong with it."""
+        """Error text by file name."""
         errors = self._call("GET", "/api/v2/importErrors")["import_errors"]
         return {error["filename"]: error["stack_trace"] for error in errors}
 
@@ -52,7 +52,7 @@ class AirflowApi:
         self._call("PATCH", f"/api/v2/dags/{quote(dag_id)}", {"is_paused": False})
 
     def trigger(self, dag_id: str, conf: dict[str, Any] | None = None) -> str:
-        """Start a run by hand; its id. ``conf`` holds the form's values."""
+        """Trigger a run; its id. ``conf``: the form's values."""
         body = {"logical_date": None, "conf": conf or {}}
         run_id: str = self._call("POST", f"/api/v2/dags/{quote(dag_id)}/dagRuns", body)["dag_run_id"]
         return run_id
@@ -70,8 +70,7 @@ class AirflowApi:
     def mark(self, dag_id: str, run_id: str, state: str) -> None:
         """Mark a run as the buttons of the UI do: "failed" or "success".
 
-        Airflow on SQLite answers 500 while another of its processes keeps the database locked: asked again, as a person
-        presses the button again.
+        Airflow on SQLite answers 500 while another of its processes has the database locked; the request is repeated.
         """
         for left in reversed(range(_MARKS)):
             try:
@@ -106,7 +105,7 @@ class AirflowApi:
         return "\n".join(_log_line(entry) for entry in answer["content"])
 
     def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        """Any other path of this Airflow, with the login's token: its answer as JSON."""
+        """A request to any path of this Airflow, with the login's token; its answer as JSON."""
         return self._call(method, path, body)
 
     def _run_path(self, dag_id: str, run_id: str) -> str:

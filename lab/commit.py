@@ -1,4 +1,4 @@
-"""The commit that a trial's results are kept with."""
+"""The commit that is stored with a trial's results."""
 
 from __future__ import annotations
 

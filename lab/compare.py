@@ -1,4 +1,4 @@
-"""Whether two servers hold the same: tables' checksums and definitions, views, routines, triggers, accounts."""
+"""Compares two servers: tables' checksums and definitions, views, routines, triggers, accounts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _UNSTEADY: Final = (
     "WHERE data_type = 'bit' OR extra LIKE '%GENERATED%'"
 )
 _MULTI_VALUED: Final = re.compile(r" array\)\)")
-"""MySQL 9.7 gives a table with such a key another checksum at every copy."""
+"""Tables with keys that give a different checksum for every copy on MySQL 9.7."""
 _DATABASES: Final = (
     "SELECT schema_name, default_character_set_name, default_collation_name FROM information_schema.schemata "
     "WHERE schema_name"
@@ -51,7 +51,7 @@ _CREATES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What was compared and what differs; equal if ``differences`` is empty."""
+    """The numbers of compared objects, and the differences; equal if ``differences`` is empty."""
 
     tables: int
     rows: int
@@ -62,7 +62,7 @@ class Comparison:
 
 
 def compare(source: PrivateServer, target: PrivateServer) -> Comparison:
-    """Compare everything that a log can have changed. Nothing may write meanwhile."""
+    """Compare everything that a log can change. Neither server may be written meanwhile."""
     left, right = contents(source), contents(target)
     differences = tuple(
         f"{name}: {_short(left.get(name))} on the source, {_short(right.get(name))} on the target"
@@ -75,7 +75,7 @@ def compare(source: PrivateServer, target: PrivateServer) -> Comparison:
 
 
 def contents(server: PrivateServer) -> Mapping[str, str]:
-    """Everything on a server that is compared: a name to its definition, or to a table's rows and checksum."""
+    """Everything that is compared: name -> definition, or a table's number of rows and checksum."""
     with closing(server.connect(autocommit=True)) as connection, connection.cursor() as cursor:
         found = dict(_tables(cursor))
         found |= _databases(cursor)
@@ -85,7 +85,7 @@ def contents(server: PrivateServer) -> Mapping[str, str]:
 
 
 def data_of(server: PrivateServer, database: str) -> Mapping[str, str]:
-    """What the tables of a database hold: a table's name to its number of rows and a checksum that is steady."""
+    """The content of a database's tables: name -> number of rows and a reproducible checksum."""
     with closing(server.connect(autocommit=True)) as connection, connection.cursor() as cursor:
         unsteady = set(_rows(cursor, _UNSTEADY))
         tables = [table for found, table in _rows(cursor, _foreign(_TABLES)) if found == database]
@@ -112,7 +112,7 @@ def _tables(cursor: Cursor) -> Iterator[tuple[str, str]]:
         if _MULTI_VALUED.search(definition) is not None:
             unsteady.add((database, table))
         yield f"data of {database}.{table}", _data(cursor, unsteady, database, table)
-        # where folding has left out a row, the next id may be another one
+        # where folding has left out a row, the next id may differ
         yield f"table {database}.{table}", _NEXT_ID.sub("", definition)
 
 
@@ -129,7 +129,7 @@ def _checksum(cursor: Cursor, name: str) -> str:
 
 
 def _digest(cursor: Cursor, name: str) -> str:
-    """Of the rows, in any order: they are all read, as the bytes that the server sends."""
+    """SHA-256 of all rows as the server sends them, independent of their order."""
     connection: Any = cursor.connection
     plain = connection.use_unicode, connection.decoders
     connection.use_unicode, connection.decoders = False, {}

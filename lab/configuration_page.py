@@ -19,11 +19,11 @@ _ALONE: Final[Mapping[str, str]] = {
     "what is refused.",
     "collations": "Substitutes for collations that the target lacks: [collations.md](collations.md).",
 }
-"""The text of a section that is one key: it has no dataclass of its own."""
+"""The text of sections that are a single key, which have no dataclass of their own."""
 
 
 def rendered(page: str) -> str:
-    """The page with the keys between its two marks written anew. Raises ValueError if a mark is missing."""
+    """The page with the keys between its two marks replaced. Raises ValueError if a mark is missing."""
     before, begin, rest = page.partition(_BEGIN)
     _, end, behind = rest.partition(_END)
     if not begin or not end:

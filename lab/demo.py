@@ -2,8 +2,8 @@
 
 A third server applies the same log as the source's own replica, to compare the time and the outcome.
 
-``KEEP=1`` leaves servers and Airflow up; run again, the demo applies the next window. ``--clean`` stops and removes
-what was left. Everything is under ./.binlane/demo and on 127.0.0.1.
+``KEEP=1`` leaves servers and Airflow running; the next call applies the next window. ``--clean`` stops and removes it.
+All files are under ./.binlane/demo, all servers on 127.0.0.1.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 
 HOME: Final = airflow.PROJECT / ".binlane" / "demo"
 SERVERS: Final = ("source", "target", "replica", "spare")
-"""The last one is empty and there with KEEP=1 alone: for a second channel."""
+"""The last server is empty, for a second channel, and started only with KEEP=1."""
 OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    # with it the log has the columns' names, for the board and for `binlane inspect`
+    # logs the columns' names, for the board and for `binlane inspect`
     "source": ("--binlog-row-metadata=FULL",),
     "replica": replica.OPTIONS,
 }
 EXPORTS: Final = HOME / "env"
-"""What a shell reads to have the demo's `binlane` and `airflow`."""
+"""The file that a shell reads to use the demo's `binlane` and `airflow`."""
 CHANNEL: Final = "demo"
 DAG_ID: Final = f"replicate_{CHANNEL}"
 _TENANTS: Final = 24
@@ -56,13 +56,13 @@ _BEFORE: Final = 2_000
 _TRANSACTIONS: Final = 40_000
 """In the window."""
 _MIX: Final = Mix(cross_database=0.0002, reference=0.0002, ddl=0.0001, accounts=0.0001, statements=0.001)
-"""Tenants that have little to do with each other."""
+"""Few transactions over several tenants or of other kinds."""
 _RUN_SECONDS: Final = 900.0
 
 
 @dataclass(slots=True)
 class Demo:
-    """What is up, and how long each phase has taken."""
+    """The running servers, and the seconds of each phase."""
 
     console: Console
     source: PrivateServer
@@ -82,7 +82,7 @@ class Demo:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the demo; 0 if both servers hold the same at its end."""
+    """Run the demo; 0 if both servers are equal at its end."""
     if "--clean" in (sys.argv[1:] if arguments is None else arguments):
         clean()
         return 0
@@ -113,7 +113,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def stop() -> None:
-    """Stop whatever of the demo runs, whoever started it."""
+    """Stop all servers of the demo, also those of an earlier call."""
     airflow.find(HOME / "airflow").stop()
     for name in SERVERS:
         if (server := servers.attach(HOME / name)) is not None:
@@ -121,7 +121,7 @@ def stop() -> None:
 
 
 def clean() -> None:
-    """Stop the demo and remove all that it has made."""
+    """Stop the demo and remove its files."""
     stop()
     shutil.rmtree(HOME, ignore_errors=True)
 
@@ -158,10 +158,10 @@ def _connections(up: Mapping[str, PrivateServer]) -> dict[str, str]:
 
 
 def _run(demo: Demo, keep: bool) -> int:
-    # the product's own code: what stops and removes the demo has to work without it
+    # imported here, so that stop() and clean() work without binlane's dependencies
     from lab.demo_view import Measured, print_failure, print_summary
 
-    # Airflow's start is mostly waiting for imports; the traffic is written meanwhile
+    # Airflow's start mostly waits for imports, so the traffic is written at the same time
     with ThreadPoolExecutor(2) as pool:
         traffic = pool.submit(_written, demo)
         started = pool.submit(_airflow_up, demo)
@@ -173,7 +173,7 @@ def _run(demo: Demo, keep: bool) -> int:
     if state != "success":
         print_failure(demo.console, demo.airflow.api, DAG_ID, run_id)
         return 1
-    # the other way over the same log, when nothing else runs
+    # the server's own replica on the same log, when nothing else runs
     with demo.phase("replica"):
         replicated = replica.catch_up(demo.replica, demo.source)
     with demo.phase("compare"):
@@ -194,13 +194,13 @@ def _equal(comparison: Comparison) -> bool:
 
 
 def _written(demo: Demo) -> None:
-    """The source's data, its first copy, and the traffic of the window behind it."""
+    """Write the source's data, make the first copy, and write the traffic of the next window."""
     if demo.is_new:
         run_traffic(demo.source.connect, tenants=_TENANTS, transactions=_BEFORE, seed=1)
         with demo.phase("binlane bootstrap"):
             _binlane(demo, "bootstrap", CHANNEL, "--users")
         replica.follow(demo.replica, demo.source)
-    # the first window is the same for everybody, later ones differ from it
+    # the first window is the same in every demo, later ones differ
     seed = 2 if demo.is_new else time.time_ns() % 1_000_000
     with demo.phase("traffic"):
         written = run_traffic(demo.source.connect, tenants=_TENANTS, transactions=_TRANSACTIONS, seed=seed, mix=_MIX)
@@ -219,7 +219,7 @@ def _airflow_up(demo: Demo) -> None:
 
 
 def _write_exports(demo: Demo) -> None:
-    """For a shell beside the demo; passwords are in it."""
+    """Write the file for a shell; it contains passwords."""
     EXPORTS.touch(mode=0o600)
     EXPORTS.write_text(demo.airflow.exports())
 

@@ -1,4 +1,4 @@
-"""What the demo shows: a run while it goes, a summary of a window, the log of a task that has failed."""
+"""The demo's output: progress of a run, summary of a window, log of a failed task."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LOG_LINES: Final = 40
 
 @dataclass(slots=True)
 class Progress:
-    """A run as a live table of its tasks, lanes with a bar; without a terminal, a line for each task that ends."""
+    """A live table of a run's tasks, with a bar for each lane; without a terminal, a line for each finished task."""
 
     console: Console
     api: AirflowApi
@@ -54,7 +54,7 @@ class Progress:
             self._live.stop()
 
     def update(self) -> None:
-        """Look at the run again."""
+        """Query the run and update the table."""
         tasks = sorted(self.api.task_instances(*self.run), key=_order)
         if self._live is not None:
             self._live.update(Group(_task_table(tasks, _lanes(self.target))))
@@ -81,16 +81,16 @@ def print_failure(console: Console, api: AirflowApi, dag_id: str, run_id: str) -
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What the demo has measured and compared."""
+    """The demo's measurements and comparisons."""
 
     seconds: Mapping[str, float]
     """By phase."""
     replica_seconds: float
-    """What the server's own replica took to apply the window's log."""
+    """Seconds of the server's own replica for the window's log."""
     comparison: Comparison
-    """Of source and target."""
+    """Comparison of source and target."""
     replica: Comparison
-    """Of source and replica."""
+    """Comparison of source and replica."""
 
 
 def print_summary(
@@ -102,7 +102,7 @@ def print_summary(
     *,
     keep: bool,
 ) -> None:
-    """What the window was, what it cost and whether the servers hold the same."""
+    """Print the window's facts, its times and the result of the comparison."""
     table = Table(show_header=False, box=None, padding=(0, 2))
     table.add_column(style="bold")
     for name, value in _window_facts(airflow.api, run, target, measured.replica_seconds):
@@ -181,7 +181,7 @@ def _watermark(target: PrivateServer) -> str:
 
 
 def _lanes(target: PrivateServer) -> dict[int, tuple[int, int, int]]:
-    """Lane to the seqno it has reached, the window's seqno before its first and its last one."""
+    """By lane: its position, the seqno before the window, and the window's last seqno."""
     query = """SELECT p.lane, p.seqno, w.first_seqno - 1, w.last_seqno FROM binlane.positions p
         JOIN binlane.windows w USING (channel, window_id) WHERE channel = 'demo'"""
     return {lane: (seqno, first, last) for lane, seqno, first, last in target.query(query)}

@@ -1,6 +1,6 @@
-"""The kinds of refusal that trials may meet, each with the row of docs/conformance.md that names it.
+"""The kinds of refusals that are allowed in trials, each with its row of docs/conformance.md.
 
-A refusal of another kind is a failure of the trial: either the row is missing, or the cause has to go.
+Any other refusal is a failure of the trial: either the row is missing, or binlane must not refuse.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Refusal:
 
     kind: str
     pattern: str
-    """Of the error's class and text."""
+    """Pattern of the error's class and text."""
     row: str
     """The beginning of the row's first cell."""
 
@@ -46,5 +46,5 @@ REFUSALS: Final = (
 
 
 def refusal_of(reason: str) -> Refusal | None:
-    """The kind of a refusal, by its error's class and text; None if no row of docs/conformance.md names it."""
+    """The kind of a refusal, by its error's class and text; None if docs/conformance.md has no row for it."""
     return next((each for each in REFUSALS if re.search(each.pattern, reason, re.IGNORECASE | re.DOTALL)), None)

@@ -1,4 +1,4 @@
-"""The server's own replica, to be measured on a log that binlane applies, too. MariaDB."""
+"""Measures MariaDB's own replica on the log that binlane applies."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 THREADS: Final = 8
 OPTIONS: Final = (f"--slave-parallel-threads={THREADS}", "--slave-parallel-mode=optimistic")
-"""Of its server: the fastest of MariaDB's modes that needs nothing of the source."""
+"""The replica's options: the fastest of MariaDB's modes that needs no setting of the source."""
 _MOST_SECONDS: Final = 300.0
 _POLL: Final = 0.05
 
 
 def follow(replica: PrivateServer, source: PrivateServer) -> None:
-    """Begin at the source's oldest log, catch up, and apply no more; the log goes on being received."""
+    """Begin at the source's oldest log, catch up, and stop the SQL thread; the I/O thread keeps running."""
     replica.query(
         f"CHANGE MASTER TO master_host = '{source.host}', master_port = {source.port}, master_user = '{source.user}', "
         f"master_password = '{source.password}', master_use_gtid = no, "
@@ -30,7 +30,7 @@ def follow(replica: PrivateServer, source: PrivateServer) -> None:
 
 
 def catch_up(replica: PrivateServer, source: PrivateServer) -> float:
-    """Apply what the source has logged since; the seconds from its threads' start, when all of it is there, to the
+    """Apply the source's further log, received completely before; the seconds from the SQL threads' start to the
     end."""
     ((file, position, *_),) = source.query("SHOW MASTER STATUS")
     began = time.monotonic()

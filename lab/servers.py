@@ -1,9 +1,10 @@
-"""Private MariaDB and MySQL servers: own data folder, 127.0.0.1 only, stopped by what started them.
+"""Private MariaDB and MySQL servers: own data folder, 127.0.0.1 only, stopped together with the process that started
+them.
 
 A server that a test starts dies with it, even if the test is killed (``PR_SET_PDEATHSIG``, through util-linux's
-``setpriv``). The signal follows the starting *thread*: start servers from a thread that outlives them, or with
-``keep=True`` for one that shall outlive its starter (``attach`` finds it again, ``stop`` ends it).
-No option file of the machine is read and no server of the machine is touched.
+``setpriv``). The signal is sent when the starting *thread* ends: start servers from a thread that outlives them, or
+with ``keep=True`` a server that shall outlive its starter (``attach`` finds it again, ``stop`` ends it). The machine's
+option files are not read, and its own servers are not used.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ _LOG: Final = "server.log"
 _START_SECONDS: Final = 60.0
 _STOP_SECONDS: Final = 60.0
 _SOCKET_LIMIT: Final = 100
-"""``sun_path`` holds 108 bytes; pytest's folders are often longer."""
+"""Maximum of ``sun_path``; pytest's folders are often longer."""
 _PORT_TRIES: Final = 5
 
 
 @dataclass(slots=True)
 class PrivateServer:
-    """A running private server. Only ``pid`` changes, by ``restart``."""
+    """A running private server. Only ``pid`` changes, in ``restart``."""
 
     flavor: Flavor
     port: int
@@ -62,7 +63,7 @@ class PrivateServer:
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def url(self, database: str = "") -> str:
-        """The SQLAlchemy URL of the server's all-powerful user over TCP, without TLS: see ``connect``."""
+        """The SQLAlchemy URL of the server's administrator over TCP, without TLS: see ``connect``."""
         place = f"{self.user}:{self.password}@{self.host}:{self.port}/{database}"
         return f"mysql+pymysql://{place}?charset=utf8mb4&ssl_disabled=1"
 
@@ -109,7 +110,7 @@ class PrivateServer:
         return _is_server(self.pid, self.datadir)
 
     def stop(self) -> None:
-        """Shut the server down cleanly; nothing happens if it does not run."""
+        """Shut the server down cleanly; a no-op if it does not run."""
         if self.is_running():
             os.kill(self.pid, signal.SIGTERM)
         # a stopped process (SIGSTOP) never sees SIGTERM
@@ -118,20 +119,20 @@ class PrivateServer:
         self._forget()
 
     def kill(self) -> None:
-        """SIGKILL, as a crash of the server would look."""
+        """SIGKILL, like a crash of the server."""
         if self.is_running():
             os.kill(self.pid, signal.SIGKILL)
         self._wait(_STOP_SECONDS)
 
     def restart(self, options: Sequence[str] | None = None) -> None:
-        """Stop, if it runs, and start again on the same port; ``options`` replace the earlier ones."""
+        """Stop the server if it runs, and start it again on the same port; ``options`` replace the earlier ones."""
         self.stop()
         if options is not None:
             self.options = tuple(options)
         self._start()
 
     def log(self) -> str:
-        """The server's error log, as far as it has been written."""
+        """The server's error log so far."""
         path = self.datadir / _LOG
         return path.read_text(errors="replace") if path.exists() else ""
 
@@ -175,9 +176,9 @@ class PrivateServer:
 
     @property
     def _temporary(self) -> Path:
-        """A server that starts removes ``#sql*`` from its tmpdir: in a shared one, other servers' tables in use.
+        """The server's own tmpdir: at its start a server removes ``#sql*`` there, also tables of other servers.
 
-        It stands beside the data folder: inside it would be taken for a database.
+        It is beside the data folder, since a folder inside would be a database.
         """
         return self.datadir.parent / f"{self.datadir.name}.tmp"
 
@@ -213,11 +214,11 @@ def start_server(
     keep: bool = False,
     program: Path | None = None,
 ) -> PrivateServer:
-    """Start a private server on ``datadir``, which is made from a template if it is not there.
+    """Start a private server on ``datadir``, which is created from a template if it does not exist.
 
-    ``program``: another one than the family's (``lab.templates.server_binary``). ``options`` are command-line options
-    of the server and win over the lab's. ``durable=False`` never waits for the disk. ``keep=True``: the server outlives
-    this process. Raises LabError with the end of the server's log.
+    ``program``: default ``lab.templates.server_binary``. ``options``: command-line options of the server, which
+    override the lab's. ``durable=False``: commits do not wait for the disk. ``keep=True``: the server outlives this
+    process. Raises LabError with the end of the server's log.
     """
     datadir = datadir.absolute()
     program = server_binary(flavor) if program is None else program
@@ -233,7 +234,7 @@ def start_server(
         try:
             server._start()
         except LabError as exc:
-            # somebody else took the port between its choice and the server's bind
+            # another process took the port between its choice and the server's bind
             if "Address already in use" not in str(exc) or attempt == _PORT_TRIES - 1:
                 raise
         else:
@@ -252,7 +253,7 @@ def private_server(
     durable: bool = True,
     program: Path | None = None,
 ) -> Iterator[PrivateServer]:
-    """``start_server`` for the length of a ``with`` block."""
+    """``start_server`` as a context manager."""
     server = start_server(datadir, flavor, options, name=name, log_bin=log_bin, durable=durable, program=program)
     try:
         yield server
@@ -261,7 +262,7 @@ def private_server(
 
 
 def attach(datadir: Path) -> PrivateServer | None:
-    """The server that runs on ``datadir``, whoever started it; None if none does."""
+    """The server that runs on ``datadir``, also one of another process; None if there is none."""
     datadir = datadir.absolute()
     try:
         handle = json.loads((datadir / _HANDLE).read_text())

@@ -1,4 +1,4 @@
-"""Windows of generated histories as files: what the filter job reads, and the digests of what it writes.
+"""Windows of generated histories as files: the filter job's inputs, and the digests of its outputs.
 
     python -m lab.stored_windows make       play the histories of WINDOWS on private servers and store their windows
     python -m lab.stored_windows digests    write the digests of what today's filter job makes of the stored windows
@@ -49,10 +49,10 @@ def stored() -> list[Path]:
 
 
 def digests(window: Path, folder: Path) -> dict[str, str]:
-    """Run the filter job on a stored window, unpacked into ``folder``, and return digests of what came out.
+    """Run the filter job on a stored window, unpacked into ``folder``, and return digests of its outputs.
 
-    ``plan``: the plan's own digest, over its files; ``pieces``: over every transaction, built anew from the segments as
-    a lane does with a block that fails.
+    ``plan``: the plan's own digest, over its files; ``pieces``: over every transaction, built from the segments as a
+    lane does for a block that fails.
     """
     work = unpack(window, folder)
     plan = run_filter(work, InProcess())
@@ -65,14 +65,14 @@ def digests(window: Path, folder: Path) -> dict[str, str]:
 
 
 def unpack(window: Path, folder: Path) -> WorkFolder:
-    """The work folder of a stored window, as extraction has left it."""
+    """The work folder of a stored window, as after extraction."""
     with zipfile.ZipFile(window) as archive:
         archive.extractall(folder)
     return WorkFolder(str(folder))
 
 
 def plans_of(work: WorkFolder) -> WorkFolder:
-    """The folder of the window's plan, once there is one."""
+    """The folder of the window's plan."""
     (key,) = (name for name in work.children() if work.child(name).exists(files.PLAN))
     return work.child(key)
 

@@ -1,4 +1,4 @@
-"""Data folders ready to be copied: initializing one takes seconds, copying one does not."""
+"""Data folders to copy, because initializing one takes seconds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from binlane.model import Flavor
 
 USER: Final = "binlane"
 PASSWORD: Final = "binlane-lab"
-"""Of servers that listen on 127.0.0.1 only and hold made-up data only."""
+"""The password of all private servers, which listen on 127.0.0.1 only and have generated data only."""
 
 _ACCOUNTS: Final = "".join(
     f"CREATE USER '{USER}'@'{host}' IDENTIFIED BY '{PASSWORD}';\n"
@@ -27,7 +27,7 @@ _FOLDERS: Final = ("/usr/sbin", "/usr/libexec", "/usr/local/sbin", "/usr/local/l
 
 
 class LabError(RuntimeError):
-    """A private server cannot be made or started; the message says why and what to do."""
+    """A private server cannot be created or started; the message has the reason and the next step."""
 
 
 def server_binary(flavor: Flavor) -> Path:
@@ -53,13 +53,13 @@ def series_of(program: Path) -> str:
 
 
 def other_programs() -> dict[str, Path]:
-    """BINLANE_OTHER_MARIADBDS: further ``mariadbd`` programs, as PATH lists folders; by their series."""
+    """Further ``mariadbd`` programs by series, from BINLANE_OTHER_MARIADBDS (separated as in PATH)."""
     named = os.environ.get("BINLANE_OTHER_MARIADBDS", "").split(os.pathsep)
     return {series_of(program): program for program in (Path(name).expanduser() for name in named if name)}
 
 
 def common_options(flavor: Flavor, program: Path) -> list[str]:
-    """What every private server of ``flavor`` is started with; ``--no-defaults`` has to come first."""
+    """The options of every private server of ``flavor``; ``--no-defaults`` must come first."""
     options = [
         *_no_defaults(program),
         "--bind-address=127.0.0.1",
@@ -78,9 +78,9 @@ def common_options(flavor: Flavor, program: Path) -> list[str]:
 
 
 def data_template(flavor: Flavor, program: Path, options: Sequence[str] = ()) -> Path:
-    """A freshly initialized data folder with the lab's account; made once a server version, then only copied from.
+    """An initialized data folder with the lab's account, created once for each server version and then copied.
 
-    ``options``: of the server that will run on it; MySQL's data folders are made for one ``lower_case_table_names``.
+    ``options``: of the server that will use it; a MySQL data folder is bound to one ``lower_case_table_names``.
     """
     kept = tuple(each for each in options if each.startswith(_MADE_FOR) and flavor is Flavor.MYSQL)
     home = Path(tempfile.gettempdir()) / f"binlane-lab-{os.getuid()}"
@@ -96,14 +96,14 @@ def data_template(flavor: Flavor, program: Path, options: Sequence[str] = ()) ->
             try:
                 fresh.rename(template)
             except OSError:
-                # another process was faster; its template is as good
+                # another process was faster; its template is the same
                 if not template.exists():
                     raise
     return template
 
 
 def _initialize_mariadb(program: Path, datadir: Path, accounts: Path, kept: tuple[str, ...]) -> None:
-    # the one of the same installation first: each makes the system tables of its own version
+    # first the installer beside the server: each creates the system tables of its own version
     beside = os.pathsep.join([str(program.parent), str(program.parent.parent / "bin"), os.environ.get("PATH", "")])
     installer = shutil.which("mariadb-install-db", path=beside)
     if installer is None:
@@ -112,7 +112,7 @@ def _initialize_mariadb(program: Path, datadir: Path, accounts: Path, kept: tupl
         )
     options = [f"--datadir={datadir}", "--innodb-log-file-size=48M", *_as_root()]
     _run([installer, "--no-defaults", *options, "--auth-root-authentication-method=normal", "--skip-test-db"])
-    # the installer takes statements from 10.6 on only; a server without grant tables does until it is told to read them
+    # before 10.6 the installer takes no statements, so a server without grant tables executes them
     accounts.write_text("FLUSH PRIVILEGES;\n" + _ACCOUNTS)
     with accounts.open() as statements:
         _run([str(program), *_no_defaults(program), *options, "--bootstrap"], statements)
@@ -134,9 +134,9 @@ def _version(program: Path) -> str:
 
 
 def _no_defaults(program: Path) -> list[str]:
-    """The option that keeps a server from the machine's option files; the servers refuse to see it twice."""
+    """The option against the machine's option files; servers refuse it if it is given twice."""
     with program.open("rb") as file:
-        # a script around an unpacked server has to pass it first, by itself
+        # a script around an unpacked server passes it already
         return [] if file.read(2) == b"#!" else ["--no-defaults"]
 
 

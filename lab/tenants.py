@@ -1,6 +1,6 @@
-"""A made-up business: one database a customer company, and what its transactions look like as SQL.
+"""An invented application with one database for each customer, and its transactions as SQL.
 
-Every row and every choice follows from the seed, so two servers that run the same traffic hold the same data. Each
+Every row and every choice depends only on the seed, so two servers with the same traffic have the same data. Each
 tenant is written by one connection, in one order.
 """
 
@@ -47,32 +47,32 @@ _STATUS: Final = ("open", "paid", "packed", "sent")
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """One transaction as the log will have it."""
+    """One transaction, as the log will contain it."""
 
     kind: str
     sql: tuple[str, ...]
-    """Statements of one transaction, without BEGIN and COMMIT; of a DDL, the statement that commits by itself."""
+    """Statements of one transaction, without BEGIN and COMMIT; for a DDL, the statement with the implicit commit."""
     rows: int
-    """Row changes that it logs; 0 for statements."""
+    """Logged row changes; 0 for statements."""
     commits_itself: bool = False
 
 
 @dataclass(slots=True)
 class Tenant:
-    """One tenant database, as far as its writer has to know it."""
+    """One tenant database: the state that its writer needs."""
 
     name: str
     run: int
     customers: list[int] = field(default_factory=list)
     orders: list[tuple[int, int]] = field(default_factory=list)
-    """Order and how many lines it has, newest last."""
+    """Orders with their number of lines, newest last."""
     next_customer: int = 1
     next_order: int = 1
     next_event: int = 1
     next_scratch: int = 1
     addresses: int = 0
     changes: int = 0
-    """DDLs so far; their names are made from it."""
+    """Number of DDL statements so far, for their objects' names."""
 
     def write(self, dice: random.Random) -> Transaction:
         """The next small transaction: a few row changes in this database."""
@@ -98,7 +98,7 @@ class Tenant:
         return f"UPDATE `{self.name}`.customers SET balance = balance + {amount / 100:.2f} WHERE id = {customer}"
 
     def statement(self, dice: random.Random) -> Transaction:
-        """One that the source logs as a statement."""
+        """A transaction that the source logs as a statement."""
         low = dice.choice(self.customers)
         sql = f"UPDATE `{self.name}`.customers SET note = CONCAT('note ', id % 7) WHERE id BETWEEN {low} AND {low + 20}"
         switch = "SET SESSION binlog_format = '{}'"
@@ -121,7 +121,7 @@ class Tenant:
         return Transaction("ddl", (sql,), 0, commits_itself=True)
 
     def account(self) -> tuple[Transaction, Transaction]:
-        """A new account and its rights: server-wide operations."""
+        """A new account and its privileges: server-wide statements."""
         self.changes += 6 - self.changes % 6
         user = f"'{self.name}_{self.run}_{self.changes}'@'localhost'"
         create = Transaction("account", (f"CREATE USER {user} IDENTIFIED BY 'Made-up-1'",), 0, commits_itself=True)
@@ -212,7 +212,7 @@ class Tenant:
         )
 
     def _change_email(self, dice: random.Random) -> Transaction:
-        """One customer hands an address over to another: the unique key holds it first here, then there."""
+        """Move an address from one customer to another: a value of a unique key changes its row."""
         one, other = dice.sample(self.customers, 2)
         self.addresses += 1
         table, address = f"`{self.name}`.customers", f"{self.run}.{self.addresses}@{self.name}.test"

@@ -1,4 +1,4 @@
-"""Drives multi-tenant traffic against a live server: deterministic by seed, over several connections, in batches."""
+"""Writes multi-tenant traffic to a server: deterministic by seed, over several connections, in batches."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pymysql.constants import CLIENT
 from lab.tenants import REFERENCE, REFERENCE_TABLES, TENANT_TABLES, Tenant, Transaction
 
 _BATCH: Final = 25
-"""Transactions a round trip."""
+"""Transactions in one round trip."""
 _SKUS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """Shares of the transactions that are not small ones of a single tenant."""
+    """Shares of transactions other than small ones of a single tenant."""
 
     cross_database: float = 0.01
     reference: float = 0.004
@@ -37,7 +37,7 @@ class TrafficSummary:
 
     databases: tuple[str, ...]
     transactions: int
-    """As the log has them, each DDL and account operation as one; what makes the databases comes on top."""
+    """Transactions in the log, each DDL and account statement counted as one; without the creation of the databases."""
     rows: int
     """Row changes of row events."""
     kinds: Mapping[str, int]
@@ -46,7 +46,7 @@ class TrafficSummary:
 
 @dataclass(slots=True)
 class _Writer:
-    """One connection's share: its tenants, its dice, its part of the reference table."""
+    """One connection's share: its tenants, its random generator, its rows of the reference table."""
 
     number: int
     tenants: list[Tenant]
@@ -56,7 +56,7 @@ class _Writer:
     rows: int = 0
 
     def transactions(self, count: int) -> Iterator[Transaction]:
-        """Exactly ``count`` of them."""
+        """Exactly ``count`` transactions."""
         left = count
         while left:
             for transaction in self._next()[:left]:
@@ -89,7 +89,7 @@ class _Writer:
         return [Transaction("cross_database", (tenant.balance(self.dice), other.balance(self.dice)), 2)]
 
     def _reference(self, _tenant: Tenant) -> list[Transaction]:
-        # every writer has prices of its own: they never wait for each other
+        # each writer updates its own prices, so that writers never wait for each other
         sku = self.number + self.dice.randrange(_SKUS // 16) * 16
         sql = f"UPDATE `{REFERENCE}`.prices SET price = price + 0.05, changes = changes + 1 WHERE sku = 'SKU{sku:09}'"
         return [Transaction("reference", (sql,), 1)]
@@ -104,10 +104,11 @@ def run_traffic(
     threads: int = 4,
     mix: Mix | None = None,
 ) -> TrafficSummary:
-    """Write ``transactions`` over ``tenants`` databases ``tenant_001`` ... and ``reference``; they are made if missing.
+    """Write ``transactions`` over ``tenants`` databases ``tenant_001`` ... and ``reference``; creates missing
+    databases.
 
-    ``connection_factory`` takes PyMySQL's keyword arguments. Running it again goes on with what is there. At most 16
-    threads, and at least as many tenants.
+    ``connection_factory`` takes PyMySQL's keyword arguments. A repeated call continues with the existing data. At most
+    16 threads, and at most as many as tenants.
     """
     if not 1 <= threads <= min(16, tenants):
         raise ValueError(f"threads: expected 1..{min(16, tenants)}, got {threads}")
@@ -117,7 +118,7 @@ def run_traffic(
         found = _prepare(cursor, names, seed)
         run = found[0].run
     writers = [
-        # the seed of a string is the same in every process, unlike hash()
+        # a string seeds the generator equally in every process, unlike hash()
         _Writer(number, found[number::threads], random.Random(f"{seed}/{run}/{number}"), mix or Mix())
         for number in range(threads)
     ]
@@ -145,15 +146,16 @@ def run_traffic(
 def _session(connection_factory: Callable[..., Any]) -> Iterator[Any]:
     connection = connection_factory(client_flag=CLIENT.MULTI_STATEMENTS, autocommit=True)
     with contextlib.closing(connection), connection.cursor() as cursor:
-        # literals are written for this; UTC knows no hour that does not exist
+        # the literals need these settings; in UTC no hour is missing
         cursor.execute("SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_TRANS_TABLES'")
         yield cursor
 
 
 def _prepare(cursor: Any, names: Sequence[str], seed: int) -> list[Tenant]:
-    """Create what is missing and find out what is there.
+    """Create missing objects and read the existing ones.
 
-    CREATE ... IF NOT EXISTS of what exists is logged, too, and a table that a DDL of the window names is not folded.
+    Existing objects are not created again: CREATE ... IF NOT EXISTS would be logged, and a table that a DDL of the
+    window names is not reduced.
     """
     cursor.execute("SELECT table_schema, COUNT(*) FROM information_schema.tables GROUP BY table_schema")
     tables = dict(cursor.fetchall())
@@ -173,15 +175,15 @@ def _look(cursor: Any, name: str, run: int) -> Tenant:
     tenant = Tenant(name, run)
     cursor.execute("SELECT @@version")
     if "mariadb" not in cursor.fetchone()[0].lower():
-        # MySQL shows counters as they were up to a day ago
+        # MySQL's information_schema caches counters for up to a day
         cursor.execute("SET SESSION information_schema_stats_expiry = 0")
     cursor.execute(f"SELECT id FROM `{name}`.customers ORDER BY id")
     tenant.customers = [row[0] for row in cursor.fetchall()]
     cursor.execute(f"SELECT order_id, COUNT(*) FROM `{name}`.order_lines GROUP BY order_id ORDER BY order_id")
     tenant.orders = [(row[0], row[1]) for row in cursor.fetchall()]
-    # TRUNCATE and DELETE of the newest rows leave the counters where they are
+    # AUTO_INCREMENT counters and not the highest ids, which TRUNCATE and DELETE may have lowered
     for table in ("customers", "orders", "events"):
-        # a MySQL server that was started anew knows the counter of a table once it has been opened
+        # a restarted MySQL server shows a table's counter only after the table was opened
         cursor.execute(f"SELECT MAX(id) FROM `{name}`.{table}")
         cursor.execute(
             "SELECT auto_increment FROM information_schema.tables WHERE table_schema = %s AND table_name = %s",

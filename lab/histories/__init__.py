@@ -1,1 +1,2 @@
-"""Hostile histories: what sessions do to a source, brought to a target by binlane; the server's replica judges."""
+"""Hostile histories: generated sessions write to a source, binlane applies the log to a target, and both are compared;
+if they differ, the server's own replica gets the same log."""

@@ -1,4 +1,4 @@
-"""``python -m lab.histories``: hostile histories for so many seconds, against binlane and the server's own replica."""
+"""``python -m lab.histories``: hostile histories for some seconds, with binlane and the server's own replica."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from lab.histories.trial import Outcome, Trials, Verdict
 
 _MEMORY: Final = Path("/dev/shm")
 _SHRUNK_A_KIND: Final = 2
-"""Failures of one kind that are made shorter: the others are counted."""
+"""Failures of one kind that are shortened; further ones are only counted."""
 _SHOWN_EVERY: Final = 50
 RESULTS: Final = Path(__file__).parent / "results.jsonl"
 
 
 @dataclass(slots=True)
 class Score:
-    """What came of the histories of a run."""
+    """The results of a run's histories."""
 
     flavor: Flavor
     verdicts: Counter[Verdict] = field(default_factory=Counter)
@@ -43,7 +43,7 @@ class Score:
     began: float = field(default_factory=time.monotonic)
 
     def add(self, outcome: Outcome) -> int:
-        """Count one; how many of its kind there are."""
+        """Count an outcome; the number of outcomes of its kind."""
         self.verdicts[outcome.verdict] += 1
         self.kinds[outcome.verdict, outcome.kind] += 1
         self.statements += outcome.statements
@@ -111,13 +111,13 @@ def main(
 
 
 def say(*lines: str) -> None:
-    """Print, at once: runs are long, and watched."""
+    """Print without buffering, since runs are long."""
     for line in lines:
         print(line, flush=True)
 
 
 def _both() -> int:
-    """A process a family, side by side; each says what it finds."""
+    """Run both families in parallel, one process each."""
     families = [each for each in Flavor if each is not Flavor.MYSQL or "BINLANE_MYSQLD" in os.environ]
     command = [sys.executable, "-m", "lab.histories", *sys.argv[1:], "--family"]
     running = [subprocess.Popen([*command, each.value]) for each in families]

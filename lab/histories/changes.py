@@ -6,12 +6,13 @@ from lab.histories.values import is_text, number, value
 from lab.histories.world import Table, World, quoted
 
 UNSAFE_ALIKE = ("UUID()", "CONNECTION_ID()", "RAND()", "NOW(6)", "@a", "LAST_INSERT_ID()")
-"""RAND and user variables are logged; what is not, is logged as rows unless the session's format is STATEMENT."""
+"""Expressions that are safe in statement format, because RAND and user variables are logged; for others the server logs
+rows, unless the session's format is STATEMENT."""
 _VARIABLES = ("1", "3.50", "'ä'", "NULL", "X'00ff'", "NOW(6)", "LAST_INSERT_ID()")
 
 
 def change(world: World, is_statement: bool, database: str | None) -> str:
-    """One statement. ``is_statement``: the session logs statements as they are; ``database``: its default one."""
+    """One statement. ``is_statement``: the session's format is STATEMENT; ``database``: its default database."""
     dice = world.dice
     table, other = world.table(), world.table()
     roll = dice.randrange(100)
@@ -50,7 +51,7 @@ def _sequence(world: World) -> str:
 
 
 def _expression(world: World, table: Table, at: int, is_statement: bool) -> str:
-    """A value for a plain column: a literal, or something of the session's."""
+    """A value for a plain column: a literal or an expression of the session."""
     dice, column = world.dice, table.plain[at]
     if dice.one_in(12) and (is_text(column.kind) or column.kind in ("INT", "DOUBLE")):
         asked = UNSAFE_ALIKE[2:] if is_statement else UNSAFE_ALIKE
@@ -101,7 +102,7 @@ def _where(world: World, table: Table) -> str:
 
 
 def _tail(world: World, table: Table) -> str:
-    """LIMIT where the order is whole: without it the rows are the server's choice."""
+    """LIMIT, only with a complete order: otherwise the server chooses the rows."""
     return f" ORDER BY `id` LIMIT {world.dice.randint(1, 3)}" if table.id_is_key and world.dice.one_in(5) else ""
 
 

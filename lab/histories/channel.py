@@ -1,4 +1,4 @@
-"""A history's channel, and its windows: whole ones, killed ones, ones whose connections are cut."""
+"""A history's channel and its windows: complete, killed, or with cut connections."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _OTHERS: Final = "SELECT id FROM information_schema.processlist WHERE id <> CONN
 
 
 class StoppedError(Exception):
-    """A window did not end; ``wrote``: whether it may have written to the target before."""
+    """A window failed; ``wrote``: whether it may have written to the target before."""
 
     def __init__(self, step: str, cause: BaseException) -> None:
         super().__init__(f"{step}: {type(cause).__name__}: {cause}")
@@ -49,7 +49,7 @@ class StoppedError(Exception):
 
 @dataclass(slots=True)
 class Channel:
-    """From a source to a target, begun at the source's present end."""
+    """A channel from a source to a target that begins at the end of the source's log."""
 
     source: PrivateServer
     target: PrivateServer
@@ -57,7 +57,7 @@ class Channel:
     endpoints: Endpoints
     settings: Settings
     submit: Submit | None = None
-    """For the first window's filter job; None: in this process, as the others' are."""
+    """Runs the first window's filter job; None: in this process, as for the other windows."""
     windows: int = 0
 
     @classmethod
@@ -70,7 +70,7 @@ class Channel:
         settings: Settings,
         submit: Submit | None = None,
     ) -> Channel:
-        """Write its file below ``folder``, and its row on the target."""
+        """Write the channel's file below ``folder``, and its row on the target, at the end of the source's log."""
         file = folder / "dags" / "channels" / f"{name}.toml"
         file.parent.mkdir(parents=True, exist_ok=True)
         gap = "" if settings.fold_gap is None else f"fold_gap = {settings.fold_gap}\n"
@@ -82,7 +82,7 @@ class Channel:
             f'lock_wait_timeout = 5\n[work]\nuri = "{folder / "work"}"\n'
         )
         config = load_channel(file, {})
-        # smaller ones than a channel's file may ask for: a short log shall have many, too
+        # smaller segments than a channel file allows, so that a short log has several
         config = dataclasses.replace(config, segments=SegmentsConfig(settings.segment_bytes))
         endpoints = Endpoints(_endpoint("source", source), _endpoint("target", target))
         engine = engine_of(endpoints.target)
@@ -93,7 +93,8 @@ class Channel:
         return cls(source, target, config, endpoints, settings, submit)
 
     def window(self, how: str, dice: random.Random) -> bool:
-        """Apply one window, or find none. Raises StoppedError; WindowOpenError is for a later one."""
+        """Apply one window; False if there is none. Raises StoppedError. After a WindowOpenError a later call applies
+        it."""
         self.windows += 1
         if how == "killed":
             self._run_and_kill(dice.uniform(0.02, 0.6))
@@ -102,7 +103,7 @@ class Channel:
             return run_window(self.config, self.endpoints, self.submit if self.windows == 1 else None)
 
     def _run_and_kill(self, seconds: float) -> None:
-        """In a process of its own, killed if it is still there after so many seconds."""
+        """Run the window in a process of its own, and kill the process after some seconds."""
         child = multiprocessing.get_context("fork").Process(target=_quiet_window, args=(self.config, self.endpoints))
         child.start()
         child.join(seconds)
@@ -112,7 +113,7 @@ class Channel:
 
     @contextlib.contextmanager
     def _cutting(self, dice: random.Random) -> Iterator[None]:
-        """End some of the target's connections while the window runs."""
+        """Kill some of the target's connections while the window runs."""
         ended, pauses = threading.Event(), [dice.uniform(0.01, 0.3) for _ in range(3)]
         thread = threading.Thread(target=_cut, args=(self.target, pauses, ended))
         thread.start()
@@ -145,7 +146,7 @@ def run_window(config: ChannelConfig, endpoints: Endpoints, submit: Submit | Non
         running = [pool.submit(apply, lane) for lane in lanes]
         errors = [error for each in running if (error := each.exception()) is not None]
         if errors:
-            # what stopped one lane is told by the others as well
+            # the other lanes report the first lane's error as well
             raise next((error for error in errors if not getattr(error, "retryable", False)), errors[0])
     with _step("advance"):
         _tried_again(lambda: steps.advance(config, endpoints, adopted["plan"]))
@@ -163,7 +164,7 @@ def _step(name: str) -> Iterator[None]:
 
 
 def _tried_again(step: Any) -> Any:
-    """As Airflow does with what may succeed by itself."""
+    """Retry a step as Airflow does for retryable errors."""
     for _ in range(3):
         try:
             return step()

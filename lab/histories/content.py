@@ -1,4 +1,4 @@
-"""Everything that a history can leave on a server, row by row: what both servers must agree on."""
+"""Everything that a history can leave on a server, row by row, for the comparison of both servers."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _LISTS: Final = {
     f"information_schema.schemata WHERE schema_name {_OURS}",
 }
 _CREATED: Final = {"TRIGGER": 6}
-"""The column of SHOW CREATE that holds when it was made."""
+"""The column of SHOW CREATE with the creation time."""
 
 
 def content_of(server: PrivateServer) -> dict[str, Any]:
-    """Names to definitions (bytes), rows (sorted), and next values of AUTO_INCREMENT (``next of ...``)."""
+    """By name: definitions (bytes), rows (sorted), and next values of AUTO_INCREMENT (``next of ...``)."""
     arguments = {"autocommit": True, "use_unicode": False, "conv": {}}
     with closing(server.connect(**arguments)) as connection, connection.cursor() as cursor:
         cursor.execute("SET SESSION time_zone = '+00:00', sql_mode = ''")
@@ -43,7 +43,7 @@ def content_of(server: PrivateServer) -> dict[str, Any]:
 
 
 def differences(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[str]:
-    """Names under which two servers differ, with both values, shortened to where they do."""
+    """The names with differences, and both values, shortened to the differing parts."""
     return [
         f"{name}: {_shown(left.get(name), right.get(name))} | {_shown(right.get(name), left.get(name))}"
         for name in sorted(left.keys() | right.keys())
@@ -52,7 +52,7 @@ def differences(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[str]:
 
 
 def is_about_next(difference: str) -> bool:
-    """Whether it is one of AUTO_INCREMENT alone."""
+    """Whether a difference is only one of AUTO_INCREMENT."""
     return difference.startswith("next of ")
 
 
@@ -95,7 +95,7 @@ def _table(
     yield f"table {name}", _NEXT.sub(b"", definition, count=1)
     if found is not None:
         yield f"next of {name}", int(found[1])
-    # FLOAT is shown in six digits, its double in all that it has
+    # FLOAT prints six digits; as DOUBLE it prints all
     read = [f"{quoted(column)} + 0e0" if of == "float" else quoted(column) for column, of, _ in columns]
     everything = " FOR SYSTEM_TIME ALL" if kind == "SYSTEM VERSIONED" else ""
     if everything and b"`row_start`" not in definition and b"PERIOD FOR SYSTEM_TIME" not in definition:

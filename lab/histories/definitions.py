@@ -1,4 +1,4 @@
-"""Statements that change definitions: each choice gives the statements of one session, and keeps the world's belief."""
+"""Statements that change definitions: each function gives the statements of one session, and updates the ``World``."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _drop(world: World) -> Script:
         return _create(world)
     world.swap(table)
     if dice.one_in(3):
-        # and again, another one
+        # drop and create again
         again = new_table(world, table.database).called(table.database, table.name)
         world.tables.append(again)
         return [f"DROP TABLE {table.full}", again.create()]
@@ -160,7 +160,7 @@ def _exchange_partition(world: World) -> Script:
 
 
 def _online_change(world: World) -> Script:
-    """As gh-ost does it, and pt-online-schema-change, with triggers: the copy takes the table's name."""
+    """An online schema change, like gh-ost or (with triggers) pt-online-schema-change: a copy gets the table's name."""
     dice, table = world.dice, world.table()
     count = world.number()
     shadow = replace(table.called(table.database, f"_{table.name}_gho"), has_foreign_keys=False)

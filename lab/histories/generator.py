@@ -1,4 +1,4 @@
-"""A history from a seed: the same seed gives the same history, whatever was tried before."""
+"""Generates a history from a seed; the same seed always gives the same history."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _habits(dice: Dice) -> Habits:
 
 
 def _beginning(world: World) -> list[Event]:
-    """Databases and tables with some rows: on both servers before the channel begins, or in its log."""
+    """Databases and tables with some rows: either on both servers before the channel begins, or in its log."""
     dice = world.dice
     session = dice.choice((BOTH, BOTH, "a"))
     events = []

@@ -1,4 +1,4 @@
-"""A history: what sessions do on a source, where windows are cut, and how the channel is set; kept as text."""
+"""A history as text: the sessions' statements on a source, the ends of windows, and the channel's settings."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Final
 from binlane.model import Flavor
 
 BOTH: Final = "*"
-"""The session of what is on source and target before the channel begins."""
+"""The session of the statements before the channel's beginning, on source and target."""
 WINDOW: Final = "-"
-"""The session of a window that binlane runs here."""
+"""The session name of an event that stands for a window."""
 DISCONNECT: Final = "disconnect"
-"""Of a session: its connection ends, and its next statement has a new one."""
+"""The event of a session whose connection ends; its next statement uses a new connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the channel's file says, by the names that it has there, and how windows are run."""
+    """Keys of the channel's file by their names, and how windows are run."""
 
     lanes: int = 3
     fold_gap: int | None = None
@@ -49,7 +49,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Everything that is needed to try it again."""
+    """Everything that is needed to repeat the history."""
 
     flavor: Flavor
     seed: int
@@ -57,17 +57,17 @@ class History:
     events: tuple[Event, ...]
 
     def with_events(self, events: Iterable[Event]) -> History:
-        """The same with other events."""
+        """The history with other events."""
         return dataclasses.replace(self, events=tuple(events))
 
     def to_text(self) -> str:
-        """A line of settings, then a line an event: statements have no line breaks."""
+        """One line of settings, then one line for each event: statements have no line breaks."""
         head = {"flavor": self.flavor.value, "seed": self.seed, **dataclasses.asdict(self.settings)}
         return "\n".join([f"# {json.dumps(head)}", *map(str, self.events)]) + "\n"
 
     @classmethod
     def from_text(cls, text: str) -> History:
-        """What ``to_text`` has made. Further lines that begin with ``#`` are comments."""
+        """The inverse of ``to_text``. Further lines that begin with ``#`` are comments."""
         lines = text.splitlines()
         head = json.loads(lines[0].removeprefix("# "))
         flavor, seed = Flavor(head.pop("flavor")), head.pop("seed")

@@ -1,4 +1,4 @@
-"""The judge: the same log, applied by the server's own replica."""
+"""Applies the same log by the server's own replica, for the verdict."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _POLL: Final = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a source's log stands."""
+    """A position in a source's log."""
 
     file: str
     position: int
@@ -24,7 +24,7 @@ class Place:
 
 
 def place_of(source: PrivateServer) -> Place:
-    """The end of the source's log, now."""
+    """The present end of the source's log."""
     if source.flavor is Flavor.MYSQL:
         row = source.query("SHOW BINARY LOG STATUS")[0]
         return Place(str(row[0]), int(row[1]), str(row[4]).replace("\n", ""))

@@ -1,6 +1,6 @@
 """Plays a history's statements on the source: several sessions, one statement at a time, in the history's order.
 
-A statement that would wait for another session's lock fails at once: nobody could give the lock free meanwhile.
+A statement that would wait for another session's lock fails at once, because that session could not continue meanwhile.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lab.histories.history import DISCONNECT, Event
 from lab.servers import PrivateServer
 
 _PATIENCE: Final = 0.04
-"""Seconds that a statement may take before somebody looks whether it waits for a lock."""
+"""Seconds of a statement after which the watcher checks whether it waits for a lock."""
 _GONE_SECONDS: Final = 2.0
 _WAITS: Final = (
     "SELECT (SELECT COUNT(*) FROM performance_schema.data_lock_waits) + "
@@ -54,7 +54,7 @@ class Stage:
             self._watcher.close()
 
     def play(self, event: Event) -> None:
-        """One event of a session. What the source refuses is counted and no concern of the log."""
+        """Play one event of a session. Statements that the source refuses are counted; they are not logged."""
         self.last_error = ""
         if event.sql == DISCONNECT:
             self._disconnect(event.session)
@@ -75,7 +75,7 @@ class Stage:
                 raise
 
     def end_sessions(self) -> None:
-        """End every session, as their clients' ends would, and wait until the server has noticed."""
+        """Close every session's connection, and wait until the server has ended it."""
         for name in list(self._sessions):
             self._disconnect(name)
 
@@ -103,7 +103,7 @@ class Stage:
 
 
 class _Watcher:
-    """Ends statements that wait for a lock on MySQL, whose shortest time to wait for one is a second."""
+    """Kills statements that wait for a lock on MySQL, whose minimum lock wait timeout is a second."""
 
     def __init__(self, server: PrivateServer) -> None:
         self._connection = server.connect(autocommit=True)
@@ -114,7 +114,7 @@ class _Watcher:
 
     @contextlib.contextmanager
     def watch(self, number: int) -> Iterator[None]:
-        """While the connection of this number has a statement running."""
+        """Watch the connection with this id while it executes a statement."""
         with self._changed:
             self._running = number, time.monotonic()
             self._changed.notify()
@@ -143,7 +143,7 @@ class _Watcher:
                 if left > 0:
                     self._changed.wait(left)
                     continue
-                # held while looking: the statement that is ended is still this one
+                # the lock is held, so that the killed statement is the one that was checked
                 if self._is_waiting():
                     with contextlib.suppress(pymysql.err.MySQLError), self._connection.cursor() as cursor:
                         cursor.execute(f"KILL QUERY {number}")
@@ -156,5 +156,5 @@ class _Watcher:
 
 
 def _number_of(connection: Any) -> int:
-    """The server's number of a connection."""
+    """A connection's id on the server."""
     return int(connection.thread_id())

@@ -1,4 +1,4 @@
-"""What became of each history that was ever tried: a line of JSON a seed; of a seed's lines the last counts."""
+"""The results of all histories tried: one line of JSON for each; of several lines of a seed the last counts."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Result:
 
 
 class Results:
-    """The file of results: families may add to it side by side."""
+    """The file of results; both families may append to it at the same time."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
 
     def add(self, result: Result) -> None:
-        """Write it at once, as one line: a run that is ended keeps what it has."""
+        """Append a result as one line at once, so that an interrupted run keeps its results."""
         values = {"family": result.family.value, "seed": result.seed, "verdict": result.verdict.name.lower()}
         line = json.dumps(values | {"build": result.build}, separators=(",", ":")) + "\n"
         with self._file.open("a") as file:
@@ -42,11 +42,11 @@ class Results:
         return {each.seed: each for each in found if each.family is family}
 
     def next_seed(self, family: Flavor) -> int:
-        """The seed behind the last one tried."""
+        """The seed after the last one tried."""
         return max(self.of(family), default=0) + 1
 
     def total(self, family: Flavor) -> str:
-        """How many of a family were tried, and what became of them."""
+        """The numbers of a family's histories by verdict."""
         found = Counter(each.verdict for each in self.of(family).values())
         parts = [f"{found[verdict]:,} {verdict.value}" for verdict in Verdict]
         return f"{family.value}, all runs: {found.total():,} histories: {', '.join(parts)}"

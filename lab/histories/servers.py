@@ -1,4 +1,4 @@
-"""Servers of histories: how they are started, what they hold before a history, how a history is removed again."""
+"""Servers of histories: their start, their preparation for a history, and the removal of its objects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OF_FAMILY: Final = {
     Flavor.MARIADB: ("--skip-slave-start",),
 }
 _ROWS: Final = "1\n2\n5\n31\n32\n"
-"""What LOAD DATA reads."""
+"""The content of the file for LOAD DATA."""
 
 
 def make_folder(folder: Path) -> None:
@@ -35,8 +35,8 @@ def start(flavor: Flavor, folder: Path, name: str) -> PrivateServer:
 
 
 def prepare(server: PrivateServer, events: list[Event]) -> None:
-    """Run what source and target hold before the channel begins, without logging it. A statement that fails on one
-    server fails on the other one, too."""
+    """Execute the statements before the channel's beginning, without logging them. They have the same result on source
+    and target."""
     with contextlib.closing(server.connect(autocommit=True)) as connection, connection.cursor() as cursor:
         cursor.execute("SET SESSION sql_log_bin = 0, timestamp = 1700000000")
         for event in events:
@@ -45,7 +45,7 @@ def prepare(server: PrivateServer, events: list[Event]) -> None:
 
 
 def empty(server: PrivateServer) -> None:
-    """Remove what a history has left; the schema binlane stays, each history has a channel of its own."""
+    """Remove a history's objects; the schema ``binlane`` stays, since each history has a channel of its own."""
     with contextlib.closing(server.connect(autocommit=True)) as connection, connection.cursor() as cursor:
         cursor.execute("SET SESSION sql_log_bin = 0, foreign_key_checks = 0, lock_wait_timeout = 20")
         mysql = server.flavor is Flavor.MYSQL

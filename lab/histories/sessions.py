@@ -1,4 +1,4 @@
-"""Sessions of generated histories: transactions, XA, temporary tables, and what each session sets for itself."""
+"""Sessions of generated histories: transactions, XA, temporary tables, and session variables."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ GLOBALS: Final = {
     Flavor.MYSQL: ("binlog_row_metadata", "binlog_checksum"),
     Flavor.MARIADB: ("binlog_row_metadata", "binlog_checksum", "log_bin_compress", "log_bin_compress_min_len"),
 }
-"""Global variables that histories set; the source's are set back between them."""
+"""Global variables that histories set; they are reset on the source between histories."""
 
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """What the sessions of one history do more often, less often, or not at all."""
+    """The frequencies of a history's kinds of statements."""
 
     formats: tuple[str, ...]
     definitions: int
-    """One unit in so many changes definitions."""
+    """One of this many units changes definitions."""
     settings: int
     xa: bool
     temporary: bool
@@ -61,7 +61,7 @@ class Habits:
 
 @dataclass(slots=True)
 class Session:
-    """One session: what it will do next, and what it has set."""
+    """One session: its next statements and its settings."""
 
     name: str
     world: World
@@ -71,14 +71,14 @@ class Session:
     queue: list[str] = field(default_factory=list)
 
     def next(self) -> str:
-        """Its next statement."""
+        """The session's next statement."""
         if not self.queue:
             self.queue = self._unit()
         return self.queue.pop(0)
 
     @property
     def is_statement(self) -> bool:
-        """Whether its changes are logged as statements."""
+        """Whether the session's changes are logged as statements."""
         return self.format == "STATEMENT"
 
     def _unit(self) -> list[str]:

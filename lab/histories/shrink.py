@@ -1,4 +1,4 @@
-"""A failing history made shorter: sessions, stretches and statements are left out while it still fails alike."""
+"""Shortens a failing history: leaves out sessions, parts and single statements as long as it fails in the same way."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lab.histories.history import History
 
 
 def shrunk(history: History, fails: Callable[[History], bool], seconds: float) -> History:
-    """The shortest history found in so many seconds for which ``fails`` is true; ``history`` itself fails."""
+    """The shortest history found within ``seconds`` for which ``fails`` is true; ``history`` itself fails."""
     end = time.monotonic() + seconds
     history = _begun(history, fails, end)
     size = max(1, len(history.events) // 2)
@@ -32,7 +32,7 @@ def shrunk(history: History, fails: Callable[[History], bool], seconds: float) -
 
 
 def _begun(history: History, fails: Callable[[History], bool], end: float) -> History:
-    """Its shortest beginning that fails, if longer ones fail, too."""
+    """The shortest failing prefix of a history, by bisection."""
     low, high = 0, len(history.events)
     while low < high and time.monotonic() < end:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""Filter jobs of many windows in one Spark session: a JVM starts once a run, and not once a history."""
+"""Filter jobs of many windows in one Spark session, so that a run starts one JVM for all histories."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class SparkJobs:
     folder: Path
     """For the session's socket."""
     submitted: bool = False
-    """Whether a job has gone the way of ``binlane run`` already."""
+    """Whether the first job, as ``binlane run`` does it, was run already."""
     _process: subprocess.Popen[bytes] | None = None
     _connection: socket.socket | None = None
     _answers: IO[str] | None = field(default=None, repr=False)
 
     def run(self, config: ChannelConfig, work: WorkFolder) -> None:
-        """Plan the window in ``work``. Raises what the job has raised."""
+        """Plan the window in ``work``. Raises the job's error."""
         if not self.submitted:
             self.submitted = True
             filter_engines.submit(config, work)

@@ -1,7 +1,7 @@
 """A Spark session that plans one window after another: ``spark-submit spark_driver.py SOCKET``.
 
-Each line from the socket is a window's folder; the answer is ``planned``, or the error in one line. It ends with the
-connection. The engine is the job's own.
+Each line from the socket is a window's folder; the answer is ``planned``, or the error in one line. The driver ends
+with the connection. The engine is the job's own.
 """
 
 from __future__ import annotations

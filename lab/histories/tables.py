@@ -46,14 +46,15 @@ def _constant(kind: str) -> str:
 
 
 def _part(world: World, column: Column) -> str:
-    """A column of a key, whole or by a prefix."""
+    """A key part: a column or a prefix of a column."""
     if is_long(column.kind) or (is_text(column.kind) and world.dice.one_in(4)):
         return f"{quoted(column.name)}({world.dice.choice((1, 2, 5))})"
     return quoted(column.name)
 
 
 def _with_key(world: World, table: Table) -> Table:
-    """No key, ``id`` (of AUTO_INCREMENT or not), several columns, or another column; prefixes among them."""
+    """The table with no key, a key on ``id`` (with or without AUTO_INCREMENT), on several columns, or on another
+    column, also by prefix."""
     dice = world.dice
     others = [column for column in table.plain if not is_keyless(column.kind)]
     match dice.randrange(10):
@@ -85,7 +86,7 @@ def _with_more_keys(world: World, table: Table) -> Table:
         keys.append(f"{unique} `k{number}` ({', '.join(parts)})")
     whole = [column for column in others if column.kind in ("TEXT", "BLOB")]
     if whole and not world.is_mysql and dice.one_in(3):
-        # MariaDB has a hash of such a key
+        # on MariaDB a HASH key
         keys.append(f"UNIQUE KEY `whole` ({quoted(whole[0].name)})")
     texts = [column for column in table.plain if column.kind == "VARCHAR(40)"]
     numbers = [column for column in table.plain if column.kind == "INT"]

@@ -1,4 +1,4 @@
-"""One history tried: played on the source, brought to the target by binlane's windows, compared, judged."""
+"""Tries one history: plays it on the source, applies it to the target by binlane's windows, compares both."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ from lab.servers import PrivateServer
 
 _LAST_WINDOWS: Final = 6
 _NEXT_ASKED: Final = 8
-"""Of so many histories in which AUTO_INCREMENT alone differs one is judged: a source counts what it rolls back."""
+"""Of this many histories in which only AUTO_INCREMENT differs, one is judged: rolled-back rows advance the source's
+counter."""
 
 
 class Verdict(Enum):
-    """What became of a history."""
+    """The verdict on a history."""
 
     EQUAL = "equal"
     REFUSED = "refused before the first write"
@@ -40,11 +41,11 @@ class Verdict(Enum):
 
 @dataclass(slots=True)
 class Outcome:
-    """The verdict, and why."""
+    """The verdict and its reason."""
 
     verdict: Verdict
     kind: str = ""
-    """What outcomes are counted by: a refusal's or failure's words without names and numbers."""
+    """The text by which outcomes are counted: a refusal or failure without names and numbers."""
     details: list[str] = field(default_factory=list)
     statements: int = 0
     refused_by_source: int = 0
@@ -82,7 +83,7 @@ class Trials:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def judge(self, history: History) -> Outcome:
-        """Try it from the beginning: whatever an earlier one left is removed first."""
+        """Remove the previous history's objects, then play this history, apply its windows and compare."""
         self._clean()
         self._count += 1
         place = self.folder / f"h{self._count}"
@@ -116,7 +117,7 @@ class Trials:
     def _asked(
         self, expected: dict[str, Any], first: list[Event], start: native.Place, kind: str, details: list[str]
     ) -> Outcome:
-        """What the server's own replica makes of the same log decides."""
+        """The verdict by the result of the server's own replica on the same log."""
         if not self.asks_native:
             return Outcome(Verdict.FAILED, kind, details)
         if self._replica is None:
@@ -130,7 +131,7 @@ class Trials:
         found = differences(expected, other)
         ours = set(map(_subject, details))
         if all(map(is_about_next, details)):
-            # a source counts what it rolls back, a replica never sees it; but it runs an XA PREPARE before XA ROLLBACK
+            # rolled-back rows advance the source's counter but are not logged; except XA PREPARE before XA ROLLBACK
             apart = differences(other, content_of(self.target))
             if self._halves or not [each for each in apart if is_about_next(each)]:
                 return Outcome(Verdict.EQUAL)
@@ -159,9 +160,9 @@ class Trials:
 
 
 def _played(stage: Stage, channel: Channel, events: list[Event], seed: int) -> StoppedError | None:
-    """Play the events, and apply windows where they stand and behind them; what stopped one, if it did.
+    """Play the events, and apply windows at their places and at the end; the error of a failed window, if any.
 
-    What is refused before the first write needs no judge: the rest is not played then.
+    After a refusal before the first write the remaining events are not played.
     """
     dice = random.Random(seed)
     stopped: StoppedError | None = None
@@ -191,9 +192,9 @@ def _played(stage: Stage, channel: Channel, events: list[Event], seed: int) -> S
 
 
 def kind_of(text: str) -> str:
-    """An error's or difference's words without names, numbers and values."""
+    """The text of an error or difference without names, numbers and values."""
     lines = text.split("\n")
-    # a precheck names what it has found in lines of their own
+    # a precheck has one line for each finding
     text = lines[1] if "PrecheckError" in lines[0] and len(lines) > 1 else lines[0]
     text = re.sub(r"^(\w+: \w+): channel .*?source [^ :]+:\d+: ", r"\1: ", text)
     text = re.sub(r"binlog\.\d+(:\d+)?|[`'\"][^`'\"]*[`'\"]|(?<![\w/])/\S+", "*", text)
@@ -202,12 +203,12 @@ def kind_of(text: str) -> str:
 
 
 def _is_expected(stopped: StoppedError) -> bool:
-    """Whether it is an error that says what to do, by its type: anything else is no refusal."""
+    """Whether the error is one of binlane's refusals, by its type."""
     return type(stopped.cause).__module__.startswith("binlane.")
 
 
 def _refused(stopped: StoppedError) -> Outcome:
-    """A failure if docs/conformance.md does not name a refusal of this kind."""
+    """REFUSED, or FAILED if docs/conformance.md has no row for this refusal."""
     refusal = refusal_of(f"{type(stopped.cause).__name__}: {stopped.cause}")
     if refusal is not None:
         return Outcome(Verdict.REFUSED, refusal.kind, [str(stopped)])

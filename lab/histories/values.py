@@ -1,4 +1,4 @@
-"""Column types and the literals that histories write into them: few, so that keys meet."""
+"""Column types and the literals that histories write: few, so that keys collide."""
 
 from __future__ import annotations
 
@@ -69,33 +69,33 @@ _FOREIGN: Final = {Flavor.MYSQL: _OF_FAMILY[Flavor.MARIADB], Flavor.MARIADB: _OF
 
 
 def kinds(flavor: Flavor) -> list[str]:
-    """The types of a family; the plainest more often."""
+    """The types of a family; the most common types more often."""
     own = [kind for kind in VALUES if kind not in _FOREIGN[flavor]]
     return [*own, "INT", "INT", "VARCHAR(40)", "VARCHAR(40)", "DATETIME"]
 
 
 def is_text(kind: str) -> bool:
-    """Whether functions of texts take it."""
+    """Whether text functions accept the type."""
     return kind.startswith(("VARCHAR", "CHAR", "TEXT", "MEDIUMTEXT"))
 
 
 def is_long(kind: str) -> bool:
-    """Whether a key needs a prefix of it."""
+    """Whether a key on the type needs a prefix."""
     return kind.startswith(("TEXT", "MEDIUMTEXT", "BLOB"))
 
 
 def is_keyless(kind: str) -> bool:
-    """Whether no usual key takes it."""
+    """Whether no ordinary key accepts the type."""
     return kind.startswith(("JSON", "POINT", "TEXT COMPRESSED"))
 
 
 def value(dice: Dice, column: Column) -> str:
-    """A literal, or NULL where the column may take it, and sometimes where not."""
+    """A literal, or NULL for a nullable column, sometimes also for another."""
     if dice.one_in(9 if "NOT NULL" not in column.extra else 60):
         return "NULL"
     return dice.choice(VALUES[column.kind])
 
 
 def number(dice: Dice) -> str:
-    """An id; few, so that statements meet."""
+    """An id; few different ones, so that statements write the same rows."""
     return str(dice.randint(1, 14))

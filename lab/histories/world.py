@@ -1,6 +1,6 @@
-"""What a generated history believes to be on its source: the next statements are written for it.
+"""The generator's model of the objects on the source, for which the next statements are written.
 
-A statement that fails there leaves the belief wrong; later ones then fail more often, which is as good a test.
+If a statement fails on the source, the model is wrong and later statements fail more often, which is a good test, too.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ def quoted(name: str) -> str:
 
 
 class Dice(random.Random):
-    """Random choices in the words of a generator."""
+    """Random choices for generators."""
 
     def one_in(self, count: int) -> bool:
         """True once in ``count`` times."""
         return self.randrange(count) == 0
 
     def some(self, choices: Sequence[T], most: int) -> list[T]:
-        """One to ``most`` of them, each at most once."""
+        """One to ``most`` of the choices, each at most once."""
         return self.sample(list(choices), min(len(choices), self.randint(1, most)))
 
 
@@ -39,13 +39,13 @@ class Column:
     name: str
     kind: str
     extra: str = ""
-    """What follows the type: NOT NULL, DEFAULT, INVISIBLE ..."""
+    """The attributes behind the type: NOT NULL, DEFAULT, INVISIBLE ..."""
     computed: str = ""
     """The whole type and expression of a generated column."""
 
     @property
     def definition(self) -> str:
-        """As CREATE TABLE has it."""
+        """The column's definition in CREATE TABLE."""
         return f"{quoted(self.name)} {self.computed or self.kind} {self.extra}".rstrip()
 
 
@@ -66,27 +66,27 @@ class Table:
 
     @property
     def full(self) -> str:
-        """Its name with its database's, quoted."""
+        """``database.table``, quoted."""
         return f"{quoted(self.database)}.{quoted(self.name)}"
 
     @property
     def plain(self) -> tuple[Column, ...]:
-        """Columns that statements may set, but ``id``."""
+        """Columns that statements may set, without ``id``."""
         return tuple(column for column in self.columns[1:] if not column.computed)
 
     def called(self, database: str, name: str) -> Table:
-        """The same table of another name."""
+        """The same table with another name."""
         return replace(self, database=database, name=name)
 
     def create(self, how: str = "CREATE TABLE") -> str:
-        """Its CREATE TABLE."""
+        """The table's CREATE TABLE."""
         parts = [*(column.definition for column in self.columns), *self.keys]
         return f"{how} {self.full} ({', '.join(parts)}) {self.options} {self.partitions}".rstrip()
 
 
 @dataclass(slots=True)
 class World:
-    """Databases and what is in them."""
+    """Databases and their objects."""
 
     flavor: Flavor
     dice: Dice
@@ -103,16 +103,16 @@ class World:
 
     @property
     def is_mysql(self) -> bool:
-        """Or else MariaDB."""
+        """Whether the family is MySQL."""
         return self.flavor is Flavor.MYSQL
 
     def number(self) -> int:
-        """A number that no name has yet."""
+        """A number that no name uses yet."""
         self.numbers += 1
         return self.numbers
 
     def table(self) -> Table:
-        """Any table; the newest one more often."""
+        """A random table; the newest one more often."""
         return self.tables[-1] if self.dice.one_in(5) else self.dice.choice(self.tables)
 
     def database(self) -> str:
@@ -120,6 +120,6 @@ class World:
         return self.dice.choice(self.databases)
 
     def swap(self, old: Table, *new: Table) -> None:
-        """A table is gone, or is another one now."""
+        """Replace a dropped or changed table."""
         self.tables = [table for table in self.tables if table is not old]
         self.tables.extend(new)

@@ -1,4 +1,4 @@
-"""``make suites``: run what is left of the servers' own suites, then write docs/suites.md."""
+"""``make suites``: run the tests of the servers' own suites that have no result yet, then write docs/suites.md."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _DETAIL: Final = 4000
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Exit code 1: a test differs or fails in the middle where the server's own replica is equal, or is refused for a
-    reason that docs/conformance.md does not name."""
+    """Exit code 1: a test differs or fails in the middle of a window although the server's own replica is equal, or is
+    refused for a reason that docs/conformance.md does not list."""
     asked = _parse(arguments)
     work = ROOT / ".binlane" / "suites"
     if not asked.report:
@@ -66,7 +66,7 @@ def _is_bad(result: Result) -> bool:
 
 
 class Trial:
-    """One family's suites, as far as they are run."""
+    """One family's suites."""
 
     def __init__(self, flavor: Flavor, suites: Path, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -82,13 +82,13 @@ class Trial:
         self.judge.close()
 
     def runnable(self, binlog_format: str, tests: list[str]) -> list[str]:
-        """The tests that these servers can run, by what the tests' files say."""
+        """The tests that these servers can run, by the requirements in the tests' files."""
         return [test for test in tests if self.installed.unmet(test, binlog_format) is None]
 
     def run(self, results: Results, binlog_format: str, tests: list[str], *, keeps: bool) -> list[str]:
-        """One call of the driver; the tests that fail without a verdict. ``keeps``: what tests drop is kept aside.
+        """One call of the driver; returns the tests that fail without a verdict. ``keeps``: keep dropped objects aside.
 
-        Tests that the driver did not come to have no result, and are tried again by the next run.
+        Tests that the driver did not reach have no result, and the next run tries them again.
         """
         self._now = {}
 
@@ -98,7 +98,7 @@ class Trial:
 
         path, failed = self.folder / "ask", ""
         lines = driver.lines(self.installed, self.folder / "var", binlog_format, tests, path, keeps=keeps)
-        # closed by name: a run that is ended would leave the driver and its servers behind
+        # closed explicitly, so that an interrupted run does not leave the driver and its servers behind
         with listening(path, self.flavor, self.judge, answered), contextlib.closing(lines):
             for line in lines:
                 said, fault = driver.said(line), driver.fault(line)
@@ -140,7 +140,7 @@ class Trial:
 
 
 def _trials(families: Sequence[Flavor], suites: Path, work: Path) -> list[Trial]:
-    """Of the families asked for; without any, of all that can be run here. Raises LabError where there is none."""
+    """The trials of the given families; by default of all that can run here. Raises LabError if there is none."""
     trials, missing = [], []
     for flavor in families or Flavor:
         try:
@@ -156,14 +156,14 @@ def _trials(families: Sequence[Flavor], suites: Path, work: Path) -> list[Trial]
 
 @dataclass(slots=True)
 class _Queue:
-    """What is left to try of one family in one format."""
+    """The remaining tests of one family in one format."""
 
     trial: Trial
     binlog_format: str
     waiting: list[list[str]]
     as_they_are: list[str] = field(default_factory=list)
-    """Tests that fail when what they drop is kept: tried once more, many at a time, since each call of the driver
-    installs its servers anew."""
+    """Tests that fail if dropped objects are kept; they are run again without that, many at a time, since each call of
+    the driver installs its servers again."""
 
     def run(self, results: Results) -> bool:
         """One call of the driver; False if nothing is left."""
@@ -178,7 +178,7 @@ class _Queue:
 
 
 def _run(trials: list[Trial], asked: argparse.Namespace, end: float) -> None:
-    """Batches of all families and formats in turn, so that a part of the time tries a part of each."""
+    """Run batches of all families and formats in turn, so that a short run covers a part of each."""
     queues = [_queue(trial, binlog_format, asked) for trial in trials for binlog_format in asked.format]
     while queues:
         for queue in list(queues):
@@ -198,7 +198,7 @@ def _queue(trial: Trial, binlog_format: str, asked: argparse.Namespace) -> _Queu
 
 
 def _reasons(work: Path) -> dict[Key, str]:
-    """The last reason of each test that was run here."""
+    """The last reason of each test that was run on this machine."""
     details = [json.loads(line) for file in work.glob("*/details.jsonl") for line in file.read_text().splitlines()]
     return {(each["family"], each["format"], each["test"]): each["reason"] for each in details}
 
@@ -228,7 +228,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _end(_number: int, _frame: object) -> None:
-    """SIGTERM and SIGINT: end the driver and the servers, too. A shell's background jobs ignore SIGINT otherwise."""
+    """SIGTERM and SIGINT: end the driver and the servers, too; installed since a shell's background jobs ignore
+    SIGINT."""
     raise KeyboardInterrupt
 
 

@@ -1,8 +1,8 @@
-"""Called inside a test: tells the trial where the test is, and waits until the trial has answered.
+"""Called by a running test: sends the test's progress to the trial, and waits for the answer.
 
     ask.py SOCKET start|judge SUITE.TEST
 
-Standard library alone, and started without site packages: it runs twice in each of thousands of tests.
+Uses only the standard library, without site packages, because it runs twice in each of thousands of tests.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The driver's servers are kept from one test to the next: what a test has left is removed before the next begins."""
+"""Cleans the driver's servers, which are reused from test to test, of the previous test's objects."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _RESETS: Final = {
 def clean(
     flavor: Flavor, ports: Iterable[int], databases: Collection[str] = _OWN, accounts: Collection[str] = _ACCOUNTS
 ) -> None:
-    """Empty the servers and their logs, but for ``databases`` and ``accounts``. One that does not run, or cannot be
-    emptied, is left to the test."""
+    """Empty the servers and their logs, except ``databases`` and ``accounts``. A server that does not run or cannot be
+    emptied is left as it is."""
     for port in ports:
         server = PrivateServer(flavor, port, Path(), Path(), "suite", (), Path(), user="root", password="")
         with (

@@ -1,4 +1,4 @@
-"""Everything that a log can have changed on a server of the suites, without what belongs to the drivers."""
+"""The content of a server of the suites that a log can change, without the drivers' own objects."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from lab.servers import PrivateServer
 
 _DRIVERS: Final = re.compile(r"[\w ]+ mtr(\.|$)")
-"""Its database, where tests say which warnings of the server they expect."""
+"""The driver's database, where tests list the server warnings that they expect."""
 _EVENTS: Final = (
     "SELECT event_schema, event_name, event_definition, event_type, interval_value, interval_field, execute_at, "
     "starts, ends, on_completion, sql_mode, definer FROM information_schema.events"
 )
-"""Without the status: on a replica events stand still."""
+"""Without the status, because events are disabled on a replica."""
 
 
 def everything(server: PrivateServer) -> Mapping[str, str]:
-    """A name to a definition, or to a table's rows and checksum."""
+    """By name: a definition, or a table's number of rows and checksum."""
     found = {name: text for name, text in contents(server).items() if _DRIVERS.match(name) is None}
     with closing(server.connect(autocommit=True)) as connection, connection.cursor() as cursor:
         cursor.execute(_EVENTS)
@@ -31,7 +31,7 @@ def everything(server: PrivateServer) -> Mapping[str, str]:
 
 
 def differences(left: Mapping[str, str], right: Mapping[str, str]) -> Mapping[str, str]:
-    """What differs: its name to both sides' text."""
+    """The differences: both sides' text by name."""
     return {
         name: f"{left.get(name, 'missing')} | {right.get(name, 'missing')}"
         for name in sorted(left.keys() | right.keys())

@@ -1,4 +1,4 @@
-"""A family's own test driver: its command line, and what it says of each test."""
+"""A family's own test driver: its command line and its output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TEMPLATES: Final = {Flavor.MARIADB: "install.db", Flavor.MYSQL: "data"}
 """In the driver's work folder: the data folder that its servers begin with."""
 _BUILD_THREAD: Final = "MTR_BUILD_THREAD"
 _THREADS: Final = {Flavor.MARIADB: "331", Flavor.MYSQL: "361"}
-"""A family's range of ports, unless the environment names another."""
+"""A family's range of ports, unless the environment sets one."""
 _LINE: Final = re.compile(
     r"(?:\[\s*\d+%\]\s+)?(?P<test>\w+\.[\w-]+)(?:\s+'(?P<combination>[^']*)')?(?:\s+w\d+)?\s+"
     r"\[ (?P<result>[\w-]+) \]\s*(?P<comment>.*)"
@@ -29,7 +29,7 @@ _LINE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A line of the driver's about one test."""
+    """A line of the driver's output about one test."""
 
     test: str
     result: str
@@ -38,7 +38,8 @@ class Said:
 
 
 def command(installed: Installation, folder: Path, binlog_format: str, tests: Sequence[str]) -> list[str]:
-    """The driver's command for some tests of one format. Results are recorded, so that other ones do no harm."""
+    """The driver's command for some tests in one format. The driver records results, so unexpected ones do not fail
+    tests."""
     logged = ["--mysqld=--log-bin=master-bin"] if any(not _replicates(test) for test in tests) else []
     return [
         *(
@@ -57,9 +58,9 @@ def command(installed: Installation, folder: Path, binlog_format: str, tests: Se
 def lines(
     installed: Installation, folder: Path, binlog_format: str, tests: Sequence[str], ask: Path, *, keeps: bool
 ) -> Generator[str]:
-    """Run the driver: its output, line by line. ``ask``: the socket at which tests ask. Ended with the caller.
+    """Run the driver; yields its output line by line. ``ask``: the socket for tests. The driver ends with the caller.
 
-    ``keeps``: what tests drop is kept aside.
+    ``keeps``: keep dropped objects aside.
     """
     caller = f"{sys.executable} -I -S {Path(__file__).parent / 'ask.py'} {ask}"
     variables = {
@@ -67,7 +68,7 @@ def lines(
         **installed.environment,
         _BUILD_THREAD: os.environ.get(_BUILD_THREAD, _THREADS[installed.flavor]),
         ASK: caller,
-        # to the client a 0 of the environment is a text, and true
+        # the client takes the text 0 of the environment as true
         KEEPS: "1" if keeps else "",
     }
     for name in ("PYTHONPATH", "MALLOC_ARENA_MAX"):
@@ -91,25 +92,25 @@ def lines(
                 log.flush()
                 yield line
     finally:
-        # the driver leaves its servers behind when it is killed: by SIGTERM it ends them
+        # on SIGTERM the driver ends its servers, on SIGKILL it leaves them behind
         if run.poll() is None:
             run.send_signal(signal.SIGTERM)
         run.wait()
 
 
 def fault(line: str) -> str | None:
-    """What the test's client says of its own end, in the lines behind a test that failed."""
+    """The client's error in the lines after a failed test."""
     return line.strip() if line.startswith(("mysqltest: ", "mariadb-test: ")) else None
 
 
 def said(line: str) -> Said | None:
-    """What a line of the driver's output says of a test."""
+    """Parse a line of the driver's output; None if it is not about a test."""
     found = _LINE.match(line.strip())
     return None if found is None else Said(found["test"], found["result"], found["comment"].strip())
 
 
 def batches(tests: Sequence[str], size: int) -> Iterator[list[str]]:
-    """Tests that run with the same options of the driver, some at a time, in their order."""
+    """Batches of tests that need the same driver options, in their order."""
     for group in ([each for each in tests if _replicates(each)], [each for each in tests if not _replicates(each)]):
         yield from (group[at : at + size] for at in range(0, len(group), size))
 

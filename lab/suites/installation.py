@@ -1,4 +1,4 @@
-"""A private copy of a family's test suites, laid out as its driver wants it, beside the installed server.
+"""A private copy of a family's test suites beside the installed server, in the layout that its driver needs.
 
 The drivers (``mariadb-test-run.pl``, ``mysql-test-run.pl``) expect one base folder of a whole installation: bin/,
 share/, lib/, mysql-test/. Debian spreads that over packages, and the lab's MySQL runs by its own loader.
@@ -20,7 +20,7 @@ from lab.suites.rewriting import with_kept_tables, with_question, with_verdict
 from lab.templates import LabError, server_binary
 
 FOLDERS: Final = "BINLANE_SUITES"
-"""Environment variable: a folder of unpacked suites that is there already (``provide.sh`` says what it holds)."""
+"""Environment variable: an existing folder of unpacked suites (``provide.sh`` describes its content)."""
 SUITES: Final[Mapping[Flavor, tuple[str, ...]]] = {
     Flavor.MARIADB: ("rpl", "binlog"),
     Flavor.MYSQL: ("rpl", "binlog", "rpl_gtid", "rpl_nogtid", "binlog_gtid", "binlog_nogtid"),
@@ -30,20 +30,20 @@ SUITES: Final[Mapping[Flavor, tuple[str, ...]]] = {
 _TESTS: Final = {Flavor.MARIADB: "usr/share/mysql/mysql-test", Flavor.MYSQL: "usr/lib/mysql-test"}
 _DRIVERS: Final = {Flavor.MARIADB: "mariadb-test-run.pl", Flavor.MYSQL: "mysql-test-run.pl"}
 _ENDS: Final = ("rpl_end.inc", "rpl/deinit.inc")
-"""In include/: what ends replication in a test, in MariaDB and in MySQL."""
+"""Files in include/ that end replication in a test, in MariaDB and in MySQL."""
 _SHARED: Final = ("extra", "common", "include")
 """Folders of files that tests include, besides their suite's own."""
 _STUBS: Final = (
     *("myisamlog", "myisamchk", "myisampack", "myisam_ftdump", "aria_chk", "aria_pack", "aria_read_log"),
     *("aria_dump_log", "aria_ftdump", "innochecksum", "mysqlhotcopy", "wsrep_sst_rsync"),
 )
-"""Programs that MariaDB's driver looks for before it begins, and that are in packages nobody else here needs."""
+"""Programs that MariaDB's driver requires at its start, from packages that are not needed otherwise."""
 
 
 _FIRST: Final = """first=
 while :; do case "$1" in --defaults-*|--no-defaults) first="$first $1"; shift;; *) break;; esac; done
 """
-"""Of a script around mysqld: these options have to come before its own."""
+"""Beginning of a script around mysqld: these options must come before the script's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,9 @@ class Installation:
     flavor: Flavor
     base: Path
     program: Path
-    """The server, as the driver starts it."""
+    """The server program that the driver starts."""
     environment: Mapping[str, str]
-    """What the driver, its servers and its client need besides."""
+    """Environment variables of the driver, its servers and its client."""
 
     @property
     def tests(self) -> Path:
@@ -90,7 +90,7 @@ def suites_folder() -> Path:
 
 
 def install(flavor: Flavor, suites: Path, base: Path) -> Installation:
-    """Lay ``base`` out anew. Raises LabError where the family's suites or its server are missing."""
+    """Create the layout in ``base``. Raises LabError if the family's suites or its server are missing."""
     origin = suites / flavor.value / _TESTS[flavor]
     if not origin.is_dir():
         raise LabError(f"{origin} is not there: no suites of {flavor.value}")
@@ -104,7 +104,7 @@ def install(flavor: Flavor, suites: Path, base: Path) -> Installation:
         environment = {"LD_LIBRARY_PATH": os.pathsep.join(str(each) for each in sorted(libraries.glob("*-linux-*")))}
     else:
         program, environment = _lay_out_mysql(base, unpacked), {}
-    # links where a file stays as it is: the driver writes only into the suites' own folders
+    # links for unchanged files: the driver writes only into the suites' own folders
     shutil.copytree(origin, base / "mysql-test", symlinks=True, copy_function=_link, ignore=_not_run)
     _prepare(flavor, base / "mysql-test")
     faster = next(libraries.glob("*-linux-*/libeatmydata.so"), None)
@@ -166,7 +166,7 @@ def _share_of(server: Path) -> Path:
 
 
 def _prepare(flavor: Flavor, tests: Path) -> None:
-    """Make the files of the suites that run, and what they include, worth judging."""
+    """Rewrite the test files and their includes, so that tests keep dropped tables and ask for a verdict."""
     suites = SUITES[flavor]
     for end in _ENDS:
         file = tests / "include" / end
@@ -194,7 +194,7 @@ def _included(tests: Path, suites: tuple[str, ...]) -> Iterator[Path]:
 
 
 def _whole(file: Path, tests: Path) -> str:
-    """A test's text with that of the test files that it includes as a whole."""
+    """A test's text together with the test files that it includes completely."""
     text = _text(file)
     lines = [line for line in text.splitlines() if "source " in line and ".test" in line]
     parts = [line.split("source", 1)[1].strip(" ;") for line in lines]
@@ -211,7 +211,7 @@ def _suite(tests: Path, suite: str) -> Path:
 
 
 def _not_run(folder: str, names: list[str]) -> list[str]:
-    """For ``copytree``: MySQL's largest suites, which are not run."""
+    """An ``ignore`` function for ``copytree``: MySQL's largest suites, which are not run."""
     return [name for name in names if name in ("ndb", "group_replication")] if folder.endswith("/suite") else []
 
 
@@ -220,14 +220,14 @@ def _text(file: Path) -> str:
 
 
 def _rewrite(file: Path, text: str) -> None:
-    # not in place: the other name of a link belongs to the suites as they were unpacked
+    # not in place: the file may be a hard link to the unpacked suites
     file.unlink()
     file.write_bytes(text.encode("latin-1"))
 
 
 def _link(source: str, target: str) -> None:
     if "/r/" in source or source.endswith(".result"):
-        # the driver writes over it
+        # a copy, because the driver overwrites it
         shutil.copy2(source, target)
         return
     try:

@@ -1,4 +1,4 @@
-"""One test's verdict, in a process of its own that stays warm: starting Python for each would be most of the time."""
+"""One test's verdict, in a process that is reused: starting Python for each test would take most of the time."""
 
 from __future__ import annotations
 
@@ -31,36 +31,36 @@ _SHOWN: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A test that has come to its end."""
+    """A test at its end."""
 
     flavor: Flavor
     test: str
     port: int
-    """Of the source that the test has written to."""
+    """The port of the test's source."""
     program: Path
     template: Path
-    """A data folder as the driver's servers begin with."""
+    """The data folder that the driver's servers start from."""
     folder: Path
-    """For the project of binlane's channel; removed."""
+    """The folder for the project of binlane's channel; removed afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of it."""
+    """The outcome of a test, with its reasons."""
 
     outcome: Outcome
     binlog_format: str = ""
     reason: str = ""
-    """Why it is not equal: what stopped binlane, or what differs."""
+    """Why the test is not equal: the error that stopped binlane, or the differences."""
     native: str = ""
-    """The same of the server's own replica; empty where it is equal or was not asked."""
+    """The reason of the server's own replica; empty if it is equal or was not run."""
     unsafe: bool = False
-    """It was refused without ``allow_unsafe``; the outcome is the one with it."""
+    """Whether binlane refused the log without ``allow_unsafe``; the outcome is that of a run with it."""
     seconds: float = 0.0
 
 
 def judge(question: Question, servers: ServersBeside) -> Verdict:
-    """Bring the log to a fresh target, compare, and ask the server's own replica where that is not equal."""
+    """Apply the log to a fresh target and compare; if they differ, apply it by the server's own replica, too."""
     begun = time.monotonic()
     question.folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -80,7 +80,7 @@ def _judge(question: Question, source: Source, servers: ServersBeside) -> tuple[
     held, unsafe = everything(source.server), False
     run = _by_binlane(question, source, held, servers, allow_unsafe=unsafe)
     if run.refused and _OPEN in run.stopped:
-        # temporary tables live as long as their connections: a log is judged to its end
+        # sessions are ended first, so that the log has the end of their temporary tables
         source = with_ended_sessions(source)
         held = everything(source.server)
         run = _by_binlane(question, source, held, servers, allow_unsafe=unsafe)

@@ -1,4 +1,4 @@
-"""Why a test is not equal, in a few words: the reasons of many tests in a table that can be read."""
+"""Short kinds for the reasons why tests are not equal, for a readable table of many tests."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _KINDS: Final[Mapping[str, str]] = {
     r"^IncidentError": "the log says that changes are missing (INCIDENT)",
     r"^(data of|table|view|database) ": "something was never logged, or is another on every replica",
 }
-"""A pattern of a reason to its kind; the first that is found counts."""
+"""Pattern of a reason -> its kind; the first match counts."""
 _CODE: Final = re.compile(r": ([1-4]\d{3}) ")
-"""Of a server, as binlane's messages have it; another number may be a place in a file."""
+"""A server's error number in binlane's messages; other numbers may be file offsets."""
 _OBJECT: Final = re.compile(r"(?:^|; )(data of|table|view|database|procedure|function|trigger|event|account) ")
 
 

@@ -1,4 +1,4 @@
-"""What a server of the suites was started with, as its command line says, and a server beside it."""
+"""The options of a running server of the suites, by its command line, and those of a target or replica for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OWN: Final = (
     *("read-only", "super-read-only", "skip-slave-start", "skip-replica-start", "init-file", "user", "gdb"),
     *("binlog-do-db", "binlog-ignore-db", "master-info-file", "relay-log-info-file", "slave-load-tmpdir"),
 )
-"""Options that one server has for itself, and the source's choice of what it logs."""
+"""Options that differ for each server, and the source's options for its log."""
 _OWN_PREFIXES: Final = ("replicate-", "master-", "mysqlx", "loose-mysqlx", "init-rpl")
 
 
@@ -22,12 +22,12 @@ class Started:
     """A server's command line in parts."""
 
     defaults: tuple[str, ...]
-    """``--defaults-file`` and its kin, which have to come first."""
+    """``--defaults-file`` and similar options, which must come first."""
     options: tuple[str, ...]
 
 
 def started_with(arguments: Sequence[str]) -> Started:
-    """The parts of a server's arguments; what stands before the first option (loader, program) is no part."""
+    """The parts of a server's arguments, without the loader and program before the first option."""
     options = [each for each in arguments if each.startswith("--")]
     options = [each for each in options if not each.startswith(("--library-path", "--plugin-dir"))]
     defaults = tuple(each for each in options if each.startswith(("--defaults-", "--no-defaults")))
@@ -35,10 +35,10 @@ def started_with(arguments: Sequence[str]) -> Started:
 
 
 def beside(source: Started, binlog_format: str) -> list[str]:
-    """The options of a target or a replica of that server, without its own place and name.
+    """The options for a target or a replica of that server, without its folders, ports and names.
 
-    Where the source writes statements, its ``binlog_format`` is left out as well: a MySQL server that is to log
-    statements alone refuses rows.
+    If the source logs statements, ``binlog_format`` is left out as well: a MySQL server in STATEMENT format refuses
+    rows.
     """
     kept = [each for each in source.options if not _is_own(_name(each))]
     if binlog_format.upper() == "STATEMENT":

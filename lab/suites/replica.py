@@ -1,4 +1,4 @@
-"""The server's own replica, as the judge of what can be asked of a log."""
+"""The server's own replica, as the standard that binlane's result is compared with."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _CHANGE: Final = {
     Flavor.MYSQL: "CHANGE REPLICATION SOURCE TO ",
 }
 _WORDS: Final = {Flavor.MARIADB: ("Master", "Slave"), Flavor.MYSQL: ("Source", "Replica")}
-"""What a family calls the one and the other, in statements and in columns of the status."""
+"""The family's words for source and replica, in statements and in columns of the status."""
 
 
 def replicate(source: Source, replica: PrivateServer) -> str:
-    """Let a fresh server replicate the source's whole log; empty if it has, else what stopped it."""
+    """Let a fresh server replicate the source's whole log; returns "" or the error that stopped it."""
     origin, role = _WORDS[replica.flavor]
     kind = origin.upper()
     place = f"{kind}_HOST='127.0.0.1', {kind}_PORT={source.server.port}, {kind}_USER='root', {kind}_PASSWORD=''"
@@ -59,7 +59,7 @@ def _followed(source: Source, flavor: Flavor, cursor: Any) -> str:
 
 
 def _is_passing(thread: str, status: Any) -> bool:
-    """A source that is not reached at once is asked again."""
+    """Whether the error is temporary: the replica tries again to reach its source."""
     return thread == "IO" and int(status["Last_IO_Errno"]) in (2003, 2013)
 
 

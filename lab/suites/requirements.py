@@ -1,5 +1,5 @@
-"""What a test of the suites asks of its server, read from the files that it includes: a test that a trial's servers
-cannot run is skipped without a call of the driver, which takes seconds for each."""
+"""The requirements of a suite's test on its server, read from the files that it includes: tests that the servers cannot
+run are skipped without a call of the driver, which takes seconds for each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FORMATS: Final = re.compile(r"have_binlog_format_(?P<names>row|mixed|statement|
 def unmet(file: Path, tests: Path, binlog_format: str) -> str | None:
     """Why a release build of the server that logs in ``binlog_format`` does not run the test ``file``; None if it may.
 
-    ``tests``: the driver's folder. The words are the drivers' own, so that they are of the same kinds.
+    ``tests``: the driver's folder. The texts are the drivers' own, so that they get the same kinds.
     """
     for name in _included(file, tests):
         if _DEBUG.search(name):
@@ -30,7 +30,7 @@ def unmet(file: Path, tests: Path, binlog_format: str) -> str | None:
 
 @cache
 def _included(file: Path, tests: Path) -> tuple[str, ...]:
-    """The names that a file includes, directly or by others."""
+    """The names of the files that a file includes, directly or indirectly."""
     seen: dict[str, None] = {}
     waiting = list(_sources(file))
     while waiting:

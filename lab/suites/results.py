@@ -1,4 +1,4 @@
-"""What is known of each test: a line of JSON a verdict; of a test's lines the last counts."""
+"""The results of all tests: one line of JSON for each verdict; of several lines of a test the last counts."""
 
 from __future__ import annotations
 
@@ -30,41 +30,41 @@ class Result:
     """``suite.test``."""
     outcome: Outcome
     kind: str = ""
-    """Why it is not equal, in a few words that many tests share."""
+    """The kind of the reason why the test is not equal."""
     unsafe: bool = False
     """Only with ``apply.allow_unsafe``."""
     kept: bool = True
-    """What the test drops was kept; not so where the test fails then."""
+    """Whether dropped objects were kept; False for tests that fail then."""
     build: str = ""
     """binlane's commit."""
 
     @property
     def key(self) -> Key:
-        """What a later result of the same takes the place of."""
+        """Family, format and test; a later result with the same key replaces this one."""
         return self.family, self.format, self.test
 
 
 class Results:
-    """The file of results. A last line that was not written whole is nobody's result."""
+    """The file of results. An incomplete last line is ignored."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._known = {result.key: result for result in _read(file)}
 
     def add(self, result: Result) -> None:
-        """Write it at once: a run that is ended keeps what it has."""
+        """Append a result at once, so that an interrupted run keeps its results."""
         self._known[result.key] = result
         self._file.parent.mkdir(parents=True, exist_ok=True)
         line = json.dumps(dataclasses.asdict(result), separators=(",", ":")) + "\n"
         with self._file.open("a+b") as file:
             if file.tell() > 0:
                 file.seek(-1, os.SEEK_END)
-                # of a run that was killed: nothing may be added to its last line
+                # a killed run may have left an incomplete last line
                 line = line if file.read() == b"\n" else f"\n{line}"
             file.write(line.encode())
 
     def all(self) -> list[Result]:
-        """One result a test and format, sorted."""
+        """One result for each test and format, sorted."""
         return [self._known[key] for key in sorted(self._known)]
 
     def left(self, family: str, format_: str, tests: Collection[str], again: Collection[Outcome] = ()) -> list[str]:
@@ -73,14 +73,14 @@ class Results:
         return [test for test, result in zip(tests, known, strict=True) if result is None or result.outcome in again]
 
     def name_kinds(self, reasons: Mapping[Key, str]) -> None:
-        """Give results their kinds anew, where their reasons are known: the table of kinds may have grown since."""
+        """Compute the kinds of results with known reasons again: the table of kinds may have changed."""
         for key, reason in reasons.items():
             if key in self._known:
                 result = self._known[key]
                 self._known[key] = dataclasses.replace(result, kind=kind_of(result.outcome, reason))
 
     def compact(self) -> None:
-        """Leave the last line of each test alone, sorted: a file of few changes to look at."""
+        """Keep only the last line of each test, sorted, so that diffs of the file are small."""
         lines = [json.dumps(dataclasses.asdict(each), separators=(",", ":")) + "\n" for each in self.all()]
         self._file.write_text("".join(lines))
 

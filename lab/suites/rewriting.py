@@ -1,9 +1,9 @@
-"""Test files made worth judging: what a test drops is kept aside, and its end asks for the verdict.
+"""Rewrites test files: dropped tables are kept aside, and the test's end asks for the verdict.
 
-A test of the suites removes what it has made, so that its end has nothing to compare. Each plain DROP TABLE becomes a
-RENAME into the database ``keep``, with the DROP behind it for the cases in which that is not possible. The language is
-``mysqltest``'s: https://dev.mysql.com/doc/dev/mysql-server/latest/PAGE_MYSQL_TEST_COMMANDS.html
-Files are of no single encoding: they are read and written as Latin-1, which keeps every byte.
+A test of the suites drops its objects, so nothing would be left to compare. Each plain DROP TABLE becomes a RENAME into
+the database ``keep``, followed by the DROP for tables that cannot be renamed. The language is ``mysqltest``'s:
+https://dev.mysql.com/doc/dev/mysql-server/latest/PAGE_MYSQL_TEST_COMMANDS.html
+Files have different encodings: they are read and written as Latin-1, which keeps every byte.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Final
 
 KEEP: Final = "keep"
-"""The database that keeps what tests drop."""
+"""The database for tables that tests drop."""
 KEEPS: Final = "BINLANE_KEEPS"
-"""Environment variable: 1 where dropped tables are kept, empty where the test runs as it was written."""
+"""Environment variable: 1: dropped tables are kept; empty: the test runs unchanged."""
 ASK: Final = "BINLANE_ASK"
-"""Environment variable: the command that reaches the trial from inside a test."""
+"""Environment variable: the command by which a test asks the trial."""
 
 _DROP: Final = re.compile(
     r"\s*DROP\s+TABLES?\s+(?:IF\s+EXISTS\s+)?(?P<names>[\w$.`,\s]+?)\s*;\s*(?:#.*)?", re.IGNORECASE
@@ -41,11 +41,11 @@ _ABORTS: Final = re.compile(r"(?:disable|enable)_abort_on_error", re.IGNORECASE)
 
 
 def with_kept_tables(text: str, prefix: str) -> str:
-    """``text`` with its plain DROP TABLE statements changed; ``prefix`` makes the kept names those of one file.
+    """``text`` with its plain DROP TABLE statements changed; ``prefix`` makes the kept names unique for a file.
 
-    Left alone: a DROP that belongs to a command before it (``--error``, ``--send``), one inside a longer statement,
-    a stored program or an embedded script, one of a name that the file also gives to a temporary table (MariaDB
-    would rename that), and files that switch by themselves whether errors end them.
+    Unchanged: a DROP that belongs to a command before it (``--error``, ``--send``), a DROP inside a longer statement, a
+    stored program or an embedded script, a DROP of a name that the file also uses for a temporary table (MariaDB would
+    rename that table), and files that switch error handling themselves.
     """
     if _ABORTS.search(text) is not None:
         return text
@@ -64,9 +64,10 @@ def with_kept_tables(text: str, prefix: str) -> str:
 
 
 def with_verdict(text: str, test: str, *, ends_by_itself: bool) -> str:
-    """A test's file that says its name and is judged at its end at the latest.
+    """A test's file that reports its name and asks for the verdict at its end.
 
-    The include file that ends replication asks first (``with_question``); ``ends_by_itself``: the test uses it.
+    If the test uses the include file that ends replication (``ends_by_itself``), that file asks first
+    (``with_question``).
     """
     start = f"if (!$binlane_test)\n{{\n--let $binlane_test= {test}\n--exec ${ASK} start $binlane_test\n}}\n"
     if ends_by_itself:
@@ -75,7 +76,7 @@ def with_verdict(text: str, test: str, *, ends_by_itself: bool) -> str:
 
 
 def with_question(text: str) -> str:
-    """The include file that ends replication, asking for the verdict while the source is as the test has left it."""
+    """The include file that ends replication, with the question for the verdict before it changes the source."""
     return _QUESTION + text
 
 
@@ -89,7 +90,7 @@ _QUESTION: Final = (
 class _Line:
     text: str
     plain: bool
-    """It begins a statement that nothing before it belongs to, under the delimiter ``;``."""
+    """Whether the line begins a statement under the delimiter ``;`` that no earlier command belongs to."""
 
 
 def _lines(text: str) -> Iterator[_Line]:

@@ -1,4 +1,4 @@
-"""The servers of a trial: the suite's own source, which runs already, and servers started beside it like it."""
+"""The servers of a trial: the suite's running source, and servers that are started with the same options."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lab.suites.options import Started, beside, started_with
 from lab.templates import LabError
 
 _ACCOUNT: Final = "root"
-"""The drivers' installed data folders have it, without a password."""
+"""The account in the drivers' data folders, without a password."""
 _START_SECONDS: Final = 60.0
 _END_SECONDS: Final = 20.0
 
@@ -39,13 +39,13 @@ class Source:
     environment: Mapping[str, str]
     binlog_format: str
     logs: tuple[str, ...]
-    """Its binlog files, oldest first; none if it writes no log."""
+    """The source's binlog files, oldest first; none if it writes no log."""
     end: int
     """Bytes of the last file."""
 
 
 def source_at(flavor: Flavor, port: int) -> Source:
-    """The server on that port, read from its process. Raises LabError if its process is not to be found."""
+    """The server on that port, by its process. Raises LabError if the process is not found."""
     server = _server(flavor, port, Path())
     try:
         ((pid_file, binlog_format),) = server.query("SELECT @@pid_file, @@GLOBAL.binlog_format")
@@ -70,9 +70,9 @@ _NO_BINARY_LOG: Final = 1381
 
 
 def with_ended_sessions(source: Source) -> Source:
-    """The source, its log as it is once all of its clients are gone. The test that they belong to cannot go on.
+    """The source after all its client connections were killed. The test of these clients cannot continue.
 
-    Raises LabError if they do not end.
+    Raises LabError if a connection does not end.
     """
     end = time.monotonic() + _END_SECONDS
     with contextlib.closing(source.server.connect(autocommit=True)) as connection, connection.cursor() as cursor:
@@ -84,7 +84,7 @@ def with_ended_sessions(source: Source) -> Source:
             if time.monotonic() > end:
                 raise LabError(f"clients of the test's source do not end: connections {clients}")
             for client in clients:
-                # it may have ended by itself
+                # the connection may have ended already
                 with contextlib.suppress(pymysql.err.MySQLError):
                     cursor.execute(f"KILL {client}")
             time.sleep(0.1)
@@ -104,21 +104,21 @@ class Beside:
     process: subprocess.Popen[bytes]
     folder: Path
     key: tuple[object, ...]
-    """What it was started with: a source of the same needs no other server."""
+    """The source's options at its start; it is reused for a source with the same options."""
     databases: frozenset[str] = frozenset()
     accounts: frozenset[str] = frozenset()
-    """Their names when it was started."""
+    """The names of its databases at its start."""
     fresh: str = ""
-    """``_fingerprint`` of it then."""
+    """Its ``_fingerprint`` at its start."""
 
     def end(self) -> None:
-        """Kill it and remove its folder."""
+        """Kill the server and remove its folder."""
         self.process.kill()
         self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def is_fresh_again(self) -> bool:
-        """Remove what the last test has left; whether the server is then as it was started."""
+        """Remove the last test's objects; whether the server is then as at its start."""
         try:
             clean(self.server.flavor, [self.server.port], self.databases, self.accounts)
             return _fingerprint(self.server) == self.fresh
@@ -127,8 +127,8 @@ class Beside:
 
 
 class ServersBeside:
-    """The servers of verdicts, by their role: each is kept for the next test where that test's source has the same
-    options and nothing of the last test is left. Starting one takes longer than most tests."""
+    """The servers of verdicts, by role. A server is reused for the next test if that test's source has the same options
+    and no object of the last test is left, because starting a server takes longer than most tests."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -136,7 +136,7 @@ class ServersBeside:
 
     @contextlib.contextmanager
     def server(self, role: str, source: Source, program: Path, template: Path) -> Iterator[PrivateServer]:
-        """A server that holds nothing. Raises LabError with the end of its log if it does not start."""
+        """An empty server. Raises LabError with the end of its log if it does not start."""
         key = (program, template, source.started, source.binlog_format, tuple(sorted(source.environment.items())))
         kept = self._kept.pop(role, None)
         if kept is not None and not (kept.key == key and kept.is_fresh_again()):
@@ -152,20 +152,20 @@ class ServersBeside:
         self._kept[role] = kept
 
     def close(self) -> None:
-        """End all of them."""
+        """End all servers."""
         for kept in self._kept.values():
             kept.end()
         self._kept.clear()
 
 
 _OWN_TABLES: Final = ("func", "plugin", "servers", "time_zone_name", "db", "tables_priv", "columns_priv", "procs_priv")
-"""In ``mysql``: what a log's statements can leave there."""
+"""Tables of ``mysql`` that a log's statements can change."""
 _MOVING: Final = re.compile(r"gtid|timestamp|^(server_uuid|last_insert_id|pseudo_|rand_seed|warning_count|identity)")
-"""Variables that differ between two looks at an idle server."""
+"""Variables that change on an idle server."""
 
 
 def _fingerprint(server: PrivateServer) -> str:
-    """Everything that tests compare, and the server's variables, plugins, functions and grants."""
+    """The compared content, and the server's variables, plugins, functions and grants."""
     found: list[object] = [sorted(everything(server).items())]
     found.append([row for row in server.query("SHOW GLOBAL VARIABLES") if _MOVING.search(str(row[0])) is None])
     found += [sorted(server.query(f"SELECT * FROM mysql.{name}"), key=repr) for name in _OWN_TABLES]
@@ -215,13 +215,13 @@ def _place(server: PrivateServer, folder: Path) -> list[str]:
         f"--log-error={folder / 'log'}",
         "--general-log=0",
         "--slow-query-log=0",
-        # what a channel asks of its target for LOAD DATA
+        # a channel's target needs this for LOAD DATA
         "--local-infile=1",
         "--skip-slave-start",
         *(["--user=root"] if os.getuid() == 0 else []),
     ]
     if server.flavor is Flavor.MARIADB:
-        # the driver leaves InnoDB out where a test does not ask for it; the state of a channel is kept there
+        # the driver disables InnoDB for tests that do not request it, but a channel's state needs InnoDB
         return [*options, "--innodb=ON"]
     return [*options, "--mysqlx=OFF", "--admin-port=0"]
 

@@ -1,6 +1,6 @@
-"""Between a running test and its verdict: a socket that tests ask at, and one warm process that judges.
+"""The connection between a running test and its verdict: a socket for tests, and one process that computes verdicts.
 
-That process is replaced when it does not answer in time: a hanging window must not end the trial.
+The process is replaced if it does not answer in time, so that a hanging window does not end the trial.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from lab.suites.verdict import Outcome
 _CONTEXT: Final = get_context("spawn")
 _MEMORY: Final = Path("/dev/shm")
 _SECONDS: Final = 300.0
-"""For one verdict: a target, a replica, and the time-outs of both."""
+"""Seconds for one verdict: a target, a replica, and the timeouts of both."""
 
 Answered = Callable[[str, Verdict], None]
 """Called with a test and its verdict."""
 
 
 class Judge:
-    """The warm process. Not for two threads at once."""
+    """The process that computes verdicts. Not thread-safe."""
 
     def __init__(self, flavor: Flavor, program: Path, template: Path) -> None:
         self._flavor, self._program, self._template = flavor, program, template
         self._begin()
 
     def verdict(self, test: str, port: int) -> Verdict:
-        """Of a test whose source is on that port."""
+        """The verdict of a test whose source is on that port."""
         place = self._folder / "project"
         self._pipe.send(Question(self._flavor, test, port, self._program, self._template, place))
         with contextlib.suppress(EOFError):
@@ -53,7 +53,7 @@ class Judge:
         return Verdict(Outcome.FAILED, reason=f"no end after {_SECONDS:.0f} s, or the process has died")
 
     def close(self) -> None:
-        """End the process, and with it the servers that it has started."""
+        """End the process, and with it its servers."""
         self._process.kill()
         self._process.join()
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -108,5 +108,5 @@ def _handle(asked: Mapping[str, Any], flavor: Flavor, judge: Judge, answered: An
 
 
 def _servers(ports: Mapping[str, int]) -> dict[str, int]:
-    """The test's servers; the other ports are those of their further protocols."""
+    """The ports of the test's servers, without the ports of other protocols."""
     return {name: port for name, port in ports.items() if name.split("_MYPORT")[0] in ("MASTER", "SLAVE", "SERVER")}

@@ -1,4 +1,4 @@
-"""What came of a test: the words of the results, and how they follow from what was seen."""
+"""The outcomes of tests, and how they follow from the runs of binlane and of the replica."""
 
 from __future__ import annotations
 
@@ -9,42 +9,43 @@ from typing import Final
 
 
 class Outcome(enum.StrEnum):
-    """What became of a test."""
+    """The outcome of a test."""
 
     EQUAL = "equal"
     REFUSED = "refused"
-    """Before the window's first write, and the server's own replica reaches the log's end."""
+    """binlane stopped before the window's first write; the server's own replica reaches the log's end."""
     FAILED = "failed"
-    """In the middle of a window, and the server's own replica reaches the log's end."""
+    """binlane stopped in the middle of a window; the server's own replica reaches the log's end."""
     DIFFERS = "differs"
-    """At the end, and the server's own replica is equal, or differs in something else."""
+    """An object differs at the log's end; the server's own replica is equal, or differs in other objects."""
     NATIVE = "native too"
-    """The server's own replica stops as well, or differs in the same."""
+    """The server's own replica also stops, or differs in the same objects."""
     INCOMPARABLE = "not comparable"
-    """Nothing can be said of binlane: no log, no server like the source, a test that did not reach its end."""
+    """No statement about binlane is possible: no log, no server with the source's options, or the test failed
+    itself."""
     SKIPPED = "skipped"
     """The driver does not run it here, or not in this format."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """How far binlane or the replica came, and what differs then."""
+    """The run of binlane or of the replica: its end and the differences."""
 
     stopped: str = ""
-    """What stopped it; empty at the log's end."""
+    """The error that stopped the run; empty if it reached the log's end."""
     refused: bool = False
-    """It stopped before a first write."""
+    """Whether the run stopped before its first write."""
     different: Mapping[str, str] = field(default_factory=dict)
-    """What differs: its name to what the source holds and what the other server holds."""
+    """The differences: both servers' content by name."""
 
     @property
     def equal(self) -> bool:
-        """At the end, with everything as on the source."""
+        """Whether the log's end was reached and all content is equal."""
         return not self.stopped and not self.different
 
 
 def judged(binlane: Run, native: Run | None) -> Outcome:
-    """The outcome; ``native`` is asked only where binlane is not equal."""
+    """The outcome; ``native``: the replica's run, made only if binlane's is not equal."""
     if binlane.equal:
         return Outcome.EQUAL
     assert native is not None
@@ -62,5 +63,5 @@ _WORST_FIRST: Final = (
 
 
 def worse(one: Outcome, other: Outcome) -> bool:
-    """Of a test that the driver runs several times in one format, with other options, the worst outcome is kept."""
+    """Whether ``one`` is worse than ``other``: of several runs of a test in one format the worst outcome is kept."""
     return _WORST_FIRST.index(one) < _WORST_FIRST.index(other)

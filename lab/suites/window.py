@@ -1,4 +1,4 @@
-"""binlane on a suite's log: everything that the source has logged, by the steps of its windows, in this process."""
+"""Applies the complete log of a suite's source by binlane, with the steps of windows in this process."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ uri = "{work}"
 
 
 def bring(source: PrivateServer, target: PrivateServer, folder: Path, *, allow_unsafe: bool) -> Run:
-    """Bring the source's whole log to the target; how far that came, without a comparison."""
+    """Apply the source's whole log to the target; how far the run came, without a comparison."""
     channels = folder / "channels"
     channels.mkdir(parents=True)
     text = _FILE.format(unsafe=str(allow_unsafe).lower(), work=folder / "work")
@@ -71,7 +71,7 @@ def bring(source: PrivateServer, target: PrivateServer, folder: Path, *, allow_u
 
 
 def _adopted(channel: ChannelConfig, endpoints: Endpoints) -> dict[str, Any] | None:
-    """Up to the last step before a window's first write; None at the log's end."""
+    """Run the steps before a window's first write; None at the log's end."""
     window = steps.extract(channel, endpoints, WindowRequest(NOW))
     if window["work"] is None:
         return None
@@ -85,7 +85,7 @@ def _apply(channel: ChannelConfig, endpoints: Endpoints, adopted: dict[str, Any]
     with ThreadPoolExecutor(max(1, len(lanes))) as pool:
         tasks = [pool.submit(steps.apply_lane, channel, endpoints, adopted["plan"], lane) for lane in lanes]
     errors = [error for task in tasks if (error := task.exception()) is not None]
-    # lanes that wait for the one with the cause fail as well
+    # lanes that wait for the failed lane fail as well; the first error is the cause
     for error in sorted(errors, key=lambda each: isinstance(each, (BarrierTimeoutError, StopRequestedError))):
         raise error
     steps.advance(channel, endpoints, adopted["plan"])

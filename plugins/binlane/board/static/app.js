@@ -1,4 +1,4 @@
-// The board: routes in the address's hash, one view at a time, asked for again while it is looked at.
+// The board: routes in the address's hash, one view at a time, refreshed while it is visible.
 
 import { h, patch, resize } from "./draw.js";
 import * as views from "./views.js";
@@ -95,7 +95,7 @@ async function load(where) {
     : [views.rows, await paged(`${transactions}/${at(where.t)}/rows`, "rows")];
 }
 
-/** The pages of a list that have been asked for, as one. */
+/** The requested pages of a list, as one list. */
 async function paged(path, key) {
   const wanted = pages.get(path) ?? 1;
   let all = null, after = 0;
@@ -127,7 +127,7 @@ async function refresh() {
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     if (mine !== turn) return;
-    // what was read before is better than nothing, and says so
+    // the earlier answer stays visible, marked as old
     const gone = shown !== name || error.status === 404;
     if (gone) show(name, where, [views.problem(error, where, tools)]);
     live.textContent = error.status === 401 ? "signed out" : gone ? "nothing to show" : error.message;
@@ -165,7 +165,7 @@ function show(name, where, nodes) {
   document.title = where.c === undefined ? "Replication" : `${where.c} – Replication`;
 }
 
-/** Ask before an action, send it, say what came of it. `fields`: nodes of a form, read by name. */
+/** Confirm an action, send it, show its result. `fields`: nodes of a form, read by name. */
 function confirm({ title, text, button, danger, path, body, fields = [] }) {
   const close = () => ask.close();
   const send = async (event) => {
@@ -176,7 +176,7 @@ function confirm({ title, text, button, danger, path, body, fields = [] }) {
     refused.replaceChildren();
     try { say((await act(path, body(values))).message); }
     catch (error) {
-      // what was typed stays, and the reader sees beside it why it was not done
+      // the input stays, with the reason of the refusal beside it
       refused.replaceChildren(h("div", { class: "notice bad" }, h("p", { class: "text" }, error instanceof Refused ? error.message : String(error))));
       go.disabled = false;
       go.focus();
@@ -201,7 +201,7 @@ function say(message) {
   quieten = setTimeout(() => { said.textContent = ""; }, 10000);
 }
 
-/** To a page of Airflow itself. Inside Airflow's frame only the outer page may be moved, by an element of its own. */
+/** Go to a page of Airflow. Inside Airflow's frame only the outer page can navigate, by an element of its own. */
 function leave(path) {
   const outer = window.parent === window ? window : window.parent;
   const link = outer.document.createElement("a");

@@ -1,9 +1,9 @@
 // Elements, figures and charts. Data becomes text nodes and attributes, never markup.
 
-// what acts on the text around it, or has no shape: the list is binlane/safe_text.py's
+// control characters and invisible ones that change the text around them: the list of binlane/safe_text.py
 const ACTIVE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
 
-/** Text to be shown: nothing in it turns the line round or hides. */
+/** Text that is safe to show: control and bidirectional characters become escapes. */
 export const plain = (text) => String(text).replace(ACTIVE, (one) => {
   const number = one.codePointAt(0), digits = number.toString(16);
   return number < 0x100 ? `\\x${digits.padStart(2, "0")}` : number < 0x10000 ? `\\u${digits.padStart(4, "0")}` : `\\U${digits.padStart(8, "0")}`;
@@ -35,7 +35,7 @@ function fill(element, attributes, children) {
   return element;
 }
 
-/** Make `old` what `fresh` is, keeping the elements that are the same: focus, scroll and charts survive a refresh. */
+/** Update `old` to equal `fresh`, reusing equal elements: focus, scroll position and charts survive a refresh. */
 export function patch(old, fresh) {
   const olds = [...old.childNodes], news = [...fresh.childNodes];
   news.forEach((want, n) => {
@@ -57,7 +57,7 @@ function alike(a, b) {
 
 function renew(have, want) {
   for (const { name } of [...have.attributes]) {
-    // what a reader has opened stays open
+    // opened <details> stay open
     if (!want.hasAttribute(name) && name !== "open" && name !== "style") have.removeAttribute(name);
   }
   for (const { name, value } of [...want.attributes]) if (have.getAttribute(name) !== value && name !== "style") have.setAttribute(name, value);
@@ -74,7 +74,7 @@ export const short = (value) =>
 export const plural = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
 export const ratio = (value) => (value === null || value === undefined ? "–" : `${value.toFixed(value < 10 ? 2 : 1)} : 1`);
 
-/** Seconds as a person says them, two units at most. */
+/** Seconds as text, in at most two units. */
 export function span(seconds) {
   if (seconds === null || seconds === undefined) return "–";
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
@@ -184,7 +184,7 @@ export function resize() {
   }
 }
 
-/** Shards by window; a cell's ground is its share of the busiest one, on a root scale so that small ones show. */
+/** Shards by window; a cell's colour is its share of the busiest cell, on a square-root scale so that small ones show. */
 export function heat(table, link) {
   const most = Math.max(1, ...table.transactions.flat().map((value) => value ?? 0));
   const head = table.windows.map((id, n) => h("th", { scope: "col" }, h("a", { href: link(table.window_ids[n]) }, `#${id}`)));

@@ -1,4 +1,4 @@
-// What stands on each page, as nodes; nothing here asks or waits.
+// The content of each page, as nodes; no requests.
 
 import { bar, bars, bytes, chart, h, heat, moment, number, pill, plural, ratio, span, spark } from "./draw.js";
 
@@ -229,10 +229,10 @@ function verifications(data) {
 function repairHint({ card, verifications: [last] }) {
   if (last.state !== "drift") return null;
   const command = `binlane verify ${card.name}${last.kind === "full" ? " --full" : ""} --repair`;
-  return h("p", { class: "body quiet" }, "Which rows: ", h("code", {}, "binlane.suspects"), " on the target. ", h("code", {}, command), " shows what would set them right, and asks first.");
+  return h("p", { class: "body quiet" }, "Which rows: ", h("code", {}, "binlane.suspects"), " on the target. ", h("code", {}, command), " shows the changes that would correct them, and asks first.");
 }
 
-// ---- transactions that are left out
+// ---- skipped transactions
 
 function skip(data, tools, seqno = "") {
   const { card } = data;
@@ -382,10 +382,10 @@ function rowPanel(row, n) {
     })))));
 }
 
-// a value cannot turn the line around or hide in it
+// control and bidirectional characters become escapes
 const visible = (text) => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
-// ---- what went wrong
+// ---- errors
 
 export function problem(error, where, tools) {
   const title = error.status === 401 ? "You are signed out" : error.status === 404 ? "Not found" : error.status === 0 ? "Airflow does not answer" : "This page cannot be shown";
