@@ -25,6 +25,6 @@ def test_every_invariant_has_a_test() -> None:
 
 
 def test_every_finding_of_the_review_has_a_test() -> None:
-    table = TEXT.split("## What would lose data")[1]
+    table = TEXT.split("## Ways to lose data")[1]
     rows = re.findall(r"^\| (\d+): .+ \| (`\w+/.+`) \|$", table, re.MULTILINE)
     assert [int(number) for number, _ in rows] == list(range(1, 28))
