@@ -24,7 +24,7 @@ class Refusal:
 REFUSALS: Final = (
     Refusal(
         "a temporary table of which no copy can be kept",
-        r"^UnsupportedEventError.*so that copies have to be kept of it: ",
+        r"^UnsupportedEventError.*so copies of the table are needed: ",
         "The same with a temporary sequence",
     ),
     Refusal(

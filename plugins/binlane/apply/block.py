@@ -164,7 +164,7 @@ class _Task:
     def ddl(
         self, item: Item, rest: Iterator[Item], lock_wait_timeout: int, *, outside: bool
     ) -> Applied | Orders | None:
-        """A DDL and the rows that fill what it creates, exactly once: the DDL by its GTID, the rows by the position.
+        """A DDL and the rows of the table that it creates, exactly once: the DDL by its GTID, the rows by the position.
 
         ``outside``: the rows by GTIDs as well, and there may be no DDL before them.
         """

@@ -37,7 +37,7 @@ _Unit = tuple[Item, ...]
 
 
 def is_refused(error: BaseException, session: LaneSession) -> bool:
-    """Whether the target refuses a change in the position's transaction that it takes outside of it."""
+    """Whether the target refuses a change only because it shares the position's transaction."""
     if session.flavor is not Flavor.MYSQL or error_code(error) != _REFUSED:
         return False
     return bool(session.value("SELECT @@gtid_mode") == "ON")

@@ -106,8 +106,10 @@ class Manifest:
     def from_json(cls, data: bytes, where: str) -> Manifest:
         """Raises PlanError, naming ``where``, if ``data`` is not a complete and consistent manifest of this version."""
         value = MANIFEST.parsed(data, where)
-        if value.pop("version", None) != VERSION:
-            raise PlanError(f"{where}: expected a manifest of version {VERSION}; it was written by another binlane")
+        if (version := value.pop("version", None)) != VERSION:
+            raise PlanError(
+                f"{where}: expected manifest version {VERSION}, found {version}; run the extract step again"
+            )
         manifest = MANIFEST.load(cls, value, where)
         manifest._check(where)
         return manifest
@@ -121,17 +123,20 @@ class Manifest:
             if numbers != (expected, expected + segment.transactions - 1) or segment.transactions < 1:
                 raise PlanError(
                     f"{where}: {segment.name}: expected seqnos from {expected}, got {numbers[0]}..{numbers[1]} "
-                    f"for {plural(segment.transactions, 'transaction')}"
+                    f"for {plural(segment.transactions, 'transaction')}; run the extract step again"
                 )
             in_one_file = before is not None and segment.source_file == before.source_file
             if before is not None and in_one_file and segment.start_offset != before.end_offset:
                 raise PlanError(
                     f"{where}: {segment.name}: expected to begin at {before.source_file}:{before.end_offset}, "
-                    f"got {segment.start_offset}"
+                    f"got {segment.start_offset}; run the extract step again"
                 )
             expected, before = segment.last_seqno + 1, segment
         if expected != self.last_seqno + 1:
-            raise PlanError(f"{where}: expected last_seqno {expected - 1} by its segments, got {self.last_seqno}")
+            raise PlanError(
+                f"{where}: expected last_seqno {expected - 1} by its segments, got {self.last_seqno}; "
+                "run the extract step again"
+            )
 
 
 MANIFEST: Final = Codec("run the extract step again")

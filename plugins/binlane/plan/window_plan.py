@@ -30,6 +30,8 @@ from binlane.plan.transaction.xa import PreparedGroup
 from binlane.schema.canonical import canonical_json
 from binlane.sql.requirements import Demand
 
+_AGAIN: Final = "; run the filter step again"
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -168,15 +170,17 @@ class WindowPlan:
         if self.lanes < 1 or len(self.lane_rows) != self.lanes + 1:
             raise PlanError(
                 f"{where}: expected row counts of at least one lane and of the serialized lane, "
-                f"got {plural(self.lanes, 'lane')} and {len(self.lane_rows)} row counts"
+                f"got {plural(self.lanes, 'lane')} and {len(self.lane_rows)} row counts{_AGAIN}"
             )
         if self.first_seqno < 1 or self.last_seqno < self.first_seqno - 1:
-            raise PlanError(f"{where}: seqnos {self.first_seqno}..{self.last_seqno} are not a range")
+            raise PlanError(f"{where}: seqnos {self.first_seqno}..{self.last_seqno} are not a range{_AGAIN}")
         for barrier in self.barriers:
             self._check_barrier(barrier, where)
         for before, after in pairwise(self.barriers):
             if after.first <= before.last:
-                raise PlanError(f"{where}: barriers {_range(before)} and {_range(after)} overlap or are out of order")
+                raise PlanError(
+                    f"{where}: barriers {_range(before)} and {_range(after)} overlap or are out of order{_AGAIN}"
+                )
         for table, counts in self.tables.items():
             if counts.read.total != counts.filtered.total + counts.folded + counts.written.total:
                 raise PlanError(
@@ -187,11 +191,11 @@ class WindowPlan:
     def _check_barrier(self, barrier: Barrier, where: str) -> None:
         lanes = barrier.participants
         if list(lanes) != sorted(set(lanes)) or not set(lanes) <= set(range(self.lanes + 1)):
-            raise PlanError(f"{where}: barrier {_range(barrier)}: participants {lanes} are not ascending lanes")
+            raise PlanError(f"{where}: barrier {_range(barrier)}: participants {lanes} are not ascending lanes{_AGAIN}")
         if barrier.owner not in lanes:
-            raise PlanError(f"{where}: barrier {_range(barrier)}: owner {barrier.owner} is not a participant")
+            raise PlanError(f"{where}: barrier {_range(barrier)}: owner {barrier.owner} is not a participant{_AGAIN}")
         if not self.first_seqno <= barrier.first <= barrier.last <= self.last_seqno:
-            raise PlanError(f"{where}: barrier {_range(barrier)} reaches out of the window")
+            raise PlanError(f"{where}: barrier {_range(barrier)} reaches out of the window{_AGAIN}")
 
     @property
     def serialized(self) -> int:

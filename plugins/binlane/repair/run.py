@@ -262,8 +262,8 @@ class _Writer:
             if exc.args[0] != _DUPLICATE:
                 raise
             raise DriftError(
-                f"{named}: the target says: {exc.args[1]} ({_DUPLICATE}): a row that is not in the plan is in "
-                "the way; this transaction was rolled back. Verify with --full and repair by the new plan"
+                f"{named}: the target says: {exc.args[1]} ({_DUPLICATE}): another row, which is not in the "
+                "plan, has this key; this transaction was rolled back. Verify with --full and repair by the new plan"
             ) from exc
         if changed != 1:
             raise DriftError(f"{named}: expected one written row, the target reports {changed}; rolled back")

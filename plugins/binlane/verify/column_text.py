@@ -1,7 +1,7 @@
 """Columns as SQL expressions whose text is the same on both families, and keys as literals.
 
-A row's checksum and its comparison use the same expressions (``binlog.types.sql_values``), so a difference that one
-finds is visible in the other.
+A row's checksum and its comparison use the same expressions (``binlog.types.sql_values``), so a difference in
+the checksums is visible in the rows.
 """
 
 from __future__ import annotations

@@ -128,7 +128,10 @@ class WorkFolder:
         """Write the whole file. Raises PlanError if it exists with other bytes: a window's files never change."""
         if self.exists(name):
             if self.read(name) != data:
-                raise PlanError(f"{self.uri}/{name}: exists with other content; a window's files are never rewritten")
+                raise PlanError(
+                    f"{self.uri}/{name}: exists with other content, and a window's files are never rewritten; remove "
+                    f"the folder {self.uri} and run the window again"
+                )
             return
         with self.create(name) as file:
             file.write(data)

@@ -79,7 +79,10 @@ def inputs_of(uri: str, key: str) -> Inputs:
     """The inputs named by ``key``. Raises PlanError if the folder holds other inputs by now."""
     inputs = Inputs(WorkFolder(uri))
     if inputs.key != key:
-        raise PlanError(f"{uri}: expected the inputs {key}, found {inputs.key}: another run has replaced them")
+        raise PlanError(
+            f"{uri}: expected the inputs {key}, found {inputs.key}: another run has replaced them; "
+            "run the filter step again"
+        )
     return inputs
 
 

@@ -159,7 +159,8 @@ def test_a_duplicate_key_leaves_nothing_of_its_block_and_stops_the_other_lanes(p
         wait_until(lambda: pair.rows("SELECT 1 FROM binlane.heartbeats WHERE lane = 2") != [])
         place = (
             r"lane 0, seqno 3\.\.3, GTID 0-1-3, source binlog\S+: 1062 .*, in the rows event 1 of 1 of the "
-            r"transaction: WRITE_ROWS\S* of shop\.items, row 1 of it: shop\.items, primary key id=1: insert id=1; "
+            r"transaction: WRITE_ROWS\S* of shop\.items, row 1 of the event: shop\.items, primary key id=1: "
+            r"insert id=1; "
             r".*`binlane show orders 3` shows the transaction.*Choices.*`binlane skip orders --seqno 3 "
         )
         with pytest.raises(DriftError, match=place) as caught:

@@ -204,7 +204,7 @@ TESTS: Final[Mapping[str, Callable[[Lane], None]]] = {
     "roles": roles,
     "variables that the log holds": logged,
     "variables that no log holds": unlogged,
-    "prepared statements of the parser's questions": prepared,
+    "prepared statements of the precheck's parser": prepared,
 }
 
 

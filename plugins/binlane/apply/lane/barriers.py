@@ -183,7 +183,9 @@ class LaneAttempt:
         stream = links.streams[lane]
         block = stream.peek()
         if block is None or block.header.first_seqno > barrier.last:
-            raise PlanError(f"{state.where(lane)}: no block of seqnos {barrier.first}..{barrier.last} in its files")
+            raise PlanError(
+                f"{state.where(lane)}: no block of seqnos {barrier.first}..{barrier.last} in the plan's files"
+            )
         self._check_range(block.header, lane, barrier.first - 1, barrier.last)
         place = BlockPlace(state.key, state.channel_uuid, lane, barrier.participants, barrier.first - 1)
         state.current = (lane, block.header, place.expected)
@@ -348,7 +350,8 @@ class LaneAttempt:
         if not position < header.last_seqno <= limit or header.first_seqno > header.last_seqno:
             raise PlanError(
                 f"{self.state.where(lane)}: a block of seqnos {header.first_seqno}..{header.last_seqno} does not fit "
-                f"between the position {position} and {limit}, the next barrier or the window's end"
+                f"between the position {position} and {limit}, the next barrier or the window's end; the state or "
+                "the plan's files were changed by hand"
             )
 
     def _check_stop(self, lane: int) -> None:

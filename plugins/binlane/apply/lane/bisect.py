@@ -133,7 +133,7 @@ def _row(session: LaneSession, statement: bytes) -> str:
             try:
                 session.binlog(alone)
             except pymysql.err.MySQLError:
-                return f", row {number} of it: {text}"
+                return f", row {number} of the event: {text}"
     return ""
 
 

@@ -31,7 +31,7 @@ class BinlogRows:
     guard: TableGuard | None = None
     _partitioned: dict[TableKey, bool] = field(default_factory=dict)
     _plain: set[TableKey] = field(default_factory=set)
-    """Tables that are known not to be partitioned: nearly all, and each block asks."""
+    """Tables that are known not to be partitioned: nearly all tables of every block."""
     _trusts_precheck: bool = True
     """Use the precheck's list of partitioned tables, until counters contradict it: it saves a query for each table."""
 

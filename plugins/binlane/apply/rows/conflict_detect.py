@@ -46,7 +46,7 @@ class _FirstChange:
 
 @dataclass(slots=True)
 class ComparingRows:
-    """A row writer that compares rows before another one writes them."""
+    """A row writer that compares rows, and then lets its inner writer write them."""
 
     inner: RowWriter
     sql: SqlRows

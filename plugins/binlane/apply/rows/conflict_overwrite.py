@@ -70,7 +70,9 @@ class OverwritingRows(SqlRows):
     def _check_writable(self, table: KnownTable) -> None:
         if table.target.triggers and not self.fires_triggers:
             names = ", ".join(trigger.name for trigger in table.target.triggers)
-            raise _refused(table, f"its triggers would fire ({names}): drop them on the target until it is rebuilt")
+            raise _refused(
+                table, f"its triggers would fire ({names}): drop them on the target until the table is rebuilt"
+            )
         # the precheck has not seen triggers that the window itself creates
         self._check_triggers(table.target)
         if not table.target.transactional:
@@ -197,7 +199,9 @@ class OverwritingRows(SqlRows):
             if found and not keep:
                 deleted = self.session.execute(f"DELETE FROM {builder.name} WHERE {where}")
                 if deleted != len(found):
-                    raise _refused(table, f"{plural(len(found), 'row')} in the way, {deleted} removed")
+                    raise _refused(
+                        table, f"expected to remove {plural(len(found), 'row')} with its keys, removed {deleted}"
+                    )
                 self._written += RowCounts(deletes=deleted)
         return primary
 

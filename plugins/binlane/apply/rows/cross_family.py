@@ -95,7 +95,7 @@ class FamilyRows:
                 total += part.rows
                 yield by_sql, part
             if total != item.rows:
-                raise DriftError(f"the rows of an item are {total}, the block's header has {item.rows}")
+                raise DriftError(f"expected {item.rows} in an item of the block, decoded {total}")
 
     def _split(self, payload: bytes) -> Iterator[tuple[bool, Item]]:
         """The payload's rows events, each with its TABLE_MAP, joined as long as they go to the same writer.

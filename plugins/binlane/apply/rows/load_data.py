@@ -63,7 +63,7 @@ def load(session: LaneSession, statement: bytes, pieces: Iterable[bytes]) -> Non
     """Run the statement and serve its file. Raises PlanError, ApplyError, the driver's errors; DriftError for skips."""
     match = _STATEMENT.match(statement)
     if match is None:
-        raise PlanError("a LOAD DATA that requests another file name than the one that is served; it was not sent")
+        raise PlanError("a LOAD DATA with another file name than the served one; it was not sent")
     session.sending()
     with session.committing():
         said = bytes(_served(session, statement, pieces))

@@ -97,7 +97,7 @@ class SqlRows:
             self.guard.check(item.payload, seqno)
             counted = self._item(item.payload, seqno)
             if counted != item.rows:
-                raise DriftError(f"the rows of an item are {counted}, the block's header has {item.rows}")
+                raise DriftError(f"expected {item.rows} in an item of the block, decoded {counted}")
             written += counted
         self.leave()
         return written

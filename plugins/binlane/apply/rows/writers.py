@@ -119,7 +119,9 @@ class BlockWriter:
             elif kind is ItemKind.LOAD:
                 self._loads(run)
             else:
-                raise PlanError("a block holds a DDL beside other items: it would commit half of the block")
+                raise PlanError(
+                    "a block holds a DDL and other items, which it would commit half-way; run the filter step again"
+                )
         self.context.leave()
         return written
 
@@ -141,7 +143,9 @@ class BlockWriter:
                 raise
             return
         if expected != 0:
-            raise ApplyError(f"the statement ended with error {expected} on the source, and with none on the target")
+            raise ApplyError(
+                f"the statement ended with error {expected} on the source, and without an error on the target"
+            )
 
     def forget_tables(self) -> None:
         """Read tables anew, after a DDL here or in another lane."""

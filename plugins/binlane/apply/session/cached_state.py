@@ -21,12 +21,12 @@ _BOTH: Final = frozenset(Flavor)
 class Renewal(StrEnum):
     """When a lane's session gets a new value."""
 
-    STATEMENT = "set before every statement that the log holds"
+    STATEMENT = "set before every logged statement"
     DATABASE = (
         "with the default database: at a block's first statement, and before each statement that is not plain DML"
     )
-    CONNECTION = "by the connection of the next attempt or window"
-    NEVER_KEPT = "the server looks at the present definition whenever it is asked for"
+    CONNECTION = "with the connection of the next attempt or window"
+    NEVER_KEPT = "not cached: the server reads the present definition each time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,12 @@ SESSION_STATE: Final = (
     Kept("the default database's READ ONLY", "ALTER DATABASE", Renewal.NEVER_KEPT, frozenset({Flavor.MYSQL})),
     Kept("the default database's encryption", "ALTER DATABASE", Renewal.NEVER_KEPT, frozenset({Flavor.MYSQL})),
     Kept("privileges on the default database", "GRANT, REVOKE", Renewal.DATABASE),
-    # the precheck asks for them before the window's first write
+    # the precheck reads these privileges before the window's first write
     Kept("privileges on all databases", "GRANT, REVOKE", Renewal.CONNECTION),
     Kept("roles", "GRANT, REVOKE", Renewal.CONNECTION),
     Kept("variables that the log holds", "SET GLOBAL", Renewal.STATEMENT),
     Kept("variables that no log holds", "SET GLOBAL", Renewal.DATABASE),
-    Kept("prepared statements of the parser's questions", "ALTER TABLE", Renewal.NEVER_KEPT),
+    Kept("prepared statements of the precheck's parser", "ALTER TABLE", Renewal.NEVER_KEPT),
 )
 
 NEUTRAL_DATABASE: Final = "information_schema"

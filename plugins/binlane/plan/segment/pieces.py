@@ -77,7 +77,7 @@ def alone(
     if len(found) != 1:
         raise PlanError(f"{name}: expected one transaction, found {len(found)}")
     if found[0].ending in _XA:
-        raise PlanError(f"{name}: an XA COMMIT holds none of the changes it commits; apply its XA PREPARE's by hand")
+        raise PlanError(f"{name}: an XA COMMIT does not contain its changes; apply those of its XA PREPARE by hand")
     log = LogFormat(reader.format, name, 0, target, rules)
     header = transaction_header(1, log.position(found[0]), found[0].gtid, found[0].commit_time)
     return piece(header, dissect(found[0], log), log, limits, version)

@@ -127,7 +127,7 @@ def dissect(transaction: Transaction, log: LogFormat) -> tuple[Part, ...]:
     """
     parts, filtered = without_filtered(tuple(_Dissection(log).parts(transaction)), log.selection)
     if transaction.ending in _SECOND_HALVES and parts:
-        _refuse(transaction.events[-1], log, "an XA transaction that ends together with changes")
+        _refuse(transaction.events[-1], log, "an XA COMMIT or XA ROLLBACK with changes of its own")
     if transaction.ending is Ending.ROLLBACK and parts:
         parts, hidden = error_outcome.undone(parts)
         if hidden is not None:

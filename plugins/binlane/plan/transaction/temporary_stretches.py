@@ -116,8 +116,8 @@ class _Cut:
 
     def _refused(self, where: str, why: str) -> UnsupportedEventError:
         return UnsupportedEventError(
-            f"{where}: a temporary table of a statement log lives from seqno {self.life.first} to "
-            f"{self.life.last}, where seqno {self.commits[0]} commits implicitly, so that copies have to be kept "
-            f"of it: {why}; nothing of the window was written; binlog_format = ROW on the source keeps temporary "
-            "tables out of its log from then on"
+            f"{where}: a temporary table in a statement-based log is open from seqno {self.life.first} to "
+            f"{self.life.last}, and seqno {self.commits[0]} commits implicitly, so copies of the table are needed: "
+            f"{why}; nothing of the window was written; binlog_format = ROW on the source keeps temporary tables "
+            "out of its log from then on"
         )

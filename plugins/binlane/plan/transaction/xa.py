@@ -90,7 +90,7 @@ class Halves:
         name = transaction.xa
         if name is None:
             raise UnsupportedEventError(
-                f"{log.position(transaction)}: {transaction.ending}: expected an XID, found none"
+                f"{log.position(transaction)}: {transaction.ending}: expected an XID, found none; the log is damaged"
             )
         if transaction.ending is Ending.XA_PREPARE:
             rows = sum(part.counts.total for part in parts if isinstance(part, RowsPart))
@@ -219,8 +219,8 @@ def check_new(name: XaName, known: Iterable[XaName], where: str) -> None:
     """Raises UnsupportedEventError if the XID is open already."""
     if name in known:
         raise UnsupportedEventError(
-            f"{where}: XA PREPARE of {name}, which is prepared already and has not ended: a crash of the source "
-            "has lost the first one, which the log does not show; nothing of the window was written; if the "
+            f"{where}: XA PREPARE of {name}, which is prepared already and has not ended: the source has "
+            "lost the first one in a crash that its log does not show; nothing of the window was written; if the "
             f'first one was prepared in an earlier window, `binlane xa CHANNEL --forget "{name}"` removes it; '
             "otherwise begin a new channel after it"
         )
