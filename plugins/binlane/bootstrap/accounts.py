@@ -15,7 +15,7 @@ from binlane.model import Flavor
 _OWN: Final = frozenset(
     {"root", "mysql", "mariadb.sys", "mysql.sys", "mysql.session", "mysql.infoschema", "PUBLIC", ""}
 )
-_NOT_HERE: Final = frozenset({1049, 1146, 1147, 1305, 1347})
+_NOT_COPIED: Final = frozenset({1049, 1146, 1147, 1305, 1347})
 """Errors for a privilege on a table or routine that was not copied."""
 
 
@@ -75,7 +75,7 @@ def make_accounts(session: Session, accounts: Accounts) -> tuple[str, ...]:
         try:
             session.execute(statement)
         except pymysql.err.MySQLError as exc:
-            if exc.args[0] not in _NOT_HERE:
+            if exc.args[0] not in _NOT_COPIED:
                 raise
             notes.append(f"account {name}: {statement.decode(errors='replace')}: {exc.args[1]}")
     return tuple(notes)

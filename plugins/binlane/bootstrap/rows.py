@@ -120,7 +120,7 @@ class Copier:
 
 def chunks_of(reader: Session, table: Table, rows: int) -> Iterator[Chunk]:
     """The table's chunks; a single one without primary key, or with FLOAT or DOUBLE in the key."""
-    keyed = _keyed(table, reader)
+    keyed = _compared_by_key(table, reader)
     after: Key | None = None
     while keyed.key:
         where = "" if after is None else f" WHERE {behind(keyed, after, reader.flavor)}"
@@ -209,13 +209,13 @@ def _send(writer: Session, table: Table, columns: Sequence[Column], head: bytes,
 
 
 def _where(reader: Session, chunk: Chunk) -> str:
-    keyed = _keyed(chunk.table, reader)
+    keyed = _compared_by_key(chunk.table, reader)
     parts = [] if chunk.after is None else [behind(keyed, chunk.after, reader.flavor)]
     parts += [] if chunk.end is None else [behind(keyed, chunk.end, reader.flavor, up_to=True)]
     return f" WHERE {' AND '.join(parts)}" if parts else ""
 
 
-def _keyed(table: Table, reader: Session) -> Compared:
+def _compared_by_key(table: Table, reader: Session) -> Compared:
     found = compared(table, table, (reader.flavor, reader.flavor), by_key=True)
     # FLOAT and DOUBLE: ranges between texts of such values are not proven exact on either family; one range is
     inexact = any(sql_type(column.data_type).values is FLOAT for column in found.key)

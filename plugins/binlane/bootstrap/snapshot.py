@@ -47,11 +47,11 @@ def shared_snapshot(
     with contextlib.ExitStack() as stack:
         guard = stack.enter_context(contextlib.closing(read_session(endpoint)))
         guard.execute(f"SET SESSION lock_wait_timeout = {lock_seconds}")
-        _patiently(endpoint, guard, _NO_DDL[guard.flavor])
+        _lock(endpoint, guard, _NO_DDL[guard.flavor])
         sessions = tuple(stack.enter_context(contextlib.closing(read_session(endpoint))) for _ in range(readers))
         with contextlib.closing(read_session(endpoint)) as lock:
             lock.execute(f"SET SESSION lock_wait_timeout = {lock_seconds}")
-            _patiently(endpoint, lock, ("FLUSH TABLES WITH READ LOCK",))
+            _lock(endpoint, lock, ("FLUSH TABLES WITH READ LOCK",))
             # if anything fails, closing the connection releases the lock
             for session in sessions:
                 session.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -63,7 +63,7 @@ def shared_snapshot(
         yield Snapshot(position, sessions), found
 
 
-def _patiently(endpoint: Endpoint, session: Session, statements: Sequence[str]) -> None:
+def _lock(endpoint: Endpoint, session: Session, statements: Sequence[str]) -> None:
     for statement in statements:
         try:
             session.execute(statement)

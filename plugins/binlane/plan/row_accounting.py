@@ -19,7 +19,7 @@ from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.parse.facts import StatementKind
 from binlane.sql.requirements import Demand, demands_of, demands_of_session, resolved
 
-_ASKING = re.compile(
+_MAY_NEED_FEATURES = re.compile(
     rb"->|\bAS\s+JSON\b|\bRETURNING\b|\bPORTION\s+OF\b|\bVALUES\s+ROW\b|\bON\s+DUPLICATE\b|\A\s*(?:WITH|SET\s+STATEMENT)\b",
     re.I,
 )
@@ -112,7 +112,7 @@ class Tally:
         defines = facts.commits_implicitly or facts.create_select
         for demand in demands_of_session(part.context, facts):
             self.add_demand(demand, seqno)
-        if defines or _ASKING.search(part.sql) is not None:
+        if defines or _MAY_NEED_FEATURES.search(part.sql) is not None:
             text, dialect = decoded(part.sql, part.context), dialect_of(part.context, flavor)
             for found in demands_of(text, facts, dialect):
                 asked = resolved(found, part.context)

@@ -37,7 +37,7 @@ from binlane.verify.definition_reader import (
     table_statement,
 )
 from binlane.verify.rows import Pair
-from binlane.verify.show_create import mending, table_parts
+from binlane.verify.show_create import alter_statement, table_parts
 
 TABLE, SEQUENCE = "table", "sequence"
 NAMED: Final = frozenset({TABLE, SEQUENCE, VIEW})
@@ -173,7 +173,7 @@ class Definitions:
             source, target = map(table_parts, statements)
         name = f"{identifier(theirs.database)}.{identifier(theirs.table)}"
         for part in _of_either(source, target):
-            mend = "" if is_sequence else mending(name, part, source.get(part), target.get(part))
+            mend = "" if is_sequence else alter_statement(name, part, source.get(part), target.get(part))
             yield from self._one(thing, part, source.get(part), target.get(part), mend)
 
     def _known(self, thing: Thing, ours: Table, theirs: Table) -> Iterator[DefinitionDifference]:
@@ -251,7 +251,7 @@ class Definitions:
         """The difference, if there is one and the channel's filter does not cause it."""
         if source == target:
             return
-        kinds = _MEANT[source is not None, target is not None]
+        kinds = _INTENDED_BY[source is not None, target is not None]
         if not any(self.selection.policy(kind) == FilterPolicy.IGNORE for kind in kinds):
             yield DefinitionDifference(thing, what, source, target, mend, self.tables.get(thing))
 
@@ -332,7 +332,7 @@ def _shown(value: str | None) -> str:
 
 
 _QUALIFIER: Final = re.compile(r"`(?P<quoted>(?:[^`]|``)+)`\s*\.|(?<![\w$.`])(?P<plain>[^\W\d][\w$]*)\.")
-_MEANT: Final = {
+_INTENDED_BY: Final = {
     (True, False): (FilterKind.CREATE, FilterKind.ALTER, FilterKind.RENAME),
     (False, True): (FilterKind.DROP, FilterKind.DROP_DATABASE, FilterKind.ALTER, FilterKind.RENAME),
     (True, True): (FilterKind.ALTER, FilterKind.CREATE, FilterKind.DROP, FilterKind.RENAME),

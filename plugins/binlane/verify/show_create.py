@@ -54,7 +54,7 @@ def _part(line: str) -> tuple[str, str]:
     return f"line {line}", line
 
 
-def mending(table: str, part: str, source: str | None, target: str | None) -> str:
+def alter_statement(table: str, part: str, source: str | None, target: str | None) -> str:
     """The ALTER TABLE that gives the target's table the source's part; empty if no simple one does.
 
     ``table``: its quoted name on the target.

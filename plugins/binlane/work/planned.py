@@ -10,7 +10,7 @@ from functools import cached_property
 from binlane.errors import PlanError
 from binlane.model import BlockHeader, plural
 from binlane.plan.routing import Routing
-from binlane.plan.segment.pieces import Described, piece, summary
+from binlane.plan.segment.pieces import DescribedTransaction, piece, summary
 from binlane.plan.segment.reader import RoutedTransaction, SegmentReader
 from binlane.plan.window_plan import Block, WindowPlan
 from binlane.work import files
@@ -58,13 +58,13 @@ class PlannedLanes:
                 "log"
             )
 
-    def describe(self, first: int, last: int) -> Iterator[Described]:
+    def describe(self, first: int, last: int) -> Iterator[DescribedTransaction]:
         """The window's transactions ``first`` to ``last``, with their lanes and changes.
 
         Raises PlanError if a segment is missing or changed.
         """
         for each in self._read(first, last):
-            yield Described(each.seqno, each.lane, summary(each.parts))
+            yield DescribedTransaction(each.seqno, each.lane, summary(each.parts))
 
     def _read(self, first: int, last: int, block: BlockHeader | None = None) -> Iterator[RoutedTransaction]:
         routing = Routing.from_json(self._folder.read(files.CONTEXT), f"{self._folder.uri}/{files.CONTEXT}")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from binlane.verify.show_create import mending, table_parts
+from binlane.verify.show_create import alter_statement, table_parts
 
 MARIADB = """CREATE TABLE `t` (
   `a``b` int(11) NOT NULL AUTO_INCREMENT COMMENT 'AUTO_INCREMENT=5, ENGINE=x',
@@ -69,4 +69,4 @@ def test_mysqls_version_comments_are_options_and_partitions() -> None:
 def test_the_statement_gives_the_target_the_sources_part(
     part: str, source: str | None, target: str | None, clause: str
 ) -> None:
-    assert mending("`d`.`t`", part, source, target) == (f"ALTER TABLE `d`.`t` {clause}" if clause else "")
+    assert alter_statement("`d`.`t`", part, source, target) == (f"ALTER TABLE `d`.`t` {clause}" if clause else "")

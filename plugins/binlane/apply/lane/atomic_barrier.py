@@ -43,14 +43,14 @@ def apply_atomically(
     session.use_format(first.format)
     try:
         if not barrier.together:
-            _run_by_itself(writer, first)
+            _run_before_transaction(writer, first)
         session.begin()
         if not move_position(session.cursor, place.key, place.lanes, place.expected, barrier.last):
-            _go_back(session, barrier)
+            _undo(session, barrier)
             return None
         orders = read_orders(session.cursor, place.key, barrier.first, barrier.last)
         if orders.forbids(barrier.last):
-            _go_back(session, barrier)
+            _undo(session, barrier)
             return orders
         if orders.skipped:
             raise PlanError(
@@ -85,14 +85,14 @@ def apply_atomically(
     return Applied(barrier.last, counted)
 
 
-def _run_by_itself(writer: BlockWriter, block: Block) -> None:
+def _run_before_transaction(writer: BlockWriter, block: Block) -> None:
     for item in block.items:
         writer.run(item, writer.prepare(item))
     writer.context.leave()
     writer.forget_tables()
 
 
-def _go_back(session: LaneSession, barrier: Barrier) -> None:
+def _undo(session: LaneSession, barrier: Barrier) -> None:
     """Undo the connection's work; a changed temporary table is undone only by the connection's end."""
     if barrier.together:
         session.rollback()

@@ -24,7 +24,7 @@ _CHOICES: Final = (
 )
 
 
-def raised(error: BaseException, verdict: Verdict, engine: Engine) -> TargetError:
+def error_for(error: BaseException, verdict: Verdict, engine: Engine) -> TargetError:
     """The error to raise for a server's error that is not retried."""
     code = error_code(error)
     message = f"{code} {error_text(error)}"
@@ -33,7 +33,7 @@ def raised(error: BaseException, verdict: Verdict, engine: Engine) -> TargetErro
     return DriftError(message) if verdict is Verdict.DRIFT else ApplyError(message)
 
 
-def located(message: str, where: str, header: BlockHeader, channel: str) -> str:
+def with_place(message: str, where: str, header: BlockHeader, channel: str) -> str:
     """The message with the block's place and the operator's choices."""
     gtid = f", GTID {header.gtid}" if header.gtid else ""
     single = header.transactions == 1

@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from binlane.apply.lane.barriers import LaneAttempt
 from binlane.apply.lane.bisect import find_failing
 from binlane.apply.lane.conflict_retry import comparing
-from binlane.apply.lane.errors import located, raised
+from binlane.apply.lane.errors import error_for, with_place
 from binlane.apply.lane.heartbeat import Heartbeat
 from binlane.apply.lane.options import ApplyOptions, LaneResult, ProgressCallback
 from binlane.apply.lane.peers import Peers
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from binlane.plan.window_plan import LaneSource, WindowPlan
 
 _log = logging.getLogger(__name__)
-_OF_A_ROW = frozenset({1032, 1062})
+_SINGLE_ROW_ERRORS = frozenset({1032, 1062})
 """Key not found and duplicate key: errors of a single row."""
 _SERVER_ERRORS = (pymysql.err.MySQLError, SQLAlchemyError, OSError)
 
@@ -187,7 +187,7 @@ class _Runner:
             if now.get(lane) != expected:
                 return
         state.current = place
-        meaning = raised(error, verdict, state.engine)
+        meaning = error_for(error, verdict, state.engine)
         self._record(meaning, error_code(error))
         raise meaning from error
 
@@ -195,24 +195,24 @@ class _Runner:
         """Add the place to the error's text and store it, so that the other lanes stop at their next block."""
         state = self.state
         lane, header = (state.lane, None) if state.current is None else state.current[:2]
-        if header is not None and isinstance(error, ApplyError | DriftError) and self._says_more(header, code):
-            header = self._narrowed(error, header)
+        if header is not None and isinstance(error, ApplyError | DriftError) and self._is_worth_bisecting(header, code):
+            header = self._bisected(error, header)
         if header is not None:
-            error.args = (located(str(error), state.where(lane), header, state.plan.channel),)
+            error.args = (with_place(str(error), state.where(lane), header, state.plan.channel),)
         if error.retryable:
             return
         # if this fails, the error itself matters more than its record
         with contextlib.suppress(SQLAlchemyError, OSError), state.engine.begin() as connection:
             record_error(connection, state.key, lane, header, code, str(error))
 
-    def _says_more(self, header: BlockHeader, code: int) -> bool:
+    def _is_worth_bisecting(self, header: BlockHeader, code: int) -> bool:
         """Whether applying the block again, transaction by transaction, gives more detail than the error has.
 
         A single transaction gives only the row of a missing or duplicate key; overwritten rows have been recorded.
         """
-        return header.transactions > 1 or (code in _OF_A_ROW and not self.state.options.overwrite)
+        return header.transactions > 1 or (code in _SINGLE_ROW_ERRORS and not self.state.options.overwrite)
 
-    def _narrowed(self, error: BinlaneError, header: BlockHeader) -> BlockHeader:
+    def _bisected(self, error: BinlaneError, header: BlockHeader) -> BlockHeader:
         """The failing transaction's header instead of its block's; the target's error for it goes into ``error``."""
         state = self.state
         assert state.current is not None

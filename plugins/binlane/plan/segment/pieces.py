@@ -84,7 +84,7 @@ def alone(
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class DescribedTransaction:
     """A transaction of a window, described as text."""
 
     seqno: int

@@ -249,12 +249,12 @@ class _Dissection:
         self._check_kind(event, query, facts, context)
         self._check(event, query, facts)
         with self._naming(event):
-            sql = without_transaction_clause(query.sql) if _is_filled_below(facts) else query.sql
+            sql = without_transaction_clause(query.sql) if _precedes_its_rows(facts) else query.sql
             sql = as_invoked(sql, query.invoker, self.log.format.flavor, self.log.target)
         sql = as_in_family(sql, context, self.log.format.flavor, self.log.target)
         sql, context = self.log.rules.collations.statement(sql, context, self.log.format.flavor, self.log.target)
         sql, context = error_outcome.as_applied(sql, _with_default_collation(context, self.log))
-        if _is_filled_below(facts):
+        if _precedes_its_rows(facts):
             # without START TRANSACTION it commits implicitly, in front of its rows; exactly once by its GTID
             facts = replace(facts, commits_implicitly=True)
         bound = facts.temporary or event.header.flags & EventFlag.THREAD_SPECIFIC
@@ -299,7 +299,7 @@ class _Dissection:
             _refuse(event, self.log, "LOAD DATA without the events of its file")
         if (refusal := error_outcome.refusal(query, facts, self.log.format.flavor, self.log.target)) is not None:
             _refuse(event, self.log, refusal)
-        composed = _is_filled_below(facts) or (
+        composed = _precedes_its_rows(facts) or (
             self._in_group and not facts.create_select and is_composed_table(query.sql)
         )
         spelled = spelled_twice(query.sql, query.context, self.log.format.flavor, composed=composed)
@@ -374,7 +374,7 @@ def statement_facts(sql: bytes, context: SessionContext, flavor: Flavor) -> Stat
     return facts
 
 
-def _is_filled_below(facts: StatementFacts) -> bool:
+def _precedes_its_rows(facts: StatementFacts) -> bool:
     """Whether it is MySQL's CREATE TABLE ... START TRANSACTION, whose rows follow; such a table is never temporary."""
     return facts.create_select and not facts.commits_implicitly and not facts.temporary
 

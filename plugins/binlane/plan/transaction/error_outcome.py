@@ -19,7 +19,7 @@ from binlane.model import Flavor, SessionContext, TableKey
 from binlane.plan.transaction.parts import MapPart, Part, StatementPart
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 
-_BROKEN_OFF: Final = frozenset({1053, 1158, 1159, 1160, 1161, 1184, 1317, 1927, 1969, 3024})
+_INTERRUPTED: Final = frozenset({1053, 1158, 1159, 1160, 1161, 1184, 1317, 1927, 1969, 3024})
 """Killed, shut down, disconnected, timed out: how many rows the statement changed is unknown."""
 _LOCK_CONFLICTS: Final = frozenset({1020, 1205, 1213, 1614})
 """Conflicts with other sessions of the source, which do not exist on the target."""
@@ -44,7 +44,7 @@ def refusal(query: Query, facts: StatementFacts, source: Flavor, target: Flavor)
     code = query.error_code
     if code == 0:
         return None
-    if code in _BROKEN_OFF:
+    if code in _INTERRUPTED:
         return f"a statement that was interrupted on the source (error {code}) after an unknown number of rows,"
     if code in _LOCK_CONFLICTS:
         return f"a statement that failed on a lock of another session of the source (error {code})"
@@ -55,10 +55,10 @@ def refusal(query: Query, facts: StatementFacts, source: Flavor, target: Flavor)
         if code in _MISSING or source is target is Flavor.MARIADB:
             return None
         return f"a DDL or account statement that ended with error {code} on the source"
-    return _what_is_hidden(facts, f"that ended with error {code} on the source")
+    return _unknown_changes(facts, f"that ended with error {code} on the source")
 
 
-def _what_is_hidden(facts: StatementFacts, what: str) -> str | None:
+def _unknown_changes(facts: StatementFacts, what: str) -> str | None:
     """The reason if the changed tables are unknown: their engines must be compared with the source's."""
     if facts.kind is StatementKind.UNKNOWN or facts.routines_used:
         return f"a statement {what}, whose changes cannot be determined,"
@@ -89,7 +89,7 @@ def undone(parts: Sequence[Part]) -> tuple[tuple[Part, ...], str | None]:
     if len(parts) == len(statements) == 1 and statements[0].facts.commits_implicitly:
         # MariaDB's DROP after a failed CREATE OR REPLACE ... SELECT has committed before the ROLLBACK
         return tuple(parts), None
-    hidden = next(filter(None, (_what_is_hidden(part.facts, "that was rolled back") for part in statements)), None)
+    hidden = next(filter(None, (_unknown_changes(part.facts, "that was rolled back") for part in statements)), None)
     before, after = (_control(verb + _UNDO_POINT) for verb in (b"SAVEPOINT ", b"ROLLBACK TO SAVEPOINT "))
     return (before, *parts, after), hidden
 

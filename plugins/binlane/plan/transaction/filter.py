@@ -53,7 +53,7 @@ def without_filtered(
         elif isinstance(first, StatementPart):
             kept.append(first)
         else:
-            kept += _left_of(group, selection, rows)
+            kept += _taken_rows(group, selection, rows)
     filtered = (*statements, *(FilteredPart(rule, table, counts) for (rule, table), counts in rows.items()))
     if filtered and not any(_changes(part) for part in kept):
         kept.clear()
@@ -86,7 +86,7 @@ def _statements(parts: Iterable[Part]) -> Iterator[list[Part]]:
         yield group
 
 
-def _left_of(
+def _taken_rows(
     group: Sequence[Part], selection: Selection, rows: dict[tuple[str, TableKey], RowCounts]
 ) -> Sequence[Part]:
     """The row events of one statement that the filter takes; rows that it leaves out are added to ``rows``."""
