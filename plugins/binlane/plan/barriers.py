@@ -39,8 +39,8 @@ class BarrierRequest:
 def fold(requests: Iterable[BarrierRequest], *, serialized: int, fold_gap: int) -> tuple[Barrier, ...]:
     """Join requests, ascending by seqno, into barriers over disjoint ranges of seqnos.
 
-    Meetings with at most ``fold_gap`` transactions between them share a barrier of all their lanes, owned by the
-    ``serialized`` lane if it owns one of them, else by the lowest owner.
+    Requests with at most ``fold_gap`` transactions between them share a barrier of all their lanes. Its owner is the
+    ``serialized`` lane if that owns one of the requests, else the lowest owner.
     """
     return tuple(_barrier(group, serialized) for group in _groups(requests, fold_gap))
 

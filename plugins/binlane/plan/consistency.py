@@ -14,7 +14,7 @@ class ConsistencyLevel(Protocol):
     serial: bool
     """One lane applies everything, in the source's order."""
     has_epochs: bool
-    """All lanes meet in front of the first transaction of each epoch."""
+    """All lanes wait for each other in front of the first transaction of each epoch."""
 
     def __init__(self, epoch_seconds: int) -> None:
         """``epoch_seconds`` of the channel."""
@@ -28,7 +28,7 @@ class ConsistencyLevel(Protocol):
 
 
 class Eventual:
-    """Lanes meet at barriers and at the window's end."""
+    """Lanes wait for each other at barriers and at the window's end only."""
 
     serial = has_epochs = False
 

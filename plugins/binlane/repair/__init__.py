@@ -1,1 +1,1 @@
-"""Corrects drifted rows of the target by a plan that a person has seen."""
+"""Corrects drifted rows of the target by a plan that an operator has reviewed."""

@@ -1,4 +1,4 @@
-"""The plan of a repair, row by row: made from a verification's drift, stored, shown to a person, applied unchanged."""
+"""The plan of a repair, row by row: made from a verification's drift, stored, reviewed, and applied unchanged."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RowRepair:
-    """One row; ``source`` and ``target`` as the verification spelled them."""
+    """One row; ``source`` and ``target`` are the texts of the verification."""
 
     action: Action
     table: TableKey
     key: Key
     columns: tuple[str, ...]
-    """Those that differ, where both have the row."""
+    """Names of the differing columns, if both servers have the row."""
     source: Row | None
     """The row after the repair; None: the row will be deleted."""
     target: Row | None
     changes: tuple[tuple[str, str | None, str | None], ...] = ()
-    """For a person: each of these columns with what the target has and what it will have, strings as text."""
+    """For the operator: each differing column with the target's present and future value, strings as text."""
 
     @property
     def bytes(self) -> int:
-        """About what its values take; of large ones the length stands before their SHA-256."""
+        """Approximate bytes of the values; large values are stored as length and SHA-256."""
         large = (_LARGE.fullmatch(text) for text in self.source or () if text is not None)
         return sum(int(found[1]) for found in large if found) + sum(len(text or "") for text in self.source or ())
 
@@ -114,7 +114,7 @@ def _changes(table: Table | None, one: Suspect) -> tuple[tuple[str, str | None, 
         return ()
     names = [column.name for column in shown_columns(table)]
     if len(names) != len(one.source):
-        return ()  # it was altered since it was compared
+        return ()  # the table was altered after the comparison
     places = dict(zip(names, zip(one.target, one.source, strict=True), strict=True))
     columns = {column.name: column for column in table.columns}
     return tuple(
@@ -176,7 +176,7 @@ def obstacle(table: Table | None, with_triggers: Collection[str]) -> str:
 
 
 def moves_unique(table: Table, row: RowRepair) -> bool:
-    """Whether an update can meet another row's value of a unique key: such rows of a table are written together."""
+    """Whether an update may need another row's value of a unique key: such rows of a table are written together."""
     if row.action is not Action.UPDATE:
         return False
     plain = {column.name for column in table.columns if column.generated is None}

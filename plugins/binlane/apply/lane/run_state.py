@@ -69,7 +69,7 @@ class Links:
     positions: dict[int, int]
     streams: dict[int, Stream] = field(default_factory=dict)
     temporary: int | None = None
-    """The session has the temporary tables of the copies made at this seqno; None if it has none."""
+    """The seqno whose copies the session's temporary tables were made from; None without such tables."""
 
     def forget_stream(self, lane: int) -> None:
         """Read the lane's blocks anew, from its position, when they are needed again."""

@@ -149,7 +149,7 @@ class LaneSession:
         self.send(statement)
 
     def select_database(self, database: str) -> None:
-        """Make it the default database, with its present definition. Raises the driver's errors: 1049 if missing.
+        """Select the default database, with its present definition. Raises the driver's errors: 1049 if missing.
 
         MariaDB keeps the cached character set if a session selects its current database: the session must select
         another one first. ``lower_case_table_names`` may make two spellings one name.

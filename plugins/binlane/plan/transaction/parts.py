@@ -51,7 +51,7 @@ class FilteredPart:
     """A statement or row changes that the filter leaves out: counted, never written. Comes behind all other parts."""
 
     rule: str
-    """The rule that leaves it out."""
+    """The rule of the filter."""
     table: TableKey | None
     """The table of row changes; None for a statement."""
     counts: RowCounts

@@ -33,7 +33,7 @@ class PreparedGroup:
     source: LogPosition
     """Its begin in the source's log."""
     rows: int
-    """Row changes in it."""
+    """Row changes of the transaction."""
     file: str
     """The segment that holds it: path in the window's folder."""
     start: SegmentOffset
