@@ -62,11 +62,11 @@ def place(events: tuple[bytes, ...], number: int) -> str:
 REFUSED = [
     pytest.param(
         (GTID, table_map(1), insert(1, [1]), query(b"XA COMMIT X'67',X'',1")),
-        3, "QUERY", "an XA transaction", id="xa-commit-with-rows",
+        3, "QUERY", "an XA COMMIT or XA ROLLBACK with changes", id="xa-commit-with-rows",
     ),
     pytest.param(
         (GTID, table_map(1), insert(1, [1]), query(b"XA ROLLBACK X'67',X'',1")),
-        3, "QUERY", "an XA transaction", id="xa-rollback-with-rows",
+        3, "QUERY", "an XA COMMIT or XA ROLLBACK with changes", id="xa-rollback-with-rows",
     ),
     pytest.param(
         (GTID, query(b"INSERT INTO t VALUES (1)", error=1317), XID), 1, "QUERY", "error 1317", id="statement-with-error"
