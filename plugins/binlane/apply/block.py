@@ -89,7 +89,7 @@ def rewrite_block(
 ) -> Applied | Orders | None:
     """Apply a rolled-back block without DDL by ``write``, in one transaction. Returns as ``apply_block``.
 
-    ``write`` returns the row changes that it has made; they replace ``planned`` in the accounts.
+    ``write`` returns the row changes that it has made; they replace ``planned`` in the row counts.
     """
     return _Task(session, writer, place, block, end, planned, write).transaction(iter(block.items))
 

@@ -1,4 +1,4 @@
-"""Counts of a window's transactions: the plan's figures, and the accounts that must close (docs/invariants.md, 5)."""
+"""Counts of a window's transactions: the plan's figures, and the row counts that must agree (docs/invariants.md, 5)."""
 
 from __future__ import annotations
 

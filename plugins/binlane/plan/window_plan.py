@@ -62,7 +62,7 @@ class LaneSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TableCounts:
-    """Accounts of a table's row changes (docs/invariants.md, 5): read = filtered + folded + written."""
+    """A table's row counts, which must agree (docs/invariants.md, 5): read = filtered + folded + written."""
 
     read: RowCounts = field(default_factory=RowCounts)
     filtered: RowCounts = field(default_factory=RowCounts)

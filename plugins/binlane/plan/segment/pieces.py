@@ -2,7 +2,7 @@
 
 A block commits all its transactions at once. To stop inside it, to skip a transaction or to find the failing one, its
 transactions are built again from the log, not folded: applied one after another they have the block's effect
-(docs/invariants.md, 1). In the accounts the sum over them replaces the block (5).
+(docs/invariants.md, 1). In the row counts the sum over them replaces the block (5).
 """
 
 from __future__ import annotations
