@@ -54,7 +54,7 @@ _TENANTS: Final = 24
 _BEFORE: Final = 2_000
 """Transactions before the first copy."""
 _TRANSACTIONS: Final = 40_000
-"""In the window."""
+"""Transactions in the window."""
 _MIX: Final = Mix(cross_database=0.0002, reference=0.0002, ddl=0.0001, accounts=0.0001, statements=0.001)
 """Few transactions over several tenants or of other kinds."""
 _RUN_SECONDS: Final = 900.0

@@ -84,7 +84,7 @@ class Measured:
     """The demo's measurements and comparisons."""
 
     seconds: Mapping[str, float]
-    """By phase."""
+    """Seconds by phase."""
     replica_seconds: float
     """Seconds of the server's own replica for the window's log."""
     comparison: Comparison

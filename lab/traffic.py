@@ -33,7 +33,7 @@ class Mix:
 
 @dataclass(frozen=True, slots=True)
 class TrafficSummary:
-    """What was written."""
+    """Numbers of the written traffic."""
 
     databases: tuple[str, ...]
     transactions: int

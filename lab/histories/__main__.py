@@ -51,7 +51,7 @@ class Score:
         return self.kinds[outcome.verdict, outcome.kind]
 
     def show(self) -> None:
-        """Print it."""
+        """Print the results."""
         total, seconds = self.verdicts.total(), time.monotonic() - self.began
         say(
             f"{self.flavor.value}: {total} histories in {seconds:.0f} s, {60 * total / seconds:.1f} a minute; "

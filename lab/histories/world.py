@@ -116,7 +116,7 @@ class World:
         return self.tables[-1] if self.dice.one_in(5) else self.dice.choice(self.tables)
 
     def database(self) -> str:
-        """Any database."""
+        """A random database."""
         return self.dice.choice(self.databases)
 
     def swap(self, old: Table, *new: Table) -> None:

@@ -78,7 +78,7 @@ class Trial:
         self._now: dict[str, Outcome] = {}
 
     def close(self) -> None:
-        """End what runs."""
+        """End the trial's processes."""
         self.judge.close()
 
     def runnable(self, binlog_format: str, tests: list[str]) -> list[str]:

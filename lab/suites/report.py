@@ -40,7 +40,7 @@ _NAMED: Final = 12
 
 
 def document(results: Sequence[Result]) -> str:
-    """The page."""
+    """The text of docs/suites.md."""
     parts = [_HEAD, "## Counts\n", _counts(results)]
     for outcome, title in (
         (Outcome.FAILED, "Failed in the middle of a window"),

@@ -23,7 +23,7 @@ class Result:
 
     family: str
     version: str
-    """The server's."""
+    """The server's version."""
     format: str
     """row, mixed or statement."""
     test: str

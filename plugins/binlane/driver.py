@@ -219,7 +219,7 @@ class _Answers(io.RawIOBase):
         self._socket = connection._sock
 
     def readable(self) -> bool:
-        """It is."""
+        """The stream is readable."""
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:

@@ -74,7 +74,7 @@ class ItemKind(StrEnum):
     LOAD = "load"
     """A LOAD DATA LOCAL; the FILE items after it are its file."""
     FILE = "file"
-    """A piece of a file."""
+    """A part of a file for LOAD DATA."""
     DDL = "ddl"
     """One statement with an implicit commit; alone in its block."""
 

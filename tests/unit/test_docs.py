@@ -177,11 +177,11 @@ def test_every_link_leads_to_a_file_and_a_heading_that_exist(file: Path) -> None
             assert anchor in anchors(linked.read_text("utf-8")), f"{file.name}: {target}"
 
 
-def test_every_package_has_its_row_in_the_house() -> None:
-    house = page("docs/architecture.md").partition("## The house")[2].partition("## Four walks")[0]
+def test_every_package_has_its_row_in_the_architecture() -> None:
+    section = page("docs/architecture.md").partition("## Packages")[2].partition("## Four walks")[0]
     package = ROOT / "plugins" / "binlane"
     found = {str(file.parent.relative_to(package)) for file in package.rglob("__init__.py")} - {"."}
-    named = {name for row in house.splitlines() if row.startswith("| `") for name in re.findall(r"`([a-z_/]+)`", row)}
+    named = {name for row in section.splitlines() if row.startswith("| `") for name in re.findall(r"`([a-z_/]+)`", row)}
     # the packages in state are named in its row
     assert {each.removeprefix("state/") for each in found} <= named
 

@@ -55,7 +55,7 @@ class Ending(StrEnum):
 
 
 class State(IntEnum):
-    """What is open."""
+    """The states between two events."""
 
     OUTSIDE = 0
     HEAD = 1

@@ -170,12 +170,12 @@ class Query:
     database: str
     """The session's default database; empty if it had none."""
     sql: bytes
-    """In the character set of ``context.charset_client``."""
+    """The statement, in the character set of ``context.charset_client``."""
     context: SessionContext
     """The session without its timestamp and the variables of other events: see ``session`` and ``with_variables``."""
     thread_id: int = 0
     exec_time: int = 0
-    """Seconds."""
+    """Seconds of execution on the source."""
     error_code: int = 0
     updated_databases: tuple[str, ...] | None = None
     """MySQL: the databases that the statement reads or writes. None: not logged, or ``too_many_databases``."""

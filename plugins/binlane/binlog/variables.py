@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class IntvarKind(IntEnum):
-    """Which variable an INTVAR sets."""
+    """The variable that an INTVAR sets."""
 
     LAST_INSERT_ID = 1
     INSERT_ID = 2

@@ -69,7 +69,7 @@ class Host:
     channels: Callable[[], Path]
     """The folder of the channel files."""
     last_run: Callable[[str], LastRun | None]
-    """By DAG id."""
+    """The newest run of a DAG, by its id."""
     trigger: Trigger
 
 

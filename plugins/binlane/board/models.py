@@ -14,7 +14,7 @@ class Answer(BaseModel):
 
 
 class State(StrEnum):
-    """What a channel does now."""
+    """The present state of a channel."""
 
     IDLE = "idle"
     """No window is open: everything up to the watermark is applied."""
@@ -35,7 +35,7 @@ class State(StrEnum):
 
 
 class Session(Answer):
-    """Who asks."""
+    """The user of the request."""
 
     user: str
     token: str
@@ -242,7 +242,7 @@ class Channel(Answer):
     source_identity: str | None = None
     target: str | None = None
     clock: float | None = None
-    """The target's."""
+    """The time by the target's clock."""
     lanes: list[Lane] = Field(default_factory=list)
     errors: list[LaneError] = Field(default_factory=list)
     undecided: list[Undecided] = Field(default_factory=list)

@@ -62,7 +62,7 @@ class Place:
 
     @property
     def dag_id(self) -> str:
-        """Its DAG."""
+        """The id of the channel's DAG."""
         return dag_id(self.channel.name)
 
 

@@ -29,7 +29,7 @@ class Kind:
     title: str
     """The type with its range, for docs/configuration.md."""
     expected: str
-    """For errors."""
+    """The expected value, for errors."""
     accepts: Callable[[Any], object]
     """Whether a value of the TOML file is allowed."""
     converted: Callable[[Any], Any] = lambda value: value
@@ -37,7 +37,7 @@ class Kind:
     shown: Callable[[Any], str] = "`{}`".format
     """Formats a default for docs/configuration.md."""
     words: tuple[Word, ...] = ()
-    """Of a choice."""
+    """The words of a choice."""
 
     def read(self, node: Node, key: str) -> Any:
         """The key's value; the key must be there."""

@@ -444,7 +444,7 @@ class LaneLog:
         self._next = time.monotonic() + _LOG_SECONDS
 
     def __call__(self, progress: Progress) -> None:
-        """Log, if it is time."""
+        """Log progress, at most every few seconds."""
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + _LOG_SECONDS
             log.info(

@@ -63,7 +63,7 @@ class Grid:
 
     @property
     def table(self) -> Table:
-        """For rich."""
+        """The grid as a table of rich."""
         self._table.caption = Text(one_line(self.caption)) if self.caption else None
         return self._table
 
@@ -138,7 +138,7 @@ class Bars:
         return int(self._progress.add_task(one_line(description), total=total, said=one_line(said)))
 
     def show(self, bar: int, completed: int, description: str | None = None, said: str = "") -> None:
-        """How far it is."""
+        """Set a bar's progress and texts."""
         from rich.progress import TaskID
 
         named = None if description is None else one_line(description)

@@ -36,7 +36,7 @@ class _Document:
 
 
 def schema_to_json(schema: Schema) -> bytes:
-    """As ``canonical_json``."""
+    """The schema as canonical JSON."""
     numbers: dict[Table, int] = {}
     tables: dict[str, dict[str, int]] = defaultdict(dict)
     for key in sorted(schema.tables, key=lambda key: (key.database, key.table)):

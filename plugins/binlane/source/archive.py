@@ -54,7 +54,7 @@ class ArchiveSource:
 
     @property
     def name(self) -> str:
-        """The folder."""
+        """The folder's URI."""
         return self.uri
 
     def state(self) -> LogState:
@@ -71,7 +71,7 @@ class ArchiveSource:
         return LogState(identity, flavor, tuple(files), None, clock, closes_by_clock=False)
 
     def can_begin_at(self, offset: int) -> bool:
-        """Anywhere."""
+        """True: an archive can be read from any offset."""
         return True
 
     def read(self, start: LogPosition, gtid_set: str = "") -> Generator[LogChunk, None, None]:
@@ -282,5 +282,5 @@ class _OnlyForward:
         return b"".join(parts)
 
     def seekable(self) -> bool:
-        """It is not."""
+        """Compressed streams are not seekable."""
         return False

@@ -71,15 +71,15 @@ class AnyTransaction:
     """The end of the log. A subclass that ends windows earlier overrides ``passes``, too."""
 
     def stops_before(self, gtid: Gtid | MariadbGtid | None, commit_time: float) -> bool:
-        """Never."""
+        """False."""
         return False
 
     def stops_after(self) -> bool:
-        """Never."""
+        """False."""
         return False
 
     def passes(self, commit_times: NDArray[np.float64]) -> int:
-        """All."""
+        """All transactions."""
         return commit_times.size
 
     def check_log_end(self, newest: float) -> None:

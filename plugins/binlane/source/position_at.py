@@ -71,7 +71,7 @@ class _AfterSeqno(AnyTransaction):
         self._left = transactions
 
     def stops_before(self, gtid: Gtid | MariadbGtid | None, commit_time: float) -> bool:
-        """Count it."""
+        """Count the transaction."""
         self._left -= 1
         return False
 

@@ -29,7 +29,7 @@ class LoggedText:
     tokens: Sequence[Token]
     context: SessionContext
     flavor: Flavor
-    """Of the source."""
+    """The source's family."""
 
     @classmethod
     def of(cls, seqno: int, source: LogPosition, item: Item, flavor: Flavor) -> LoggedText | None:

@@ -277,7 +277,8 @@ def move_watermark(connection: Connection, window: Window, before: Watermark, af
     if moved.rowcount != 1 or after.seqno < window.reached:
         raise PositionError(
             f"channel {window.bounds.channel}, window {window.bounds.window_id}: the watermark is {before.seqno}, "
-            f"expected {window.reached}, to go to {after.seqno}; it was moved by somebody else"
+            f"expected {window.reached}, to go to {after.seqno}: another run has moved it, or it was changed by hand; "
+            f"look at `binlane status {window.bounds.channel}`, then run the step again"
         )
     connection.execute(
         update(windows)

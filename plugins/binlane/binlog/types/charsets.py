@@ -14,7 +14,7 @@ from typing import Final
 
 BINARY: Final = "binary"
 _UNDEFINED: Final = "\ufffe"
-"""What ``codecs.charmap_decode`` takes for "no such character"."""
+"""The mark for "no such character" of ``codecs.charmap_decode``."""
 
 _UPPER_HALVES: Final[Mapping[str, str]] = {
     "armscii8": (
@@ -102,7 +102,7 @@ _WIDE: Final[Mapping[str, str]] = {
 }
 _WIDEST: Final[Mapping[str, str]] = dict.fromkeys(("ucs2", "utf8mb3"), "\uffff")
 """The highest code point of each Unicode character set."""
-_READ_OTHERWISE: Final[Mapping[str, Mapping[int, int]]] = {
+_SERVER_CHARACTERS: Final[Mapping[str, Mapping[int, int]]] = {
     "eucjpms": str.maketrans("〜‖−¢£¬", "～∥－￠￡￢"),
     "gb18030": str.maketrans("\ue7c7", "\u1e3f"),
     "sjis": str.maketrans("＼", "\\"),
@@ -149,7 +149,7 @@ def decode_text(data: bytes, charset: str | None) -> str | None:
         return None
     if not exact or not _UNKNOWN_TO_SERVERS.get(charset, frozenset()).isdisjoint(text):
         return None
-    return text.translate(_READ_OTHERWISE.get(charset, {}))
+    return text.translate(_SERVER_CHARACTERS.get(charset, {}))
 
 
 def eight_bit_characters(charset: str) -> str | None:
@@ -160,7 +160,7 @@ def eight_bit_characters(charset: str) -> str | None:
 def wide_codec(charset: str) -> tuple[str, frozenset[str]] | None:
     """Python's codec for a multi-byte character set, and the characters where the servers differ from it."""
     codec = _WIDE.get(charset)
-    otherwise = frozenset(map(chr, _READ_OTHERWISE.get(charset, {})))
+    otherwise = frozenset(map(chr, _SERVER_CHARACTERS.get(charset, {})))
     return None if codec is None else (codec, otherwise | _UNKNOWN_TO_SERVERS.get(charset, frozenset()))
 
 

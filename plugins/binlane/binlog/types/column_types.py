@@ -50,7 +50,7 @@ class Spelled(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LoggedType:
-    """A type code."""
+    """The properties of a type code."""
 
     words: str | Callable[[int], str] | None
     """The words of ``sql_types`` for a column with this type code, by the metadata. None: never logged."""
@@ -60,10 +60,10 @@ class LoggedType:
     metadata: int = 0
     """Bytes of metadata in a TABLE_MAP."""
     big_endian: bool = False
-    """The metadata's bytes."""
+    """Byte order of the metadata."""
     entry: Entry | None = None
     bits: int = 0
-    """Of an integer."""
+    """Bits of an integer type."""
     spelled: Spelled = Spelled.PLAIN
     compared: str = AS_IT_IS
     with_digits: WithDigits | None = None
@@ -186,4 +186,4 @@ LOGGED_TYPES: Final[Mapping[int, LoggedType]] = {
     ),
     _C.GEOMETRY: _L("geometry", lengths.prefixed, readers.alone(bytes), 1, compared=AS_DIGITS),
 }  # fmt: skip
-"""By ``ColumnType``."""
+"""The logged types by ``ColumnType``."""

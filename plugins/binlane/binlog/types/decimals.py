@@ -38,12 +38,12 @@ def decode_decimal(data: bytes, precision: int, scale: int) -> Decimal:
 
 
 def spell_decimal(value: Decimal) -> str:
-    """As the servers print it: all digits of the scale, no exponent, no minus before zero."""
+    """A DECIMAL as the servers print it: all digits of the scale, no exponent, no minus before zero."""
     return format(value.copy_abs() if value.is_zero() else value, "f")
 
 
 def spell_double(value: float) -> str:
-    """As the servers print a DOUBLE when the field is wide enough: the shortest digits that give the same number."""
+    """A DOUBLE as the servers print it in a wide field: the fewest digits that give the same number."""
     sign = "-" if str(value).startswith("-") else ""
     _, parts, exponent = Decimal(repr(abs(value))).normalize().as_tuple()
     if not isinstance(exponent, int):

@@ -66,7 +66,7 @@ class JsonDocument:
 
 
 class DiffKind(IntEnum):
-    """What a diff does at its path."""
+    """The operation of a diff at its path."""
 
     REPLACE = 0
     INSERT = 1

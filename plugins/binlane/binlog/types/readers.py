@@ -32,7 +32,7 @@ class ReadColumn(Protocol):
 
     @property
     def metadata(self) -> int:
-        """As in the TABLE_MAP."""
+        """The column's metadata in the TABLE_MAP."""
 
     @property
     def unsigned(self) -> bool | None:
@@ -43,7 +43,7 @@ class ReadColumn(Protocol):
         """``binary`` for bytes; None if not logged."""
 
     def member_texts(self) -> list[str] | None:
-        """Of ENUM and SET."""
+        """The members of ENUM and SET as text."""
 
 
 MakeReader = Callable[[ReadColumn, bool], Reader]
@@ -84,7 +84,7 @@ def with_fraction(read: temporal.WithFraction) -> MakeReader:
 
 
 def bit(_column: ReadColumn, _text: bool) -> Reader:
-    """Big-endian."""
+    """BIT: big-endian."""
     return lambda data: int.from_bytes(data, "big")
 
 

@@ -24,15 +24,15 @@ class DefinedColumn(Protocol):
 
     @property
     def name(self) -> str:
-        """Not quoted."""
+        """The column's name, not quoted."""
 
     @property
     def data_type(self) -> str:
-        """As ``sql_types`` names it."""
+        """The type's name in ``sql_types``."""
 
     @property
     def unsigned(self) -> bool:
-        """Of a number."""
+        """Whether a number is unsigned."""
 
     @property
     def octets(self) -> int | None:
@@ -56,7 +56,7 @@ class DefinedColumn(Protocol):
 
     @property
     def members(self) -> tuple[str, ...]:
-        """Of ENUM and SET."""
+        """Members of ENUM and SET."""
 
 
 Literal = Callable[[bytes], bytes]
@@ -171,7 +171,7 @@ def _escaped(value: bytes) -> bytes:
 
 
 _ESCAPES: Final[Mapping[bytes, bytes]] = {b"\\": b"\\\\", b"'": b"\\'", b"\0": b"\\0"}
-"""In this order."""
+"""Replacements, applied in this order."""
 
 
 def _text(value: bytes) -> bytes:

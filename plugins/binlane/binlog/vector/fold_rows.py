@@ -143,13 +143,13 @@ def _slot(
 def fold(
     data: Bytes, images: Ints, table_of: Ints, tables: Ints, rule: Bytes, param: Ints, flags: Bytes, counters: Ints,
     slots: Numbers, key_hash: Words, key_image: Ints, entry_table: Ints, before: Ints, now: Ints, kept: Ints,
-    highest: Words, wobbly: Bytes, misfit: Bytes,
+    highest: Words, was_absent: Bytes, misfit: Bytes,
 ) -> int:  # fmt: skip
     """Fold all rows; returns the number of entries.
 
     ``tables``, per table: its first rule, width and first flag, number of columns up to the primary key's last, and up
     to the last of any other unique key (0: no such key); ``counters``, per table: (column or -1, signed). Fills, per
-    key: ``entry_table``, ``before`` and ``now`` (image [start, end), -1: no row), ``wobbly`` (its row or its unique
+    key: ``entry_table``, ``before`` and ``now`` (image [start, end), -1: no row), ``was_absent`` (its row or its unique
     values were deleted at some time); per table: ``highest`` (highest AUTO_INCREMENT value among the first images of
     all keys, and among all later ones), ``kept`` (image and entry of the latter), ``misfit`` (a row did not fit: the
     table's results are void).
@@ -181,7 +181,7 @@ def fold(
                 entry = slots[slot] = count
                 key_hash[entry], key_image[entry], entry_table[entry] = value, image, table
                 before[entry, 0] = before[entry, 1] = -1
-                wobbly[entry] = 0
+                was_absent[entry] = 0
                 count += 1
                 if takes:
                     before[entry, 0], before[entry, 1] = images[row, 0], images[row, 1]
@@ -194,7 +194,7 @@ def fold(
             if gives:
                 now[entry, 0], now[entry, 1] = images[row, 2], images[row, 3]
                 if differs or not takes:
-                    wobbly[entry] = 1
+                    was_absent[entry] = 1
                 if counter >= 0:
                     number = _number(data, new, first, width, rule, param, counter, signed)
                     if number > highest[table, 1]:
@@ -206,7 +206,7 @@ def fold(
 @njit(cache=True, nogil=True)
 def judge(
     data: Bytes, count: int, entry_table: Ints, before: Ints, now: Ints, tables: Ints, rule: Bytes, param: Ints,
-    flags: Bytes, counters: Ints, wobbly: Bytes, left: Ints, written: Words, unsure: Bytes,
+    flags: Bytes, counters: Ints, was_absent: Bytes, left: Ints, written: Words, unsure: Bytes,
 ) -> None:  # fmt: skip
     """Fills, per key: ``left`` (the net change); per table: ``written`` (the highest AUTO_INCREMENT value to be
     written), ``unsure`` (a remaining row did not exist all the time, so the net changes may violate a unique key)."""
@@ -226,7 +226,7 @@ def judge(
             left[entry] = UPDATE
         else:
             left[entry] = SPLIT
-        if wobbly[entry] and old >= 0 and (left[entry] == NOTHING or left[entry] == UPDATE):
+        if was_absent[entry] and old >= 0 and (left[entry] == NOTHING or left[entry] == UPDATE):
             unsure[table] = 1
         if left[entry] >= UPDATE and counters[table, 0] >= 0:
             number = _number(data, new, first, width, rule, param, counters[table, 0], counters[table, 1])

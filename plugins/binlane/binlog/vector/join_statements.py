@@ -123,7 +123,7 @@ class _Opened:
         return len(names) == len(ids) == len(self.ids) + len(more) <= TABLES
 
     def open(self, more: Mapping[int, int], names: AbstractSet[bytes]) -> None:
-        """Add these."""
+        """Add tables to the statement."""
         self.ids |= more
         self.names |= names
 

@@ -53,7 +53,7 @@ class Fronts:
     table_maps: bytes
     """Whole TABLE_MAP events without checksums. Rows events get their time, server id and table id."""
     map_size: Ints
-    """Bytes of each."""
+    """Bytes of each table's TABLE_MAP."""
     width: Ints
     """Number of columns of each table."""
     is_v2: NDArray[np.bool_]

@@ -193,7 +193,7 @@ class ExtractOperator(ShortCircuitStepOperator):
     window, and a verification that was requested alone."""
 
     def skip(self, ti: RuntimeTaskInstanceProtocol, tasks: Iterable[DAGNode]) -> None:
-        """See SkipMixin."""
+        """As SkipMixin's, except for the verification."""
         context = get_current_context()
         window, form = ti.xcom_pull(task_ids=self.task_id, key=WINDOW_KEY), _form(context)
         # a run of a stopped channel has no window

@@ -196,18 +196,18 @@ class _Folding:
         self._entry_table, hashes, image = np.empty(rows, np.int64), np.empty(rows, np.uint64), np.empty(rows, np.int64)
         # not initialized: the kernel fills an entry when it creates it
         self._before, self._now = np.empty((rows, 2), np.int64), np.empty((rows, 2), np.int64)
-        self._kept, wobbly = np.zeros((len(keys), 3), np.int64), np.empty(rows, np.uint8)
+        self._kept, was_absent = np.zeros((len(keys), 3), np.int64), np.empty(rows, np.uint8)
         highest, written = np.zeros((len(keys), 2), np.uint64), np.zeros(len(keys), np.uint64)
         misfit = np.zeros(len(keys), np.uint8)
         self._count = fold_rows.fold(
             data, self._images, self._table, tables, layouts.rule, layouts.length, all_tables.flags, counters,
             slots, hashes, image, self._entry_table, self._before, self._now, self._kept, highest,
-            wobbly, misfit,
+            was_absent, misfit,
         )  # fmt: skip
         self._left, unsure = np.empty(self._count, np.int64), np.zeros(len(keys), np.uint8)
         fold_rows.judge(
             data, self._count, self._entry_table, self._before, self._now, tables, layouts.rule, layouts.length,
-            all_tables.flags, counters, wobbly, self._left, written, unsure,
+            all_tables.flags, counters, was_absent, self._left, written, unsure,
         )  # fmt: skip
         # a before-image and an after-image from two events may be too long for one event
         length = (self._before[:, 1] - self._before[:, 0] + self._now[:, 1] - self._now[:, 0])[: self._count]

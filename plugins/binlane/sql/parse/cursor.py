@@ -77,7 +77,7 @@ class Reading:
     temporary: bool = False
     drops: bool = False
     first: TableKey | None = None
-    """The first table named."""
+    """The first table in the statement."""
     create_select: bool = False
     commits_implicitly: bool = True
     ends_or_begins: bool = False

@@ -56,7 +56,7 @@ class Settlement:
 
     plan: WindowPlan
     folder: WorkFolder
-    """The window's."""
+    """The window's folder."""
 
     @classmethod
     def of(cls, plan: WindowPlan, plan_uri: str) -> Settlement:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pymysql.cursors import Cursor
 
 OWN: Final[Mapping[str, Table]] = {table.name: table for table in metadata.sorted_tables}
-"""By name."""
+"""binlane's tables by name."""
 _UPGRADING: Final = "`Upgrading` in docs/operations.md"
 _LOST: Final = "`The schema binlane is lost` in docs/recovery.md"
 _VERSION: Final = f"SELECT MAX(version) FROM {SCHEMA}.migrations"

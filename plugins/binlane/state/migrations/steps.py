@@ -142,7 +142,7 @@ def _reached_in_windows(connection: Connection) -> None:
         connection.execute(update(windows).where(windows.c.reached.is_(None), state_is).values(reached=seqno))
 
 
-def _nobody_replaced(connection: Connection) -> None:
+def _set_replaced_for(connection: Connection) -> None:
     bootstraps = tables.bootstraps
     connection.execute(update(bootstraps).where(bootstraps.c.replaced_for.is_(None)).values(replaced_for=""))
 
@@ -185,7 +185,7 @@ STEPS: Final = (
     Step(
         "orders and outcomes of first copies",
         (
-            AddColumn(tables.bootstraps.c.replaced_for, _nobody_replaced),
+            AddColumn(tables.bootstraps.c.replaced_for, _set_replaced_for),
             AddColumn(tables.bootstraps.c.outcome),
             AddColumn(tables.bootstraps.c.finished_for),
         ),
