@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from airflow.models.dagrun import DagRun
     from sqlalchemy.orm import Session
 
-    from binlane.board.host import Host, LastRun, Triggered
+    from binlane.board.host import Host, Triggered
     from binlane.connections import Endpoint
+    from binlane.health.facts import LastRun
 
 PREFIX: Final = "/binlane"
 NOTE_LENGTH: Final = 1_000
@@ -147,7 +148,7 @@ def _last_run(dag_id: str) -> LastRun | None:
     from airflow.utils.session import create_session
     from sqlalchemy import select
 
-    from binlane.board.host import LastRun
+    from binlane.health.facts import LastRun
     from binlane.orchestration.airflow.dag_shape import Kind
 
     with create_session() as session:

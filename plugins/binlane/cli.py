@@ -1,4 +1,5 @@
-"""``binlane``: the DAG's steps without Airflow. Exit codes: 0 done, 1 failed, 2 bad input or configuration."""
+"""``binlane``: the DAG's steps without Airflow. Exit codes: 0 done, 1 failed, 2 bad input or configuration; those of
+``check`` are a monitoring plugin's."""
 
 from __future__ import annotations
 
@@ -26,6 +27,8 @@ app = typer.Typer(
     help="Applies MySQL and MariaDB binary logs to another server: in parallel, in windows, each change exactly once.",
 )
 _INTERRUPTED = 130
+_WRONG_USAGE = 2
+_PLUGIN_UNKNOWN = 3
 out = Terminal()
 err = Terminal(stderr=True)
 
@@ -130,10 +133,31 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
-    """Show the watermark, its lag, the open window, each lane's position, gap and holder, and the last errors."""
+    """Show health, watermark, lag, the open window, each lane's position, gap and holder, and the last errors."""
     from binlane.orchestration.commands import operate
 
     out.print(operate.status(channel, channels, as_json=as_json))
+
+
+@app.command()
+def check(
+    channel: ChannelName,
+    max_lag: Annotated[
+        str | None,
+        typer.Option(help="Accepted age of the last applied commit: 90s, 15m, 2h, 7d, 0 for any. Else alert.max_age."),
+    ] = None,
+    max_unverified: Annotated[
+        str | None,
+        typer.Option(help="Accepted time without a clean verification. Else alert.max_unverified."),
+    ] = None,
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """Monitoring plugin: one line with performance data; exit code 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN."""
+    from binlane.orchestration.commands import check as checking
+
+    line, severity = checking.check(channel, channels, max_lag, max_unverified)
+    out.print(line)
+    raise typer.Exit(severity)
 
 
 @app.command()
@@ -376,6 +400,10 @@ def main() -> None:
         err.message((type(exc).__name__, "bold red"), (f": {exc}", ""))
         sys.exit(exc.exit_code)
     except SystemExit as exc:
+        # a monitoring plugin's own 2 is CRITICAL
+        is_usage = exc.code == _WRONG_USAGE and not isinstance(exc.__context__, typer.Exit)
+        if is_usage and sys.argv[1:2] == ["check"]:
+            sys.exit(_PLUGIN_UNKNOWN)
         if exc.code == _INTERRUPTED:  # typer's exit code for SIGINT, without a message
             err.message(
                 ("interrupted", "bold red"), (": committed blocks stay; run the same command again to continue", "")

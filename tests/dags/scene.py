@@ -15,7 +15,10 @@ from binlane.config import load_channel
 from binlane.errors import (
     DriftError,
 )
+from binlane.health.facts import Facts, Limits
+from binlane.health.health import Health, health_of
 from binlane.orchestration import commands
+from binlane.orchestration.airflow import run_outcome
 from binlane.orchestration.airflow.replicate_dag import build_dag
 from binlane.orchestration.request import WindowRequest
 
@@ -73,6 +76,19 @@ class Steps(ModuleType):
         return {"note": "done"}
 
 
+HEALTH = "health: drifted: 3 rows or definitions known to differ from the source"
+"""In the note of every run: see ``drifted``."""
+
+
+def drifted(channel: str) -> Health:
+    """Stands for what the target would be asked for."""
+    facts = Facts(
+        channel=channel, clock=9.0, created=1.0, seqno=7, committed=8.0, complete=None, stopped=None, window=None,
+        error=None, drifted=3, pending=0, is_comparable=True, equal_at=None, compared_at=None, ran_at=None, run=None,
+    )  # fmt: skip
+    return health_of(facts, Limits(0, 0))
+
+
 Run = Callable[..., tuple[str, dict[str, str]]]
 """Steps, and whether the filter runs for real; the run's state and its tasks' states by task and name of the lane."""
 
@@ -82,6 +98,7 @@ def run_window(metadata_database: None, monkeypatch: pytest.MonkeyPatch) -> Run:
     def run(steps: Steps, filter_runs: bool = False, **conf: Any) -> tuple[str, dict[str, str]]:
         monkeypatch.setitem(sys.modules, steps.__name__, steps)
         monkeypatch.setattr(orchestration, "steps", steps, raising=False)
+        monkeypatch.setattr(run_outcome, "health_after", lambda channel, _: drifted(channel.name))
         dag = DagBag(ROOT / "dags").dags["replicate_demo"]
         # the Spark job has tests of its own
         result = dag.test(
@@ -114,6 +131,16 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, drift: str = "") -> Verified:
     monkeypatch.setitem(sys.modules, verified.__name__, verified)
     monkeypatch.setattr(commands, "verify", verified, raising=False)
     return verified
+
+
+def last_note() -> str | None:
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    with create_session() as session:
+        note: str | None = session.scalars(select(DagRun).order_by(DagRun.id.desc()).limit(1)).one().note
+    return note
 
 
 def last_event() -> Any:

@@ -7,7 +7,7 @@ import pytest
 from binlane.errors import (
     DriftError,
 )
-from tests.dags.scene import Run, Steps, last_event, run_window, stand_in
+from tests.dags.scene import HEALTH, Run, Steps, last_event, last_note, run_window, stand_in
 
 __all__ = ["run_window"]
 
@@ -29,6 +29,8 @@ def test_a_committed_watermark_is_an_asset_event_that_others_can_wait_for(
     assert ("binlane.reduction_ratio.demo", 3.0) in sent
     assert ("binlane.transactions", 7) in sent
     assert ("binlane.row_changes.demo", 12) in sent
+    assert ("binlane.health.demo", 2) in sent
+    assert ("binlane.drifted", 3) in sent
     assert {name for name, _ in sent} >= {
         *("binlane.lag_seconds", "binlane.lag_seconds.demo", "binlane.rows.demo", "binlane.window_seconds.demo"),
     }
@@ -55,7 +57,7 @@ def test_what_came_of_a_run_is_its_note(
     steps = Steps(answer)
     monkeypatch.setattr(steps, "advance", lambda *_: {"note": "all that was done"})
     run_window(steps, **conf)
-    assert last_note() == expected
+    assert last_note() == f"{expected}\n\n{HEALTH}"
 
 
 def test_the_note_of_a_run_that_failed_says_what_ended_its_lane(
@@ -67,7 +69,7 @@ def test_the_note_of_a_run_that_failed_says_what_ended_its_lane(
     steps = Steps({})
     monkeypatch.setattr(steps, "apply_lane", apply_lane)
     state, _ = run_window(steps)
-    assert (state, last_note()) == ("failed", "lane 0, seqno 7: a row is missing\nwhat to do")
+    assert (state, last_note()) == ("failed", f"lane 0, seqno 7: a row is missing\nwhat to do\n\n{HEALTH}")
 
 
 def test_a_note_keeps_what_a_person_has_written_and_airflows_length(
@@ -89,13 +91,3 @@ def test_a_note_keeps_what_a_person_has_written_and_airflows_length(
     note = last_note()
     assert note is not None
     assert (note[:7], len(note)) == ("mine\n\nx", 1_000)
-
-
-def last_note() -> str | None:
-    from airflow.models.dagrun import DagRun
-    from airflow.utils.session import create_session
-    from sqlalchemy import select
-
-    with create_session() as session:
-        note: str | None = session.scalars(select(DagRun).order_by(DagRun.id.desc()).limit(1)).one().note
-    return note

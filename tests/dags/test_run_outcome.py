@@ -13,6 +13,7 @@ DONE = {
     "confirm_window": "running",
 }
 SKIPPED = {**dict.fromkeys(DONE, "skipped"), "extract_segments": "success", "confirm_window": "running"}
+STOPPED = {**SKIPPED, "extract_segments": "skipped"}
 LANES_SKIPPED = {**DONE, "apply_lane_0": "skipped", "apply_lane_1": "skipped", "advance_watermark": "skipped"}
 WINDOW = {"window": "w1", "empty": False, "finished": False}
 EMPTY = {**WINDOW, "empty": True}
@@ -30,8 +31,12 @@ def outcome(states: dict[str, Any], window: dict[str, Any] | None, advanced: Any
         pytest.param(outcome(DONE, WINDOW, AHEAD), None, None, id="applied"),
         pytest.param(outcome(SKIPPED, EMPTY), None, None, id="an empty window"),
         pytest.param(outcome(SKIPPED, {**WINDOW, "finished": True}), None, None, id="a window that is applied"),
-        pytest.param(outcome(SKIPPED, {}), None, None, id="a stopped channel"),
-        pytest.param(outcome(SKIPPED, {}, verification="full"), None, None, id="a stopped channel is not verified"),
+        pytest.param(outcome(STOPPED, {}), None, None, id="a stopped channel"),
+        pytest.param(outcome(STOPPED, {}, verification="full"), None, None, id="a stopped channel is not verified"),
+        pytest.param(
+            outcome({**STOPPED, "verify_target": "failed"}, {}), "failed or ended early: verify_target", None,
+            id="a stopped channel, and a task that was marked",
+        ),
         pytest.param(outcome(DONE, WINDOW, {"is_open": True}), None, None, id="stopped inside the window"),
         pytest.param(
             outcome(DONE, WINDOW, {"is_open": True}, verification="full"), None, None, id="not verified inside a window"

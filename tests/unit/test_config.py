@@ -113,6 +113,8 @@ EVERY_KEY = """
     allow_triggers = ["shop.orders"]
     on_conflict = "overwrite"
     [alert]
+    max_age = 1
+    max_unverified = 2
     lag_seconds = 60
     callback = "company.alerts.page"
     [verify]
@@ -153,7 +155,10 @@ def test_every_key_of_the_file_reaches_the_channel(tmp_path: Path) -> None:
         allow_triggers=("shop.orders",),
         on_conflict=OnConflict.OVERWRITE,
     )
-    assert (read.owner_link, read.alert) == ("mailto:team@example.com", config.AlertConfig(60, "company.alerts.page"))
+    assert (read.owner_link, read.alert) == (
+        "mailto:team@example.com",
+        config.AlertConfig(1, 2, 60, "company.alerts.page"),
+    )
     assert read.verify == config.VerifyConfig(VerifyScope.NONE, 5)
     assert read.work == config.WorkConfig("s3://work/binlane", 1, 7)
     assert read.spark == config.SparkConfig("cluster", {"spark.driver.memory": "2g"})

@@ -70,20 +70,22 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "bootstrap": (*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, "precheck", "verify"),
     "readiness": (*(*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, "precheck", "bootstrap"),),
     "repair": (*TRANSACTIONS, "work", *STATE, "source", "verify", "bootstrap"),
+    "health": (*BASE, *CONFIG, "state.records", "apply"),
     "orchestration": (*WINDOW, "safe_text", "work.filter", "apply.lane", "precheck", "bootstrap", "readiness"),
     "orchestration.commands": (
         *(*WINDOW, "safe_text", "work.filter", "apply.lane", "precheck"),
-        *("verify", "bootstrap", "readiness", "repair", "orchestration"),
+        *("verify", "bootstrap", "readiness", "repair", "health", "orchestration"),
     ),
     "orchestration.airflow": (
-        *(*BASE, *CONFIG, "safe_text", *STATE, "apply", "bootstrap", "orchestration", "orchestration.commands"),
+        *(*BASE, *CONFIG, "safe_text", *STATE, "apply", "bootstrap", "health"),
+        *("orchestration", "orchestration.commands"),
     ),
-    "cli": (*BASE, "verify", "bootstrap", "orchestration", "orchestration.commands"),
+    "cli": (*BASE, "verify", "bootstrap", "health", "orchestration", "orchestration.commands"),
     "board": (
-        *(*WINDOW, "safe_text"),
+        *(*WINDOW, "safe_text", "health"),
         *("orchestration", "orchestration.commands", "orchestration.airflow"),
     ),
-    "airflow_plugin": ("errors", "safe_text", "connections", "orchestration.airflow", "board"),
+    "airflow_plugin": ("errors", "safe_text", "connections", "health", "orchestration.airflow", "board"),
 }
 
 _ASKS_SERVERS: Final = (
@@ -95,6 +97,7 @@ ONLY_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "pyspark": ("spark_jobs", "spark_daemon"),
     "fastapi": ("board",),
     "pydantic": ("board",),
+    "prometheus_client": ("board",),
     # the plugin asks Airflow's own metadata for the last run
     "sqlalchemy": (*_ASKS_SERVERS, "airflow_plugin"),
     "pymysql": ("driver", *_ASKS_SERVERS),

@@ -18,6 +18,7 @@ from fastapi.responses import JSONResponse
 
 from binlane.board import models
 from binlane.board.host import Host, guard_action, session_token
+from binlane.board.metrics import CONTENT_TYPE, exposition
 from binlane.board.reading import NotFound, Reading
 from binlane.board.verifying import start_verification
 from binlane.choices import VerifyScope
@@ -103,6 +104,11 @@ def _add_reads(app: FastAPI, host: Host) -> None:
     def channels(user: Any = user_of) -> list[models.Card]:
         """Every channel whose DAG the user may read."""
         return reading.channels(user)
+
+    @app.get("/metrics", response_class=Response)
+    def metrics(user: Any = user_of) -> Response:
+        """The health of every channel whose DAG the user may read, for Prometheus."""
+        return Response(exposition(reading.healths(user)), media_type=CONTENT_TYPE)
 
     @app.get("/api/channels/{name}")
     def channel(name: str, user: Any = user_of) -> models.Channel:

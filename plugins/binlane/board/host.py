@@ -13,23 +13,12 @@ from urllib.parse import urlsplit
 from fastapi import HTTPException, Request, status
 
 from binlane.connections import Resolver
+from binlane.health.facts import LastRun
 
 COOKIE: Final = "_token"
 """Airflow's session cookie; its value is a signed token, unknown to every other site."""
 TOKEN_HEADER: Final = "X-Binlane-Token"
 READ, EDIT = "GET", "PUT"
-
-
-@dataclass(frozen=True, slots=True)
-class LastRun:
-    """The newest run of a channel's DAG."""
-
-    run_id: str
-    state: str
-    started_at: float | None
-    ended_at: float | None
-    failed_tasks: tuple[str, ...]
-    is_paused: bool
 
 
 @dataclass(frozen=True, slots=True)

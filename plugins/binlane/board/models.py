@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from pydantic import BaseModel, ConfigDict, Field
+
+from binlane.health.health import State
 
 
 class Answer(BaseModel):
@@ -13,25 +13,15 @@ class Answer(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class State(StrEnum):
-    """The present state of a channel."""
+class Finding(Answer):
+    """A state that holds of a channel."""
 
-    IDLE = "idle"
-    """No window is open: everything up to the watermark is applied."""
-    RUNNING = "running"
-    """A window is open and lanes are alive, or Airflow runs the DAG."""
-    STOPPING = "stopping"
-    """The lanes were asked to stop, and some are alive."""
-    STOPPED = "stopped"
-    """The channel has stopped on request; `resume` continues it."""
-    FAILED = "failed"
-    """The open window, or Airflow's last run, has failed."""
-    UNFINISHED = "unfinished"
-    """A window is open and no run works on it: the next run continues it."""
-    NEW = "new"
-    """The channel is not on the target: `binlane init`."""
-    UNREACHABLE = "unreachable"
-    """The target cannot be read, or the channel's file is wrong: see `problem`."""
+    state: State
+    severity: str
+    """ok, warning, critical or unknown."""
+    text: str
+    next_step: str
+    """Empty if there is nothing to do."""
 
 
 class Session(Answer):
@@ -182,7 +172,9 @@ class Card(Answer):
     owner: str
     schedule: str | None
     state: State
-    problem: str | None
+    """The most serious one."""
+    findings: list[Finding]
+    """All that holds, the most serious first."""
     may_act: bool
     run: Run | None
     stopped: str | None

@@ -19,7 +19,9 @@ from binlane.board import models, views
 from binlane.board.host import EDIT, READ, Host
 from binlane.config import ChannelConfig, channel_files, load_channel
 from binlane.connections import Endpoint, resolve_endpoints
-from binlane.errors import BinlaneError, ConfigError, PlanError, PositionError
+from binlane.errors import ConfigError, PlanError
+from binlane.health.health import Health, unknown
+from binlane.health.look import TARGET_SECONDS, look_at
 from binlane.model import BlockHeader, RowCounts, TableKey
 from binlane.orchestration.airflow.dag_shape import dag_id
 from binlane.orchestration.commands.inspect_rows import LoggedTable, cells, part_changes
@@ -35,7 +37,6 @@ from binlane.state.records.history import (
     Snapshot,
     read_history,
     read_past_window,
-    read_snapshot,
 )
 from binlane.state.windows import read_open_window
 from binlane.work.files import WorkFolder
@@ -45,8 +46,6 @@ from binlane.work.planned import read_transactions
 
 log = logging.getLogger(__name__)
 
-TARGET_SECONDS: Final = 5
-"""Seconds. A target that does not answer must not block a thread of the api-server for longer."""
 _STATEMENT_LENGTH: Final = 2_000
 _THREADS: Final = 8
 _VALUE_LENGTH: Final = 1_000
@@ -78,9 +77,23 @@ class Reading:
 
     def channels(self, user: Any) -> list[models.Card]:
         """Every channel whose DAG the user may read. Targets are queried in parallel."""
-        files = [file for file in channel_files(self._host.channels()) if self._host.may(user, READ, dag_id(file.stem))]
         with ThreadPoolExecutor(_THREADS) as pool:
-            return list(pool.map(lambda file: self._card(user, file), files))
+            return list(pool.map(lambda file: self._card(user, file), self._files(user)))
+
+    def healths(self, user: Any) -> list[Health]:
+        """The health of every channel whose DAG the user may read."""
+        with ThreadPoolExecutor(_THREADS) as pool:
+            return list(pool.map(lambda file: self._health(user, file), self._files(user)))
+
+    def _health(self, user: Any, file: Path) -> Health:
+        try:
+            place = self.place(user, file.stem)
+        except ConfigError as exc:
+            return unknown(file.stem, str(exc))
+        return look_at(place.channel, self._host.resolve, run=self._host.last_run(place.dag_id)).health
+
+    def _files(self, user: Any) -> list[Path]:
+        return [file for file in channel_files(self._host.channels()) if self._host.may(user, READ, dag_id(file.stem))]
 
     def _card(self, user: Any, file: Path) -> models.Card:
         try:
@@ -200,20 +213,8 @@ class Reading:
     def _summary(self, place: Place) -> tuple[models.Card, Snapshot | None]:
         """The channel's card and snapshot; for an unreadable target, a card with the problem and None."""
         run = self._host.last_run(place.dag_id)
-        snapshot, state, problem = None, None, None
-        try:
-            target = self._target(place)
-            with target_state(target, timeout=TARGET_SECONDS) as engine:
-                snapshot = read_snapshot(engine, place.channel.name, last_windows=DEFAULT_WINDOWS)
-        except PositionError as exc:
-            state, problem = models.State.NEW, str(exc)
-        except BinlaneError as exc:
-            state, problem = models.State.UNREACHABLE, f"{type(exc).__name__}: {exc}"
-        card = views.card_of(
-            place.channel, place.dag_id, may_act=place.may_edit, run=run, snapshot=snapshot, state=state,
-            problem=problem,
-        )  # fmt: skip
-        return card, snapshot
+        look = look_at(place.channel, self._host.resolve, run=run, last_windows=DEFAULT_WINDOWS)
+        return views.card_of(place.channel, place.dag_id, may_act=place.may_edit, run=run, look=look), look.snapshot
 
     def _target(self, place: Place) -> Endpoint:
         return resolve_endpoints(place.channel, self._host.resolve).target
@@ -237,9 +238,10 @@ class Reading:
 
 def _broken(name: str, problem: str) -> models.Card:
     """The card of a channel whose file is wrong; its DAG is an import error in Airflow."""
+    health = unknown(name, problem)
     return models.Card(
         name=name, dag_id=dag_id(name), description="", tags=[], owner="", schedule=None,
-        state=models.State.UNREACHABLE, problem=problem, may_act=False, run=None, stopped=None,
+        state=health.state, findings=views.findings_of(health), may_act=False, run=None, stopped=None,
         mark=None, progress=None, behind=[],
     )  # fmt: skip
 

@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from binlane.board import models
-from binlane.board.host import LastRun
 from binlane.config import ChannelConfig
+from binlane.health.facts import ALIVE_SECONDS, LastRun
+from binlane.health.health import Health
+from binlane.health.look import Look
+from binlane.health.ways_out import way_out
 from binlane.state.positions import LanePosition
 from binlane.state.records.history import PastWindow, Snapshot, seconds_of
 from binlane.state.windows import FINISHED
 
-ALIVE_SECONDS: Final = 20.0
-"""Seconds. A holder writes a heartbeat every 5 seconds; an older one does not show that the lane is alive."""
 HEAT_SHARDS: Final = 24
-_RUNNING: Final = ("queued", "running")
-_SPACE: Final = "Free space on the target, then run the channel again."
-_GRANT: Final = "Grant the account the missing privilege (docs/accounts.md), then run the channel again."
-_SCHEMA: Final = "Give the target's table the definition that the source had at that time, then run the channel again."
-_LOCK: Final = "Transient, retried automatically. Find the session that holds the lock on the target."
-_DRIFT: Final = "Find the program that writes to the target, correct the row (docs/verify.md, Drift), then run again."
-WAYS_OUT: Final[Mapping[int, str]] = {
-    **dict.fromkeys((1032, 1062, 1451, 1452), _DRIFT),
-    **dict.fromkeys((1049, 1054, 1091, 1136, 1146, 1265, 1366, 1406, 1677), _SCHEMA),
-    **dict.fromkeys((1021, 1114), _SPACE),
-    **dict.fromkeys((1044, 1045, 1142, 1227), _GRANT),
-    **dict.fromkeys(
-        (1020, 1205, 1213), "Transient, retried automatically. Find the session that holds the lock on the target."
-    ),
-}
-"""Next steps by the server's error number."""
-_OTHER_WAY_OUT: Final = "The message says what to do. Then run the channel again: it continues from its positions."
 
 
 def card_of(
@@ -40,14 +23,11 @@ def card_of(
     *,
     may_act: bool,
     run: LastRun | None,
-    snapshot: Snapshot | None,
-    state: models.State | None = None,
-    problem: str | None = None,
+    look: Look,
 ) -> models.Card:
-    """A channel in the list; ``state`` and ``problem``: given if there is no snapshot."""
+    """A channel in the list."""
+    snapshot = look.snapshot
     history = () if snapshot is None else snapshot.history
-    found = state_of(snapshot, run) if snapshot is not None else state
-    assert found is not None, "without a snapshot there is a state"
     return models.Card(
         name=channel.name,
         dag_id=dag_id,
@@ -55,8 +35,8 @@ def card_of(
         tags=list(channel.tags),
         owner=channel.owner,
         schedule=channel.window.schedule,
-        state=found,
-        problem=problem,
+        state=look.health.state,
+        findings=findings_of(look.health),
         may_act=may_act,
         run=None if run is None else run_of(run),
         stopped=None if snapshot is None else snapshot.status.channel.stopped,
@@ -66,20 +46,12 @@ def card_of(
     )
 
 
-def state_of(snapshot: Snapshot, run: LastRun | None) -> models.State:
-    """The channel's state, by the target's rows first and Airflow's last run second."""
-    runs = run is not None and run.state in _RUNNING
-    failed = run is not None and run.state == "failed"
-    window = snapshot.status.window
-    alive = any(lane.alive and not lane.done for lane in lanes_of(snapshot))
-    if snapshot.status.channel.stopped is not None:
-        return models.State.STOPPING if alive else models.State.STOPPED
-    if window is None:
-        return models.State.RUNNING if runs else models.State.FAILED if failed else models.State.IDLE
-    if alive or runs:
-        return models.State.RUNNING
-    has_error = any(error.window_id == window.bounds.window_id for error in snapshot.status.errors)
-    return models.State.FAILED if failed or has_error else models.State.UNFINISHED
+def findings_of(health: Health) -> list[models.Finding]:
+    """All that holds."""
+    return [
+        models.Finding(state=each.state, severity=each.severity.name.lower(), text=each.text, next_step=each.next_step)
+        for each in health.findings
+    ]
 
 
 def run_of(run: LastRun) -> models.Run:
@@ -113,15 +85,15 @@ def progress_of(snapshot: Snapshot) -> models.Progress | None:
     window = snapshot.status.window
     if window is None:
         return None
-    bounds = window.bounds
-    opened = next(past for past in snapshot.history if past.window_id == bounds.window_id)
+    bounds, opened = window.bounds, snapshot.open_window
+    assert opened is not None
     return models.Progress(
         window_id=bounds.window_id,
         number=window.number,
         first_seqno=bounds.first_seqno,
         last_seqno=bounds.last_seqno,
         transactions=bounds.last_seqno - bounds.first_seqno + 1,
-        applied=sum(lane.transactions for lane in _positions(snapshot)),
+        applied=sum(lane.transactions for lane in snapshot.open_positions),
         planned=window.plan_digest is not None,
         stop_at=window.stop_at,
         opened_at=opened.created_at,
@@ -130,29 +102,17 @@ def progress_of(snapshot: Snapshot) -> models.Progress | None:
     )
 
 
-def _positions(snapshot: Snapshot) -> tuple[LanePosition, ...]:
-    """The positions of the open window; none before it has a plan, when the rows are still the last window's."""
-    window = snapshot.status.window
-    if window is None or window.plan_digest is None:
-        return ()
-    return tuple(lane for lane in snapshot.status.positions if lane.window_id == window.bounds.window_id)
-
-
 def lanes_of(snapshot: Snapshot) -> list[models.Lane]:
     """Every lane of the open window; none before it has a plan."""
     window = snapshot.status.window
     if window is None:
         return []
     facts = next(past.facts for past in snapshot.history if past.window_id == window.bounds.window_id)
-    beats = {beat.lane: beat for beat in snapshot.status.heartbeats}
+    holders = {beat.lane: beat.holder for beat in snapshot.status.heartbeats}
     lanes = []
-    for position in _positions(snapshot):
+    for position in snapshot.open_positions:
         planned = facts.lanes[position.lane] if facts is not None else None
-        beat = beats.get(position.lane)
-        age = None if beat is None else max(0.0, snapshot.clock - seconds_of(beat.beat_at))
-        # a heartbeat older than the window is of an earlier window
-        opened = next(past.created_at for past in snapshot.history if past.window_id == window.bounds.window_id)
-        held = beat is not None and seconds_of(beat.beat_at) >= opened
+        age = snapshot.silence(position.lane)
         lanes.append(
             models.Lane(
                 lane=position.lane,
@@ -165,9 +125,9 @@ def lanes_of(snapshot: Snapshot) -> list[models.Lane]:
                 rows=0 if planned is None else planned.rows,
                 blocks_applied=position.blocks,
                 blocks=0 if planned is None else planned.blocks,
-                holder=beat.holder if beat is not None and held else None,
-                beat_age=age if held else None,
-                alive=held and age is not None and age <= ALIVE_SECONDS,
+                holder=None if age is None else holders[position.lane],
+                beat_age=age,
+                alive=age is not None and age <= ALIVE_SECONDS,
                 done=position.seqno >= window.bounds.last_seqno,
             )
         )
@@ -191,7 +151,7 @@ def errors_of(snapshot: Snapshot) -> list[models.LaneError]:
             offset=error.source.offset,
             code=error.code,
             text=error.text,
-            way_out=WAYS_OUT.get(error.code, _OTHER_WAY_OUT),
+            way_out=way_out(error.code),
         )
         for error in snapshot.status.errors
     ]

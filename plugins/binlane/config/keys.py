@@ -265,8 +265,21 @@ class VerifyConfig:
 
 @dataclass(frozen=True, slots=True)
 class AlertConfig:
-    """Notification when the target falls behind: [lag alerts](monitoring.md#lag-alerts)."""
+    """What counts as [behind and unverified](monitoring.md#health), and notification of late runs: [lag
+    alerts](monitoring.md#lag-alerts)."""
 
+    max_age: int = key(
+        integer(0, 366 * SECONDS_A_DAY),
+        SECONDS_A_DAY,
+        "Seconds since the source committed the last applied transaction, or since the end of a later window that was "
+        "empty, beyond which the channel is `behind`. 0: never.",
+    )
+    max_unverified: int = key(
+        integer(0, 366 * SECONDS_A_DAY),
+        7 * SECONDS_A_DAY,
+        "Seconds since a verification found source and target equal, beyond which the channel is `unverified`. 0: "
+        "never, as for a channel that reads an archive.",
+    )
     lag_seconds: int = key(
         integer(0, 30 * SECONDS_A_DAY),
         0,
@@ -278,6 +291,17 @@ class AlertConfig:
         "Dotted path of the function that is called then, with the keywords channel, lag_seconds and context. "
         "The default writes an error to the callback's log and counts the metric binlane.lag_alerts. Only with "
         "`alert.lag_seconds`.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AnnounceConfig:
+    """How `binlane run`, outside Airflow, [tells of a watermark](monitoring.md#announce); Airflow has asset events."""
+
+    command: tuple[str, ...] = key(
+        TEXTS,
+        (),
+        "Program and arguments, run without a shell after each window, with the watermark as JSON on standard input.",
     )
 
 
@@ -353,6 +377,7 @@ class ChannelConfig:
     apply: ApplyConfig
     verify: VerifyConfig
     alert: AlertConfig
+    announce: AnnounceConfig
     work: WorkConfig
     spark: SparkConfig
 

@@ -49,9 +49,10 @@ from binlane.source.temporary import TemporaryTracker
 from binlane.source.xa import XaTracker
 from binlane.state.carried.files import Settlement, with_carried
 from binlane.state.carried.prepared import read_open_xa
-from binlane.state.channels import Channel, Watermark, read_channel
+from binlane.state.channels import Channel, Watermark, note_complete, read_channel
 from binlane.state.orders.stops import clear_stop, request_stop
 from binlane.state.records.conflicts import count_conflicts
+from binlane.state.records.history import clock_of
 from binlane.state.windows import (
     Window,
     WindowBounds,
@@ -132,6 +133,7 @@ def _extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowReques
     if _is_applied(request, state):
         return _answer(state, finished=True)
     start = start_of(state.watermark, state.source_identity)
+    through = _complete_through(channel, endpoints, request)
     window = f"{start.seqno + 1:012d}-{uuid.uuid4().hex[:8]}"
     folder = WorkFolder(channel.work.uri).child(channel.name).child(window)
     with _kept_if_whole(folder):
@@ -142,6 +144,8 @@ def _extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowReques
                 open_window(engine, _bounds(manifest, folder))
     if manifest.transactions == 0:
         folder.remove()
+        if not request.dry_run:
+            note_complete(engine, channel.name, state.watermark, through)
         return _answer(state)
     transactions, segments = plural(manifest.transactions, "transaction"), plural(len(manifest.segments), "segment")
     log.info("window %s: %s in %s", window, transactions, segments)
@@ -301,6 +305,19 @@ def _is_applied(request: WindowRequest, state: Channel) -> bool:
     """Whether the watermark has passed the requested end, as in a backfill over applied windows."""
     until = request.until_time
     return until is not None and state.watermark.source_time >= until.timestamp()
+
+
+def _complete_through(channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest) -> float | None:
+    """The source's time up to which an empty window proves that nothing is missing; None: it proves nothing.
+
+    To be asked before the log is read. An archive's end may lack files that are still to come.
+    """
+    if request.until_time is not None:
+        return request.until_time.timestamp()
+    if not request.until_now or channel.source.connection is None:
+        return None
+    with engine_of(endpoints.target).connect() as connection:
+        return clock_of(connection)
 
 
 def _until(request: WindowRequest) -> Until:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, Table, delete, insert, select
+from sqlalchemy import Connection, Engine, Row, Table, delete, insert, select, update
 
 from binlane.errors import PositionError, SourceIdentityError
 from binlane.model import LogPosition
@@ -75,6 +75,18 @@ def create_channel(
                 "needs a new channel"
             )
         return read_channel(connection, name)
+
+
+def note_complete(engine: Engine, name: str, mark: Watermark, through: float | None) -> None:
+    """A run has found nothing to apply behind ``mark``: nothing that the source committed before ``through`` (seconds
+    since the epoch) is missing. None: the run cannot tell. Nothing happens if the watermark has moved since."""
+    values = {"complete_at": NOW} if through is None else {"complete_at": NOW, "complete_through": through}
+    with engine.begin() as connection:
+        connection.execute(
+            update(channels)
+            .where(channels.c.channel == name, channels.c.watermark_seqno == mark.seqno)
+            .values(**values)
+        )
 
 
 def read_channel(connection: Connection, name: str, *, for_update: bool = False) -> Channel:

@@ -27,7 +27,7 @@ from sqlalchemy.dialects.mysql import BIGINT, DATETIME, MEDIUMBLOB, MEDIUMTEXT, 
 from binlane.model import OWN_SCHEMA
 
 SCHEMA: Final = OWN_SCHEMA
-VERSION: Final = 13
+VERSION: Final = 14
 """The version of these tables. A change of a table needs a step in ``migrations.STEPS`` and increments this number."""
 NOW: Final = text("UTC_TIMESTAMP(6)")
 _NAME = VARCHAR(64, charset="utf8mb4", collation="utf8mb4_bin")
@@ -72,6 +72,9 @@ channels = Table(
     # who asked the channel to stop, when and where; NULL: it may run
     Column("stopped", _LONG),
     Column("stopped_at", _TIME),
+    # when a run last found nothing to apply, and the source's time up to which nothing was missing then
+    Column("complete_at", _TIME),
+    Column("complete_through", Double),
     Column("created_at", _TIME, nullable=False),
     Column("updated_at", _TIME, nullable=False),
     **_OPTIONS,
@@ -344,6 +347,8 @@ suspects = Table(
     Column("state", String(10), nullable=False),
     # the watermark when the row was compared
     Column("seqno", _SEQNO, nullable=False),
+    # the first watermark at which it was drift, since it was last equal
+    Column("drifted_seqno", _SEQNO),
     Column("column_names", _LONG, nullable=False),
     # the compared columns' values as JSON; NULL: no such row
     Column("source_row", _LONG),

@@ -284,6 +284,7 @@ class Verifier:
         found: list[Difference] = []
         for key, keys in sorted(by_table.items(), key=lambda entry: str(entry[0])):
             found += self._look_again(key, keys)
+        known = {(one.table, one.key): one.drifted for one in stored if one.drifted is not None}
         defined = tuple(self._definitions.differences(things)) if things else ()
         self._stand()
         if not found and not defined:
@@ -295,7 +296,7 @@ class Verifier:
             later = changed.covers_definition(each.thing.key, is_named=each.thing.kind in NAMED)
             later |= each.table is not None and changed.covers_definition(each.table, is_named=True)
             suspects.append(self._defined(each, PENDING if later else DRIFT))
-        return tuple(suspects)
+        return tuple(_remembered(one, known.get((one.table, one.key))) for one in suspects)
 
     def _look_again(self, key: TableKey, keys: set[Key]) -> list[Difference]:
         if key in self._tables.not_comparable:
@@ -320,6 +321,11 @@ class Verifier:
         changes = self._reader().read_source(self.source, mark.source, mark.gtid_set)
         # the changes of prepared transactions were logged before the watermark, and become visible behind it
         return replace(changes, everything=True) if prepared else changes
+
+
+def _remembered(one: Suspect, drifted: int | None) -> Suspect:
+    """What has drifted stays known until it is found equal, also while the source changes it."""
+    return replace(one, drifted=one.seqno if drifted is None and one.state == DRIFT else drifted)
 
 
 def _busy(engine: Engine, channel: str, window: Window | None) -> str:

@@ -18,10 +18,11 @@ import uvicorn
 from fastapi import FastAPI, HTTPException, Request
 
 from binlane.board.api import build_app
-from binlane.board.host import COOKIE, EDIT, Host, LastRun, Triggered
+from binlane.board.host import COOKIE, EDIT, Host, Triggered
 from binlane.config import ChannelConfig, load_channel
 from binlane.connections import environment_resolver
 from binlane.errors import DriftError
+from binlane.health.facts import LastRun
 from binlane.orchestration import steps
 from binlane.orchestration.commands.verify import verify_channel
 from binlane.orchestration.request import WindowRequest

@@ -13,8 +13,9 @@ from fastapi.testclient import TestClient
 from binlane.binlog.row_values import Change, RowDecoder
 from binlane.binlog.rows import RowsEvent
 from binlane.board.api import FILES, STATIC, build_app
-from binlane.board.host import Host, LastRun, Triggered
+from binlane.board.host import Host, Triggered
 from binlane.connections import environment_resolver
+from binlane.health.facts import LastRun
 from binlane.orchestration import steps
 from binlane.orchestration.commands.verify import verify_channel
 from binlane.orchestration.request import WindowRequest
@@ -250,7 +251,8 @@ def test_a_target_that_cannot_be_read_is_an_answer(channel: Channel) -> None:
     channel.connect("target_server", channel.target, port=1)
     (card,) = get(client_of(channel), "/api/channels")
     assert card["state"] == "unreachable"
-    assert "TargetUnavailableError" in card["problem"]
+    [finding] = card["findings"]
+    assert (finding["severity"], "TargetUnavailableError" in finding["text"]) == ("unknown", True)
 
 
 def test_a_wrong_file_is_an_answer_and_harms_no_other(channel: Channel) -> None:

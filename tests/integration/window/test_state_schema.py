@@ -16,6 +16,7 @@ from binlane.bootstrap.run import Options
 from binlane.cli import app
 from binlane.connections import environment_resolver
 from binlane.errors import StateSchemaError
+from binlane.health.health import Severity, State
 from binlane.orchestration import steps
 from binlane.orchestration.airflow import bootstrap_dag, run_outcome
 from binlane.orchestration.airflow.dag_shape import Kind
@@ -33,6 +34,8 @@ NOWHERE: Final = "file:///nowhere/plan"
 """What a task is given: none opens it before it knows the state's schema."""
 COMMANDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "bootstrap": ((),),
+    # a monitoring plugin: see below
+    "check": (),
     "conflicts": ((), ("--json",)),
     "decide": (("1", "--ran"),),
     "init": ((),),
@@ -102,12 +105,14 @@ def test_every_command_task_and_page_refuses_a_state_that_does_not_fit(
             told = capsys.readouterr().err
             assert told.startswith("StateSchemaError: target: "), (command, arguments, told)
             assert said in told, (command, arguments)
+    assert channel.cli("check", CHANNEL) == Severity.UNKNOWN
+    assert said in capsys.readouterr().out
     for call in filter(None, TASKS.values()):
         with pytest.raises(StateSchemaError, match=re.escape(said)):
             call(channel)
     card = Reading(host_of(channel)).channel("anybody", CHANNEL).card
-    assert card.problem is not None
-    assert said in card.problem
+    assert card.state is State.UNREACHABLE
+    assert said in card.findings[0].text
     assert not channel.work.exists() or not list(channel.work.iterdir())
 
 

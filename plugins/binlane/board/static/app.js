@@ -140,7 +140,7 @@ async function refresh() {
 const MOVING = ["running", "stopping", "unfinished"];
 function isMoving(where, data) {
   const cards = where.c === undefined ? data : where.w === undefined ? [data.card] : [];
-  return cards.some((card) => MOVING.includes(card.state)) || data.row?.state === "open";
+  return cards.some((card) => card.findings.some((each) => MOVING.includes(each.state))) || data.row?.state === "open";
 }
 
 function show(name, where, nodes) {

@@ -28,11 +28,11 @@ export function list(cards, where, tools) {
 function channelRow(card, tools) {
   return h("tr", { "data-key": card.name },
     h("th", { scope: "row" }, h("a", { href: tools.href({ c: card.name }) }, card.name), h("div", { class: "faint" }, card.description)),
-    cell("State", "", pill(card.state)),
+    cell("State", "", pill(card.state), wrong(card).map((each) => h("div", { class: "faint break" }, clipped(each.text.split("\n")[0], 120)))),
     cell("Behind", "num", card.mark ? span(card.mark.behind) : "–"),
     cell("Last windows", "", spark(card.behind, "seconds behind at the end of the last windows")),
     cell("Watermark", "num", card.mark ? number(card.mark.seqno) : "–"),
-    cell("Open window", "wide", card.progress ? progress(card) : card.problem ? h("span", { class: "break" }, card.problem) : h("span", { class: "faint" }, "none")));
+    cell("Open window", "wide", card.progress ? progress(card) : h("span", { class: "faint" }, card.mark ? "none" : "–")));
 }
 
 function progress(card) {
@@ -89,28 +89,38 @@ function channelTitle(data, tools) {
     h("div", { class: "actions" }, actions));
 }
 
+const wrong = (card) => card.findings.filter((each) => each.severity !== "ok");
+const TITLES = {
+  unreachable: "The state is unknown", new: "Not on the target yet", failed: "Failed", drifted: "Source and target differ",
+  behind: "Behind", stopping: "Stopping", stopped: "Stopped", unverified: "Not verified", unfinished: "Unfinished",
+};
+
+/** What holds of the channel and what to do, the most serious first. */
 function notices(data, tools) {
   const { card } = data;
-  const found = [];
-  if (card.problem) {
-    found.push(h("div", { class: `notice ${card.state === "new" ? "warn" : "bad"}` }, h("h2", {}, card.state === "new" ? "Not on the target yet" : "The target cannot be read"), h("p", { class: "text" }, card.problem)));
-  }
-  const error = data.errors.find((each) => each.current);
-  if (error && card.state !== "running") {
-    found.push(h("div", { class: "notice bad" }, h("h2", {}, `Lane ${error.lane} stopped at seqno ${number(error.seqno)}`),
-      h("p", { class: "text" }, error.text), h("p", {}, h("strong", {}, "Next step: "), error.way_out),
-      data.skips.some((each) => each.state === "requested") ? h("p", {}, "A transaction is marked to be skipped (see below): the next run skips it.") : null,
-      card.may_act && card.progress?.planned && error.seqno ? h("div", { class: "row" }, h("button", { type: "button", onclick: () => skip(data, tools, error.seqno) }, "Skip a transaction of this block …")) : null));
-  } else if (card.state === "failed" && card.run) {
-    found.push(h("div", { class: "notice bad" }, h("h2", {}, `The last run failed${card.run.failed_tasks.length ? ` at ${card.run.failed_tasks.join(", ")}` : ""}`),
-      h("p", {}, "That task's log in Airflow has the reason and what to do."),
-      h("div", { class: "row" }, h("button", { type: "button", onclick: () => tools.leave(`dags/${encodeURIComponent(card.dag_id)}/runs/${encodeURIComponent(card.run.run_id)}`) }, "Run in Airflow"))));
-  }
-  if (card.state === "stopped") found.push(h("div", { class: "notice warn" }, h("h2", {}, `Stopped ${card.stopped}`), h("p", {}, behindStop(card.progress) ? "The next run brings lanes below that seqno, and the watermark, to it. No lane goes further until the channel is resumed." : "No run continues the channel until it is resumed; the next run then continues from the lanes' positions.")));
-  if (card.state === "unfinished") found.push(h("div", { class: "notice warn" }, h("h2", {}, "A window is open and no run is working on it"), h("p", {}, "The next run continues it from the lanes' positions.")));
+  const found = card.findings.filter((each) => each.next_step).map((each) => banner(each, data, tools));
   if (card.run?.is_paused) found.push(h("div", { class: "notice" }, h("p", {}, "The DAG is paused in Airflow: scheduled runs do not start.")));
   for (const question of data.undecided) found.push(undecided(question, card, tools));
   return found;
+}
+
+function banner(finding, data, tools) {
+  const { card } = data;
+  const kind = finding.severity === "critical" || finding.state === "unreachable" ? "bad" : "warn";
+  return h("div", { class: `notice ${kind}`, "data-key": finding.state }, h("h2", {}, TITLES[finding.state] ?? finding.state), h("p", { class: "text" }, finding.text),
+    h("p", { class: "break" }, h("strong", {}, "Next step: "), finding.next_step),
+    finding.state === "stopped" && behindStop(card.progress) ? h("p", {}, "The next run brings lanes below that seqno, and the watermark, to it.") : null,
+    finding.state === "failed" ? afterFailure(data, tools) : null);
+}
+
+function afterFailure(data, tools) {
+  const { card } = data;
+  const error = data.errors.find((each) => each.current);
+  const buttons = [];
+  if (error && card.may_act && card.progress?.planned && error.seqno) buttons.push(h("button", { type: "button", onclick: () => skip(data, tools, error.seqno) }, "Skip a transaction of this block …"));
+  if (card.run?.state === "failed") buttons.push(h("button", { type: "button", onclick: () => tools.leave(`dags/${encodeURIComponent(card.dag_id)}/runs/${encodeURIComponent(card.run.run_id)}`) }, "Run in Airflow"));
+  return [data.skips.some((each) => each.state === "requested") ? h("p", {}, "A transaction is marked to be skipped (see below): the next run skips it.") : null,
+    buttons.length ? h("div", { class: "row" }, buttons) : null];
 }
 
 const behindStop = (open) => open?.planned && open.stop_at > 0 && open.low_water < open.stop_at;

@@ -61,7 +61,7 @@ RETRIES: Final = 3
 _DOCS: Final = {
     Kind.EXTRACT: "Reads the source's log from the watermark to the window's end into segments, and numbers its "
     "transactions. Skips the remaining tasks if there is nothing to apply or the window is applied "
-    "already.",
+    "already; skipped itself if the channel is stopped.",
     Kind.FILTER: "The Spark job: determines each transaction's shard and lane and builds the lanes' blocks and "
     "the plan. Skipped if the window already has a plan: an unfinished window keeps its plan.",
     Kind.ADOPT: "The precheck of source, target and plan; then stores the plan's digest on the target and starts "
@@ -72,7 +72,7 @@ _DOCS: Final = {
     "channel file; skipped if neither sets it. Fails if rows have drifted; the window stays applied.",
     Kind.CONFIRM: "Always runs, and decides the run's state: fails if a task failed, or if the window is "
     "unfinished although the channel was not stopped, because tasks were skipped or the run was "
-    "marked.",
+    "marked. Writes the channel's health into the run's note. Skipped if the channel is stopped.",
 }
 
 

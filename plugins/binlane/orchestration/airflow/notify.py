@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
+    from binlane.health.health import Health
+
 EXTRA: Final = ("seqno", "gtid", "time", "window")
 """Keys of an asset event's ``extra``."""
 GAUGES: Final = ("lag_seconds", "reduction_ratio", "watermark_seqno", "window_seconds")
@@ -57,12 +59,18 @@ def measure(channel: str, summary: Mapping[str, Any], now: float, start: float |
     }
     for name in GAUGES:
         if (value := values[name]) is not None:
-            stats.gauge(f"binlane.{name}", value, tags={"channel": channel})
-            # a channel's name has only characters that StatsD allows
-            stats.gauge(f"binlane.{name}.{channel}", value)
+            _gauge(channel, name, value)
     for name, key in COUNTERS.items():
         if (count := summary.get(key)) is not None:
             _count(channel, name, count)
+
+
+def measure_health(health: Health) -> None:
+    """Send a channel's severity, and what it was computed from if that could be read."""
+    _gauge(health.channel, "health", health.severity.value)
+    if health.facts is not None:
+        _gauge(health.channel, "drifted", health.facts.drifted)
+        _gauge(health.channel, "unverified_seconds", health.facts.unverified)
 
 
 def lagging(channel: str, lag_seconds: int, context: Mapping[str, Any]) -> None:
@@ -74,6 +82,12 @@ def lagging(channel: str, lag_seconds: int, context: Mapping[str, Any]) -> None:
         *(channel, run["dag_run_id"], run["queued_at"], lag_seconds, channel),
     )
     _count(channel, LAG_ALERTS, 1)
+
+
+def _gauge(channel: str, name: str, value: float) -> None:
+    stats.gauge(f"binlane.{name}", value, tags={"channel": channel})
+    # a channel's name has only characters that StatsD allows
+    stats.gauge(f"binlane.{name}.{channel}", value)
 
 
 def _count(channel: str, name: str, count: int) -> None:

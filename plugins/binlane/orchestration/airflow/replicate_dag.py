@@ -20,7 +20,7 @@ from binlane.model import plural
 from binlane.orchestration.airflow.bootstrap_dag import build_bootstrap_dag
 from binlane.orchestration.airflow.channels_folder import channels_folder
 from binlane.orchestration.airflow.dag_shape import Kind, Step, bootstrap_dag_id, dag_id, describe
-from binlane.orchestration.airflow.notify import announce, asset_of
+from binlane.orchestration.airflow.notify import announce, asset_of, measure_health
 from binlane.orchestration.airflow.releases import (
     BACKOFF,
     AirflowFailException,
@@ -29,7 +29,7 @@ from binlane.orchestration.airflow.releases import (
     deadline_alert,
 )
 from binlane.orchestration.airflow.spark_operator import FilterJobOperator
-from binlane.orchestration.airflow.task_errors import airflow_errors, endpoints_of, note
+from binlane.orchestration.airflow.task_errors import airflow_errors, endpoints_of, note, resolve_connection
 from binlane.orchestration.airflow.task_watch import ShortCircuitStepOperator, StepOperator
 from binlane.orchestration.run_forms import RunForm
 from binlane.orchestration.spark import FILTER_JOB, spark_properties
@@ -58,6 +58,7 @@ WINDOW_KEY: Final = "window"
 PLAN_KEY: Final = "plan"
 """XCom key of adopt_plan: the plan's URI."""
 _BY_HAND: Final = "manual"
+_STOPPED: Final = "the channel is stopped: the run is skipped"
 _INTERRUPTED: Final = threading.Event()
 """Set when this process's task is to end."""
 
@@ -176,9 +177,9 @@ def _extract(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
                 window = steps.extract(channel, endpoints_of(channel), _request(context))
             except StopRequestedError as exc:
                 log.warning("%s", exc)
-                note(context, str(exc))
+                note(context, f"skipped: {exc}")
                 context["ti"].xcom_push(WINDOW_KEY, {})
-                return False
+                raise AirflowSkipException(_STOPPED) from exc
         context["ti"].xcom_push(WINDOW_KEY, window)
         log.info("window: %s", window)
         if nothing := window["empty"] or window["finished"]:
@@ -227,6 +228,8 @@ def _adopt(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         from binlane.orchestration import steps
 
         context = get_current_context()
+        if _is_of_stopped_channel(context):
+            raise AirflowSkipException(_STOPPED)
         with airflow_errors():
             work, stop_at = _window(context)["work"], _form(context).stop_at
             adopted = steps.adopt_plan(channel, endpoints_of(channel), work, stop_at)
@@ -288,6 +291,8 @@ def _verify(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
             raise AirflowSkipException("verify is none: no verification was requested")
         if form.dry_run and not _verifies_only(form):
             raise AirflowSkipException("a dry run applies nothing")
+        if _is_of_stopped_channel(context):
+            raise AirflowSkipException(_STOPPED)
         if advanced is not None and advanced.get("is_open"):
             raise AirflowSkipException(f"the window is unfinished: {advanced['note']}")
         # imported only if needed
@@ -322,12 +327,15 @@ def _confirm(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         if problem is None and outcome.undecided is not None:
             with airflow_errors():
                 problem = run_outcome.open_window(channel.name, endpoints_of(channel), outcome.undecided)
-        if problem is None:
-            return
+        health = run_outcome.health_after(channel, resolve_connection)
+        measure_health(health)
         # a failed task has logged its reason
-        if not outcome.failed():
-            note(context, problem)
-        raise AirflowFailException(problem)
+        told = [problem] if problem is not None and not outcome.failed() else []
+        note(context, "\n".join((*told, f"health: {health.summary}")))
+        if problem is not None:
+            raise AirflowFailException(problem)
+        if outcome.is_of_stopped_channel:
+            raise AirflowSkipException(_STOPPED)
 
     operator = StepOperator(**_arguments(step), python_callable=confirm_window)
     operator.as_teardown(on_failure_fail_dagrun=True)
@@ -347,6 +355,11 @@ def _verifies_only(form: RunForm) -> bool:
             f"{form.verify!r}: the run has nothing to do"
         )
     return form.verify_only
+
+
+def _is_of_stopped_channel(context: Context) -> bool:
+    """Whether extract_segments has found the channel stopped."""
+    return _window(context) == {} and not _verifies_only(_form(context))
 
 
 def _window(context: Context) -> dict[str, Any]:

@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlane.apply.target_state import target_state
 from binlane.choices import VerifyScope
+from binlane.health.health import unknown
+from binlane.health.look import look_at
 from binlane.orchestration.airflow.dag_shape import Kind
 from binlane.state.windows import read_window
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from binlane.connections import Endpoints
+    from binlane.config import ChannelConfig
+    from binlane.connections import Endpoints, Resolver
+    from binlane.health.health import Health
 
 _FAILED: Final = frozenset(("failed", "upstream_failed"))
 _MAPPED: Final = re.compile(r"_\d+$")
@@ -41,10 +45,17 @@ class RunOutcome:
         failed = {_task(name) for name, state in self.states.items() if state in _FAILED}
         return sorted(failed - {Kind.CONFIRM.value})
 
+    @property
+    def is_of_stopped_channel(self) -> bool:
+        """Whether there was nothing to do for the run, because the channel is stopped."""
+        return self.window is not None and not self.window and not self.verifies_only
+
     def problem(self) -> str | None:
         """Why the run has not reached its goal; None if it has, or if the window's row on the target has to decide."""
         if failed := self.failed():
             return f"failed or ended early: {', '.join(failed)}"
+        if self.is_of_stopped_channel:
+            return None
         if self.window is None or not self._is(Kind.EXTRACT, "success"):
             return f"{Kind.EXTRACT.value} ended before it had read the log"
         if self._verification_is_due() and self._is(Kind.VERIFY, "skipped"):
@@ -82,6 +93,15 @@ class RunOutcome:
 
 def _task(name: str) -> str:
     return name if name in set(Kind) else _MAPPED.sub("", name)
+
+
+def health_after(channel: ChannelConfig, resolve: Resolver) -> Health:
+    """The channel's health at the run's end. Airflow's run is not asked: it is this one, and has not ended. No error of
+    this look decides the run's state."""
+    try:
+        return look_at(channel, resolve).health
+    except Exception as exc:
+        return unknown(channel.name, f"{type(exc).__name__}: {exc}")
 
 
 def open_window(channel: str, endpoints: Endpoints, window_id: str) -> str | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import getpass
 import socket
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from binlane.apply.target_state import target_state
 from binlane.connections import Resolver
 from binlane.errors import ConfigError, PositionError
+from binlane.health.facts import Limits, facts_of
+from binlane.health.health import health_of
 from binlane.model import plural
 from binlane.orchestration import report
 from binlane.orchestration.commands.run import load, read_channel_status
@@ -21,6 +22,7 @@ from binlane.safe_text import one_line
 from binlane.state.carried.prepared import decide_xa
 from binlane.state.orders.stops import clear_stop, request_stop
 from binlane.state.records.ddl_intents import decide_ddl
+from binlane.state.records.history import read_snapshot
 from binlane.state.windows import read_open_window
 
 
@@ -115,7 +117,10 @@ def xa(name: str, folder: Path, *, done: str | None, forget: str | None) -> str:
 
 
 def status(name: str, folder: Path, *, as_json: bool) -> View:
-    """The state of the channel, from the target alone."""
-    _, endpoints = load(name, folder)
-    found = read_channel_status(endpoints, name)
-    return status_json(found, time.time()) if as_json else status_view(found, time.time())
+    """Health and state of the channel, from the target alone."""
+    channel, endpoints = load(name, folder)
+    with target_state(endpoints.target) as engine:
+        snapshot = read_snapshot(engine, name, last_windows=2)
+    health = health_of(facts_of(snapshot, channel, None), Limits.of(channel))
+    show = status_json if as_json else status_view
+    return show(snapshot.status, health, snapshot.clock)

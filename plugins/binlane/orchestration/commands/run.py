@@ -19,6 +19,7 @@ from binlane.connections import Endpoints, Resolver, environment_resolver, resol
 from binlane.errors import LaneEndedError
 from binlane.extension import chosen
 from binlane.orchestration import report, steps
+from binlane.orchestration.announce import announce
 from binlane.orchestration.filter_engines import FILTER_ENGINES
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.orchestration.terminal import Terminal, View
@@ -111,6 +112,7 @@ def run(call: Call, console: Terminal) -> View:
         _apply(channel, endpoints, adopted["plan"], [each["lane"] for each in adopted["lanes"]], console)
     with _timed(seconds, "advance", console):
         done = steps.advance(channel, endpoints, adopted["plan"])
+    announce(channel, done)
     times = ", ".join(f"{step} {spent:.1f} s" for step, spent in seconds.items())
     return f"{done['note']}\n{times}"
 

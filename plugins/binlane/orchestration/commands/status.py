@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from binlane.choices import VerifyScope
+from binlane.health.health import Health
 from binlane.model import plural
 from binlane.orchestration.report import conflicts_text, few, moment, open_xa_text
 from binlane.orchestration.terminal import Grid, View
@@ -29,13 +30,20 @@ def gap(status: ChannelStatus, seqno: int) -> tuple[int, int] | None:
     return None if seqno >= status.high_water else (seqno + 1, status.high_water)
 
 
-def status_json(status: ChannelStatus, now: float) -> str:
+def status_json(status: ChannelStatus, health: Health, now: float) -> View:
     """The whole state as one JSON object. Seqnos are inclusive, times seconds since the epoch or UTC text."""
     mark = status.channel.watermark
     seconds, transactions = lag(status, now)
     return json.dumps(
         {
             "channel": status.channel.name,
+            "health": {
+                "state": health.state,
+                "severity": health.severity.name.lower(),
+                "findings": [
+                    {"state": each.state, "text": each.text, "next_step": each.next_step} for each in health.findings
+                ],
+            },
             "source": status.channel.source_identity,
             "watermark": {
                 "seqno": mark.seqno,
@@ -113,11 +121,15 @@ def _lanes(status: ChannelStatus) -> list[dict[str, Any]]:
     ]
 
 
-def status_view(status: ChannelStatus, now: float) -> View:
-    """Watermark, unfinished window, lanes and errors of a channel. ``now``: seconds since the epoch, for the lag."""
+def status_view(status: ChannelStatus, health: Health, now: float) -> View:
+    """Health, watermark, unfinished window, lanes and errors of a channel. ``now``: seconds since the epoch."""
     mark = status.channel.watermark
     seconds, transactions = lag(status, now)
     head = Grid.of_facts(f"channel {status.channel.name}")
+    for each in health.findings:
+        head.row("health" if each is health.findings[0] else "", f"{each.state}: {each.text}")
+        if each.next_step:
+            head.row("", each.next_step)
     behind = "no transaction applied yet" if seconds is None else f"{seconds:,.0f} s behind now"
     head.row("watermark", f"seqno {mark.seqno:,}, {mark.source}, {moment(mark.source_time)} ({behind})")
     head.row("GTID set", mark.gtid_set or "-")

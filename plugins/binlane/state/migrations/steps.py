@@ -193,4 +193,12 @@ STEPS: Final = (
     # the column was named blake3 in a version that could not skip yet, so no row has a BLAKE3 sum
     Step("the SHA-256 of a skip", (RenameColumn(tables.skips.c.sha256, "blake3"),)),
     Step("copies of temporary tables", (AddTable(tables.temporary),)),
+    Step(
+        "runs without work, and rows that have drifted once",
+        (
+            AddColumn(tables.channels.c.complete_at),
+            AddColumn(tables.channels.c.complete_through),
+            AddColumn(tables.suspects.c.drifted_seqno),
+        ),
+    ),
 )

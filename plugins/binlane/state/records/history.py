@@ -13,9 +13,10 @@ from binlane.plan.window_facts import WindowFacts
 from binlane.state.channels import read_channel
 from binlane.state.json_columns import optional_value_of
 from binlane.state.orders.skips import Skip, read_newest_skips
-from binlane.state.records.journal import ChannelStatus, read_status
-from binlane.state.records.verifications import PastVerification, read_verifications
-from binlane.state.tables import NOW, windows
+from binlane.state.positions import LanePosition
+from binlane.state.records.journal import ChannelStatus, LaneError, read_status, standing_error
+from binlane.state.records.verifications import PastVerification, last_ended, read_verifications
+from binlane.state.tables import NOW, channels, windows
 
 DEFAULT_WINDOWS: Final = 24
 SKIPS: Final = 50
@@ -50,9 +51,14 @@ class PastWindow:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A channel at one moment of the target's clock."""
+    """A channel at one moment of the target's clock. Times are seconds since the epoch."""
 
     clock: float
+    created_at: float
+    complete_at: float | None
+    """When a run last found nothing to apply."""
+    complete_through: float | None
+    """The source's time up to which nothing was missing then."""
     status: ChannelStatus
     history: tuple[PastWindow, ...]
     """The newest windows, the open one included."""
@@ -62,22 +68,73 @@ class Snapshot:
     """Whether there are older skips."""
     verifications: tuple[PastVerification, ...] = ()
     """The last verifications, newest first."""
+    standing_error: LaneError | None = None
+    """The newest error of the open window that its lane has not passed."""
+    compared_at: float | None = None
+    """When the last verification ended."""
+    equal_at: float | None = None
+    """When the last one ended that found both servers equal."""
+
+    @property
+    def open_window(self) -> PastWindow | None:
+        """The open window with its times."""
+        window = self.status.window
+        if window is None:
+            return None
+        return next(past for past in self.history if past.window_id == window.bounds.window_id)
+
+    @property
+    def open_positions(self) -> tuple[LanePosition, ...]:
+        """The lanes of the open window; before it has a plan, the rows are those of the window before."""
+        window = self.status.window
+        if window is None or window.plan_digest is None:
+            return ()
+        return tuple(lane for lane in self.status.positions if lane.window_id == window.bounds.window_id)
+
+    def silence(self, lane: int) -> float | None:
+        """Seconds since the lane's holder has shown a sign of life in the open window; None if none did."""
+        window = self.open_window
+        for beat in self.status.heartbeats:
+            if beat.lane == lane and window is not None and seconds_of(beat.beat_at) >= window.created_at:
+                return max(0.0, self.clock - seconds_of(beat.beat_at))
+        return None
 
 
 def read_snapshot(engine: Engine, channel: str, *, last_windows: int = DEFAULT_WINDOWS) -> Snapshot:
     """The channel now. Raises PositionError if there is no such channel."""
     status = read_status(engine, channel)
     with engine.connect() as connection:
-        clock = _seconds(connection.execute(select(NOW)).scalar_one())
+        clock = clock_of(connection)
+        times = connection.execute(
+            select(channels.c.created_at, channels.c.complete_at, channels.c.complete_through).where(
+                channels.c.channel == channel
+            )
+        ).one()
         skips = read_newest_skips(connection, channel, SKIPS + 1)
+        window = status.window
         return Snapshot(
             clock=clock,
+            created_at=_seconds(times.created_at),
+            complete_at=None if times.complete_at is None else _seconds(times.complete_at),
+            complete_through=times.complete_through,
             status=status,
             history=read_history(connection, channel, limit=last_windows),
             skips=skips[:SKIPS],
             more_skips=len(skips) > SKIPS,
             verifications=read_verifications(connection, channel, VERIFICATIONS),
+            standing_error=None if window is None else standing_error(connection, channel, window.bounds.window_id),
+            compared_at=_ended(last_ended(connection, channel)),
+            equal_at=_ended(last_ended(connection, channel, clean=True)),
         )
+
+
+def clock_of(connection: Connection) -> float:
+    """The target's clock, in seconds since the epoch."""
+    return _seconds(connection.execute(select(NOW)).scalar_one())
+
+
+def _ended(verification: PastVerification | None) -> float | None:
+    return None if verification is None or verification.ended_at is None else seconds_of(verification.ended_at)
 
 
 def read_history(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from sqlalchemy import Connection, Engine, func, insert, select
+from sqlalchemy import Connection, Engine, Row, func, insert, select
 
 from binlane.model import BlockHeader, LogPosition, plural
 from binlane.state.carried.prepared import OpenXa, read_open_xa
@@ -15,8 +16,8 @@ from binlane.state.orders.skips import REQUESTED, Skip, read_skips
 from binlane.state.positions import LanePosition, PlanKey, lane_positions
 from binlane.state.records.conflicts import count_conflicts
 from binlane.state.records.ddl_intents import DdlIntent, read_undecided
-from binlane.state.records.verifications import count_suspects, verified_through
-from binlane.state.tables import NOW, errors
+from binlane.state.records.verifications import count_drifted, count_suspects, verified_through
+from binlane.state.tables import NOW, errors, positions
 from binlane.state.windows import Window, read_open_window
 
 
@@ -61,6 +62,8 @@ class ChannelStatus:
     """By kind of verification, the highest seqno up to which both servers were found equal."""
     suspects: Mapping[str, int] = field(default_factory=dict)
     """Rows that a verification found different, by state."""
+    drifted: int = 0
+    """Those that were drift once and have not been found equal since."""
 
     @property
     def low_water(self) -> int:
@@ -103,6 +106,7 @@ def read_status(engine: Engine, channel: str, *, last_errors: int = 10) -> Chann
             conflicts=count_conflicts(connection, channel),
             verified=verified_through(connection, channel),
             suspects=count_suspects(connection, channel),
+            drifted=count_drifted(connection, channel),
         )
 
 
@@ -133,22 +137,45 @@ def last_error_id(connection: Connection, channel: str) -> int:
     return 0 if newest is None else int(newest)
 
 
+def standing_error(connection: Connection, channel: str, window_id: str) -> LaneError | None:
+    """The newest error of a window that its lane has not passed since: the lane has not moved, or is still before it.
+
+    A block's error names the block's first seqno, and a stop or a skip can leave a lane inside the block: only a
+    later move of the position says that the lane has passed it.
+    """
+    has_passed = select(positions.c.lane).where(
+        positions.c.channel == errors.c.channel,
+        positions.c.lane == errors.c.lane,
+        positions.c.window_id == errors.c.window_id,
+        positions.c.seqno >= errors.c.seqno,
+        positions.c.updated_at > errors.c.at,
+    )
+    row = connection.execute(
+        select(errors)
+        .where(errors.c.channel == channel, errors.c.window_id == window_id, ~has_passed.exists())
+        .order_by(errors.c.id.desc())
+        .limit(1)
+    ).one_or_none()
+    return None if row is None else _error(row)
+
+
 def read_errors(connection: Connection, channel: str, *, after: int = 0, limit: int = 10) -> tuple[LaneError, ...]:
     """Errors with an id greater than ``after``, newest first."""
     rows = connection.execute(
         select(errors).where(errors.c.channel == channel, errors.c.id > after).order_by(errors.c.id.desc()).limit(limit)
     )
-    return tuple(
-        LaneError(
-            id=row.id,
-            window_id=row.window_id,
-            lane=row.lane,
-            seqno=row.seqno,
-            gtid=row.gtid,
-            source=LogPosition(row.source_file, row.source_offset),
-            code=row.code,
-            text=row.text,
-            at=str(row.at),
-        )
-        for row in rows
+    return tuple(map(_error, rows))
+
+
+def _error(row: Row[Any]) -> LaneError:
+    return LaneError(
+        id=row.id,
+        window_id=row.window_id,
+        lane=row.lane,
+        seqno=row.seqno,
+        gtid=row.gtid,
+        source=LogPosition(row.source_file, row.source_offset),
+        code=row.code,
+        text=row.text,
+        at=str(row.at),
     )

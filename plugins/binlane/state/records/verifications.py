@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update
 
 from binlane.choices import VerifyScope
 from binlane.model import TableKey
@@ -53,6 +54,8 @@ class Suspect:
     source: tuple[str | None, ...] | None
     target: tuple[str | None, ...] | None
     note: str
+    drifted: int | None = None
+    """The first watermark at which it was drift, since it was last equal; it can be pending again."""
 
     @property
     def of_definition(self) -> bool:
@@ -82,25 +85,33 @@ class PastVerification:
 
 def read_verifications(connection: Connection, channel: str, limit: int) -> tuple[PastVerification, ...]:
     """The channel's last verifications, newest first."""
-    rows = connection.execute(
-        select(verifications).where(verifications.c.channel == channel).order_by(verifications.c.id.desc()).limit(limit)
-    )
-    return tuple(
-        PastVerification(
-            id=row.id,
-            kind=row.kind,
-            window_id=row.window_id,
-            through_seqno=row.through_seqno,
-            state=row.state,
-            started_at=str(row.started_at),
-            ended_at=None if row.ended_at is None else str(row.ended_at),
-            tables=row.tables,
-            chunks=row.chunks,
-            rows=row.compared_rows,
-            drift=row.drift,
-            pending=row.pending,
-        )
-        for row in rows
+    mine = select(verifications).where(verifications.c.channel == channel)
+    return tuple(map(_past, connection.execute(mine.order_by(verifications.c.id.desc()).limit(limit))))
+
+
+def last_ended(connection: Connection, channel: str, *, clean: bool = False) -> PastVerification | None:
+    """The verification that ended last. ``clean``: that found both servers equal."""
+    ended = select(verifications).where(verifications.c.channel == channel, verifications.c.ended_at.is_not(None))
+    if clean:
+        ended = ended.where(verifications.c.state == CLEAN)
+    row = connection.execute(ended.order_by(verifications.c.ended_at.desc()).limit(1)).one_or_none()
+    return None if row is None else _past(row)
+
+
+def _past(row: Row[Any]) -> PastVerification:
+    return PastVerification(
+        id=row.id,
+        kind=row.kind,
+        window_id=row.window_id,
+        through_seqno=row.through_seqno,
+        state=row.state,
+        started_at=str(row.started_at),
+        ended_at=None if row.ended_at is None else str(row.ended_at),
+        tables=row.tables,
+        chunks=row.chunks,
+        rows=row.compared_rows,
+        drift=row.drift,
+        pending=row.pending,
     )
 
 
@@ -176,6 +187,12 @@ def count_suspects(connection: Connection, channel: str) -> dict[str, int]:
     return {state: int(count) for state, count in rows}
 
 
+def count_drifted(connection: Connection, channel: str) -> int:
+    """The rows and definitions that were drift once and have not been found equal since."""
+    known = or_(suspects.c.state == DRIFT, suspects.c.drifted_seqno.is_not(None))
+    return int(connection.execute(select(func.count()).where(suspects.c.channel == channel, known)).scalar_one())
+
+
 def read_suspects(connection: Connection, channel: str) -> tuple[Suspect, ...]:
     """The channel's suspects, in the order in which they were stored."""
     rows = connection.execute(select(suspects).where(suspects.c.channel == channel).order_by(suspects.c.id))
@@ -189,6 +206,7 @@ def read_suspects(connection: Connection, channel: str) -> tuple[Suspect, ...]:
             source=optional_value_of(_Row, row.source_row, suspects.c.source_row),
             target=optional_value_of(_Row, row.target_row, suspects.c.target_row),
             note=row.note,
+            drifted=row.seqno if row.drifted_seqno is None and row.state == DRIFT else row.drifted_seqno,
         )
         for row in rows
     )
@@ -210,6 +228,7 @@ def add_suspects(connection: Connection, channel: str, found: Iterable[Suspect])
             "row_key": text_of(one.key),
             "state": one.state,
             "seqno": one.seqno,
+            "drifted_seqno": one.drifted,
             "column_names": text_of(one.columns),
             "source_row": None if one.source is None else text_of(one.source),
             "target_row": None if one.target is None else text_of(one.target),

@@ -1,0 +1,156 @@
+"""What a channel's health is computed from. Times are seconds since the epoch, by the target's clock unless they say
+otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from binlane.state.records.verifications import PENDING
+
+if TYPE_CHECKING:
+    from binlane.config import ChannelConfig
+    from binlane.state.records.history import Snapshot
+
+VERIFY_TASK: Final = "verify_target"
+"""The DAG's task that compares source and target."""
+ALIVE_SECONDS: Final = 20.0
+"""A lane's holder writes a heartbeat every 5 seconds; an older one says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """The newest run of a channel's DAG. Times are Airflow's."""
+
+    run_id: str
+    state: str
+    started_at: float | None
+    ended_at: float | None
+    failed_tasks: tuple[str, ...]
+    is_paused: bool
+
+    @property
+    def is_active(self) -> bool:
+        """Whether tasks of it run, or will without anybody's help: not a queued run of a paused DAG."""
+        return self.state == "running" or (self.state == "queued" and not self.is_paused)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWindow:
+    """The window that is not finished."""
+
+    window_id: str
+    is_applied: bool
+    """A lane that is not at the window's end has shown a sign of life a moment ago."""
+    quiet: float
+    """Seconds since the last sign of life of a lane, or since the window was opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneStop:
+    """The newest error of the open window that its lane has not passed."""
+
+    lane: int
+    seqno: int
+    text: str
+    code: int
+    """The server's error number; 0 where the error is binlane's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an operator accepts, in seconds; 0: anything."""
+
+    max_age: float
+    max_unverified: float
+
+    @classmethod
+    def of(cls, channel: ChannelConfig) -> Limits:
+        """As the channel file has them."""
+        return cls(channel.alert.max_age, channel.alert.max_unverified)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A channel at one moment."""
+
+    channel: str
+    clock: float
+    created: float
+    seqno: int
+    """The watermark."""
+    committed: float | None
+    """When the source committed the transaction at the watermark, by its clock; None before the first transaction."""
+    complete: float | None
+    """The source's time up to which nothing was missing when a run last found nothing to apply."""
+    stopped: str | None
+    """Who has requested the channel to stop, when and where."""
+    window: OpenWindow | None
+    error: LaneStop | None
+    drifted: int
+    """Rows and definitions that have differed without a later change of the source, and were not found equal since."""
+    pending: int
+    """Those that differed and that the source had changed since."""
+    is_comparable: bool
+    """The source is a live server."""
+    equal_at: float | None
+    """When the last verification that found source and target equal ended."""
+    compared_at: float | None
+    """When the last verification ended, whatever it found."""
+    ran_at: float | None
+    """When the last window was finished, or a later run found nothing to apply."""
+    run: LastRun | None
+    """None outside Airflow."""
+
+    @property
+    def age(self) -> float:
+        """Seconds since the moment of the source up to which the target is known to be complete: the commit of the last
+        applied transaction, or a later run that found nothing to apply. Before the first since the channel was
+        created."""
+        known = [time for time in (self.committed, self.complete) if time is not None]
+        return max(0.0, self.clock - max(known, default=self.created))
+
+    @property
+    def unverified(self) -> float:
+        """Seconds since source and target were found equal; before the first time since the channel was created."""
+        return max(0.0, self.clock - (self.created if self.equal_at is None else self.equal_at))
+
+    @property
+    def is_running(self) -> bool:
+        """Lanes apply the open window, or a run of the DAG is active."""
+        return (self.window is not None and self.window.is_applied) or (self.run is not None and self.run.is_active)
+
+
+def facts_of(snapshot: Snapshot, channel: ChannelConfig, run: LastRun | None) -> Facts:
+    """What the target says of a channel, and Airflow of its last run."""
+    status = snapshot.status
+    mark, error = status.channel.watermark, snapshot.standing_error
+    ran = [snapshot.complete_at, *(past.finished_at for past in snapshot.history)]
+    return Facts(
+        channel=channel.name,
+        clock=snapshot.clock,
+        created=snapshot.created_at,
+        seqno=mark.seqno,
+        committed=mark.source_time or None,
+        complete=snapshot.complete_through,
+        stopped=status.channel.stopped,
+        window=_open_window(snapshot),
+        error=None if error is None else LaneStop(error.lane, error.seqno, error.text, error.code),
+        drifted=status.drifted,
+        pending=status.suspects.get(PENDING, 0),
+        is_comparable=channel.source.connection is not None,
+        equal_at=snapshot.equal_at,
+        compared_at=snapshot.compared_at,
+        ran_at=max((time for time in ran if time is not None), default=None),
+        run=run,
+    )
+
+
+def _open_window(snapshot: Snapshot) -> OpenWindow | None:
+    window = snapshot.open_window
+    if window is None:
+        return None
+    silences = [(lane.seqno, snapshot.silence(lane.lane)) for lane in snapshot.open_positions]
+    is_applied = any(age is not None and age <= ALIVE_SECONDS and seqno < window.last_seqno for seqno, age in silences)
+    ages = (snapshot.clock - window.created_at, *(age for _, age in silences if age is not None))
+    return OpenWindow(window.window_id, is_applied, max(0.0, min(ages)))

@@ -1,0 +1,209 @@
+"""A channel's health, computed from its facts (docs/monitoring.md, Health). No other place decides a state.
+
+Each rule finds one state or none. The order of the rules is the precedence of the states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import Final
+
+from binlane.health.durations import span
+from binlane.health.facts import VERIFY_TASK, Facts, Limits
+from binlane.health.ways_out import way_out
+from binlane.model import plural
+
+QUIET_SECONDS: Final = 900.0
+"""A window that nobody has worked on for longer is worth a warning; shorter, a run may be between two steps."""
+
+
+class State(StrEnum):
+    """What holds of a channel; the most serious comes first."""
+
+    UNREACHABLE = "unreachable"
+    """The target cannot be read, or the channel's file is wrong."""
+    NEW = "new"
+    """The channel is not on the target."""
+    FAILED = "failed"
+    """The open window or Airflow's last run has failed, and nothing has succeeded since."""
+    DRIFTED = "drifted"
+    """Rows or definitions are known to differ."""
+    BEHIND = "behind"
+    """What the target is known to hold is older than `alert.max_age`."""
+    STOPPING = "stopping"
+    """Somebody has requested a stop, and lanes still work."""
+    STOPPED = "stopped"
+    """As requested; runs apply nothing until the channel is resumed."""
+    UNVERIFIED = "unverified"
+    """Source and target have not been found equal for longer than `alert.max_unverified`."""
+    UNFINISHED = "unfinished"
+    """A window is open and nobody works on it."""
+    RUNNING = "running"
+    """Lanes apply a window, or a run of the DAG is active."""
+    IDLE = "idle"
+    """Everything up to the watermark is applied."""
+
+
+class Severity(IntEnum):
+    """The exit codes of monitoring plugins."""
+
+    OK = 0
+    WARNING = 1
+    CRITICAL = 2
+    UNKNOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One state that holds, what it was found by, and what to do."""
+
+    state: State
+    severity: Severity
+    text: str
+    next_step: str = ""
+    """Empty if there is nothing to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """All that holds of a channel."""
+
+    channel: str
+    findings: tuple[Finding, ...]
+    """At least one, the most serious first."""
+    facts: Facts | None
+    """None if they could not be read."""
+
+    @property
+    def state(self) -> State:
+        """The most serious one."""
+        return self.findings[0].state
+
+    @property
+    def severity(self) -> Severity:
+        """The highest."""
+        return max(each.severity for each in self.findings)
+
+    @property
+    def summary(self) -> str:
+        """What is wrong, or else what is right: each state with the first line of what was found."""
+        told = [each for each in self.findings if each.severity is not Severity.OK] or self.findings
+        return "; ".join(f"{each.state}: {(each.text.splitlines() or [''])[0]}" for each in told)
+
+
+def health_of(facts: Facts, limits: Limits) -> Health:
+    """Every state that holds; ``idle`` if none does."""
+    found = [finding for rule in _RULES if (finding := rule(facts, limits)) is not None]
+    idle = Finding(State.IDLE, Severity.OK, f"everything up to seqno {facts.seqno:,} is applied")
+    return Health(facts.channel, tuple(found) or (idle,), facts)
+
+
+def unknown(channel: str, problem: str, state: State = State.UNREACHABLE) -> Health:
+    """Of a channel whose facts could not be read. ``state``: UNREACHABLE or NEW."""
+    step = f"`binlane init {channel}` creates the channel" if state is State.NEW else "Correct what the message names."
+    return Health(channel, (Finding(state, Severity.UNKNOWN, problem, step),), None)
+
+
+def _lane_failed(facts: Facts, _: Limits) -> Finding | None:
+    error = facts.error
+    if error is None or facts.is_running:
+        return None
+    text = f"lane {error.lane} stopped at seqno {error.seqno:,}: {error.text}"
+    return Finding(State.FAILED, Severity.CRITICAL, text, way_out(error.code))
+
+
+def _run_failed(facts: Facts, _: Limits) -> Finding | None:
+    """Only as long as nothing has succeeded since. A failed comparison is superseded by a later one, everything else
+    by a later run that finished a window or found nothing to apply."""
+    run = facts.run
+    if run is None or run.state != "failed" or facts.error is not None or facts.is_running:
+        return None
+    only_compared = set(run.failed_tasks) == {VERIFY_TASK}
+    if only_compared and facts.drifted:
+        return None  # this is why it failed
+    since = facts.compared_at if only_compared else facts.ran_at
+    if since is not None and run.ended_at is not None and since > run.ended_at:
+        return None
+    where = f" at {', '.join(run.failed_tasks)}" if run.failed_tasks else ""
+    return Finding(
+        State.FAILED,
+        Severity.CRITICAL,
+        f"the last run in Airflow, {run.run_id}, failed{where}",
+        "The failed task's log has the reason and what to do. Then clear the task, or run the channel again.",
+    )
+
+
+def _drifted(facts: Facts, _: Limits) -> Finding | None:
+    if not facts.drifted:
+        return None
+    return Finding(
+        State.DRIFTED,
+        Severity.CRITICAL,
+        f"{plural(facts.drifted, 'row or definition', 'rows or definitions')} known to differ from the source",
+        f"`binlane verify {facts.channel} --repair` verifies again, shows what would correct the rows, and asks first.",
+    )
+
+
+def _behind(facts: Facts, limits: Limits) -> Finding | None:
+    if not limits.max_age or facts.age <= limits.max_age:
+        return None
+    text = f"applied up to {span(facts.age)} ago, allowed are {span(limits.max_age)}"
+    return Finding(State.BEHIND, Severity.CRITICAL, text, _catch_up(facts))
+
+
+def _catch_up(facts: Facts) -> str:
+    if facts.stopped is not None:
+        return f"`binlane resume {facts.channel}`, then run the channel again."
+    if facts.is_running:
+        return "A run is active: look whether the lanes' positions move."
+    if facts.run is not None and facts.run.is_paused:
+        return "Unpause the DAG in Airflow."
+    return f"Find out why no run applies windows, or run `binlane run {facts.channel}`."
+
+
+def _stopped(facts: Facts, _: Limits) -> Finding | None:
+    if facts.stopped is None:
+        return None
+    state = State.STOPPING if facts.window is not None and facts.window.is_applied else State.STOPPED
+    step = f"`binlane resume {facts.channel}` cancels the stop; the next run then continues."
+    return Finding(state, Severity.WARNING, facts.stopped, step)
+
+
+def _unverified(facts: Facts, limits: Limits) -> Finding | None:
+    if not limits.max_unverified or not facts.is_comparable or facts.unverified <= limits.max_unverified:
+        return None
+    since = "since the channel was created" if facts.equal_at is None else "since the last verification that did"
+    text = f"no verification has found source and target equal for {span(facts.unverified)}, {since}"
+    step = f"`binlane verify {facts.channel} --full`, or set verify.after_window in the channel file."
+    return Finding(State.UNVERIFIED, Severity.WARNING, text, step)
+
+
+def _unfinished(facts: Facts, _: Limits) -> Finding | None:
+    window = facts.window
+    if window is None or facts.is_running or facts.stopped is not None:
+        return None
+    severity = Severity.WARNING if window.quiet > QUIET_SECONDS else Severity.OK
+    text = f"window {window.window_id} is open, and nobody has worked on it for {span(window.quiet)}"
+    step = f"The next run continues it from the lanes' positions: `binlane run {facts.channel}`."
+    return Finding(State.UNFINISHED, severity, text, step)
+
+
+def _running(facts: Facts, _: Limits) -> Finding | None:
+    if not facts.is_running:
+        return None
+    what = f"window {facts.window.window_id} is being applied" if facts.window is not None else "a run is active"
+    return Finding(State.RUNNING, Severity.OK, what)
+
+
+_RULES: Final[tuple[Callable[[Facts, Limits], Finding | None], ...]] = (
+    _lane_failed,
+    _run_failed,
+    _drifted,
+    _behind,
+    _stopped,
+    _unverified,
+    _unfinished,
+    _running,
+)

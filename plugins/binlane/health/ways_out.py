@@ -1,0 +1,25 @@
+"""What to do about an error that stopped a lane, by the server's error number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+_SPACE: Final = "Free space on the target, then run the channel again."
+_GRANT: Final = "Grant the account the missing privilege (docs/accounts.md), then run the channel again."
+_SCHEMA: Final = "Give the target's table the definition that the source had at that time, then run the channel again."
+_LOCK: Final = "Transient, retried automatically. Find the session that holds the lock on the target."
+_DRIFT: Final = "Find the program that writes to the target, correct the row (docs/verify.md, Drift), then run again."
+_BY_CODE: Final[Mapping[int, str]] = {
+    **dict.fromkeys((1032, 1062, 1451, 1452), _DRIFT),
+    **dict.fromkeys((1049, 1054, 1091, 1136, 1146, 1265, 1366, 1406, 1677), _SCHEMA),
+    **dict.fromkeys((1021, 1114), _SPACE),
+    **dict.fromkeys((1044, 1045, 1142, 1227), _GRANT),
+    **dict.fromkeys((1020, 1205, 1213), _LOCK),
+}
+_OTHER: Final = "The message says what to do. Then run the channel again: it continues from its positions."
+
+
+def way_out(code: int) -> str:
+    """The next step; the error's message itself says where and what."""
+    return _BY_CODE.get(code, _OTHER)

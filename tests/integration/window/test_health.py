@@ -1,0 +1,189 @@
+"""Health on real servers: board, status and check say the same, and none of them is greener than the truth."""
+
+import json
+import re
+import time
+from typing import Any
+
+import pytest
+
+from binlane.health.facts import LastRun
+from binlane.orchestration import steps
+from binlane.orchestration.commands.verify import verify_channel
+from binlane.servers.engines import engine_of
+from binlane.state.positions import PlanKey
+from binlane.state.records.journal import record_error
+from binlane.verify.run import Options
+from lab.traffic import Mix
+from tests.integration.window.conftest import CHANNEL, Channel, run_on
+from tests.integration.window.test_board import API, client_of, get, half_way
+
+ROWS = Mix(cross_database=0.0, reference=0.0, ddl=0.0, accounts=0.0, statements=0.0)
+"""No lane waits for another one."""
+
+
+def shown(channel: Channel, capsys: pytest.CaptureFixture[str], run: LastRun | None = None) -> tuple[list[str], int]:
+    """The states that every screen shows, and the exit code of the plugin. ``run``: for the board."""
+    capsys.readouterr()
+    assert channel.cli("status", CHANNEL, "--json") == 0
+    told: dict[str, Any] = json.loads(capsys.readouterr().out)["health"]
+    states = [each["state"] for each in told["findings"]]
+    assert told["state"] == states[0]
+    assert channel.cli("status", CHANNEL) == 0
+    assert re.search(rf"^health +{states[0]}: ", capsys.readouterr().out, re.MULTILINE)
+    code = channel.cli("check", CHANNEL)
+    assert f"BINLANE {('OK', 'WARNING', 'CRITICAL')[code]}: {CHANNEL}: " in capsys.readouterr().out
+    client = client_of(channel, run)
+    [listed], card = get(client, "/api/channels"), get(client, API)["card"]
+    on_board = [each["state"] for each in card["findings"]]
+    assert [each["state"] for each in listed["findings"]] == on_board
+    assert card["state"] == on_board[0]
+    severity = ("ok", "warning", "critical").index(card["findings"][0]["severity"])
+    assert f'binlane_health_severity{{channel="{CHANNEL}"}} {severity}.0' in client.get("/metrics").text
+    if run is None:
+        assert (on_board, severity) == (states, code)
+    return on_board, code
+
+
+def verify(channel: Channel, *, full: bool = True) -> str:
+    return verify_channel(channel.config, channel.endpoints, Options(full=full)).state
+
+
+def test_drift_is_on_every_screen_until_it_is_found_to_be_gone(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel.traffic(60, mix=ROWS)
+    channel.run()
+    assert shown(channel, capsys) == (["idle"], 0)
+    channel.target.query("CREATE TABLE tenant_001.mine (id INT PRIMARY KEY)")
+    assert verify(channel) == "drift"
+    assert shown(channel, capsys) == (["drifted"], 2)
+    channel.traffic(20, mix=ROWS, seed=2)
+    channel.run()
+    assert shown(channel, capsys) == (["drifted"], 2)
+    assert channel.cli("stop", CHANNEL) == 0
+    assert shown(channel, capsys) == (["drifted", "stopped"], 2)
+    assert channel.cli("resume", CHANNEL) == 0
+    channel.target.query("DROP TABLE tenant_001.mine")
+    assert shown(channel, capsys) == (["drifted"], 2)
+    assert verify(channel) == "clean"
+    assert shown(channel, capsys) == (["idle"], 0)
+
+
+def test_a_stopped_channel_is_stopped_on_every_screen(channel: Channel, capsys: pytest.CaptureFixture[str]) -> None:
+    assert channel.cli("stop", CHANNEL) == 0
+    assert shown(channel, capsys) == (["stopped"], 1)
+    assert channel.cli("resume", CHANNEL) == 0
+    assert shown(channel, capsys) == (["idle"], 0)
+
+
+def test_a_channel_that_nobody_runs_falls_behind(channel: Channel, capsys: pytest.CaptureFixture[str]) -> None:
+    run_on(channel.target, "UPDATE binlane.channels SET created_at = created_at - INTERVAL 2 DAY, source_time = 0")
+    assert shown(channel, capsys) == (["behind"], 2)
+    channel.traffic(20, mix=ROWS)
+    channel.run()
+    assert shown(channel, capsys) == (["idle"], 0)
+    run_on(channel.target, "UPDATE binlane.channels SET source_time = source_time - 86500")
+    assert shown(channel, capsys) == (["behind"], 2)
+    assert channel.cli("stop", CHANNEL) == 0
+    assert shown(channel, capsys) == (["behind", "stopped"], 2)
+    assert channel.cli("check", CHANNEL, "--max-lag", "2d") == 1
+    assert channel.cli("check", CHANNEL, "--max-lag", "0") == 1
+
+
+def test_an_idle_source_that_is_read_is_no_lag_and_a_run_without_work_recovers_from_a_failure(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel.traffic(20, mix=ROWS)
+    channel.run()
+    run_on(
+        channel.target,
+        "UPDATE binlane.channels SET source_time = source_time - 86500",
+        "UPDATE binlane.windows SET finished_at = finished_at - INTERVAL 2 DAY",
+    )
+    failed = LastRun("r1", "failed", 1.0, time.time() - 3600, ("extract_segments",), False)
+    assert shown(channel, capsys, failed) == (["failed", "behind"], 2)
+    assert channel.run() is None
+    assert shown(channel, capsys, failed) == (["idle"], 0)
+
+
+def test_a_row_that_has_drifted_once_stays_known_while_the_source_changes_it(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_on(channel.source, "CREATE DATABASE app", "CREATE TABLE app.t (id INT PRIMARY KEY, a INT)")
+    run_on(channel.source, "INSERT INTO app.t VALUES (1, 1), (2, 2)")
+    channel.run()
+    run_on(channel.target, "UPDATE app.t SET a = 7 WHERE id = 1")
+    assert verify(channel) == "drift"
+    run_on(channel.source, "UPDATE app.t SET a = 3 WHERE id = 1", "UPDATE app.t SET a = 3 WHERE id = 2")
+    assert verify(channel) == "pending"
+    assert channel.status.suspects == {"pending": 2}
+    assert shown(channel, capsys) == (["drifted"], 2)
+    channel.run()
+    assert shown(channel, capsys) == (["drifted"], 2)
+    assert verify(channel) == "clean"
+    assert shown(channel, capsys) == (["idle"], 0)
+
+
+def test_a_channel_that_nobody_verifies_is_unverified(channel: Channel, capsys: pytest.CaptureFixture[str]) -> None:
+    channel.traffic(20, mix=ROWS)
+    channel.run()
+    run_on(channel.target, "UPDATE binlane.channels SET created_at = created_at - INTERVAL 8 DAY")
+    assert shown(channel, capsys) == (["unverified"], 1)
+    assert verify(channel, full=False) == "clean"
+    assert shown(channel, capsys) == (["idle"], 0)
+    run_on(channel.target, "UPDATE binlane.verifications SET ended_at = ended_at - INTERVAL 8 DAY")
+    assert shown(channel, capsys) == (["unverified"], 1)
+    assert channel.cli("check", CHANNEL, "--max-unverified", "9d") == 0
+    # one that was killed has proved nothing
+    run_on(channel.target, "UPDATE binlane.verifications SET state = 'running', ended_at = NULL")
+    assert shown(channel, capsys) == (["unverified"], 1)
+
+
+def test_a_failure_lasts_until_the_command_line_has_recovered_from_it(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel.traffic(60, mix=ROWS)
+    window = half_way(channel)
+    opened = channel.status.window
+    assert opened is not None
+    key = PlanKey(CHANNEL, window["window"], opened.plan_digest or "")
+    with engine_of(channel.endpoints.target).begin() as connection:
+        record_error(connection, key, 1, None, 1062, "DriftError: a row is in the way")
+    last = steps.read_plan(window["plan"]).files[1][-1].last_seqno
+    run_on(channel.target, f"UPDATE binlane.errors SET seqno = {last}")
+    failed = LastRun("r1", "failed", 1.0, 2.0, ("apply_lane",), False)
+    assert shown(channel, capsys, failed) == (["failed", "unfinished"], 2)
+    # another lane works, and the one with the error stays where it is
+    steps.apply_lane(channel.config, channel.endpoints, window["plan"], 0)
+    run_on(channel.target, "DELETE FROM binlane.heartbeats")
+    assert shown(channel, capsys, failed) == (["failed", "unfinished"], 2)
+    steps.apply_lane(channel.config, channel.endpoints, window["plan"], 1)
+    run_on(channel.target, "DELETE FROM binlane.heartbeats")
+    assert shown(channel, capsys) == (["unfinished"], 0)
+    assert shown(channel, capsys, failed) == (["failed", "unfinished"], 0)
+    assert channel.go_on(window) is not None
+    assert shown(channel, capsys, failed) == (["idle"], 0)
+
+
+def test_a_target_that_does_not_answer_is_good_on_no_screen(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel.connect("target_server", channel.target, port=1)
+    assert channel.cli("status", CHANNEL) == 1
+    assert channel.cli("check", CHANNEL) == 3
+    assert "BINLANE UNKNOWN: " in capsys.readouterr().out
+    [card] = get(client_of(channel), "/api/channels")
+    assert (card["state"], card["findings"][0]["severity"]) == ("unreachable", "unknown")
+    assert f'binlane_up{{channel="{CHANNEL}"}} 0.0' in client_of(channel).get("/metrics").text
+
+
+def test_a_channel_that_is_not_on_the_target_is_good_on_no_screen(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_on(channel.target, "DELETE FROM binlane.channels")
+    assert channel.cli("status", CHANNEL) == 1
+    assert channel.cli("check", CHANNEL) == 3
+    assert "new: " in capsys.readouterr().out
+    [card] = get(client_of(channel), "/api/channels")
+    assert (card["state"], card["findings"][0]["severity"]) == ("new", "unknown")

@@ -1,0 +1,166 @@
+"""Every state of a channel, which of two is shown, and that no screen is greener than the facts."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import pytest
+
+from binlane.health.facts import Facts, LaneStop, LastRun, Limits, OpenWindow
+from binlane.health.health import Health, Severity, State, health_of, unknown
+
+NOW = 1_000_000.0
+DAY = 86_400.0
+LIMITS = Limits(max_age=DAY, max_unverified=7 * DAY)
+HEALTHY = Facts(
+    channel="shop", clock=NOW, created=NOW - 90 * DAY, seqno=131, committed=NOW - 60, complete=None, stopped=None,
+    window=None, error=None, drifted=0, pending=0, is_comparable=True, equal_at=NOW - DAY, compared_at=NOW - DAY,
+    ran_at=NOW - 50, run=None,
+)  # fmt: skip
+APPLIED = OpenWindow("w1", is_applied=True, quiet=3.0)
+LEFT = OpenWindow("w1", is_applied=False, quiet=60.0)
+FORGOTTEN = OpenWindow("w1", is_applied=False, quiet=3_600.0)
+ERROR = LaneStop(lane=1, seqno=140, text="DriftError: duplicate entry\nand more", code=1062)
+
+
+def of(**changes: Any) -> Health:
+    return health_of(replace(HEALTHY, **changes), LIMITS)
+
+
+def run(state: str, *failed: str, ended: float | None = NOW - 10, paused: bool = False) -> LastRun:
+    return LastRun("r1", state, NOW - 100, ended, failed, paused)
+
+
+def states(health: Health) -> list[str]:
+    return [each.state.value for each in health.findings]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected", "severity"),
+    [
+        pytest.param({}, ["idle"], 0, id="nothing to do"),
+        pytest.param({"committed": None, "created": NOW - 60, "equal_at": None}, ["idle"], 0, id="a new channel"),
+        pytest.param({"window": APPLIED}, ["running"], 0, id="lanes alive"),
+        pytest.param({"window": LEFT, "run": run("running")}, ["running"], 0, id="between two steps of a run"),
+        pytest.param({"run": run("queued")}, ["running"], 0, id="a run that is about to begin"),
+        pytest.param({"run": run("queued", paused=True)}, ["idle"], 0, id="a queued run of a paused DAG waits"),
+        pytest.param({"run": run("success")}, ["idle"], 0, id="the last run ended well"),
+        pytest.param({"window": LEFT}, ["unfinished"], 0, id="a window that was just left"),
+        pytest.param({"window": FORGOTTEN}, ["unfinished"], 1, id="a window that was left"),
+        pytest.param({"stopped": "now, by x", "window": APPLIED}, ["stopping", "running"], 1, id="stopping"),
+        pytest.param({"stopped": "now, by x", "window": FORGOTTEN}, ["stopped"], 1, id="stopped inside a window"),
+        pytest.param({"stopped": "now, by x", "run": run("running")}, ["stopped", "running"], 1, id="verified"),
+        pytest.param({"committed": NOW - DAY - 1}, ["behind"], 2, id="behind, and nobody runs the channel"),
+        pytest.param({"committed": None, "created": NOW - DAY - 1}, ["behind"], 2, id="created, and never run"),
+        pytest.param({"committed": NOW - 9 * DAY, "complete": NOW - 60}, ["idle"], 0, id="an idle source that is read"),
+        pytest.param(
+            {"committed": NOW - 9 * DAY, "complete": NOW - 2 * DAY}, ["behind"], 2, id="an idle source that is not read"
+        ),
+        pytest.param({"committed": NOW - DAY - 1, "window": APPLIED}, ["behind", "running"], 2, id="behind, running"),
+        pytest.param({"committed": NOW - DAY - 1, "stopped": "now"}, ["behind", "stopped"], 2, id="behind, stopped"),
+        pytest.param(
+            {"committed": NOW - DAY - 1, "run": run("success", paused=True)}, ["behind"], 2, id="behind, paused"
+        ),
+        pytest.param({"drifted": 5_947}, ["drifted"], 2, id="drift"),
+        pytest.param({"drifted": 1, "window": APPLIED}, ["drifted", "running"], 2, id="drift while running"),
+        pytest.param({"drifted": 1, "stopped": "now"}, ["drifted", "stopped"], 2, id="drift while stopped"),
+        pytest.param({"pending": 9}, ["idle"], 0, id="rows that the source has changed since are not known to differ"),
+        pytest.param({"window": LEFT, "error": ERROR}, ["failed", "unfinished"], 2, id="a lane failed"),
+        pytest.param({"window": APPLIED, "error": ERROR}, ["running"], 0, id="a lane failed and is tried again"),
+        pytest.param(
+            {"window": LEFT, "error": ERROR, "stopped": "now"}, ["failed", "stopped"], 2, id="a lane failed, stopped"
+        ),
+        pytest.param({"run": run("failed", "extract_segments")}, ["failed"], 2, id="a run failed"),
+        pytest.param(
+            {"run": run("failed", "extract_segments"), "ran_at": NOW - 5}, ["idle"], 0,
+            id="a run failed, and the command line has finished a window since",
+        ),
+        pytest.param(
+            {"run": run("failed", "extract_segments", ended=None), "ran_at": NOW - 5}, ["failed"], 2,
+            id="a run failed, and nobody knows when",
+        ),
+        pytest.param(
+            {"run": run("failed", "extract_segments"), "compared_at": NOW - 5}, ["failed"], 2,
+            id="a verification recovers no window",
+        ),
+        pytest.param({"run": run("failed", "verify_target")}, ["failed"], 2, id="a verification failed"),
+        pytest.param(
+            {"run": run("failed", "verify_target"), "ran_at": NOW - 5}, ["failed"], 2,
+            id="a window recovers no verification",
+        ),
+        pytest.param(
+            {"run": run("failed", "verify_target"), "compared_at": NOW - 5}, ["idle"], 0,
+            id="a verification failed, and a later one did not",
+        ),
+        pytest.param({"run": run("failed", "verify_target"), "drifted": 3}, ["drifted"], 2, id="failed by drift"),
+        pytest.param({"equal_at": NOW - 8 * DAY}, ["unverified"], 1, id="not verified for long"),
+        pytest.param({"equal_at": None}, ["unverified"], 1, id="never verified"),
+        pytest.param({"equal_at": None, "is_comparable": False}, ["idle"], 0, id="an archive cannot be compared"),
+        pytest.param({"equal_at": None, "window": APPLIED}, ["unverified", "running"], 1, id="unverified, running"),
+    ],
+)  # fmt: skip
+def test_each_state_is_found(changes: dict[str, Any], expected: list[str], severity: int) -> None:
+    found = of(**changes)
+    assert (states(found), found.severity, found.state) == (expected, severity, expected[0])
+
+
+def every() -> Iterator[dict[str, Any]]:
+    windows = (None, APPLIED, LEFT, FORGOTTEN)
+    runs = (None, run("running"), run("success"), run("failed", "apply_lane"), run("failed", "verify_target"))
+    for values in product(windows, runs, (0, 3), (None, "now, by x"), (60.0, 2 * DAY), (DAY, None), (None, ERROR)):
+        window, last, drifted, stopped, age, equal, error = values
+        yield {
+            "window": window, "run": last, "drifted": drifted, "stopped": stopped, "committed": NOW - age,
+            "equal_at": None if equal is None else NOW - equal, "error": error if window is not None else None,
+        }  # fmt: skip
+
+
+def test_no_screen_is_greener_than_the_facts() -> None:
+    """Every combination: what is wrong is named, the worst first, and good only if nothing is wrong."""
+    for facts in every():
+        found = of(**facts)
+        named = set(states(found))
+        assert ("drifted" in named) is bool(facts["drifted"])
+        assert ("behind" in named) is (facts["committed"] < NOW - DAY)
+        assert bool(named & {"stopped", "stopping"}) is (facts["stopped"] is not None)
+        assert ("unverified" in named) is (facts["equal_at"] is None)
+        order = list(State)
+        assert states(found) == sorted(states(found), key=lambda state: order.index(State(state)))
+        severities = [each.severity for each in found.findings]
+        assert severities[0] == found.severity == max(severities)
+        if found.severity is Severity.OK:
+            assert named <= {"idle", "running", "unfinished"}
+        for each in found.findings:
+            assert each.next_step or each.severity is Severity.OK
+
+
+def test_what_cannot_be_read_is_never_good() -> None:
+    for state in (State.NEW, State.UNREACHABLE):
+        found = unknown("shop", "the target does not answer", state)
+        assert (found.state, found.severity, found.facts) == (state, Severity.UNKNOWN, None)
+        assert found.findings[0].next_step
+
+
+def test_limits_of_zero_ask_for_nothing() -> None:
+    facts = replace(HEALTHY, committed=1.0, equal_at=None)
+    assert states(health_of(facts, Limits(0, 0))) == ["idle"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "step"),
+    [
+        ({"stopped": "now"}, "binlane resume shop"),
+        ({"window": APPLIED}, "positions move"),
+        ({"run": run("success", paused=True)}, "Unpause the DAG"),
+        ({}, "binlane run shop"),
+    ],
+)
+def test_being_behind_says_what_to_do_about_it(changes: dict[str, Any], step: str) -> None:
+    assert step in of(committed=NOW - 2 * DAY, **changes).findings[0].next_step
+
+
+def test_an_error_is_told_with_its_way_out() -> None:
+    failed = of(window=LEFT, error=ERROR).findings[0]
+    assert failed.text == "lane 1 stopped at seqno 140: DriftError: duplicate entry\nand more"
+    assert "correct the row" in failed.next_step
