@@ -41,12 +41,13 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         f"{proofs.DDL}::test_a_swap_of_equal_tables_happens_once_through_a_crash",
     ),
     supported(
-        "ALTER EVENT without DEFINER, GRANT ... TO CURRENT_USER(), MariaDB's CREATE ROLE",
-        "applied with the account that ran them on the source, from Q_INVOKER",
+        "ALTER EVENT without DEFINER, GRANT ... TO CURRENT_USER(), MariaDB's CURRENT_ROLE and CREATE ROLE",
+        "applied with the account or role that ran them on the source, from Q_INVOKER",
         f"{proofs.INVOKER}::test_definitions_and_grants_belong_to_who_made_them_on_the_source",
+        f"{proofs.INVOKER}::test_the_source_s_role_is_not_the_role_of_the_applying_account",
     ),
     refused(
-        "The same, if the log does not contain the account (MariaDB: GRANT role TO CURRENT_USER())",
+        "The same, if the log does not contain the account (MariaDB: GRANT role TO CURRENT_USER() or CURRENT_ROLE)",
         "refused by name",
         _UNSUPPORTED,
         "tests/unit/sql/test_invoker.py::test_an_account_that_the_log_does_not_tell_is_refused",
@@ -98,14 +99,16 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "::test_what_the_targets_parser_refuses_stops_the_window_before_its_first_write",
     ),
     refused(
-        "GRANT and REVOKE of privileges that the target's account does not hold or may not grant; roles of "
-        "another administrator, PROXY, tablespaces, resource groups",
+        "GRANT and REVOKE of privileges that the target's account does not hold or may not grant, on columns and "
+        "routines too; roles of another administrator, PROXY, SET DEFAULT ROLE, tablespaces, resource groups",
         "named before the window begins, with the GRANT statement that is needed",
         "PrecheckError",
         "tests/integration/precheck/test_grants.py::test_what_is_judged_is_what_the_server_then_says",
         "tests/integration/precheck/test_grants.py"
         "::test_whose_proxy_an_account_may_make_others_is_judged_as_the_server_does",
         "tests/integration/precheck/test_grants.py::test_a_role_is_its_administrator_s_to_grant_whoever_makes_it",
+        "tests/integration/precheck/test_grants.py"
+        "::test_who_makes_a_routine_may_pass_it_on_with_the_grant_option_alone",
         "tests/integration/window/test_invoker.py"
         "::test_what_the_account_may_not_pass_on_is_named_before_the_first_write",
         "tests/integration/precheck/test_grants.py"

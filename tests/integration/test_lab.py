@@ -18,6 +18,7 @@ from binlane.source.segments import extract
 from binlane.source.start_position import begin
 from binlane.source.stream import ServerSource
 from binlane.work.files import WorkFolder
+from lab import replica
 from lab.compare import data_of
 from lab.servers import LabError, PrivateServer, attach, private_server, start_server
 from lab.traffic import run_traffic
@@ -109,6 +110,25 @@ def test_mysql_is_named_by_an_environment_variable(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("BINLANE_MYSQLD", str(tmp_path / "nothing"))
     with pytest.raises(LabError, match="does not exist"):
         start_server(tmp_path / "data", Flavor.MYSQL)
+
+
+def test_the_server_s_own_replica_is_measured_on_what_was_logged_since_it_followed(tmp_path: Path) -> None:
+    query = "SELECT id FROM shop.t ORDER BY id"
+    with (
+        private_server(tmp_path / "source", durable=False) as source,
+        private_server(tmp_path / "replica", durable=False, options=replica.OPTIONS) as follower,
+    ):
+        for statement in ("CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)"):
+            source.query(statement)
+        replica.follow(follower, source)
+        source.query("INSERT INTO shop.t VALUES (1), (2)")
+        assert follower.query(query) == []
+        assert replica.catch_up(follower, source) > 0
+        assert follower.query(query) == [(1,), (2,)]
+        follower.query("DELETE FROM shop.t WHERE id = 2")
+        source.query("DELETE FROM shop.t WHERE id = 2")
+        with pytest.raises(LabError, match=r"the server's own replica stopped: .*HA_ERR_KEY_NOT_FOUND"):
+            replica.catch_up(follower, source)
 
 
 def traffic_and_window(server: PrivateServer, folder: Path, transactions: int) -> tuple[int, int, Manifest]:

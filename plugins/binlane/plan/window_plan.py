@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, Protocol
 
+from binlane.binlog.table_map import TableMap
 from binlane.errors import PlanError
 from binlane.json_codec.codec import Codec
 from binlane.model import (
@@ -31,6 +32,7 @@ from binlane.schema.canonical import canonical_json
 from binlane.sql.requirements import Demand
 
 _AGAIN: Final = "; run the filter step again"
+_TABLE_ID: Final = bytes(6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +189,11 @@ class WindowPlan:
                     f"{where}: the row counts of {table} do not agree: expected read = filtered + folded away + "
                     f"written, found {counts}; run the filter step again"
                 )
+
+    def logged(self, key: TableKey) -> Iterator[tuple[TableMap, int]]:
+        """The definitions that a table's rows were logged with, each with its first seqno."""
+        for body, seqno in self.table_maps.get(key, {}).items():
+            yield TableMap.parse(memoryview(_TABLE_ID + bytes.fromhex(body)), flavor=self.flavor), seqno
 
     def _check_barrier(self, barrier: Barrier, where: str) -> None:
         lanes = barrier.participants

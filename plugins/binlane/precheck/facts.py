@@ -220,6 +220,12 @@ class Target(Server):
         return frozenset(str(row[0]).lower() for row in found)
 
     @cached_property
+    def granted_roles(self) -> frozenset[str]:
+        """MariaDB's roles that the account may grant, also by another role that it has, in lower case."""
+        found = self.rows("SELECT role_name FROM information_schema.applicable_roles WHERE is_grantable = 'YES'")
+        return frozenset(str(row[0]).lower() for row in found)
+
+    @cached_property
     def accounts(self) -> Accounts:
         """MySQL's accounts, and who of them only SYSTEM_USER may touch."""
         if self.flavor is not Flavor.MYSQL or self.number < SINCE_SYSTEM_USER:

@@ -16,7 +16,7 @@ from binlane.model import Flavor
 from binlane.precheck.definers import setters
 from binlane.precheck.facts import Target
 from binlane.precheck.finding import Finding
-from binlane.precheck.privileges import ALL, EVERYWHERE, Grants, Order, held_on
+from binlane.precheck.privileges import ALL, EVERYWHERE, Grants, Order, held_on, on_column, scope_of
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
 from binlane.sql.accounts import ACCOUNT_PATTERN, accounts, spelled
@@ -27,9 +27,12 @@ _Version = tuple[int, int, int]
 _OPTION: Final = "GRANT OPTION"
 _DYNAMIC: Final = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
 _ROLE: Final = re.compile(r"GRANT (?P<roles>[^ ].*?) TO .*?(?P<admin> WITH ADMIN OPTION)?")
-_SPELLED: Final = re.compile(r"[`'\"]?(?P<name>[^`'\"@]+)[`'\"]?(?:@\S+)?")
-_PROXY: Final = re.compile(rf"\s*(?:GRANT|REVOKE)\s+(?:IF\s+EXISTS\s+)?PROXY\s+ON\s+{ACCOUNT_PATTERN}", re.I)
-_ADMIN: Final = re.compile(rf"\bWITH\s+ADMIN\s+{ACCOUNT_PATTERN}\s*\Z", re.I)
+_ROLES: Final = re.compile(rf"{ACCOUNT_PATTERN}(?:,|\Z)")
+_PROXY: Final = re.compile(rf"GRANT PROXY ON {ACCOUNT_PATTERN}")
+_ROUTINE: Final = re.compile(
+    r"GRANT (?P<names>.+?) ON (?:PROCEDURE|FUNCTION|PACKAGE|PACKAGE BODY|LIBRARY) "
+    r"`(?P<database>(?:[^`]|``)+)`\.`(?P<routine>(?:[^`]|``)+)` TO .*?(?P<option>WITH GRANT OPTION)?"
+)
 _WITH_GRANT: Final = re.compile(r"WITH\s+GRANT\s+OPTION", re.I)
 _ROUTINES: Final = frozenset({"FUNCTION", "PROCEDURE", "PACKAGE", "LIBRARY"})
 
@@ -42,13 +45,17 @@ class _Account:
     """``user@host``."""
     grants: Grants
     administered: set[str]
-    """Roles that it may grant, in lower case: at first, and behind the statements that have been looked at."""
+    """Roles that it may grant, as ``_role`` has them: at first, and behind the statements that have been looked at."""
     proxied: tuple[str, ...] = ()
     """``user@host`` of those whose proxy it may make others; an empty user, or host, is any."""
     others: dict[str, str] = field(default_factory=dict)
     """Roles that the window gives to another administrator, in lower case, and the statement that does."""
     roles: set[str] = field(default_factory=set)
     """The roles that are there, in lower case; without the right to read them, those that the window makes."""
+    routines: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    """Privileges on single routines, GRANT OPTION among them, by database and name in lower case."""
+    made: set[tuple[str, str]] = field(default_factory=set)
+    """Routines that the window makes: the server gives their maker its privileges on them, without GRANT OPTION."""
 
     @classmethod
     def of(cls, target: Target) -> _Account:
@@ -56,12 +63,22 @@ class _Account:
         lines = target.grant_lines
         matches = [match for line in lines if (match := _ROLE.fullmatch(line)) is not None and " ON " not in line]
         administered = (
-            name["name"].lower()
-            for match in matches
-            if match["admin"] is not None
-            for each in match["roles"].split(",")
-            if (name := _SPELLED.fullmatch(each.strip())) is not None
+            target.granted_roles
+            if target.flavor is Flavor.MARIADB
+            else (
+                spelled(each).lower()
+                for match in matches
+                if match["admin"] is not None
+                for each in _ROLES.finditer(match["roles"])
+            )
         )
+        routines = {
+            (match["database"].lower(), match["routine"].lower()): frozenset(
+                {*match["names"].split(", "), *((_OPTION,) if match["option"] else ())}
+            )
+            for line in lines
+            if (match := _ROUTINE.fullmatch(line)) is not None
+        }
         proxied = (
             spelled(match)
             for line in lines
@@ -69,7 +86,7 @@ class _Account:
         )
         return cls(
             target.flavor, target.number, target.account, target.grants,
-            set(administered), tuple(proxied), roles=set(target.roles),
+            set(administered), tuple(proxied), roles=set(target.roles), routines=routines,
         )  # fmt: skip
 
 
@@ -106,37 +123,54 @@ def _passed_on(statement: LoggedText, account: _Account) -> Iterator[Finding]:
     begin = 3 if words[1:3] == ("IF", "EXISTS") else 1
     if on is None:
         if end is not None and words[begin] != "ALL":  # REVOKE ALL takes CREATE USER, which is asked for anyway
-            yield from _roles(statement, account, tokens[begin:end])
+            yield from _roles(statement, account, begin, end)
         return
     if words[begin] == "PROXY":
-        yield from _proxy(statement, account)
+        yield from _proxy(statement, account, on + 1)
         return
+    names = [name for each in split(tokens[begin:on]) for name in _names(each, account)]
     if words[on + 1] in _ROUTINES:
-        return  # what a routine's maker may do with it is the server's to give
+        scope = _scope(tokens[on + 3 if words[on + 2] == "BODY" else on + 2 : end], statement.context.database)
+        lacking = [] if scope is None else [name for name in names if not _may_pass_on_routine(name, scope, account)]
+        if scope is not None and lacking:
+            whole = scope_of(scope.database)
+            todo = (
+                f"GRANT {', '.join(lacking)} ON {whole} TO the account WITH GRANT OPTION: an account can grant and "
+                "revoke only the privileges that it has (1370)"
+            )
+            yield _not_passed_on(statement, account, lacking, f"{words[on + 1]} {scope}", todo, whole)
+        return
     scope = _scope(tokens[on + 2 if words[on + 1] == "TABLE" else on + 1 : end], statement.context.database)
     if scope is None:
         return
-    names = [_name(each, account) for each in split(tokens[begin:on])]
     lacking = [name for name in dict.fromkeys(names) if not _may_pass_on(name, scope, account)]
     if lacking:
         todo = (
             f"GRANT {', '.join(lacking)} ON {scope} TO the account WITH GRANT OPTION: an account can grant and revoke "
             "only the privileges that it has (1044, 1142, 1227)"
         )
-        found = f"an account without {', '.join(lacking)} there, or without the GRANT OPTION"
-        mend = (Order(tuple(lacking), str(scope), account.own, with_option=True),)
-        yield Finding(
-            Severity.FATAL, statement.where, f"{', '.join(lacking)} on {scope}, to pass on", found, todo, mend=mend
-        )
+        yield _not_passed_on(statement, account, lacking, str(scope), todo)
 
 
-def _name(tokens: Sequence[Token], account: _Account) -> str:
-    """A privilege's name, as SHOW GRANTS spells it; that of a column's ends with ``()``."""
+def _not_passed_on(
+    statement: LoggedText, account: _Account, lacking: Sequence[str], scope: str, todo: str, on: str | None = None
+) -> Finding:
+    """``on``: where the GRANT gives it, if that is not the scope."""
+    named = ", ".join(lacking)
+    found = f"an account without {named} there, or without the GRANT OPTION"
+    mend = (Order(tuple(lacking), scope if on is None else on, account.own, with_option=True),)
+    return Finding(Severity.FATAL, statement.where, f"{named} on {scope}, to pass on", found, todo, mend=mend)
+
+
+def _names(tokens: Sequence[Token], account: _Account) -> list[str]:
+    """A privilege's name, as SHOW GRANTS spells it; for columns that of each (``on_column``)."""
     columns = index_of((token.text for token in tokens), "(")
     name = " ".join(token.text.upper() for token in tokens[:columns])
     if account.flavor is Flavor.MARIADB and account.number >= (10, 5, 2):
         name = _SYNONYMS.get(name, name)
-    return (ALL if name == "ALL" else name) + ("" if columns is None else "()")
+    if columns is None:
+        return [ALL if name == "ALL" else name]
+    return [on_column(name, token.text) for token in tokens[columns + 1 :] if token.text not in (",", ")")]
 
 
 def _scope(tokens: Sequence[Token], database: str | None) -> _Scope | None:
@@ -157,12 +191,27 @@ def _may_pass_on(name: str, scope: _Scope, account: _Account) -> bool:
     grants, everywhere = account.grants, [grant for grant in account.grants.granted if grant.database is None]
     if account.flavor is Flavor.MYSQL and _DYNAMIC.fullmatch(name):
         return any({name, _OPTION} <= grant.privileges for grant in everywhere)
+    of_table = name.partition("(")[0]
+    if of_table != name:
+        is_held = any(held_on(grants, each, scope.database, scope.table) for each in (of_table, name))
+        return is_held and held_on(grants, _OPTION, scope.database, scope.table)
     if name == "USAGE" or name not in _KNOWN:
-        return True  # of a column, or the parser refuses it
+        return True  # the parser refuses it
     for each in _of_all(scope, account.flavor) if name == ALL else (name,):
         if not held_on(grants, each, scope.database, scope.table):
             return False
     return held_on(grants, _OPTION, scope.database, scope.table)
+
+
+def _may_pass_on_routine(name: str, scope: _Scope, account: _Account) -> bool:
+    key = scope.database.lower(), scope.table.lower()
+    own = account.routines.get(key, frozenset())
+
+    def is_held(each: str) -> bool:
+        return each in own or held_on(account.grants, each, scope.database, "")
+
+    wanted = ("EXECUTE", "ALTER ROUTINE") if name == ALL else (name,)
+    return is_held(_OPTION) and (key in account.made or name == _OPTION or all(map(is_held, wanted)))
 
 
 def _of_all(scope: _Scope, flavor: Flavor) -> Collection[str]:
@@ -171,9 +220,8 @@ def _of_all(scope: _Scope, flavor: Flavor) -> Collection[str]:
     return _OF_DATABASES if scope.database else _OF_SERVERS[flavor]
 
 
-def _proxy(statement: LoggedText, account: _Account) -> Iterator[Finding]:
-    match = _PROXY.match(statement.sql)
-    proxied = "?" if match is None else spelled(match)
+def _proxy(statement: LoggedText, account: _Account, at: int) -> Iterator[Finding]:
+    proxied = statement.account(at)
     user = proxied.rpartition("@")[0]
     if proxied == account.own:
         return  # everybody makes others his own proxy
@@ -192,14 +240,23 @@ def _quoted(name: str) -> str:
     return f"{quoted(user)}@{quoted(host or '%')}"
 
 
-def _roles(statement: LoggedText, account: _Account, tokens: Sequence[Token]) -> Iterator[Finding]:
-    if words_of_admin := index_of((token.upper for token in tokens[:3]), "ADMIN"):
-        tokens = tokens[words_of_admin + 2 :]  # REVOKE ADMIN OPTION FOR role
-    names = [each[0].text for each in split(tokens) if each and each[0].kind in (TokenKind.WORD, TokenKind.NAME)]
+def _named_roles(statement: LoggedText, begin: int, end: int | None, flavor: Flavor) -> list[str]:
+    """MariaDB's by their name, MySQL's as ``user@host``."""
+    end = len(statement.tokens) if end is None else end
+    commas = (at + 1 for at in range(begin, end) if statement.tokens[at].text == ",")
+    accounts = [statement.account(at) for at in (begin, *commas)] if begin < end else []
+    return [each.rpartition("@")[0] if flavor is Flavor.MARIADB else each for each in accounts]
+
+
+def _roles(statement: LoggedText, account: _Account, begin: int, end: int) -> Iterator[Finding]:
+    if statement.words[begin : begin + 3] == ("ADMIN", "OPTION", "FOR"):
+        begin += 3
+    names = _named_roles(statement, begin, end, account.flavor)
     able = ("ROLE_ADMIN", "SUPER")
     if account.flavor is Flavor.MYSQL and len(account.grants.missing(able)) < len(able):
         return
-    lacking = [name for name in names if name.lower() not in account.administered]
+    # without a host it is any host's, and shorter to read
+    lacking = [name.removesuffix("@%") for name in names if name.lower() not in account.administered]
     if lacking:
         other = "GRANT ROLE_ADMIN ON *.* TO the account, or " if account.flavor is Flavor.MYSQL else ""
         todo = f"{other}GRANT {', '.join(lacking)} TO the account WITH ADMIN OPTION: without it the server refuses that"
@@ -225,7 +282,7 @@ def _made_roles(statement: LoggedText, account: _Account) -> Iterator[Finding]:
     while begin < len(words) and words[begin] in ("IF", "NOT", "EXISTS"):
         begin += 1
     end = index_of(words, "WITH")
-    names = [each[0].text.lower() for each in split(statement.tokens[begin:end]) if each]
+    names = [name.lower() for name in _named_roles(statement, begin, end, account.flavor)]
     if words[0] == "CREATE" and is_conditional:
         names = [name for name in names if name not in account.roles]
     account.administered.difference_update(names)
@@ -235,20 +292,41 @@ def _made_roles(statement: LoggedText, account: _Account) -> Iterator[Finding]:
     if words[0] != "CREATE" or account.flavor is not Flavor.MARIADB:
         return
     account.roles.update(names)
-    admin = _ADMIN.search(statement.sql)
-    if admin is None or spelled(admin) == account.own:
+    admin = None if end is None else statement.account(end + 2)
+    if admin in (None, account.own):
         account.administered.update(names)
         return
     account.others.update(dict.fromkeys(names, f"seqno {statement.seqno}"))
     needed = setters(account.flavor, account.number)
     if len(account.grants.missing(needed)) == len(needed):
         todo = f"GRANT {needed[0]} ON *.* TO the account: without it the server refuses the statement (1227)"
-        expected = f"an account with {' or '.join(needed)}, as the administrator of the role is {spelled(admin)}"
+        expected = f"an account with {' or '.join(needed)}, as the administrator of the role is {admin}"
         mend = (Order((needed[0],), EVERYWHERE, account.own),)
         yield Finding(Severity.FATAL, statement.where, expected, "an account without it", todo, mend=mend)
 
 
+def _set(statement: LoggedText, account: _Account) -> Iterator[Finding]:
+    """MariaDB's SET DEFAULT ROLE of another account, which it logs with the account's name."""
+    if statement.words[1:3] != ("DEFAULT", "ROLE") or account.flavor is not Flavor.MARIADB:
+        return
+    at = index_of(statement.words, "FOR")
+    if at is not None and statement.account(at + 1) != account.own:
+        yield from _needed(statement, account, "UPDATE", "mysql")
+
+
+def _made_routine(statement: LoggedText) -> Iterator[tuple[str, str]]:
+    words = statement.words[:12]
+    at = index_of(words, *_ROUTINES, "TABLE", "VIEW", "TRIGGER", "EVENT", "DATABASE", "USER", "ROLE", "SERVER")
+    if words[0] != "CREATE" or at is None or words[at] not in _ROUTINES or "SONAME" in statement.words:
+        return
+    rest = [token for token in statement.tokens[at + 1 : at + 8] if token.upper not in ("IF", "NOT", "EXISTS", "BODY")]
+    scope = _scope(rest[: 3 if len(rest) > 2 and rest[1].text == "." else 1], statement.context.database)
+    if scope is not None:
+        yield scope.database.lower(), scope.table.lower()
+
+
 def _made(statement: LoggedText, account: _Account) -> Iterator[Finding]:
+    account.made.update(_made_routine(statement))
     words = statement.words[:8]
     if "ROLE" in (words[1:2] if words[1:3] != ("OR", "REPLACE") else words[3:4]):
         yield from _made_roles(statement, account)
@@ -272,7 +350,8 @@ def _needed(statement: LoggedText, account: _Account, name: str, database: str) 
     if account.grants.missing((name,), database):
         todo = f"GRANT {name} ON `{database}`.* TO the account: without it the server refuses the statement (1044)"
         expected, found = f"an account with {name} on `{database}`.*", "an account without it"
-        yield Finding(Severity.FATAL, statement.where, expected, found, todo)
+        mend = (Order((name,), scope_of(database), account.own),)
+        yield Finding(Severity.FATAL, statement.where, expected, found, todo, mend=mend)
 
 
 def _federated(flavor: Flavor, number: _Version) -> tuple[str, ...]:
@@ -298,6 +377,7 @@ _CHECKS: Final[Mapping[str, Callable[[LoggedText, _Account], Iterator[Finding]]]
     "CREATE": _made,
     "ALTER": _made,
     "DROP": _made,
+    "SET": _set,
 }
 _OF_TABLES: Final = (
     *("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "REFERENCES", "INDEX", "ALTER", "CREATE VIEW"),

@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 
 from binlane.apply.session.context import SUBSTITUTES
 from binlane.binlog.collations import collation_name as collation_name_of
-from binlane.binlog.table_map import TableMap
 from binlane.binlog.types.column_types import LOGGED_TYPES
 from binlane.model import Flavor, TableKey
 from binlane.plan.window_plan import WindowPlan
@@ -99,9 +98,8 @@ def check_logged_types(situation: Situation) -> Iterator[Finding]:
     if plan.flavor is target:
         return
     seen: set[tuple[TableKey, str]] = set()
-    for key, bodies in plan.table_maps.items():
-        for body, seqno in bodies.items():
-            logged = TableMap.parse(memoryview(_TABLE_ID + bytes.fromhex(body)), flavor=plan.flavor)
+    for key in plan.table_maps:
+        for logged, seqno in plan.logged(key):
             for at, code in enumerate(logged.column_types):
                 name = LOGGED_TYPES[code].one_family
                 if name is not None:
@@ -160,7 +158,6 @@ def _named(demand: Demand, target: Target, collations: Collection[str]) -> bool 
     return None
 
 
-_TABLE_ID: Final = bytes(6)
 _TODO: Final = (
     "let the source do without it, or run a statement of the same effect on the target and begin the channel behind it"
 )

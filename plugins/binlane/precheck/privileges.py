@@ -22,6 +22,7 @@ _GRANT: Final = re.compile(
     re.DOTALL,
 )
 _COLUMNS: Final = re.compile(r"\([^)]*\)")
+_OF_COLUMNS: Final = re.compile(r"(?P<name>[A-Z][A-Z ]*[A-Z]) \((?P<columns>[^)]*)\)")
 ALL: Final = "ALL PRIVILEGES"
 EVERYWHERE: Final = "*.*"
 _WILD: Final = re.compile("([_%])")
@@ -129,6 +130,11 @@ def held_on(grants: Grants, name: str, database: str, table: str) -> bool:
     return False
 
 
+def on_column(name: str, column: str) -> str:
+    """A privilege on one column of a table, as ``Grant.privileges`` has it."""
+    return f"{name}({column.lower()})"
+
+
 def read_grants(connection: Connection) -> Grants:
     """The grants of the account that this connection uses."""
     return parse_grants([str(row[0]) for row in connection.execute(text("SHOW GRANTS"))])
@@ -144,6 +150,11 @@ def parse_grants(lines: Sequence[str]) -> Grants:
         # a privilege on some columns is none on the table
         names = (name.strip().upper() for name in _COLUMNS.sub("()", match["privileges"]).split(","))
         privileges = {name for name in names if not name.endswith("()")}
+        privileges.update(
+            on_column(each["name"], column.strip(" `"))
+            for each in _OF_COLUMNS.finditer(match["privileges"])
+            for column in each["columns"].split(",")
+        )
         if match["option"] is not None and "GRANT OPTION" in match["option"]:
             privileges.add("GRANT OPTION")
         scope = (None if match[part] == "*" else match[part][1:-1].replace("``", "`") for part in ("database", "table"))

@@ -6,9 +6,12 @@ effect, so a grant between the two does no harm.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sqlalchemy import Connection
 
 from binlane.apply.rows.writers import sends_row_events
+from binlane.binlog.types.column_types import by_statements
 from binlane.choices import Writer
 from binlane.model import Flavor, TableKey
 from binlane.plan.window_plan import WindowPlan
@@ -37,14 +40,25 @@ def writer_of(grants: Grants, flavor: Flavor, number: tuple[int, int, int]) -> s
 def written_by_sql(plan: WindowPlan, target: Schema, writer: str) -> frozenset[TableKey]:
     """The window's tables whose rows are written by statements: all of them, or what BINLOG cannot bring over.
 
-    That is JSON between the families (``apply.family_rows``); tables that the window makes are known by its statements.
+    Between the families (``apply.rows.cross_family``) these are JSON, known by the window's statements where it makes
+    the table, and MariaDB's compressed columns.
     """
     touched = frozenset({*plan.applied_tables, *plan.undone})
-    by_statements = not sends_row_events(writer)
-    if by_statements or plan.flavor is target.flavor:
-        return touched if by_statements else frozenset()
+    if not sends_row_events(writer):
+        return touched
+    if plan.flavor is target.flavor:
+        return frozenset()
     asked = {demand.subject.rpartition(".")[0] for demand in plan.demands if demand.feature == "JSON column"}
-    return frozenset(key for key in touched if str(key) in asked or _has_json(target.table(key)))
+    return frozenset(
+        key
+        for key in touched
+        if str(key) in asked or _has_json(target.table(key)) or any(map(by_statements, _types(plan, key)))
+    )
+
+
+def _types(plan: WindowPlan, key: TableKey) -> Iterator[int]:
+    for logged, _ in plan.logged(key):
+        yield from logged.column_types
 
 
 def _has_json(table: Table | None) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from binlane.binlog.table_map import TableMap
 from binlane.binlog.types.literals import identifier
 from binlane.model import TableKey
 from binlane.plan.window_plan import WindowPlan
@@ -26,7 +25,6 @@ _KEY: Final = 8 << 10
 _NAME: Final = 66
 _SET, _SAME = 10, 110
 """More than stands around a name that is set, and around one that is compared."""
-_TABLE_ID: Final = bytes(6)
 
 
 def check_sql_writer(situation: Situation) -> Iterator[Finding]:
@@ -79,9 +77,7 @@ def check_packets(situation: Situation) -> Iterator[Finding]:
 def _around(plan: WindowPlan, key: TableKey, table: Table | None, *, keyed: bool) -> int:
     """More than a row's statement has besides its values."""
     if table is None:
-        bodies = plan.table_maps.get(key, ())
-        maps = (TableMap.parse(memoryview(_TABLE_ID + bytes.fromhex(body)), flavor=plan.flavor) for body in bodies)
-        names = [_NAME] * max((each.width for each in maps), default=0)
+        names = [_NAME] * max((logged.width for logged, _ in plan.logged(key)), default=0)
     else:
         names = [len(identifier(column.name)) for column in table.columns]
     each = sum(2 * name + _SET for name in names)

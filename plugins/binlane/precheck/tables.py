@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from binlane.binlog.table_map import TableMap
 from binlane.model import Flavor
 from binlane.plan.transaction.altered_tables import Alterations, without_altered_parents
 from binlane.plan.transaction.collations import Collations
@@ -17,7 +16,6 @@ from binlane.schema.logged import compare_logged_key, compare_table_map
 from binlane.schema.model import Generated, Table
 from binlane.servers.variables import version_number
 
-_TABLE_ID: Final = bytes(6)
 _LEAVING: Final = frozenset({"RESTRICT"})
 """What a foreign key does without changing the child."""
 _FIXED: Final[Mapping[tuple[int, int], int]] = {
@@ -94,16 +92,16 @@ def check_logged_tables(situation: Situation) -> Iterator[Finding]:
     # an archive tells of no key but this one, and rows were folded by the target's
     is_only_key = situation.source is None or not plan.complete_images
     other_key = Severity.FATAL if is_only_key else Severity.NOT_REDUCED
-    for key, bodies in plan.table_maps.items():
+    across = plan.flavor is not situation.tables.flavor
+    for key in plan.table_maps:
         table = situation.tables.table(key)
         if situation.begun and plan.altered.names(key):
             continue
-        for body, seqno in bodies.items():
+        for logged, seqno in plan.logged(key):
             if plan.altered.before(key, seqno) > 0:
                 continue
             if table is not None:
-                logged = TableMap.parse(memoryview(_TABLE_ID + bytes.fromhex(body)), flavor=plan.flavor)
-                differences = compare_table_map(logged, plan.flavor, table)
+                differences = compare_table_map(logged, plan.flavor, table, across=across)
                 # names of other columns say enough
                 yield from findings_of(differences or compare_logged_key(logged, table, other_key))
             elif plan.altered.names(key):

@@ -183,12 +183,12 @@ class Readiness:
         found = []
         for _, statement in (*self.accounts.made, *self.accounts.grants):
             sql = statement.decode("utf-8", "replace")
-            dialect, tokens = self._dialect(""), list[Token]()
+            dialect, tokens, places = self._dialect(""), list[Token](), list[tuple[int, int]]()
             try:
-                lex(sql, dialect, tokens)
+                lex(sql, dialect, tokens, places)
             except Unreadable as exc:
                 raise PrecheckError(f"source: {shown(sql)}: cannot be read: {exc}; leave accounts out") from exc
-            found.append(_Held(0, LogPosition("", 0), sql, tokens, SessionContext(), dialect.flavor))
+            found.append(_Held(0, LogPosition("", 0), sql, tokens, SessionContext(), dialect.flavor, places))
         return tuple(found)
 
     def _dialect(self, sql_mode: str) -> Dialect:

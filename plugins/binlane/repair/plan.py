@@ -15,7 +15,8 @@ from binlane.json_codec.codec import Codec
 from binlane.model import TableKey
 from binlane.schema.model import Schema, Table
 from binlane.state.records.verifications import Suspect
-from binlane.verify.column_text import Key, Row, as_text, shown_columns
+from binlane.verify.column_text import Key, Row
+from binlane.verify.row_text import Changes, Values, changed_values, key_values, words
 
 _FORMAT: Final = 1
 _LARGE: Final = re.compile(r"(\d+):[0-9a-f]{64}")
@@ -46,8 +47,16 @@ class RowRepair:
     source: Row | None
     """The row after the repair; None: the row will be deleted."""
     target: Row | None
-    changes: tuple[tuple[str, str | None, str | None], ...] = ()
-    """For the operator: each differing column with the target's present and future value, strings as text."""
+    changes: Changes = ()
+    """For the operator, strings as text: each differing column with the target's present and future value; of an insert
+    or a delete, all columns outside of the primary key."""
+    primary_key: Values = ()
+    """For the operator."""
+
+    @property
+    def key_text(self) -> str:
+        """The primary key in words."""
+        return words(self.primary_key or (("key", text) for text in self.key))
 
     @property
     def bytes(self) -> int:
@@ -105,23 +114,10 @@ class RepairPlan:
 
 
 REPAIR: Final = Codec(
-    "`binlane verify --repair` writes such a plan", rows=frozenset({TableKey}), left_out=frozenset({"changes"})
+    "`binlane verify --repair` writes such a plan",
+    rows=frozenset({TableKey}),
+    left_out=frozenset({"changes", "primary_key"}),
 )
-
-
-def _changes(table: Table | None, one: Suspect) -> tuple[tuple[str, str | None, str | None], ...]:
-    if table is None or one.source is None or one.target is None:
-        return ()
-    names = [column.name for column in shown_columns(table)]
-    if len(names) != len(one.source):
-        return ()  # the table was altered after the comparison
-    places = dict(zip(names, zip(one.target, one.source, strict=True), strict=True))
-    columns = {column.name: column for column in table.columns}
-    return tuple(
-        (name, as_text(columns[name], places[name][0]), as_text(columns[name], places[name][1]))
-        for name in one.columns
-        if name in places
-    )
 
 
 def plan_repair(
@@ -152,9 +148,10 @@ def plan_repair(
         if why:
             left.add(NotRepaired(one.table, why))
         else:
-            changes = _changes(target.table(one.table), one)
-            action = Action.of(one.source, one.target)
-            rows.append(RowRepair(action, one.table, one.key, one.columns, one.source, one.target, changes))
+            table, action = target.table(one.table), Action.of(one.source, one.target)
+            changes = changed_values(table, one.source, one.target, one.columns)
+            named = key_values(table, one.key)
+            rows.append(RowRepair(action, one.table, one.key, one.columns, one.source, one.target, changes, named))
     rows.sort(key=lambda row: (str(row.table), row.key))
     ordered = sorted(left, key=lambda each: (str(each.table), each.why))
     return RepairPlan(channel, uuid, seqno, tuple(rows), tuple(ordered))

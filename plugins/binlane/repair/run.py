@@ -30,6 +30,7 @@ from binlane.state.records.repairs import begin_repair, forget_suspects, save_re
 from binlane.state.windows import read_open_window
 from binlane.verify.column_text import Compared, Key, Row, one_of
 from binlane.verify.pairing import Tables
+from binlane.verify.row_text import row_values, words
 from binlane.verify.rows import row_of
 
 BATCH: Final = 500
@@ -177,10 +178,11 @@ class Repairer:
         now = _theirs(target, table, todo)
         for row in todo:
             if now.get(row.key) != row.source:
+                written = now.get(row.key)
+                found_row = "no row" if written is None else words(row_values(table.columns, written))
                 raise DriftError(
-                    f"{row.table} key ({', '.join(row.key)}): expected the source's row after the repair, found "
-                    f"{now.get(row.key)}: a trigger or a setting of the target changes the written values; this "
-                    "transaction was rolled back"
+                    f"{_named(row)}: expected the source's row after the repair, found {found_row}: a trigger or a "
+                    "setting of the target changes the written values; this transaction was rolled back"
                 )
         forget_suspects(connection, self.plan.channel, table.target, right)
 
@@ -199,8 +201,9 @@ class Repairer:
             key, row = row_of(table, values[: width + compared])
             is_faithful, *stored = values[width + compared :]
             if is_faithful != b"1":
+                named = next(row.key_text for row in batch if row.key == key)
                 raise ApplyError(
-                    f"{table.source} key ({', '.join(key)}): a JSON document contains SQL values that its text "
+                    f"{table.source}, primary key {named}: a JSON document contains SQL values that its text "
                     "does not preserve, so no statement can store it unchanged; load the table from a backup of "
                     "the source"
                 )
@@ -255,7 +258,7 @@ class _Writer:
         return one_of(self.table, [row.key], self.table.flavors[1])
 
     def _one(self, row: RowRepair, statement: bytes) -> None:
-        named = f"{row.table} key ({', '.join(row.key)})"
+        named = _named(row)
         try:
             changed = self.session.execute(statement)
         except pymysql.err.IntegrityError as exc:
@@ -267,6 +270,10 @@ class _Writer:
             ) from exc
         if changed != 1:
             raise DriftError(f"{named}: expected one written row, the target reports {changed}; rolled back")
+
+
+def _named(row: RowRepair) -> str:
+    return f"{row.table}, primary key {row.key_text}"
 
 
 def _cut(rows: Sequence[RowRepair]) -> Iterator[Sequence[RowRepair]]:

@@ -211,6 +211,8 @@ def _compare_columns(source: Table, target: Table, rules: Rules) -> Iterator[Dif
         return
     in_keys = _in_keys(target)
     for ours, theirs in zip(source.columns, target.columns, strict=True):
+        if ours.compressed and not rules.same_flavor:
+            ours = replace(ours, compressed=False)  # MySQL gets the values decompressed
         for what, severity, describe, hint in _FACTS:
             if describe(ours) != describe(theirs):
                 if "json" in (ours.data_type, theirs.data_type) and what == "type":

@@ -13,7 +13,7 @@ from typing import Final
 
 from binlane.binlog import collations
 from binlane.binlog.table_map import TableMap
-from binlane.binlog.types.column_types import logged_words
+from binlane.binlog.types.column_types import by_statements, logged_words
 from binlane.binlog.types.sql_types import column_words
 from binlane.model import Flavor
 from binlane.schema.compare import JSON_HINT, Difference, Severity
@@ -21,13 +21,23 @@ from binlane.schema.model import Column, Generated, Key, KeyColumn, Table
 from binlane.schema.normalize import charset_name
 
 
-def compare_table_map(logged: TableMap, source: Flavor, target: Table) -> tuple[Difference, ...]:
-    """Every difference between a TABLE_MAP of a ``source`` server and the target's table; all of them FATAL."""
+def compare_table_map(
+    logged: TableMap, source: Flavor, target: Table, *, across: bool = False
+) -> tuple[Difference, ...]:
+    """Every difference between a TABLE_MAP of a ``source`` server and the target's table; all of them FATAL.
+
+    ``across``: the target is of the other family, to which MariaDB's compressed columns go decompressed.
+    """
     wanted = [*target.columns, *hidden_columns(target)]
     if logged.width != len(wanted):
         hint = "the target would drop columns or fill them in: apply the DDL between the two definitions first"
         return (_fatal(target, None, "logged columns", str(logged.width), str(len(wanted)), hint),)
-    return tuple(one for at, column in enumerate(wanted) for one in _compare_column(logged, source, at, column, target))
+    return tuple(
+        _difference(target, column, *fact)
+        for at, column in enumerate(wanted)
+        for fact in _facts(logged, source, at, column, across=across)
+        if fact[1] != fact[2]
+    )
 
 
 def compare_logged_key(logged: TableMap, target: Table, severity: Severity) -> tuple[Difference, ...]:
@@ -77,20 +87,21 @@ def _key_part(part: KeyColumn) -> str:
     return (part.name or part.expression or "").lower() + ("" if part.prefix is None else f"({part.prefix})")
 
 
-def _compare_column(logged: TableMap, source: Flavor, at: int, column: Column, target: Table) -> Iterator[Difference]:
-    for what, expected, found in _facts(logged, source, at, column):
-        if expected != found:
-            hint = "the rows were written with another definition than the target has: apply the DDL between them first"
-            if "json" in (column.data_type, expected.partition(" ")[0]):
-                hint = JSON_HINT
-            yield _fatal(target, column.name, what, expected, found, hint)
+def _difference(target: Table, column: Column, what: str, expected: str, found: str) -> Difference:
+    hint = "the rows were written with another definition than the target has: apply the DDL between them first"
+    if "json" in (column.data_type, expected.partition(" ")[0]):
+        hint = JSON_HINT
+    return _fatal(target, column.name, what, expected, found, hint)
 
 
-def _facts(logged: TableMap, source: Flavor, at: int, column: Column) -> Iterator[tuple[str, str, str]]:
+def _facts(
+    logged: TableMap, source: Flavor, at: int, column: Column, *, across: bool
+) -> Iterator[tuple[str, str, str]]:
     """Name of the compared property, its logged value, its value on the target."""
     logged_type = logged_words(logged.column_types[at], logged.metadata[at])
     converted = column.data_type == "json" and logged_type == _JSON_OF[source]
-    yield "logged type", logged_type, logged_type if converted else column_words(column, compressed=column.compressed)
+    compressed = column.compressed or (across and by_statements(logged.column_types[at]))
+    yield "logged type", logged_type, logged_type if converted else column_words(column, compressed=compressed)
     if column.ordinal == _HIDDEN:
         return
     yield "logged nullability", _NULL[logged.null_bitmap[at // 8] >> at % 8 & 1], _NULL[column.nullable]

@@ -17,7 +17,8 @@ _PART: Final = r"(?:'(?:[^'\\]|''|\\.)*'|`(?:[^`]|``)*`|\"(?:[^\"\\]|\"\"|\\.)*\
 _ACCOUNT: Final = rf"(?P<user>{_PART})@(?P<host>{_PART})"
 ACCOUNT_PATTERN: Final = rf"(?P<user>{_PART})(?:\s*@\s*(?P<host>{_PART}))?"
 """An account in an account statement, for ``spelled``; without a host, its host is ``%``."""
-_DEFINER: Final = re.compile(rf"\s*(?:CREATE|ALTER)\b[^`'\"(]*?\bDEFINER\s*=\s*{_ACCOUNT}", re.I)
+_DEFINER: Final = re.compile(rf"\s*(?:CREATE|ALTER)\b[^`'\"(]*?\bDEFINER\s*=\s*{ACCOUNT_PATTERN}", re.I)
+_CURRENT: Final = frozenset({"CURRENT_USER", "CURRENT_ROLE"})
 _NAMED: Final = re.compile(_ACCOUNT)
 _OWNED: Final = frozenset({"PROCEDURE", "FUNCTION", "EVENT", "VIEW"})
 """Kinds that only their definer, or an account with equal privileges, may alter or drop on MySQL. Not triggers."""
@@ -25,9 +26,9 @@ _SKIPPED: Final = frozenset({"IF", "NOT", "EXISTS"})
 
 
 def definer(sql: str) -> str | None:
-    """``user@host`` of a definition; None if it names none."""
+    """``user@host`` of a definition, a role's with any host; None if it names none."""
     match = _DEFINER.match(sql)
-    return None if match is None else spelled(match)
+    return None if match is None or match["user"].upper() in _CURRENT else spelled(match)
 
 
 def accounts(sql: str) -> Iterator[str]:

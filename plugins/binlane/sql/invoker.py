@@ -1,8 +1,9 @@
-"""Statements that depend on the account that executes them; on the target that is the channel's account.
+"""Statements that depend on the account, or its role, that executes them; on the target that is the channel's account.
 
-The log has the source's account beside the statement (Q_INVOKER), not in its text, for ALTER EVENT without DEFINER,
-for account statements with CURRENT_USER, and for MariaDB's CREATE ROLE, which makes its invoker the administrator.
-Tried with MariaDB 10.11 and MySQL 9.7, which write an explicit DEFINER into every other definition.
+The log has the source's account beside the statement (Q_INVOKER: an account, or a role, whose host is empty), not in
+its text, for ALTER EVENT without DEFINER, for account statements with CURRENT_USER or CURRENT_ROLE, and for MariaDB's
+CREATE ROLE, which makes its invoker the administrator. Tried with MariaDB 10.11 and MySQL 9.7, which write an explicit
+DEFINER into every other definition.
 """
 
 from __future__ import annotations
@@ -13,47 +14,67 @@ from typing import Final
 from binlane.model import Flavor
 
 Account = tuple[str, str]
-"""User and host."""
+"""User and host; the host of a role is empty."""
 
-_ACCOUNTS: Final = re.compile(
-    rb"\s*(?:GRANT|REVOKE|(?:ALTER|DROP|RENAME)\s+USER|CREATE\s+ROLE|SET\s+DEFAULT\s+ROLE)\b", re.I
+_QUOTED: Final = rb"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`"""
+_COMMENT: Final = rb"/\*(?!M?!).*?\*/|--(?=\s|\Z)[^\n]*|\#[^\n]*"
+_GAP: Final = rb"(?:\s|" + _COMMENT + rb")"
+
+
+def _beginning(pattern: bytes) -> re.Pattern[bytes]:
+    """The beginning of a statement, with comments wherever blanks may stand."""
+    return re.compile(_GAP + rb"*" + pattern.replace(b" ", _GAP + rb"+"), re.I | re.S)
+
+
+_ACCOUNTS: Final = _beginning(
+    rb"(?:GRANT|REVOKE|(?:ALTER|DROP|RENAME) USER|CREATE (?:OR REPLACE )?ROLE|SET DEFAULT ROLE)\b"
 )
-_ALTER_EVENT: Final = re.compile(
-    rb"(?P<verb>\s*ALTER\s+)(?:DEFINER\s*=\s*CURRENT_USER(?:\s*\(\s*\))?\s+)?(?P<event>EVENT\b)", re.I
+_CREATE_ROLE: Final = _beginning(rb"CREATE (?:OR REPLACE )?ROLE\b")
+_CURRENT: Final = rb"CURRENT_(?:USER|ROLE)\b(?:" + _GAP + rb"*\(" + _GAP + rb"*\))?"
+_ALTER_EVENT: Final = _beginning(
+    rb"(?P<verb>ALTER )(?:DEFINER" + _GAP + rb"*=" + _GAP + rb"*(?P<current>" + _CURRENT + rb") )?(?P<event>EVENT\b)"
 )
-_CREATE_ROLE: Final = re.compile(rb"\s*CREATE\s+(?:OR\s+REPLACE\s+)?ROLE\b", re.I)
 _WITH_ADMIN: Final = re.compile(rb"\bWITH\s+ADMIN\b", re.I)
-_CURRENT_USER: Final = re.compile(
-    rb"""(?P<other>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`|/\*.*?\*/|--[ \t][^\n]*|\#[^\n]*)
-       | \bCURRENT_USER\b(?:\s*\(\s*\))?""",
-    re.I | re.X | re.S,
+_INVOKER: Final = re.compile(
+    rb"(?P<other>" + _QUOTED + rb"|" + _COMMENT + rb")|\b(?P<current>" + _CURRENT + rb")", re.I | re.S
 )
+_PIECE: Final = re.compile(_GAP + rb"|;|(?P<word>" + _QUOTED + rb"|.)", re.S)
 
 
 def as_invoked(sql: bytes, invoker: Account | None, source: Flavor, target: Flavor) -> bytes:
-    """The statement with the account that executed it on the source written into its text.
+    """The statement with the account or role that executed it on the source written into its text.
 
     Raises ValueError, whose text is part of an error message, if the log does not have the account.
     """
-    if _ALTER_EVENT.match(sql) is not None:
-        account = _account(invoker, b"`", "ALTER EVENT")
-        return _ALTER_EVENT.sub(
-            lambda match: match["verb"] + b"DEFINER=" + account + b" " + match["event"], sql, count=1
-        )
+    if (event := _ALTER_EVENT.match(sql)) is not None:
+        definer = _invoker(event["current"] or b"CURRENT_USER", invoker, b"`", "ALTER EVENT")
+        return event["verb"] + b"DEFINER=" + definer + b" " + sql[event.start("event") :]
     if _ACCOUNTS.match(sql) is None:
         return sql
-    explicit = _CURRENT_USER.sub(
-        lambda match: match["other"] or _account(invoker, b"'", "an account statement with CURRENT_USER"), sql
-    )
+
+    def written_out(match: re.Match[bytes]) -> bytes:
+        current = match["current"]
+        if current is None or (_is_role(current) and source is not Flavor.MARIADB):
+            return match[0]
+        name = current[: len(b"CURRENT_USER")].decode().upper()
+        return _invoker(current, invoker, b"'", f"an account statement with {name}")
+
+    explicit = _INVOKER.sub(written_out, sql)
     creates_role = source is target is Flavor.MARIADB and _CREATE_ROLE.match(sql) is not None
-    if creates_role and _WITH_ADMIN.search(_CURRENT_USER.sub(b" ", sql)) is None:
-        return explicit + b" WITH ADMIN " + _account(invoker, b"'", "CREATE ROLE")
+    if creates_role and _WITH_ADMIN.search(_INVOKER.sub(b" ", sql)) is None:
+        # in front of a last comment, which would swallow it
+        end = max((piece.end() for piece in _PIECE.finditer(explicit) if piece["word"] is not None), default=0)
+        return explicit[:end] + b" WITH ADMIN " + _invoker(b"CURRENT_USER", invoker, b"'", "CREATE ROLE")
     return explicit
 
 
-def _account(invoker: Account | None, quote: bytes, what: str) -> bytes:
-    if invoker is None:
+def _is_role(current: bytes) -> bool:
+    return current[: len(b"CURRENT_ROLE")].upper() == b"CURRENT_ROLE"
+
+
+def _invoker(current: bytes, invoker: Account | None, quote: bytes, what: str) -> bytes:
+    """``current``: CURRENT_USER or CURRENT_ROLE, as the statement has it."""
+    if invoker is None or _is_role(current) != (invoker[1] == ""):
         raise ValueError(f"{what}, whose account the log does not name,")
-    return b"@".join(
-        quote + part.encode().replace(b"\\", b"\\\\").replace(quote, quote * 2) + quote for part in invoker
-    )
+    parts = invoker[:1] if _is_role(current) else invoker
+    return b"@".join(quote + part.encode().replace(b"\\", b"\\\\").replace(quote, quote * 2) + quote for part in parts)

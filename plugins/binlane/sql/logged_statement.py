@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from binlane.model import Flavor, Item, LogPosition, SessionContext
+from binlane.sql.accounts import ACCOUNT_PATTERN, spelled
 from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.parse.facts import StatementFacts
 from binlane.sql.parse.lexer import Token, Unreadable, lex
@@ -15,6 +16,7 @@ from binlane.sql.parse.statements import analyze
 
 _SECRET: Final = re.compile(r"\b(?:IDENTIFIED|PASSWORD|SERVER)\b", re.I)
 _LITERAL: Final = re.compile(r"'(?:[^'\\]|\\.|'')*(?:'|\Z)", re.S)
+_ACCOUNT: Final = re.compile(ACCOUNT_PATTERN)
 _SHOWN: Final = 120
 """Characters of a statement in a message."""
 
@@ -30,17 +32,19 @@ class LoggedText:
     context: SessionContext
     flavor: Flavor
     """The source's family."""
+    places: Sequence[tuple[int, int]]
+    """First character of each token and the character behind it."""
 
     @classmethod
     def of(cls, seqno: int, source: LogPosition, item: Item, flavor: Flavor) -> LoggedText | None:
         """None if the lexer cannot read the text. ``flavor``: the source's."""
         context = SessionContext() if item.context is None else item.context
-        sql, tokens = decoded(item.payload, context), list[Token]()
+        sql, tokens, places = decoded(item.payload, context), list[Token](), list[tuple[int, int]]()
         try:
-            lex(sql, dialect_of(context, flavor), tokens)
+            lex(sql, dialect_of(context, flavor), tokens, places)
         except Unreadable:
             return None
-        return cls(seqno, source, sql, tokens, context, flavor)
+        return cls(seqno, source, sql, tokens, context, flavor, places)
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -58,6 +62,11 @@ class LoggedText:
             no_backslash_escapes=dialect.no_backslash_escapes,
             flavor=self.flavor,
         )
+
+    def account(self, at: int) -> str:
+        """``user@host`` of the account, or of the role, that begins with a token; without a host it is any host's."""
+        match = _ACCOUNT.match(self.sql, self.places[at][0]) if at < len(self.places) else None
+        return "?" if match is None else spelled(match)
 
     @property
     def where(self) -> str:

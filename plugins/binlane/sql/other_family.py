@@ -1,6 +1,8 @@
 """MariaDB's own syntax rewritten for MySQL, where MySQL has a form of exactly the same meaning.
 
-MariaDB's PERSISTENT is the standard's STORED. ``SET STATEMENT variable = value, ... FOR`` sets variables for one
+MariaDB's PERSISTENT is the standard's STORED. COMPRESSED of a column says how its values are stored and is left out
+(rows: ``apply.rows.cross_family``), but for the default that it brings: a compressed column that is NOT NULL and has
+no DEFAULT gets the empty string (seen on 10.11). ``SET STATEMENT variable = value, ... FOR`` sets variables for one
 statement. The clause is removed if each of its variables is either in the QUERY event's session already, with the value
 that the statement ran under (tried on 10.11: ``Query_log_event`` reads them while the statement runs), or has no
 influence on the result. A statement that sets any other variable stays unchanged, and the precheck refuses it by name.
@@ -9,13 +11,14 @@ influence on the result. A statement that sets any other variable stays unchange
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Final
 
 from binlane.model import Flavor, SessionContext
 from binlane.sql.parse.cursor import is_symbol
-from binlane.sql.parse.lexer import TokenKind, Unreadable
+from binlane.sql.parse.lexer import Token, TokenKind, Unreadable
+from binlane.sql.requirements import LONG_TYPES
 from binlane.sql.words import StatementWords, words_of
 
 _SETS_MODE: Final = re.compile(rb"\s*SET\s+STATEMENT\s[^;]*?\bsql_mode\b", re.I)
@@ -95,8 +98,57 @@ def _stored(words: StatementWords) -> bytes:
     return words.replaced(edits)
 
 
+def _uncompressed(words: StatementWords) -> bytes:
+    verb, kind = words.verb_and_kind()
+    if verb not in ("CREATE", "ALTER") or kind != "TABLE":
+        return words.sql
+    edits, depth = dict[int, bytes](), 0
+    for at, token in enumerate(words.tokens):
+        if token.upper == "SELECT":
+            break  # behind it the word is an alias
+        depth += is_symbol(token, "(") - is_symbol(token, ")")
+        if token.upper != "COMPRESSED" or depth > 1 or (verb == "CREATE" and depth == 0):
+            continue
+        if _is_attribute(words.tokens, at):
+            with_method = at + 2 < len(words.tokens) and is_symbol(words.tokens[at + 1], "=")
+            edits |= dict.fromkeys(range(at, at + (3 if with_method else 1)), b"")
+            edits[at] = _default(words.tokens, at)
+    return words.replaced(edits)
+
+
+def _default(tokens: Sequence[Token], at: int) -> bytes:
+    """The default that MariaDB gives a compressed column that is NOT NULL and has none, unlike any other column."""
+    before, behind = _until_comma(reversed(tokens[:at]), "("), _until_comma(tokens[at + 1 :], ")")
+    if ("NOT", "NULL") not in pairwise([*reversed(before), *behind]) or "DEFAULT" in (*before, *behind):
+        return b""
+    return b"DEFAULT ''" if {"VARCHAR", "VARBINARY"}.intersection(before) else b"DEFAULT ('')"
+
+
+def _until_comma(tokens: Iterable[Token], end: str) -> list[str]:
+    """Words of one column's definition outside of parentheses: up to a comma, or ``end``, which closes the list."""
+    found, depth = list[str](), 0
+    for token in tokens:
+        depth += is_symbol(token, "(") - is_symbol(token, ")")
+        if (depth == 0 and is_symbol(token, ",")) or depth == (1 if end == "(" else -1):
+            break
+        if depth == 0:
+            found.append(token.upper)
+    return found
+
+
+def _is_attribute(tokens: Sequence[Token], at: int) -> bool:
+    """Whether the word stands behind a column's type, or behind another of its attributes; no name can stand there."""
+    before, earlier = tokens[at - 1], tokens[at - 2]
+    if before.upper in LONG_TYPES:
+        return earlier.upper not in ("CHANGE", "COLUMN", "EXISTS")  # the type is a column's name there
+    if is_symbol(before, ")") or before.kind is TokenKind.STRING or before.upper == "NULL":
+        return True
+    return earlier.upper in ("SET", "CHARSET", "COLLATE") and before.upper not in ("DEFAULT", "ROW_FORMAT")
+
+
 _REWRITES: Final[tuple[tuple[bytes, Callable[[StatementWords], bytes]], ...]] = (
     (b"STATEMENT", _without_set_statement),
     (b"PERSISTENT", _stored),
+    (b"COMPRESSED", _uncompressed),
 )
 """A word of the statement and the rewrite that it asks for. SET STATEMENT comes first: the clause precedes the rest."""

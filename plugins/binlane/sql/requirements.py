@@ -214,7 +214,7 @@ class _Words:
                 yield Demand("IF EXISTS", self._subject())
             if token.upper == "DEFAULT" and self._is_default_of_long(at):
                 yield Demand(LONG_DEFAULT, self._subject())
-            if token.upper == "COMPRESSED" and (self._text(at - 1) == ")" or self._upper(at - 1) in _LONG_TYPES):
+            if token.upper == "COMPRESSED" and (self._text(at - 1) == ")" or self._upper(at - 1) in LONG_TYPES):
                 yield Demand("compressed column", self._subject())
 
     def _operators(self, verb: str, kind: str) -> Iterator[Demand]:
@@ -258,7 +258,7 @@ class _Words:
         for before in range(at - 1, 0, -1):
             if not literal or self.depths[before] < self.depths[at] or self._text(before) == ",":
                 return False
-            if self.depths[before] == self.depths[at] and self._upper(before) in (*_LONG_TYPES, "JSON"):
+            if self.depths[before] == self.depths[at] and self._upper(before) in (*LONG_TYPES, "JSON"):
                 return is_name(self.tokens[before - 1]) and self._upper(before - 1) not in _NO_COLUMN
         return False
 
@@ -449,9 +449,7 @@ _CLAUSES: Final[Mapping[tuple[str, str], str]] = {
     ("NOT", "ENFORCED"): "check that is not enforced",
 }
 _CHANGED: Final = frozenset({"COLUMN", "ADD", "DROP", "MODIFY", "CHANGE", "KEY", "INDEX", "CONSTRAINT"})
-_LONG_TYPES: Final = frozenset(
-    {f"{size}{kind}" for size in ("", "TINY", "MEDIUM", "LONG") for kind in ("TEXT", "BLOB")}
-)
+LONG_TYPES: Final = frozenset({f"{size}{kind}" for size in ("", "TINY", "MEDIUM", "LONG") for kind in ("TEXT", "BLOB")})
 _KEY_WORDS: Final = ("KEY", "INDEX", "UNIQUE")
 _UNUSED: Final[Mapping[str, str]] = {
     "INVISIBLE": "invisible key",

@@ -17,7 +17,7 @@ from binlane.binlog.types.decimals import spell_decimal
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.binlog.types.readers import Value
 from binlane.binlog.types.sql_types import Arguments, sql_type
-from binlane.binlog.types.sql_values import LARGE, STRING
+from binlane.binlog.types.sql_values import JSON, LARGE, NOT_COPIED, OPAQUE, STRING, TEXT
 from binlane.model import Flavor, TableKey, plural
 from binlane.schema.model import Column, Generated, Table
 
@@ -27,6 +27,8 @@ Row = tuple[str | None, ...]
 """The texts of the values in a table's compared columns."""
 
 _HASH: Final = re.compile(r"(\d+):([0-9a-f]{64})")
+_HASHED: Final = (LARGE, JSON, OPAQUE, NOT_COPIED)
+"""Stand as length and SHA-256, the last two those of their hexadecimal digits."""
 _UNSEEN: Final = frozenset({Generated.VIRTUAL, Generated.ROW_START, Generated.ROW_END})
 """Computed when read, or set by the server itself, so not replicated."""
 
@@ -90,22 +92,25 @@ def shown_columns(table: Table) -> tuple[Column, ...]:
 
 
 def as_text(column: Column, value: str | None) -> str | None:
-    """A value's text for an operator: strings quoted, bytes as X'..', ENUM and SET members by their names."""
+    """A value's text for an operator, as ``literals.spell`` has it: text in quotes, bytes as X'..', members by name."""
     if value is None:
         return None
     kind = sql_type(column.data_type)
-    if kind.values is STRING:
+    if (large := _HASH.fullmatch(value)) is not None and kind.values in _HASHED:
+        length = int(large[1]) // (1 if kind.values in (LARGE, JSON) else 2)
+        return f"{plural(length, 'byte')} of SHA-256 {large[2][:12]}..."
+    if kind.values in (STRING, LARGE):
         text = decode_text(bytes.fromhex(value), column.charset)
-        return f"X'{value}'" if text is None else quoted(text)
+        return f"X'{value.lower()}'" if text is None else quoted(text)
     if kind.arguments is Arguments.MEMBERS and column.members:
         number = int(value)
         names = [name for at, name in enumerate(column.members) if number >> at & 1]
         if column.data_type == "enum":
             names = [column.members[number - 1]] if 0 < number <= len(column.members) else [""]
         return quoted(",".join(names))
-    if kind.values is LARGE and (large := _HASH.fullmatch(value)) is not None:
-        return f"{plural(int(large[1]), 'byte')} of SHA-256 {large[2][:12]}..."
-    return value
+    if column.data_type == "bit":
+        return f"b'{int(value):b}'"
+    return quoted(value) if kind.values in (TEXT, JSON) else value
 
 
 def expression(column: Column, *, whole: bool = False) -> str:

@@ -72,6 +72,8 @@ class Outcome:
     chunks: int
     rows: int
     suspects: tuple[Suspect, ...]
+    target: Schema
+    """The target's definitions, which say what the suspects' values are."""
     definitions: int = 0
     """Tables, views, routines, triggers, events and databases whose definitions were compared; of kind full only."""
     unseen: tuple[str, ...] = ()
@@ -131,7 +133,7 @@ class Verifier:
         compared = self._definitions
         return Outcome(
             self.channel, verification.kind, state, verification.through_seqno, *self._counted, suspects,
-            compared.counted[0], tuple(sorted(compared.unseen)),
+            self.schemas[1], compared.counted[0], tuple(sorted(compared.unseen)),
         )  # fmt: skip
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pymysql
 import pytest
@@ -62,6 +62,35 @@ CASES: Sequence[tuple[tuple[str, ...], str, tuple[Flavor, ...]]] = [
     (("rights_role TO {user} WITH ADMIN OPTION",), "REVOKE rights_role FROM rights_user", BOTH),
     (("ROLE_ADMIN ON *.* TO {user}",), "GRANT rights_role TO rights_user", MYSQL),
     (("CREATE USER ON *.* TO {user}",), "CREATE ROLE rights_new", BOTH),
+    ((), "GRANT 'rights_role' TO rights_user", BOTH),
+    (("rights_role TO {user} WITH ADMIN OPTION",), "GRANT 'rights_role' TO 'rights_user'@'%'", BOTH),
+    (("rights_role TO {user} WITH ADMIN OPTION",), 'REVOKE ADMIN OPTION FOR "rights_role" FROM rights_user', MARIADB),
+    ((), "GRANT `rights_role`@`%` /* all */ TO rights_user", MYSQL),
+    (("rights_role@localhost TO {user} WITH ADMIN OPTION",), "GRANT rights_role TO rights_user", MYSQL),
+    (("rights_role@localhost TO {user} WITH ADMIN OPTION",), "GRANT rights_role@localhost TO rights_user", MYSQL),
+    (("rights_group TO {user}",), "GRANT rights_role TO rights_user", MARIADB),
+    (("CREATE USER ON *.* TO {user}",), "CREATE ROLE rights_new WITH ADMIN rights_user /* ann */", MARIADB),
+    (("CREATE USER ON *.* TO {user}", "SET USER ON *.* TO {user}"),
+     "CREATE ROLE rights_new WITH /* a */ ADMIN rights_user -- b", MARIADB),
+    (("CREATE USER ON *.* TO {user}",), "SET DEFAULT ROLE 'rights_role' FOR 'rights_user'@'%'", MARIADB),
+    (("UPDATE ON mysql.* TO {user}",), "SET DEFAULT ROLE 'rights_role' FOR 'rights_user'@'%'", MARIADB),
+    ((), "SET DEFAULT ROLE 'NONE' FOR '{user}'@'%'", MARIADB),
+    ((), "GRANT SELECT (a) ON rights.t TO rights_user", BOTH),
+    (("SELECT ON rights.* TO {user}",), "GRANT SELECT (a) ON rights.t TO rights_user", BOTH),
+    (("SELECT ON rights.* TO {user}",), "REVOKE SELECT (a) ON rights.t FROM rights_user", BOTH),
+    ((DB_WITH,), "GRANT SELECT (a), INSERT (a) ON rights.t TO rights_user", BOTH),
+    ((DB_WITH,), "GRANT SELECT (a), UPDATE (a) ON rights.t TO rights_user", BOTH),
+    (("SELECT (a) ON rights.t TO {user} WITH GRANT OPTION",), "GRANT SELECT (a) ON rights.t TO rights_user", BOTH),
+    (("SELECT (b) ON rights.t TO {user} WITH GRANT OPTION",), "GRANT SELECT (a) ON rights.t TO rights_user", BOTH),
+    ((), "GRANT EXECUTE ON PROCEDURE rights.p TO rights_user", BOTH),
+    (("EXECUTE ON rights.* TO {user}",), "GRANT EXECUTE ON PROCEDURE rights.p TO rights_user", BOTH),
+    (("EXECUTE ON rights.* TO {user} WITH GRANT OPTION",), "GRANT EXECUTE ON PROCEDURE p TO rights_user", BOTH),
+    (("EXECUTE ON rights.* TO {user} WITH GRANT OPTION",), "GRANT ALTER ROUTINE ON PROCEDURE p TO rights_user", BOTH),
+    (("EXECUTE ON PROCEDURE rights.p TO {user} WITH GRANT OPTION",),
+     "GRANT EXECUTE ON PROCEDURE rights.P TO rights_user", BOTH),
+    (("EXECUTE ON PROCEDURE rights.p TO {user} WITH GRANT OPTION",),
+     "GRANT ALL ON PROCEDURE rights.p TO rights_user", BOTH),
+    ((DB_WITH,), "REVOKE EXECUTE ON PROCEDURE rights.p FROM rights_user", BOTH),
     ((), "CREATE SERVER rights FOREIGN DATA WRAPPER mysql OPTIONS (HOST 'h')", BOTH),
     ((), "CREATE SERVER role FOREIGN DATA WRAPPER mysql OPTIONS (HOST 'h')", BOTH),
     (("SUPER ON *.* TO {user}",), "CREATE SERVER rights FOREIGN DATA WRAPPER mysql OPTIONS (HOST 'h')", BOTH),
@@ -78,15 +107,25 @@ CASES: Sequence[tuple[tuple[str, ...], str, tuple[Flavor, ...]]] = [
     (("INSERT ON mysql.* TO {user}",), "CREATE FUNCTION rights_udf RETURNS STRING SONAME 'rights.so'", BOTH),
 ]  # fmt: skip
 MADE = (
-    *("CREATE DATABASE rights", "CREATE DATABASE other", "CREATE TABLE rights.t (a INT)", "CREATE ROLE rights_role"),
-    "CREATE USER rights_user",
+    *(
+        "CREATE DATABASE rights",
+        "CREATE DATABASE other",
+        "CREATE TABLE rights.t (a INT, b INT)",
+        "CREATE ROLE rights_role",
+    ),
+    *("CREATE USER rights_user", "CREATE PROCEDURE rights.p() SELECT 1"),
 )
+MADE_ON: Mapping[Flavor, Sequence[str]] = {
+    Flavor.MARIADB: ("CREATE ROLE rights_group", "GRANT rights_role TO rights_group WITH ADMIN OPTION"),
+    Flavor.MYSQL: ("CREATE ROLE rights_role@localhost",),
+}
 EACH = (
     *("DROP USER rights_user", "CREATE USER rights_user", "GRANT DROP ON rights.* TO rights_user"),
-    "GRANT rights_role TO rights_user",
+    *("GRANT rights_role TO rights_user", "GRANT EXECUTE ON PROCEDURE rights.p TO rights_user"),
+    "GRANT SELECT (a) ON rights.t TO rights_user",
 )
 UNDONE = {
-    Flavor.MARIADB: ("DROP SERVER IF EXISTS rights",),
+    Flavor.MARIADB: ("DROP SERVER IF EXISTS rights", "DROP ROLE IF EXISTS rights_new"),
     Flavor.MYSQL: ("DROP SERVER IF EXISTS rights", "DROP TABLESPACE rights", "DROP RESOURCE GROUP rights"),
 }
 REFUSED = frozenset({1044, 1045, 1142, 1143, 1227, 1370, 1410, 1698, 1959, 6427})
@@ -114,12 +153,13 @@ def may(server: PrivateServer, statement: str) -> bool:
 
 
 def test_what_is_judged_is_what_the_server_then_says(server: PrivateServer) -> None:
-    run(server, *MADE)
+    run(server, *MADE, *MADE_ON[server.flavor])
     different: dict[str, object] = {}
     try:
         for grants, statement, flavors in CASES:
             if server.flavor not in flavors:
                 continue
+            statement = statement.format(user=USER)
             with account(server):
                 run(server, *EACH, *(f"GRANT {each.format(user=USER)}" for each in grants))
                 if any("rights_role" in each for each in grants) and server.flavor is Flavor.MYSQL:
@@ -132,7 +172,9 @@ def test_what_is_judged_is_what_the_server_then_says(server: PrivateServer) -> N
                 with contextlib.suppress(pymysql.err.MySQLError):
                     run(server, undo)
     finally:
-        run(server, "DROP USER rights_user", "DROP ROLE rights_role", "DROP ROLE IF EXISTS rights_new")
+        roles = (each.split()[2] for each in (*MADE, *MADE_ON[server.flavor]) if each.startswith("CREATE ROLE"))
+        run(server, "DROP USER rights_user", *(f"DROP ROLE {role}" for role in roles))
+        run(server, "DROP ROLE IF EXISTS rights_new")
     assert different == {}
 
 
@@ -161,6 +203,7 @@ PROXIED: Sequence[tuple[str, str, int] | None] = [
     *(("rights_user", "%", 1), ("rights_user", "", 1), ("rights_user", "%", 0), ("another", "%", 1)),
 ]
 PROXIES: Sequence[str] = (
+    "GRANT /* for */ PROXY ON 'rights_user'@'localhost' TO rights_user",
     *("GRANT PROXY ON rights_user@localhost TO rights_user", "REVOKE PROXY ON rights_user@localhost FROM rights_user"),
     *("GRANT PROXY ON 'rights_user' TO rights_user WITH GRANT OPTION", "GRANT PROXY ON ``@`%` TO rights_user"),
     f"GRANT PROXY ON `{USER}`@'%' TO rights_user",
@@ -205,6 +248,8 @@ ADMINISTRATORS: Sequence[tuple[tuple[str, ...], str, str]] = [
     (("CREATE ROLE r WITH ADMIN rights_user", "CREATE OR REPLACE ROLE r", f"REVOKE r FROM {USER}@'%'"),
      "GRANT r TO rights_user", "without the ADMIN OPTION; GRANT r TO the account"),
     (("CREATE ROLE r, s WITH ADMIN rights_user",), "GRANT s TO rights_user", "makes another account"),
+    (("CREATE ROLE 'r' WITH ADMIN rights_user",), "GRANT r TO rights_user", "seqno 5 makes another account"),
+    (("CREATE ROLE r /* of nobody */",), "GRANT 'r' TO rights_user", ""),
 ]  # fmt: skip
 
 
@@ -231,6 +276,22 @@ def test_a_role_is_its_administrator_s_to_grant_whoever_makes_it(mariadb_target:
     finally:
         run(mariadb_target, "DROP USER rights_user", "DROP ROLE there")
     assert different == {}
+
+
+def test_who_makes_a_routine_may_pass_it_on_with_the_grant_option_alone(server: PrivateServer) -> None:
+    run(server, "CREATE DATABASE rights", "CREATE USER rights_user")
+    statements = ("CREATE PROCEDURE IF NOT EXISTS p() SELECT 1", "GRANT EXECUTE ON PROCEDURE p TO rights_user")
+    texts = [logged(each, server.flavor) for each in statements]
+    try:
+        for grants in (("CREATE ROUTINE ON rights.*",), ("CREATE ROUTINE ON rights.*", DB_WITH.format(user=USER))):
+            with account(server):
+                run(server, *(f"GRANT {each}" if " TO " in each else f"GRANT {each} TO {USER}" for each in grants))
+                with asked(server, USER) as target:
+                    found = said(situation(target, texts=texts), "grants")
+                assert all(may(server, each) for each in statements) == (found == []) == (len(grants) == 2)
+            run(server, "DROP PROCEDURE rights.p")
+    finally:
+        run(server, "DROP DATABASE rights", "DROP USER rights_user")
 
 
 def test_a_function_of_a_powerful_account_is_not_dropped_by_its_bare_name_either(mysql_target: PrivateServer) -> None:

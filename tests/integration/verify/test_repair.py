@@ -110,10 +110,12 @@ def test_changed_missing_and_extra_rows_are_set_right_and_all_else_is_left(
     )
     assert channel.cli("verify", CHANNEL, "--full", "--repair", "--yes") == 1  # two tables are left
     said = capsys.readouterr().out
-    assert "tenant_1.t: 2 to insert, 3 to update, 1 to delete\n  insert (0): 0, 0, " in said
+    assert "tenant_1.t: 2 to insert, 3 to update, 1 to delete\n  insert id=0: u=0 note='n''o\\\\te ü 0' " in said
+    assert "  delete id=500: u=20 note='in the way' f=NULL " in said
+    assert "  delete name='gone'" in said
     # the changed columns alone, strings as text
-    assert "  update (7): note: 'mine' becomes 'n" in said
-    assert "; b: NULL becomes 4 bytes of SHA-256 " in said
+    assert "  update id=7: note='mine' becomes 'n''o\\\\te ü 7'; " in said
+    assert "; b=NULL becomes 4 bytes of SHA-256 " in said
     assert "tenant_1.fires: not repaired: statements would fire its triggers (fired)" in said
     assert "tenant_1.bare: not repaired: it has no primary key" in said
     assert "tenant_1.fired: not repaired: trigger tenant_1.fired: exists on the target and not on the source" in said
@@ -222,7 +224,7 @@ def test_a_trigger_that_changes_what_is_written_rolls_its_transaction_back(drift
     trigger = "CREATE TRIGGER tenant_1.f BEFORE INSERT ON tenant_1.p FOR EACH ROW SET NEW.name = UPPER(NEW.name)"
     run_on(drifted.target, trigger, log=False)
     with pytest.raises(
-        DriftError, match=r"tenant_1\.p key \(E9\): expected the source's row after the repair, found None"
+        DriftError, match=r"tenant_1\.p, primary key name='é': expected the source's row after the repair, found no row"
     ):
         apply_plan(CHANNEL, drifted.channels, plan(drifted))
     assert drifted.target.query("SELECT name FROM tenant_1.p") == [("b",)]

@@ -90,7 +90,7 @@ def test_a_changed_a_missing_and_an_extra_row_are_found_by_their_keys(filled: Ch
     [changed] = [one for one in outcome.suspects if one.key == ("20",)]
     assert changed.columns == ("f",)
     with pytest.raises(
-        DriftError, match=r"(?s)[45] drift: .*t key \(33\): missing on the target.*The window stays applied"
+        DriftError, match=r"(?s)[45] drift: .*t, primary key id=33: missing on the target.*The window stays applied"
     ):
         verify_after(filled.config, filled.endpoints, "window")
 
@@ -112,7 +112,7 @@ def test_a_row_that_the_source_has_changed_since_is_pending_until_the_next_windo
         ("drift", "t", ("6",)),
     }
     assert filled.cli("verify", CHANNEL) == 1
-    assert "tenant_1.t key (6): note: source" in capsys.readouterr().out
+    assert "tenant_1.t, primary key id=6: source note='note 6', target note='mine'\n" in capsys.readouterr().out
     stands = told(filled, capsys)
     assert stands["suspects"] == {"drift": 1, "pending": 3}
     assert stands["verified_through"] == {"full": None, "window": None}

@@ -25,7 +25,6 @@ REFUSED = {
         "CREATE OR REPLACE TABLE tenant_1.d (id INT PRIMARY KEY)": "tenant_1.d: OR REPLACE",
         "ALTER TABLE tenant_1.d ADD COLUMN IF NOT EXISTS x INT": "tenant_1.d: IF EXISTS",
         "CREATE TABLE tenant_1.e (id INT PRIMARY KEY) ENGINE=Aria": "tenant_1.e: storage engine aria",
-        "CREATE TABLE tenant_1.f (id INT PRIMARY KEY, v VARCHAR(50) COMPRESSED)": "tenant_1.f: compressed column",
         "CREATE TABLE tenant_1.g (v CHAR(9) COLLATE utf8mb4_uca1400_ai_ci)":
             "tenant_1.g: collation utf8mb4_uca1400_ai_ci",
         "CREATE TABLE tenant_1.h (id INT, j JSON DEFAULT '{}')": "tenant_1.h: default of a BLOB, TEXT or JSON column",
@@ -152,6 +151,62 @@ def test_json_of_mysql_arrives_as_mysql_spells_it(between: Channel) -> None:
 
     query = "SELECT id, CAST(j AS CHAR) FROM tenant_1.t ORDER BY id"
     assert between.target.query(query) == between.source.query(query)
+
+
+PACKED = (
+    "(id INT{}, v VARCHAR(300) CHARACTER SET latin1{c} DEFAULT 'é', t TEXT{c}, b BLOB{c}, "
+    "vb VARBINARY(300){c} NOT NULL DEFAULT '', m MEDIUMTEXT COLLATE utf8mb4_bin{c}, n INT) ROW_FORMAT=COMPRESSED"
+)
+CHANGED = (
+    "INSERT INTO tenant_1.{} (id, vb) VALUES (1, '')",
+    "INSERT INTO tenant_1.{} VALUES (2, REPEAT('é', 300), REPEAT('ß€', 900), REPEAT(X'00ff27', 3000), X'ff', "
+    "'\\\\', 1), (3, '', '', '', 'a', NULL, 2), (4, NULL, 'short', X'00', X'00', REPEAT('long ', 40000), 3), "
+    "(5, 'x', 'x', 'x', 'x', 'x', 4)",
+    "UPDATE tenant_1.{} SET n = 9 WHERE id IN (2, 4)",
+    "UPDATE tenant_1.{} SET t = REPEAT('other ', 500), v = NULL WHERE id < 3",
+    "UPDATE tenant_1.{} SET b = CONCAT(b, X'01'), m = CONCAT('a', m) WHERE id = 4",
+    "DELETE FROM tenant_1.{} WHERE id = 5",
+)
+
+
+@pytest.mark.parametrize("source", [Flavor.MARIADB])
+@pytest.mark.parametrize("image", ["FULL", "MINIMAL"])
+@pytest.mark.parametrize(
+    ("reduce", "writer"), [("off", "binlog"), ("block", "binlog"), ("window", "binlog"), ("off", "sql")]
+)
+def test_compressed_columns_arrive_decompressed(
+    between: Channel, source: Flavor, image: str, reduce: str, writer: str
+) -> None:
+    between.write_channel(f'writer = "{writer}"\n', blocks=f'reduce = "{reduce}"\n')
+    for server, compressed in ((between.source, " COMPRESSED"), (between.target, "")):
+        run_on(
+            server,
+            SHOP,
+            f"CREATE TABLE tenant_1.keyed {PACKED.format(' PRIMARY KEY', c=compressed)}",
+            f"CREATE TABLE tenant_1.loose {PACKED.format('', c=compressed)}",
+            "CREATE TABLE tenant_1.plain (id INT PRIMARY KEY, said TEXT)",
+            log=False,
+        )
+    run_on(
+        between.source,
+        f"SET SESSION binlog_row_image = {image}",
+        f"CREATE TABLE tenant_1.made {PACKED.format(' PRIMARY KEY', c=' COMPRESSED=zlib')}",
+        *(change.format(table) for change in CHANGED for table in ("keyed", "loose", "made")),
+        "INSERT INTO tenant_1.plain VALUES (1, 'x')",
+        "UPDATE tenant_1.plain p JOIN tenant_1.keyed k SET p.said = 'both', k.n = k.n + 1",
+        "ALTER TABLE tenant_1.made ADD compressed TEXT COMPRESSED NOT NULL, DROP b, "
+        "ADD e VARCHAR(9) COMPRESSED NOT NULL",
+        "UPDATE tenant_1.made SET compressed = REPEAT('c', 999) WHERE id > 2",
+        "INSERT INTO tenant_1.made (id) VALUES (6)",
+        "CREATE TABLE tenant_1.filled ENGINE=InnoDB SELECT id, t AS t FROM tenant_1.keyed",
+    )
+
+    assert between.run() is not None
+
+    assert between.rows_of(between.source) == between.rows_of(between.target)
+    counts = [between.target.query(f"SELECT COUNT(*) FROM tenant_1.{table}") for table in ("keyed", "loose", "made")]
+    assert counts == [[(4,)], [(4,)], [(5,)]]
+    assert verified(between) == []
 
 
 @BOTH_WAYS

@@ -6,6 +6,7 @@ import contextlib
 
 import pytest
 
+from binlane.errors import UnsupportedEventError
 from binlane.model import Flavor
 from tests.conftest import requires_mysql
 from tests.integration.window.conftest import CHANNEL, ChannelOf, run_on
@@ -94,3 +95,55 @@ def test_what_the_account_may_not_pass_on_is_named_before_the_first_write(
                 *("FLUSH PRIVILEGES", *(("DROP ROLE IF EXISTS test_role",) if made else ())),
                 log=False,
             )
+
+
+def test_the_source_s_role_is_not_the_role_of_the_applying_account(channel_of: ChannelOf) -> None:
+    """The target's account has a default role of its own, which CURRENT_ROLE would be there."""
+    channel = channel_of("mariadb", "mariadb")
+    source, target = channel.source, channel.target
+    password = source.password
+    made = (
+        f"CREATE USER test_ann IDENTIFIED BY '{password}'",
+        *("CREATE ROLE test_boss", "CREATE ROLE test_lane", "GRANT test_lane TO CURRENT_USER"),
+        *("SET DEFAULT ROLE test_lane", "CREATE DATABASE tenant_1", "CREATE TABLE tenant_1.t (id INT PRIMARY KEY)"),
+        *("GRANT ALL ON *.* TO test_ann WITH GRANT OPTION", "GRANT ALL ON *.* TO test_boss WITH GRANT OPTION"),
+        "GRANT test_boss TO test_ann",
+    )
+    undone = ("DROP ROLE IF EXISTS test_boss, test_lane, test_one, test_two", "DROP DATABASE IF EXISTS tenant_1")
+    for server in (source, target):
+        run_on(server, *made, log=False)
+    try:
+        statements = (
+            *("SET ROLE test_boss", "GRANT SELECT ON tenant_1.* TO CURRENT_ROLE"),
+            *(
+                "CREATE ROLE test_one WITH ADMIN CURRENT_ROLE -- the role",
+                "SET ROLE NONE",
+                "CREATE ROLE test_two; # mine",
+            ),
+            *("SET ROLE test_boss", "CREATE DEFINER=CURRENT_ROLE PROCEDURE tenant_1.p() SELECT 1"),
+            "CREATE DEFINER=CURRENT_ROLE EVENT tenant_1.e ON SCHEDULE EVERY 1 DAY DO SET @a = 1",
+            *("SET ROLE NONE", "ALTER EVENT tenant_1.e COMMENT 'ann'", "SET ROLE test_boss"),
+            "ALTER DEFINER=CURRENT_ROLE EVENT tenant_1.e COMMENT 'boss'",
+        )
+        ann = source.connect(user="test_ann", autocommit=True)
+        with contextlib.closing(ann), ann.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+        assert channel.run() is not None
+        for query in (
+            "SELECT role, user, host FROM mysql.roles_mapping WHERE role IN ('test_one', 'test_two') ORDER BY 1, 2",
+            "SELECT definer, event_comment FROM information_schema.events WHERE event_schema = 'tenant_1'",
+            "SELECT definer FROM information_schema.routines WHERE routine_schema = 'tenant_1'",
+            "SHOW GRANTS FOR test_boss",
+            "SHOW GRANTS FOR test_lane",
+        ):
+            assert target.query(query) == source.query(query)
+        assert ("test_one", "test_boss", "") in target.query("SELECT role, user, host FROM mysql.roles_mapping")
+        with contextlib.closing(source.connect(user="test_ann", autocommit=True)) as ann, ann.cursor() as cursor:
+            for statement in ("SET ROLE test_boss", "GRANT test_one TO CURRENT_ROLE"):
+                cursor.execute(statement)
+        with pytest.raises(UnsupportedEventError, match="CURRENT_ROLE, whose account the log does not name"):
+            channel.run()
+    finally:
+        for server in (source, target):
+            run_on(server, *undone, "SET DEFAULT ROLE NONE", log=False)

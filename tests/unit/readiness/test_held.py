@@ -13,9 +13,9 @@ from tests.unit.precheck.situations import target_of
 
 
 def statement(sql: str, flavor: Flavor) -> LoggedText:
-    tokens: list[Token] = []
-    lex(sql, Dialect(flavor), tokens)
-    return LoggedText(0, LogPosition("", 0), sql, tokens, SessionContext(), flavor)
+    tokens, places = list[Token](), list[tuple[int, int]]()
+    lex(sql, Dialect(flavor), tokens, places)
+    return LoggedText(0, LogPosition("", 0), sql, tokens, SessionContext(), flavor, places)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,8 @@ def statement(sql: str, flavor: Flavor) -> LoggedText:
 )
 def test_both_names_of_a_privilege_of_mariadb_are_one(granted: str, held: str, lacking: str) -> None:
     lines = (f"GRANT {held} ON *.* TO `u`@`h` WITH GRANT OPTION",)
-    target = target_of(Flavor.MARIADB, grant_lines=lines, grants=parse_grants(lines), account="u@h", roles=frozenset())
+    facts = {"grant_lines": lines, "grants": parse_grants(lines), "roles": frozenset(), "granted_roles": frozenset()}
+    target = target_of(Flavor.MARIADB, account="u@h", **facts)
 
     found = list(lacking_for_grants(target, [statement(f"GRANT {granted} ON *.* TO x", Flavor.MARIADB)]))
 

@@ -113,6 +113,14 @@ def test_json_of_one_family_is_the_json_of_the_other() -> None:
     assert compare(mariadb, mysql, Rules(same_flavor=False)) == ()
 
 
+def test_a_compressed_column_is_the_plain_one_of_the_other_family_alone() -> None:
+    compressed, plain = table(change(A, compressed=True)), table(A)
+
+    assert compare(compressed, plain, Rules(same_flavor=False)) == ()
+    assert fatal(compare(plain, compressed, Rules(same_flavor=False))) == ["type"]
+    assert fatal(compare(compressed, plain)) == ["type"]
+
+
 def fatal(differences: tuple[Difference, ...]) -> list[str]:
     return [one.what for one in differences if one.severity is Severity.FATAL]
 

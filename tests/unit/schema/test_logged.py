@@ -89,6 +89,30 @@ def test_json_of_one_family_fits_the_json_of_the_other_and_no_other_text_does() 
     assert differences(logged((245, 4)), table(column("longtext", charset="utf8mb4"))) == ["logged type"]
 
 
+UNPACKED = [
+    pytest.param((140, 2), column("text"), [], id="text"),
+    pytest.param((140, 4), column("longblob"), [], id="longblob"),
+    pytest.param((141, 801), column("varchar", octets=800), [], id="varchar"),
+    pytest.param((141, 9), column("varbinary", octets=8), [], id="varbinary"),
+    pytest.param((141, 9), column("char", octets=8), ["logged type"], id="char"),
+    pytest.param((141, 9), column("text"), ["logged type"], id="varchar-for-text"),
+    pytest.param((140, 2), column("varchar", octets=800), ["logged type"], id="text-for-varchar"),
+    pytest.param((140, 2), column("int"), ["logged type"], id="int"),
+    pytest.param((140, 2), column("json"), ["logged type"], id="json"),
+    pytest.param((252, 2), column("text"), [], id="plain"),
+]
+
+
+@pytest.mark.parametrize(("one", "target", "expected"), UNPACKED)
+def test_a_compressed_column_fits_the_plain_one_of_the_other_family(
+    one: tuple[int, int], target: Column, expected: list[str]
+) -> None:
+    found = compare_table_map(logged(one), Flavor.MARIADB, table(target), across=True)
+    assert [each.what for each in found] == expected
+    if one != (252, 2):
+        assert differences(logged(one), table(target)) == ["logged type"]
+
+
 def test_another_number_of_columns_is_fatal() -> None:
     assert differences(logged((3, 0), (3, 0)), table(column("int"))) == ["logged columns"]
     assert differences(logged((3, 0)), table(column("int"), column("int"))) == ["logged columns"]

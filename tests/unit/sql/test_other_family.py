@@ -13,6 +13,28 @@ CASES = {
     "ALTER TABLE t ADD b INT AS (a) PERSISTENT": "ALTER TABLE t ADD b INT AS (a) STORED",
     "CREATE TABLE persistent (`PERSISTENT` INT COMMENT ') PERSISTENT')": None,
     "ANALYZE TABLE t PERSISTENT FOR ALL": None,
+    "CREATE TABLE t (compressed TEXT COMPRESSED, b VARCHAR(9) COMPRESSED=zlib NOT NULL, "
+    "c blob /*M!100301 COMPRESSED*/)":
+        "CREATE TABLE t (compressed TEXT , b VARCHAR(9) DEFAULT '' NOT NULL, c blob /*M!100301 */)",
+    "CREATE TABLE t (a TEXT CHARACTER SET latin1 COMPRESSED NOT NULL, b VARBINARY(9) DEFAULT 'x' COMPRESSED, "
+    "c TEXT COLLATE utf8mb4_bin COMPRESSED, d LONGBLOB NOT NULL COMPRESSED, KEY compressed (compressed))":
+        "CREATE TABLE t (a TEXT CHARACTER SET latin1 DEFAULT ('') NOT NULL, b VARBINARY(9) DEFAULT 'x' , "
+        "c TEXT COLLATE utf8mb4_bin , d LONGBLOB NOT NULL DEFAULT (''), KEY compressed (compressed))",
+    "ALTER TABLE t ADD COLUMN (a TEXT COMPRESSED), MODIFY b BLOB compressed AFTER compressed, "
+    "CHANGE c d TEXT COMPRESSED":
+        "ALTER TABLE t ADD COLUMN (a TEXT ), MODIFY b BLOB  AFTER compressed, CHANGE c d TEXT ",
+    "ALTER TABLE t CHANGE text compressed INT, CHANGE COLUMN IF EXISTS `a` compressed INT, DROP compressed": None,
+    "ALTER TABLE t ADD INDEX compressed (a), RENAME COLUMN text TO compressed, ALTER compressed SET DEFAULT 1": None,
+    "ALTER TABLE charset ROW_FORMAT COMPRESSED": None,
+    "ALTER TABLE t ADD (a TEXT COMPRESSED CHECK (a IS NOT NULL), b VARCHAR(9) COMPRESSED DEFAULT 'x' NOT NULL), "
+    "ADD text VARCHAR(9) COMPRESSED NOT NULL":
+        "ALTER TABLE t ADD (a TEXT  CHECK (a IS NOT NULL), b VARCHAR(9)  DEFAULT 'x' NOT NULL), "
+        "ADD text VARCHAR(9) DEFAULT '' NOT NULL",
+    "CREATE TABLE t (a INT CHECK (f(a) + compressed), compressed INT) ROW_FORMAT=COMPRESSED": None,
+    "CREATE TABLE t (a INT) ROW_FORMAT COMPRESSED SELECT f(a) compressed, text compressed FROM u": None,
+    "CREATE TABLE t SELECT f(a) compressed FROM (SELECT text compressed FROM u) v": None,
+    "CREATE TABLE t (SELECT f(a) compressed FROM u)": None,
+    "CREATE VIEW v AS SELECT f(a) COMPRESSED FROM t": None,
     "SET STATEMENT max_statement_time=10 FOR ALTER TABLE t ADD b INT AS (a) PERSISTENT":
         "ALTER TABLE t ADD b INT AS (a) STORED",
     "SET STATEMENT unique_checks=0, Lock_Wait_Timeout = (1 + 2) FOR INSERT INTO t VALUES ('FOR')":

@@ -30,7 +30,7 @@ from binlane.apply.session.connection import LaneSession
 from binlane.apply.session.context import ContextSetter
 from binlane.apply.session.retry_verdicts import Verdict, error_code, error_text, judge
 from binlane.errors import ApplyError, BinlaneError, DriftError, PlanError, PositionError, TargetUnavailableError
-from binlane.model import plural
+from binlane.model import Flavor, plural
 from binlane.servers.catalog import TableReader, read_schema
 from binlane.state.channels import read_channel
 from binlane.state.orders.orders import NOW as STOP_NOW
@@ -117,7 +117,8 @@ class _Runner:
             stack.callback(session.close)
             poll = stack.enter_context(state.engine.connect()).execution_options(isolation_level="AUTOCOMMIT")
             peers = Peers(poll, state.key, state.channel_uuid, state.options, state.memory)
-            writer = BlockWriter(session, ContextSetter(session), self._guard(poll), state.options.writer)
+            guard = self._guard(poll, session.flavor)
+            writer = BlockWriter(session, ContextSetter(session), guard, state.options.writer)
             if state.options.overwrite:
                 writer = comparing(state, session, writer)
             links = Links(session, writer, peers, heartbeat, peers.positions())
@@ -127,7 +128,7 @@ class _Runner:
                 for stream in links.streams.values():
                     stream.close()
 
-    def _guard(self, poll: Connection) -> TableGuard:
+    def _guard(self, poll: Connection, target: Flavor) -> TableGuard:
         plan = self.state.plan
         return TableGuard(
             altered=plan.altered,
@@ -137,6 +138,7 @@ class _Runner:
             partitioned=self.state.checked.partitioned,
             server=lambda: read_schema(poll, ()),
             last_seqno=plan.last_seqno,
+            across=plan.flavor is not target,
             complete_images=plan.complete_images,
             allow_nontransactional=self.state.options.allow_nontransactional,
             collations=self.state.options.collations,

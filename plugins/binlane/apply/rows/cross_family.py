@@ -1,8 +1,9 @@
-"""Writes rows of one server family to the other: by BINLOG, except tables with JSON, which are written by statements.
+"""Writes rows of one server family to the other: by BINLOG, or by statements where columns are JSON or compressed.
 
 MySQL logs JSON in a binary form, MariaDB as the text that was written. Neither server takes the other's bytes in a row
-event; both parse the text in a statement, and then store what a dump would have loaded. So a payload is split by table,
-in order, and each part goes to the writer that writes it exactly.
+event; both parse the text in a statement, and then store what a dump would have loaded. MySQL has no compressed
+columns and gets their values decompressed. So a payload is split by table, in order, and each part goes to the writer
+that writes it exactly.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from binlane.binlog.rows_payload import (
     rows_with_tables,
 )
 from binlane.binlog.table_map import TableMap
+from binlane.binlog.types.column_types import by_statements
 from binlane.binlog.types.type_codes import ColumnType
 from binlane.errors import DriftError
 from binlane.model import Flavor, Item, ItemKind, RowCounts, TableKey
@@ -122,6 +124,8 @@ class FamilyRows:
         return _Mapped(event, *known)
 
     def _is_by_sql(self, logged: TableMap) -> bool:
+        if any(map(by_statements, logged.column_types)):
+            return True
         columns = zip(logged.column_types, logged.metadata, strict=True)
         if not any(code == ColumnType.JSON or (code, size) == (ColumnType.BLOB, _LONG_BLOB) for code, size in columns):
             return False

@@ -39,6 +39,8 @@ class TableGuard:
     """Reads the target's settings and collations; called with the first definition."""
     last_seqno: int = 0
     """The window's last seqno."""
+    across: bool = False
+    """The target is of the other family."""
     complete_images: bool = True
     allow_nontransactional: bool = False
     collations: Mapping[str, str] = field(default_factory=dict)
@@ -76,7 +78,7 @@ class TableGuard:
             )  # fmt: skip
         other_key = Severity.NOT_REDUCED if self.complete_images else Severity.FATAL
         found = [
-            *compare_table_map(logged, self.source, target),
+            *compare_table_map(logged, self.source, target, across=self.across),
             *compare_logged_key(logged, target, other_key),
             *self._differences(key, target, seqno),
         ]

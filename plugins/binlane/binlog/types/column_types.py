@@ -70,6 +70,8 @@ class LoggedType:
     """The layout of MariaDB 5.3, whose digits of the fraction are not logged."""
     one_family: str | None = None
     """Why the other family has no such type; None if it has."""
+    by_statements: bool = False
+    """The other family has no such type, but columns that hold its values: statements write them there."""
 
 
 def logged_words(code: int, metadata: int) -> str:
@@ -78,6 +80,11 @@ def logged_words(code: int, metadata: int) -> str:
     if known is None or known.words is None:
         return f"type {code}"
     return known.words if isinstance(known.words, str) else known.words(metadata)
+
+
+def by_statements(code: int) -> bool:
+    """Whether rows with such a column go to the other family as statements, and never in a BINLOG statement."""
+    return code in LOGGED_TYPES and LOGGED_TYPES[code].by_statements
 
 
 def codes_with(entry: Entry) -> frozenset[ColumnType]:
@@ -119,9 +126,8 @@ def _members(read: MakeReader) -> LoggedType:
 
 
 def _compressed(words: str, length: Length, metadata: int) -> LoggedType:
-    why = "a compressed column, which MariaDB alone has"
     return LoggedType(
-        words, length, readers.compressed, metadata, entry=Entry.COLLATION, compared=AS_BYTES, one_family=why
+        words, length, readers.compressed, metadata, entry=Entry.COLLATION, compared=AS_BYTES, by_statements=True
     )
 
 

@@ -93,7 +93,8 @@ def column_words(column: DefinedColumn, *, compressed: bool) -> str:
     kind = sql_type(column.data_type)
     if compressed:
         # a layout of its own; any length is compatible with any other
-        return "compressed varchar" if kind.values is STRING else "compressed blob"
+        what = "varchar" if column.data_type in _VARYING else "blob" if kind.values is LARGE else column.data_type
+        return f"compressed {what}"
     if kind.logged is None:
         return column.data_type
     return kind.logged if isinstance(kind.logged, str) else kind.logged(column)
@@ -138,6 +139,7 @@ def _vector(column: DefinedColumn) -> str:
 
 _A = Arguments
 _UNKNOWN: Final = SqlType(NOT_COPIED)
+_VARYING: Final = ("varchar", "varbinary")
 _OLD: Final = SqlType(NOT_COPIED, arguments=_A.FRACTION)
 _GEOMETRY: Final = SqlType(OPAQUE, "geometry", shown=Shown.WHOLE)
 SQL_TYPES: Final[Mapping[str, SqlType]] = {

@@ -1,7 +1,8 @@
 """The filter job as an Airflow task: the provider's operator, with properties in a file instead of arguments.
 
 ``conf`` of the provider's operator is a template field: its values are stored with the DAG, shown in the UI, written to
-the task's log and passed to spark-submit as arguments.
+the task's log and passed to spark-submit as arguments. To the operator every job that has failed is one to be tried
+again; the error that the job names in its last line decides.
 """
 
 from __future__ import annotations
@@ -11,16 +12,21 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow.sdk.log import mask_secret
 
+from binlane.orchestration.airflow.task_errors import airflow_errors
 from binlane.orchestration.airflow.task_watch import Watched
 from binlane.orchestration.spark import WITH_DEFAULTS, properties_file, secrets_of, spark_environment
+from binlane.work.filter.errors import error_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.sdk import Context
+
+    from binlane.errors import BinlaneError
 
 
 class FilterJobOperator(Watched, SparkSubmitOperator):
@@ -29,22 +35,38 @@ class FilterJobOperator(Watched, SparkSubmitOperator):
     def __init__(self, *, properties: Mapping[str, str], **arguments: Any) -> None:
         super().__init__(**arguments)
         self._given = dict(properties)
+        self._told: BinlaneError | None = None
 
     def execute(self, context: Context) -> Any:
         """Submit the job and wait for it."""
         for value in secrets_of(self._given):
             mask_secret(value)
-        with properties_file(self._given) as path:
+        with properties_file(self._given) as path, airflow_errors():
             self.properties_file = path
-            return super().execute(context)
+            try:
+                return super().execute(context)
+            except AirflowFailException:
+                raise
+            except AirflowException as exc:
+                if self._told is None:
+                    raise
+                raise self._told from exc
 
     def _get_hook(self) -> SparkSubmitHook:
         hook = super()._get_hook()
-        # the provider has no parameters for the command's options and the environment
+        # the provider has no parameters for the command's options, the environment and what reads the output
+        read = hook._process_spark_submit_log
+        hook._process_spark_submit_log = lambda itr: read(self._heard(itr))  # type: ignore[method-assign]
         build = _with_defaults(hook._build_spark_submit_command)
         hook._build_spark_submit_command = build  # type: ignore[method-assign, assignment]
         hook.submit = functools.partial(hook.submit, env=spark_environment(os.environ))  # type: ignore[method-assign]
         return hook
+
+    def _heard(self, lines: Iterator[str]) -> Iterator[str]:
+        """What spark-submit writes; with the driver in the cluster nothing of it is the job's."""
+        for line in lines:
+            self._told = error_in(line) or self._told
+            yield line
 
 
 def _with_defaults(build: Callable[[str], list[str]]) -> Callable[[str], list[str]]:

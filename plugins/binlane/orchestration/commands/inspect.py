@@ -5,14 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 import mmap
+import os
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from tempfile import TemporaryFile
+from typing import IO, Final
 
 import zstandard
 
@@ -182,33 +184,47 @@ def _text(line: Line) -> list[tuple[str, Style]]:
 
 @contextmanager
 def _contents(path: Path) -> Iterator[Buffer | mmap.mmap]:
-    """The file's bytes: memory-mapped, or decompressed."""
+    """The file's bytes, memory-mapped: of a compressed file those of a temporary one, so that memory does not grow."""
     try:
-        data = _read(path)
+        with path.open("rb") as file, TemporaryFile() as plain:
+            unpacked = _UNPACKED.get(path.suffix)
+            if unpacked is not None:
+                plain.writelines(unpacked(file))
+                plain.flush()
+            data = _mapped(file if unpacked is None else plain)
     except (OSError, EOFError, zlib.error, zstandard.ZstdError) as exc:
         said = getattr(exc, "strerror", None) or exc
         raise ConfigError(f"{path}: cannot be read: {said}; name a complete binlog file, plain, .gz or .zst") from exc
     yield data
 
 
-def _read(path: Path) -> Buffer | mmap.mmap:
-    if path.suffix == ".gz":
-        return gzip.decompress(path.read_bytes())
-    if path.suffix == ".zst":
-        return _unpacked_zst(path.read_bytes())
-    with path.open("rb") as file:
-        if path.stat().st_size == 0:
-            return b""
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+def _mapped(file: IO[bytes]) -> Buffer | mmap.mmap:
+    is_empty = file.seek(0, os.SEEK_END) == 0
+    return b"" if is_empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
-def _unpacked_zst(packed: bytes) -> bytes:
-    """Decompress all frames; zstandard's own reader does not report a truncated last frame."""
-    found = b""
-    while packed:
-        frame = zstandard.ZstdDecompressor().decompressobj()
-        found += frame.decompress(packed)
-        if not frame.eof:
-            raise EOFError("the compressed file ends too early")
-        packed = frame.unused_data
-    return found
+def _of_gzip(file: IO[bytes]) -> Iterator[bytes]:
+    with gzip.GzipFile(fileobj=file) as stream:
+        while piece := stream.read(_PIECE):
+            yield piece
+
+
+def _of_zstd(file: IO[bytes]) -> Iterator[bytes]:
+    """All frames. zstandard's own reader ends in silence where the last one was cut."""
+    frame, is_inside = zstandard.ZstdDecompressor().decompressobj(), False
+    while packed := file.read(_FRAGMENT):
+        while packed:
+            yield frame.decompress(packed)
+            packed, is_inside = frame.unused_data if frame.eof else b"", not frame.eof
+            if frame.eof:
+                frame = zstandard.ZstdDecompressor().decompressobj()
+    if is_inside:
+        raise EOFError("the compressed file ends too early")
+
+
+_PIECE: Final = 1 << 20
+"""Bytes that are decompressed at once."""
+_FRAGMENT: Final = 1 << 9
+"""Compressed bytes that are read at once: a block of 4 bytes can stand for 128 KiB."""
+_UNPACKED: Final[Mapping[str, Callable[[IO[bytes]], Iterator[bytes]]]] = {".gz": _of_gzip, ".zst": _of_zstd}
+"""By the end of the file's name."""

@@ -18,7 +18,7 @@ from binlane.errors import ConfigError, PlanError
 from binlane.model import plural
 from binlane.orchestration.commands.operate import whoami
 from binlane.orchestration.commands.run import load
-from binlane.orchestration.commands.verify import shown_values, verify_channel
+from binlane.orchestration.commands.verify import verify_channel
 from binlane.orchestration.effective_rules import rules_of, selection_of
 from binlane.repair.plan import Action, RepairPlan, RowRepair, plan_repair
 from binlane.repair.run import Repaired, Repairer
@@ -30,6 +30,7 @@ from binlane.source.server import translated
 from binlane.state.channels import read_channel
 from binlane.state.records.verifications import DRIFT
 from binlane.verify.pairing import pair
+from binlane.verify.row_text import shown, words
 from binlane.verify.run import Options, Outcome
 from binlane.work.files import WorkFolder, room_needed
 
@@ -55,13 +56,12 @@ def make_plan(
     outcome = verify_channel(channel, endpoints, options)
     with target_state(endpoints.target) as engine, engine.connect() as connection:
         found = read_channel(connection, channel.name)
-        target = read_schema(connection)
     drift = outcome.of_state(DRIFT)
     # all rows of an outcome were compared at one watermark
     seqno = drift[0].seqno if drift else found.watermark.seqno
     plan = plan_repair(
-        channel.name, found.uuid, seqno, drift, target, channel.apply.allow_triggers,
-        keeps_rows=_keeps_rows(channel, target),
+        channel.name, found.uuid, seqno, drift, outcome.target, channel.apply.allow_triggers,
+        keeps_rows=_keeps_rows(channel, outcome.target),
     )  # fmt: skip
     place = WorkFolder(channel.work.uri).child(channel.name).child(FOLDER)
     file = f"{plan.seqno:012d}-{plan.digest[:8]}.json"
@@ -143,19 +143,17 @@ def plan_text(stored: StoredPlan) -> str:
 
 
 def _row_text(row: RowRepair) -> str:
-    key = f"{row.action} ({', '.join(row.key)})"
+    if not row.changes:  # the table has no other columns, or was altered since it was compared
+        return f"{row.action} {row.key_text}" + (f": {', '.join(row.columns)}" if row.columns else "")
     match row.action:
         case Action.INSERT:
-            return f"{key}: {shown_values(row.source)}"
+            changed = words((column, source) for column, _, source in row.changes)
         case Action.DELETE:
-            return f"{key}: {shown_values(row.target)}"
+            changed = words((column, target) for column, target, _ in row.changes)
         case Action.UPDATE:
-            return f"{key}: {'; '.join(_changed(*each) for each in row.changes) or ', '.join(row.columns)}"
-
-
-def _changed(column: str, target: str | None, source: str | None) -> str:
-    found, wanted = (shown_values((value,)) for value in (target, source))
-    return f"{column}: {found} becomes {wanted}"
+            each = (f"{column}={shown(target)} becomes {shown(source)}" for column, target, source in row.changes)
+            changed = "; ".join(each)
+    return f"{row.action} {row.key_text}: {changed}"
 
 
 def repaired_text(name: str, repaired: Repaired) -> str:

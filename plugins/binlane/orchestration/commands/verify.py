@@ -19,18 +19,18 @@ from binlane.orchestration.effective_rules import rules_of
 from binlane.orchestration.steps import source_of
 from binlane.precheck.privileges import read_grants
 from binlane.safe_text import one_line
+from binlane.schema.model import Table
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of
 from binlane.source.server import translated
 from binlane.state.records.verifications import DRIFT, PENDING, Suspect
+from binlane.verify.row_text import changed_values, key_values, words
 from binlane.verify.rows import Pair, source_side, target_side
 from binlane.verify.run import Options, Outcome, Verifier
 
 log = logging.getLogger(__name__)
 
 _SHOWN: Final = 50
-_WIDTH: Final = 80
-"""Characters of a row that are shown; the whole row is stored."""
 
 
 def verify(name: str, folder: Path, options: Options, *, resolve: Resolver | None = None) -> Outcome:
@@ -100,7 +100,7 @@ def outcome_text(outcome: Outcome) -> str:
         )
     if drift:
         lines.append(f"{len(drift):,} drift: they differ, and the source has not changed them since the watermark")
-        lines += [f"  {one_line(_suspect_text(one))}" for one in drift[:_SHOWN]]
+        lines += [f"  {one_line(_suspect_text(one, outcome.target.table(one.table)))}" for one in drift[:_SHOWN]]
     if len(drift) > _SHOWN:
         lines.append(f"  and {len(drift) - _SHOWN:,} more, in binlane.suspects on the target")
     if outcome.unseen:
@@ -109,19 +109,15 @@ def outcome_text(outcome: Outcome) -> str:
     return "\n".join(lines)
 
 
-def _suspect_text(one: Suspect) -> str:
-    key = f" key ({', '.join(one.key)})" if one.key else ""
+def _suspect_text(one: Suspect, table: Table | None) -> str:
     if one.note:
         return one.note if one.of_definition else f"{one.table}: {one.note}"
+    key = key_values(table, one.key) or tuple(("key", text) for text in one.key)
+    named = f"{one.table}, primary key {words(key)}" if key else str(one.table)
+    changes = changed_values(table, one.source, one.target, one.columns)
+    ours, theirs = (words((column, pair[side]) for column, *pair in changes) for side in (1, 0))
     if one.target is None:
-        return f"{one.table}{key}: missing on the target; source: {shown_values(one.source)}"
+        return f"{named}: missing on the target; source: {ours}"
     if one.source is None:
-        return f"{one.table}{key}: only on the target: {shown_values(one.target)}"
-    ours, theirs = shown_values(one.source), shown_values(one.target)
-    return f"{one.table}{key}: {', '.join(one.columns)}: source {ours}, target {theirs}"
-
-
-def shown_values(row: tuple[str | None, ...] | None) -> str:
-    """A row's compared columns, cut to a line."""
-    text = ", ".join("NULL" if value is None else value for value in row or ())
-    return text if len(text) <= _WIDTH else f"{text[:_WIDTH]}..."
+        return f"{named}: only on the target: {theirs}"
+    return f"{named}: source {ours}, target {theirs}"

@@ -36,16 +36,23 @@ def as_line(error: BinlaneError) -> str:
     return _MARK + json.dumps(_TOLD.dump(_Told(type(error).__name__, str(error))))
 
 
+def error_in(line: str) -> BinlaneError | None:
+    """The error that a line of ``as_line`` tells; None for any other line."""
+    if not line.startswith(_MARK):
+        return None
+    told = _TOLD.read(_Told, line.removeprefix(_MARK), "the filter job's last line")
+    kind = getattr(errors, told.error, PlanError)
+    found: BinlaneError = kind(told.message)
+    return found
+
+
 def error_of(command: str, exit_code: int, output: str) -> BinlaneError:
     """The cause of a job that ended without a plan, from its output.
 
     The error that the job printed, or a PlanError with the end of the output, without the engine's progress.
     """
     for line in reversed(output.splitlines()):
-        if line.startswith(_MARK):
-            told = _TOLD.read(_Told, line.removeprefix(_MARK), "the filter job's last line")
-            kind = getattr(errors, told.error, PlanError)
-            found: BinlaneError = kind(told.message)
+        if (found := error_in(line)) is not None:
             return found
     said = "\n".join(line for line in output.splitlines() if not _CHATTER.match(line))
     return PlanError(

@@ -12,7 +12,7 @@ from binlane.apply.rows.statements import StatementBuilder
 from binlane.apply.rows.target_row import _as_hex
 from binlane.binlog.row_values import RowDecoder
 from binlane.binlog.table_map import OptionalMetadata, TableMap, columns_of
-from binlane.binlog.types.column_types import LOGGED_TYPES, logged_words
+from binlane.binlog.types.column_types import LOGGED_TYPES, by_statements, logged_words
 from binlane.binlog.types.columns import Column as LoggedColumn
 from binlane.binlog.types.json_binary import JsonDocument, parse_json
 from binlane.binlog.types.literals import literal
@@ -94,7 +94,8 @@ LOGGED: Final = [
     Logged(C.STRING, 0xF702, "enum of 2 bytes", (0, 2)),
     Logged(C.GEOMETRY, 4, "geometry", (4, 0), b"ab", b"ab", "X'6162'", "HEX(`c`) = '6162'"),
 ]  # fmt: skip
-NOT_IN_THE_OTHER_FAMILY: Final = {C.VECTOR, C.BLOB_COMPRESSED, C.VARCHAR_COMPRESSED}
+NOT_IN_THE_OTHER_FAMILY: Final = {C.VECTOR}
+BY_STATEMENTS: Final = {C.BLOB_COMPRESSED, C.VARCHAR_COMPRESSED}
 
 
 def logged_table(code: int, metadata: int) -> TableMap:
@@ -104,6 +105,7 @@ def logged_table(code: int, metadata: int) -> TableMap:
 def test_every_type_code_has_a_row_and_a_case() -> None:
     assert set(LOGGED_TYPES) == set(ColumnType) == {case.code for case in LOGGED}
     assert {code for code, kind in LOGGED_TYPES.items() if kind.one_family} == NOT_IN_THE_OTHER_FAMILY
+    assert {code for code in range(256) if by_statements(code)} == BY_STATEMENTS
 
 
 @pytest.mark.parametrize("case", LOGGED, ids=lambda case: f"{case.code.name}-{case.metadata:#x}")

@@ -1,0 +1,46 @@
+"""A failed filter job as Airflow sees it: tried again only where the error that the job names is one to try again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from binlane.errors import BinlaneError, UnsupportedEventError, WorkError
+from binlane.orchestration.airflow.spark_operator import FilterJobOperator
+from binlane.work.filter.errors import as_line
+
+NOISE = "26/11/22 09:41:37 INFO MemoryStore: MemoryStore cleared"
+
+
+def submitted(folder: Path, monkeypatch: pytest.MonkeyPatch, *said: str) -> None:
+    """The operator's task, with a program in the place of spark-submit that prints these lines and ends with 1."""
+    program = folder / "spark-submit"
+    program.write_text("#!/bin/sh\ncat <<'END'\n" + "\n".join((NOISE, *said, NOISE)) + "\nEND\nexit 1\n")
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("AIRFLOW_CONN_MADE_UP_SPARK", "spark://local")
+    task = FilterJobOperator(task_id="filter", application="job.py", conn_id="made_up_spark", properties={})
+    task.execute({})
+
+
+def test_a_job_s_own_error_that_trying_again_only_meets_again_fails_the_task_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = UnsupportedEventError("binlog.7:4: LOAD XML\nhint: ä")
+    with pytest.raises(AirflowFailException, match=r"^UnsupportedEventError: binlog\.7:4: LOAD XML\nhint: ä$"):
+        submitted(tmp_path, monkeypatch, as_line(error))
+
+
+def test_a_job_s_own_error_that_may_pass_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(BinlaneError, match="no route") as raised:
+        submitted(tmp_path, monkeypatch, as_line(WorkError("no route")))
+    assert raised.type is WorkError
+
+
+def test_a_job_that_names_no_error_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(AirflowException, match="Error code is: 1") as raised:
+        submitted(tmp_path, monkeypatch, "java.lang.OutOfMemoryError: heap")
+    assert raised.type is AirflowException

@@ -1,0 +1,68 @@
+"""A repair's plan as an operator reads it before the question: keys and columns as text, nothing that acts."""
+
+from __future__ import annotations
+
+import json
+
+from binlane.model import Flavor, TableKey
+from binlane.orchestration.commands.repair import StoredPlan, plan_text
+from binlane.repair.plan import RepairPlan, plan_repair
+from binlane.safe_text import printable
+from binlane.schema.model import Column, Key, KeyColumn, Schema, Table
+from binlane.state.records.verifications import DRIFT, Suspect
+
+TABLE = TableKey("shop", "cust[/x]\x1b")
+PRIMARY = Key("PRIMARY", unique=True, primary=True, columns=(KeyColumn("code"),))
+COLUMNS = (
+    Column("code", 1, "varchar", charset="utf8mb4"),
+    Column("name", 2, "varchar", charset="utf8mb4"),
+    Column("size", 3, "enum", members=("S", "<b>\u202e")),
+)
+SCHEMA = Schema(Flavor.MARIADB, "", tables={TABLE: Table(TABLE, "InnoDB", COLUMNS, (PRIMARY,))})
+
+
+def digits(text: str) -> str:
+    return text.encode().hex().upper()
+
+
+def plan_of(schema: Schema) -> RepairPlan:
+    hostile = digits("\x1b[2J\nmine")
+    rows = (
+        (digits("ä1"), (digits("ä1"), digits("Ann"), "1"), None, ()),
+        (digits("ä2"), (digits("ä2"), digits("Bob"), "2"), (digits("ä2"), hostile, None), ("name", "size")),
+        (digits("ä3\u202e"), None, (digits("ä3\u202e"), digits("Eve"), "2"), ()),
+    )
+    drift = [Suspect(TABLE, (key,), DRIFT, 7, columns, ours, theirs, "") for key, ours, theirs, columns in rows]
+    return plan_repair("shop", "u", 7, drift, schema, ())
+
+
+def test_an_operator_reads_keys_and_columns_as_text() -> None:
+    plan = plan_of(SCHEMA)
+    text = plan_text(StoredPlan(plan, "work/plan.json"))
+
+    assert text.split("\n")[1:] == [
+        "shop.cust[/x]\\x1b: 1 to insert, 1 to update, 1 to delete",
+        "  insert code='ä1': name='Ann' size='S'",
+        "  update code='ä2': name='\\x1b[2J\\nmine' becomes 'Bob'; size=NULL becomes '<b>\\u202e'",
+        "  delete code='ä3\\u202e': name='Eve' size='<b>\\u202e'",
+    ]
+    assert text == printable(text)
+
+
+def test_the_file_has_the_same_text_and_comes_back_as_it_was() -> None:
+    plan = plan_of(SCHEMA)
+    stored = plan.to_json()
+
+    assert [row["primary_key"] for row in json.loads(stored)["rows"]] == [
+        [["code", "'ä1'"]], [["code", "'ä2'"]], [["code", "'ä3\u202e'"]],
+    ]  # fmt: skip
+    assert b"\x1b" not in stored
+    assert stored.isascii()
+    assert RepairPlan.from_json(stored, "x") == plan
+
+
+def test_a_table_that_was_altered_since_it_was_compared_keeps_its_rows_as_they_were_stored() -> None:
+    plan = plan_of(Schema(Flavor.MARIADB, "", tables={TABLE: Table(TABLE, "InnoDB", COLUMNS[:2])}))
+    lines = plan_text(StoredPlan(plan, "work/plan.json")).split("\n")[2:]
+
+    assert lines[:2] == [f"  insert key={digits('ä1')}", f"  update key={digits('ä2')}: name, size"]
