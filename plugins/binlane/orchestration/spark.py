@@ -11,9 +11,12 @@ import contextlib
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
+
+from binlane.errors import BinlaneError
+from binlane.work.filter.errors import error_in
 
 FILTER_JOB: Final = Path(__file__).parents[1] / "spark_jobs" / "event_metadata_filter.py"
 """The filter job's file, as spark-submit wants it."""
@@ -54,6 +57,20 @@ def properties_file(properties: Mapping[str, str]) -> Iterator[str]:
     finally:
         with contextlib.suppress(FileNotFoundError):
             Path(path).unlink()
+
+
+class JobOutput:
+    """The output of a spark-submit that runs the driver; with the driver in the cluster nothing of it is the job's."""
+
+    def __init__(self) -> None:
+        self.error: BinlaneError | None = None
+        """The last error that the job has named."""
+
+    def listened(self, lines: Iterable[str]) -> Iterator[str]:
+        """The lines as they are."""
+        for line in lines:
+            self.error = error_in(line) or self.error
+            yield line
 
 
 def secrets_of(properties: Mapping[str, str]) -> tuple[str, ...]:

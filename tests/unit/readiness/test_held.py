@@ -29,8 +29,11 @@ def statement(sql: str, flavor: Flavor) -> LoggedText:
 )
 def test_both_names_of_a_privilege_of_mariadb_are_one(granted: str, held: str, lacking: str) -> None:
     lines = (f"GRANT {held} ON *.* TO `u`@`h` WITH GRANT OPTION",)
-    facts = {"grant_lines": lines, "grants": parse_grants(lines), "roles": frozenset(), "granted_roles": frozenset()}
-    target = target_of(Flavor.MARIADB, account="u@h", **facts)
+    no_roles: frozenset[str] = frozenset()
+    target = target_of(
+        Flavor.MARIADB, grant_lines=lines, grants=parse_grants(lines), account="u@h",
+        roles=no_roles, granted_roles=no_roles,
+    )  # fmt: skip
 
     found = list(lacking_for_grants(target, [statement(f"GRANT {granted} ON *.* TO x", Flavor.MARIADB)]))
 

@@ -17,16 +17,13 @@ from airflow.sdk.log import mask_secret
 
 from binlane.orchestration.airflow.task_errors import airflow_errors
 from binlane.orchestration.airflow.task_watch import Watched
-from binlane.orchestration.spark import WITH_DEFAULTS, properties_file, secrets_of, spark_environment
-from binlane.work.filter.errors import error_in
+from binlane.orchestration.spark import WITH_DEFAULTS, JobOutput, properties_file, secrets_of, spark_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.sdk import Context
-
-    from binlane.errors import BinlaneError
 
 
 class FilterJobOperator(Watched, SparkSubmitOperator):
@@ -35,7 +32,7 @@ class FilterJobOperator(Watched, SparkSubmitOperator):
     def __init__(self, *, properties: Mapping[str, str], **arguments: Any) -> None:
         super().__init__(**arguments)
         self._given = dict(properties)
-        self._told: BinlaneError | None = None
+        self._output = JobOutput()
 
     def execute(self, context: Context) -> Any:
         """Submit the job and wait for it."""
@@ -48,25 +45,19 @@ class FilterJobOperator(Watched, SparkSubmitOperator):
             except AirflowFailException:
                 raise
             except AirflowException as exc:
-                if self._told is None:
+                if self._output.error is None:
                     raise
-                raise self._told from exc
+                raise self._output.error from exc
 
     def _get_hook(self) -> SparkSubmitHook:
         hook = super()._get_hook()
         # the provider has no parameters for the command's options, the environment and what reads the output
         read = hook._process_spark_submit_log
-        hook._process_spark_submit_log = lambda itr: read(self._heard(itr))  # type: ignore[method-assign]
+        hook._process_spark_submit_log = lambda itr: read(self._output.listened(itr))  # type: ignore[method-assign]
         build = _with_defaults(hook._build_spark_submit_command)
         hook._build_spark_submit_command = build  # type: ignore[method-assign, assignment]
         hook.submit = functools.partial(hook.submit, env=spark_environment(os.environ))  # type: ignore[method-assign]
         return hook
-
-    def _heard(self, lines: Iterator[str]) -> Iterator[str]:
-        """What spark-submit writes; with the driver in the cluster nothing of it is the job's."""
-        for line in lines:
-            self._told = error_in(line) or self._told
-            yield line
 
 
 def _with_defaults(build: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
