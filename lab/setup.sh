@@ -38,7 +38,7 @@ install() {
   local what=$1 root=() names=() choice
   shift
   if ! command -v apt-get >/dev/null; then
-    say "$what is missing, and this system has no apt-get: install it ($*), then run this again" >&2
+    say "$what is missing, and this system has no apt-get: install it (on Debian: ${*//|*/}), then run this again" >&2
     exit 2
   fi
   if [ "$(id -u)" -ne 0 ]; then root=(sudo -n); fi

@@ -22,6 +22,9 @@ TAKEN = [
     ("CREATE USER binlane@'10.0.0.%'", ""),
     ("GRANT SELECT ON shop.* TO `binlane`@`%`", ""),
     ("GRANT SELECT ON shop.t TO binlane@localhost", "binlane"),
+    # as docs/security.md says: the grantee gets these privileges on the state, too
+    ("GRANT SELECT ON `bin%`.* TO u", ""),
+    ("GRANT SELECT ON *.* TO u", "binlane"),
     ("CREATE USER u", "binlane"),
     ("CREATE DEFINER=`binlane`@`%` PROCEDURE shop.p() SELECT 'binlane.channels', binlane FROM t", "shop"),
     ("CREATE DEFINER=`binlane`@`%` SQL SECURITY DEFINER JSON RELATIONAL DUALITY VIEW v AS SELECT 1", "shop"),
