@@ -149,7 +149,7 @@ def _drifted(facts: Facts, _: Limits) -> Finding | None:
 def _behind(facts: Facts, limits: Limits) -> Finding | None:
     if not limits.max_age or facts.age <= limits.max_age:
         return None
-    text = f"applied up to {span(facts.age)} ago, allowed are {span(limits.max_age)}"
+    text = f"applied up to {span(facts.age)} ago, the limit is {span(limits.max_age)}"
     return Finding(State.BEHIND, Severity.CRITICAL, text, _catch_up(facts))
 
 

@@ -28,7 +28,7 @@ export function list(cards, where, tools) {
 function channelRow(card, tools) {
   return h("tr", { "data-key": card.name },
     h("th", { scope: "row" }, h("a", { href: tools.href({ c: card.name }) }, card.name), h("div", { class: "faint" }, card.description)),
-    cell("State", "", pill(card.state), wrong(card).map((each) => h("div", { class: "faint break" }, clipped(each.text.split("\n")[0], 120)))),
+    cell("State", "wide", pill(card.state), wrong(card).map((each) => h("div", { class: "faint break" }, clipped(`${each.state === card.state ? "" : `${each.state}: `}${each.text.split("\n")[0]}`, 120)))),
     cell("Behind", "num", card.mark ? span(card.mark.behind) : "–"),
     cell("Last windows", "", spark(card.behind, "seconds behind at the end of the last windows")),
     cell("Watermark", "num", card.mark ? number(card.mark.seqno) : "–"),
@@ -104,11 +104,14 @@ function notices(data, tools) {
   return found;
 }
 
+/** Commands, which texts have between backquotes. */
+const coded = (text) => text.split("`").map((part, n) => (n % 2 ? h("code", {}, part) : part));
+
 function banner(finding, data, tools) {
   const { card } = data;
   const kind = finding.severity === "critical" || finding.state === "unreachable" ? "bad" : "warn";
   return h("div", { class: `notice ${kind}`, "data-key": finding.state }, h("h2", {}, TITLES[finding.state] ?? finding.state), h("p", { class: "text" }, finding.text),
-    h("p", { class: "break" }, h("strong", {}, "Next step: "), finding.next_step),
+    h("p", { class: "break" }, h("strong", {}, "Next step: "), coded(finding.next_step)),
     finding.state === "stopped" && behindStop(card.progress) ? h("p", {}, "The next run brings lanes below that seqno, and the watermark, to it.") : null,
     finding.state === "failed" ? afterFailure(data, tools) : null);
 }
