@@ -1,7 +1,7 @@
 """The forms of a channel's runs: the fields of the trigger button, and the keys of ``airflow dags trigger --conf``.
 
-A field is declared once, as a key of the channel file is: what Airflow shows and checks, the reading and its error come
-from the declaration. No Airflow here.
+A field is declared once, like a key of the channel file: Airflow's form and its check, the reading and its errors come
+from the declaration. Does not import Airflow.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
     from binlane.config import ChannelConfig
 
 _OVERRIDDEN: Final = {found.form: name for name, found in all_keys().items() if found.form is not None}
-"""By field, the key of the channel file that it overrides for one run."""
+"""The key of the channel file that a field overrides for one run, by field."""
 
 
 class Form:
-    """What both forms can do; each is a dataclass whose fields are declared by ``key``."""
+    """Base of both forms: dataclasses whose fields are declared by ``key``."""
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> Self:
-        """The form's values; a field that is not there has its default. Raises ConfigError for a value of no sense."""
+        """The form's values; a missing field has its default. Raises ConfigError for an invalid value."""
         return cls(
             **{name: _read(name, field, params.get(name, field.default)) for name, field in keys_of(cls).items()}
         )
 
     @classmethod
     def params(cls, channel: ChannelConfig) -> dict[str, dict[str, Any]]:
-        """By field, the arguments of an Airflow ``Param``."""
+        """The arguments of an Airflow ``Param``, by field."""
         return {name: _param(name, field, channel) for name, field in keys_of(cls).items()}
 
 
 @dataclass(frozen=True, slots=True)
 class RunForm(Form):
-    """Of a run that applies a window."""
+    """The form of a run that applies a window."""
 
     until: str | None = key(
         TEXT,
@@ -77,7 +77,7 @@ class RunForm(Form):
 
 @dataclass(frozen=True, slots=True)
 class BootstrapForm(Form):
-    """Of a channel's first copy: the options of ``binlane bootstrap``."""
+    """The form of a channel's first copy: the options of ``binlane bootstrap``."""
 
     databases: str = key(
         TEXT,
@@ -97,7 +97,7 @@ class BootstrapForm(Form):
 
 
 def _read(name: str, field: Key, value: Any) -> Any:
-    """A field's value. Spaces around a text are none of it, and an empty field is no value if it may be empty."""
+    """A field's value. Spaces around a text are removed; an empty optional field is None."""
     given = value.strip() if isinstance(value, str) else value
     if field.default is None and given in (None, ""):
         return None

@@ -1,4 +1,4 @@
-"""What a server says of itself before it lets an account in, and whether it does."""
+"""A server's handshake: family and version, sent before the login, and whether the login succeeds."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from binlane.model import Flavor
 from binlane.servers.variables import version_number
 
 _REFUSED: Final = frozenset({1044, 1045, 1130, 1698, 3118, 3955, 4151})
-"""No such account, another password, another host, a locked account."""
+"""Errors of a refused login: unknown account, wrong password, host not allowed, account locked."""
 
 _OLD: Final = "5.5.5-"
-"""MariaDB before 11 puts it in front, for replicas of other versions."""
+"""The version prefix of MariaDB before 11, for compatibility with old replicas."""
 
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """A server that answers."""
+    """The handshake of a reachable server."""
 
     flavor: Flavor
     version: str
     account: str | None
-    """``user@host`` of the account that the login has found; None if it was refused."""
+    """``user@host`` of the account that matched the login; None if the login was refused."""
     refusal: str = ""
 
     @property
@@ -37,13 +37,13 @@ class Greeting:
 
 
 def greet(endpoint: Endpoint) -> Greeting:
-    """Log in. A refused account is an answer, too. Raises PyMySQL's errors for a server that cannot be reached."""
+    """Log in; a refused login is a result, too. Raises PyMySQL's errors if the server cannot be reached."""
     connection = Connection(**endpoint.pymysql_arguments(), defer_connect=True, connect_timeout=10)
     account, refusal = None, ""
     try:
         connection.connect()
     except pymysql.err.OperationalError as exc:
-        # a host that may not connect at all gets no greeting
+        # a host that may not connect gets no handshake
         if exc.args[0] not in _REFUSED or getattr(connection, "server_version", None) is None:
             raise
         refusal = str(exc.args[1])

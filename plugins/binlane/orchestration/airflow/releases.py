@@ -1,4 +1,4 @@
-"""Names that Airflow 3.1 has elsewhere, or not at all: docs/install.md has the table of releases that were tried."""
+"""Names that Airflow 3.1 has in other modules or does not have; docs/install.md has the table of tried releases."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if RELEASE >= (3, 2):
     from airflow.sdk.observability import stats
 
     BACKOFF: Final = 2.0
-    """The factor of a lane's waits between its tries."""
+    """The factor by which the waits between a lane's tries grow."""
 else:
     from airflow.exceptions import (  # type: ignore[no-redef,attr-defined]
         AirflowFailException,
@@ -46,9 +46,9 @@ __all__ = [
 
 
 def deadline_alert(file: str, seconds: int, callback: str, arguments: Mapping[str, Any]) -> DeadlineAlert:
-    """An alert that the scheduler raises for a run that has not ended ``seconds`` after it was queued.
+    """An alert of the scheduler for a run that has not ended ``seconds`` after it was queued.
 
-    Raises ConfigError, for the channel's ``file``, where Airflow calls back by its triggerer alone.
+    Raises ConfigError, with the channel's ``file``, on releases where only the triggerer can run callbacks.
     """
     if RELEASE < (3, 2):
         raise ConfigError(

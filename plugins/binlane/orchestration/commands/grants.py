@@ -34,7 +34,7 @@ Lines = list[tuple[str, str]]
 
 
 def grants(name: str, folder: Path) -> str:
-    """The statements as text, with the reason behind each. The servers are asked, and nothing is written."""
+    """The statements as text, each with its reason. Queries the servers and writes nothing."""
     channel, endpoints = load(name, folder)
     users, copies = applies_accounts(channel), endpoints.source is not None and not channel.rename
     lines: list[str] = []
@@ -77,7 +77,7 @@ def _server(part: str, endpoint: Endpoint, greeting: Greeting, statements: Lines
 def _for_what_is_there(
     channel: ChannelConfig, endpoints: Endpoints, given: Sequence[str], greetings: Sequence[Greeting]
 ) -> Lines:
-    """What the definers and accounts of the source take beside ``given``."""
+    """Further privileges, beside ``given``, for the definers and accounts of the source."""
     again = f"run `binlane grants {channel.name}` again when both accounts can log in and hold these grants"
     if any(each.account is None for each in greetings):
         return [("", f"definers and accounts of the source: not read yet; {again}")]
