@@ -26,7 +26,7 @@ from binlane.orchestration import filter_engines
 from binlane.orchestration.spark import spark_properties
 from binlane.plan.manifest import Segment
 from binlane.plan.window.fold import files_of
-from binlane.plan.window.reduce import StretchFolder
+from binlane.plan.window.reduce import LaneFolder
 from binlane.plan.window_plan import WindowPlan
 from binlane.schema.codec import schema_to_json
 from binlane.schema.model import Column, Key, KeyColumn, Table
@@ -158,7 +158,7 @@ def test_a_killed_folding_leaves_nothing_and_runs_again_to_the_same_files(
         fill(folder, PLAIN, reduce="window")
     run_filter(whole, InProcess())
     with monkeypatch.context() as patched:
-        patched.setattr(StretchFolder, "_fold", failing(StretchFolder._fold))
+        patched.setattr(LaneFolder, "_fold", failing(LaneFolder._fold))
         with pytest.raises(PlanError, match="injected"):
             run_filter(broken, InProcess())
     assert not list((tmp_path / "broken").rglob("*.part"))
@@ -174,11 +174,11 @@ def test_a_killed_folding_leaves_nothing_and_runs_again_to_the_same_files(
             run_filter(broken, InProcess())
 
 
-def failing(fold: Callable[[StretchFolder], None]) -> Callable[[StretchFolder], None]:
+def failing(fold: Callable[[LaneFolder], None]) -> Callable[[LaneFolder], None]:
     """``_fold``, which fails when files are open: not before its ninth call."""
     calls = itertools.count(1)
 
-    def broken(folder: StretchFolder) -> None:
+    def broken(folder: LaneFolder) -> None:
         if next(calls) == 9:
             raise PlanError("injected")
         fold(folder)

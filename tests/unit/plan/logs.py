@@ -25,7 +25,7 @@ from binlane.plan.segment.map import map_segment as columnar_map
 from binlane.plan.segment.map import scan_segment as columnar_scan
 from binlane.plan.settings import FilterSettings
 from binlane.plan.window.fold import fold_scans, make_plan
-from binlane.plan.window.reduce import FoldedLane, StretchFolder
+from binlane.plan.window.reduce import FoldedLane, LaneFolder
 from binlane.plan.window_plan import Block, LaneFile, WindowPlan
 from binlane.schema.model import Schema
 from binlane.work.prepared_groups import SegmentGroups
@@ -248,7 +248,7 @@ def fold_lane(
 ) -> tuple[FoldedLane, Blocks]:
     """A lane's blocks folded over segments, and what the filter job's task says of it."""
     stretch = LaneEdges(routing.by_lane[lane]).stretch
-    folding = StretchFolder(reducer, chosen.limits, chosen.window_bytes, stretch)
+    folding = LaneFolder(reducer, chosen.limits, chosen.window_bytes, stretch)
     sink = MemorySink(lane, format_event)
     for _, block in folding.fold(Block(header, format_event, iter(items)) for header, items in blocks):
         sink.add(block.header, block.items)

@@ -19,7 +19,7 @@ from binlane.binlog.vector.join_statements import joined
 from binlane.errors import UnsupportedEventError
 from binlane.model import BlockHeader, Item, ItemKind, LogPosition, RowCounts, TableKey
 from binlane.plan.block.reduce import Reduced, Reducer
-from binlane.plan.block.row_range import Stretch
+from binlane.plan.block.row_range import RowRange
 
 _HEADER = 19
 
@@ -148,10 +148,10 @@ class BlockBuilder:
     saved: dict[TableKey, RowCounts] = field(default_factory=dict)
     """Row changes written minus read in folded blocks, by table."""
     _payload: RowsPayload = field(init=False)
-    _stretches: list[Stretch] = field(default_factory=list)
+    _row_ranges: list[RowRange] = field(default_factory=list)
     """Row events of whole transactions that come before those of ``_payload``; ``_payload`` is empty meanwhile."""
-    _stretched: int = 0
-    """Bytes of ``_stretches``."""
+    _row_range_bytes: int = 0
+    """Bytes of ``_row_ranges``."""
     _items: list[Item] = field(default_factory=list)
     _first: BlockHeader | None = None
     _last: BlockHeader | None = None
@@ -183,32 +183,32 @@ class BlockBuilder:
         self._bytes += len(events)
         return True
 
-    def add_stretch(self, stretch: Stretch, largest: int) -> bool:
+    def add_row_range(self, row_range: RowRange, largest: int) -> bool:
         """``add_whole`` for events that will be folded: they are copied only then."""
-        size = stretch.size
+        size = row_range.size
         if largest > self.limits.largest_bytes // 2 or size > self.payload_room:
             return False
         if self._payload.room < self._payload.limit:
-            return self.add_whole(stretch.payload(), largest, RowCounts())
-        self._stretches.append(stretch)
-        self._stretched += size
+            return self.add_whole(row_range.payload(), largest, RowCounts())
+        self._row_ranges.append(row_range)
+        self._row_range_bytes += size
         self._bytes += size
         return True
 
     def _settle(self) -> None:
-        """Copy the gathered stretches into ``_payload``, which gathers events that come one by one."""
-        if self._stretches:
+        """Copy the gathered ranges into ``_payload``, which gathers events that come one by one."""
+        if self._row_ranges:
             self._payload.add_whole(self._gathered().payload(), RowCounts())
 
-    def _gathered(self) -> Stretch:
-        gathered = Stretch.joined(self._stretches)
-        self._stretches, self._stretched = [], 0
+    def _gathered(self) -> RowRange:
+        gathered = RowRange.joined(self._row_ranges)
+        self._row_ranges, self._row_range_bytes = [], 0
         return gathered
 
     @property
     def payload_room(self) -> int:
         """Bytes of events that still fit into the current BINLOG statement."""
-        return self._payload.room - self._stretched
+        return self._payload.room - self._row_range_bytes
 
     def room(self) -> tuple[int, int]:
         """Transactions and bytes that still fit into this block; the transaction that uses them up ends it."""
@@ -290,8 +290,8 @@ class BlockBuilder:
 
     def _flushed(self) -> Iterator[Item]:
         """The row events gathered so far, as logged or as their net effect."""
-        if self._stretches and self.reducer is not None:
-            return _written(self.reducer.reduce_stretch(self._gathered()), self.limits, self.saved)
+        if self._row_ranges and self.reducer is not None:
+            return _written(self.reducer.reduce_row_range(self._gathered()), self.limits, self.saved)
         return self._as_written(self._payload.flush())
 
     def _as_written(self, gathered: Iterator[Item]) -> Iterator[Item]:

@@ -1,6 +1,6 @@
-"""The reducer: a stretch of row events becomes its net effect, in as few many-row events as possible.
+"""The reducer: a range of row events becomes its net effect, in as few many-row events as possible.
 
-A stretch holds row events only. Row images of one key are folded as bytes (``fold_rows`` has the algebra). The
+A range holds row events only. Row images of one key are folded as bytes (``fold_rows`` has the algebra). The
 remaining changes are written table by table: deletes (and the old half of each update that changes a unique key), then
 updates, then inserts. This order violates no key: the source's final state satisfies all keys, and the rows left after
 the deletes are part of both the first and the final state. Tables that must not be folded keep their events in order,
@@ -25,7 +25,7 @@ from binlane.binlog.vector.row_events import DELETE, INSERT, KINDS, UPDATE, Fron
 from binlane.binlog.wire import EventType
 from binlane.model import Item, ItemKind, RowCounts, TableKey
 from binlane.plan.block.reducible_tables import TableRule
-from binlane.plan.block.row_range import Stretch
+from binlane.plan.block.row_range import RowRange
 
 _NAME: Final = "block"
 _EVENT_BYTES: Final = 128 << 10
@@ -55,7 +55,7 @@ class Loose:
 
 @dataclass(slots=True)
 class Reduced:
-    """The net effect of a stretch."""
+    """The net effect of a range of row events."""
 
     loose: list[Loose] = field(default_factory=list)
     """Events of tables that are not folded, in order; sent before ``items``."""
@@ -66,7 +66,7 @@ class Reduced:
 
 @dataclass(frozen=True, slots=True)
 class Reducer:
-    """Folds stretches of row events of one window. Equal stretches give equal bytes."""
+    """Folds ranges of row events of one window. Equal ranges give equal bytes."""
 
     rules: Mapping[TableKey, TableRule]
     payload_bytes: int
@@ -76,20 +76,20 @@ class Reducer:
 
     def reduce(self, events: bytes) -> Reduced:
         """The net effect of TABLE_MAP and rows events without checksums."""
-        return self.reduce_stretch(Stretch.of(events, self.rules))
+        return self.reduce_row_range(RowRange.of(events, self.rules))
 
-    def reduce_stretch(self, stretch: Stretch) -> Reduced:
-        """The net effect of a stretch whose ``FoldTables`` have this reducer's rules."""
-        return _Reduction(self, stretch).reduced()
+    def reduce_row_range(self, row_range: RowRange) -> Reduced:
+        """The net effect of a range whose ``FoldTables`` have this reducer's rules."""
+        return _Reduction(self, row_range).reduced()
 
 
 class _Reduction:
-    def __init__(self, reducer: Reducer, stretch: Stretch) -> None:
-        self.reducer, self.stretch, self.tables = reducer, stretch, stretch.tables
-        self.frames = self.tables.frames.select(stretch.events)
-        self.number = self.tables.number[stretch.events]
+    def __init__(self, reducer: Reducer, row_range: RowRange) -> None:
+        self.reducer, self.row_range, self.tables = reducer, row_range, row_range.tables
+        self.frames = self.tables.frames.select(row_range.events)
+        self.number = self.tables.number[row_range.events]
         self.used, self.first = first_appearances(self.number, len(self.tables.maps))
-        """Table numbers in order of appearance, and the index of each one's first event in the stretch."""
+        """Table numbers in order of appearance, and the index of each one's first event in the range."""
         self.key_of_used: list[int] = self.tables.key_of[self.used].tolist()
 
     def reduced(self) -> Reduced:
@@ -125,8 +125,8 @@ class _Reduction:
             counts = count_events(self.frames, self.number, self.tables.maps, self.tables.layouts, _NAME)
         wanted = np.isin(self.tables.key_of[self.number], list(keys))
         ends = self.frames.ends_statement(np.arange(self.frames.offset.size))
-        codes, lengths = self.frames.type_code.tolist(), self.stretch.lengths()
-        data, at = self.stretch.part(wanted).payload(), 0
+        codes, lengths = self.frames.type_code.tolist(), self.row_range.lengths()
+        data, at = self.row_range.part(wanted).payload(), 0
         held: list[Loose] = []
         last_rows = -1
         for event, (code, is_wanted, size) in enumerate(zip(codes, wanted.tolist(), lengths.tolist(), strict=True)):
@@ -185,9 +185,9 @@ class _Folding:
         tables = np.column_stack((of_map[:, :2], all_tables.flag_at[keys], all_tables.ends[keys]))
         counters = all_tables.counters[keys]
         # the room for one event's images in the largest BINLOG statement, behind TABLE_MAP and header
-        map_events = self._reduction.stretch.events[self._reduction.first[self._newest]]
+        map_events = self._reduction.row_range.events[self._reduction.first[self._newest]]
         self._fronts = strip_events(all_tables.frames, map_events)
-        self._front_size = Stretch(all_tables, map_events).lengths()
+        self._front_size = RowRange(all_tables, map_events).lengths()
         self.room = self._reduction.reducer.largest_bytes - int(self._front_size.max()) - _HEAD_BYTES
         # one memory layout for any number of tables: the kernel is compiled anew for each layout
         self._width = np.ascontiguousarray(of_map[:, 1])

@@ -1,4 +1,4 @@
-"""A stretch of row events: indexes into the framed events of a segment, or of a few blocks."""
+"""A range of row events: indexes into the framed events of a segment, or of a few blocks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NAME: Final = "block"
 
 @dataclass(frozen=True, slots=True)
 class FoldTables:
-    """The tables of framed events in the form that the folding kernels take; made once for any number of stretches.
+    """The tables of framed events in the form that the folding kernels take; made once for any number of ranges.
 
     A table has one number for each of its TABLE_MAP bodies, and one key.
     """
@@ -84,7 +84,7 @@ class FoldTables:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class RowRange:
     """TABLE_MAP and rows events of ``tables``: whole statements, in order."""
 
     tables: FoldTables
@@ -92,7 +92,7 @@ class Stretch:
     """Indexes into ``tables.frames``."""
 
     @classmethod
-    def of(cls, payload: bytes, rules: Mapping[TableKey, TableRule]) -> Stretch:
+    def of(cls, payload: bytes, rules: Mapping[TableKey, TableRule]) -> RowRange:
         """All events of a payload without checksums. Raises BinlogError if it is damaged."""
         frames = frame(payload, 0, 0)
         frames.check(_NAME)
@@ -116,10 +116,10 @@ class Stretch:
         return strip_events(self.tables.frames, self.events)
 
     @classmethod
-    def joined(cls, stretches: Sequence[Stretch]) -> Stretch:
-        """The concatenation of stretches of the same tables."""
-        return cls(stretches[0].tables, np.concatenate([stretch.events for stretch in stretches]))
+    def joined(cls, row_ranges: Sequence[RowRange]) -> RowRange:
+        """The concatenation of ranges of the same tables."""
+        return cls(row_ranges[0].tables, np.concatenate([row_range.events for row_range in row_ranges]))
 
-    def part(self, wanted: Ints | NDArray[np.bool_]) -> Stretch:
+    def part(self, wanted: Ints | NDArray[np.bool_]) -> RowRange:
         """The selected events."""
-        return Stretch(self.tables, self.events[wanted])
+        return RowRange(self.tables, self.events[wanted])

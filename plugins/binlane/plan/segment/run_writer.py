@@ -12,7 +12,7 @@ from binlane.binlog.vector.arrays import Ints
 from binlane.model import RowCounts
 from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.builder import BlockBuilder, LoggedEvent
-from binlane.plan.block.row_range import FoldTables, Stretch
+from binlane.plan.block.row_range import FoldTables, RowRange
 from binlane.plan.segment.columns import DELETE, INSERT, MAP, NONE, UPDATE, Run, SegmentColumns
 from binlane.plan.segment.lane_writer import LaneSink, LaneWriter
 from binlane.plan.transaction.event_format import translation
@@ -99,7 +99,7 @@ class RunWriter(LaneWriter):
         columns = self._columns
         largest = int(columns.stripped[events].max())
         if self._tables is not None:
-            return self._builder.add_stretch(Stretch(self._tables, events), largest)
+            return self._builder.add_row_range(RowRange(self._tables, events), largest)
         changes = events[columns.role[events] >= INSERT]
         kind = columns.role[changes].astype(np.int64) - INSERT
         counts = RowCounts(*np.bincount(kind, columns.rows[changes], minlength=3).astype(np.int64).tolist())

@@ -33,7 +33,7 @@ class FoldedLane:
 
 
 @dataclass(slots=True)
-class StretchFolder:
+class LaneFolder:
     """Folds one lane's blocks, given in order. Equal input gives equal blocks."""
 
     reducer: Reducer

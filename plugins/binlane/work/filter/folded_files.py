@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from binlane.model import BlockHeader, Item, RowCounts
-from binlane.plan.window.reduce import FoldedLane, StretchFolder
+from binlane.plan.window.reduce import FoldedLane, LaneFolder
 from binlane.plan.window_plan import Block, LaneFile
 from binlane.work.files import WorkFolder
 from binlane.work.lane_files import LaneFileWriter, read_blocks
@@ -15,7 +15,7 @@ _FILE_BYTES: Final = 64 << 20
 """A file ends with the block that reaches this size: its digest is compared before its first block."""
 
 
-def fold_files(folder: WorkFolder, lane: int, parts: Sequence[LaneFile], folding: StretchFolder) -> FoldedLane:
+def fold_files(folder: WorkFolder, lane: int, parts: Sequence[LaneFile], folding: LaneFolder) -> FoldedLane:
     """Fold the blocks of ``parts`` into new files. Raises PlanError for a part that is missing or changed."""
     files = _Files(folder, lane)
     try:

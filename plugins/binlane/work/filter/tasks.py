@@ -12,7 +12,7 @@ from binlane.choices import Reduce
 from binlane.plan.barriers import LaneEdges
 from binlane.plan.segment.lane_writer import LaneSink
 from binlane.plan.segment.map import map_segment, scan_segment
-from binlane.plan.window.reduce import StretchFolder
+from binlane.plan.window.reduce import LaneFolder
 from binlane.plan.window_plan import LaneFile
 from binlane.work.files import WorkFolder
 from binlane.work.filter.folded_files import fold_files
@@ -61,5 +61,5 @@ def fold_task(uri: str, key: str, parts: Mapping[str, Sequence[LaneFile]], lane:
     reducer = inputs.reducer(routing)
     assert reducer is not None
     edges = LaneEdges(routing.by_lane[int(lane)])
-    folding = StretchFolder(reducer, inputs.settings.limits, inputs.settings.window_bytes, edges.stretch)
+    folding = LaneFolder(reducer, inputs.settings.limits, inputs.settings.window_bytes, edges.stretch)
     return pickle.dumps(fold_files(WorkFolder(uri).child(key), int(lane), parts[lane], folding))

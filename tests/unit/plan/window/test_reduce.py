@@ -18,7 +18,7 @@ from binlane.model import BlockHeader, Item, ItemKind, LogPosition, RowCounts, T
 from binlane.plan.block.builder import BlockBuilder, BlockLimits
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.reducible_tables import TableRule
-from binlane.plan.window.reduce import StretchFolder
+from binlane.plan.window.reduce import LaneFolder
 from binlane.plan.window_plan import Block
 from tests.unit.plan.block.test_reduce_model import RULES, Row, State, applied, logged, statement, stretches
 
@@ -40,7 +40,7 @@ def fold(
     formats: Sequence[bytes] = (),
 ) -> tuple[Folded, dict[TableKey, RowCounts]]:
     """The blocks folded. ``edges``: seqnos that a barrier's edge stands before; ``formats``: one a block."""
-    folding = StretchFolder(
+    folding = LaneFolder(
         Reducer(RULES, 1 << 20, 1 << 20) if reducer is None else reducer,
         LIMITS,
         bound,
@@ -157,7 +157,7 @@ def test_what_is_held_does_not_grow_with_the_stretch() -> None:
     """A bound of six blocks: rows that change all the time fit it, however many blocks there are; others are cut."""
     one = len(block_of(1, update(1, 0))[1][0].payload)
     hot, held = [block_of(n + 1, update(1, n)) for n in range(200)], []
-    folder = StretchFolder(Reducer(RULES, 1 << 20, 1 << 20), LIMITS, 6 * one, lambda _: 0)
+    folder = LaneFolder(Reducer(RULES, 1 << 20, 1 << 20), LIMITS, 6 * one, lambda _: 0)
 
     def watched() -> Iterator[Block]:
         for head, items in hot:
@@ -193,7 +193,7 @@ def test_a_block_that_needs_too_much_room_is_passed_on_piece_by_piece() -> None:
             taken.append(n)
             yield block_of(2, update(1, n))[1][0]
 
-    folder = StretchFolder(Reducer(RULES, 1 << 20, 1 << 20), LIMITS, 6 * one, lambda _: 0)
+    folder = LaneFolder(Reducer(RULES, 1 << 20, 1 << 20), LIMITS, 6 * one, lambda _: 0)
     given = [(header(1, 1), iter(block_of(1, update(1, 0))[1])), (header(2, 2), pieces()), (header(3, 3), iter(()))]
     found = folder.fold(Block(head, b"f", items) for head, items in given)
     assert next(found)[1].header.last_seqno == 1
