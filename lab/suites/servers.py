@@ -107,7 +107,7 @@ class Beside:
     """The source's options at its start; it is reused for a source with the same options."""
     databases: frozenset[str] = frozenset()
     accounts: frozenset[str] = frozenset()
-    """The names of its databases at its start."""
+    """The names of its databases and accounts at its start."""
     fresh: str = ""
     """Its ``_fingerprint`` at its start."""
 

@@ -100,7 +100,7 @@ def _window(_: _Reader, __: Node, values: dict[str, Any]) -> None:
 
 
 def _blocks(_: _Reader, node: Node, values: dict[str, Any]) -> None:
-    """``reduce_bytes`` must be at least twice ``blocks.bytes``: a block is folded together with a remainder."""
+    """``blocks.window_bytes`` must be at least twice ``blocks.bytes``: a block is folded with earlier changes."""
     least = 2 * values["bytes"]
     if "window_bytes" not in node.value:
         values["window_bytes"] = max(values["window_bytes"], least)
