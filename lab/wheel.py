@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 PROJECT: Final = Path(__file__).resolve().parents[1]
-_TOOLS: Final = PROJECT / ".binlane" / "tools" / "bin"
+_TOOLS: Final = (Path.home() / ".local" / "bin", PROJECT / ".binlane" / "tools" / "bin")
+"""Where lab/setup.sh finds or puts uv, behind PATH."""
 _SPARK_FILES: Final = "pyspark-client ; sys_platform == 'never'\n"
 """The Spark provider asks for pyspark-client, which overwrites pyspark's own files with those of its own version."""
 
@@ -70,9 +71,10 @@ def install(wheel: Path, folder: Path, extras: str = "") -> Path:
 
 def uv() -> str:
     """The program that `make setup` uses."""
-    found = shutil.which("uv", path=f"{os.environ.get('PATH', '')}{os.pathsep}{_TOOLS}")
+    path = os.pathsep.join([os.environ.get("PATH", ""), *map(str, _TOOLS)])
+    found = shutil.which("uv", path=path)
     if found is None:
-        raise LabError(f"uv: expected it on PATH or in {_TOOLS}, found none; run `make setup`")
+        raise LabError(f"uv: expected it on {path}, found none; run `make setup`")
     return found
 
 

@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 
+from binlane.errors import ConfigError
+from binlane.orchestration.airflow import releases
 from lab.site import AIRFLOW, CHANNEL, COMMAND_LINE, DAG_FILE
-from tests.dags.scene import ROOT, write_channel
+from tests.dags.scene import CHANNEL as SHOP
+from tests.dags.scene import ROOT, shop, write_channel
 
 PLUGINS = """
 import json
@@ -55,6 +58,14 @@ def test_without_a_name_the_channels_are_in_the_dags_folder(tmp_path: Path, monk
     monkeypatch.delenv("BINLANE_CHANNELS", raising=False)
     monkeypatch.setenv("AIRFLOW__CORE__DAGS_FOLDER", str(channels.parent))
     assert set(DagBag(channels.parent).dags) == {"replicate_shop", "bootstrap_shop"}
+
+
+def test_a_lag_alert_is_refused_where_airflow_has_no_callbacks_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(releases, "RELEASE", (3, 1))
+    with pytest.raises(ConfigError, match=r"shop\.toml: alert\.lag_seconds: expected Airflow 3\.2 or newer, found 3\."):
+        shop(tmp_path, SHOP + "[alert]\nlag_seconds = 60\n")
 
 
 @pytest.mark.parametrize("folder", ["plugins", "none"])
