@@ -5,7 +5,7 @@ export PYTHONPATH := plugins:.
 # hundreds of processes start here: without bytecode each would compile every package that it imports
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test chaos suites histories lint compiled conformance configuration compose-check dist clean
+.PHONY: help setup demo test chaos suites histories mutations lint compiled conformance configuration compose-check dist clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -42,6 +42,9 @@ suites: setup ## the servers' own replication suites, continued; SECONDS=3600 li
 
 histories: setup ## generated histories on both families, compared with the servers' own replicas; SECONDS=600, SEED=1, FAMILY=mysql
 	$(PYTHON) -m lab.histories --seconds $(or $(SECONDS),60) --seed $(or $(SEED),0) $(if $(FAMILY),--family $(FAMILY))
+
+mutations: setup ## delete the guards of docs/invariants.md one by one and see their tests fail; ONLY=3: one invariant's
+	$(PYTHON) -m lab.mutations $(if $(ONLY),--only $(ONLY))
 
 lint: setup ## ruff and mypy --strict
 	.venv/bin/ruff check .

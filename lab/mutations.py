@@ -1,0 +1,262 @@
+"""``make mutations``: delete the guards of docs/invariants.md one by one, and see their tests fail.
+
+Each mutation changes one place of a copy of the project, and runs tests that docs/invariants.md names for that
+invariant. A mutation that no test notices is reported as a survivor: the suite has lost a test, or its edge.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+_PASSED: Final = 0
+_FAILED: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """A guard taken away."""
+
+    invariant: int
+    """Its number in docs/invariants.md."""
+    name: str
+    file: str
+    """Below ``plugins/binlane``."""
+    old: str
+    """Found once in the file."""
+    new: str
+    tests: tuple[str, ...]
+    """Below ``tests``; at least one of them fails with the mutation."""
+
+    def applied(self, text: str) -> str:
+        """The file's text with the mutation. Raises ValueError unless ``old`` is there exactly once."""
+        if (count := text.count(self.old)) != 1:
+            raise ValueError(f"{self.file}: expected {self.old!r} once, found it {count} times ({self.name})")
+        return text.replace(self.old, self.new)
+
+
+MUTATIONS: Final = (
+    Mutation(
+        1,
+        "a shard's lane depends on the transaction",
+        "plan/segment/reader.py",
+        "lane = route.lane if barrier is None else barrier.owner",
+        "lane = seqno % self._routing.lanes if barrier is None else barrier.owner",
+        ("unit/plan/segment/test_lane_writer.py", "integration/reduce/test_reduced_equals_replayed.py"),
+    ),
+    Mutation(
+        2,
+        "the position is committed before the rows",
+        "apply/block.py",
+        "            written = self._skip(items) if skip else self._write(items)\n",
+        "            session.commit()\n            session.begin()\n"
+        "            written = self._skip(items) if skip else self._write(items)\n",
+        ("chaos/test_every_statement.py::test_kill_9_at_every_statement_then_run_again",),
+    ),
+    Mutation(
+        2,
+        "a DDL runs again although the target has its GTID",
+        "apply/ddl.py",
+        '"SELECT @@global.gtid_binlog_state")), domain) >= place.seqno:',
+        '"SELECT @@global.gtid_binlog_state")), domain) < 0:',
+        ("integration/apply/test_ddl.py",),
+    ),
+    Mutation(
+        3,
+        "the owner of a barrier does not wait",
+        "apply/lane/barriers.py",
+        "if at[other] < min(arrived, self.course.goal)]",
+        "if False]",
+        ("integration/apply/test_lane.py",),
+    ),
+    Mutation(
+        3,
+        "barriers are kept by their owner alone",
+        "plan/barriers.py",
+        "(passed % 2 == 1) & self._takes_part[number, home]",
+        "(passed % 2 == 1) & (self._owner[number] == home)",
+        ("unit/plan/test_barriers.py",),
+    ),
+    Mutation(
+        4,
+        "a position may move back",
+        "state/positions.py",
+        "    if seqno <= expected:\n",
+        "    if False:\n",
+        ("integration/state/test_state.py::test_positions_never_move_back",),
+    ),
+    Mutation(
+        4,
+        "the watermark moves although a lane is behind",
+        "state/windows.py",
+        "if lane.seqno != seqno]",
+        "if lane.seqno > seqno]",
+        ("integration/state/test_state.py::test_the_watermark_stays_if_anything_is_amiss",),
+    ),
+    Mutation(
+        5,
+        "the target's Handler counters are not compared",
+        "apply/rows/binlog.py",
+        "            self._is_accounted_for(expected, counted, tables)\n            or",
+        "            True\n            or",
+        ("integration/apply/test_writers.py::test_a_count_other_than_the_handler_s_rolls_back",),
+    ),
+    Mutation(
+        5,
+        "a window ends although its accounts do not close",
+        "state/windows.py",
+        "    if planned != instead:\n",
+        "    if False:\n",
+        ("integration/state/test_state.py::test_the_watermark_stays_if_anything_is_amiss",),
+    ),
+    Mutation(
+        6,
+        "an unknown event is skipped",
+        "binlog/reader.py",
+        "(code not in KNOWN_TYPES and not event.header.flags & IGNORABLE)",
+        "False",
+        ("unit/binlog/test_reader.py::test_an_event_that_must_not_be_passed_stops_the_log",),
+    ),
+    Mutation(
+        6,
+        "an INCIDENT is skipped",
+        "binlog/reader.py",
+        "if code == EventType.INCIDENT:",
+        "if False:",
+        ("unit/binlog/test_reader.py::test_an_event_that_must_not_be_passed_stops_the_log",),
+    ),
+    Mutation(
+        7,
+        "a second plan takes the first one's place",
+        "state/windows.py",
+        "                windows.c.state == OPEN,\n                windows.c.plan_digest.is_(None),\n"
+        "            )\n            .values(",
+        "                windows.c.state == OPEN,\n            )\n            .values(",
+        ("integration/state/test_state.py::test_a_window_keeps_its_first_plan",),
+    ),
+    Mutation(
+        7,
+        "a block is applied under any plan",
+        "state/positions.py",
+        "    moved = cursor.execute(statement, (seqno, key.channel, expected, key.window_id, key.digest))\n",
+        '    statement = statement.replace(" AND window_id = %s AND digest = %s", "")\n'
+        "    moved = cursor.execute(statement, (seqno, key.channel, expected))\n",
+        ("integration/state/test_state.py::test_a_position_moves_only_from_where_it_stands_and_under_its_plan",),
+    ),
+    Mutation(
+        8,
+        "a block is written whether its compare-and-set moved the position or not",
+        "apply/block.py",
+        "            if not move_position(session.cursor, place.key, place.lanes, place.expected, header.last_seqno):\n"
+        "                session.rollback()\n                return None\n",
+        "            move_position(session.cursor, place.key, place.lanes, place.expected, header.last_seqno)\n",
+        ("integration/apply/test_crash.py::test_without_any_lease_the_compare_and_set_alone_lets_one_of_four_apply",),
+    ),
+    Mutation(
+        9,
+        "the events before the watermark are not compared",
+        "source/identity.py",
+        "    if expected != found:\n",
+        "    if False:\n",
+        ("integration/source/test_refusals.py",),
+    ),
+    Mutation(
+        9,
+        "any server is the channel's source",
+        "source/identity.py",
+        "    if state.identity != start.identity:\n",
+        "    if False:\n",
+        ("integration/source/test_refusals.py::test_another_server_is_another_source",),
+    ),
+    Mutation(
+        10,
+        "a finished window is applied again",
+        "apply/lane/runner.py",
+        "            if window.is_finished:\n                return True\n",
+        "",
+        ("chaos/test_processes.py::test_every_task_of_a_window_can_be_run_again_at_any_time",),
+    ),
+    Mutation(
+        11,
+        "orders never forbid",
+        "state/orders/orders.py",
+        "return self.stop_at is not None and seqno > self.stop_at",
+        "return False",
+        ("integration/apply/test_orders.py",),
+    ),
+    Mutation(
+        11,
+        "orders never skip",
+        "state/orders/orders.py",
+        "frozenset(int(seqno) for _, seqno in rows if seqno is not None)",
+        "frozenset()",
+        ("integration/apply/test_orders.py",),
+    ),
+)
+
+
+def main(
+    only: Annotated[int, typer.Option(help="The mutations of one invariant; 0: all.")] = 0,
+    jobs: Annotated[int, typer.Option(help="Processes of each call of pytest.")] = 2,
+) -> None:
+    """Try the mutations; ends with 1 if one survives, 2 if the tests fail without any."""
+    chosen = [each for each in MUTATIONS if only in (0, each.invariant)]
+    with tempfile.TemporaryDirectory(prefix="binlane-mutations-") as place:
+        copy = Path(place) / "project"
+        _copy(copy)
+        tests = sorted({test for each in chosen for test in each.tests})
+        if (code := _tested(copy, tests, jobs)) != _PASSED:
+            print(f"mutations: the tests fail without a mutation (pytest's exit code {code})")
+            raise typer.Exit(2)
+        survivors = [each for each in chosen if not _is_killed(copy, each, jobs)]
+    print(f"mutations: {len(chosen) - len(survivors)} of {len(chosen)} killed")
+    if survivors:
+        raise typer.Exit(1)
+
+
+def _is_killed(copy: Path, mutation: Mutation, jobs: int) -> bool:
+    file = copy / "plugins" / "binlane" / mutation.file
+    original = file.read_text()
+    file.write_text(mutation.applied(original))
+    try:
+        code = _tested(copy, mutation.tests, jobs)
+    finally:
+        file.write_text(original)
+    # only a failed test counts: a mutation must not break what pytest imports
+    result = {_PASSED: "SURVIVED", _FAILED: "killed"}.get(code, f"INVALID (pytest's exit code {code})")
+    print(f"invariant {mutation.invariant}: {mutation.name}: {result}", flush=True)
+    return code == _FAILED
+
+
+def _tested(copy: Path, tests: Sequence[str], jobs: int) -> int:
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", str(jobs), "--dist", "loadfile", "--no-header"]
+    command += [f"tests/{test}" for test in tests]
+    environment = {**os.environ, "PYTHONPATH": f"{copy / 'plugins'}{os.pathsep}{copy}"}
+    return subprocess.run(command, cwd=copy, env=environment, stdout=subprocess.DEVNULL, check=False).returncode
+
+
+def _copy(place: Path) -> None:
+    for name in _tracked():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, place / name)
+
+
+def _tracked() -> Iterator[str]:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True).stdout
+    return (name for name in listed.split("\0") if name and (ROOT / name).is_file())
+
+
+if __name__ == "__main__":
+    app = typer.Typer(pretty_exceptions_enable=False)
+    app.command()(main)
+    app()
