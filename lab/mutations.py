@@ -180,11 +180,19 @@ MUTATIONS: Final = (
     ),
     Mutation(
         10,
-        "a finished window is applied again",
-        "apply/lane/runner.py",
-        "            if window.is_finished:\n                return True\n",
-        "",
-        ("chaos/test_processes.py::test_every_task_of_a_window_can_be_run_again_at_any_time",),
+        "a finished window is finished once more",
+        "state/windows.py",
+        "        if window.is_finished:\n            return mark.watermark\n        where",
+        "        where",
+        ("integration/state/test_state.py::test_the_watermark_moves_once_when_every_lane_is_there",),
+    ),
+    Mutation(
+        10,
+        "tasks of a finished window ask for its files",
+        "orchestration/steps.py",
+        "return window if window is not None and window.is_finished else None",
+        "return None",
+        ("chaos/test_processes.py::test_cleared_tasks_of_a_finished_window_need_no_file",),
     ),
     Mutation(
         11,
@@ -207,7 +215,7 @@ MUTATIONS: Final = (
 
 def main(
     only: Annotated[int, typer.Option(help="The mutations of one invariant; 0: all.")] = 0,
-    jobs: Annotated[int, typer.Option(help="Processes of each call of pytest.")] = 2,
+    jobs: Annotated[int, typer.Option(help="Processes of pytest for the run without a mutation.")] = 2,
 ) -> None:
     """Try the mutations; ends with 1 if one survives, 2 if the tests fail without any."""
     chosen = [each for each in MUTATIONS if only in (0, each.invariant)]
@@ -218,18 +226,18 @@ def main(
         if (code := _tested(copy, tests, jobs)) != _PASSED:
             print(f"mutations: the tests fail without a mutation (pytest's exit code {code})")
             raise typer.Exit(2)
-        survivors = [each for each in chosen if not _is_killed(copy, each, jobs)]
+        survivors = [each for each in chosen if not _is_killed(copy, each)]
     print(f"mutations: {len(chosen) - len(survivors)} of {len(chosen)} killed")
     if survivors:
         raise typer.Exit(1)
 
 
-def _is_killed(copy: Path, mutation: Mutation, jobs: int) -> bool:
+def _is_killed(copy: Path, mutation: Mutation) -> bool:
     file = copy / "plugins" / "binlane" / mutation.file
     original = file.read_text()
     file.write_text(mutation.applied(original))
     try:
-        code = _tested(copy, mutation.tests, jobs)
+        code = _tested(copy, mutation.tests, 0)
     finally:
         file.write_text(original)
     # only a failed test counts: a mutation must not break what pytest imports
@@ -239,6 +247,7 @@ def _is_killed(copy: Path, mutation: Mutation, jobs: int) -> bool:
 
 
 def _tested(copy: Path, tests: Sequence[str], jobs: int) -> int:
+    """pytest's exit code. Of several processes a failure under ``-x`` would be an interruption (2)."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", str(jobs), "--dist", "loadfile", "--no-header"]
     command += [f"tests/{test}" for test in tests]
     environment = {**os.environ, "PYTHONPATH": f"{copy / 'plugins'}{os.pathsep}{copy}"}

@@ -327,7 +327,9 @@ def test_the_watermark_moves_once_when_every_lane_is_there(engine: Engine, plann
     bring_to_the_end(engine)
     mark = finish_window(engine, "c", "w1", "d1", "all well")
     assert mark == Watermark(20, BOUNDS.end, "0-1-20", 9.5, "f20")
-    assert finish_window(engine, "c", "w1", "d1") == mark
+    settled: list[object] = []
+    assert finish_window(engine, "c", "w1", "d1", settle=settled.append) == mark
+    assert settled == []
     assert open_window(engine, BOUNDS).is_finished, "a finished window is returned, not opened again"
     status = read_status(engine, "c")
     assert (status.window, status.channel.watermark, status.low_water, status.channel.windows) == (None, mark, 20, 1)
@@ -335,6 +337,7 @@ def test_the_watermark_moves_once_when_every_lane_is_there(engine: Engine, plann
     assert open_window(engine, following).number == 2
     set_plan(engine, replace(PLAN, window_id="w2", first_seqno=21, last_seqno=25, lanes=1, lane_rows=(ROWS, ROWS)))
     assert [lane.lane for lane in read_status(engine, "c").positions] == [0, 1]
+    assert finish_window(engine, "c", "w1", "d1") == mark, "the lanes' rows are the next window's by now"
 
 
 @pytest.mark.parametrize(
