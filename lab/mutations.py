@@ -75,7 +75,7 @@ MUTATIONS: Final = (
         3,
         "the owner of a barrier does not wait",
         "apply/lane/barriers.py",
-        "if at[other] < min(arrived, self.course.goal)]",
+        "if at[other] < min(arrived, self.state.goal)]",
         "if False]",
         ("integration/apply/test_lane.py",),
     ),
