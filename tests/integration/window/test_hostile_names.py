@@ -91,6 +91,7 @@ def test_every_command_shows_them_and_none_obeys(
     run_on(channel.source, f"INSERT INTO {name(DATABASE, TABLE)} VALUES (9, '[/x]')")
     assert "1062" in said(channel, capsys, "run", CHANNEL, code=1)
     assert "1062" in said(channel, capsys, "status", CHANNEL)
+    assert "failed: lane " in said(channel, capsys, "check", CHANNEL, code=2)
     assert json.loads(said(channel, capsys, "status", CHANNEL, "--json"))["errors"]
     seqno = str(channel.status.low_water + 1)
     refused = channel.status.errors[0].text
