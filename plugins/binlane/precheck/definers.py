@@ -15,6 +15,7 @@ from binlane.precheck.finding import Finding
 from binlane.precheck.privileges import EVERYWHERE, Grants, Order
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
+from binlane.sql.accounts import without_host
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.requirements import CHANGED, DEFINER, PRIVILEGE, Demand
 
@@ -35,7 +36,11 @@ def check_statement_privileges(situation: Situation) -> Iterator[Finding]:
 
 def check_definers(situation: Situation) -> Iterator[Finding]:
     """Definers that the account may not set; accounts and objects that only SYSTEM_USER may change."""
-    yield from lacking_for_definers(situation.target, situation.plan.demands)
+    target, demands = situation.target, dict(situation.plan.demands)
+    for each in situation.asked.texts if _knows_system_users(target) else ():
+        for name in without_host(each.sql):
+            demands.setdefault(Demand(CHANGED, f"{_ACCOUNT}{name}"), each.seqno)
+    yield from lacking_for_definers(target, demands)
 
 
 def lacking_for_definers(
@@ -72,7 +77,7 @@ def check_owned(situation: Situation) -> Iterator[Finding]:
     The session's own database stands for it. A loadable function of that name is nobody's, and goes first.
     """
     target = situation.target
-    for each in situation.asked.texts if target.flavor is Flavor.MYSQL and target.number >= SINCE_SYSTEM_USER else ():
+    for each in situation.asked.texts if _knows_system_users(target) else ():
         name = _dropped(each)
         if name is None or not each.context.database:
             continue
@@ -80,6 +85,10 @@ def check_owned(situation: Situation) -> Iterator[Finding]:
         needed = _lacking(target.grants, SYSTEM_USER) if _is_owned(demand, target.accounts) else ()
         if needed and name.lower() not in target.loadable_functions:
             yield _finding(target, demand, each.seqno, needed)
+
+
+def _knows_system_users(target: Target) -> bool:
+    return target.flavor is Flavor.MYSQL and target.number >= SINCE_SYSTEM_USER
 
 
 def _dropped(statement: LoggedText) -> str | None:

@@ -20,6 +20,9 @@ ACCOUNT_PATTERN: Final = rf"(?P<user>{_PART})(?:\s*@\s*(?P<host>{_PART}))?"
 _DEFINER: Final = re.compile(rf"\s*(?:CREATE|ALTER)\b[^`'\"(]*?\bDEFINER\s*=\s*{ACCOUNT_PATTERN}", re.I)
 _CURRENT: Final = frozenset({"CURRENT_USER", "CURRENT_ROLE"})
 _NAMED: Final = re.compile(_ACCOUNT)
+_CHANGES: Final = re.compile(r"\s*(?:GRANT|REVOKE|SET\s+DEFAULT\s+ROLE|(?:ALTER|DROP|RENAME)\s+(?:USER|ROLE))\b", re.I)
+_LIST: Final = re.compile(r"\b(?:TO|FROM|USER|DROP\s+ROLE)\b(?:\s+IF\s+EXISTS\b)?\s*", re.I)
+_MEMBER: Final = re.compile(rf"{ACCOUNT_PATTERN}\s*(?:,\s*|(?=\s|;|\Z))")
 _OWNED: Final = frozenset({"PROCEDURE", "FUNCTION", "EVENT", "VIEW"})
 """Kinds that only their definer, or an account with equal privileges, may alter or drop on MySQL. Not triggers."""
 _SKIPPED: Final = frozenset({"IF", "NOT", "EXISTS"})
@@ -34,6 +37,16 @@ def definer(sql: str) -> str | None:
 def accounts(sql: str) -> Iterator[str]:
     """Each ``user@host`` that an account statement names."""
     return map(spelled, _NAMED.finditer(sql))
+
+
+def without_host(sql: str) -> Iterator[str]:
+    """``user@%`` of each account or role that an account statement changes and names without its host."""
+    for head in _LIST.finditer(sql) if _CHANGES.match(sql) is not None else ():
+        at = head.end()
+        while (match := _MEMBER.match(sql, at)) is not None:
+            at = match.end()
+            if match["host"] is None:
+                yield spelled(match)
 
 
 def defined(verb: str, kind: str, tokens: Sequence[Token], facts: StatementFacts) -> Iterator[str]:

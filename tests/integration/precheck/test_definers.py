@@ -16,7 +16,7 @@ from binlane.servers.catalog import read_schema
 from binlane.sql.requirements import CHANGED, DEFINER, PRIVILEGE, SESSION_COLLATION, Demand
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import asked, run
-from tests.integration.precheck.test_grants import logged
+from tests.integration.precheck.test_grants import logged, may
 from tests.integration.precheck.test_server import USER, account
 from tests.unit.precheck.situations import PLAN, said, situation
 
@@ -116,3 +116,39 @@ def test_no_fact_of_a_server_is_asked_for_twice(server: PrivateServer) -> None:
     counts = Counter(statement for statement in sent if "CONNECTION_ID" not in statement)
     assert {"SHOW GRANTS", "SHOW GLOBAL VARIABLES", "SELECT CURRENT_USER()"} <= counts.keys()
     assert set(counts.values()) == {1}
+
+
+WITHOUT_HOSTS = (
+    *(
+        "DROP USER {}",
+        "DROP USER IF EXISTS nobody, {}",
+        "RENAME USER {} TO asked_other",
+        "ALTER USER {} DEFAULT ROLE NONE",
+    ),
+    *("GRANT asked_role TO {}", "GRANT asked_role TO asked_user, '{}' WITH ADMIN OPTION", "REVOKE asked_role FROM {}"),
+    *("REVOKE SELECT ON *.* FROM {}", "REVOKE ALL PRIVILEGES, GRANT OPTION FROM {}", "SET DEFAULT ROLE NONE TO {}"),
+    "DROP ROLE {}",
+)
+
+
+def test_accounts_without_a_host_are_those_of_any_host(mysql_target: PrivateServer) -> None:
+    """MySQL logs these statements as they were written."""
+    different = {}
+    for statement in WITHOUT_HOSTS:
+        for name in ("asked_boss", "asked_plain"):
+            sql = statement.format(name)
+            run(mysql_target, *(f"CREATE USER asked_{each}" for each in ("boss", "plain", "user")))
+            run(mysql_target, "GRANT SYSTEM_USER ON *.* TO asked_boss", "CREATE ROLE asked_role")
+            run(mysql_target, *(f"GRANT SELECT ON *.* TO {each}" for each in ("asked_boss", "asked_plain")))
+            try:
+                rights = ("SELECT, CREATE USER ON *.*", "ROLE_ADMIN ON *.*")
+                with account(mysql_target, *rights):
+                    run(mysql_target, f"GRANT SELECT ON *.* TO {USER} WITH GRANT OPTION")
+                    with asked(mysql_target, USER) as target:
+                        found = said(situation(target, texts=[logged(sql, Flavor.MYSQL)]), "definers")
+                    if may(mysql_target, sql) != (found == []):
+                        different[sql] = found
+            finally:
+                names = ", ".join(f"asked_{each}" for each in ("boss", "plain", "user", "role", "other"))
+                run(mysql_target, f"DROP USER IF EXISTS {names}")
+    assert different == {}
