@@ -387,6 +387,29 @@ def spark_job() -> None:
 
 
 @app.command()
+def new(
+    channel: ChannelName,
+    source: Annotated[str, typer.Option(help="Airflow connection of the source server.")],
+    target: Annotated[str, typer.Option(help="Airflow connection of the target server.")],
+    spark: Annotated[str, typer.Option(help="Airflow connection of the Spark master.")] = "spark_default",
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """Write the file of a new channel, whose first window survives an old log. Never overwrites a file."""
+    from binlane.orchestration.commands import new as creating
+
+    out.print(creating.new(channel, channels, source, target, spark))
+
+
+@app.command()
+def doctor(channel: ChannelName, channels: ChannelFolder = DEFAULT_CHANNELS) -> None:
+    """Check servers, accounts, settings, disks and clocks before the first write. Exit code 1 if one check fails."""
+    from binlane.orchestration.commands import doctor as readiness
+
+    if not readiness.doctor(channel, channels, out):
+        raise typer.Exit(1)
+
+
+@app.command()
 def version() -> None:
     """Show the version."""
     out.print(f"binlane {metadata.version('binlane')}")

@@ -13,6 +13,8 @@ from binlane.apply.session.retry_verdicts import Verdict, driver_error, error_co
 from binlane.errors import TargetError, TargetUnavailableError
 
 _REFUSED: Final = frozenset({1044, 1045, 1142, 1143, 1227, 1410, 1698, 3118, 4151})
+_UNTRUSTED: Final = frozenset({1418, 1419})
+"""A function or trigger, with a binary log."""
 _NO_TABLES: Final = frozenset({1049, 1146})
 
 
@@ -40,6 +42,8 @@ def target_errors(name: str) -> Iterator[None]:
 
 
 def _advice(code: int) -> str:
+    if code in _UNTRUSTED:
+        return "SET GLOBAL log_bin_trust_function_creators = ON on the target, then run again"
     if code in _REFUSED:
         return "check user and password of the connection, and the account's grants (docs/accounts.md lists them)"
     if code in _NO_TABLES:

@@ -8,9 +8,13 @@ from typing import Final
 
 import pymysql
 
+from binlane.apply.refusals import target_errors
+from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.bootstrap.sessions import Session
+from binlane.errors import TargetError
 from binlane.model import Flavor
+from binlane.sql.logged_statement import shown
 
 _OWN: Final = frozenset(
     {"root", "mysql", "mariadb.sys", "mysql.sys", "mysql.session", "mysql.infoschema", "PUBLIC", ""}
@@ -62,6 +66,8 @@ def read_accounts(session: Session) -> Accounts:
 
 def make_accounts(session: Session, accounts: Accounts) -> tuple[str, ...]:
     """Create the accounts that the target lacks. Returns messages about privileges that could not be granted."""
+    if not accounts.made:
+        return ()  # reading those that are there takes a privilege
     notes: list[str] = []
     present = names_of(session.texts("SELECT user, host FROM mysql.user"))
     new = accounts.without(present)
@@ -73,26 +79,31 @@ def make_accounts(session: Session, accounts: Accounts) -> tuple[str, ...]:
     _make(session, new.made)
     for name, statement in new.grants:
         try:
-            session.execute(statement)
-        except pymysql.err.MySQLError as exc:
-            if exc.args[0] not in _NOT_COPIED:
+            with target_errors(f"account {name}: {shown(statement.decode(errors='replace'))}"):
+                session.execute(statement)
+        except TargetError as exc:
+            cause = exc.__cause__
+            if cause is None or error_code(cause) not in _NOT_COPIED:
                 raise
-            notes.append(f"account {name}: {statement.decode(errors='replace')}: {exc.args[1]}")
+            notes.append(f"account {name}: {statement.decode(errors='replace')}: {cause.args[1]}")
     return tuple(notes)
 
 
 def _make(session: Session, left: Sequence[tuple[str, bytes]]) -> None:
     """Create accounts; an account whose default role does not exist yet is tried again after the others."""
     while left:
-        waiting, error = [], None
+        waiting: list[tuple[str, bytes]] = []
+        first: tuple[str, pymysql.err.MySQLError] | None = None
         for name, statement in left:
             try:
                 session.execute(statement)
             except pymysql.err.MySQLError as exc:
                 waiting.append((name, statement))
-                error = exc
-        if error is not None and len(waiting) == len(left):
-            raise error
+                first = first or (name, exc)
+        if first is not None and len(waiting) == len(left):
+            name, error = first
+            with target_errors(f"account {name}"):
+                raise error
         left = waiting
 
 

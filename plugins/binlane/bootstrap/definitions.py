@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-import pymysql
-
+from binlane.apply.refusals import target_errors
+from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.bootstrap.sessions import MODE, Session
-from binlane.errors import PrecheckError
+from binlane.errors import PrecheckError, TargetError
 from binlane.model import TableKey
 from binlane.sql.scheduled_event import disabled
 from binlane.state.records.bootstraps import TABLE, Thing
@@ -156,7 +156,13 @@ class _Reader:
 
 
 def make(session: Session, definition: Definition) -> None:
-    """Run a definition's statement on the target, in a session like that of the source. Raises the driver's errors."""
+    """Run a definition's statement on the target, in a session like that of the source. Raises TargetError with the
+    object's name."""
+    with target_errors(f"{definition.thing}".rstrip(".")):
+        _make(session, definition)
+
+
+def _make(session: Session, definition: Definition) -> None:
     if definition.kind != "DATABASE":
         session.execute(f"USE {identifier(definition.database)}")
     changed = definition.client != ""
@@ -200,11 +206,11 @@ def make_behind_rows(session: Session, definitions: Sequence[Definition]) -> lis
         for each in left:
             try:
                 make(session, each)
-            except pymysql.err.MySQLError as exc:
-                if exc.args[0] not in _NO_VIEW_YET:
+            except TargetError as exc:
+                if exc.__cause__ is None or error_code(exc.__cause__) not in _NO_VIEW_YET:
                     raise
                 waiting.append(each)
-                last = exc
+                last = exc.__cause__
         if len(waiting) == len(left):
             notes += [
                 f"{each.thing}: was not created, because an object that it needs was not copied: {last}"

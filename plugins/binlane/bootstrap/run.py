@@ -17,10 +17,9 @@ from typing import Final, Protocol
 from sqlalchemy import Engine, select
 
 from binlane.apply.refusals import driver_errors
-from binlane.apply.rows.writers import sends_row_events
 from binlane.binlog.types.literals import quoted
 from binlane.bootstrap.accounts import Accounts, make_accounts, no_accounts, read_accounts
-from binlane.bootstrap.checks import check_empty, check_servers, check_tables, chosen_databases, read_source
+from binlane.bootstrap.checks import check_empty, check_tables, chosen_databases
 from binlane.bootstrap.definitions import (
     Definitions,
     contents,
@@ -39,8 +38,6 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
 from binlane.errors import MissingLogError, PrecheckError, SourceIdentityError, WindowBusyError
 from binlane.model import TableKey
-from binlane.precheck.facts import Target
-from binlane.precheck.situation import Needs
 from binlane.schema.model import Schema, Table
 from binlane.servers.catalog import read_schema
 from binlane.shards.selection import EVERYTHING, Extent, Selection
@@ -177,18 +174,6 @@ class FirstCopy:
         chosen = chosen_databases(taken, self.options.databases)
         if not chosen:
             raise PrecheckError(f"{self.source}: found no database to copy; use `binlane init`")
-        needs = Needs(
-            databases=frozenset(chosen),
-            statements=True,
-            ddl=True,
-            accounts=self.options.users,
-            connections=self.options.jobs + 2,
-            by_statements=not sends_row_events(self.channel.apply.writer),
-        )
-        with translated(str(self.source)), driver_errors(), self.engines[0].connect() as connection:
-            facts = read_source(connection)
-        with Target(self.engines[1]) as target:
-            check_servers(facts, target, (self.source, self.target), needs)
         return chosen
 
     def _before(self, writer: Session, databases: Sequence[str]) -> Bootstrap | None:

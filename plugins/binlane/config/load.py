@@ -35,13 +35,18 @@ def find_channel(name: str, folder: Path) -> Path:
     return file
 
 
+def require_channel_name(name: str, file: Path) -> None:
+    """Raises ConfigError for a name that cannot be a channel's. ``file``: for the message."""
+    if _CHANNEL_NAME.fullmatch(name) is None:
+        raise ConfigError(
+            f"{file}: the file's name is the channel's: expected up to 64 letters, digits, - and _, got {name!r}"
+        )
+
+
 def load_channel(file: Path, environment: Mapping[str, str] | None = None) -> ChannelConfig:
     """Read and validate one channel file; raises ConfigError."""
     file = file.absolute()
-    if _CHANNEL_NAME.fullmatch(file.stem) is None:
-        raise ConfigError(
-            f"{file}: the file's name is the channel's: expected up to 64 letters, digits, - and _, got {file.stem!r}"
-        )
+    require_channel_name(file.stem, file)
     return _Reader(Node.read(file), file, os.environ if environment is None else environment).channel()
 
 

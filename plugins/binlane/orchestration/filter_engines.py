@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final, Protocol
 
 from binlane.choices import FilterEngine
@@ -21,6 +19,7 @@ from binlane.orchestration.spark import (
     spark_properties,
     without_secrets,
 )
+from binlane.readiness.machine import spark_submit
 from binlane.work.files import PLAN, WorkFolder
 from binlane.work.filter.errors import error_of
 from binlane.work.filter.job import LocalProcesses, run_filter
@@ -39,9 +38,7 @@ def filter_here(channel: ChannelConfig, work: WorkFolder) -> None:
 def submit(channel: ChannelConfig, work: WorkFolder) -> None:
     """Submit the Spark job, as the DAG's task does. Raises PlanError with its output."""
     given = spark_properties(channel.spark.conf)
-    # first beside this interpreter, where pip installs pyspark's scripts, then on PATH
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    program = shutil.which("spark-submit", path=path)
+    program, path = spark_submit()
     if program is None:
         raise ConfigError(
             "--engine spark: expected spark-submit on PATH, found none; install Spark, or use --engine local"

@@ -8,18 +8,21 @@ from contextlib import ExitStack, contextmanager
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.orchestration.effective_rules import renaming_of, selection_of
-from binlane.orchestration.steps import source_of
 from binlane.precheck.facts import Target
+from binlane.readiness.checks import require
 from binlane.readiness.situation import Asked, Readiness, SourceServer
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Selection
+from binlane.source.protocol import EventSource
 
 
 @contextmanager
-def readiness_of(channel: ChannelConfig, endpoints: Endpoints, asked: Asked) -> Iterator[Readiness]:
-    """For as long as the block runs. Nothing is asked yet."""
+def readiness_of(
+    channel: ChannelConfig, endpoints: Endpoints, source: EventSource, asked: Asked
+) -> Iterator[Readiness]:
+    """For as long as the block runs. Nothing is asked yet. ``source``: the channel's."""
 
     def rules(target: Target) -> tuple[Selection, Renaming]:
         schema = target.ask(read_schema, ())
@@ -27,8 +30,13 @@ def readiness_of(channel: ChannelConfig, endpoints: Endpoints, asked: Asked) -> 
 
     with ExitStack() as stack:
         target = stack.enter_context(Target(engine_of(endpoints.target)))
-        source = None
+        server = None
         if endpoints.source is not None:
-            log = source_of(channel, endpoints)
-            source = stack.enter_context(SourceServer(engine_of(endpoints.source), endpoints.source, log))
-        yield Readiness(channel, source, target, asked, rules)
+            server = stack.enter_context(SourceServer(engine_of(endpoints.source), endpoints.source, source))
+        yield Readiness(channel, server, target, str(endpoints.target), asked, rules)
+
+
+def require_ready(channel: ChannelConfig, endpoints: Endpoints, source: EventSource, asked: Asked) -> None:
+    """Raises PrecheckError before anything is written, with everything that stands in the way."""
+    with readiness_of(channel, endpoints, source, asked) as situation:
+        require(situation)

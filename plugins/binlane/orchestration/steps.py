@@ -27,6 +27,7 @@ from binlane.model import plural
 from binlane.orchestration import report
 from binlane.orchestration.effective_rules import forget_if_filter_has_changed, selection_of
 from binlane.orchestration.inputs import write_inputs
+from binlane.orchestration.readiness import require_ready
 from binlane.orchestration.request import HIGHEST, WindowRequest
 from binlane.orchestration.retention import remove_old
 from binlane.orchestration.shorten_window import is_forgotten
@@ -39,6 +40,7 @@ from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.checks import check_window
 from binlane.precheck.results import checked_of
 from binlane.precheck.row_writer import chosen_writer
+from binlane.readiness.situation import Asked
 from binlane.servers.engines import engine_of, kept_connections
 from binlane.source.archive import ArchiveSource
 from binlane.source.end_position import Until, UntilGtid, UntilLogEnd, UntilPosition, UntilTime
@@ -132,6 +134,10 @@ def _extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowReques
         return _adopt_unfinished(channel, endpoints, request, state, unfinished)
     if _is_applied(request, state):
         return _answer(state, finished=True)
+    if state.watermark.seqno == 0 and not request.dry_run:
+        # before the log is read and filtered, which may take an hour; reading it asks the source by itself
+        target_alone = Endpoints(None, endpoints.target)
+        require_ready(channel, target_alone, source_of(channel, endpoints), Asked(copies=False, windows=False))
     start = start_of(state.watermark, state.source_identity)
     through = _complete_through(channel, endpoints, request)
     window = f"{start.seqno + 1:012d}-{uuid.uuid4().hex[:8]}"

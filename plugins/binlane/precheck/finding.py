@@ -11,6 +11,12 @@ from binlane.precheck.privileges import Order
 from binlane.schema.compare import Difference, Severity
 
 
+class Command(str):
+    """A shell command that mends something, in contrast to a statement."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that was looked at and is not as it should be."""

@@ -5,22 +5,124 @@ A check is a function of the situation that gives its findings and writes nothin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
 
 from binlane.apply.refusals import target_errors
-from binlane.errors import BinlaneError
+from binlane.errors import BinlaneError, PrecheckError
+from binlane.model import plural
+from binlane.precheck.checks import TARGET_CHECKS
 from binlane.precheck.finding import Finding
+from binlane.precheck.situation import TargetSituation
+from binlane.readiness import held, machine, servers
 from binlane.readiness.situation import Readiness
 from binlane.schema.compare import Severity
 
 Check = Callable[[Readiness], Iterable[Finding]]
 
 
-def answer(name: str, check: Check, situation: Readiness) -> tuple[Finding, ...]:
-    """The findings of one check. An error of a server, or of the work folder, is a finding."""
+def _of_target(check: Callable[[TargetSituation], Iterable[Finding]]) -> Check:
+    return lambda situation: check(situation.of_target)
+
+
+CONNECTIONS: Final[Mapping[str, Check]] = {
+    "source-connection": servers.check_source_connection,
+    "target-connection": servers.check_target_connection,
+}
+"""Without these no other check has an answer."""
+CHANNEL_CHECKS: Final[Mapping[str, Check]] = {
+    "source-privileges": servers.check_source_privileges,
+    "source-log": servers.check_source,
+    **{name: _of_target(check) for name, check in TARGET_CHECKS.items()},
+    "privileges": servers.check_target_privileges,
+}
+"""Before a channel begins."""
+COPY_CHECKS: Final[Mapping[str, Check]] = {
+    "family": servers.check_family,
+    "source-version": servers.check_source_version,
+    "letter-case": servers.check_letter_case,
+    "prepared-transactions": servers.check_prepared,
+    "copied-tables": servers.check_copied_tables,
+    "definers": held.check_definers,
+    "accounts": held.check_accounts,
+    "programs": held.check_programs,
+    "event-time-zones": held.check_event_time_zones,
+    "target-room": machine.check_target_room,
+}
+"""Before its first copy, too."""
+OTHER_CHECKS: Final[Mapping[str, Check]] = {
+    "state": servers.check_state,
+    "row-format": servers.check_row_format,
+    "packets": servers.check_packets,
+    "clocks": servers.check_clocks,
+    "work-folder": machine.check_work_folder,
+    "work-room": machine.check_work_room,
+    "spark": machine.check_spark,
+}
+"""Of `binlane doctor` alone: advice, and what `init` brings up or does not use."""
+
+_PRIVILEGES: Final = frozenset({"source-privileges", "privileges"})
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one check has found."""
+
+    check: str
+    findings: tuple[Finding, ...]
+    was_asked: bool = True
+    """Else the finding is the error that came instead of an answer."""
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether nothing found stands in the way."""
+        return all(finding.severity is not Severity.FATAL for finding in self.findings)
+
+
+def answers(situation: Readiness, checks: Mapping[str, Check]) -> Iterator[Answer]:
+    """Each check's answer, in the table's order; the connections' alone if a server cannot be asked."""
+    connected = [answer(name, check, situation) for name, check in CONNECTIONS.items()]
+    yield from connected
+    if all(each.is_ok for each in connected):
+        yield from _after_privileges(answer(name, check, situation) for name, check in checks.items())
+
+
+def answer(name: str, check: Check, situation: Readiness, *, tries_again: bool = False) -> Answer:
+    """What one check finds. An error of a server, or of the work folder, is a finding, too; retryable ones are raised
+    if somebody ``tries_again``."""
     try:
-        with target_errors("target"):
-            return tuple(replace(finding, check=name) for finding in check(situation))
+        with target_errors(situation.place):
+            return Answer(name, tuple(replace(finding, check=name) for finding in check(situation)))
     except (BinlaneError, OSError) as exc:
-        return (Finding(Severity.FATAL, name, "an answer", str(exc), "mend the lines above first", check=name),)
+        if tries_again and isinstance(exc, BinlaneError) and exc.retryable:
+            raise
+        finding = Finding(Severity.FATAL, "asking", "an answer", str(exc), "mend that, then ask again", check=name)
+        return Answer(name, (finding,), was_asked=False)
+
+
+def _after_privileges(found: Iterable[Answer]) -> Iterator[Answer]:
+    """Errors behind a privilege that is missing are notes: they may be gone with it."""
+    lacking = ""
+    for each in found:
+        if each.check in _PRIVILEGES and not each.is_ok:
+            lacking = lacking or each.check
+        if each.was_asked or not lacking:
+            yield each
+        else:
+            note = Finding(Severity.INFO, "not asked", "an answer", f"{lacking} failed", "mend that, then ask again")
+            yield replace(each, findings=(note,))
+
+
+def require(situation: Readiness) -> None:
+    """Raises PrecheckError with everything that stands in the way of a channel's beginning, or its first copy;
+    retryable errors of the servers as they are."""
+    checks = {**CHANNEL_CHECKS, **COPY_CHECKS} if situation.asked.copies else CHANNEL_CHECKS
+    asked = (answer(name, check, situation, tries_again=True) for name, check in checks.items())
+    found = [one for each in _after_privileges(asked) for one in each.findings]
+    fatal = [finding for finding in found if finding.severity is Severity.FATAL]
+    if fatal:
+        name = situation.channel.name
+        lines = [f"channel {name} is not ready: {plural(len(fatal), 'finding')}; nothing was written:"]
+        lines += map(str, fatal)
+        raise PrecheckError("\n".join((*lines, f"`binlane doctor {name}` shows the statements that mend it")))

@@ -35,12 +35,12 @@ def scopes_of(channel: ChannelConfig, renaming: Renaming | None = None) -> tuple
 
 
 def orders(needs: Iterable[Need], scopes: Iterable[str], account: str) -> Iterator[tuple[Order, str]]:
-    """A statement for each scope and reason, with the reason, in the order of ``needs``."""
+    """A statement for each scope and reason, with the reason, in the order of ``needs``: those for everywhere first."""
     grouped: dict[tuple[str, str], list[str]] = {}
     everywhere: set[str] = set()
     for need in sorted(needs, key=lambda one: _places(one, scopes) != (EVERYWHERE,)):
         for scope in _places(need, scopes):
-            if need.name not in everywhere:
+            if everywhere.isdisjoint((need.name, *need.substitutes)):
                 grouped.setdefault((scope, need.why), []).append(need.name)
             if scope == EVERYWHERE:
                 everywhere.add(need.name)

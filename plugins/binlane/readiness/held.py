@@ -11,6 +11,8 @@ from binlane.precheck.definers import lacking_for_definers
 from binlane.precheck.finding import Finding
 from binlane.precheck.grants import lacking_for_grants
 from binlane.precheck.portability import OF_OTHERS, TRUST, unsupported
+from binlane.precheck.server import check_time_zones
+from binlane.precheck.situation import Needs, TargetSituation
 from binlane.readiness.situation import Readiness
 from binlane.schema.compare import Severity
 from binlane.sql.accounts import accounts
@@ -25,7 +27,9 @@ def check_definers(situation: Readiness) -> Iterator[Finding]:
     """Views, routines, triggers and events whose definers the target's account may not set."""
     if situation.source is not None:
         made = [each for name, _ in situation.accounts.made for each in accounts(name)]
-        yield from joined(lacking_for_definers(situation.target, situation.demands, made))
+        # of no transaction: seqno 0
+        demands = {demand: 0 for asked in situation.demands.values() for demand in asked}
+        yield from joined(lacking_for_definers(situation.target, demands, made))
 
 
 def check_accounts(situation: Readiness) -> Iterator[Finding]:
@@ -40,18 +44,27 @@ def check_programs(situation: Readiness) -> Iterator[Finding]:
         yield from joined(_unsupported(situation))
 
 
+def check_event_time_zones(situation: Readiness) -> Iterator[Finding]:
+    """Time zones of the source's events that the target does not know."""
+    if situation.source is not None:
+        zones = frozenset(each.time_zone for each in situation.programs if each.time_zone)
+        yield from check_time_zones(TargetSituation(situation.target, Needs(time_zones=zones)))
+
+
 def _unsupported(situation: Readiness) -> Iterator[Finding]:
     target, source = situation.target, situation.source
     assert source is not None
-    for demand in sorted(situation.demands):
-        if demand.feature in OF_OTHERS:
-            continue
-        missing = unsupported(demand, target, source.flavor, situation.collations)
-        if missing is not None:
-            found, todo = missing
-            subject = f"{demand.subject}: {demand.feature} {demand.detail}".rstrip()
-            mend = (TRUST,) if demand.feature in _TRUSTED else ()
-            yield Finding(Severity.FATAL, subject, "a target that takes it", found, todo, mend=mend)
+    for thing, demands in situation.demands.items():
+        for demand in sorted(demands):
+            if demand.feature in OF_OTHERS:
+                continue
+            missing = unsupported(demand, target, source.flavor, situation.collations)
+            if missing is not None:
+                found, todo = missing
+                is_named = demand.feature in _TRUSTED
+                subject = str(thing) if is_named else f"{thing}: {demand.feature} {demand.detail}".rstrip()
+                mend = (TRUST,) if is_named else ()
+                yield Finding(Severity.FATAL, subject, "a target that takes it", found, todo, mend=mend)
 
 
 def joined(findings: Iterable[Finding]) -> Iterator[Finding]:

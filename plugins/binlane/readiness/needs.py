@@ -18,17 +18,24 @@ from binlane.state.tables import SCHEMA
 
 _Version = tuple[int, int, int]
 _MYSQL: Final = frozenset({"mysql"})
-_SCHEMA_CHANGES: Final = ("INDEX", "ALTER", "DROP")
-"""Beside ``privileges.STATE``: state tables are made, and changed by a newer binlane."""
+_LATER: Final = ("ALTER", "DROP")
+"""On binlane's own schema, for newer versions of it, and for copies of temporary tables."""
 _NAMED_PRIVILEGES: Final = (10, 5, 2)
 """Before this version of MariaDB, SUPER and REPLICATION CLIENT stood for what has a name of its own since."""
 _ROUTINES_OF_OTHERS: Final = "definitions of routines that another account has made"
 
 
 def channel_needs(
-    channel: ChannelConfig, databases: frozenset[str], *, copies: bool, users: bool, connections: int = 0
+    channel: ChannelConfig,
+    databases: frozenset[str],
+    *,
+    copies: bool,
+    windows: bool = True,
+    users: bool = False,
+    connections: int = 0,
 ) -> Needs:
-    """What the channel's windows and, if it ``copies``, its first copy will ask of the target.
+    """What the channel asks of the target: its first copy if it ``copies``, and everything that may be in its
+    ``windows``; else what every window asks for.
 
     ``users``: accounts are copied, or created by the log.
     """
@@ -36,13 +43,12 @@ def channel_needs(
     applied = {kind for kind in FilterKind if policies.get(kind, FilterPolicy.APPLY) == FilterPolicy.APPLY}
     return Needs(
         databases=databases,
-        statements=True,
-        ddl=copies or not applied.isdisjoint(DDL_KINDS),
+        statements=copies or windows,
+        ddl=copies or (windows and not applied.isdisjoint(DDL_KINDS)),
         accounts=users,
         connections=max(connections, 3 * (channel.lanes.count + 1)),
         by_statements=not sends_row_events(channel.apply.writer),
         overwrite=channel.apply.on_conflict.overwrites,
-        copies=True,
     )
 
 
@@ -58,32 +64,38 @@ def source_privileges(
     for name in _log_privileges(flavor, number):
         yield Need(name, (), "the binary log is read")
     for name in VISIBILITY:
-        yield Need(name, (), "definitions are compared with the log, rows are verified and copied", databases)
+        why = "definitions are compared with the log, rows are verified and copied"
+        yield Need(name, (), why, databases, is_advice=not copies)
     if not copies:
         return
     yield Need("SHOW VIEW", (), "the first copy reads definitions", databases)
-    if databases is not None:
-        yield _routines(flavor, number)
     yield Need("RELOAD", (), "the first copy locks the source for a moment")
     if flavor is Flavor.MYSQL:
         yield Need("BACKUP_ADMIN", (), "DDL waits during the first copy")
         yield Need("XA_RECOVER_ADMIN", (), "prepared XA transactions would be missing from the first copy")
     if users:
         yield Need("SELECT", (), "accounts are copied", _MYSQL)
+    yield _routines(flavor, number)
 
 
 def account_privileges(flavor: Flavor, number: _Version, needs: Needs) -> Iterator[Need]:
     """Of the target's account: what the precheck of a window asks for, and what only some statements need."""
     yield from target_privileges(flavor, number, needs)
-    for name in _SCHEMA_CHANGES:
-        yield Need(name, (), "binlane's own tables are made and changed", frozenset({SCHEMA}))
+    own = frozenset({SCHEMA})
+    yield Need("INDEX", (), "positions and windows are kept there", own)
+    for name in _LATER:
+        yield Need(name, (), "binlane's own tables are changed", own, is_advice=True)
     yield Need("SHOW VIEW", (), "views are compared by verifications", needs.databases, is_advice=True)
     if needs.ddl:
         first, *others = setters(flavor, number)
-        yield Need(first, tuple(others), "views, routines, triggers and events keep their definers")
+        why = "views, routines, triggers and events keep their definers"
+        yield Need(first, tuple(others), why, is_advice=True)
         yield TABLE_IDS
+        if flavor is Flavor.MYSQL:
+            yield Need("SELECT", (), "which definers hold SYSTEM_USER", _MYSQL, is_advice=True)
     if needs.accounts:
         yield Need("RELOAD", (), "FLUSH statements of the log", is_advice=True)
+    yield _routines(flavor, number)._replace(is_advice=True)
 
 
 def _log_privileges(flavor: Flavor, number: _Version) -> tuple[str, ...]:

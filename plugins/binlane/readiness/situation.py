@@ -35,6 +35,7 @@ from binlane.sql.logged_statement import LoggedText, shown
 from binlane.sql.parse.lexer import Dialect, Token, Unreadable, lex
 from binlane.sql.parse.statements import analyze
 from binlane.sql.requirements import Demand, demands_of
+from binlane.state.records.bootstraps import Thing
 
 _Question = ParamSpec("_Question")
 _Answer = TypeVar("_Answer")
@@ -45,7 +46,9 @@ class Asked:
     """For what readiness is asked."""
 
     copies: bool = True
-    """For a first copy, too."""
+    """For a first copy."""
+    windows: bool = True
+    """For everything that may be in a window; else for what is in every one."""
     users: bool = False
     """Accounts are copied, or created by the log."""
     databases: tuple[str, ...] = ("*",)
@@ -91,6 +94,8 @@ class Readiness:
     source: SourceServer | None
     """None for an archive."""
     target: Target
+    place: str
+    """The target's name, for errors."""
     asked: Asked
     read_rules: Callable[[Target], tuple[Selection, Renaming]]
     """The channel's filter and renames, by the target's settings."""
@@ -117,10 +122,14 @@ class Readiness:
     @cached_property
     def needs(self) -> Needs:
         """What the windows and the first copy ask of the target."""
-        _, renaming = self.rules
-        asked = self.asked
-        names = frozenset(map(renaming.target, self.databases))
-        return channel_needs(self.channel, names, copies=asked.copies, users=asked.users, connections=asked.connections)
+        asked, names = self.asked, frozenset[str]()
+        if asked.copies or asked.windows:
+            _, renaming = self.rules
+            names = frozenset(map(renaming.target, self.databases))
+        return channel_needs(
+            self.channel, names, copies=asked.copies, windows=asked.windows, users=asked.users,
+            connections=asked.connections,
+        )  # fmt: skip
 
     @property
     def of_target(self) -> TargetSituation:
@@ -144,9 +153,9 @@ class Readiness:
             return read_programs(session, self.databases, self.schema.tables)
 
     @cached_property
-    def demands(self) -> Mapping[Demand, int]:
-        """What the views, routines, triggers and events ask of a server; of seqno 0, as of no transaction."""
-        found: dict[Demand, int] = {}
+    def demands(self) -> Mapping[Thing, frozenset[Demand]]:
+        """What the views, routines, triggers and events ask of a server."""
+        found: dict[Thing, frozenset[Demand]] = {}
         for program in self.programs:
             dialect = self._dialect(program.sql_mode)
             sql = program.statement.decode("utf-8", "replace")
@@ -157,7 +166,7 @@ class Readiness:
                 no_backslash_escapes=dialect.no_backslash_escapes,
                 flavor=dialect.flavor,
             )
-            found.update(dict.fromkeys(demands_of(sql, facts, dialect), 0))
+            found[program.thing] = demands_of(sql, facts, dialect)
         return found
 
     @cached_property

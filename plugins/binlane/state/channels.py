@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, Table, delete, insert, select, update
+from sqlalchemy import Connection, Engine, Row, Table, delete, insert, select, text, update
 
 from binlane.errors import PositionError, SourceIdentityError
 from binlane.model import LogPosition
@@ -87,6 +87,14 @@ def note_complete(engine: Engine, name: str, mark: Watermark, through: float | N
             .where(channels.c.channel == name, channels.c.watermark_seqno == mark.seqno)
             .values(**values)
         )
+
+
+def has_channel(connection: Connection, name: str) -> bool:
+    """Whether this target has the channel; it need not have the schema."""
+    query = text("SELECT 1 FROM information_schema.tables WHERE table_schema = :schema AND table_name = :name")
+    if connection.execute(query, {"schema": channels.schema, "name": channels.name}).first() is None:
+        return False
+    return connection.execute(select(channels.c.channel).where(channels.c.channel == name)).first() is not None
 
 
 def read_channel(connection: Connection, name: str, *, for_update: bool = False) -> Channel:

@@ -262,4 +262,7 @@ def test_an_account_without_the_locks_privilege_is_told_which(
     )
     mariadb.connect("source_server", mariadb.source, "test_reader")
     assert bootstrap(mariadb) == 1
-    assert "the account lacks EVENT, RELOAD ON *.*" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "source: privilege EVENT: expected granted on *.*" in said
+    assert "GRANT RELOAD ON *.* TO the account" in said
+    assert mariadb.target.query("SHOW DATABASES LIKE 'binlane'") == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.integration.bootstrap.conftest import clean_servers, either
@@ -14,15 +16,15 @@ SOURCE, TARGET = "test_source", "test_target"
 
 
 @pytest.fixture
-def limited(either: Channel) -> Channel:
+def limited(either: Channel) -> Iterator[Channel]:
     """A channel whose two accounts hold nothing yet, and a source with objects, definers and accounts."""
     make_objects(either)
     run_on(
         either.source,
         "CREATE USER test_ann IDENTIFIED BY 'ann'",
-        "CREATE ROLE test_role",
-        "GRANT SELECT, INSERT ON shop.* TO test_role",
-        "GRANT test_role TO test_ann",
+        "CREATE ROLE shop_clerk",
+        "GRANT SELECT, INSERT ON shop.* TO shop_clerk",
+        "GRANT shop_clerk TO test_ann",
         "GRANT PROCESS ON *.* TO test_ann",
         "CREATE DEFINER = test_ann VIEW shop.of_ann AS SELECT id FROM shop.parent",
         "CREATE DEFINER = test_ann EVENT shop.ev_ann ON SCHEDULE EVERY 1 DAY DO DELETE FROM shop.bare WHERE a = 8",
@@ -33,4 +35,6 @@ def limited(either: Channel) -> Channel:
     ):
         run_on(server, f"CREATE USER {user} IDENTIFIED BY '{server.password}'", log=False)
         either.connect(connection, server, user)
-    return either
+    yield either
+    for server in (either.source, either.target):
+        run_on(server, "DROP ROLE IF EXISTS shop_clerk", log=False)

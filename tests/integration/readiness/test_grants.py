@@ -50,3 +50,27 @@ def test_accounts_with_exactly_these_grants_copy_apply_and_verify(
     said = capsys.readouterr().out
     assert "clean" in said
     assert "not compared" not in said
+
+
+def test_a_channel_with_a_filter_gets_its_databases_alone(limited: Channel, capsys: pytest.CaptureFixture[str]) -> None:
+    limited.write_channel(
+        '[filter]\ninclude_databases = ["shop", "od-?", "tenant_*"]\n[filter.kinds]\naccounts = "ignore"\n'
+    )
+    grant(limited, capsys)
+    source, target = printed(limited, capsys)
+    tables = [each for each in (*source, *target) if "INSERT" in each or "EVENT" in each]
+    assert not [each for each in tables if "*.*" in each]
+    assert r"ON `tenant\_%`.*" in "".join(target)
+    assert not [each for each in target if "CREATE USER" in each or "GRANT OPTION" in each]
+    with setting(limited.target, "log_bin_trust_function_creators", "ON"):
+        assert limited.cli("bootstrap", CHANNEL) == 0, capsys.readouterr().err
+        run_on(
+            limited.source,
+            "CREATE DATABASE tenant_1",
+            "CREATE TABLE tenant_1.t (id INT PRIMARY KEY)",
+            "INSERT INTO tenant_1.t VALUES (1), (2)",
+            "CREATE USER test_bob IDENTIFIED BY 'bob'",
+        )
+        assert limited.run() is not None
+        assert limited.cli("verify", CHANNEL, "--full") == 0
+    assert "not compared" not in capsys.readouterr().out

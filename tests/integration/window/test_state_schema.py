@@ -38,8 +38,11 @@ COMMANDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "check": (),
     "conflicts": ((), ("--json",)),
     "decide": (("1", "--ran"),),
+    "doctor": (),
+    "grants": (),
     "init": ((),),
     "inspect": (),
+    "new": (),
     "plan": ((),),
     "replay-skipped": (("1",),),
     "resume": ((),),
@@ -51,13 +54,15 @@ COMMANDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
         ("--list",),
         ("--show", "1"),
     ),
+    "spark-job": (),
     "status": ((), ("--json",)),
     "stop": ((), ("--now",)),
     "verify": ((), ("--full",), ("--repair", "--yes")),
     "version": (),
     "xa": ((), ("--done", "x")),
 }
-"""Each command of the command line with the arguments behind the channel's name; none: it asks no target."""
+"""Each command of the command line with the arguments behind the channel's name; none: it reads no state of a
+target, or reports it (`doctor`)."""
 TASKS: Final[Mapping[str, Callable[[Channel], object] | None]] = {
     Kind.EXTRACT: lambda channel: steps.extract(channel.config, channel.endpoints, WindowRequest("now")),
     # from files to files
@@ -110,6 +115,8 @@ def test_every_command_task_and_page_refuses_a_state_that_does_not_fit(
     for call in filter(None, TASKS.values()):
         with pytest.raises(StateSchemaError, match=re.escape(said)):
             call(channel)
+    assert channel.cli("doctor", CHANNEL) == 1
+    assert said in capsys.readouterr().out
     card = Reading(host_of(channel)).channel("anybody", CHANNEL).card
     assert card.state is State.UNREACHABLE
     assert said in card.findings[0].text

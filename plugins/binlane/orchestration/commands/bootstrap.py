@@ -17,8 +17,10 @@ from binlane.errors import ConfigError
 from binlane.model import TableKey, plural
 from binlane.orchestration.commands.run import load
 from binlane.orchestration.effective_rules import selection_of
+from binlane.orchestration.readiness import require_ready
 from binlane.orchestration.steps import source_of
 from binlane.orchestration.terminal import Bars, Terminal
+from binlane.readiness.situation import Asked
 from binlane.safe_text import one_line
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of
@@ -26,6 +28,8 @@ from binlane.servers.engines import engine_of
 log = logging.getLogger(__name__)
 
 _LOG_SECONDS: Final = 5.0
+_MORE_CONNECTIONS: Final = 2
+"""On the target, beside one for each job."""
 
 
 def bootstrap(
@@ -48,9 +52,13 @@ def first_copy(channel: ChannelConfig, endpoints: Endpoints, options: Options, t
             "databases under their new names by other means and begin the channel at the place of that copy: "
             "docs/renames.md#the-first-copy"
         )
+    source = source_of(channel, endpoints)
+    asked = Asked(
+        windows=False, users=options.users, databases=options.databases, connections=options.jobs + _MORE_CONNECTIONS
+    )
+    require_ready(channel, endpoints, source, asked)
     engines = engine_of(endpoints.source), engine_of(endpoints.target)
     with target_errors(str(endpoints.target)):
-        source = source_of(channel, endpoints)
         with engines[1].connect() as connection:
             # only for the setting that decides whether the case of names counts
             selection = selection_of(channel, read_schema(connection, ()))

@@ -12,6 +12,7 @@ from binlane.config import ChannelConfig
 from binlane.connections import Endpoint, Endpoints
 from binlane.orchestration.commands.run import load
 from binlane.orchestration.readiness import readiness_of
+from binlane.orchestration.steps import source_of
 from binlane.precheck.privileges import EVERYWHERE, Need
 from binlane.readiness.checks import answer
 from binlane.readiness.grants import OF_THE_CHANNEL, merged, orders, scopes_of
@@ -36,24 +37,24 @@ Lines = list[tuple[str, str]]
 def grants(name: str, folder: Path) -> str:
     """The statements as text, each with its reason. Queries the servers and writes nothing."""
     channel, endpoints = load(name, folder)
-    users, copies = applies_accounts(channel), endpoints.source is not None and not channel.rename
-    lines: list[str] = []
-    source = None
+    users, source = applies_accounts(channel), None
     if endpoints.source is not None:
         with translated(str(endpoints.source)):
             source = greet(endpoints.source)
+    with target_errors(str(endpoints.target)):
+        target = greet(endpoints.target)
+    copies = source is not None and source.flavor is target.flavor and not channel.rename
+    lines: list[str] = []
+    if source is not None and endpoints.source is not None:
         scopes = scopes_of(channel)
         databases = None if scopes == (EVERYWHERE,) else OF_THE_CHANNEL
         needs = source_privileges(source.flavor, source.number, databases, copies=copies, users=users)
         lines += _server("source", endpoints.source, source, _statements(needs, scopes, source, endpoints.source))
-    with target_errors(str(endpoints.target)):
-        target = greet(endpoints.target)
     scopes = scopes_of(channel, Renaming(channel.rename))
-    needs = account_privileges(
-        target.flavor, target.number, channel_needs(channel, OF_THE_CHANNEL, copies=copies, users=users)
-    )
+    asked = channel_needs(channel, OF_THE_CHANNEL, copies=copies, users=users)
+    needs = account_privileges(target.flavor, target.number, asked)
     given = _statements(needs, scopes, target, endpoints.target)
-    if source is not None:
+    if source is not None and copies:
         given += _for_what_is_there(channel, endpoints, [statement for statement, _ in given], (source, target))
     lines += _server("target", endpoints.target, target, given)
     return "\n".join(lines)
@@ -82,10 +83,11 @@ def _for_what_is_there(
     if any(each.account is None for each in greetings):
         return [("", f"definers and accounts of the source: not read yet; {again}")]
     lines: Lines = []
-    with readiness_of(channel, endpoints, Asked(users=applies_accounts(channel))) as found:
+    asked = Asked(users=applies_accounts(channel))
+    with readiness_of(channel, endpoints, source_of(channel, endpoints), asked) as found:
         situation = found.for_account(given)
         for why, check in _OF_WHAT_IS_THERE.items():
-            findings = answer(why, check, situation)
+            findings = answer(why, check, situation).findings
             lines += [(str(each), why) for each in merged(mend for one in findings for mend in one.mend)]
             # by hand: a role's administrator; or a privilege above is not granted yet
             lines += [("", f"{why}: {one_line(finding.found)}; {again}") for finding in findings if not finding.mend]

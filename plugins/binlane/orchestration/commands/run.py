@@ -21,13 +21,15 @@ from binlane.extension import chosen
 from binlane.orchestration import report, steps
 from binlane.orchestration.announce import announce
 from binlane.orchestration.filter_engines import FILTER_ENGINES
+from binlane.orchestration.readiness import require_ready
 from binlane.orchestration.request import NOW, WindowRequest
 from binlane.orchestration.terminal import Terminal, View
 from binlane.plan.window_facts import lane_name
 from binlane.plan.window_plan import WindowPlan
+from binlane.readiness.situation import Asked
 from binlane.servers.engines import engine_of
 from binlane.source.start_position import begin
-from binlane.state.channels import Watermark, create_channel
+from binlane.state.channels import Watermark, create_channel, has_channel
 from binlane.state.migrations.run import create
 from binlane.state.positions import lane_positions
 from binlane.state.records.journal import ChannelStatus, read_status
@@ -64,7 +66,12 @@ def init(name: str, folder: Path, start: str) -> str:
     with its watermark."""
     channel, endpoints = load(name, folder)
     engine = engine_of(endpoints.target)
-    found = begin(steps.source_of(channel, endpoints), start)
+    source = steps.source_of(channel, endpoints)
+    with target_errors(str(endpoints.target)), engine.connect() as connection:
+        is_new = not has_channel(connection, name)
+    if is_new:
+        require_ready(channel, endpoints, source, Asked(copies=False, windows=False))
+    found = begin(source, start)
     with target_errors(str(endpoints.target)):
         create(engine)
         mark = Watermark(found.seqno, found.position, found.gtid_set, found.time, found.fingerprint)

@@ -1,0 +1,73 @@
+"""``binlane new``: a channel file whose first window survives an old log."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Final
+
+from binlane.config import load_channel, require_channel_name
+from binlane.errors import ConfigError
+
+_TEMPLATE: Final = """\
+# The channel {name}. Every key: docs/configuration.md
+# Next: `binlane grants {name}`, `binlane doctor {name}`; then `binlane bootstrap {name}` for an empty target, or
+# `binlane init {name} --start ...` for one that holds a backup of the source.
+
+[source]
+connection = {source}
+
+[target]
+connection = {target}
+
+[window]
+schedule = "0 * * * *"
+
+[lanes]
+count = 4
+
+[filter]
+# The servers' own tables: an old log can hold the time zones and help texts that an installation has loaded.
+exclude_databases = ["mysql", "sys"]
+
+[filter.kinds]
+# An old log begins with statements of the source's installation: CREATE USER for administrators, GRANT ALL, FLUSH
+# PRIVILEGES. Applied, they would change accounts of the target's own, and the target's account would need every
+# privilege that they grant. Without this line accounts follow the source: `binlane grants {name}` then prints more.
+accounts = "ignore"
+
+[spark]
+connection = {spark}
+"""
+
+
+def new(name: str, folder: Path, source: str, target: str, spark: str) -> str:
+    """Write the file. Raises ConfigError for a name that is no channel's, and for a file that exists."""
+    file = folder / f"{name}.toml"
+    require_channel_name(name, file)
+    values = {"source": source, "target": target, "spark": spark}
+    text = _TEMPLATE.format(name=name, **{key: _quoted(key, value) for key, value in values.items()})
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        # O_EXCL: two of these commands at once write one file
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    except FileExistsError:
+        raise ConfigError(
+            f"{file}: expected no such file, found one: a channel is never overwritten; edit it, or choose another name"
+        ) from None
+    with os.fdopen(handle, "w", encoding="utf-8") as out:
+        out.write(text)
+    load_channel(file)
+    return f"{file}: written\nnext: binlane grants {name}; binlane doctor {name}"
+
+
+def _quoted(key: str, value: str) -> str:
+    """A string of TOML, whose escapes are those of JSON but for DEL."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ConfigError(f"--{key}: expected the id of a connection in UTF-8, got {value!r}") from None
+    if not value:
+        raise ConfigError(f"--{key}: expected the id of a connection, got an empty one")
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

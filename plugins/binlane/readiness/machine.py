@@ -1,0 +1,111 @@
+"""This machine and its disks: the work folder, the room on the target, Spark."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from binlane.model import Flavor
+from binlane.precheck.finding import Command, Finding
+from binlane.readiness.situation import Readiness
+from binlane.schema.compare import Severity
+from binlane.work.files import WorkFolder
+
+_GIB: Final = 1 << 30
+_LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+def spark_submit() -> tuple[str | None, str]:
+    """The program, if there is one, and the PATH that it is looked for in: first beside this interpreter, where pyspark
+    was installed with it."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    return shutil.which("spark-submit", path=path), path
+
+
+def check_work_folder(situation: Readiness) -> Iterator[Finding]:
+    """The work folder can be written. Raises the file system's errors."""
+    folder = WorkFolder(situation.channel.work.uri).child(f"ready-{uuid.uuid4().hex}")
+    try:
+        with folder.create("probe") as file:
+            file.write(b"binlane")
+    finally:
+        folder.remove()
+    yield from ()
+
+
+def check_work_room(situation: Readiness) -> Iterator[Finding]:
+    """The work folder has less room than a window over the whole log takes (advice)."""
+    folder = WorkFolder(situation.channel.work.uri)
+    if situation.source is None or not folder.is_local:
+        return
+    needed = 2 * sum(int(row[1]) for row in situation.source.rows("SHOW BINARY LOGS"))
+    place = _existing(Path(folder.path("")))
+    free = shutil.disk_usage(place).free
+    if free < needed:
+        todo = (
+            f"free some of it, set work.uri to a larger place, or let each window end earlier (--until): df -h {place}"
+        )
+        expected = f"{_size(needed)} free, for a window over the whole log"
+        yield Finding(Severity.INFO, f"work folder {folder.uri}", expected, _size(free), todo)
+
+
+def check_target_room(situation: Readiness) -> Iterator[Finding]:
+    """The target's disk has less room than the copied tables take; with a binary log, twice as much."""
+    source, target = situation.source, situation.target
+    if source is None or not situation.databases:
+        return
+    [(found,)] = source.rows(
+        "SELECT SUM(data_length + index_length) FROM information_schema.tables WHERE table_schema IN :databases",
+        databases=list(situation.databases),
+    )
+    needed = int(found or 0) * (2 if target.is_on("log_bin") else 1)
+    folder = target.variables["datadir"]
+    free = _free_on_target(situation, folder)
+    where, expected = f"target: room in {folder}", f"{_size(needed)} free for the copied tables"
+    if free is None:
+        todo = "no statement tells: look at it on the target's machine"
+        yield Finding(Severity.INFO, where, expected, "unknown", todo, mend=(Command(f"df -h {shlex.quote(folder)}"),))
+    elif free < needed:
+        todo = "free some of it, or copy fewer databases (--databases)"
+        yield Finding(Severity.FATAL, where, expected, _size(free), todo)
+
+
+def _free_on_target(situation: Readiness, folder: str) -> int | None:
+    """Bytes, where the server says it (MariaDB's plugin DISKS) or is on this machine; else None."""
+    target = situation.target
+    if target.flavor is Flavor.MARIADB and target.rows(
+        "SELECT 1 FROM information_schema.tables WHERE table_schema = 'information_schema' AND table_name = 'DISKS'"
+    ):
+        rows = target.rows("SELECT path, available FROM information_schema.disks")
+        above = [(str(path), int(kib)) for path, kib in rows if folder.startswith(str(path))]
+        if above:
+            return max(above, key=lambda one: len(one[0]))[1] * 1024
+    is_here = target.engine.url.host in _LOOPBACK and Path(target.variables["pid_file"]).exists()
+    return shutil.disk_usage(folder).free if is_here else None
+
+
+def check_spark(situation: Readiness) -> Iterator[Finding]:
+    """Spark, which the DAG and ``--engine spark`` run the filter job with, is not on this machine (advice)."""
+    program, path = spark_submit()
+    if program is None:
+        todo = "install Spark where the Airflow workers run; `binlane run` does without (--engine local)"
+        yield Finding(Severity.INFO, "spark-submit", "a program on PATH", "none", todo)
+    java = os.environ.get("JAVA_HOME")
+    if shutil.which("java", path=path) is None and (java is None or not (Path(java) / "bin" / "java").exists()):
+        yield Finding(
+            Severity.INFO, "java", "a program on PATH, or JAVA_HOME", "none", "install Java 17 or newer for Spark"
+        )
+
+
+def _existing(path: Path) -> Path:
+    return next(each for each in (path, *path.parents) if each.exists())
+
+
+def _size(count: int) -> str:
+    return f"{count / _GIB:,.1f} GiB" if count >= _GIB else f"{count / (1 << 20):,.1f} MiB"

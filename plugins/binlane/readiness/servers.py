@@ -1,0 +1,164 @@
+"""The two servers and their accounts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from binlane.bootstrap.checks import check_tables
+from binlane.model import Flavor
+from binlane.precheck.facts import Server
+from binlane.precheck.finding import Command, Finding
+from binlane.precheck.privileges import EVERYWHERE
+from binlane.precheck.server import missing_privilege
+from binlane.readiness.grants import scopes_of
+from binlane.readiness.needs import account_privileges, source_privileges
+from binlane.readiness.situation import Readiness
+from binlane.schema.compare import Severity
+from binlane.state.migrations.check import require_current
+from binlane.state.tables import SCHEMA
+
+_OLDEST: Final = {Flavor.MARIADB: (10, 4, 1), Flavor.MYSQL: (8, 0, 0)}
+"""The first with a lock that makes DDL wait and nothing else."""
+_BY_HAND: Final = "create the objects by hand, copy the rows by a dump, then `binlane init`"
+_SECONDS_APART: Final = 5.0
+
+
+def check_source_connection(situation: Readiness) -> Iterator[Finding]:
+    """The source can be reached, and lets the account in. Raises SourceError."""
+    if situation.source is not None:
+        situation.source.rows("SELECT 1")
+    yield from ()
+
+
+def check_target_connection(situation: Readiness) -> Iterator[Finding]:
+    """The target can be reached, and lets the account in. Raises TargetError."""
+    situation.target.rows("SELECT 1")
+    yield from ()
+
+
+def check_source(situation: Readiness) -> Iterator[Finding]:
+    """The source's log is off or filtered, or another reader has the channel's server id. Raises those errors."""
+    if situation.source is not None:
+        situation.source.log.state()
+    yield from ()
+
+
+def check_source_privileges(situation: Readiness) -> Iterator[Finding]:
+    """Privileges that the source's account lacks."""
+    source, asked = situation.source, situation.asked
+    if source is None:
+        return
+    # an account without any privilege sees no database
+    databases = None if scopes_of(situation.channel) == (EVERYWHERE,) else frozenset(situation.databases)
+    needs = source_privileges(source.flavor, source.number, databases, copies=asked.copies, users=asked.users)
+    for need in needs:
+        if lacking := need.lacking(source.grants):
+            yield missing_privilege("source", source.account, need, lacking)
+
+
+def check_row_format(situation: Readiness) -> Iterator[Finding]:
+    """The source logs statements, or parts of rows (advice)."""
+    source = situation.source
+    for name, value in (("binlog_format", "ROW"), ("binlog_row_image", "FULL")):
+        if source is not None and source.value(name) != value:
+            mend = (f"SET GLOBAL {name} = {value}",)
+            todo = f"{mend[0]} on the source, for the exact rows in its log"
+            yield Finding(Severity.INFO, f"source: {name}", value, source.value(name), todo, mend=mend)
+
+
+def check_target_privileges(situation: Readiness) -> Iterator[Finding]:
+    """Privileges that the target's account lacks."""
+    target, needs = situation.target, situation.needs
+    asked = situation.asked
+    takes_all = (asked.copies or asked.windows) and scopes_of(situation.channel) == (EVERYWHERE,)
+    for need in account_privileges(target.flavor, target.number, needs):
+        lacking = need.lacking(target.grants)
+        if takes_all and need.databases == needs.databases and len(lacking) == len(needs.databases):
+            # one GRANT, not one a database; and some that the source's account does not see yet
+            lacking = need._replace(databases=None).lacking(target.grants)
+        if lacking:
+            yield missing_privilege("target", target.account, need, lacking)
+
+
+def check_state(situation: Readiness) -> Iterator[Finding]:
+    """The schema ``binlane`` is of another version, or damaged. Raises StateSchemaError."""
+    if situation.target.rows("SELECT 1 FROM information_schema.schemata WHERE schema_name = :name", name=SCHEMA):
+        situation.target.ask(require_current)
+    yield from ()
+
+
+def check_packets(situation: Readiness) -> Iterator[Finding]:
+    """The target takes shorter statements than the source: its longest rows may not arrive (advice)."""
+    if situation.source is None:
+        return
+    ours, theirs = (int(each.variables["max_allowed_packet"]) for each in (situation.source, situation.target))
+    if theirs < ours:
+        mend = (f"SET GLOBAL max_allowed_packet = {ours}",)
+        todo = f"{mend[0]} on the target: a row that the source holds could be too long for it"
+        yield Finding(
+            Severity.INFO, "target: max_allowed_packet", f"{ours} as on the source", str(theirs), todo, mend=mend
+        )
+
+
+def check_clocks(situation: Readiness) -> Iterator[Finding]:
+    """A server's clock differs from this machine's: windows end by the source's, lag counts by this one (advice)."""
+    servers: tuple[tuple[str, Server | None], ...] = (("source", situation.source), ("target", situation.target))
+    for name, server in servers:
+        if server is None:
+            continue
+        before = time.time()
+        theirs = float(server.rows("SELECT UNIX_TIMESTAMP(NOW(6))")[0][0])
+        apart = theirs - (before + time.time()) / 2
+        if abs(apart) > _SECONDS_APART:
+            found, todo = f"{apart:+.0f} s", "synchronize the clocks (chronyc tracking shows the offset)"
+            yield Finding(
+                Severity.INFO, f"{name}: clock", "this machine's time", found, todo, mend=(Command("chronyc makestep"),)
+            )
+
+
+def check_family(situation: Readiness) -> Iterator[Finding]:
+    """Source and target are of different families: binlane does not translate definitions."""
+    source, target = situation.source, situation.target
+    if source is not None and source.flavor is not target.flavor:
+        expected = f"a {source.flavor.value} server, as the source is"
+        found = f"{target.flavor.value} {target.version}"
+        yield Finding(
+            Severity.FATAL, "target: family", expected, found, f"binlane does not translate definitions: {_BY_HAND}"
+        )
+
+
+def check_source_version(situation: Readiness) -> Iterator[Finding]:
+    """The source has no lock that makes DDL wait."""
+    source = situation.source
+    if source is not None and source.number < _OLDEST[source.flavor]:
+        oldest = ".".join(map(str, _OLDEST[source.flavor]))
+        todo = "no lock makes DDL wait there: load a dump or a backup, then `binlane init`"
+        yield Finding(
+            Severity.FATAL, "source: version", f"{source.flavor.value} {oldest} or newer", source.version, todo
+        )
+
+
+def check_letter_case(situation: Readiness) -> Iterator[Finding]:
+    """Source and target store names differently."""
+    name, source, target = "lower_case_table_names", situation.source, situation.target
+    if source is not None and source.value(name) != target.value(name):
+        todo = "names would refer to other objects: load a dump by hand, then `binlane init`"
+        expected = f"{source.value(name)}, as on the source"
+        yield Finding(Severity.FATAL, f"target: {name}", expected, target.value(name), todo)
+
+
+def check_copied_tables(situation: Readiness) -> Iterator[Finding]:
+    """Tables that no snapshot holds. Raises PrecheckError, which names them."""
+    if situation.source is not None:
+        check_tables(situation.schema, situation.source.endpoint)
+    yield from ()
+
+
+def check_prepared(situation: Readiness) -> Iterator[Finding]:
+    """XA transactions are prepared on the source: their changes would be in neither the snapshot nor a window."""
+    if situation.source is not None and (prepared := situation.source.rows("XA RECOVER")):
+        found = f"{len(prepared)} XA transactions are prepared"
+        todo = "XA COMMIT or XA ROLLBACK each of them on the source"
+        yield Finding(Severity.FATAL, "source: XA RECOVER", "none", found, todo)

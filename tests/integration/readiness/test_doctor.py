@@ -1,0 +1,117 @@
+"""``binlane doctor`` names each thing that is missing, and the statement that mends it; a first copy asks before it
+writes."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from lab.servers import PrivateServer
+from tests.integration.precheck.helpers import run, setting
+from tests.integration.readiness.conftest import SOURCE, TARGET
+from tests.integration.readiness.test_grants import grant, printed
+from tests.integration.window.conftest import CHANNEL, Channel, run_on
+
+ADVICE = frozenset(
+    {
+        *("CONNECTION ADMIN", "CONNECTION_ADMIN", "SHOW VIEW", "SET USER", "SET_ANY_DEFINER", "PROCESS", "RELOAD"),
+        *("ALTER", "DROP", "SHOW_ROUTINE"),
+    }
+)
+"""Privileges of the target's account that a channel can begin without."""
+
+
+def doctor(channel: Channel, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    capsys.readouterr()
+    code = channel.cli("doctor", CHANNEL)
+    return code, capsys.readouterr().out
+
+
+def names_of(statement: str) -> list[str]:
+    found = re.match(r"GRANT (.*) ON ", statement)
+    return [] if found is None else found[1].split(", ")
+
+
+def test_each_privilege_that_is_taken_away_is_named(limited: Channel, capsys: pytest.CaptureFixture[str]) -> None:
+    grant(limited, capsys)
+    statements = printed(limited, capsys)
+    with setting(limited.target, "log_bin_trust_function_creators", "ON"):
+        code, said = doctor(limited, capsys)
+        assert (code, "FAIL" in said) == (0, False), said
+        for server, user, given in ((limited.source, SOURCE, statements[0]), (limited.target, TARGET, statements[1])):
+            for name in dict.fromkeys(name for statement in given for name in names_of(statement)):
+                assert not missed(limited, server, user, name, capsys), name
+
+
+def revoke(server: PrivateServer, name: str, user: str) -> None:
+    """MySQL notices only at FLUSH PRIVILEGES that a dynamic privilege with the GRANT OPTION is gone."""
+    run(server, "SET SESSION sql_log_bin = 0", f"REVOKE {name} ON *.* FROM {user}", "FLUSH PRIVILEGES")
+
+
+def missed(channel: Channel, server: PrivateServer, user: str, name: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """What the doctor says if it does not name the privilege that the account lacks; "" if it does."""
+    revoke(server, name, user)
+    code, said = doctor(channel, capsys)
+    grants = [line for line in said.splitlines() if line.strip().startswith("GRANT ")]
+    is_named = any(name in names_of(line.strip()) and user in line for line in grants)
+    option = " WITH GRANT OPTION" if any("WITH GRANT OPTION" in line for line in grants) else ""
+    run(server, "SET SESSION sql_log_bin = 0", f"GRANT {name} ON *.* TO {user}{option}")
+    expected = 0 if user == TARGET and name in ADVICE and "FAIL" not in said else 1
+    return "" if is_named and code == expected else f"{name}: exit code {code}: {said}"
+
+
+def test_a_first_copy_asks_first_and_names_the_objects(limited: Channel, capsys: pytest.CaptureFixture[str]) -> None:
+    grant(limited, capsys)
+    assert limited.cli("bootstrap", CHANNEL, "--users") == 1
+    said = capsys.readouterr().err
+    assert "function shop.twice" in said
+    assert "SET GLOBAL log_bin_trust_function_creators = ON" in said
+    assert limited.target.query("SHOW DATABASES LIKE 'binlane'") == []
+    code, told = doctor(limited, capsys)
+    assert code == 1
+    assert "SET GLOBAL log_bin_trust_function_creators = ON;  -- on the target" in told
+
+
+def test_a_definer_with_more_power_than_the_account_is_named(
+    limited: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    grant(limited, capsys)
+    name = "SET USER" if limited.source.flavor == "mariadb" else "SET_ANY_DEFINER"
+    revoke(limited.target, name, TARGET)
+    with setting(limited.target, "log_bin_trust_function_creators", "ON"):
+        assert limited.cli("bootstrap", CHANNEL, "--users") == 1
+    said = capsys.readouterr().err
+    assert "function shop.twice: definer binlane@" in said
+    assert name in said
+    assert limited.target.query("SHOW DATABASES LIKE 'binlane'") == []
+
+
+def test_init_and_the_first_window_ask_first(limited: Channel, capsys: pytest.CaptureFixture[str]) -> None:
+    source, target = printed(limited, capsys)
+    run_on(limited.source, *source, log=False)
+    assert limited.cli("init", CHANNEL) == 1
+    said = capsys.readouterr().err
+    assert "not ready" in said
+    assert "CREATE ON `binlane`.*" in said
+    assert limited.target.query("SHOW DATABASES LIKE 'binlane'") == []
+    run_on(limited.target, *target, log=False)
+    assert limited.cli("init", CHANNEL, "--start", "now") == 0
+    first = re.search(r"REPLAY|BINLOG_ADMIN", "".join(target))
+    assert first is not None
+    name = "BINLOG REPLAY" if first[0] == "REPLAY" else first[0]
+    revoke(limited.target, name, TARGET)
+    run_on(limited.source, "INSERT INTO shop.bare VALUES (5, 'x')")
+    assert limited.cli("run", CHANNEL) == 1
+    assert f"privilege {name}" in capsys.readouterr().err
+    assert limited.target.query("SELECT COUNT(*) FROM binlane.windows") == [(0,)]
+
+
+def test_a_connection_that_is_not_there_is_named_with_the_command_that_adds_it(
+    limited: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del limited.environment["AIRFLOW_CONN_SOURCE_SERVER"]
+    code, said = doctor(limited, capsys)
+    assert code == 1
+    assert "airflow connections add source_server --conn-uri" in said
+    assert "export AIRFLOW_CONN_SOURCE_SERVER=" in said

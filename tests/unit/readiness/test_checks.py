@@ -1,0 +1,176 @@
+"""One thing that is wrong is found by its check, with what mends it; nothing is found where nothing is wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from sqlalchemy import create_engine
+
+from binlane.bootstrap.definitions import Definition
+from binlane.connections import Endpoint
+from binlane.errors import PrecheckError, SourceError, SourceUnavailableError
+from binlane.model import Flavor
+from binlane.precheck.finding import Finding
+from binlane.readiness.checks import COPY_CHECKS, OTHER_CHECKS, answer, answers, require
+from binlane.readiness.machine import check_work_folder
+from binlane.readiness.situation import Asked, Readiness, SourceServer
+from binlane.schema.compare import Severity
+from binlane.shards.renaming import Renaming
+from binlane.shards.selection import Selection
+from tests.unit.precheck.situations import CHANNEL, VERSIONS, target_of
+
+MYSQL: Final = (Flavor.MYSQL, VERSIONS[Flavor.MYSQL])
+ROW: Final = {
+    "binlog_format": "ROW",
+    "binlog_row_image": "FULL",
+    "max_allowed_packet": "67108864",
+    "lower_case_table_names": "0",
+    "log_bin": "ON",
+    "datadir": "/var/lib/my sql",
+    "pid_file": "/nowhere/pid",
+}
+
+
+def ready(
+    source: Mapping[str, Any] | None = None, target: Mapping[str, Any] | None = None, **changes: Any
+) -> Readiness:
+    """A channel whose servers answer with these facts; for any other they would have to be there."""
+    engine = create_engine("mysql+pymysql://nobody@127.0.0.1:1/")
+    server = SourceServer(engine, Endpoint("s", "127.0.0.1", 1, "nobody", ""), None)  # type: ignore[arg-type]
+    vars(server).update({"_version": MYSQL, "variables": ROW, "rows": lambda *_, **__: [], **(source or {})})
+    found = target_of(**{"variables": ROW, "rows": lambda *_, **__: [(time.time(),)], **(target or {})})
+    situation = Readiness(CHANNEL, server, found, "t", Asked(), lambda _: (Selection(), Renaming()))
+    vars(situation).update(databases=("shop",))
+    return replace(situation, **changes) if changes else situation
+
+
+def told(rows: list[tuple[Any, ...]]) -> Callable[..., list[tuple[Any, ...]]]:
+    return lambda *_, **__: rows
+
+
+def with_event(situation: Readiness) -> Readiness:
+    event = Definition("EVENT", "shop", "e", b"CREATE EVENT e ...", time_zone="Mars/Base")
+    vars(situation).update(programs=(event,))
+    return situation
+
+
+CASES: Final = {
+    "family": (ready(source={"_version": (Flavor.MARIADB, "10.11.6-MariaDB")}), "expected a mariadb server", ""),
+    "source-version": (ready(source={"_version": (Flavor.MYSQL, "5.7.44")}), "8.0.0 or newer, found 5.7.44", ""),
+    "letter-case": (ready(source={"variables": {**ROW, "lower_case_table_names": "1"}}), "expected 1, as on", ""),
+    "prepared-transactions": (ready(source={"rows": told([("x",)])}), "1 XA transactions are prepared", ""),
+    "event-time-zones": (
+        with_event(ready(target={"rows": told([(None,)])})),
+        "target: time zone Mars/Base: expected known, found unknown",
+        "",
+    ),
+    "row-format": (
+        ready(source={"variables": {**ROW, "binlog_format": "MIXED"}}),
+        "source: binlog_format: expected ROW, found MIXED",
+        "SET GLOBAL binlog_format = ROW",
+    ),
+    "packets": (
+        ready(target={"variables": {**ROW, "max_allowed_packet": "4194304"}}),
+        "expected 67108864 as on the source, found 4194304",
+        "SET GLOBAL max_allowed_packet = 67108864",
+    ),
+    "clocks": (
+        ready(source={"rows": lambda *_: [(time.time(),)]}, target={"rows": lambda *_: [(time.time() - 60,)]}),
+        "target: clock: expected this machine's time, found -60 s",
+        "chronyc makestep",
+    ),
+    "target-room": (
+        ready(source={"rows": told([(3 << 30,)])}),
+        "expected 6.0 GiB free for the copied tables, found unknown",
+        "df -h '/var/lib/my sql'",
+    ),
+}
+FOUND_NOTHING: Final = {
+    **dict.fromkeys(("family", "source-version", "letter-case", "prepared-transactions", "row-format", "packets")),
+    "clocks": {"rows": lambda *_: [(time.time(),)]},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_thing_that_is_wrong_is_found_by_its_check(name: str) -> None:
+    situation, said, mend = CASES[name]
+    found = answer(name, {**COPY_CHECKS, **OTHER_CHECKS}[name], situation).findings
+
+    assert len(found) == 1
+    assert said in str(found[0])
+    assert str(found[0]).endswith(f"[{name}]")
+    assert [str(each) for each in found[0].mend] == ([mend] if mend else [])
+
+
+@pytest.mark.parametrize("name", FOUND_NOTHING)
+def test_nothing_is_found_where_nothing_is_wrong(name: str) -> None:
+    assert answer(name, {**COPY_CHECKS, **OTHER_CHECKS}[name], ready(source=FOUND_NOTHING[name])).findings == ()
+
+
+def test_a_work_folder_that_cannot_be_written_is_named_and_another_is_left_empty(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    work = replace(CHANNEL.work, uri=str(tmp_path / "file" / "work"))
+    situation = ready(channel=replace(CHANNEL, work=work))
+
+    assert not answer("work-folder", check_work_folder, situation).is_ok
+    work = replace(CHANNEL.work, uri=str(tmp_path / "work"))
+    assert answer("work-folder", check_work_folder, ready(channel=replace(CHANNEL, work=work))).is_ok
+    assert not list((tmp_path / "work").glob("*"))
+
+
+def test_a_machine_without_spark_and_java_is_told_both(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+
+    found = answer("spark", OTHER_CHECKS["spark"], ready())
+
+    assert [one.where for one in found.findings] == ["spark-submit", "java"]
+    assert found.is_ok
+
+
+def test_a_server_that_does_not_answer_is_asked_nothing_else() -> None:
+    def gone(*_: Any, **__: Any) -> Any:
+        raise SourceUnavailableError("s: cannot be reached")
+
+    found = list(answers(ready(source={"rows": gone}), {"clocks": OTHER_CHECKS["clocks"]}))
+
+    assert [(each.check, each.is_ok) for each in found] == [("source-connection", False), ("target-connection", True)]
+
+
+def test_behind_a_missing_privilege_an_error_is_a_note() -> None:
+    def denied(_: Readiness) -> Any:
+        raise SourceError("denied")
+
+    def missing(_: Readiness) -> list[Finding]:
+        return [Finding(Severity.FATAL, "source: privilege RELOAD", "granted", "not granted", "GRANT RELOAD")]
+
+    alone = list(answers(ready(), {"source-log": denied}))[2:]
+    behind = list(answers(ready(), {"source-privileges": missing, "source-log": denied}))[2:]
+
+    assert [each.is_ok for each in alone] == [False]
+    assert [each.is_ok for each in behind] == [False, True]
+    assert "source-privileges failed" in str(behind[1].findings[0])
+
+
+def test_who_begins_gets_retryable_errors_as_they_are_and_all_findings_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unavailable(_: Readiness) -> Any:
+        raise SourceUnavailableError("s: cannot be reached")
+
+    def missing(_: Readiness) -> list[Finding]:
+        return [Finding(Severity.FATAL, "source: privilege RELOAD", "granted", "not granted", "GRANT RELOAD")]
+
+    monkeypatch.setattr("binlane.readiness.checks.CHANNEL_CHECKS", {"source-privileges": missing})
+    monkeypatch.setattr("binlane.readiness.checks.COPY_CHECKS", {"family": missing})
+    with pytest.raises(PrecheckError, match=r"(?s)2 findings; nothing was written:.*\[source-privileges\].*\[family\]"):
+        require(ready())
+    monkeypatch.setattr("binlane.readiness.checks.COPY_CHECKS", {"family": unavailable})
+    with pytest.raises(SourceUnavailableError):
+        require(ready())
