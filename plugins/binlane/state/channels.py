@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, Table, delete, insert, select, text, update
+from sqlalchemy import Connection, Engine, Row, Table, delete, func, insert, select, text, update
 
 from binlane.errors import PositionError, SourceIdentityError
 from binlane.model import LogPosition
@@ -80,7 +80,10 @@ def create_channel(
 def note_complete(engine: Engine, name: str, mark: Watermark, through: float | None) -> None:
     """A run has found nothing to apply behind ``mark``: nothing that the source committed before ``through`` (seconds
     since the epoch) is missing. None: the run cannot tell. Nothing happens if the watermark has moved since."""
-    values = {"complete_at": NOW} if through is None else {"complete_at": NOW, "complete_through": through}
+    values: dict[str, Any] = {"complete_at": NOW}
+    if through is not None:
+        # a later run may ask for an earlier end
+        values["complete_through"] = func.greatest(func.coalesce(channels.c.complete_through, 0.0), through)
     with engine.begin() as connection:
         connection.execute(
             update(channels)

@@ -1,5 +1,6 @@
 """Health on real servers: board, status and check say the same, and none of them is greener than the truth."""
 
+import datetime as dt
 import json
 import re
 import time
@@ -10,6 +11,7 @@ import pytest
 from binlane.health.facts import LastRun
 from binlane.orchestration import steps
 from binlane.orchestration.commands.verify import verify_channel
+from binlane.orchestration.request import WindowRequest
 from binlane.servers.engines import engine_of
 from binlane.state.positions import PlanKey
 from binlane.state.records.journal import record_error
@@ -104,6 +106,10 @@ def test_an_idle_source_that_is_read_is_no_lag_and_a_run_without_work_recovers_f
     failed = LastRun("r1", "failed", 1.0, time.time() - 3600, ("extract_segments",), False)
     assert shown(channel, capsys, failed) == (["failed", "behind"], 2)
     assert channel.run() is None
+    assert shown(channel, capsys, failed) == (["idle"], 0)
+    # a run to an earlier end, behind the watermark
+    until = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=86450)
+    assert channel.run(WindowRequest(until.isoformat())) is None
     assert shown(channel, capsys, failed) == (["idle"], 0)
 
 
