@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.plan.window_plan import WindowPlan
-from binlane.precheck import databases, definers, engines, grants, portability, server, sql_writer, statements, tables
+from binlane.precheck import definers, engines, grants, portability, server, sql_writer, statements, tables
 from binlane.precheck.finding import Finding, raise_if_fatal
 from binlane.precheck.results import keep_for_lanes
 from binlane.precheck.situation import Situation, TargetSituation, situation_of
@@ -54,11 +54,11 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
     "sql-writer": sql_writer.check_sql_writer,
     "long-statements": sql_writer.check_packets,
     "filtered-parents": tables.check_filtered_parents,
-    "renamed-databases": databases.check_renamed_databases,
+    "renamed-databases": tables.check_renamed_databases,
     "rolled-back-engines": engines.check_rolled_back_engines,
     "gtid-consistency": engines.check_gtid_consistency,
     "statement-engines": engines.check_statement_engines,
-    "letter-case": databases.check_letter_case,
+    "letter-case": tables.check_letter_case,
     "unsafe-statements": statements.check_unsafe,
     "features": portability.check_features,
     "syntax": statements.check_syntax,
@@ -70,7 +70,7 @@ CHECKS: Final[Mapping[str, Callable[[Situation], Iterable[Finding]]]] = {
     "table-settings": engines.check_table_settings,
     "logged-types": portability.check_logged_types,
     "sequences": tables.check_sequences,
-    "default-collations": databases.check_default_collations,
+    "default-collations": tables.check_default_collations,
     "system-versioning": tables.check_versioning,
     "logged-tables": tables.check_logged_tables,
 }

@@ -199,7 +199,7 @@ _UNTRUSTED_ACCOUNT: Final = (
 )
 _OF_ROWS: Final = frozenset({JSON_TABLE, UNSPELLED})
 OF_OTHERS: Final = frozenset({DEFINER, CHANGED, PRIVILEGE, DATABASE_DEFAULT, DATABASE_SET})
-"""Features that other checks are about: those of ``definers`` and ``databases``."""
+"""Features that other checks are about: those of ``definers`` and ``tables``."""
 _TODO_LATE: Final = "make the column a DATETIME on both sides, or leave the table out (docs/filters.md)"
 _TODO_ROWS: Final = 'write the rows with BINLOG statements: apply.writer = "binlog"'
 _ENGINE_ALIASES: Final = {"heap": "memory", "merge": "mrg_myisam", "ndb": "ndbcluster"}
