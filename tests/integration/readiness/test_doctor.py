@@ -115,3 +115,14 @@ def test_a_connection_that_is_not_there_is_named_with_the_command_that_adds_it(
     assert code == 1
     assert "airflow connections add source_server --conn-uri" in said
     assert "export AIRFLOW_CONN_SOURCE_SERVER=" in said
+
+
+def test_an_object_that_the_target_refuses_later_is_named(
+    limited: Channel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grant(limited, capsys)
+    # as if the setting had been changed behind the check
+    monkeypatch.setattr("binlane.orchestration.commands.bootstrap.require_ready", lambda *_: None)
+    assert limited.cli("bootstrap", CHANNEL, "--users") == 1
+    said = capsys.readouterr().err
+    assert re.search(r"function shop\.twice: the server says: .*\(1419\); SET GLOBAL log_bin_trust_function", said)
