@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 import urllib.error
 import urllib.request
@@ -13,8 +14,8 @@ from urllib.parse import quote
 FINAL_STATES: Final = ("success", "failed")
 _SECONDS: Final = 90.0
 """Longer than Airflow waits for its metadata database."""
-_MARKS: Final = 6
-"""Maximum number of attempts to mark a run."""
+_TRIES: Final = 6
+_LOCKED: Final = re.compile(r": 50[03] ")
 
 # no proxy for servers on 127.0.0.1, whatever the environment says
 _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -68,19 +69,8 @@ class AirflowApi:
         return [str(run["dag_run_id"]) for run in answer["dag_runs"]]
 
     def mark(self, dag_id: str, run_id: str, state: str) -> None:
-        """Mark a run as the buttons of the UI do: "failed" or "success".
-
-        Airflow on SQLite answers 500 while another of its processes has the database locked; the request is repeated.
-        """
-        for left in reversed(range(_MARKS)):
-            try:
-                self._call("PATCH", self._run_path(dag_id, run_id), {"state": state})
-            except ApiError as exc:
-                if left == 0 or ": 500 " not in str(exc):
-                    raise
-                time.sleep(1)
-            else:
-                return
+        """Mark a run as the buttons of the UI do: "failed" or "success"."""
+        self._patiently("PATCH", self._run_path(dag_id, run_id), {"state": state})
 
     def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
         """The run's task instances: ``task_id``, ``map_index``, ``rendered_map_index``, ``state``, ``duration``."""
@@ -106,7 +96,19 @@ class AirflowApi:
 
     def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         """A request to any path of this Airflow, with the login's token; its answer as JSON."""
-        return self._call(method, path, body)
+        return self._patiently(method, path, body)
+
+    def _patiently(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
+        """Airflow on SQLite answers 500, and the board 503, while another of its processes has the database locked: the
+        request is repeated."""
+        for left in reversed(range(_TRIES)):
+            try:
+                return self._call(method, path, body)
+            except ApiError as exc:
+                if left == 0 or _LOCKED.search(str(exc)) is None:
+                    raise
+                time.sleep(1)
+        raise AssertionError("the last try returns or raises")
 
     def _run_path(self, dag_id: str, run_id: str) -> str:
         return f"/api/v2/dags/{quote(dag_id)}/dagRuns/{quote(run_id, safe='')}"

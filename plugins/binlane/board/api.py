@@ -13,8 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
+import pymysql
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response, status
 from fastapi.responses import JSONResponse
+from sqlalchemy.exc import OperationalError
 
 from binlane.board import models
 from binlane.board.host import Host, guard_action, session_token
@@ -63,6 +65,7 @@ def build_app(host: Host) -> FastAPI:
     app.add_exception_handler(NotFound, _not_found)
     app.add_exception_handler(PermissionError, _forbidden)
     app.add_exception_handler(BinlaneError, _failed)
+    app.add_exception_handler(OperationalError, _unavailable)
     _add_files(app)
     _add_reads(app, host)
     _add_window_reads(app, host)
@@ -283,3 +286,12 @@ def _failed(_: Request, exc: Exception) -> Response:
     assert isinstance(exc, BinlaneError)
     code = status.HTTP_503_SERVICE_UNAVAILABLE if exc.retryable else status.HTTP_409_CONFLICT
     return JSONResponse({"detail": f"{type(exc).__name__}: {exc}"}, code)
+
+
+def _unavailable(_: Request, exc: Exception) -> Response:
+    """A database is locked (Airflow's on SQLite), restarting, or out of connections."""
+    assert isinstance(exc, OperationalError)
+    # channels' servers are reached by PyMySQL alone
+    who = "the channel's target" if isinstance(exc.orig, pymysql.err.MySQLError) else "Airflow's metadata database"
+    detail = f"{who} does not answer: {exc.orig}; look at the page, then try again"
+    return JSONResponse({"detail": detail}, status.HTTP_503_SERVICE_UNAVAILABLE, {"Retry-After": "1"})

@@ -1,14 +1,17 @@
 """The board's API on a channel between real servers. That Airflow guards it is tested in tests/dags/test_board.py."""
 
 import hashlib
+import sqlite3
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pymysql
 import pytest
 from fastapi import Header, HTTPException
 from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
+from sqlalchemy.exc import OperationalError
 
 from binlane.binlog.row_values import Change, RowDecoder
 from binlane.binlog.rows import RowsEvent
@@ -44,13 +47,20 @@ Asked = list[tuple[str, str, dict[str, Any]]]
 
 
 def client_of(
-    channel: Channel, run: LastRun | None = None, asked: Asked | None = None, *, is_paused: bool = False
+    channel: Channel,
+    run: LastRun | None = None,
+    asked: Asked | None = None,
+    *,
+    is_paused: bool = False,
+    fails: Exception | None = None,
 ) -> TestClient:
     def may(user: Any, method: str, dag_id: str) -> bool:
         assert dag_id == f"replicate_{CHANNEL}"
         return user == "editor" or (user == "reader" and method == "GET")
 
     def trigger(user: Any, dag_id: str, conf: Mapping[str, Any]) -> Triggered:
+        if fails is not None:
+            raise fails
         assert asked is not None, "nobody was to start a run"
         asked.append((user, dag_id, dict(conf)))
         return Triggered("manual__7", is_paused)
@@ -65,6 +75,24 @@ def client_of(
         trigger=trigger,
     )
     return TestClient(build_app(host), headers=READ)
+
+
+@pytest.mark.parametrize(
+    ("error", "who"),
+    [
+        (sqlite3.OperationalError("database is locked"), "Airflow's metadata database"),
+        (pymysql.err.OperationalError(2013, "Lost connection"), "the channel's target"),
+    ],
+)
+def test_a_database_that_does_not_answer_is_said_and_can_be_tried_again(
+    channel: Channel, error: Exception, who: str
+) -> None:
+    fails = OperationalError("INSERT", {}, error)
+    client = client_of(channel, fails=fails)
+    token = {"X-Binlane-Token": client.get("/api/session", headers=EDIT).json()["token"], **EDIT}
+    answer = client.post(f"{API}/verify", json={"full": True}, headers=token)
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+    assert answer.json()["detail"] == f"{who} does not answer: {error}; look at the page, then try again"
 
 
 def get(client: TestClient, path: str, headers: dict[str, str] = READ) -> Any:
