@@ -174,7 +174,7 @@ def test_a_count_that_the_block_does_not_say_rolls_back(pair: Pair) -> None:
     block = window.add(0, recorder.run("INSERT INTO t VALUES (1), (2)"))
     start_window(pair.engine, window.plan)
     wrong = replace(block, items=(replace(next(iter(block.items)), rows=RowCounts(inserts=3)),))
-    with pytest.raises(DriftError, match="expected .* in an item of the block, decoded"):
+    with pytest.raises(DriftError, match=r"expected .* in an item of the block, decoded"):
         apply(pair, [wrong])
     assert pair.rows(f"SELECT * FROM {DATABASE}.t") == []
 
