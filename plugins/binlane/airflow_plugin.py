@@ -73,6 +73,7 @@ class BinlanePlugin(AirflowPlugin):
 
 def _host() -> Host:
     from airflow.api_fastapi.core_api.security import get_user
+    from sqlalchemy.exc import OperationalError
 
     from binlane.board.host import Host
 
@@ -84,6 +85,7 @@ def _host() -> Host:
         channels=_channels,
         last_run=_last_run,
         trigger=_trigger,
+        database_error=OperationalError,
     )
 
 

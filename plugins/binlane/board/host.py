@@ -60,6 +60,8 @@ class Host:
     last_run: Callable[[str], LastRun | None]
     """The newest run of a DAG, by its id."""
     trigger: Trigger
+    database_error: type[Exception] = ConnectionError
+    """Raised while a database does not answer; another try may succeed."""
 
 
 def session_token(request: Request) -> str:
