@@ -31,12 +31,13 @@ from binlane.state.migrations.run import create
 from binlane.work.files import WorkFolder
 from binlane.work.filter.job import InProcess, run_filter
 from lab.histories.history import Settings
+from lab.histories.servers import SESSIONS
 from lab.servers import PrivateServer
 
 Submit: TypeAlias = Callable[[ChannelConfig, WorkFolder], None]
 """Runs the filter job of the window in a folder."""
 
-_OTHERS: Final = "SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user = %s"
+_OTHERS: Final = "SELECT id FROM ({sessions}) AS sessions WHERE id <> CONNECTION_ID() AND user = %s"
 
 
 class StoppedError(Exception):
@@ -188,7 +189,7 @@ def _cut(server: PrivateServer, pauses: list[float], ended: threading.Event) -> 
         for pause in pauses:
             if ended.wait(pause):
                 return
-            cursor.execute(_OTHERS, (server.user,))
+            cursor.execute(_OTHERS.format(sessions=SESSIONS[server.flavor]), (server.user,))
             for (number,) in cursor.fetchall():
                 with contextlib.suppress(pymysql.err.MySQLError):
                     cursor.execute(f"KILL CONNECTION {number}")

@@ -17,6 +17,7 @@ import pymysql
 
 from binlane.model import Flavor
 from lab.histories.history import DISCONNECT, Event
+from lab.histories.servers import SESSIONS
 from lab.servers import PrivateServer
 
 _PATIENCE: Final = 0.04
@@ -93,10 +94,11 @@ class Stage:
             return
         number = _number_of(connection)
         connection.close()
+        alive = f"SELECT COUNT(*) FROM ({SESSIONS[self._server.flavor]}) AS sessions WHERE id = %s"
         last = time.monotonic() + _GONE_SECONDS
         with self._control.cursor() as cursor:
             while time.monotonic() < last:
-                cursor.execute("SELECT COUNT(*) FROM information_schema.processlist WHERE id = %s", (number,))
+                cursor.execute(alive, (number,))
                 if cursor.fetchall()[0][0] == 0:
                     return
                 time.sleep(0.002)

@@ -18,6 +18,12 @@ _OF_FAMILY: Final = {
     Flavor.MYSQL: ("--secure-file-priv=", "--replica-parallel-workers=1", "--skip-replica-start"),
     Flavor.MARIADB: ("--skip-slave-start",),
 }
+SESSIONS: Final = {
+    # MySQL's information_schema.processlist converts the text of every running statement to utf8mb3: 3854 for some
+    Flavor.MYSQL: "SELECT processlist_id AS id, processlist_user AS user FROM performance_schema.threads",
+    Flavor.MARIADB: "SELECT id, user FROM information_schema.processlist",
+}
+"""A query of a server's connections and their users."""
 _ROWS: Final = "1\n2\n5\n31\n32\n"
 """The content of the file for LOAD DATA."""
 
