@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Final
 
-from binlane.binlog.types.literals import quoted
+from binlane.binlog.types.literals import identifier, quoted
 from binlane.model import Flavor
 from binlane.precheck.definers import setters
 from binlane.precheck.facts import Target
@@ -98,7 +98,7 @@ class _Scope:
     table: str = ""
 
     def __str__(self) -> str:
-        return f"{f'`{self.database}`' if self.database else '*'}.{f'`{self.table}`' if self.table else '*'}"
+        return ".".join(identifier(name) if name else "*" for name in (self.database, self.table))
 
 
 def check_grants(situation: Situation) -> Iterator[Finding]:
@@ -191,7 +191,7 @@ def _may_pass_on(name: str, scope: _Scope, account: _Account) -> bool:
     grants, everywhere = account.grants, [grant for grant in account.grants.granted if grant.database is None]
     if account.flavor is Flavor.MYSQL and _DYNAMIC.fullmatch(name):
         return any({name, _OPTION} <= grant.privileges for grant in everywhere)
-    of_table = name.partition("(")[0]
+    of_table = name.partition(" (")[0]
     if of_table != name:
         is_held = any(held_on(grants, each, scope.database, scope.table) for each in (of_table, name))
         return is_held and held_on(grants, _OPTION, scope.database, scope.table)

@@ -21,8 +21,9 @@ _GRANT: Final = re.compile(
     r"(?:TO|FROM) .*?(?P<option>WITH GRANT OPTION.*)?",
     re.DOTALL,
 )
-_COLUMNS: Final = re.compile(r"\([^)]*\)")
-_OF_COLUMNS: Final = re.compile(r"(?P<name>[A-Z][A-Z ]*[A-Z]) \((?P<columns>[^)]*)\)")
+_COLUMN: Final = re.compile(r"`((?:[^`]|``)+)`|([^`,\s]+)")
+_COLUMNS: Final = re.compile(r"\((?:`(?:[^`]|``)+`|[^`)])*\)")
+_OF_COLUMNS: Final = re.compile(rf"(?P<name>[A-Z][A-Z ]*[A-Z]) (?P<columns>{_COLUMNS.pattern})")
 ALL: Final = "ALL PRIVILEGES"
 EVERYWHERE: Final = "*.*"
 _WILD: Final = re.compile("([_%])")
@@ -131,8 +132,8 @@ def held_on(grants: Grants, name: str, database: str, table: str) -> bool:
 
 
 def on_column(name: str, column: str) -> str:
-    """A privilege on one column of a table, as ``Grant.privileges`` has it."""
-    return f"{name}({column.lower()})"
+    """A privilege on one column of a table, as ``Grant.privileges`` has it and GRANT takes it."""
+    return f"{name} ({identifier(column.lower())})"
 
 
 def read_grants(connection: Connection) -> Grants:
@@ -151,9 +152,9 @@ def parse_grants(lines: Sequence[str]) -> Grants:
         names = (name.strip().upper() for name in _COLUMNS.sub("()", match["privileges"]).split(","))
         privileges = {name for name in names if not name.endswith("()")}
         privileges.update(
-            on_column(each["name"], column.strip(" `"))
+            on_column(each["name"], in_backticks.replace("``", "`") or bare)
             for each in _OF_COLUMNS.finditer(match["privileges"])
-            for column in each["columns"].split(",")
+            for in_backticks, bare in _COLUMN.findall(each["columns"][1:-1])
         )
         if match["option"] is not None and "GRANT OPTION" in match["option"]:
             privileges.add("GRANT OPTION")

@@ -56,7 +56,8 @@ def check_work_room(situation: Readiness) -> Iterator[Finding]:
 
 
 def check_target_room(situation: Readiness) -> Iterator[Finding]:
-    """The target's disk has less room than the copied tables take; with a binary log, twice as much."""
+    """The target's disk has less room than the copied tables take; with a binary log, twice as much. Advice where the
+    target holds some of them already."""
     source, target = situation.source, situation.target
     if source is None or not situation.databases:
         return
@@ -72,8 +73,10 @@ def check_target_room(situation: Readiness) -> Iterator[Finding]:
         todo = "no statement tells: look at it on the target's machine"
         yield Finding(Severity.INFO, where, expected, "unknown", todo, mend=(Command(f"df -h {shlex.quote(folder)}"),))
     elif free < needed:
-        todo = "free some of it, or copy fewer databases (--databases)"
-        yield Finding(Severity.FATAL, where, expected, _size(free), todo)
+        todo, severity = "free some of it, or copy fewer databases (--databases)", Severity.FATAL
+        if situation.finds_its_own:
+            todo, severity = "less may do: earlier tables of this copy are kept, or dropped first", Severity.INFO
+        yield Finding(severity, where, expected, _size(free), todo)
 
 
 def _free_on_target(situation: Readiness, folder: str) -> int | None:
@@ -83,11 +86,14 @@ def _free_on_target(situation: Readiness, folder: str) -> int | None:
         "SELECT 1 FROM information_schema.tables WHERE table_schema = 'information_schema' AND table_name = 'DISKS'"
     ):
         rows = target.rows("SELECT path, available FROM information_schema.disks")
-        above = [(str(path), int(kib)) for path, kib in rows if folder.startswith(str(path))]
+        above = [(str(path), int(kib)) for path, kib in rows if Path(folder).is_relative_to(str(path))]
         if above:
             return max(above, key=lambda one: len(one[0]))[1] * 1024
-    is_here = target.engine.url.host in _LOOPBACK and Path(target.variables["pid_file"]).exists()
-    return shutil.disk_usage(folder).free if is_here else None
+    try:
+        is_here = target.engine.url.host in _LOOPBACK and Path(target.variables["pid_file"]).exists()
+        return shutil.disk_usage(folder).free if is_here else None
+    except PermissionError:
+        return None
 
 
 def check_spark(situation: Readiness) -> Iterator[Finding]:

@@ -35,7 +35,7 @@ from binlane.sql.logged_statement import LoggedText, shown
 from binlane.sql.parse.lexer import Dialect, Token, Unreadable, lex
 from binlane.sql.parse.statements import analyze
 from binlane.sql.requirements import Demand, demands_of
-from binlane.state.records.bootstraps import Thing
+from binlane.state.records.bootstraps import Thing, has_bootstrap
 
 _Question = ParamSpec("_Question")
 _Answer = TypeVar("_Answer")
@@ -55,6 +55,8 @@ class Asked:
     """Of ``--databases``."""
     connections: int = 0
     """How many a first copy opens on the target."""
+    replaces: bool = False
+    """The first copy drops the databases of the target (``--replace``)."""
 
 
 class SourceServer(Server):
@@ -173,6 +175,11 @@ class Readiness:
     def collations(self) -> frozenset[str]:
         """The collations that the target knows."""
         return self.target.ask(read_schema, ()).collations
+
+    @cached_property
+    def finds_its_own(self) -> bool:
+        """The target already holds what this copy writes, or drops: it goes on with an earlier attempt, or replaces."""
+        return self.asked.replaces or self.target.ask(has_bootstrap, self.channel.name)
 
     @cached_property
     def accounts(self) -> Accounts:

@@ -94,10 +94,15 @@ def note_complete(engine: Engine, name: str, mark: Watermark, through: float | N
 
 def has_channel(connection: Connection, name: str) -> bool:
     """Whether this target has the channel; it need not have the schema."""
+    return is_named_in(channels, connection, name)
+
+
+def is_named_in(table: Table, connection: Connection, name: str) -> bool:
+    """Whether a table of the state has a row for the channel; the table need not be there."""
     query = text("SELECT 1 FROM information_schema.tables WHERE table_schema = :schema AND table_name = :name")
-    if connection.execute(query, {"schema": channels.schema, "name": channels.name}).first() is None:
+    if connection.execute(query, {"schema": table.schema, "name": table.name}).first() is None:
         return False
-    return connection.execute(select(channels.c.channel).where(channels.c.channel == name)).first() is not None
+    return connection.execute(select(table.c.channel).where(table.c.channel == name)).first() is not None
 
 
 def read_channel(connection: Connection, name: str, *, for_update: bool = False) -> Channel:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor
-from binlane.precheck.privileges import global_needs, held_on, parse_grants, read_only_exemptions
+from binlane.precheck.privileges import global_needs, held_on, on_column, parse_grants, read_only_exemptions
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,17 @@ from binlane.precheck.privileges import global_needs, held_on, parse_grants, rea
 )
 def test_what_grants_leave_out_on_a_database(lines: list[str], missing: tuple[str, ...]) -> None:
     assert parse_grants(lines).missing(("SELECT", "DROP"), "shop") == missing
+
+
+@pytest.mark.parametrize(
+    ("shown", "column"),
+    [("a", "a"), ("b, a", "a"), ("`a b`", "a b"), ("`x`, `a,b`", "a,b"), ("`a``b`", "a`b"), ("`a)b`", "a)b")],
+)
+def test_a_column_is_known_by_its_name_whatever_is_in_it(shown: str, column: str) -> None:
+    [grant] = parse_grants([f"GRANT SELECT ({shown}), DROP ON `shop`.`t` TO `u`@`%`"]).granted
+
+    assert on_column("SELECT", column) in grant.privileges
+    assert {name for name in grant.privileges if "(" not in name} == {"DROP"}
 
 
 def test_a_grant_on_a_database_is_none_everywhere() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -15,9 +16,11 @@ from binlane.bootstrap.definitions import Definition
 from binlane.connections import Endpoint
 from binlane.errors import PrecheckError, SourceError, SourceUnavailableError
 from binlane.model import Flavor
+from binlane.orchestration.commands.doctor import _show
+from binlane.orchestration.terminal import Terminal
 from binlane.precheck.finding import Finding
-from binlane.readiness.checks import COPY_CHECKS, OTHER_CHECKS, answer, answers, require
-from binlane.readiness.machine import check_work_folder
+from binlane.readiness.checks import COPY_CHECKS, OTHER_CHECKS, Answer, answer, answers, require
+from binlane.readiness.machine import check_target_room, check_work_folder
 from binlane.readiness.situation import Asked, Readiness, SourceServer
 from binlane.schema.compare import Severity
 from binlane.shards.renaming import Renaming
@@ -105,6 +108,60 @@ def test_one_thing_that_is_wrong_is_found_by_its_check(name: str) -> None:
     assert said in str(found[0])
     assert str(found[0]).endswith(f"[{name}]")
     assert [str(each) for each in found[0].mend] == ([mend] if mend else [])
+
+
+def with_a_small_disk(mounted: str, asked: Asked) -> Readiness:
+    """A target with 1 MiB free, for 6 GiB."""
+    target = target_of(
+        Flavor.MARIADB, variables=ROW, rows=told([(mounted, 1 << 10)]),
+        ask=lambda question, *arguments: question(None, *arguments),
+    )  # fmt: skip
+    situation = replace(ready(source={"rows": told([(3 << 30,)])}), target=target, asked=asked)
+    vars(situation).update(databases=("shop",))
+    return situation
+
+
+@pytest.mark.parametrize(
+    ("begun", "replaces", "severity"),
+    [(False, False, Severity.FATAL), (True, False, Severity.INFO), (False, True, Severity.INFO)],
+)
+def test_a_copy_that_finds_its_own_tables_may_need_less_room(
+    monkeypatch: pytest.MonkeyPatch, begun: bool, replaces: bool, severity: Severity
+) -> None:
+    monkeypatch.setattr("binlane.readiness.situation.has_bootstrap", lambda *_: begun)
+    situation = with_a_small_disk("/var", Asked(replaces=replaces))
+
+    assert [each.severity for each in check_target_room(situation)] == [severity]
+
+
+@pytest.mark.parametrize(("mounted", "found"), [("/var/lib", "1.0 MiB"), ("/var/li", "unknown")])
+def test_only_a_disk_whose_mount_is_above_the_data_is_the_targets(
+    monkeypatch: pytest.MonkeyPatch, mounted: str, found: str
+) -> None:
+    monkeypatch.setattr("binlane.readiness.situation.has_bootstrap", lambda *_: False)
+    situation = with_a_small_disk(mounted, Asked())
+
+    assert [each.found for each in check_target_room(situation)] == [found]
+
+
+def test_a_folder_that_may_not_be_looked_into_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Path) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "exists", refuse)
+
+    assert [each.found for each in check_target_room(ready(source={"rows": told([(3 << 30,)])}))] == ["unknown"]
+
+
+@pytest.mark.parametrize(
+    ("check", "server"), [("accounts", "target"), ("source-privileges", "source"), ("row-format", "source")]
+)
+def test_a_statement_is_for_the_server_of_its_check(check: str, server: str) -> None:
+    told = io.StringIO()
+    finding = Finding(Severity.FATAL, "source: GRANT SELECT", "x", "y", "z", mend=("GRANT x",))
+    _show(Answer(check, (finding,)), Terminal(file=told))
+
+    assert told.getvalue().endswith(f"GRANT x;  -- on the {server}\n")
 
 
 @pytest.mark.parametrize("name", FOUND_NOTHING)

@@ -18,6 +18,15 @@ def statement(sql: str, flavor: Flavor) -> LoggedText:
     return LoggedText(0, LogPosition("", 0), sql, tokens, SessionContext(), flavor, places)
 
 
+def asked_for(sql: str, flavor: Flavor, lines: tuple[str, ...] = ()) -> list[str]:
+    """What mends that ``u@h``, who holds these grants, may not run the statement."""
+    no_roles: frozenset[str] = frozenset()
+    target = target_of(
+        flavor, grant_lines=lines, grants=parse_grants(lines), account="u@h", roles=no_roles, granted_roles=no_roles
+    )
+    return [str(mend) for one in lacking_for_grants(target, [statement(sql, flavor)]) for mend in one.mend]
+
+
 @pytest.mark.parametrize(
     ("granted", "held", "lacking"),
     [
@@ -29,13 +38,21 @@ def statement(sql: str, flavor: Flavor) -> LoggedText:
 )
 def test_both_names_of_a_privilege_of_mariadb_are_one(granted: str, held: str, lacking: str) -> None:
     lines = (f"GRANT {held} ON *.* TO `u`@`h` WITH GRANT OPTION",)
-    no_roles: frozenset[str] = frozenset()
-    target = target_of(
-        Flavor.MARIADB, grant_lines=lines, grants=parse_grants(lines), account="u@h",
-        roles=no_roles, granted_roles=no_roles,
-    )  # fmt: skip
-
-    found = list(lacking_for_grants(target, [statement(f"GRANT {granted} ON *.* TO x", Flavor.MARIADB)]))
+    found = asked_for(f"GRANT {granted} ON *.* TO x", Flavor.MARIADB, lines)
 
     expected = [f"GRANT {lacking} ON *.* TO 'u'@'h' WITH GRANT OPTION"] if lacking else []
-    assert [str(mend) for one in found for mend in one.mend] == expected
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        ("SELECT ON `x``.* TO 'evil'@'%'; -- `.*", "SELECT ON `x``.* TO 'evil'@'%'; -- `.*"),
+        ("SELECT ON `a`.`b``c`", "SELECT ON `a`.`b``c`"),
+        (r"DROP ON `sh\_op%`.*", r"DROP ON `sh\_op%`.*"),
+        ("SELECT (`a b`), INSERT (c) ON a.t", "SELECT (`a b`), INSERT (`c`) ON `a`.`t`"),
+    ],
+)
+def test_names_are_quoted_in_what_mends(given: str, asked: str) -> None:
+    for flavor in Flavor:
+        assert asked_for(f"GRANT {given} TO x", flavor) == [f"GRANT {asked} TO 'u'@'h' WITH GRANT OPTION"]

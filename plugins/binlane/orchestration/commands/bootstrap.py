@@ -54,8 +54,9 @@ def first_copy(channel: ChannelConfig, endpoints: Endpoints, options: Options, t
         )
     source = source_of(channel, endpoints)
     asked = Asked(
-        windows=False, users=options.users, databases=options.databases, connections=options.jobs + _MORE_CONNECTIONS
-    )
+        windows=False, users=options.users, databases=options.databases, connections=options.jobs + _MORE_CONNECTIONS,
+        replaces=options.replace,
+    )  # fmt: skip
     require_ready(channel, endpoints, source, asked)
     engines = engine_of(endpoints.source), engine_of(endpoints.target)
     with target_errors(str(endpoints.target)):

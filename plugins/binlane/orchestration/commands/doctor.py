@@ -16,7 +16,7 @@ from binlane.orchestration.readiness import readiness_of
 from binlane.orchestration.steps import source_of
 from binlane.orchestration.terminal import Style, Terminal
 from binlane.precheck.finding import Command, Finding
-from binlane.readiness.checks import CHANNEL_CHECKS, COPY_CHECKS, OTHER_CHECKS, Answer, Check, answers
+from binlane.readiness.checks import CHANNEL_CHECKS, COPY_CHECKS, ON_SOURCE, OTHER_CHECKS, Answer, Check, answers
 from binlane.readiness.grants import merged
 from binlane.readiness.needs import applies_accounts
 from binlane.readiness.situation import Asked
@@ -102,6 +102,6 @@ def _show(answer: Answer, out: Terminal) -> None:
         out.line(mark, (f"{answer.check}: {finding.where}: expected {finding.expected}, found {finding.found}", ""))
         if not finding.mend:
             out.line((f"      {finding.todo}", ""))
-    server = "source" if any(finding.where.startswith("source") for finding in answer.findings) else "target"
+    server = "source" if answer.check in ON_SOURCE else "target"
     for line in merged(mend for finding in answer.findings for mend in finding.mend):
         out.line((f"      {line}" if isinstance(line, Command) else f"      {line};  -- on the {server}", ""))

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import ColumnElement, Connection, Row, Table, delete, insert, select, update
 
 from binlane.model import LogPosition
-from binlane.state.channels import Watermark
+from binlane.state.channels import Watermark, is_named_in
 from binlane.state.json_columns import text_of, value_of
 from binlane.state.tables import NOW, bootstrap_objects, bootstraps
 
@@ -76,6 +76,11 @@ def read_bootstrap(connection: Connection, channel: str) -> Bootstrap | None:
         {Thing(one.kind, one.object_schema, one.object_name): one.state for one in things},
         row.replaced_for,
     )
+
+
+def has_bootstrap(connection: Connection, channel: str) -> bool:
+    """Whether a first copy of the channel has begun on this target; it need not have the schema."""
+    return is_named_in(bootstraps, connection, channel)
 
 
 def _databases(row: Row[Any]) -> tuple[str, ...]:
