@@ -11,11 +11,14 @@ from binlane.state.records.verifications import PENDING
 if TYPE_CHECKING:
     from binlane.config import ChannelConfig
     from binlane.state.records.history import Snapshot
+    from binlane.state.records.journal import LaneError
 
 VERIFY_TASK: Final = "verify_target"
 """The DAG's task that compares source and target."""
+HEARTBEAT_SECONDS: Final = 5.0
+"""A lane's holder writes a heartbeat this often; the last may come after the error that ends it."""
 ALIVE_SECONDS: Final = 20.0
-"""A lane's holder writes a heartbeat every 5 seconds; an older one says nothing."""
+"""A heartbeat that is older says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,8 @@ class LaneStop:
     text: str
     code: int
     """The server's error number; 0 where the error is binlane's own."""
+    is_retried: bool = False
+    """The lane's holder has shown a sign of life since, more than one heartbeat later: the lane has begun again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +140,7 @@ def facts_of(snapshot: Snapshot, channel: ChannelConfig, run: LastRun | None) ->
         complete=snapshot.complete_through,
         stopped=status.channel.stopped,
         window=_open_window(snapshot),
-        error=None if error is None else LaneStop(error.lane, error.seqno, error.text, error.code),
+        error=None if error is None else _lane_stop(snapshot, error),
         drifted=status.drifted,
         pending=status.suspects.get(PENDING, 0),
         is_comparable=channel.source.connection is not None,
@@ -144,6 +149,12 @@ def facts_of(snapshot: Snapshot, channel: ChannelConfig, run: LastRun | None) ->
         ran_at=max((time for time in ran if time is not None), default=None),
         run=run,
     )
+
+
+def _lane_stop(snapshot: Snapshot, error: LaneError) -> LaneStop:
+    silence = snapshot.silence(error.lane)
+    is_retried = silence is not None and snapshot.age(error) - silence > HEARTBEAT_SECONDS
+    return LaneStop(error.lane, error.seqno, error.text, error.code, is_retried)
 
 
 def _open_window(snapshot: Snapshot) -> OpenWindow | None:

@@ -107,8 +107,9 @@ def unknown(channel: str, problem: str, state: State = State.UNREACHABLE) -> Hea
 
 
 def _lane_failed(facts: Facts, _: Limits) -> Finding | None:
+    """Until the lane has begun again, whoever else is still at work: the other lanes stop at their next block."""
     error = facts.error
-    if error is None or facts.is_running:
+    if error is None or (error.is_retried and facts.is_running):
         return None
     text = f"lane {error.lane} stopped at seqno {error.seqno:,}: {error.text}"
     return Finding(State.FAILED, Severity.CRITICAL, text, way_out(error.code))

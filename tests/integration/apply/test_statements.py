@@ -129,7 +129,7 @@ def test_an_error_that_the_source_had_is_the_expected_outcome(pair: Pair, sessio
     with pytest.raises(pymysql.err.IntegrityError):
         run(session, statement, SessionContext(database="shop"))
     run(session, statement, SessionContext(database="shop", error_code=1062))
-    with pytest.raises(ApplyError, match="error 1062 on the source, and with none"):
+    with pytest.raises(ApplyError, match="error 1062 on the source, and without an error"):
         run(session, "INSERT INTO t VALUES (3)", SessionContext(database="shop", error_code=1062))
 
 

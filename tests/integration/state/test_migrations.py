@@ -200,7 +200,7 @@ def test_an_account_that_may_not_do_it_is_told_the_privilege_and_goes_on_with_it
     target.query(f"CREATE USER upgrader IDENTIFIED BY '{target.password}'")
     target.query(f"GRANT {', '.join(sorted(rights - {missing}))} ON binlane.* TO upgrader")
     made = create_engine(target.url().replace(f"//{target.user}:", "//upgrader:"), poolclass=NullPool)
-    assert f"takes the privilege {missing} on `binlane`.*" in refused(bring_up, made)
+    assert f"needs the privilege {missing} on `binlane`.*" in refused(bring_up, made)
     target.query(f"GRANT {missing} ON binlane.* TO upgrader")
     bring_up(made)
     asked(made)

@@ -22,6 +22,7 @@ APPLIED = OpenWindow("w1", is_applied=True, quiet=3.0)
 LEFT = OpenWindow("w1", is_applied=False, quiet=60.0)
 FORGOTTEN = OpenWindow("w1", is_applied=False, quiet=3_600.0)
 ERROR = LaneStop(lane=1, seqno=140, text="DriftError: duplicate entry\nand more", code=1062)
+RETRIED = replace(ERROR, is_retried=True)
 
 
 def of(**changes: Any) -> Health:
@@ -67,7 +68,9 @@ def states(health: Health) -> list[str]:
         pytest.param({"drifted": 1, "stopped": "now"}, ["drifted", "stopped"], 2, id="drift while stopped"),
         pytest.param({"pending": 9}, ["idle"], 0, id="rows that the source has changed since are not known to differ"),
         pytest.param({"window": LEFT, "error": ERROR}, ["failed", "unfinished"], 2, id="a lane failed"),
-        pytest.param({"window": APPLIED, "error": ERROR}, ["running"], 0, id="a lane failed and is tried again"),
+        pytest.param({"window": APPLIED, "error": ERROR}, ["failed", "running"], 2, id="a lane failed, others still work"),
+        pytest.param({"window": APPLIED, "error": RETRIED}, ["running"], 0, id="a lane failed and is tried again"),
+        pytest.param({"window": LEFT, "error": RETRIED}, ["failed", "unfinished"], 2, id="tried again, and left"),
         pytest.param(
             {"window": LEFT, "error": ERROR, "stopped": "now"}, ["failed", "stopped"], 2, id="a lane failed, stopped"
         ),

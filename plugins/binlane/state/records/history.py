@@ -99,6 +99,10 @@ class Snapshot:
                 return max(0.0, self.clock - seconds_of(beat.beat_at))
         return None
 
+    def age(self, error: LaneError) -> float:
+        """Seconds since the error was recorded."""
+        return max(0.0, self.clock - seconds_of(error.at))
+
 
 def read_snapshot(engine: Engine, channel: str, *, last_windows: int = DEFAULT_WINDOWS) -> Snapshot:
     """The channel now. Raises PositionError if there is no such channel."""
