@@ -15,7 +15,7 @@ from binlane.config import load_channel
 from binlane.errors import (
     DriftError,
 )
-from binlane.health.facts import Facts, Limits
+from binlane.health.facts import Facts, LastRun, Limits
 from binlane.health.health import Health, health_of
 from binlane.orchestration import commands
 from binlane.orchestration.airflow import run_outcome
@@ -80,11 +80,11 @@ HEALTH = "health: drifted: 3 rows or definitions known to differ from the source
 """In the note of every run: see ``drifted``."""
 
 
-def drifted(channel: str) -> Health:
+def drifted(channel: str, failed: LastRun | None) -> Health:
     """Stands for what the target would be asked for."""
     facts = Facts(
         channel=channel, clock=9.0, created=1.0, seqno=7, committed=8.0, complete=None, stopped=None, window=None,
-        error=None, drifted=3, pending=0, is_comparable=True, equal_at=None, compared_at=None, ran_at=None, run=None,
+        error=None, drifted=3, pending=0, is_comparable=True, equal_at=None, compared_at=None, ran_at=None, run=failed,
     )  # fmt: skip
     return health_of(facts, Limits(0, 0))
 
@@ -98,7 +98,7 @@ def run_window(metadata_database: None, monkeypatch: pytest.MonkeyPatch) -> Run:
     def run(steps: Steps, filter_runs: bool = False, **conf: Any) -> tuple[str, dict[str, str]]:
         monkeypatch.setitem(sys.modules, steps.__name__, steps)
         monkeypatch.setattr(orchestration, "steps", steps, raising=False)
-        monkeypatch.setattr(run_outcome, "health_after", lambda channel, _: drifted(channel.name))
+        monkeypatch.setattr(run_outcome, "health_after", lambda channel, _, failed: drifted(channel.name, failed))
         dag = DagBag(ROOT / "dags").dags["replicate_demo"]
         # the Spark job has tests of its own
         result = dag.test(

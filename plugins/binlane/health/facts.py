@@ -34,8 +34,9 @@ class LastRun:
 
     @property
     def is_active(self) -> bool:
-        """Whether tasks of it run, or will without anybody's help: not a queued run of a paused DAG."""
-        return self.state == "running" or (self.state == "queued" and not self.is_paused)
+        """Whether its tasks run, or will without anybody's help. Airflow starts no task of a paused DAG, not even of
+        a run that has begun; tasks that still work show by their lanes' heartbeats."""
+        return self.state in ("queued", "running") and not self.is_paused
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class OpenWindow:
 
     window_id: str
     is_applied: bool
-    """A lane that is not at the window's end has shown a sign of life a moment ago."""
+    """A lane that is not at the window's end has a holder that has shown a sign of life a moment ago."""
     quiet: float
     """Seconds since the last sign of life of a lane, or since the window was opened."""
 
@@ -161,7 +162,14 @@ def _open_window(snapshot: Snapshot) -> OpenWindow | None:
     window = snapshot.open_window
     if window is None:
         return None
-    silences = [(lane.seqno, snapshot.silence(lane.lane)) for lane in snapshot.open_positions]
-    is_applied = any(age is not None and age <= ALIVE_SECONDS and seqno < window.last_seqno for seqno, age in silences)
+    silences = [(lane, snapshot.silence(lane.lane)) for lane in snapshot.open_positions]
+    # the last heartbeat of a lane that has failed is young, too, but the lane's lease is free
+    is_applied = any(
+        age is not None
+        and age <= ALIVE_SECONDS
+        and lane.seqno < window.last_seqno
+        and lane.lane in snapshot.status.holders
+        for lane, age in silences
+    )
     ages = (snapshot.clock - window.created_at, *(age for _, age in silences if age is not None))
     return OpenWindow(window.window_id, is_applied, max(0.0, min(ages)))

@@ -68,7 +68,11 @@ def states(health: Health) -> list[str]:
         pytest.param({"drifted": 1, "stopped": "now"}, ["drifted", "stopped"], 2, id="drift while stopped"),
         pytest.param({"pending": 9}, ["idle"], 0, id="rows that the source has changed since are not known to differ"),
         pytest.param({"window": LEFT, "error": ERROR}, ["failed", "unfinished"], 2, id="a lane failed"),
-        pytest.param({"window": APPLIED, "error": ERROR}, ["failed", "running"], 2, id="a lane failed, others still work"),
+        pytest.param({"window": APPLIED, "error": ERROR}, ["failed", "running"], 2, id="a lane failed, others work"),
+        pytest.param(
+            {"window": LEFT, "error": ERROR, "run": run("running", paused=True)}, ["failed", "unfinished"], 2,
+            id="a lane failed, and its run is paused",
+        ),
         pytest.param({"window": APPLIED, "error": RETRIED}, ["running"], 0, id="a lane failed and is tried again"),
         pytest.param({"window": LEFT, "error": RETRIED}, ["failed", "unfinished"], 2, id="tried again, and left"),
         pytest.param(

@@ -327,7 +327,8 @@ def _confirm(channel: ChannelConfig, step: Step, _: Nodes) -> BaseOperator:
         if problem is None and outcome.undecided is not None:
             with airflow_errors():
                 problem = run_outcome.open_window(channel.name, endpoints_of(channel), outcome.undecided)
-        health = run_outcome.health_after(channel, resolve_connection)
+        failed = None if problem is None else run_outcome.failed_run(run.run_id, outcome)
+        health = run_outcome.health_after(channel, resolve_connection, failed)
         measure_health(health)
         # a failed task has logged its reason
         told = [problem] if problem is not None and not outcome.failed() else []

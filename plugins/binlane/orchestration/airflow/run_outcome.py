@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from binlane.apply.target_state import target_state
 from binlane.choices import VerifyScope
+from binlane.health.facts import LastRun
 from binlane.health.health import unknown
 from binlane.health.look import look_at
 from binlane.orchestration.airflow.dag_shape import Kind
@@ -95,11 +96,16 @@ def _task(name: str) -> str:
     return name if name in set(Kind) else _MAPPED.sub("", name)
 
 
-def health_after(channel: ChannelConfig, resolve: Resolver) -> Health:
-    """The channel's health at the run's end. Airflow's run is not asked: it is this one, and has not ended. No error of
-    this look decides the run's state."""
+def failed_run(run_id: str, outcome: RunOutcome) -> LastRun:
+    """A run that is about to fail, as the health sees the last one."""
+    return LastRun(run_id, "failed", None, None, tuple(outcome.failed()), is_paused=False)
+
+
+def health_after(channel: ChannelConfig, resolve: Resolver, failed: LastRun | None) -> Health:
+    """The channel's health at the end of a run. ``failed``: the run, if it ends so. No error of this look decides the
+    run's state."""
     try:
-        return look_at(channel, resolve).health
+        return look_at(channel, resolve, run=failed).health
     except Exception as exc:
         return unknown(channel.name, f"{type(exc).__name__}: {exc}")
 
