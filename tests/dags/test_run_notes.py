@@ -70,7 +70,7 @@ def test_the_note_of_a_run_that_failed_says_what_ended_its_lane(
     steps = Steps({})
     monkeypatch.setattr(steps, "apply_lane", apply_lane)
     state, _ = run_window(steps)
-    note, health = last_note().split("\n\nhealth: ")
+    note, health = (last_note() or "").split("\n\nhealth: ")
     assert (state, note) == ("failed", "lane 0, seqno 7: a row is missing\nwhat to do")
     # the run has not ended, but it will not be a success
     assert re.match(r"failed: the last run in Airflow, \S+, failed at .*apply_lane.*; drifted: ", health), health
