@@ -5,13 +5,14 @@ Airflow loads this module in every service and task process, so the board itself
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from airflow.listeners import hookimpl
 from airflow.plugins_manager import AirflowPlugin
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from airflow.models.dagrun import DagRun
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 PREFIX: Final = "/binlane"
 NOTE_LENGTH: Final = 1_000
 """Characters that Airflow keeps of a run's note."""
+_HEALTH: Final = re.compile(r"(?m)^health:.*\n*")
+"""The line of the channel's health in a note; the run's last task writes it."""
 
 
 class Board:
@@ -195,7 +198,7 @@ def _write_note(dag_run: DagRun) -> None:
 
 
 def _add_note(session: Session, dag_run: DagRun) -> None:
-    """Append the tasks' texts to the note; a text that a person has written is kept."""
+    """Write the tasks' texts into the note."""
     from airflow.models.xcom import XComModel
     from sqlalchemy import select
 
@@ -207,8 +210,16 @@ def _add_note(session: Session, dag_run: DagRun) -> None:
         .where(XComModel.dag_run_id == dag_run.id, XComModel.key == NOTE_KEY)
         .order_by(XComModel.timestamp)
     ).all()
-    before = dag_run.note or ""
-    notes = [markdown(line) for line in dict.fromkeys(said) if isinstance(line, str)]
-    lines = [line for line in notes if line not in before]
-    if lines:
-        dag_run.note = "\n\n".join([*filter(None, [before]), *lines])[:NOTE_LENGTH]
+    texts = [markdown(text) for text in said if isinstance(text, str)]
+    if texts:
+        dag_run.note = _note(dag_run.note or "", texts)
+
+
+def _note(before: str, texts: Sequence[str]) -> str:
+    """The note that was there, which a person may have written, then the texts that it lacks, and last the newest
+    health: it replaces that of an earlier end of the run, and is not cut for a long text."""
+    health = next((found[0].strip() for text in reversed(texts) if (found := _HEALTH.search(text))), "")
+    kept = _HEALTH.sub("", before).strip() if health else before
+    new = [text for text in dict.fromkeys(_HEALTH.sub("", text).strip() for text in texts) if text not in kept]
+    end = f"\n\n{health}" if health else ""
+    return ("\n\n".join(filter(None, (kept, *new)))[: max(0, NOTE_LENGTH - len(end))] + end).strip()[:NOTE_LENGTH]

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 import sys
 import traceback
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -27,7 +30,6 @@ app = typer.Typer(
     help="Applies MySQL and MariaDB binary logs to another server: in parallel, in windows, each change exactly once.",
 )
 _INTERRUPTED = 130
-_WRONG_USAGE = 2
 _PLUGIN_UNKNOWN = 3
 out = Terminal()
 err = Terminal(stderr=True)
@@ -417,16 +419,14 @@ def version() -> None:
 
 def main() -> None:
     """The entry point: an error becomes one message and an exit code."""
+    if sys.argv[1:2] == ["check"]:
+        _monitoring_plugin()
     try:
         app()
     except BinlaneError as exc:
         err.message((type(exc).__name__, "bold red"), (f": {exc}", ""))
         sys.exit(exc.exit_code)
     except SystemExit as exc:
-        # a monitoring plugin's own 2 is CRITICAL
-        is_usage = exc.code == _WRONG_USAGE and not isinstance(exc.__context__, typer.Exit)
-        if is_usage and sys.argv[1:2] == ["check"]:
-            sys.exit(_PLUGIN_UNKNOWN)
         if exc.code == _INTERRUPTED:  # typer's exit code for SIGINT, without a message
             err.message(
                 ("interrupted", "bold red"), (": committed blocks stay; run the same command again to continue", "")
@@ -435,3 +435,27 @@ def main() -> None:
     except Exception:
         unexpected(traceback.format_exc())
         sys.exit(1)
+
+
+def _monitoring_plugin() -> NoReturn:
+    """``check``: only its own answer is an exit code of 0, 1 or 2. Wrong arguments, an output that is closed or full,
+    and every other error are UNKNOWN, because 1 is WARNING and 2 is CRITICAL."""
+    code: str | int | None = _PLUGIN_UNKNOWN
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # a monitoring system's locale may lack a character of the line
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        app()
+    except SystemExit as exc:
+        if isinstance(exc.__context__, typer.Exit):
+            code = exc.code
+    except Exception:
+        with contextlib.suppress(OSError):
+            unexpected(traceback.format_exc())
+    try:
+        sys.stdout.flush()
+    except OSError:
+        code = _PLUGIN_UNKNOWN
+        # else Python itself fails to write the rest when it ends, with exit code 120
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from binlane import airflow_plugin
 from binlane.errors import (
     DriftError,
 )
@@ -94,4 +95,24 @@ def test_a_note_keeps_what_a_person_has_written_and_airflows_length(
     run_window(steps)
     note = last_note()
     assert note is not None
-    assert (note[:7], len(note)) == ("mine\n\nx", 1_000)
+    assert (note[:7], len(note), note.endswith(f"x\n\n{HEALTH}")) == ("mine\n\nx", 1_000, True)
+
+
+IDLE, FAILED = "health: idle: everything up to seqno 7 is applied", "health: failed: lane 0 stopped"
+
+
+@pytest.mark.parametrize(
+    ("before", "texts", "expected"),
+    [
+        pytest.param(f"mine\n\n{FAILED}", ["done", IDLE], f"mine\n\ndone\n\n{IDLE}", id="ended again"),
+        pytest.param(f"mine\n\n{IDLE}\n\nhis", [FAILED], f"mine\n\nhis\n\n{FAILED}", id="a person wrote below it"),
+        pytest.param(f"{FAILED}\n\n{IDLE}", ["done", FAILED], f"done\n\n{FAILED}", id="two from before"),
+        pytest.param("", [f"w1 is unfinished\n{FAILED}"], f"w1 is unfinished\n\n{FAILED}", id="a reason before it"),
+        pytest.param(f"done\n\n{IDLE}", ["done", IDLE], f"done\n\n{IDLE}", id="nothing new"),
+        pytest.param(f"mine\n\n{IDLE}", ["done"], f"mine\n\n{IDLE}\n\ndone", id="the last task never ran"),
+        pytest.param("x" * 990, ["done", IDLE], f"{'x' * (998 - len(IDLE))}\n\n{IDLE}", id="a full note"),
+        pytest.param("mine", ["health: " + "x" * 2_000], "health: " + "x" * 992, id="nothing else has room"),
+    ],
+)  # fmt: skip
+def test_a_note_ends_with_the_newest_health_alone(before: str, texts: list[str], expected: str) -> None:
+    assert airflow_plugin._note(before, texts) == expected

@@ -11,7 +11,7 @@ import pytest
 from binlane.config import load_channel
 from binlane.errors import PlanError
 from binlane.orchestration.filter_engines import submit
-from binlane.orchestration.spark import properties_file, spark_environment, without_secrets
+from binlane.orchestration.spark import properties_file, without_airflow, without_secrets
 from binlane.work.files import WorkFolder
 from tests.spark.open_to_all import Onlooker
 from tests.spark.test_event_metadata_filter import PROJECT, fill
@@ -95,7 +95,7 @@ def test_an_environment_is_the_same_without_airflow_s_variables() -> None:
     gone = dict.fromkeys(
         ("AIRFLOW_CONN_TARGET", "AIRFLOW__API__SECRET_KEY", "AIRFLOW_VAR_A", "__AIRFLOW_SUPERVISOR_FD"), "v"
     )
-    assert spark_environment({**kept, **gone}) == kept
+    assert without_airflow({**kept, **gone}) == kept
 
 
 @pytest.mark.parametrize(

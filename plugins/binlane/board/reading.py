@@ -20,6 +20,7 @@ from binlane.board.host import EDIT, READ, Host
 from binlane.config import ChannelConfig, channel_files, load_channel
 from binlane.connections import Endpoint, resolve_endpoints
 from binlane.errors import ConfigError, PlanError
+from binlane.health.facts import LastRun
 from binlane.health.health import Health, unknown
 from binlane.health.look import TARGET_SECONDS, look_at
 from binlane.model import BlockHeader, RowCounts, TableKey
@@ -83,29 +84,31 @@ class Reading:
     def healths(self, user: Any) -> list[Health]:
         """The health of every channel whose DAG the user may read."""
         with ThreadPoolExecutor(_THREADS) as pool:
-            return list(pool.map(lambda file: self._health(user, file), self._files(user)))
+            return list(pool.map(self._health, self._files(user)))
 
-    def _health(self, user: Any, file: Path) -> Health:
+    def _health(self, file: Path) -> Health:
+        # outside the try: an error of Airflow's database is none of this channel
+        run = self._host.last_run(dag_id(file.stem))
         try:
-            place = self.place(user, file.stem)
-        except ConfigError as exc:
-            return unknown(file.stem, str(exc))
-        return look_at(place.channel, self._host.resolve, run=self._host.last_run(place.dag_id)).health
+            return look_at(load_channel(file), self._host.resolve, run=run).health
+        except Exception as exc:
+            return unknown(file.stem, _problem(file, exc))
 
     def _files(self, user: Any) -> list[Path]:
         return [file for file in channel_files(self._host.channels()) if self._host.may(user, READ, dag_id(file.stem))]
 
     def _card(self, user: Any, file: Path) -> models.Card:
+        may_edit = self._host.may(user, EDIT, dag_id(file.stem))
+        run = self._host.last_run(dag_id(file.stem))
         try:
-            place = self.place(user, file.stem)
-        except ConfigError as exc:
-            return _broken(file.stem, str(exc))
-        return self._summary(place)[0]
+            return self._summary(Place(load_channel(file), may_edit), run)[0]
+        except Exception as exc:
+            return _broken(file.stem, _problem(file, exc))
 
     def channel(self, user: Any, name: str) -> models.Channel:
         """Everything about one channel."""
         place = self.place(user, name)
-        card, snapshot = self._summary(place)
+        card, snapshot = self._summary(place, self._host.last_run(place.dag_id))
         if snapshot is None:
             return models.Channel(card=card)
         return models.Channel(
@@ -210,9 +213,8 @@ class Reading:
             raise PermissionError(f"Airflow does not let you edit the DAG {dag_id(name)}")
         return Place(load_channel(known[name]), may_edit)
 
-    def _summary(self, place: Place) -> tuple[models.Card, Snapshot | None]:
+    def _summary(self, place: Place, run: LastRun | None) -> tuple[models.Card, Snapshot | None]:
         """The channel's card and snapshot; for an unreadable target, a card with the problem and None."""
-        run = self._host.last_run(place.dag_id)
         look = look_at(place.channel, self._host.resolve, run=run, last_windows=DEFAULT_WINDOWS)
         return views.card_of(place.channel, place.dag_id, may_act=place.may_edit, run=run, look=look), look.snapshot
 
@@ -236,8 +238,16 @@ class Reading:
         return window, next((each for each in positions if each.lane == lane), None)
 
 
+def _problem(file: Path, exc: Exception) -> str:
+    """Why a channel cannot be read. No error of one channel may cost the answer about the others."""
+    if isinstance(exc, ConfigError):
+        return str(exc)
+    log.error("board: channel %s cannot be read", file.stem, exc_info=exc)
+    return f"{type(exc).__name__}: {exc}"
+
+
 def _broken(name: str, problem: str) -> models.Card:
-    """The card of a channel whose file is wrong; its DAG is an import error in Airflow."""
+    """The card of a channel that cannot be read, as one whose file is wrong: its DAG is an import error in Airflow."""
     health = unknown(name, problem)
     return models.Card(
         name=name, dag_id=dag_id(name), description="", tags=[], owner="", schedule=None,

@@ -8,6 +8,7 @@ import subprocess
 from typing import TYPE_CHECKING, Any, Final
 
 from binlane.errors import ConfigError
+from binlane.orchestration.spark import without_airflow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 SECONDS: Final = 60
 _KEYS: Final = ("seqno", "gtid", "time", "window")
 """Of a watermark, as in the asset event."""
-_SECRET: Final = "AIRFLOW_CONN_"
-"""Variables with passwords: not for the command."""
 
 
 def announce(channel: ChannelConfig, summary: Mapping[str, Any]) -> None:
@@ -31,13 +30,15 @@ def announce(channel: ChannelConfig, summary: Mapping[str, Any]) -> None:
     if not command:
         return
     told = json.dumps({"channel": channel.name, **{key: summary.get(key) for key in _KEYS}})
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(_SECRET)}
     try:
         ended = subprocess.run(
-            command, input=told, text=True, errors="replace", capture_output=True, env=environment, timeout=SECONDS,
-            check=False,
+            command, input=told, text=True, errors="replace", capture_output=True, timeout=SECONDS, check=False,
+            env=without_airflow(os.environ),
         )  # fmt: skip
-    except (OSError, ValueError, subprocess.TimeoutExpired) as exc:
+    except subprocess.TimeoutExpired:
+        # the error itself shows all arguments, which may be secret
+        raise _failed(channel, summary, f"{command[0]}: timed out after {SECONDS} seconds") from None
+    except (OSError, ValueError) as exc:
         raise _failed(channel, summary, str(exc)) from exc
     if ended.returncode:
         said = (ended.stderr.strip().splitlines() or [""])[-1]

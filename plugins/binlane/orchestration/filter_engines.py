@@ -15,8 +15,8 @@ from binlane.orchestration.spark import (
     FILTER_JOB,
     WITH_DEFAULTS,
     properties_file,
-    spark_environment,
     spark_properties,
+    without_airflow,
     without_secrets,
 )
 from binlane.readiness.machine import spark_submit
@@ -43,7 +43,7 @@ def submit(channel: ChannelConfig, work: WorkFolder) -> None:
         raise ConfigError(
             "--engine spark: expected spark-submit on PATH, found none; install Spark, or use --engine local"
         )
-    environment = {"PYSPARK_PYTHON": sys.executable, **spark_environment(os.environ), "PATH": path}
+    environment = {"PYSPARK_PYTHON": sys.executable, **without_airflow(os.environ), "PATH": path}
     with properties_file(given) as file:
         command = [program, WITH_DEFAULTS, "--properties-file", file, str(FILTER_JOB), "--work", work.uri]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -41,7 +41,7 @@ def spark_properties(given: Mapping[str, str]) -> dict[str, str]:
     return {"spark.ui.enabled": "false", **daemon, **given}
 
 
-def spark_environment(environment: Mapping[str, str]) -> dict[str, str]:
+def without_airflow(environment: Mapping[str, str]) -> dict[str, str]:
     """An environment without Airflow's variables: AIRFLOW_CONN_..., the metadata database, its keys."""
     return {name: value for name, value in environment.items() if _AIRFLOWS.match(name) is None}
 

@@ -25,14 +25,16 @@ def told(tmp_path: Path, *command: str) -> None:
 def test_the_program_gets_the_watermark_and_its_arguments_as_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AIRFLOW_CONN_SOURCE", "mysql://u:secret@h/")
+    secret = ("AIRFLOW_CONN_SOURCE", "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "AIRFLOW__CORE__FERNET_KEY")
+    for name in secret:
+        monkeypatch.setenv(name, "mysql://u:secret@h/")
     place = tmp_path / "told.json"
     told(tmp_path, sys.executable, "-c", WRITES.format(str(place)), "$(touch x); `y` | z")
     arguments, watermark, variables = json.loads(place.read_text())
     assert arguments == ["$(touch x); `y` | z"]
     assert watermark == {"channel": "shop", "seqno": 1_234, "gtid": "0-1-1234", "time": 1.5, "window": "w1"}
     assert "PATH" in variables
-    assert "AIRFLOW_CONN_SOURCE" not in variables
+    assert not set(secret) & set(variables)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +55,15 @@ def test_a_program_that_fails_is_an_error_that_says_that_the_watermark_has_moved
     with pytest.raises(ConfigError, match=r"shop.toml: announce.command: .*the watermark is at seqno 1,234") as error:
         told(tmp_path, *command)
     assert said in str(error.value)
+
+
+def test_the_arguments_of_a_program_that_runs_too_long_are_in_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(announce, "SECONDS", 1)
+    with pytest.raises(ConfigError, match=r"python.*: timed out after 1 seconds") as error:
+        told(tmp_path, sys.executable, "-c", "import time; time.sleep(60)", "--token", "Secret-4711")
+    assert ("4711" in str(error.value), error.value.__suppress_context__) == (False, True)
 
 
 def test_a_channel_without_a_program_announces_nothing(tmp_path: Path) -> None:

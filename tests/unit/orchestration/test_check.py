@@ -1,6 +1,8 @@
 """``binlane check``: one line, the exit code of a monitoring plugin, and UNKNOWN for whatever cannot be read."""
 
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -97,3 +99,47 @@ def test_an_error_of_any_kind_is_unknown(folder: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(look, "target_state", fails)
     line, severity = check.check("shop", folder, None, None)
     assert (severity, line.startswith("BINLANE UNKNOWN: shop: unreachable: ")) == (Severity.UNKNOWN, True)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("a fault"), TargetUnavailableError("gone"), SystemExit(1), EOFError()])
+def test_an_error_outside_the_look_is_unknown_and_no_warning(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    def fails(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(check, "check", fails)
+    assert command(monkeypatch, "shop") == Severity.UNKNOWN
+
+
+WARNS = """
+import sys
+from binlane.cli import main
+from binlane.health.health import Severity
+from binlane.orchestration.commands import check
+check.check = lambda *_: ("BINLANE WARNING: shop: a \u2192 b", Severity.WARNING)
+sys.argv = ["binlane", "check", "shop"]
+main()
+"""
+
+
+def warns(output: int, locale: str = "utf-8") -> subprocess.CompletedProcess[bytes]:
+    """A channel whose health is WARNING, in a process of its own."""
+    environment = {**os.environ, "PYTHONIOENCODING": locale}
+    return subprocess.run(
+        [sys.executable, "-c", WARNS], stdout=output, stderr=subprocess.PIPE, env=environment, check=False
+    )
+
+
+def test_a_character_that_the_output_lacks_is_escaped() -> None:
+    ended = warns(subprocess.PIPE, "latin-1")
+    assert (ended.stdout, ended.returncode) == (b"BINLANE WARNING: shop: a \\u2192 b\n", Severity.WARNING)
+
+
+def test_a_line_that_cannot_be_written_is_unknown() -> None:
+    with Path("/dev/full").open("wb") as full:
+        assert warns(full.fileno()).returncode == Severity.UNKNOWN
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb") as closed:
+        assert warns(closed.fileno()).returncode == Severity.UNKNOWN

@@ -53,3 +53,10 @@ def test_what_is_no_connection_is_refused_before_anything_is_written(wrong: str,
     with pytest.raises(ConfigError, match="--target: expected the id of a connection"):
         new("shop", tmp_path / "channels", "db1", wrong, "spark_default")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_would_be_no_channel_s_is_not_left_behind(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"source.connection: expected"):
+        new("shop", tmp_path, " ", "db2", "spark_default")
+    assert list(tmp_path.iterdir()) == []
+    new("shop", tmp_path, "db1", "db2", "spark_default")

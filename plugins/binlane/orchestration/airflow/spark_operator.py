@@ -17,7 +17,7 @@ from airflow.sdk.log import mask_secret
 
 from binlane.orchestration.airflow.task_errors import airflow_errors
 from binlane.orchestration.airflow.task_watch import Watched
-from binlane.orchestration.spark import WITH_DEFAULTS, JobOutput, properties_file, secrets_of, spark_environment
+from binlane.orchestration.spark import WITH_DEFAULTS, JobOutput, properties_file, secrets_of, without_airflow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -56,7 +56,7 @@ class FilterJobOperator(Watched, SparkSubmitOperator):
         hook._process_spark_submit_log = lambda itr: read(self._output.listened(itr))  # type: ignore[method-assign]
         build = _with_defaults(hook._build_spark_submit_command)
         hook._build_spark_submit_command = build  # type: ignore[method-assign, assignment]
-        hook.submit = functools.partial(hook.submit, env=spark_environment(os.environ))  # type: ignore[method-assign]
+        hook.submit = functools.partial(hook.submit, env=without_airflow(os.environ))  # type: ignore[method-assign]
         return hook
 
 

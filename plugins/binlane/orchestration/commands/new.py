@@ -56,9 +56,14 @@ def new(name: str, folder: Path, source: str, target: str, spark: str) -> str:
         raise ConfigError(
             f"{file}: expected no such file, found one: a channel is never overwritten; edit it, or choose another name"
         ) from None
-    with os.fdopen(handle, "w", encoding="utf-8") as out:
-        out.write(text)
-    load_channel(file)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as out:
+            out.write(text)
+        load_channel(file)
+    except (ConfigError, OSError):
+        # else the next try would find a file, and refuse to overwrite it
+        file.unlink()
+        raise
     return f"{file}: written\nnext: binlane grants {name}; binlane doctor {name}"
 
 

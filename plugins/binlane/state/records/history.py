@@ -77,11 +77,11 @@ class Snapshot:
 
     @property
     def open_window(self) -> PastWindow | None:
-        """The open window with its times."""
+        """The open window with its times; None also if the history was read before it was opened."""
         window = self.status.window
         if window is None:
             return None
-        return next(past for past in self.history if past.window_id == window.bounds.window_id)
+        return next((past for past in self.history if past.window_id == window.bounds.window_id), None)
 
     @property
     def open_positions(self) -> tuple[LanePosition, ...]:

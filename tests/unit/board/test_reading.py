@@ -1,0 +1,73 @@
+"""An error that belongs to one channel leaves the board and the metrics their answers about all others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from binlane.board.host import Host, Triggered
+from binlane.board.reading import Reading
+from binlane.connections import Endpoint, endpoint
+from binlane.health.facts import LastRun
+from binlane.health.health import State
+
+CHANNEL = '[source]\nconnection = "{0}_source"\n[target]\nconnection = "{0}_target"\n'
+
+
+class DatabaseError(Exception):
+    """Stands for the error of Airflow's own database."""
+
+
+def reading(folder: Path, resolve_error: Exception | None = None, database: Exception | None = None) -> Reading:
+    """Of three channels: the target of one does not answer, another one's connections raise ``resolve_error``, and
+    the file of the last is gone when it is read. ``database``: raised when Airflow is asked for runs."""
+    for name in ("far", "secret"):
+        (folder / f"{name}.toml").write_text(CHANNEL.format(name))
+    (folder / "vanished.toml").symlink_to(folder / "nowhere")
+
+    def resolve(connection_id: str) -> Endpoint:
+        if resolve_error is not None and connection_id.startswith("secret"):
+            raise resolve_error
+        return endpoint(connection_id, conn_type="mysql", host="127.0.0.1", port=1, user="u", password="p", extra={})
+
+    def last_run(_: str) -> LastRun | None:
+        if database is not None:
+            raise database
+        return None
+
+    def trigger(*_: object) -> Triggered:
+        raise AssertionError("nothing is started")
+
+    return Reading(
+        Host(
+            get_user=lambda: None, user_name=str, may=lambda *_: True, resolve=resolve, channels=lambda: folder,
+            last_run=last_run, trigger=trigger, database_error=DatabaseError,
+        )
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("the secrets backend is sealed"), StopIteration("no more"), KeyError("x")]
+)
+def test_a_channel_that_cannot_be_read_is_unreachable_and_the_others_are_as_they_are(
+    tmp_path: Path, error: Exception
+) -> None:
+    board = reading(tmp_path, error)
+    found = {health.channel: health.findings[0] for health in board.healths("someone")}
+    cards = {card.name: card.findings[0] for card in board.channels("someone")}
+    for findings in (found, cards):
+        assert {name: finding.state for name, finding in findings.items()} == dict.fromkeys(
+            ("far", "secret", "vanished"), State.UNREACHABLE
+        )
+    for text in (found["secret"].text, cards["secret"].text):
+        assert text == f"{type(error).__name__}: {error}"
+    assert "TargetUnavailableError" in found["far"].text
+    assert "vanished.toml: cannot be read" in found["vanished"].text
+
+
+def test_an_error_of_airflow_s_own_database_is_none_of_a_channel(tmp_path: Path) -> None:
+    board = reading(tmp_path, database=DatabaseError("locked"))
+    for read in (board.healths, board.channels):
+        with pytest.raises(DatabaseError, match="locked"):
+            read("someone")
