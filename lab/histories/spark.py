@@ -14,7 +14,7 @@ from typing import IO, Final
 
 from binlane.config.keys import ChannelConfig
 from binlane.orchestration import filter_engines
-from binlane.orchestration.spark import WITH_DEFAULTS, properties_file, spark_environment, spark_properties
+from binlane.orchestration.spark import WITH_DEFAULTS, properties_file, spark_properties, without_airflow
 from binlane.work.files import WorkFolder
 from binlane.work.filter.errors import error_of
 from lab.templates import LabError
@@ -70,7 +70,7 @@ class SparkJobs:
         if program is None:
             raise LabError("spark-submit is not on PATH: install pyspark, or try histories with --no-spark")
         path = self.folder / "spark.socket"
-        environment = {"PYSPARK_PYTHON": sys.executable, **spark_environment(os.environ)}
+        environment = {"PYSPARK_PYTHON": sys.executable, **without_airflow(os.environ)}
         environment["PYTHONPATH"] = os.pathsep.join([str(_PROJECT / "plugins"), str(_PROJECT)])
         with (
             socket.socket(socket.AF_UNIX) as listening,
