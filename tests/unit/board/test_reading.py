@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,7 +38,7 @@ def reading(folder: Path, resolve_error: Exception | None = None, database: Exce
             raise database
         return None
 
-    def trigger(*_: object) -> Triggered:
+    def trigger(user: Any, dag_id: str, conf: Mapping[str, Any]) -> Triggered:
         raise AssertionError("nothing is started")
 
     return Reading(
