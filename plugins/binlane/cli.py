@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
-import os
 import sys
 import traceback
 from importlib import metadata
@@ -16,7 +14,7 @@ import typer
 
 from binlane.errors import BinlaneError, ConfigError
 from binlane.model import plural
-from binlane.orchestration.terminal import Terminal, unexpected
+from binlane.orchestration.terminal import Terminal, escape_unencodable, flushed, unexpected
 
 if TYPE_CHECKING:
     from binlane.verify.run import Options
@@ -441,9 +439,8 @@ def _monitoring_plugin() -> NoReturn:
     """``check``: only its own answer is an exit code of 0, 1 or 2. Wrong arguments, an output that is closed or full,
     and every other error are UNKNOWN, because 1 is WARNING and 2 is CRITICAL."""
     code: str | int | None = _PLUGIN_UNKNOWN
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # a monitoring system's locale may lack a character of the line
-        sys.stdout.reconfigure(errors="backslashreplace")
+    # a monitoring system's locale may lack a character of the line
+    escape_unencodable()
     try:
         app()
     except SystemExit as exc:
@@ -452,10 +449,4 @@ def _monitoring_plugin() -> NoReturn:
     except Exception:
         with contextlib.suppress(OSError):
             unexpected(traceback.format_exc())
-    try:
-        sys.stdout.flush()
-    except OSError:
-        code = _PLUGIN_UNKNOWN
-        # else Python itself fails to write the rest when it ends, with exit code 120
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(code)
+    sys.exit(code if flushed() else _PLUGIN_UNKNOWN)

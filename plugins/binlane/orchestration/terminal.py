@@ -7,6 +7,7 @@ escape sequence or reverse the text's direction.
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -159,3 +160,20 @@ def as_text(view: View) -> str:
 def unexpected(traceback: str) -> None:
     """Print the traceback of an unexpected error."""
     sys.stderr.write(printable(traceback))
+
+
+def escape_unencodable() -> None:
+    """From now on standard output writes a character that its encoding lacks as an escape, instead of failing."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def flushed() -> bool:
+    """Whether standard output could be written to its end. If not, the rest is dropped: Python would try again when it
+    ends, fail, and end with exit code 120."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return False
+    return True
