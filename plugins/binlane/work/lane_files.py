@@ -2,6 +2,9 @@
 
 The columns repeat the block's header in every row, so that a reader knows the end of a block before reading it, and
 any Parquet tool can show the file. Equal blocks give equal bytes.
+
+Arrow's own threads are not used: with a Python file object they can outlive the last read, and then abort or hang the
+interpreter at its end (https://github.com/apache/arrow/issues/34314, 50482). A lane would seem to have failed.
 """
 
 from __future__ import annotations
@@ -176,7 +179,8 @@ class BlockOutline(NamedTuple):
 def block_outlines(folder: WorkFolder, name: str) -> list[BlockOutline]:
     """The blocks of a lane file in order; payloads are not read. Raises PlanError if the file is missing."""
     with folder.open(name) as file:
-        columns = pq.read_table(file, columns=[each for each in SCHEMA.names if each not in ("payload", "context")])
+        names = [each for each in SCHEMA.names if each not in ("payload", "context")]
+        columns = pq.read_table(file, columns=names, use_threads=False, pre_buffer=False)
     rows = [_to_row(*values) for values in _values(columns.to_pydict())]
     return [_outline(header, [row.item for row in group]) for header, group in groupby(rows, key=attrgetter("header"))]
 
@@ -197,7 +201,7 @@ def _rows(parquet: pq.ParquetFile, after: int) -> Iterator[LaneRow]:
     for group in range(parquet.num_row_groups):
         if parquet.metadata.row_group(group).column(last_seqno).statistics.max <= after:
             continue
-        columns = parquet.read_row_group(group).to_pydict()
+        columns = parquet.read_row_group(group, use_threads=False).to_pydict()
         for values in zip(*(columns[column] for column in SCHEMA.names), strict=True):
             row = _to_row(*values)
             if row.header.last_seqno > after:

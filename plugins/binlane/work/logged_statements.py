@@ -101,7 +101,7 @@ def _file(folder: WorkFolder, lane: int, name: str) -> Iterator[tuple[str, tuple
             kinds = parquet.metadata.row_group(group).column(at).statistics
             if kinds is not None and kinds.has_min_max and (kinds.min, kinds.max) == ("rows", "rows"):
                 continue
-            table = parquet.read_row_group(group, columns=[*_BLOCK, *_STATEMENT])
+            table = parquet.read_row_group(group, columns=[*_BLOCK, *_STATEMENT], use_threads=False)
             for kind in (_WHOLE, *_FORMED):
                 found = table.filter(pc.equal(table["kind"], kind)).combine_chunks()
                 if found.num_rows:
