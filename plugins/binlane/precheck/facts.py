@@ -145,7 +145,7 @@ class Server:
     @cached_property
     def grants(self) -> Grants:
         """The account's privileges on databases and tables."""
-        return parse_grants(self.grant_lines)
+        return parse_grants(self.grant_lines, self.variables)
 
     @cached_property
     def account(self) -> str:

@@ -133,7 +133,7 @@ def _passed_on(statement: LoggedText, account: _Account) -> Iterator[Finding]:
         scope = _scope(tokens[on + 3 if words[on + 2] == "BODY" else on + 2 : end], statement.context.database)
         lacking = [] if scope is None else [name for name in names if not _may_pass_on_routine(name, scope, account)]
         if scope is not None and lacking:
-            whole = scope_of(scope.database)
+            whole = scope_of(scope.database, has_wildcards=account.grants.has_wildcards)
             todo = (
                 f"GRANT {', '.join(lacking)} ON {whole} TO the account WITH GRANT OPTION: an account can grant and "
                 "revoke only the privileges that it has (1370)"

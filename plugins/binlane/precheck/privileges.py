@@ -6,14 +6,18 @@ Without ``FOR``, SHOW GRANTS includes the privileges of the session's active rol
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, text
 
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.model import Flavor
+from binlane.servers.catalog import SYSTEM_DATABASES
+from binlane.servers.variables import all_global_variables
 
 _GRANT: Final = re.compile(
     r"(?P<verb>GRANT|REVOKE) (?P<privileges>.+?) ON (?:TABLE )?"
@@ -26,7 +30,9 @@ _COLUMNS: Final = re.compile(r"\((?:`(?:[^`]|``)+`|[^`)])*\)")
 _OF_COLUMNS: Final = re.compile(rf"(?P<name>[A-Z][A-Z ]*[A-Z]) (?P<columns>{_COLUMNS.pattern})")
 ALL: Final = "ALL PRIVILEGES"
 EVERYWHERE: Final = "*.*"
-_WILD: Final = re.compile("([_%])")
+_WILDCARD: Final = re.compile("[_%]")
+_SPECIAL: Final = re.compile(r"([_%\\])")
+_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED: Final = r"\\\1"
 
 VISIBILITY: Final = ("SELECT", "TRIGGER", "EVENT", "EXECUTE")
@@ -54,21 +60,66 @@ class Grant(NamedTuple):
     privileges: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Grants:
     """Everything that an account was granted, and what was taken back (MySQL's partial revokes)."""
 
     granted: tuple[Grant, ...]
     revoked: tuple[Grant, ...] = ()
+    has_wildcards: bool = True
+    r"""``_``, ``%`` and ``\`` have a meaning in a database's name; not with partial_revokes (tried on MySQL 9.7)."""
+    ignores_case: bool = True
+    """Of names of databases and tables: not with ``lower_case_table_names = 0``."""
 
     def missing(self, needed: Iterable[str], database: str | None = None) -> tuple[str, ...]:
         """Which of ``needed`` the account lacks: on every database (None), or on one as a whole."""
         return tuple(name for name in needed if not self._holds(name, database))
 
     def _holds(self, name: str, database: str | None) -> bool:
-        if any(_covers(one, name, database) for one in self.revoked):
-            return False
-        return any(_covers(one, name, database) for one in self.granted)
+        return not self.takes_back(name, database) and any(_gives(one, name) for one in self.on(database))
+
+    def takes_back(self, name: str, database: str | None) -> bool:
+        """Whether a privilege was taken back on a database, or (None) on any that is not the server's own."""
+        return any(
+            _gives(one, name)
+            and (one.database not in SYSTEM_DATABASES if database is None else self.same(one.database, database))
+            for one in self.revoked
+        )
+
+    def on(self, database: str | None) -> Iterator[Grant]:
+        """The grants on all databases, and those on one as a whole."""
+        named, patterns = self._places
+        yield from named.get(None, ())
+        if database is not None:
+            yield from named.get(self._folded(database), ())
+            yield from (grant for pattern, grant in patterns if pattern.fullmatch(database))
+
+    def same(self, one: str | None, other: str | None) -> bool:
+        """Whether two names of databases or tables are one."""
+        return one is not None and other is not None and self._folded(one) == self._folded(other)
+
+    def unescaped(self, database: str) -> str:
+        """A database as GRANT names it, without the backslashes before what would be a wildcard."""
+        return _ESCAPE.sub(r"\1", database) if self.has_wildcards else database
+
+    def _folded(self, name: str) -> str:
+        return name.lower() if self.ignores_case else name
+
+    @cached_property
+    def _places(self) -> tuple[dict[str | None, list[Grant]], list[tuple[re.Pattern[str], Grant]]]:
+        """By name, where there is no wildcard in it; and by pattern."""
+        named: dict[str | None, list[Grant]] = {}
+        patterns = []
+        for grant in self.granted:
+            if grant.table is not None:
+                continue
+            if grant.database is None:
+                named.setdefault(None, []).append(grant)
+            elif self.has_wildcards and _WILDCARD.search(_ESCAPE.sub("", grant.database)):
+                patterns.append((_expression(grant.database, self.ignores_case), grant))
+            else:
+                named.setdefault(self._folded(self.unescaped(grant.database)), []).append(grant)
+        return named, patterns
 
 
 class Need(NamedTuple):
@@ -92,9 +143,12 @@ class Need(NamedTuple):
 TABLE_IDS: Final = Need("PROCESS", (), "table ids tell whether a DDL has run", is_advice=True)
 
 
-def scope_of(database: str | None) -> str:
-    """How a GRANT names a database, whose ``_`` and ``%`` would be wildcards; None: everywhere."""
-    return EVERYWHERE if database is None else f"{identifier(_WILD.sub(_ESCAPED, database))}.*"
+def scope_of(database: str | None, *, has_wildcards: bool = True) -> str:
+    """How a GRANT names a database, whose ``_`` and ``%`` would be wildcards (``Grants.has_wildcards``); None:
+    everywhere."""
+    if database is None:
+        return EVERYWHERE
+    return f"{identifier(_SPECIAL.sub(_ESCAPED, database) if has_wildcards else database)}.*"
 
 
 class Order(NamedTuple):
@@ -115,20 +169,16 @@ class Order(NamedTuple):
 
 def held_on(grants: Grants, name: str, database: str, table: str) -> bool:
     """Whether the account holds a privilege on a database (as a GRANT names it; "" for all) or a table."""
-    unescaped = database.replace("\\_", "_").replace("\\%", "%")
-    if database and any(_covers(one, name, unescaped) for one in grants.revoked):
+    unescaped = grants.unescaped(database)
+    if database and grants.takes_back(name, unescaped):
         return False
-    for grant in grants.granted:
-        same = grant.database is not None and grant.database.lower() in (database.lower(), unescaped.lower())
-        if grant.table is not None:
-            if not (same and table and grant.table.lower() == table.lower()):
-                continue
-            grant = Grant(None, None, grant.privileges)
-        elif same:
-            grant = Grant(None, None, grant.privileges)
-        if _covers(grant, name, database or None):
-            return True
-    return False
+    if any(_gives(grant, name) for grant in grants.on(database or None)):
+        return True
+    return any(
+        _gives(grant, name) and (grant.table is None or (table != "" and grants.same(grant.table, table)))
+        for grant in grants.granted
+        if grants.same(grant.database, database) or grants.same(grant.database, unescaped)
+    )
 
 
 def on_column(name: str, column: str) -> str:
@@ -138,11 +188,15 @@ def on_column(name: str, column: str) -> str:
 
 def read_grants(connection: Connection) -> Grants:
     """The grants of the account that this connection uses."""
-    return parse_grants([str(row[0]) for row in connection.execute(text("SHOW GRANTS"))])
+    lines = [str(row[0]) for row in connection.execute(text("SHOW GRANTS"))]
+    return parse_grants(lines, all_global_variables(connection))
 
 
-def parse_grants(lines: Sequence[str]) -> Grants:
-    """Read SHOW GRANTS. Lines that grant a role, a proxy or a routine give no privilege on databases."""
+def parse_grants(lines: Sequence[str], variables: Mapping[str, str] = MappingProxyType({})) -> Grants:
+    """Read SHOW GRANTS. Lines that grant a role, a proxy or a routine give no privilege on databases.
+
+    ``variables``: the server's; without them names are compared as most servers do.
+    """
     found: dict[str, list[Grant]] = {"GRANT": [], "REVOKE": []}
     for line in lines:
         match = _GRANT.fullmatch(line)
@@ -160,7 +214,11 @@ def parse_grants(lines: Sequence[str]) -> Grants:
             privileges.add("GRANT OPTION")
         scope = (None if match[part] == "*" else match[part][1:-1].replace("``", "`") for part in ("database", "table"))
         found[match["verb"]].append(Grant(next(scope), next(scope), frozenset(privileges)))
-    return Grants(tuple(found["GRANT"]), tuple(found["REVOKE"]))
+    return Grants(
+        tuple(found["GRANT"]), tuple(found["REVOKE"]),
+        has_wildcards=variables.get("partial_revokes", "OFF") != "ON",
+        ignores_case=variables.get("lower_case_table_names", "1") != "0",
+    )  # fmt: skip
 
 
 def global_needs(flavor: Flavor, version: tuple[int, int, int]) -> tuple[Need, ...]:
@@ -205,19 +263,13 @@ _NAMED_PRIVILEGES: Final = {Flavor.MARIADB: (10, 5, 2), Flavor.MYSQL: (8, 0, 0)}
 """Before these, all of it was SUPER."""
 
 
-def _covers(grant: Grant, name: str, database: str | None) -> bool:
-    if grant.table is not None or (name not in grant.privileges and ALL not in grant.privileges):
-        return False
+def _gives(grant: Grant, name: str) -> bool:
     # ALL PRIVILEGES is printed apart from the right to pass them on
-    if name == "GRANT OPTION" and name not in grant.privileges:
-        return False
-    if grant.database is None:
-        return True
-    return database is not None and _like(grant.database, database)
+    return name in grant.privileges or (ALL in grant.privileges and name != "GRANT OPTION")
 
 
-def _like(pattern: str, name: str) -> bool:
+def _expression(pattern: str, ignores_case: bool) -> re.Pattern[str]:
     parts = re.findall(r"\\.|.", pattern, re.DOTALL)
     wild = {"%": ".*", "_": "."}
     expression = "".join(wild.get(part) or re.escape(part[-1]) for part in parts)
-    return re.fullmatch(expression, name, re.DOTALL | re.IGNORECASE) is not None
+    return re.compile(expression, re.DOTALL | (re.IGNORECASE if ignores_case else 0))

@@ -7,6 +7,7 @@ from typing import Final
 
 from binlane.binlog.types.literals import identifier
 from binlane.model import Flavor, plural
+from binlane.precheck.facts import Server
 from binlane.precheck.finding import Finding
 from binlane.precheck.privileges import (
     ACCOUNTS,
@@ -62,7 +63,7 @@ def check_privileges(situation: TargetSituation) -> Iterator[Finding]:
     target, needs = situation.target, situation.needs
     for need in target_privileges(target.flavor, target.number, needs):
         if lacking := need.lacking(target.grants):
-            yield missing_privilege("target", target.account, need, lacking)
+            yield missing_privilege("target", target, need, lacking)
 
 
 def target_privileges(flavor: Flavor, number: tuple[int, int, int], needs: Needs) -> Iterator[Need]:
@@ -87,19 +88,19 @@ def target_privileges(flavor: Flavor, number: tuple[int, int, int], needs: Needs
         yield Need(name, (), why, needs.databases)
 
 
-def missing_privilege(server: str, account: str, need: Need, lacking: Sequence[str | None]) -> Finding:
-    """``server``: source or target; ``account``: ``user@host``; ``lacking``: of ``Need.lacking``."""
-    scopes = [scope_of(database) for database in lacking]
+def missing_privilege(place: str, server: Server, need: Need, lacking: Sequence[str | None]) -> Finding:
+    """``place``: source or target; ``lacking``: of ``Need.lacking``."""
+    scopes = [scope_of(database, has_wildcards=server.grants.has_wildcards) for database in lacking]
     shown = ", ".join(EVERYWHERE if name is None else f"{identifier(name)}.*" for name in lacking[:_SHOWN])
     if len(scopes) > _SHOWN:
         shown += f" and {plural(len(scopes) - _SHOWN, 'more database')}"
     return Finding(
         Severity.INFO if need.is_advice else Severity.FATAL,
-        f"{server}: privilege {need.name}",
+        f"{place}: privilege {need.name}",
         f"granted on {shown}",
         "not granted",
         f"GRANT {need.name} ON {shown} TO the account: {need.why}",
-        mend=tuple(Order((need.name,), scope, account) for scope in scopes),
+        mend=tuple(Order((need.name,), scope, server.account) for scope in scopes),
     )
 
 
@@ -214,7 +215,7 @@ def check_ddl(situation: TargetSituation) -> Iterator[Finding]:
         todo = "a DDL is exactly-once by the target's own GTID; without it, some stop and ask after a crash"
         yield Finding(Severity.INFO, f"target: {once}", "ON", target.variables.get(once, "none"), todo)
         if lacking := TABLE_IDS.lacking(target.grants):
-            yield missing_privilege("target", target.account, TABLE_IDS, lacking)
+            yield missing_privilege("target", target, TABLE_IDS, lacking)
 
 
 def check_type_conversions(situation: TargetSituation) -> Iterator[Finding]:

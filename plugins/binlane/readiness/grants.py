@@ -13,8 +13,8 @@ from binlane.shards.renaming import Renaming
 
 OF_THE_CHANNEL: Final = frozenset({"*"})
 """Stands for the channel's databases in a ``Need``."""
-_PATTERN: Final = re.compile(r"[*?_%]")
-_LIKE: Final = {"*": "%", "?": "_", "_": r"\_", "%": r"\%"}
+_PATTERN: Final = re.compile(r"[*?_%\\]")
+_LIKE: Final = {"*": "%", "?": "_", "_": r"\_", "%": r"\%", "\\": r"\\"}
 _WILD: Final = re.compile(r"[*?\[]")
 
 

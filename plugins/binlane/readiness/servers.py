@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from binlane.bootstrap.checks import check_tables
@@ -16,6 +17,7 @@ from binlane.readiness.grants import scopes_of
 from binlane.readiness.needs import account_privileges, source_privileges
 from binlane.readiness.situation import Readiness
 from binlane.schema.compare import Severity
+from binlane.shards.selection import Extent
 from binlane.state.migrations.check import require_current
 from binlane.state.tables import SCHEMA
 
@@ -53,9 +55,12 @@ def check_source_privileges(situation: Readiness) -> Iterator[Finding]:
     # an account without any privilege sees no database
     databases = None if scopes_of(situation.channel) == (EVERYWHERE,) else frozenset(situation.databases)
     needs = source_privileges(source.flavor, source.number, databases, copies=asked.copies, users=asked.users)
+    selection, _ = situation.rules
+    of_channel = (one for one in source.grants.revoked if selection.database(one.database or "")[0] is not Extent.NONE)
+    grants = replace(source.grants, revoked=tuple(of_channel))
     for need in needs:
-        if lacking := need.lacking(source.grants):
-            yield missing_privilege("source", source.account, need, lacking)
+        if lacking := need.lacking(grants):
+            yield missing_privilege("source", source, need, lacking)
 
 
 def check_row_format(situation: Readiness) -> Iterator[Finding]:
@@ -79,7 +84,7 @@ def check_target_privileges(situation: Readiness) -> Iterator[Finding]:
             # one GRANT, not one a database; and some that the source's account does not see yet
             lacking = need._replace(databases=None).lacking(target.grants)
         if lacking:
-            yield missing_privilege("target", target.account, need, lacking)
+            yield missing_privilege("target", target, need, lacking)
 
 
 def check_state(situation: Readiness) -> Iterator[Finding]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from binlane.model import Flavor
-from binlane.precheck.privileges import global_needs, held_on, on_column, parse_grants, read_only_exemptions
+from binlane.precheck.privileges import global_needs, held_on, on_column, parse_grants, read_only_exemptions, scope_of
 
 
 @pytest.mark.parametrize(
@@ -38,6 +38,42 @@ def test_a_column_is_known_by_its_name_whatever_is_in_it(shown: str, column: str
 
     assert on_column("SELECT", column) in grant.privileges
     assert {name for name in grant.privileges if "(" not in name} == {"DROP"}
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "granted", "database", "held"),
+    [
+        ("partial_revokes", "OFF", "a_b", "axb", True),
+        ("partial_revokes", "ON", "a_b", "axb", False),
+        ("partial_revokes", "ON", "a_b", "a_b", True),
+        ("partial_revokes", "OFF", r"a\_b", "a_b", True),
+        ("partial_revokes", "ON", r"a\_b", "a_b", False),
+        ("partial_revokes", "OFF", r"a\\b", r"a\b", True),
+        ("lower_case_table_names", "0", "SHOP", "shop", False),
+        ("lower_case_table_names", "0", "SH%", "shop", False),
+        ("lower_case_table_names", "1", "SHOP", "shop", True),
+        ("lower_case_table_names", "2", "SH%", "shop", True),
+    ],
+)
+def test_a_grant_names_databases_by_the_settings_of_its_server(
+    variable: str, value: str, granted: str, database: str, held: bool
+) -> None:
+    grants = parse_grants([f"GRANT SELECT ON `{granted}`.* TO `u`@`%`"], {variable: value})
+
+    assert grants.missing(("SELECT",), database) == (() if held else ("SELECT",))
+
+
+@pytest.mark.parametrize(("revoked", "missing"), [("shop", ("SELECT",)), ("mysql", ())])
+def test_what_is_taken_back_on_a_database_is_not_held_everywhere(revoked: str, missing: tuple[str, ...]) -> None:
+    lines = ["GRANT SELECT ON *.* TO `u`@`%`", f"REVOKE SELECT ON `{revoked}`.* FROM `u`@`%`"]
+
+    assert parse_grants(lines).missing(("SELECT",)) == missing
+    assert parse_grants(lines).missing(("SELECT",), revoked) == ("SELECT",)
+
+
+def test_a_database_is_named_as_its_server_reads_names() -> None:
+    assert scope_of(r"a_b\c%") == r"`a\_b\\c\%`.*"
+    assert scope_of("a_b", has_wildcards=False) == "`a_b`.*"
 
 
 def test_a_grant_on_a_database_is_none_everywhere() -> None:

@@ -19,8 +19,10 @@ from binlane.model import Flavor
 from binlane.orchestration.commands.doctor import _show
 from binlane.orchestration.terminal import Terminal
 from binlane.precheck.finding import Finding
+from binlane.precheck.privileges import parse_grants
 from binlane.readiness.checks import COPY_CHECKS, OTHER_CHECKS, Answer, answer, answers, require
 from binlane.readiness.machine import check_target_room, check_work_folder
+from binlane.readiness.servers import check_source_privileges
 from binlane.readiness.situation import Asked, Readiness, SourceServer
 from binlane.schema.compare import Severity
 from binlane.shards.renaming import Renaming
@@ -108,6 +110,17 @@ def test_one_thing_that_is_wrong_is_found_by_its_check(name: str) -> None:
     assert said in str(found[0])
     assert str(found[0]).endswith(f"[{name}]")
     assert [str(each) for each in found[0].mend] == ([mend] if mend else [])
+
+
+@pytest.mark.parametrize(("excluded", "lacking"), [((), True), (("shop",), False)])
+def test_what_is_taken_back_on_a_database_of_the_channel_is_lacking(excluded: tuple[str, ...], lacking: bool) -> None:
+    lines = ["GRANT ALL PRIVILEGES ON *.* TO `u`@`%`", "REVOKE SELECT ON `shop`.* FROM `u`@`%`"]
+    situation = ready(source={"grants": parse_grants(lines), "account": "u@%"})
+    situation = replace(situation, read_rules=lambda _: (Selection(exclude_databases=excluded), Renaming()))
+
+    assert [str(mend) for each in check_source_privileges(situation) for mend in each.mend] == (
+        ["GRANT SELECT ON *.* TO 'u'@'%'"] if lacking else []
+    )
 
 
 def with_a_small_disk(mounted: str, asked: Asked) -> Readiness:
