@@ -42,6 +42,11 @@ REFUSALS: Final = (
         r"^PrecheckError.*\bmysql\.\w+: table: ",
         "Rows of the server's own tables",
     ),
+    Refusal(
+        "a definition that the source logged in two character sets",
+        r"^UnsupportedEventError.*which the source logged in another character set than the rest",
+        "Definitions that a server logs in two character sets at once",
+    ),
 )
 
 
