@@ -151,8 +151,7 @@ def fold(
     to the last of any other unique key (0: no such key); ``counters``, per table: (column or -1, signed). Fills, per
     key: ``entry_table``, ``before`` and ``now`` (image [start, end), -1: no row), ``was_absent`` (its row or its unique
     values were deleted at some time); per table: ``highest`` (highest AUTO_INCREMENT value among the first images of
-    all keys, and among all later ones), ``kept`` (image and entry of the latter), ``misfit`` (a row did not fit: the
-    table's results are void).
+    all keys, and among all later ones), ``kept`` (image and entry of the latter), ``misfit`` (its results are void).
     """
     count = 0
     for row in range(images.shape[0]):
