@@ -248,7 +248,7 @@ def test_a_transaction_is_skipped_with_a_reason_by_those_who_may_edit(channel: C
 
 
 @pytest.mark.parametrize(
-    ("run_state", "expected"), [(None, "failed"), ("running", "running"), ("failed", "failed"), ("success", "failed")]
+    ("run_state", "expected"), [(None, "failed"), ("running", "failed"), ("failed", "failed"), ("success", "failed")]
 )
 def test_an_error_is_shown_with_its_way_out(channel: Channel, run_state: str | None, expected: str) -> None:
     channel.traffic(60)
