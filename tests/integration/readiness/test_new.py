@@ -8,6 +8,7 @@ import pytest
 
 from binlane.model import Flavor
 from lab.servers import private_server
+from tests.conftest import requires_mysql
 from tests.integration.readiness.test_grants import grant
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
 
@@ -23,7 +24,7 @@ INSTALLATION = (
 )
 
 
-@pytest.mark.parametrize("flavor", list(Flavor))
+@pytest.mark.parametrize("flavor", [Flavor.MARIADB, pytest.param(Flavor.MYSQL, marks=requires_mysql)])
 def test_the_first_window_survives_an_old_log(
     flavor: Flavor, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
