@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 GLOBAL_SHARD: Final = "#GLOBAL"
 """Server-wide operations: accounts, FLUSH, server settings."""
@@ -192,3 +192,21 @@ class TableKey:
 
     def __str__(self) -> str:
         return f"{self.database}.{self.table}"
+
+
+class SchemaObject(NamedTuple):
+    """A database, or a table, view, routine, trigger, event or sequence in it."""
+
+    kind: str
+    """The word of CREATE, in lower case."""
+    database: str
+    name: str
+    """Empty for a database."""
+
+    @property
+    def key(self) -> TableKey:
+        """Its name, as statements give it."""
+        return TableKey(self.database, self.name)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.database}" + (f".{self.name}" if self.name else "")

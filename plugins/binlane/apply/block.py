@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pymysql
 
 from binlane.apply.ddl import DdlPlace, run_ddl
-from binlane.apply.nontransactional import Outside
+from binlane.apply.nontransactional import NontransactionalChanges
 from binlane.model import ItemKind, RowCounts
 from binlane.state.orders.orders import Orders, begin_ddl, end_ddl, read_orders
 from binlane.state.orders.skips import mark_skipped
@@ -58,7 +58,7 @@ def apply_block(
     ddl_lock_wait_timeout: int = 60,
     planned: RowCounts | None = None,
     *,
-    outside: bool = False,
+    nontransactional: bool = False,
 ) -> Applied | Orders | None:
     """Apply a block. Returns None and changes nothing if its lanes do not stand where it begins.
 
@@ -66,15 +66,15 @@ def apply_block(
     transactions to skip together with others. If its only transaction is to be skipped, only the position moves.
     ``end`` is called after the items are consumed and returns the seqno to leave the lanes at, which for the last block
     before a barrier or the window's end lies behind the block's last seqno. ``planned``: for a piece, the row changes
-    of its whole block. ``outside``: the only transaction changes non-transactional tables, statement by statement
-    (``apply.nontransactional``). After an error the transaction is rolled back or the session closed.
+    of its whole block. ``nontransactional``: the only transaction changes non-transactional tables, statement by
+    statement (``apply.nontransactional``). After an error the transaction is rolled back or the session closed.
     """
     writer.begin_block(block.format)
     task = _Task(session, writer, place, block, end, planned)
     items = iter(block.items)
     first = next(items, None)
-    if first is not None and (outside or first.kind is ItemKind.DDL):
-        return task.ddl(first, items, ddl_lock_wait_timeout, outside=outside)
+    if first is not None and (nontransactional or first.kind is ItemKind.DDL):
+        return task.ddl(first, items, ddl_lock_wait_timeout, nontransactional=nontransactional)
     return task.transaction(iter(()) if first is None else chain((first,), items))
 
 
@@ -162,11 +162,11 @@ class _Task:
         return Applied(seqno, counted)
 
     def ddl(
-        self, item: Item, rest: Iterator[Item], lock_wait_timeout: int, *, outside: bool
+        self, item: Item, rest: Iterator[Item], lock_wait_timeout: int, *, nontransactional: bool
     ) -> Applied | Orders | None:
         """A DDL and the rows of the table that it creates, exactly once: the DDL by its GTID, the rows by the position.
 
-        ``outside``: the rows by GTIDs as well, and there may be no DDL before them.
+        ``nontransactional``: the rows by GTIDs as well, and there may be no DDL before them.
         """
         session, place, header = self.session, self.place, self.block.header
         session.begin()
@@ -191,12 +191,14 @@ class _Task:
                 raise
         else:
             rest = chain((item,), rest)
-        if not outside:
+        if not nontransactional:
             return self.transaction(rest, ddl_place)
-        written = self._outside(Outside.of(session, self.writer, rest, ddl_place), has_ddl=item.kind is ItemKind.DDL)
+        written = self._nontransactional(
+            NontransactionalChanges.of(session, self.writer, rest, ddl_place), has_ddl=item.kind is ItemKind.DDL
+        )
         return replace(self, rewrite=lambda: written).transaction(iter(()), ddl_place)
 
-    def _outside(self, changes: Outside, *, has_ddl: bool) -> RowCounts:
+    def _nontransactional(self, changes: NontransactionalChanges, *, has_ddl: bool) -> RowCounts:
         try:
             return changes.write()
         except pymysql.err.MySQLError:

@@ -49,7 +49,7 @@ def gtid_uuid(channel_uuid: str, number: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class NontransactionalChanges:
     """One transaction of the source, applied without a transaction of the target."""
 
     session: LaneSession
@@ -58,7 +58,9 @@ class Outside:
     units: tuple[_Unit, ...]
 
     @classmethod
-    def of(cls, session: LaneSession, writer: BlockWriter, items: Iterable[Item], place: DdlPlace) -> Outside:
+    def of(
+        cls, session: LaneSession, writer: BlockWriter, items: Iterable[Item], place: DdlPlace
+    ) -> NontransactionalChanges:
         """Reads all items into memory. Raises ApplyError for items that cannot be applied like this."""
         units = tuple(_units(items, session.flavor if writer.guard is None else writer.guard.source))
         if any(unit[0].kind is ItemKind.ROWS for unit in units):

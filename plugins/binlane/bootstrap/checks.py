@@ -8,10 +8,9 @@ from typing import Final
 
 from binlane.connections import Endpoint
 from binlane.errors import ConfigError, PrecheckError
-from binlane.model import plural
+from binlane.model import SchemaObject, plural
 from binlane.schema.model import Schema
 from binlane.servers.catalog import SYSTEM_DATABASES
-from binlane.state.records.bootstraps import Thing
 
 _SHOWN: Final = 20
 _ENGINES: Final = frozenset({"innodb"})
@@ -44,9 +43,9 @@ def check_tables(schema: Schema, endpoint: Endpoint) -> None:
         )
 
 
-def check_empty(found: Collection[Thing], own: Collection[Thing], endpoint: Endpoint) -> None:
+def check_empty(found: Collection[SchemaObject], own: Collection[SchemaObject], endpoint: Endpoint) -> None:
     """Raises PrecheckError if the databases on the target contain an object that no earlier attempt has created."""
-    foreign = sorted(str(thing) for thing in set(found) - set(own))
+    foreign = sorted(str(obj) for obj in set(found) - set(own))
     if foreign:
         raise PrecheckError(
             f"{endpoint}: expected the chosen databases to be empty, found {plural(len(foreign), 'object')} "

@@ -16,9 +16,9 @@ from binlane.apply.session.retry_verdicts import error_code
 from binlane.binlog.types.literals import identifier, quoted
 from binlane.bootstrap.sessions import MODE, Session
 from binlane.errors import PrecheckError, TargetError
-from binlane.model import TableKey
+from binlane.model import SchemaObject, TableKey
 from binlane.sql.scheduled_event import disabled
-from binlane.state.records.bootstraps import TABLE, Thing
+from binlane.state.records.bootstraps import TABLE
 
 _NO_VIEW_YET: Final = frozenset({1146, 1305, 1356})
 """Errors for a table, a function or a view that a view needs and that does not exist yet."""
@@ -38,9 +38,9 @@ class Definition:
     time_zone: str = ""
 
     @property
-    def thing(self) -> Thing:
+    def schema_object(self) -> SchemaObject:
         """The object, as the target names it."""
-        return Thing(self.kind.lower(), self.database, self.name)
+        return SchemaObject(self.kind.lower(), self.database, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class Definitions:
     """Routines, views, triggers, events."""
 
     @property
-    def things(self) -> frozenset[Thing]:
+    def objects(self) -> frozenset[SchemaObject]:
         """All created objects except databases."""
-        return frozenset(one.thing for one in (*self.sequences, *self.tables, *self.behind_rows))
+        return frozenset(one.schema_object for one in (*self.sequences, *self.tables, *self.behind_rows))
 
 
 def read_definitions(session: Session, databases: Collection[str], tables: Collection[TableKey]) -> Definitions:
@@ -158,7 +158,7 @@ class _Reader:
 def make(session: Session, definition: Definition) -> None:
     """Run a definition's statement on the target, in a session like that of the source. Raises TargetError with the
     object's name."""
-    with target_errors(f"{definition.thing}".rstrip(".")):
+    with target_errors(str(definition.schema_object)):
         _make(session, definition)
 
 
@@ -213,7 +213,7 @@ def make_behind_rows(session: Session, definitions: Sequence[Definition]) -> lis
                 last = exc.__cause__
         if len(waiting) == len(left):
             notes += [
-                f"{each.thing}: was not created, because an object that it needs was not copied: {last}"
+                f"{each.schema_object}: was not created, because an object that it needs was not copied: {last}"
                 for each in left
             ]
             break
@@ -231,10 +231,10 @@ def set_sequence(source: Session, target: Session, definition: Definition) -> No
     target.rows(f"SELECT SETVAL({name}, {following}, 0, {cycle})")
 
 
-def drop(session: Session, thing: Thing) -> None:
+def drop(session: Session, obj: SchemaObject) -> None:
     """Drop an object that a first copy has created."""
-    kind = "SEQUENCE" if thing.kind == "sequence" else thing.kind.upper()
-    session.execute(f"DROP {kind} IF EXISTS {_name(thing.database, thing.name)}")
+    kind = "SEQUENCE" if obj.kind == "sequence" else obj.kind.upper()
+    session.execute(f"DROP {kind} IF EXISTS {_name(obj.database, obj.name)}")
 
 
 def drop_database(session: Session, database: str) -> None:
@@ -242,13 +242,13 @@ def drop_database(session: Session, database: str) -> None:
     session.execute(f"DROP DATABASE IF EXISTS {identifier(database)}")
 
 
-def contents(session: Session, databases: Collection[str]) -> set[Thing]:
+def contents(session: Session, databases: Collection[str]) -> set[SchemaObject]:
     """All objects in these databases on a server; triggers belong to their tables."""
     if not databases:
         return set()
     chosen = ", ".join(quoted(name) for name in databases)
     return {
-        Thing(kind.lower().replace("base table", TABLE), database, name)
+        SchemaObject(kind.lower().replace("base table", TABLE), database, name)
         for query, schema in _CONTENTS
         for kind, database, name in session.texts(f"{query} WHERE {schema} IN ({chosen})")
     }

@@ -37,7 +37,7 @@ from binlane.bootstrap.snapshot import Snapshot, shared_snapshot
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
 from binlane.errors import MissingLogError, PrecheckError, SourceIdentityError, WindowBusyError
-from binlane.model import TableKey
+from binlane.model import SchemaObject, TableKey
 from binlane.schema.model import Schema, Table
 from binlane.servers.catalog import read_schema
 from binlane.shards.selection import EVERYTHING, Extent, Selection
@@ -51,7 +51,7 @@ from binlane.state.leases import bootstrap_lease
 from binlane.state.migrations.check import require_current
 from binlane.state.migrations.run import create
 from binlane.state.records import bootstraps
-from binlane.state.records.bootstraps import DONE, TABLE, Bootstrap, Thing
+from binlane.state.records.bootstraps import DONE, TABLE, Bootstrap
 from binlane.verify.changes import ChangeReader
 
 _LEASE_SECONDS: Final = 10
@@ -225,10 +225,10 @@ class FirstCopy:
                 connection, self.channel.name, databases, start.identity, mark, kept,
                 replaced_for=self.options.order if replaces else "",
             )  # fmt: skip
-        for thing in sorted(gone, key=lambda one: one.kind == TABLE):
-            drop(writer, thing)
+        for obj in sorted(gone, key=lambda one: one.kind == TABLE):
+            drop(writer, obj)
         with self.engines[1].begin() as connection:
-            bootstraps.plan_things(connection, self.channel.name, definitions.things - kept, gone)
+            bootstraps.plan_objects(connection, self.channel.name, definitions.objects - kept, gone)
         self._make_tables(writer, definitions, kept)
         left = _largest_first(schema, definitions, kept, estimates)
         self.progress.begins(len(left), sum(estimates.get(table.key, 0) for table in left))
@@ -271,20 +271,20 @@ class FirstCopy:
         with self.engines[1].begin() as connection:
             bootstraps.finish_bootstrap(connection, outcome.channel, self.options.order)
 
-    def _make_tables(self, writer: Session, definitions: Definitions, kept: set[Thing]) -> None:
+    def _make_tables(self, writer: Session, definitions: Definitions, kept: set[SchemaObject]) -> None:
         present = [name for (name,) in writer.texts("SELECT schema_name FROM information_schema.schemata")]
         for database in definitions.databases:
             make_database(writer, database, present)
         for definition in (*definitions.sequences, *definitions.tables):
-            if definition.thing not in kept:
+            if definition.schema_object not in kept:
                 make(writer, definition)
 
     def _copy_rows(self, snapshot: Snapshot, left: Sequence[Table]) -> None:
         def table_done(key: TableKey, rows: int) -> None:
             self._rows += rows
             with self.engines[1].begin() as connection:
-                thing = Thing(TABLE, key.database, key.table)
-                bootstraps.set_state(connection, self.channel.name, thing, DONE, rows)
+                obj = SchemaObject(TABLE, key.database, key.table)
+                bootstraps.set_state(connection, self.channel.name, obj, DONE, rows)
             self.progress.finished(key)
 
         with ExitStack() as stack:
@@ -293,7 +293,7 @@ class FirstCopy:
             ]
             Copier(snapshot.readers, writers, self.options.chunk_rows, table_done, self.progress.copied).copy(left)
 
-    def _kept(self, before: Bootstrap | None, schema: Schema) -> set[Thing]:
+    def _kept(self, before: Bootstrap | None, schema: Schema) -> set[SchemaObject]:
         """The earlier attempt's finished tables that the log does not change after its snapshot."""
         if before is None or not before.done:
             return set()
@@ -308,9 +308,9 @@ class FirstCopy:
             self._notes.append(f"no table of an earlier attempt was kept: {exc}")
             return set()
         return {
-            thing
-            for thing in before.done
-            if (key := TableKey(thing.database, thing.name)) in schema.tables and not changed.covers_table(key)
+            obj
+            for obj in before.done
+            if (key := TableKey(obj.database, obj.name)) in schema.tables and not changed.covers_table(key)
         }
 
     @contextlib.contextmanager
@@ -334,8 +334,8 @@ def _estimates(reader: Session, databases: Sequence[str]) -> dict[TableKey, int]
 
 
 def _largest_first(
-    schema: Schema, definitions: Definitions, kept: set[Thing], estimates: dict[TableKey, int]
+    schema: Schema, definitions: Definitions, kept: set[SchemaObject], estimates: dict[TableKey, int]
 ) -> list[Table]:
     """Large tables first, so that the last one to finish is small."""
-    keys = [TableKey(one.database, one.name) for one in definitions.tables if one.thing not in kept]
+    keys = [TableKey(one.database, one.name) for one in definitions.tables if one.schema_object not in kept]
     return [schema.tables[key] for key in sorted(keys, key=lambda key: -estimates.get(key, 0))]

@@ -17,7 +17,7 @@ from binlane.plan.transaction.parts import FilteredPart, MapPart, Part, RowsPart
 from binlane.plan.window_plan import RuleCounts, ShardCounts
 from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.parse.facts import StatementKind
-from binlane.sql.requirements import Demand, demands_of, demands_of_session, resolved
+from binlane.sql.requirements import Requirement, requirements_of, requirements_of_session, resolved
 
 _MAY_NEED_FEATURES = re.compile(
     rb"->|\bAS\s+JSON\b|\bRETURNING\b|\bPORTION\s+OF\b|\bVALUES\s+ROW\b|\bON\s+DUPLICATE\b|\A\s*(?:WITH|SET\s+STATEMENT)\b",
@@ -63,7 +63,7 @@ class Tally:
     """Names of temporary tables: a statement that writes one of these names may not mean the base table."""
     undone: set[TableKey] = field(default_factory=set)
     """Tables of failed statements and of rolled-back changes: the table's engine decides which changes remain."""
-    demands: dict[Demand, int] = field(default_factory=dict)
+    requirements: dict[Requirement, int] = field(default_factory=dict)
     """Features that statements, and rows sent as statements, need on the target, with the first seqno of each."""
     widest: dict[TableKey, Widest] = field(default_factory=dict)
     """The longest rows as statements, of tables with rows that come near the target's max_allowed_packet."""
@@ -110,14 +110,14 @@ class Tally:
         if facts.created_temporary is not None:
             self.temporary.add(facts.created_temporary)
         defines = facts.commits_implicitly or facts.create_select
-        for demand in demands_of_session(part.context, facts):
-            self.add_demand(demand, seqno)
+        for requirement in requirements_of_session(part.context, facts):
+            self.add_requirement(requirement, seqno)
         if defines or _MAY_NEED_FEATURES.search(part.sql) is not None:
             text, dialect = decoded(part.sql, part.context), dialect_of(part.context, flavor)
-            for found in demands_of(text, facts, dialect):
+            for found in requirements_of(text, facts, dialect):
                 asked = resolved(found, part.context)
                 if asked is not None:
-                    self.add_demand(asked, seqno)
+                    self.add_requirement(asked, seqno)
         if defines:
             for key in facts.tables:
                 self.altered.setdefault(key, set()).add(seqno)
@@ -142,12 +142,12 @@ class Tally:
         widest = self.meter.measure(table, type_code, body, seqno)
         if widest is not None:
             self.add_widest(TableKey(table.database, table.table), widest)
-        for demand in self.meter.asked(table, type_code, body):
-            self.add_demand(demand, seqno)
+        for requirement in self.meter.asked(table, type_code, body):
+            self.add_requirement(requirement, seqno)
 
-    def add_demand(self, demand: Demand, seqno: int) -> None:
+    def add_requirement(self, requirement: Requirement, seqno: int) -> None:
         """Note a feature that the window needs on the target."""
-        self.demands[demand] = min(seqno, self.demands.get(demand, seqno))
+        self.requirements[requirement] = min(seqno, self.requirements.get(requirement, seqno))
 
     def add_widest(self, key: TableKey, widest: Widest) -> None:
         """Note the longest rows of a table, as statements."""
@@ -218,6 +218,6 @@ def total(tallies: Iterable[Tally]) -> Tally:
         for key, widest in tally.widest.items():
             whole.add_widest(key, widest)
         whole._add_length(*tally.longest_statement)
-        for demand, seqno in tally.demands.items():
-            whole.add_demand(demand, seqno)
+        for requirement, seqno in tally.requirements.items():
+            whole.add_requirement(requirement, seqno)
     return whole

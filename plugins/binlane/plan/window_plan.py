@@ -29,7 +29,7 @@ from binlane.plan.block.row_size import Widest
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.transaction.xa import PreparedGroup
 from binlane.schema.canonical import canonical_json
-from binlane.sql.requirements import Demand
+from binlane.sql.requirements import Requirement
 
 _AGAIN: Final = "; run the filter step again"
 _TABLE_ID: Final = bytes(6)
@@ -155,7 +155,7 @@ class WindowPlan:
     """Tables whose rows statements change, without names of temporary tables."""
     undone: frozenset[TableKey] = frozenset()
     """Tables of failed statements and of rolled-back changes: the table's engine decides which changes remain."""
-    demands: Mapping[Demand, int] = field(default_factory=dict)
+    requirements: Mapping[Requirement, int] = field(default_factory=dict)
     """Features that the window needs on the target, with the first seqno of each."""
     filtered: Mapping[str, RuleCounts] = field(default_factory=dict)
     """Row changes and statements that the channel's filter leaves out, by rule."""
@@ -247,7 +247,10 @@ class WindowPlan:
     def to_json(self) -> bytes:
         """Canonical bytes: the same plan gives the same ones."""
         values = PLAN.dump(self)
-        return canonical_json(values | {"altered": values["altered"]["tables"], "unread": values["altered"]["unread"]})
+        altered, requirements = values.pop("altered"), values.pop("requirements")
+        return canonical_json(
+            values | {"altered": altered["tables"], "unread": altered["unread"], "demands": requirements}
+        )
 
     @classmethod
     def from_json(cls, data: bytes, where: str = "plan.json") -> WindowPlan:
@@ -255,6 +258,8 @@ class WindowPlan:
         values = PLAN.parsed(data, where)
         altered = {"tables": "altered", "unread": "unread"}
         values["altered"] = {part: values.pop(name) for part, name in altered.items() if name in values}
+        if "demands" in values:
+            values["requirements"] = values.pop("demands")
         return PLAN.load(cls, values, where)
 
 
@@ -262,7 +267,7 @@ PLAN: Final = Codec(
     "run the filter step again",
     rows=frozenset(
         {
-            *(Demand, LaneFile, LogPosition, PreparedGroup, RowCounts),
+            *(Requirement, LaneFile, LogPosition, PreparedGroup, RowCounts),
             *(RuleCounts, ShardCounts, TableKey, TemporaryCopies, Widest),
         }
     ),
@@ -270,7 +275,8 @@ PLAN: Final = Codec(
     numbers=frozenset({"together"}),
     by_text=frozenset({"table_maps"}),
 )
-"""Codec of plan.json, where ``altered`` is split into two members, ``altered`` and ``unread``."""
+"""Codec of plan.json, where ``altered`` is split into two members, ``altered`` and ``unread``, and ``requirements`` is
+the member ``demands``."""
 
 
 def _range(barrier: Barrier) -> str:

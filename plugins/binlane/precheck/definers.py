@@ -17,7 +17,7 @@ from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
 from binlane.sql.accounts import without_host
 from binlane.sql.logged_statement import LoggedText
-from binlane.sql.requirements import CHANGED, DEFINER, PRIVILEGE, Demand
+from binlane.sql.requirements import CHANGED, DEFINER, PRIVILEGE, Requirement
 
 _Version = tuple[int, int, int]
 _SINCE_ABSENT: Final = (8, 2, 0)
@@ -26,36 +26,44 @@ _ACCOUNT: Final = "account "
 
 def check_statement_privileges(situation: Situation) -> Iterator[Finding]:
     """Privileges that a single statement needs, such as RELOAD for FLUSH."""
-    for demand, seqno in situation.plan.demands.items():
-        if demand.feature == PRIVILEGE and situation.target.grants.missing((demand.detail,), demand.subject or None):
-            scope = f"`{demand.subject}`.*" if demand.subject else "*.*"
-            where = f"target: privilege {demand.detail} for the statement of seqno {seqno}"
-            todo = f"GRANT {demand.detail} ON {scope} TO the account: without it the server refuses the statement"
+    for requirement, seqno in situation.plan.requirements.items():
+        if requirement.feature == PRIVILEGE and situation.target.grants.missing(
+            (requirement.detail,), requirement.subject or None
+        ):
+            scope = f"`{requirement.subject}`.*" if requirement.subject else "*.*"
+            where = f"target: privilege {requirement.detail} for the statement of seqno {seqno}"
+            todo = f"GRANT {requirement.detail} ON {scope} TO the account: without it the server refuses the statement"
             yield Finding(Severity.FATAL, where, f"granted on {scope}", "not granted", todo, seqno)
 
 
 def check_definers(situation: Situation) -> Iterator[Finding]:
     """Definers that the account may not set; accounts and objects that only SYSTEM_USER may change."""
-    target, demands = situation.target, dict(situation.plan.demands)
+    target, requirements = situation.target, dict(situation.plan.requirements)
     for each in situation.asked.texts if _knows_system_users(target) else ():
         for name in without_host(each.sql):
-            demands.setdefault(Demand(CHANGED, f"{_ACCOUNT}{name}"), each.seqno)
-    yield from lacking_for_definers(target, demands)
+            requirements.setdefault(Requirement(CHANGED, f"{_ACCOUNT}{name}"), each.seqno)
+    yield from lacking_for_definers(target, requirements)
 
 
 def lacking_for_definers(
-    target: Target, demands: Mapping[Demand, int], made: Collection[str] = ()
+    target: Target, requirements: Mapping[Requirement, int], made: Collection[str] = ()
 ) -> Iterator[Finding]:
-    """The same for any demands. Seqno 0: of an object that a first copy makes, behind the accounts ``made``."""
-    asked = [(demand, seqno) for demand, seqno in demands.items() if demand.feature in (DEFINER, CHANGED)]
+    """The same for any requirements. Seqno 0: of an object that a first copy makes, behind the accounts ``made``."""
+    asked = [
+        (requirement, seqno) for requirement, seqno in requirements.items() if requirement.feature in (DEFINER, CHANGED)
+    ]
     if not asked:
         return
     grants, own, there = target.grants, target.account, target.accounts
-    named = {demand.subject.removeprefix(_ACCOUNT): seqno for demand, seqno in asked if demand.feature == CHANGED}
-    for demand, seqno in asked:
-        who = demand.detail
+    named = {
+        requirement.subject.removeprefix(_ACCOUNT): seqno
+        for requirement, seqno in asked
+        if requirement.feature == CHANGED
+    }
+    for requirement, seqno in asked:
+        who = requirement.detail
         needed: tuple[str, ...] = ()
-        if demand.feature == DEFINER and who != own:
+        if requirement.feature == DEFINER and who != own:
             needed = _lacking(grants, setters(target.flavor, target.number))
             is_made = named.get(who, seqno) < seqno
             if (
@@ -65,10 +73,10 @@ def lacking_for_definers(
                 and who not in there.known | {own, *made}
             ):
                 needed = () if is_made else _lacking(grants, ("ALLOW_NONEXISTENT_DEFINER", "SUPER"))
-        if not needed and (who in there.system or _is_owned(demand, there)):
+        if not needed and (who in there.system or _is_owned(requirement, there)):
             needed = _lacking(grants, SYSTEM_USER)
         if needed:
-            yield _finding(target, demand, seqno, needed)
+            yield _finding(target, requirement, seqno, needed)
 
 
 def check_owned(situation: Situation) -> Iterator[Finding]:
@@ -81,10 +89,10 @@ def check_owned(situation: Situation) -> Iterator[Finding]:
         name = _dropped(each)
         if name is None or not each.context.database:
             continue
-        demand = Demand(CHANGED, f"function {each.context.database}.{name}")
-        needed = _lacking(target.grants, SYSTEM_USER) if _is_owned(demand, target.accounts) else ()
+        requirement = Requirement(CHANGED, f"function {each.context.database}.{name}")
+        needed = _lacking(target.grants, SYSTEM_USER) if _is_owned(requirement, target.accounts) else ()
         if needed and name.lower() not in target.loadable_functions:
-            yield _finding(target, demand, each.seqno, needed)
+            yield _finding(target, requirement, each.seqno, needed)
 
 
 def _knows_system_users(target: Target) -> bool:
@@ -98,13 +106,13 @@ def _dropped(statement: LoggedText) -> str | None:
     return rest[0].text if len(rest) == 1 else None
 
 
-def _finding(target: Target, demand: Demand, seqno: int, needed: tuple[str, ...]) -> Finding:
-    of = f": definer {demand.detail}" if demand.feature == DEFINER else ""
+def _finding(target: Target, requirement: Requirement, seqno: int, needed: tuple[str, ...]) -> Finding:
+    of = f": definer {requirement.detail}" if requirement.feature == DEFINER else ""
     todo = f"GRANT {needed[0]} ON *.* TO the account: without it the server refuses the statement (1227)"
     place = f", in the statement of seqno {seqno}" if seqno else ""
     return Finding(
         Severity.FATAL,
-        f"{demand.subject}{of}{place}",
+        f"{requirement.subject}{of}{place}",
         f"an account with {' or '.join(needed)}",
         "an account without it",
         todo,
@@ -131,7 +139,7 @@ def setters(flavor: Flavor, number: _Version) -> tuple[str, ...]:
     return ("SET_ANY_DEFINER", "SUPER") if number >= (8, 4, 0) else ("SET_ANY_DEFINER", "SET_USER_ID", "SUPER")
 
 
-def _is_owned(demand: Demand, there: Accounts) -> bool:
-    if demand.feature != CHANGED:
+def _is_owned(requirement: Requirement, there: Accounts) -> bool:
+    if requirement.feature != CHANGED:
         return False
-    return demand.subject.removeprefix(_ACCOUNT) in there.system or demand.subject.lower() in there.owners
+    return requirement.subject.removeprefix(_ACCOUNT) in there.system or requirement.subject.lower() in there.owners

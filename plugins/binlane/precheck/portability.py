@@ -38,7 +38,7 @@ from binlane.sql.requirements import (
     TRUSTED_FUNCTION,
     TRUSTED_MAKER,
     UNSPELLED,
-    Demand,
+    Requirement,
 )
 
 _Version = tuple[int, int, int]
@@ -66,19 +66,21 @@ def check_features(situation: Situation) -> Iterator[Finding]:
     for key, seqnos in plan.altered.tables.items():
         there.setdefault(str(key).lower(), seqnos[0])
     written = tuple(f"{key}." for key in situation.by_sql)
-    for demand, seqno in plan.demands.items():
-        if demand.feature in OF_OTHERS or (demand.feature in _OF_ROWS and not demand.subject.startswith(written)):
+    for requirement, seqno in plan.requirements.items():
+        if requirement.feature in OF_OTHERS or (
+            requirement.feature in _OF_ROWS and not requirement.subject.startswith(written)
+        ):
             continue
-        if there.get(demand.unless.lower(), seqno) < seqno:
+        if there.get(requirement.unless.lower(), seqno) < seqno:
             continue
-        missing = unsupported(demand, situation.target, situation.plan.flavor, situation.tables.collations)
-        if missing is None and demand.feature == ENGINE and not situation.allow_nontransactional:
-            missing = None if demand.detail in TRANSACTIONAL_ENGINES else _NOT_TRANSACTIONAL
+        missing = unsupported(requirement, situation.target, situation.plan.flavor, situation.tables.collations)
+        if missing is None and requirement.feature == ENGINE and not situation.allow_nontransactional:
+            missing = None if requirement.detail in TRANSACTIONAL_ENGINES else _NOT_TRANSACTIONAL
         if missing is not None:
             found, todo = missing
-            what = f"{demand.feature} {demand.detail}".rstrip()
-            kind = "rows" if demand.feature in (*_OF_ROWS, LATE_TIMESTAMP) else "statement"
-            subject = _with_column(demand.subject, plan, tables) if kind == "rows" else demand.subject
+            what = f"{requirement.feature} {requirement.detail}".rstrip()
+            kind = "rows" if requirement.feature in (*_OF_ROWS, LATE_TIMESTAMP) else "statement"
+            subject = _with_column(requirement.subject, plan, tables) if kind == "rows" else requirement.subject
             where = f"{subject.rstrip('.')}: {what}, in the {kind} of seqno {seqno}"
             yield Finding(Severity.FATAL, where, "a target that supports it", found, todo, seqno)
 
@@ -111,22 +113,24 @@ def check_logged_types(situation: Situation) -> Iterator[Finding]:
                         yield Finding(Severity.FATAL, where, f"a type that {target} has, too", name, _TODO_TYPE)
 
 
-def unsupported(demand: Demand, target: Target, source: Flavor, collations: Collection[str]) -> tuple[str, str] | None:
+def unsupported(
+    requirement: Requirement, target: Target, source: Flavor, collations: Collection[str]
+) -> tuple[str, str] | None:
     """What stands against it on the target and what to do; None if nothing does. ``collations``: the target's."""
-    known = _named(demand, target, collations)
+    known = _named(requirement, target, collations)
     if known is not None:
-        return None if known else (f"{target.version}, which does not know it", _TODO_NAMES[demand.feature])
-    if demand.feature == TRUSTED_FUNCTION:
+        return None if known else (f"{target.version}, which does not know it", _TODO_NAMES[requirement.feature])
+    if requirement.feature == TRUSTED_FUNCTION:
         return None if target.trusts_functions else _UNTRUSTED
-    if demand.feature == BARE_CHARSET:
+    if requirement.feature == BARE_CHARSET:
         # to MySQL it is one of utf8mb4_0900_ai_ci and utf8mb4_general_ci, as the session says (``transaction.decode``)
         knows = target.flavor is Flavor.MYSQL or target.number >= _CHARSET_COLLATIONS
         return None if knows else (f"{target.version}: character_set_collations came with 11.2", _TODO_BARE)
-    if demand.feature == LONG_DEFAULT and source is Flavor.MYSQL:
+    if requirement.feature == LONG_DEFAULT and source is Flavor.MYSQL:
         return None if target.flavor is Flavor.MYSQL else (f"{target.version}, which accepts it", _TODO_LEFT_OUT)
-    if demand.feature == TRUSTED_MAKER:
+    if requirement.feature == TRUSTED_MAKER:
         return None if target.trusts_account else _UNTRUSTED_ACCOUNT
-    feature = FEATURES[demand.feature]
+    feature = FEATURES[requirement.feature]
     since = feature.mysql if target.flavor is Flavor.MYSQL else feature.mariadb
     todo = feature.todo or _TODO
     if since is None:
@@ -138,21 +142,21 @@ def unsupported(demand: Demand, target: Target, source: Flavor, collations: Coll
     return None
 
 
-def _named(demand: Demand, target: Target, collations: Collection[str]) -> bool | None:
+def _named(requirement: Requirement, target: Target, collations: Collection[str]) -> bool | None:
     """Whether the target knows a thing that is asked for by its name; None if it is not one of those."""
-    name = demand.detail.strip("'\"")
-    if demand.feature == ENGINE:
+    name = requirement.detail.strip("'\"")
+    if requirement.feature == ENGINE:
         return _ENGINE_ALIASES.get(name, name) in target.engines
-    if demand.feature == PLUGIN:
+    if requirement.feature == PLUGIN:
         return name in target.authentication_plugins
-    if demand.feature == COLLATION:
+    if requirement.feature == COLLATION:
         full = collation_name(name) or name
         # from 10.10 on, uca1400_ai_ci stands for one collation of each Unicode character set
         return full in collations or any(one.endswith(f"_{full}") for one in collations)
-    if demand.feature == SESSION_COLLATION:
+    if requirement.feature == SESSION_COLLATION:
         collation = collation_name_of(int(name), target.flavor)
         return not {collation, SUBSTITUTES.get(collation or "")}.isdisjoint(collations)
-    if demand.feature == CHARSET:
+    if requirement.feature == CHARSET:
         charset = charset_name(name) or name
         return any(one == charset or one.startswith(f"{charset}_") for one in collations)
     return None

@@ -48,7 +48,11 @@ def written_by_sql(plan: WindowPlan, target: Schema, writer: str) -> frozenset[T
         return touched
     if plan.flavor is target.flavor:
         return frozenset()
-    asked = {demand.subject.rpartition(".")[0] for demand in plan.demands if demand.feature == "JSON column"}
+    asked = {
+        requirement.subject.rpartition(".")[0]
+        for requirement in plan.requirements
+        if requirement.feature == "JSON column"
+    }
     return frozenset(
         key
         for key in touched

@@ -142,7 +142,7 @@ def check_sequences(situation: Situation) -> Iterator[Finding]:
     plan, target = situation.plan, situation.tables
     if target.flavor is not Flavor.MARIADB or takes_sequence_rows(target.version):
         return
-    made = {demand.subject for demand in plan.demands if demand.feature == "sequence"}
+    made = {requirement.subject for requirement in plan.requirements if requirement.feature == "sequence"}
     for key in sorted(plan.table_maps, key=str):
         if key not in situation.by_sql and (str(key) in made or _is_sequence(target.table(key))):
             expected = "a target that accepts its rows"
@@ -177,7 +177,7 @@ def check_versioning(situation: Situation) -> Iterator[Finding]:
     )
     if not others:
         return
-    made = {demand.subject for demand in plan.demands if demand.feature == "system versioning"}
+    made = {requirement.subject for requirement in plan.requirements if requirement.feature == "system versioning"}
     for key in sorted(plan.table_maps, key=str):
         table = target.table(key)
         if str(key) in made or (table is not None and _ends_by_time(table)):
@@ -227,13 +227,13 @@ def check_default_collations(situation: Situation) -> Iterator[Finding]:
     plan, target, rules = situation.plan, situation.tables, situation.settings.rules
     there = {str(key).lower() for key in target.tables}
     asked = {
-        demand.subject: seqno
-        for demand, seqno in plan.demands.items()
-        if demand.feature == DATABASE_DEFAULT and demand.unless.lower() not in there
+        requirement.subject: seqno
+        for requirement, seqno in plan.requirements.items()
+        if requirement.feature == DATABASE_DEFAULT and requirement.unless.lower() not in there
     }
-    for demand in plan.demands:
-        if demand.feature == DATABASE_SET:
-            asked.pop(demand.subject, None)
+    for requirement in plan.requirements:
+        if requirement.feature == DATABASE_SET:
+            asked.pop(requirement.subject, None)
     # of a window that is begun some of it may have run
     if not asked or situation.source is None or situation.begun:
         return

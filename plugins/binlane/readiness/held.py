@@ -28,8 +28,8 @@ def check_definers(situation: Readiness) -> Iterator[Finding]:
     if situation.source is not None:
         made = [each for name, _ in situation.accounts.made for each in accounts(name)]
         # of no transaction: seqno 0
-        demands = {demand: 0 for asked in situation.demands.values() for demand in asked}
-        yield from joined(lacking_for_definers(situation.target, demands, made))
+        requirements = {requirement: 0 for asked in situation.requirements.values() for requirement in asked}
+        yield from joined(lacking_for_definers(situation.target, requirements, made))
 
 
 def check_accounts(situation: Readiness) -> Iterator[Finding]:
@@ -54,15 +54,15 @@ def check_event_time_zones(situation: Readiness) -> Iterator[Finding]:
 def _unsupported(situation: Readiness) -> Iterator[Finding]:
     target, source = situation.target, situation.source
     assert source is not None
-    for thing, demands in situation.demands.items():
-        for demand in sorted(demands):
-            if demand.feature in OF_OTHERS:
+    for obj, requirements in situation.requirements.items():
+        for requirement in sorted(requirements):
+            if requirement.feature in OF_OTHERS:
                 continue
-            missing = unsupported(demand, target, source.flavor, situation.collations)
+            missing = unsupported(requirement, target, source.flavor, situation.collations)
             if missing is not None:
                 found, todo = missing
-                is_named = demand.feature in _TRUSTED
-                subject = str(thing) if is_named else f"{thing}: {demand.feature} {demand.detail}".rstrip()
+                is_named = requirement.feature in _TRUSTED
+                subject = str(obj) if is_named else f"{obj}: {requirement.feature} {requirement.detail}".rstrip()
                 mend = (TRUST,) if is_named else ()
                 yield Finding(Severity.FATAL, subject, "a target that takes it", found, todo, mend=mend)
 

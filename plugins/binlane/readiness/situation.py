@@ -21,7 +21,7 @@ from binlane.bootstrap.sessions import read_session
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
 from binlane.errors import PrecheckError
-from binlane.model import LogPosition, SessionContext
+from binlane.model import LogPosition, SchemaObject, SessionContext
 from binlane.precheck.facts import Server, Target
 from binlane.precheck.situation import Needs, TargetSituation
 from binlane.readiness.needs import channel_needs
@@ -34,8 +34,8 @@ from binlane.source.server import translated
 from binlane.sql.logged_statement import LoggedText, shown
 from binlane.sql.parse.lexer import Dialect, Token, Unreadable, lex
 from binlane.sql.parse.statements import analyze
-from binlane.sql.requirements import Demand, demands_of
-from binlane.state.records.bootstraps import Thing, has_bootstrap
+from binlane.sql.requirements import Requirement, requirements_of
+from binlane.state.records.bootstraps import has_bootstrap
 
 _Question = ParamSpec("_Question")
 _Answer = TypeVar("_Answer")
@@ -155,9 +155,9 @@ class Readiness:
             return read_programs(session, self.databases, self.schema.tables)
 
     @cached_property
-    def demands(self) -> Mapping[Thing, frozenset[Demand]]:
+    def requirements(self) -> Mapping[SchemaObject, frozenset[Requirement]]:
         """What the views, routines, triggers and events ask of a server."""
-        found: dict[Thing, frozenset[Demand]] = {}
+        found: dict[SchemaObject, frozenset[Requirement]] = {}
         for program in self.programs:
             dialect = self._dialect(program.sql_mode)
             sql = program.statement.decode("utf-8", "replace")
@@ -168,7 +168,7 @@ class Readiness:
                 no_backslash_escapes=dialect.no_backslash_escapes,
                 flavor=dialect.flavor,
             )
-            found[program.thing] = demands_of(sql, facts, dialect)
+            found[program.schema_object] = requirements_of(sql, facts, dialect)
         return found
 
     @cached_property

@@ -53,7 +53,7 @@ UNSPELLED: Final = "JSON document without an SQL expression"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Demand:
+class Requirement:
     """One feature, privilege or setting that a server must have to execute a statement."""
 
     feature: str
@@ -66,7 +66,7 @@ class Demand:
     same."""
 
 
-def demands_of(sql: str, facts: StatementFacts, dialect: Dialect) -> frozenset[Demand]:
+def requirements_of(sql: str, facts: StatementFacts, dialect: Dialect) -> frozenset[Requirement]:
     """The known requirements of a statement; none if the lexer cannot read its text."""
     tokens: list[Token] = []
     try:
@@ -76,12 +76,12 @@ def demands_of(sql: str, facts: StatementFacts, dialect: Dialect) -> frozenset[D
     opened = [is_symbol(token, "(") - is_symbol(token, ")") for token in tokens]
     try:
         words = _Words(sql, tokens, facts, (0, *accumulate(opened)))
-        return frozenset(replace(demand, unless=words.unless()) for demand in words.demands())
+        return frozenset(replace(requirement, unless=words.unless()) for requirement in words.requirements())
     except Unreadable:
         return frozenset()
 
 
-def demands_of_session(context: SessionContext, facts: StatementFacts) -> Iterator[Demand]:
+def requirements_of_session(context: SessionContext, facts: StatementFacts) -> Iterator[Requirement]:
     """Requirements of every statement: its session's collations, and SELECT on the databases that it only reads."""
     yield from _collations(
         context.charset_client,
@@ -93,23 +93,23 @@ def demands_of_session(context: SessionContext, facts: StatementFacts) -> Iterat
     if facts.kind in (StatementKind.DML, StatementKind.LOAD_DATA):
         for database in facts.databases - {key.database for key in facts.written}:
             if database and database.lower() != "information_schema":  # no privileges exist on information_schema
-                yield Demand(PRIVILEGE, database, "SELECT")
+                yield Requirement(PRIVILEGE, database, "SELECT")
 
 
 @lru_cache(maxsize=64)
-def _collations(*numbers: int | None) -> tuple[Demand, ...]:
-    return tuple(Demand(SESSION_COLLATION, "session", str(number)) for number in numbers if number is not None)
+def _collations(*numbers: int | None) -> tuple[Requirement, ...]:
+    return tuple(Requirement(SESSION_COLLATION, "session", str(number)) for number in numbers if number is not None)
 
 
-def resolved(demand: Demand, context: SessionContext) -> Demand | None:
-    """The demand, for a bare character set with its default collation in the session; None if that is the built-in."""
-    if demand.feature != BARE_CHARSET:
-        return demand
-    charset = full_charset_name(demand.detail)
+def resolved(requirement: Requirement, context: SessionContext) -> Requirement | None:
+    """The requirement, for a bare character set with the session's default collation; None if that is the built-in."""
+    if requirement.feature != BARE_CHARSET:
+        return requirement
+    charset = full_charset_name(requirement.detail)
     for default, chosen in context.character_set_collations:
         name = collation_name(default, Flavor.MARIADB)
         if name is not None and charset_name(name) == charset and chosen != default:
-            return replace(demand, detail=f"{charset} = {collation_name(chosen, Flavor.MARIADB)}")
+            return replace(requirement, detail=f"{charset} = {collation_name(chosen, Flavor.MARIADB)}")
     return None
 
 
@@ -126,7 +126,7 @@ class _Words:
         conditional = self._upper(0) == "CREATE" and ("TABLE", "IF") in pairwise(head)
         return self._subject() if conditional else ""
 
-    def demands(self) -> Iterator[Demand]:
+    def requirements(self) -> Iterator[Requirement]:
         verb, head = self._upper(0), [token.upper for token in self.tokens[:8]]
         if verb in ("CREATE", "ALTER", "DROP"):
             # ALGORITHM, DEFINER and SQL SECURITY stand before VIEW
@@ -139,13 +139,13 @@ class _Words:
             if kind in ("TABLE", "INDEX"):
                 yield from self._keys()
             if (verb, kind) == ("CREATE", "FUNCTION") and self._is_trusted():
-                yield Demand(TRUSTED_FUNCTION, self._subject())
+                yield Requirement(TRUSTED_FUNCTION, self._subject())
             if (
                 verb == "CREATE"
                 and kind in ("TRIGGER", "FUNCTION")
                 and not any(t.upper == "SONAME" for t in self.tokens)
             ):
-                yield Demand(TRUSTED_MAKER, self._subject(), kind)
+                yield Requirement(TRUSTED_MAKER, self._subject(), kind)
             yield from self._owners(verb, kind, head)
             if kind in ("TABLE", "DATABASE", "SCHEMA"):
                 yield from self._options()
@@ -154,95 +154,95 @@ class _Words:
             if kind in ("USER", "ROLE"):
                 yield from self._account()
         elif verb == "ANALYZE" and any(token.upper == "HISTOGRAM" for token in self.tokens):
-            yield Demand("histogram", self._subject())
+            yield Requirement("histogram", self._subject())
         elif verb == "SET" and self._upper(1) in ("PERSIST", "PERSIST_ONLY"):
-            yield Demand("persisted variable", "SET PERSIST")
+            yield Requirement("persisted variable", "SET PERSIST")
         elif verb in ("GRANT", "REVOKE", "RENAME", "SET", "FLUSH") and self.facts.kind is StatementKind.GLOBAL:
             yield from self._server_wide(verb)
         elif self.facts.kind in (StatementKind.DML, StatementKind.LOAD_DATA):
             yield from self._operators(verb, "")
             yield from self._one_family(verb)
 
-    def _object(self, verb: str, kind: str, head: Sequence[str]) -> Iterator[Demand]:
+    def _object(self, verb: str, kind: str, head: Sequence[str]) -> Iterator[Requirement]:
         subject = self._subject() or f"{verb} {kind}"
         if kind in _OWN_OBJECTS:
-            yield Demand(_OWN_OBJECTS[kind], subject)
+            yield Requirement(_OWN_OBJECTS[kind], subject)
         if kind in ("DATABASE", "SCHEMA"):
             yield from self._of_database()
         if ("SPATIAL", "REFERENCE") in pairwise(head):
-            yield Demand("spatial reference system", f"{verb} SPATIAL REFERENCE SYSTEM")
+            yield Requirement("spatial reference system", f"{verb} SPATIAL REFERENCE SYSTEM")
         elif verb == "CREATE" and head[1:3] == ["OR", "REPLACE"] and kind not in ("", "VIEW", *_OWN_OBJECTS):
-            yield Demand("OR REPLACE", subject)
+            yield Requirement("OR REPLACE", subject)
         if (kind, "IF") in pairwise(head) and (kind == "INDEX" or (verb, kind) == ("ALTER", "TABLE")):
-            yield Demand("IF EXISTS", subject)
+            yield Requirement("IF EXISTS", subject)
 
-    def _owners(self, verb: str, kind: str, head: Sequence[str]) -> Iterator[Demand]:
+    def _owners(self, verb: str, kind: str, head: Sequence[str]) -> Iterator[Requirement]:
         """The accounts whose privileges the statement needs: its definer, and the definer of the object it changes."""
         if kind == "USER":
-            yield from (Demand(CHANGED, f"account {each}") for each in accounts(self.sql))
+            yield from (Requirement(CHANGED, f"account {each}") for each in accounts(self.sql))
             return
         who = definer(self.sql)
         for name in defined(verb, kind, self.tokens, self.facts) if who is not None or verb != "CREATE" else ():
             if who is not None:
-                yield Demand(DEFINER, name, who)
+                yield Requirement(DEFINER, name, who)
             if is_owned(verb, kind, head):
-                yield Demand(CHANGED, name)
+                yield Requirement(CHANGED, name)
 
-    def _server_wide(self, verb: str) -> Iterator[Demand]:
+    def _server_wide(self, verb: str) -> Iterator[Requirement]:
         if verb == "FLUSH":
-            yield Demand(PRIVILEGE, "", "RELOAD")
+            yield Requirement(PRIVILEGE, "", "RELOAD")
             return
-        yield from (Demand(CHANGED, f"account {each}") for each in accounts(self.sql))
+        yield from (Requirement(CHANGED, f"account {each}") for each in accounts(self.sql))
         if verb == "GRANT":
             yield from self._account()
             yield from self._privileges()
 
-    def _definition(self) -> Iterator[Demand]:
+    def _definition(self) -> Iterator[Requirement]:
         """The columns and clauses of CREATE TABLE and ALTER TABLE."""
         for at, token in enumerate(self.tokens):
             following = [one.upper for one in self.tokens[at + 1 : at + 4]]
             if token.upper in _TYPES and self._is_type(at):
-                yield Demand(_TYPES[token.upper], f"{self._subject()}.{self.tokens[at - 1].text}")
+                yield Requirement(_TYPES[token.upper], f"{self._subject()}.{self.tokens[at - 1].text}")
             clause = _CLAUSES.get((token.upper, self._upper(at + 1)))
             if clause is not None:
-                yield Demand(clause, self._subject())
+                yield Requirement(clause, self._subject())
             if token.upper == "SRID" and self._kind(at + 1) is TokenKind.NUMBER:
-                yield Demand("SRID", self._subject())
+                yield Requirement("SRID", self._subject())
             if token.upper == "REF_SYSTEM_ID" and self._text(at + 1) == "=":
-                yield Demand("REF_SYSTEM_ID", self._subject())
+                yield Requirement("REF_SYSTEM_ID", self._subject())
             if token.upper in _CHANGED and (following[:2] == ["IF", "EXISTS"] or following == ["IF", "NOT", "EXISTS"]):
-                yield Demand("IF EXISTS", self._subject())
+                yield Requirement("IF EXISTS", self._subject())
             if token.upper == "DEFAULT" and self._is_default_of_long(at):
-                yield Demand(LONG_DEFAULT, self._subject())
+                yield Requirement(LONG_DEFAULT, self._subject())
             if token.upper == "COMPRESSED" and (self._text(at - 1) == ")" or self._upper(at - 1) in LONG_TYPES):
-                yield Demand("compressed column", self._subject())
+                yield Requirement("compressed column", self._subject())
 
-    def _operators(self, verb: str, kind: str) -> Iterator[Demand]:
+    def _operators(self, verb: str, kind: str) -> Iterator[Requirement]:
         """JSON operators and types, wherever an expression may stand: in columns, keys, views, bodies, and in DML."""
         subject = self._subject() or f"{verb} {kind}".rstrip()
         for at, token in enumerate(self.tokens):
             if is_symbol(token, "->") or is_symbol(token, "->>"):
-                yield Demand("JSON operator", subject, token.text)
+                yield Requirement("JSON operator", subject, token.text)
             if token.upper == "JSON" and self._upper(at - 1) == "AS" and self._text(at + 1) == ")":
-                yield Demand("CAST AS JSON", subject)
+                yield Requirement("CAST AS JSON", subject)
 
-    def _one_family(self, verb: str) -> Iterator[Demand]:
+    def _one_family(self, verb: str) -> Iterator[Requirement]:
         """DML syntax that only MySQL or only MariaDB has."""
         subject = self._subject() or verb
         for at, token in enumerate(self.tokens):
             following = self._upper(at + 1)
             if token.upper == "RETURNING" and self.depths[at] == 0:
-                yield Demand("RETURNING", subject)
+                yield Requirement("RETURNING", subject)
             elif token.upper == "PORTION" and following == "OF" and self._upper(at - 1) == "FOR":
-                yield Demand("period", subject)
+                yield Requirement("period", subject)
             elif token.upper == "VALUES" and following == "ROW" and self._text(at + 2) == "(":
-                yield Demand("VALUES ROW", subject)
+                yield Requirement("VALUES ROW", subject)
             elif token.upper == "AS" and self._text(at - 1) == ")" and self._upper(at + 2) == "ON" and verb == "INSERT":
-                yield Demand("alias of inserted rows", subject)
+                yield Requirement("alias of inserted rows", subject)
             elif verb == "WITH" and self.depths[at] == 0 and token.upper in ("UPDATE", "DELETE"):
-                yield Demand("WITH in front of UPDATE or DELETE", subject)
+                yield Requirement("WITH in front of UPDATE or DELETE", subject)
         if (verb, self._upper(1)) == ("SET", "STATEMENT"):
-            yield Demand("SET STATEMENT", subject)
+            yield Requirement("SET STATEMENT", subject)
 
     def _is_trusted(self) -> bool:
         """Whether a stored function lacks DETERMINISTIC, NO SQL and READS SQL DATA
@@ -270,21 +270,21 @@ class _Words:
             return self._upper(at) == "VECTOR"
         return at + 1 == len(self.tokens) or self._text(at + 1) in (",", ")") or self._upper(at + 1) in _BEHIND_TYPE
 
-    def _keys(self) -> Iterator[Demand]:
+    def _keys(self) -> Iterator[Requirement]:
         for start, end in self._key_lists():
             inside = range(start + 1, end)
             if any(self._text(at) == "(" and self._text(at - 1) in ("(", ",") for at in inside):
-                yield Demand("functional key", self._subject())
+                yield Requirement("functional key", self._subject())
             for at in range(end, len(self.tokens)):
                 if self.depths[at] == self.depths[start] and self._text(at) in (",", ")"):
                     break
                 if self.depths[at] < self.depths[start]:
                     break
                 if self._upper(at) in _UNUSED:
-                    yield Demand(_UNUSED[self._upper(at)], self._subject())
+                    yield Requirement(_UNUSED[self._upper(at)], self._subject())
         for at, token in enumerate(self.tokens):
             if token.upper in _UNUSED and self._upper(at - 2) in ("INDEX", "KEY") and self._upper(at - 3) == "ALTER":
-                yield Demand(_UNUSED[token.upper], self._subject())
+                yield Requirement(_UNUSED[token.upper], self._subject())
 
     def _key_lists(self) -> Iterator[tuple[int, int]]:
         """Each list of key parts: the index of its opening parenthesis, and the index after the closing one."""
@@ -300,7 +300,7 @@ class _Words:
             return True
         return self._upper(at - 4) == "ON" and self._text(at - 2) == "."
 
-    def _options(self) -> Iterator[Demand]:
+    def _options(self) -> Iterator[Requirement]:
         """Engines, character sets and collations by name, and options that only MySQL or only MariaDB has.
 
         An option's word may also be a column's name: it counts only with a known value of that option.
@@ -308,18 +308,18 @@ class _Words:
         for at, token in enumerate(self.tokens):
             value = self._value(at)
             if token.upper == "ENGINE" and self.depths[at] == 0 and value in _ENGINES:
-                yield Demand(ENGINE, self._subject(), value)
+                yield Requirement(ENGINE, self._subject(), value)
             elif token.upper == "COLLATE" and value is not None and is_collation(value):
-                yield Demand(COLLATION, self._subject(), value)
+                yield Requirement(COLLATION, self._subject(), value)
             elif token.upper in ("CHARSET", "SET") and value is not None and is_charset(value):
-                yield Demand(CHARSET, self._subject(), value)
+                yield Requirement(CHARSET, self._subject(), value)
             elif self.depths[at] == 0 and self._text(at + 1) == "=":
                 # MariaDB logs engines' own options quoted, as it does in SHOW CREATE TABLE
                 option = token.upper or (token.text.upper() if token.kind is TokenKind.NAME else "")
                 if option in _OPTIONS:
-                    yield Demand(_OPTIONS[option], self._subject(), option)
+                    yield Requirement(_OPTIONS[option], self._subject(), option)
 
-    def _bare_charsets(self, verb: str, kind: str) -> Iterator[Demand]:
+    def _bare_charsets(self, verb: str, kind: str) -> Iterator[Requirement]:
         """Character sets without COLLATE, of columns, variables and conversions: the session decides their
         collation."""
         for at, token in enumerate(self.tokens):
@@ -328,19 +328,19 @@ class _Words:
                 # of an object: COLLATE may stand anywhere among its options; of a column: beside the character set
                 whole = self.depths[at] == 0 and verb == "CREATE" and kind in ("TABLE", "DATABASE", "SCHEMA")
                 if value is not None and is_charset(value) and not self._has_collation(at, whole):
-                    yield Demand(BARE_CHARSET, self._subject() or f"{verb} {kind}".rstrip(), value)
+                    yield Requirement(BARE_CHARSET, self._subject() or f"{verb} {kind}".rstrip(), value)
 
-    def _database_defaults(self, verb: str, kind: str) -> Iterator[Demand]:
+    def _database_defaults(self, verb: str, kind: str) -> Iterator[Requirement]:
         """Databases whose default collation a new object inherits, and databases whose default collation changes."""
         facts = self.facts
         if kind in ("DATABASE", "SCHEMA"):
-            yield from (Demand(DATABASE_SET, name) for name in facts.databases)
+            yield from (Requirement(DATABASE_SET, name) for name in facts.databases)
         elif (verb, kind) == ("CREATE", "TABLE") and not self._has_charset():
             place = self._subject().partition(".")[0]
-            yield from (Demand(DATABASE_DEFAULT, name) for name in facts.databases if name == place)
+            yield from (Requirement(DATABASE_DEFAULT, name) for name in facts.databases if name == place)
         elif verb == "CREATE" and kind in ("TRIGGER", "PROCEDURE", "FUNCTION"):
             names = facts.routine_databases | {key.database for key in facts.triggered}
-            yield from (Demand(DATABASE_DEFAULT, name) for name in names)
+            yield from (Requirement(DATABASE_DEFAULT, name) for name in names)
 
     def _has_charset(self) -> bool:
         """Whether CREATE TABLE has a character set or collation of its own: an option, or copied by LIKE."""
@@ -359,39 +359,39 @@ class _Words:
                     return False
         return False
 
-    def _of_database(self) -> Iterator[Demand]:
+    def _of_database(self) -> Iterator[Requirement]:
         for at, token in enumerate(self.tokens):
             if token.upper == "COMMENT":
-                yield Demand("comment of a database", self._subject())
+                yield Requirement("comment of a database", self._subject())
             if token.upper == "READ" and self._upper(at + 1) == "ONLY":
-                yield Demand("option of MySQL", self._subject(), "READ ONLY")
+                yield Requirement("option of MySQL", self._subject(), "READ ONLY")
 
     def _value(self, at: int) -> str | None:
         """The name behind a word and an optional equals sign, in lower case."""
         behind = at + 2 if self._text(at + 1) == "=" else at + 1
         return self._text(behind).lower() if self._kind(behind) in (TokenKind.WORD, TokenKind.NAME) else None
 
-    def _account(self) -> Iterator[Demand]:
+    def _account(self) -> Iterator[Requirement]:
         words, who = [token.upper for token in self.tokens], f"{self._upper(0)} {self._upper(1)}".strip()
         if words[:2] == ["CREATE", "ROLE"] and "ADMIN" in words:
-            yield Demand("role administrator", who)
+            yield Requirement("role administrator", who)
         for at, word in enumerate(words):
             if word == "IDENTIFIED" and words[at + 1 : at + 3] == ["BY", "PASSWORD"]:
-                yield Demand("IDENTIFIED BY PASSWORD", who)
+                yield Requirement("IDENTIFIED BY PASSWORD", who)
             if word == "IDENTIFIED" and words[at + 1 : at + 2] == ["VIA"]:
-                yield Demand("IDENTIFIED VIA", who)
+                yield Requirement("IDENTIFIED VIA", who)
             if word in _ACCOUNT_OPTIONS or (words[1:2] == ["USER"] and words[at : at + 2] == ["DEFAULT", "ROLE"]):
-                yield Demand("account option", who, "DEFAULT ROLE" if word == "DEFAULT" else word)
+                yield Requirement("account option", who, "DEFAULT ROLE" if word == "DEFAULT" else word)
         for name in _PLUGIN.findall(self.sql):
-            yield Demand(PLUGIN, who, name.lower())
+            yield Requirement(PLUGIN, who, name.lower())
 
-    def _privileges(self) -> Iterator[Demand]:
+    def _privileges(self) -> Iterator[Requirement]:
         names = re.split(r"\bON\b", self.sql, maxsplit=1, flags=re.I)[0].strip()[len("GRANT") :]
         for name in (one.strip().upper() for one in names.split(",")):
             if name in _PRIVILEGES_OF_MARIADB:
-                yield Demand("privilege of MariaDB", "GRANT", name)
+                yield Requirement("privilege of MariaDB", "GRANT", name)
             elif re.fullmatch(r"[A-Z]+(?:_[A-Z]+)+", name) and any(token.upper == "ON" for token in self.tokens):
-                yield Demand("privilege of MySQL", "GRANT", name)
+                yield Requirement("privilege of MySQL", "GRANT", name)
 
     def _subject(self) -> str:
         """The first table of the statement; its databases if it names no table."""

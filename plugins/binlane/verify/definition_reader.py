@@ -5,43 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from binlane.binlog.types.literals import identifier, quoted
-from binlane.model import Flavor, TableKey
+from binlane.model import Flavor, SchemaObject, TableKey
 from binlane.schema.normalize import charset_name, collation_name
 from binlane.verify.rows import Side
 
 Facts = Mapping[str, str | None]
 """The parts of a definition by name; None: absent, or not visible to the account."""
 DATABASE, VIEW, TRIGGER, EVENT = "database", "view", "trigger", "event"
-PRIVILEGES: Final = {TRIGGER: "TRIGGER", EVENT: "EVENT"}
-"""Without the privilege an account does not see that the object exists. All other kinds with a body need EXECUTE."""
-_ROUTINE: Final = "EXECUTE"
+_PRIVILEGES: Final = {DATABASE: None, VIEW: None, TRIGGER: "TRIGGER", EVENT: "EVENT"}
 _COLLATIONS: Final = frozenset({"character set of the client", "collation of the client", "collation of the database"})
-
-
-class Thing(NamedTuple):
-    """An object whose definition is compared besides tables."""
-
-    kind: str
-    database: str
-    name: str
-    """Empty for a database."""
-
-    @property
-    def key(self) -> TableKey:
-        """Its name, as statements give it."""
-        return TableKey(self.database, self.name)
-
-    @property
-    def privilege(self) -> str | None:
-        """The privilege that is needed to see that the object exists; None: no privilege beyond those of any account
-        of the channel."""
-        return None if self.kind in (DATABASE, VIEW) else PRIVILEGES.get(self.kind, _ROUTINE)
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.database}.{self.name}" if self.name else f"{self.kind} {self.database}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +29,9 @@ class _Query:
     database: str
 
 
-def read_things(side: Side, flavor: Flavor, databases: Collection[str]) -> dict[Thing, Facts]:
+def read_objects(side: Side, flavor: Flavor, databases: Collection[str]) -> dict[SchemaObject, Facts]:
     """All objects in ``databases``, and the databases. Raises SourceError, and the target's driver errors."""
-    found: dict[Thing, Facts] = {}
+    found: dict[SchemaObject, Facts] = {}
     if not databases:
         return found
     chosen = ", ".join(quoted(name) for name in sorted(databases))
@@ -64,14 +39,20 @@ def read_things(side: Side, flavor: Flavor, databases: Collection[str]) -> dict[
         columns = ", ".join((query.head, *query.facts.values()))
         rows = side.texts(f"SELECT {columns} FROM {query.view} WHERE {query.database} IN ({chosen})")
         for kind, database, name, *values in rows:
-            thing = Thing(str(kind).lower(), str(database), str(name))
-            found[thing] = dict(_spelled(zip(query.facts, values, strict=True)))
-    parameters: dict[Thing, list[str]] = {}
+            obj = SchemaObject(str(kind).lower(), str(database), str(name))
+            found[obj] = dict(_spelled(zip(query.facts, values, strict=True)))
+    parameters: dict[SchemaObject, list[str]] = {}
     for kind, database, name, text in side.texts(_PARAMETERS.format(databases=chosen)):
-        parameters.setdefault(Thing(str(kind).lower(), str(database), str(name)), []).append(str(text))
-    for thing in parameters.keys() & found.keys():
-        found[thing] = {**found[thing], "parameters": ", ".join(parameters[thing])}
+        parameters.setdefault(SchemaObject(str(kind).lower(), str(database), str(name)), []).append(str(text))
+    for obj in parameters.keys() & found.keys():
+        found[obj] = {**found[obj], "parameters": ", ".join(parameters[obj])}
     return found
+
+
+def privilege_to_see(kind: str) -> str | None:
+    """The privilege without which an account does not see that such an object exists; None: any account of a channel
+    sees it."""
+    return _PRIVILEGES.get(kind, "EXECUTE")
 
 
 def table_statement(side: Side, key: TableKey, *, is_sequence: bool) -> str:

@@ -17,7 +17,7 @@ from typing import Final
 from binlane.binlog.types.literals import identifier
 from binlane.choices import FilterKind, FilterPolicy
 from binlane.errors import SourceError
-from binlane.model import TableKey
+from binlane.model import SchemaObject, TableKey
 from binlane.plan.transaction.channel_rules import ChannelRules
 from binlane.plan.transaction.rename import name_of, renamed_schema
 from binlane.schema.compare import Rules, Severity, compare
@@ -30,10 +30,10 @@ from binlane.verify.definition_reader import (
     TRIGGER,
     VIEW,
     Facts,
-    Thing,
+    privilege_to_see,
+    read_objects,
     read_sequences,
     read_table_collations,
-    read_things,
     table_statement,
 )
 from binlane.verify.rows import Pair
@@ -71,7 +71,7 @@ class Depth(IntEnum):
 class DefinitionDifference:
     """One fact of a definition that differs between the servers."""
 
-    thing: Thing
+    schema_object: SchemaObject
     """With the target's names."""
     what: str
     """The fact, such as ``index `k```; empty: the object itself."""
@@ -87,9 +87,9 @@ class DefinitionDifference:
         mend = f"; {self.mend}" if self.mend else ""
         if not self.what:
             there, lacking = ("source", "target") if self.target is None else ("target", "source")
-            return f"{self.thing}: exists on the {there} and not on the {lacking}{mend}"
+            return f"{self.schema_object}: exists on the {there} and not on the {lacking}{mend}"
         source, target = (_shown(value) for value in (self.source, self.target))
-        return f"{self.thing}: {self.what}: source {source}, target {target}{mend}"
+        return f"{self.schema_object}: {self.what}: source {source}, target {target}{mend}"
 
 
 @dataclass(frozen=True)
@@ -103,17 +103,17 @@ class Definitions:
     sees: Sees
     unseen: set[str] = field(default_factory=set)
     """Objects that were not compared, with the reason; filled by ``differences``."""
-    tables: dict[Thing, TableKey] = field(default_factory=dict)
+    tables: dict[SchemaObject, TableKey] = field(default_factory=dict)
     """Tables of triggers, by the target's names; filled by ``differences``."""
     counted: list[int] = field(default_factory=lambda: [0])
     """Number of tables and other objects that were compared."""
 
-    def differences(self, only: Collection[Thing] | None = None) -> Iterator[DefinitionDifference]:
+    def differences(self, only: Collection[SchemaObject] | None = None) -> Iterator[DefinitionDifference]:
         """All differences, or those of some objects. Raises SourceError, and the driver's errors for the target."""
         yield from self._tables(only)
-        if only is None or any(thing.kind not in (TABLE, SEQUENCE) for thing in only):
+        if only is None or any(obj.kind not in (TABLE, SEQUENCE) for obj in only):
             for one in self._things():
-                if only is None or one.thing in only:
+                if only is None or one.schema_object in only:
                     yield one
 
     @property
@@ -135,7 +135,7 @@ class Definitions:
         same = version_number(source.version) == version_number(target.version)
         return Depth.EXACT if same and not self.rules.collations else Depth.VERSIONS
 
-    def _tables(self, only: Collection[Thing] | None) -> Iterator[DefinitionDifference]:
+    def _tables(self, only: Collection[SchemaObject] | None) -> Iterator[DefinitionDifference]:
         source, target = self.schemas
         sequences = read_sequences(self.pair.source, source.flavor)
         collations = None if self.depth is Depth.EXACT else [read_table_collations(side) for side in self.pair.sides]
@@ -146,18 +146,18 @@ class Definitions:
             if theirs is None:
                 continue  # the comparison of rows reports it
             kind = SEQUENCE if ours.key in sequences else TABLE
-            thing = Thing(kind, theirs.key.database, theirs.key.table)
-            if only is not None and thing not in only:
+            obj = SchemaObject(kind, theirs.key.database, theirs.key.table)
+            if only is not None and obj not in only:
                 continue
             self.counted[0] += only is None
             if collations is None:
-                yield from self._exactly(thing, ours.key, theirs.key)
+                yield from self._exactly(obj, ours.key, theirs.key)
             else:
-                yield from self._known(thing, ours, theirs)
-                yield from self._default(thing, collations[0].get(ours.key), collations[1].get(theirs.key))
+                yield from self._known(obj, ours, theirs)
+                yield from self._default(obj, collations[0].get(ours.key), collations[1].get(theirs.key))
 
-    def _exactly(self, thing: Thing, ours: TableKey, theirs: TableKey) -> Iterator[DefinitionDifference]:
-        is_sequence = thing.kind == SEQUENCE
+    def _exactly(self, obj: SchemaObject, ours: TableKey, theirs: TableKey) -> Iterator[DefinitionDifference]:
+        is_sequence = obj.kind == SEQUENCE
         try:
             statements = [
                 self._named(table_statement(side, key, is_sequence=is_sequence))
@@ -174,9 +174,9 @@ class Definitions:
         name = f"{identifier(theirs.database)}.{identifier(theirs.table)}"
         for part in _of_either(source, target):
             mend = "" if is_sequence else alter_statement(name, part, source.get(part), target.get(part))
-            yield from self._one(thing, part, source.get(part), target.get(part), mend)
+            yield from self._one(obj, part, source.get(part), target.get(part), mend)
 
-    def _known(self, thing: Thing, ours: Table, theirs: Table) -> Iterator[DefinitionDifference]:
+    def _known(self, obj: SchemaObject, ours: Table, theirs: Table) -> Iterator[DefinitionDifference]:
         """The differences that the precheck finds, without those of a family's own spelling."""
         target = self.schemas[1]
         ours = self._renamed.tables.get(self.renaming.table(ours.key), ours)
@@ -193,9 +193,9 @@ class Definitions:
             if self.depth is Depth.FAMILIES and (computed or one.what in _FAMILYS_OWN):
                 continue
             what = one.what if one.column is None else f"column {identifier(one.column)}: {one.what}"
-            yield from self._one(thing, what, one.expected, one.found)
+            yield from self._one(obj, what, one.expected, one.found)
 
-    def _default(self, thing: Thing, ours: str | None, theirs: str | None) -> Iterator[DefinitionDifference]:
+    def _default(self, obj: SchemaObject, ours: str | None, theirs: str | None) -> Iterator[DefinitionDifference]:
         """The default collation of a database or a table, if the target could have the source's."""
         ours = self.rules.collations.given.get(ours or "", ours)
         wanted = SAME_COLLATION.get(ours or "", ours)
@@ -203,40 +203,40 @@ class Definitions:
         if not ours or not theirs or SAME_COLLATION.get(theirs, theirs) == wanted or not {ours, wanted} & known:
             return
         collation = ours if ours in known else wanted
-        name = identifier(thing.database) + (f".{identifier(thing.name)}" if thing.name else "")
-        mend = f"ALTER {thing.kind.upper()} {name} COLLATE {collation}"
-        yield from self._one(thing, "default collation", ours, theirs, mend)
+        name = identifier(obj.database) + (f".{identifier(obj.name)}" if obj.name else "")
+        mend = f"ALTER {obj.kind.upper()} {name} COLLATE {collation}"
+        yield from self._one(obj, "default collation", ours, theirs, mend)
 
     def _things(self) -> Iterator[DefinitionDifference]:
         ours, theirs = self._read()
-        for thing in sorted(ours.keys() | theirs.keys()):
-            if not self._is_seen(thing):
+        for obj in sorted(ours.keys() | theirs.keys()):
+            if not self._is_seen(obj):
                 continue
-            self.counted[0] += thing in ours
-            source, target = ours.get(thing), theirs.get(thing)
-            if thing.kind == TRIGGER:
-                self.tables[thing] = TableKey(thing.database, (source or target or {}).get("table") or "")
+            self.counted[0] += obj in ours
+            source, target = ours.get(obj), theirs.get(obj)
+            if obj.kind == TRIGGER:
+                self.tables[obj] = TableKey(obj.database, (source or target or {}).get("table") or "")
             if source is None or target is None:
-                show = f"see SHOW CREATE {thing.kind.upper()} on the source" if target is None else ""
+                show = f"see SHOW CREATE {obj.kind.upper()} on the source" if target is None else ""
                 there, lacking = ("there", None) if target is None else (None, "there")
-                yield from self._one(thing, "", there, lacking, show)
+                yield from self._one(obj, "", there, lacking, show)
                 continue
-            yield from self._facts(thing, source, target)
+            yield from self._facts(obj, source, target)
 
-    def _facts(self, thing: Thing, source: Facts, target: Facts) -> Iterator[DefinitionDifference]:
+    def _facts(self, obj: SchemaObject, source: Facts, target: Facts) -> Iterator[DefinitionDifference]:
         for what in _of_either(source, target):
             ours, theirs = source.get(what), target.get(what)
             if what == "default collation":
-                yield from self._default(thing, ours, theirs)
+                yield from self._default(obj, ours, theirs)
             elif not self._is_spelled_alike(what):
                 continue
             elif what not in _HIDDEN:
-                yield from self._one(thing, what, ours, theirs)
+                yield from self._one(obj, what, ours, theirs)
             elif ours and theirs:
-                yield from self._one(thing, what, self._named(ours), self._named(theirs))
+                yield from self._one(obj, what, self._named(ours), self._named(theirs))
             else:
                 side = "source" if not ours else "target"
-                self.unseen.add(f"definition of {thing}: the {side}'s account may not see it")
+                self.unseen.add(f"definition of {obj}: the {side}'s account may not see it")
 
     def _is_spelled_alike(self, what: str) -> bool:
         if self.depth is Depth.FAMILIES:
@@ -246,50 +246,53 @@ class Definitions:
         return self.depth is Depth.EXACT or what not in _OF_ONE_VERSION
 
     def _one(
-        self, thing: Thing, what: str, source: str | None, target: str | None, mend: str = ""
+        self, obj: SchemaObject, what: str, source: str | None, target: str | None, mend: str = ""
     ) -> Iterator[DefinitionDifference]:
         """The difference, if there is one and the channel's filter does not cause it."""
         if source == target:
             return
         kinds = _INTENDED_BY[source is not None, target is not None]
         if not any(self.selection.policy(kind) == FilterPolicy.IGNORE for kind in kinds):
-            yield DefinitionDifference(thing, what, source, target, mend, self.tables.get(thing))
+            yield DefinitionDifference(obj, what, source, target, mend, self.tables.get(obj))
 
-    def _read(self) -> tuple[dict[Thing, Facts], dict[Thing, Facts]]:
+    def _read(self) -> tuple[dict[SchemaObject, Facts], dict[SchemaObject, Facts]]:
         """The objects of both servers, with the target's names."""
         source, target = self.schemas
         names = {name: self._cased(self.renaming.target(name)) for name in source.databases if self._takes(name)}
         there = {name for name in target.databases if self._cased(name) in names.values()}
         ours = {
-            Thing(thing.kind, names[thing.database], self._cased(thing.name)): facts
-            for thing, facts in read_things(self.pair.source, source.flavor, names).items()
-            if self._takes_thing(thing, facts)
+            SchemaObject(obj.kind, names[obj.database], self._cased(obj.name)): facts
+            for obj, facts in read_objects(self.pair.source, source.flavor, names).items()
+            if self._takes_object(obj, facts)
         }
         theirs = {
-            Thing(thing.kind, self._cased(thing.database), self._cased(thing.name)): facts
-            for thing, facts in read_things(self.pair.target, target.flavor, there).items()
-            if self._takes_thing(thing._replace(database=self.renaming.source(thing.database) or ""), facts)
+            SchemaObject(obj.kind, self._cased(obj.database), self._cased(obj.name)): facts
+            for obj, facts in read_objects(self.pair.target, target.flavor, there).items()
+            if self._takes_object(obj._replace(database=self.renaming.source(obj.database) or ""), facts)
         }
         return ours, theirs
 
     def _takes(self, database: str) -> bool:
         return self.selection.database(database)[0] is not Extent.NONE and self.renaming.refusal(database) is None
 
-    def _takes_thing(self, thing: Thing, facts: Facts) -> bool:
+    def _takes_object(self, obj: SchemaObject, facts: Facts) -> bool:
         """Whether the filter takes an object, by the source's names; a trigger follows its table."""
-        if thing.kind not in (VIEW, TRIGGER):
+        if obj.kind not in (VIEW, TRIGGER):
             return True
-        table = thing.name if thing.kind == VIEW else facts.get("table") or ""
-        return self.selection.table(TableKey(thing.database, table)) is None
+        table = obj.name if obj.kind == VIEW else facts.get("table") or ""
+        return self.selection.table(TableKey(obj.database, table)) is None
 
-    def _is_seen(self, thing: Thing) -> bool:
-        privilege = thing.privilege
+    def _is_seen(self, obj: SchemaObject) -> bool:
+        privilege = privilege_to_see(obj.kind)
         if privilege is None:
             return True
-        for is_source, name in ((True, self.renaming.source(thing.database) or ""), (False, thing.database)):
+        for is_source, name in (
+            (True, self.renaming.source(obj.database) or ""),
+            (False, obj.database),
+        ):
             if not self.sees(is_source, privilege, name):
                 server = "source" if is_source else "target"
-                self.unseen.add(f"{thing.kind}s of {name}: the {server}'s account lacks {privilege} there")
+                self.unseen.add(f"{obj.kind}s of {name}: the {server}'s account lacks {privilege} there")
                 return False
         return True
 

@@ -17,7 +17,7 @@ from sqlalchemy import Engine
 
 from binlane.choices import VerifyScope
 from binlane.errors import PlanError, WindowBusyError
-from binlane.model import TableKey
+from binlane.model import SchemaObject, TableKey
 from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
 from binlane.plan.transaction.rename import name_of, renamed_schema
 from binlane.schema.model import Schema
@@ -43,7 +43,6 @@ from binlane.state.records.verifications import (
 from binlane.state.windows import Window, read_open_window
 from binlane.verify.changes import ChangeReader, Changes
 from binlane.verify.column_text import Compared, Key
-from binlane.verify.definition_reader import Thing
 from binlane.verify.definitions import NAMED, DefinitionDifference, Definitions, Sees
 from binlane.verify.pairing import Tables, pair
 from binlane.verify.rows import Difference, Pair
@@ -261,8 +260,8 @@ class Verifier:
     def _defined(self, one: DefinitionDifference, state: str) -> Suspect:
         assert self._standing is not None
         source, target = (None if side is None else (side,) for side in (one.source, one.target))
-        thing, seqno = one.thing, self._standing.watermark.seqno
-        return Suspect(thing.key, (thing.kind,), state, seqno, (one.what,), source, target, str(one))
+        obj, seqno = one.schema_object, self._standing.watermark.seqno
+        return Suspect(obj.key, (obj.kind,), state, seqno, (one.what,), source, target, str(one))
 
     def _unjudged(self, found: Difference) -> Suspect:
         return self._suspect(found, PENDING)
@@ -277,17 +276,17 @@ class Verifier:
         with self.engine.connect() as connection:
             stored = read_suspects(connection, self.channel)
         by_table: dict[TableKey, set[Key]] = {}
-        things: set[Thing] = set()
+        objects: set[SchemaObject] = set()
         for one in stored:
             if one.of_definition:
-                things.add(Thing(one.key[0], one.table.database, one.table.table))
+                objects.add(SchemaObject(one.key[0], one.table.database, one.table.table))
             else:
                 by_table.setdefault(one.table, set()).add(one.key)
         found: list[Difference] = []
         for key, keys in sorted(by_table.items(), key=lambda entry: str(entry[0])):
             found += self._look_again(key, keys)
         known = {(one.table, one.key): one.drifted for one in stored if one.drifted is not None}
-        defined = tuple(self._definitions.differences(things)) if things else ()
+        defined = tuple(self._definitions.differences(objects)) if objects else ()
         self._stand()
         if not found and not defined:
             return ()
@@ -295,7 +294,7 @@ class Verifier:
         self._stand()
         suspects = [self._suspect(one, PENDING if changed.covers(one.table, one.key) else DRIFT) for one in found]
         for each in defined:
-            later = changed.covers_definition(each.thing.key, is_named=each.thing.kind in NAMED)
+            later = changed.covers_definition(each.schema_object.key, is_named=each.schema_object.kind in NAMED)
             later |= each.table is not None and changed.covers_definition(each.table, is_named=True)
             suspects.append(self._defined(each, PENDING if later else DRIFT))
         return tuple(_remembered(one, known.get((one.table, one.key))) for one in suspects)

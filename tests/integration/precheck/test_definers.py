@@ -13,7 +13,7 @@ from binlane.model import Flavor
 from binlane.precheck.checks import CHECKS, run_checks
 from binlane.precheck.situation import Needs
 from binlane.servers.catalog import read_schema
-from binlane.sql.requirements import CHANGED, DEFINER, PRIVILEGE, SESSION_COLLATION, Demand
+from binlane.sql.requirements import CHANGED, DEFINER, PRIVILEGE, SESSION_COLLATION, Requirement
 from lab.servers import PrivateServer
 from tests.integration.precheck.helpers import asked, run
 from tests.integration.precheck.test_grants import logged, may
@@ -23,31 +23,43 @@ from tests.unit.precheck.situations import PLAN, said, situation
 BOTH = tuple(Flavor)
 MYSQL = (Flavor.MYSQL,)
 SETTERS = {Flavor.MARIADB: "SET USER", Flavor.MYSQL: "SET_ANY_DEFINER"}
-CASES: Sequence[tuple[str, tuple[str, ...], tuple[Demand, ...], str | None, tuple[Flavor, ...]]] = [
-    ("itself", (), (Demand(DEFINER, "view d.v", f"{USER}@%"),), None, BOTH),
-    ("another", (), (Demand(DEFINER, "view d.v", "asked_plain@%"),), "{setter}", BOTH),
-    ("another-may", ("{setter}",), (Demand(DEFINER, "view d.v", "asked_plain@%"),), None, BOTH),
-    ("system", ("{setter}",), (Demand(DEFINER, "view d.v", "asked_system@%"),), "SYSTEM_USER", MYSQL),
-    ("system-by-role", ("{setter}",), (Demand(DEFINER, "view d.v", "asked_member@%"),), "SYSTEM_USER", MYSQL),
-    ("system-may", ("{setter}, SYSTEM_USER",), (Demand(DEFINER, "view d.v", "asked_system@%"),), None, MYSQL),
-    ("nobody", ("{setter}",), (Demand(DEFINER, "view d.v", "asked_nobody@%"),), "ALLOW_NONEXISTENT_DEFINER", MYSQL),
+CASES: Sequence[tuple[str, tuple[str, ...], tuple[Requirement, ...], str | None, tuple[Flavor, ...]]] = [
+    ("itself", (), (Requirement(DEFINER, "view d.v", f"{USER}@%"),), None, BOTH),
+    ("another", (), (Requirement(DEFINER, "view d.v", "asked_plain@%"),), "{setter}", BOTH),
+    ("another-may", ("{setter}",), (Requirement(DEFINER, "view d.v", "asked_plain@%"),), None, BOTH),
+    ("system", ("{setter}",), (Requirement(DEFINER, "view d.v", "asked_system@%"),), "SYSTEM_USER", MYSQL),
+    ("system-by-role", ("{setter}",), (Requirement(DEFINER, "view d.v", "asked_member@%"),), "SYSTEM_USER", MYSQL),
+    ("system-may", ("{setter}, SYSTEM_USER",), (Requirement(DEFINER, "view d.v", "asked_system@%"),), None, MYSQL),
+    (
+        "nobody",
+        ("{setter}",),
+        (Requirement(DEFINER, "view d.v", "asked_nobody@%"),),
+        "ALLOW_NONEXISTENT_DEFINER",
+        MYSQL,
+    ),
     (
         "nobody-yet",
         ("{setter}",),
-        (Demand(CHANGED, "account asked_nobody@%"), Demand(DEFINER, "view d.v", "asked_nobody@%")),
+        (Requirement(CHANGED, "account asked_nobody@%"), Requirement(DEFINER, "view d.v", "asked_nobody@%")),
         None,
         MYSQL,
     ),
-    ("nobody-may", ("{setter}, ALLOW_NONEXISTENT_DEFINER",), (Demand(DEFINER, "view d.v", "asked_no@%"),), None, MYSQL),
-    ("dropped", ("{setter}",), (Demand(CHANGED, "procedure asked.p"),), "SYSTEM_USER", MYSQL),
-    ("dropped-of-another", ("{setter}",), (Demand(CHANGED, "procedure asked.q"),), None, MYSQL),
-    ("dropped-view", ("{setter}",), (Demand(CHANGED, "view asked.V"),), "SYSTEM_USER", MYSQL),
-    ("changed-account", (), (Demand(CHANGED, "account asked_system@%"),), "SYSTEM_USER", MYSQL),
-    ("changed-plain-account", (), (Demand(CHANGED, "account asked_plain@%"),), None, BOTH),
-    ("flush", (), (Demand(PRIVILEGE, "", "RELOAD"),), "RELOAD", BOTH),
-    ("flush-may", ("RELOAD",), (Demand(PRIVILEGE, "", "RELOAD"),), None, BOTH),
-    ("read", (), (Demand(PRIVILEGE, "other", "SELECT"),), "SELECT ON `other`.*", BOTH),
-    ("read-may", (), (Demand(PRIVILEGE, "asked", "SELECT"),), None, BOTH),
+    (
+        "nobody-may",
+        ("{setter}, ALLOW_NONEXISTENT_DEFINER",),
+        (Requirement(DEFINER, "view d.v", "asked_no@%"),),
+        None,
+        MYSQL,
+    ),
+    ("dropped", ("{setter}",), (Requirement(CHANGED, "procedure asked.p"),), "SYSTEM_USER", MYSQL),
+    ("dropped-of-another", ("{setter}",), (Requirement(CHANGED, "procedure asked.q"),), None, MYSQL),
+    ("dropped-view", ("{setter}",), (Requirement(CHANGED, "view asked.V"),), "SYSTEM_USER", MYSQL),
+    ("changed-account", (), (Requirement(CHANGED, "account asked_system@%"),), "SYSTEM_USER", MYSQL),
+    ("changed-plain-account", (), (Requirement(CHANGED, "account asked_plain@%"),), None, BOTH),
+    ("flush", (), (Requirement(PRIVILEGE, "", "RELOAD"),), "RELOAD", BOTH),
+    ("flush-may", ("RELOAD",), (Requirement(PRIVILEGE, "", "RELOAD"),), None, BOTH),
+    ("read", (), (Requirement(PRIVILEGE, "other", "SELECT"),), "SELECT ON `other`.*", BOTH),
+    ("read-may", (), (Requirement(PRIVILEGE, "asked", "SELECT"),), None, BOTH),
 ]
 
 
@@ -67,12 +79,12 @@ def test_what_the_account_lacks_is_named_and_what_it_has_is_enough(server: Priva
     run(server, *made)
     different = {}
     try:
-        for name, grants, demands, expected, flavors in CASES:
+        for name, grants, requirements, expected, flavors in CASES:
             if server.flavor not in flavors:
                 continue
             setter = SETTERS[server.flavor]
             granted = [f"{grant.format(setter=setter)} ON *.*" for grant in grants]
-            plan = replace(PLAN, demands={demand: seqno for seqno, demand in enumerate(demands, 5)})
+            plan = replace(PLAN, requirements={requirement: seqno for seqno, requirement in enumerate(requirements, 5)})
             rights = ("SELECT ON mysql.*", "SELECT, EXECUTE, SHOW VIEW, EVENT ON asked.*", *granted)
             with account(server, *rights), asked(server, USER) as target:
                 found = said(situation(target, plan), "statement-privileges", "definers")
@@ -92,7 +104,7 @@ def test_what_the_account_lacks_is_named_and_what_it_has_is_enough(server: Priva
 def test_collations_of_sessions_are_known_or_have_a_substitute(
     server: PrivateServer, collation: str, known: bool
 ) -> None:
-    plan = replace(PLAN, demands={Demand(SESSION_COLLATION, "session", collation): 7})
+    plan = replace(PLAN, requirements={Requirement(SESSION_COLLATION, "session", collation): 7})
     with asked(server) as target:
         found = said(situation(target, plan, target.ask(read_schema, frozenset({"asked"}))), "features")
     assert (found == []) is known, found
@@ -103,7 +115,7 @@ def test_no_fact_of_a_server_is_asked_for_twice(server: PrivateServer) -> None:
     """By the checks of the server and those of statements, which need the same variables, grants and accounts."""
     sent: list[str] = []
     texts = [logged(each, server.flavor) for each in ("GRANT SELECT ON *.* TO x", "CREATE TABLE c (a INT)")]
-    demands = {Demand(DEFINER, "view d.v", "other@%"): 5, Demand(PRIVILEGE, "", "RELOAD"): 6}
+    requirements = {Requirement(DEFINER, "view d.v", "other@%"): 5, Requirement(PRIVILEGE, "", "RELOAD"): 6}
     needs = Needs(frozenset({"asked"}), statements=True, ddl=True, accounts=True)
     with asked(server) as target:
 
@@ -111,7 +123,7 @@ def test_no_fact_of_a_server_is_asked_for_twice(server: PrivateServer) -> None:
         def note(_c: object, _k: object, statement: str, *_: object) -> None:
             sent.append(statement)
 
-        run_checks(situation(target, replace(PLAN, demands=demands), texts=texts, needs=needs), CHECKS)
+        run_checks(situation(target, replace(PLAN, requirements=requirements), texts=texts, needs=needs), CHECKS)
 
     counts = Counter(statement for statement in sent if "CONNECTION_ID" not in statement)
     assert {"SHOW GRANTS", "SHOW GLOBAL VARIABLES", "SELECT CURRENT_USER()"} <= counts.keys()

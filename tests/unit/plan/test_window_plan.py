@@ -13,7 +13,7 @@ from binlane.model import Barrier, Flavor, LogPosition, RowCounts, TableKey
 from binlane.plan.block.row_size import Widest
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import TableCounts, WindowPlan
-from binlane.sql.requirements import Demand
+from binlane.sql.requirements import Requirement
 
 BARRIERS = (
     Barrier(12, 13, 2, (0, 1, 2), {"global": 2}),
@@ -36,7 +36,7 @@ PLAN = WindowPlan(
     flavor=Flavor.MYSQL,
     table_maps={TableKey("a.b", "c"): {"00ff": 12, "00fe": 11}},
     altered=Alterations({TableKey("a.b", "c"): (12, 14)}, (13,)),
-    demands={Demand("collation", "a.b.c", "utf8mb4_bin"): 12},
+    requirements={Requirement("collation", "a.b.c", "utf8mb4_bin"): 12},
     widest={TableKey("a.b", "c"): Widest(100, 12, 200, 13), TableKey("a", "b"): Widest(1, 11, 2, 11)},
     longest_statement=(50, 14),
 )

@@ -24,7 +24,7 @@ from binlane.schema.compare import Severity
 from binlane.schema.model import Column, ForeignKey, Table, Trigger
 from binlane.shards.selection import Selection
 from binlane.sql.logged_statement import LoggedText
-from binlane.sql.requirements import DEFINER, PRIVILEGE, Demand
+from binlane.sql.requirements import DEFINER, PRIVILEGE, Requirement
 from binlane.work.logged_statements import Logged
 from tests.unit.binlog.row_events import EVERY_COLUMN, table_map_body
 from tests.unit.plan.logs import settings
@@ -83,11 +83,11 @@ SEQUENCE: Final = table(columns=(Column("next_not_cached_value", 1, "bigint", nu
 CASCADE: Final = ForeignKey("fk", ("id",), TableKey("shop", "parent"), ("id",), "RESTRICT", "CASCADE")
 WINDOWS: Final[Mapping[str, tuple[Situation, str]]] = {
     "statement-privileges": (
-        situation(facts(grants=SELECT), plan(demands={Demand(PRIVILEGE, "", "RELOAD"): 5})),
+        situation(facts(grants=SELECT), plan(requirements={Requirement(PRIVILEGE, "", "RELOAD"): 5})),
         "target: privilege RELOAD for the statement of seqno 5",
     ),
     "definers": (
-        situation(facts(grants=SELECT), plan(demands={Demand(DEFINER, "view shop.v", "other@%"): 5})),
+        situation(facts(grants=SELECT), plan(requirements={Requirement(DEFINER, "view shop.v", "other@%"): 5})),
         "view shop.v: definer other@%, in the statement of seqno 5",
     ),
     "table-definitions": (situation(facts(), plan(loaded=KEYS)), "shop.t: table"),
@@ -140,7 +140,7 @@ WINDOWS: Final[Mapping[str, tuple[Situation, str]]] = {
     ),
     "unsafe-statements": (situation(facts(), plan(unsafe={"UUID()": 5})), "statement of seqno 5"),
     "features": (
-        situation(facts(), plan(demands={Demand("UUID column", "shop.t.id"): 5})),
+        situation(facts(), plan(requirements={Requirement("UUID column", "shop.t.id"): 5})),
         "shop.t.id: UUID column, in the statement of seqno 5",
     ),
     "syntax": (
@@ -180,7 +180,9 @@ WINDOWS: Final[Mapping[str, tuple[Situation, str]]] = {
     "system-versioning": (
         situation(
             facts(flavor=Flavor.MARIADB),
-            replace(logged_as("long", flavor=Flavor.MARIADB), demands={Demand("system versioning", "shop.t"): 4}),
+            replace(
+                logged_as("long", flavor=Flavor.MARIADB), requirements={Requirement("system versioning", "shop.t"): 4}
+            ),
             schema(flavor=Flavor.MARIADB, version="11.8.6-MariaDB"),
             logged_by=frozenset({"10.11.14-MariaDB"}),
         ),

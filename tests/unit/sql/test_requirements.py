@@ -22,9 +22,9 @@ from binlane.sql.requirements import (
     SESSION_COLLATION,
     TRUSTED_FUNCTION,
     TRUSTED_MAKER,
-    Demand,
-    demands_of,
-    demands_of_session,
+    Requirement,
+    requirements_of,
+    requirements_of_session,
     resolved,
 )
 
@@ -157,7 +157,7 @@ LOOKS_LIKE_IT = [
 
 def asked(sql: str) -> set[tuple[str, str, str]]:
     flavor = Flavor.MARIADB
-    found = demands_of(sql, analyze(sql, database="d", flavor=flavor), Dialect(flavor))
+    found = requirements_of(sql, analyze(sql, database="d", flavor=flavor), Dialect(flavor))
     of_databases = (DATABASE_DEFAULT, DATABASE_SET)
     return {(one.feature, one.subject, one.detail) for one in found if one.feature not in of_databases}
 
@@ -187,7 +187,7 @@ def asked(sql: str) -> set[tuple[str, str, str]]:
     ],
 )
 def test_what_takes_its_database_s_default_is_named(sql: str, expected: set[tuple[str, str]]) -> None:
-    found = demands_of(sql, analyze(sql, database="d", flavor=Flavor.MARIADB), Dialect(Flavor.MARIADB))
+    found = requirements_of(sql, analyze(sql, database="d", flavor=Flavor.MARIADB), Dialect(Flavor.MARIADB))
     assert {(one.feature, one.subject) for one in found if one.feature in (DATABASE_DEFAULT, DATABASE_SET)} == expected
 
 
@@ -214,8 +214,8 @@ def test_names_and_comments_ask_for_nothing(sql: str) -> None:
 def test_a_statement_needs_to_read_what_it_does_not_write(sql: str, expected: set[tuple[str, str]]) -> None:
     facts = analyze(sql, database="d", flavor=Flavor.MYSQL)
     context = SessionContext(charset_client=8, collation_connection=8, collation_server=255)
-    found = {(one.feature, one.subject or one.detail) for one in demands_of_session(context, facts)}
-    collations = {one.detail for one in demands_of_session(context, facts) if one.feature == SESSION_COLLATION}
+    found = {(one.feature, one.subject or one.detail) for one in requirements_of_session(context, facts)}
+    collations = {one.detail for one in requirements_of_session(context, facts) if one.feature == SESSION_COLLATION}
     assert {one for one in found if one[0] == PRIVILEGE} == expected
     assert collations == {"8", "255"}
 
@@ -238,12 +238,15 @@ def test_every_feature_is_one_that_the_precheck_knows() -> None:
 
 def test_what_does_nothing_where_the_table_is_there_says_so() -> None:
     sql = "CREATE TABLE IF NOT EXISTS t (j JSON)"
-    found = demands_of(sql, analyze(sql, database="d", flavor=Flavor.MYSQL), Dialect(Flavor.MYSQL))
-    assert found == {Demand("JSON column", "d.t.j", unless="d.t"), Demand(DATABASE_DEFAULT, "d", unless="d.t")}
+    found = requirements_of(sql, analyze(sql, database="d", flavor=Flavor.MYSQL), Dialect(Flavor.MYSQL))
+    assert found == {
+        Requirement("JSON column", "d.t.j", unless="d.t"),
+        Requirement(DATABASE_DEFAULT, "d", unless="d.t"),
+    }
 
 
-def test_demands_are_ordered() -> None:
-    assert sorted([Demand("b", "t"), Demand("a", "u")])[0].feature == "a"
+def test_requirements_are_ordered() -> None:
+    assert sorted([Requirement("b", "t"), Requirement("a", "u")])[0].feature == "a"
 
 
 @pytest.mark.parametrize(
@@ -259,5 +262,5 @@ def test_demands_are_ordered() -> None:
 def test_a_bare_character_set_asks_for_what_the_session_had_put_in_its_place(
     pairs: tuple[tuple[int, int], ...], charset: str, stood_for: str | None
 ) -> None:
-    found = resolved(Demand(BARE_CHARSET, "d.t", charset), SessionContext(character_set_collations=pairs))
-    assert found == (None if stood_for is None else Demand(BARE_CHARSET, "d.t", stood_for))
+    found = resolved(Requirement(BARE_CHARSET, "d.t", charset), SessionContext(character_set_collations=pairs))
+    assert found == (None if stood_for is None else Requirement(BARE_CHARSET, "d.t", stood_for))

@@ -19,7 +19,7 @@ import pymysql
 from binlane.apply.block import Applied, BlockPlace, apply_block, move_only
 from binlane.apply.lane.atomic_barrier import apply_atomically
 from binlane.apply.lane.conflict_retry import CountedItems, is_drift, overwrite
-from binlane.apply.lane.run_state import Links, RunState, Stream
+from binlane.apply.lane.run_state import AttemptState, RunState, Stream
 from binlane.apply.nontransactional import is_refused
 from binlane.apply.temporary_copies import CopyKeeper
 from binlane.errors import BarrierTimeoutError, DriftError, PlanError, PositionError, StopRequestedError
@@ -46,7 +46,7 @@ class LaneAttempt:
     """One attempt of a run, on connections of its own."""
 
     state: RunState
-    links: Links
+    attempt: AttemptState
 
     def run(self) -> None:
         """Take the lane's lease and move it to its goal; do nothing if the previous holder has moved it there."""
@@ -55,32 +55,32 @@ class LaneAttempt:
 
     def _take_own_lease(self) -> bool:
         """Wait for the lane's lease; returns False if its holder has moved the lane to the goal."""
-        state, links = self.state, self.links
-        while not take(links.session.cursor, lease_name(state.channel_uuid, state.lane)):
-            links.positions = links.peers.positions()
-            if links.positions[state.lane] >= state.goal:
+        state, attempt = self.state, self.attempt
+        while not take(attempt.session.cursor, lease_name(state.channel_uuid, state.lane)):
+            attempt.positions = attempt.peers.positions()
+            if attempt.positions[state.lane] >= state.goal:
                 return False
             self._check_stop(state.lane)
-            links.peers.is_abandoned(state.lane, links.positions[state.lane])
-            links.session.keep_alive()
+            attempt.peers.is_abandoned(state.lane, attempt.positions[state.lane])
+            attempt.session.keep_alive()
             time.sleep(state.options.poll_interval)
-        require_version(links.session.cursor)
+        require_version(attempt.session.cursor)
         self._hold(state.lane)
         return True
 
     def _hold(self, lane: int) -> None:
-        links = self.links
-        links.heartbeat.held = {**links.heartbeat.held, lane: links.session.connection_id}
+        attempt = self.attempt
+        attempt.heartbeat.held = {**attempt.heartbeat.held, lane: attempt.session.connection_id}
         # another runner may have moved the lane since its position was read
-        links.positions = links.peers.positions()
-        links.forget_stream(lane)
+        attempt.positions = attempt.peers.positions()
+        attempt.forget_stream(lane)
 
     def _advance(self, lane: int, goal: int) -> None:
         """Move a held lane to ``goal``, across the barriers on its way, but not beyond a stop."""
         for barrier in self.state.plan.barriers_of(lane):
             if barrier.first > min(goal, self.state.goal):
                 break
-            if self.links.positions[lane] < barrier.last:
+            if self.attempt.positions[lane] < barrier.last:
                 self._apply_up_to(lane, barrier.first - 1, (lane,))
                 self._cross(barrier, lane)
         self._apply_up_to(lane, goal, (lane,))
@@ -97,7 +97,7 @@ class LaneAttempt:
             if barrier.together or (barrier.temporary is not None and barrier.temporary.kept is not None):
                 self._apply_atomically(lane, barrier)
             else:
-                if barrier.temporary is not None and self.links.positions[lane] < min(barrier.last, self.state.goal):
+                if barrier.temporary is not None and self.attempt.positions[lane] < min(barrier.last, self.state.goal):
                     self._bring_back(barrier)
                 self._apply_up_to(lane, barrier.last, barrier.participants)
         else:
@@ -108,18 +108,18 @@ class LaneAttempt:
 
     def _wait(self, lane: int, barrier: Barrier, goal: int, missing: Callable[[dict[int, int]], list[int]]) -> None:
         """Wait until no lane is ``missing``. A missing lane without a holder is adopted and moved to ``goal``."""
-        links, options = self.links, self.state.options
-        since, before = time.monotonic(), links.positions
+        attempt, options = self.attempt, self.state.options
+        since, before = time.monotonic(), attempt.positions
         # most waits are short: read positions often at first, but leases only once a poll interval
         pause, look_at = _FIRST_PAUSE, since + options.poll_interval
         while True:
-            links.positions = links.peers.positions()
+            attempt.positions = attempt.peers.positions()
             self._check_stop(lane)
-            absent = missing(links.positions)
+            absent = missing(attempt.positions)
             if not absent:
                 return
-            if links.positions != before:
-                since, before = time.monotonic(), links.positions
+            if attempt.positions != before:
+                since, before = time.monotonic(), attempt.positions
             if time.monotonic() < look_at:
                 time.sleep(pause)
                 pause = min(pause * 1.5, options.poll_interval)
@@ -127,39 +127,41 @@ class LaneAttempt:
             look_at = time.monotonic() + options.poll_interval
             if not self._adopt_one(absent, goal):
                 if time.monotonic() - since > options.barrier_timeout:
-                    who = "; ".join(links.peers.describe(other) for other in absent)
+                    who = "; ".join(attempt.peers.describe(other) for other in absent)
                     raise BarrierTimeoutError(
                         f"{self.state.where(lane)}: waited {options.barrier_timeout:.0f} s at the barrier "
                         f"{barrier.first}..{barrier.last} while no lane moved, for: {who}; check the tasks of "
                         "these lanes, then run this one again"
                     )
-                links.session.keep_alive()
+                attempt.session.keep_alive()
 
     def _adopt_one(self, absent: list[int], goal: int) -> bool:
-        state, links = self.state, self.links
+        state, attempt = self.state, self.attempt
         for other in absent:
             name = lease_name(state.channel_uuid, other)
-            if links.peers.is_abandoned(other, links.positions[other]) and take(links.session.cursor, name):
+            if attempt.peers.is_abandoned(other, attempt.positions[other]) and take(attempt.session.cursor, name):
                 _log.info("%s: applies lane %s, which has no holder, up to seqno %s", state.where(), other, goal)
                 state.adopted.add(other)
                 self._hold(other)
                 self._advance(other, goal)
-                links.heartbeat.held = {lane: number for lane, number in links.heartbeat.held.items() if lane != other}
-                release(links.session.cursor, name)
+                attempt.heartbeat.held = {
+                    lane: number for lane, number in attempt.heartbeat.held.items() if lane != other
+                }
+                release(attempt.session.cursor, name)
                 return True
         return False
 
     def _apply_up_to(self, lane: int, limit: int, lanes: tuple[int, ...]) -> None:
         """Apply the lane's blocks up to ``limit``, or to a stop before it, and move ``lanes``, which all stand at the
         same seqno, there."""
-        links, state = self.links, self.state
-        while links.positions[lane] < min(limit, state.goal):
+        attempt, state = self.attempt, self.state
+        while attempt.positions[lane] < min(limit, state.goal):
             self._check_stop(lane)
-            position = links.positions[lane]
+            position = attempt.positions[lane]
             place = BlockPlace(state.key, state.channel_uuid, lane, lanes, position)
-            stream = links.streams.get(lane)
+            stream = attempt.streams.get(lane)
             if stream is None:
-                stream = links.streams[lane] = Stream(state.source.blocks(lane, position))
+                stream = attempt.streams[lane] = Stream(state.source.blocks(lane, position))
             block = stream.peek()
             if block is None or block.header.first_seqno > min(limit, state.goal):
                 self._arrive(place, min(limit, state.goal))
@@ -173,14 +175,14 @@ class LaneAttempt:
 
     def _apply_atomically(self, lane: int, barrier: Barrier) -> None:
         """Apply all blocks of a barrier in one transaction."""
-        state, links = self.state, self.links
+        state, attempt = self.state, self.attempt
         self._check_stop_inside(barrier, lane)
-        if links.positions[lane] >= barrier.last or state.goal < barrier.first:
+        if attempt.positions[lane] >= barrier.last or state.goal < barrier.first:
             return
         self._bring_back(barrier)
-        if lane not in links.streams:
-            links.streams[lane] = Stream(state.source.blocks(lane, links.positions[lane]))
-        stream = links.streams[lane]
+        if lane not in attempt.streams:
+            attempt.streams[lane] = Stream(state.source.blocks(lane, attempt.positions[lane]))
+        stream = attempt.streams[lane]
         block = stream.peek()
         if block is None or block.header.first_seqno > barrier.last:
             raise PlanError(
@@ -190,10 +192,10 @@ class LaneAttempt:
         place = BlockPlace(state.key, state.channel_uuid, lane, barrier.participants, barrier.first - 1)
         state.current = (lane, block.header, place.expected)
         blocks = stream.up_to(barrier.last)
-        applied = apply_atomically(links.session, links.writer, place, blocks, barrier, self._keeper)
+        applied = apply_atomically(attempt.session, attempt.writer, place, blocks, barrier, self._keeper)
         state.current = None
         if isinstance(applied, Orders):
-            links.forget_stream(lane)
+            attempt.forget_stream(lane)
             self._obey(applied, lane)
             self._check_stop_inside(barrier, lane)
             return
@@ -201,7 +203,7 @@ class LaneAttempt:
         if applied is not None:
             state.count(lane, applied)
             if barrier.temporary is not None and barrier.temporary.kept is not None:
-                links.temporary = barrier.last if barrier.temporary.kept else None
+                attempt.temporary = barrier.last if barrier.temporary.kept else None
 
     @property
     def _keeper(self) -> CopyKeeper:
@@ -213,19 +215,19 @@ class LaneAttempt:
 
         Raises OperationalError, as for a lost connection, if it has others: only a new connection drops them all.
         """
-        links = self.links
+        attempt = self.attempt
         since = None if barrier.temporary is None else barrier.temporary.since
-        if links.temporary == since:
+        if attempt.temporary == since:
             return
-        if links.temporary is not None:
-            links.session.close()
+        if attempt.temporary is not None:
+            attempt.session.close()
             raise pymysql.err.OperationalError(
-                _LOST, f"the connection's temporary tables are those of seqno {links.temporary}, not of {since}"
+                _LOST, f"the connection's temporary tables are those of seqno {attempt.temporary}, not of {since}"
             )
         assert since is not None
-        links.temporary = _UNFINISHED
-        self._keeper.bring_back(links.session, links.writer.context, since)
-        links.temporary = since
+        attempt.temporary = _UNFINISHED
+        self._keeper.bring_back(attempt.session, attempt.writer.context, since)
+        attempt.temporary = since
 
     def _check_stop_inside(self, barrier: Barrier, lane: int) -> None:
         """Raises StopRequestedError if the stop is inside a barrier of open temporary tables."""
@@ -239,14 +241,14 @@ class LaneAttempt:
             )
 
     def _arrive(self, place: BlockPlace, goal: int) -> None:
-        done = move_only(self.links.session, place, goal)
+        done = move_only(self.attempt.session, place, goal)
         if isinstance(done, Orders):
             self._obey(done, place.lane)
         else:
             self._moved(place, goal if done else None, goal)
 
     def _apply(self, place: BlockPlace, block: Block, stream: Stream, limit: int) -> None:
-        state, links, header = self.state, self.links, block.header
+        state, attempt, header = self.state, self.attempt, block.header
 
         def end() -> int:
             following = stream.peek()
@@ -257,29 +259,31 @@ class LaneAttempt:
         timeout, counted = state.options.ddl_lock_wait_timeout, CountedItems(block.items)
         given = replace(block, items=counted) if state.options.overwrite else block
 
-        def apply(block: Block, *, outside: bool) -> Applied | Orders | None:
+        def apply(block: Block, *, nontransactional: bool) -> Applied | Orders | None:
             planned = stream.planned
-            return apply_block(links.session, links.writer, place, block, end, timeout, planned, outside=outside)
+            return apply_block(
+                attempt.session, attempt.writer, place, block, end, timeout, planned, nontransactional=nontransactional
+            )
 
         try:
-            applied = apply(given, outside=header in state.outside)
+            applied = apply(given, nontransactional=header in state.nontransactional)
         except (pymysql.err.MySQLError, DriftError) as exc:
-            if self._is_for_outside(exc, header):
+            if self._is_nontransactional(exc, header):
                 if block.planned is None:
-                    self._run_outside(place, header)
+                    self._run_nontransactional(place, header)
                     return
                 # the items of a piece are in memory and can be read again
-                applied = apply(block, outside=True)
+                applied = apply(block, nontransactional=True)
             elif not state.options.overwrite or not is_drift(exc):
                 raise
             else:
                 # this also consumes the rest of the items: only then can the next block be read
                 total = counted.total()
                 planned = total if block.planned is None or stream.planned is None else stream.planned
-                applied = overwrite(state, links, place, given, end, planned, exc)
+                applied = overwrite(state, attempt, place, given, end, planned, exc)
         if isinstance(applied, Orders):
             state.current = None
-            links.forget_stream(place.lane)
+            attempt.forget_stream(place.lane)
             self._obey(applied, place.lane)
             if applied.skipped and not applied.forbids(header.last_seqno):
                 state.to_split.add(header)
@@ -289,34 +293,34 @@ class LaneAttempt:
         if applied is not None:
             state.count(place.lane, applied)
 
-    def _is_for_outside(self, error: BaseException, header: BlockHeader) -> bool:
+    def _is_nontransactional(self, error: BaseException, header: BlockHeader) -> bool:
         """Whether the target takes a change only outside of the block's transaction, and the channel allows that."""
         state = self.state
-        if not state.options.allow_nontransactional or header in state.outside:
+        if not state.options.allow_nontransactional or header in state.nontransactional:
             return False
-        return is_refused(error, self.links.session)
+        return is_refused(error, self.attempt.session)
 
-    def _run_outside(self, place: BlockPlace, header: BlockHeader) -> None:
+    def _run_nontransactional(self, place: BlockPlace, header: BlockHeader) -> None:
         """Read the block again: its transactions one by one, or its only one outside of a target transaction."""
         state = self.state
         state.current = None
-        self.links.forget_stream(place.lane)
-        (state.outside if header.transactions == 1 else state.to_split).add(header)
+        self.attempt.forget_stream(place.lane)
+        (state.nontransactional if header.transactions == 1 else state.to_split).add(header)
 
     def _split(self, place: BlockPlace, block: Block) -> None:
         """Continue with the block's transactions, one by one. Raises PlanError if its position was never split."""
-        links, header = self.links, block.header
-        if place.expected >= header.first_seqno and not is_split(links.session.cursor, place.key, place.lane, header):
+        attempt, header = self.attempt, block.header
+        if place.expected >= header.first_seqno and not is_split(attempt.session.cursor, place.key, place.lane, header):
             raise PlanError(
                 f"{self.state.where(place.lane)}: a block of seqnos {header.first_seqno}..{header.last_seqno} "
                 f"does not follow the position {place.expected}; the state or the plan's files were changed by "
                 "hand"
             )
         planned = sum((item.rows for item in block.items), RowCounts())
-        links.forget_stream(place.lane)
+        attempt.forget_stream(place.lane)
         pieces = self._behind(place, header)
         blocks = chain(pieces, self.state.source.blocks(place.lane, header.last_seqno))
-        links.streams[place.lane] = Stream(blocks, planned)
+        attempt.streams[place.lane] = Stream(blocks, planned)
 
     def _behind(self, place: BlockPlace, header: BlockHeader) -> Iterator[Block]:
         for piece in self.state.source.pieces(place.lane, header):
@@ -326,21 +330,21 @@ class LaneAttempt:
     def _obey(self, orders: Orders, lane: int) -> None:
         """Follow an order that a block has read before the heartbeat."""
         if orders.stop_at is not None:
-            self.links.heartbeat.stop_at = orders.stop_at
+            self.attempt.heartbeat.stop_at = orders.stop_at
         self._check_stop(lane)
 
     def _moved(self, place: BlockPlace, seqno: int | None, wanted: int) -> None:
         """Note a move of the lanes to ``seqno``; None if another runner moved them first, which is no error if they
         stand at ``wanted`` or beyond."""
-        links = self.links
+        attempt = self.attempt
         if seqno is not None:
             self.state.moves += 1
-            links.positions = {**links.positions, **dict.fromkeys(place.lanes, seqno)}
+            attempt.positions = {**attempt.positions, **dict.fromkeys(place.lanes, seqno)}
             return
-        links.positions = links.peers.positions()
-        links.forget_stream(place.lane)
-        if links.positions[place.lane] < wanted:
-            stands = {lane: links.positions[lane] for lane in place.lanes}
+        attempt.positions = attempt.peers.positions()
+        attempt.forget_stream(place.lane)
+        if attempt.positions[place.lane] < wanted:
+            stands = {lane: attempt.positions[lane] for lane in place.lanes}
             raise PositionError(
                 f"{self.state.where(place.lane)}: expected lanes {place.lanes} at seqno {place.expected} of "
                 f"this window and plan, found {stands}; the state or the plan's files were changed by hand"
@@ -356,7 +360,7 @@ class LaneAttempt:
 
     def _check_stop(self, lane: int) -> None:
         """At a block's boundary: follow another lane's error, a signal and a stop, as last read by the heartbeat."""
-        heartbeat, position = self.links.heartbeat, self.links.positions[lane]
+        heartbeat, position = self.attempt.heartbeat, self.attempt.positions[lane]
         failed, stop_at, interrupted = heartbeat.failed, heartbeat.stop_at, self.state.options.interrupted
         if failed is not None:
             raise StopRequestedError(

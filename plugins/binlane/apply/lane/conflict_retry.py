@@ -23,7 +23,7 @@ from binlane.model import Item, ItemKind, RowCounts
 from binlane.state.records.conflicts import Conflict, record_conflicts
 
 if TYPE_CHECKING:
-    from binlane.apply.lane.run_state import Links, RunState
+    from binlane.apply.lane.run_state import AttemptState, RunState
     from binlane.apply.session.connection import LaneSession
     from binlane.plan.window_plan import Block
     from binlane.state.orders.orders import Orders
@@ -76,7 +76,7 @@ def _record(state: RunState, session: LaneSession, conflict: Conflict) -> None:
 
 def overwrite(
     state: RunState,
-    links: Links,
+    attempt: AttemptState,
     place: BlockPlace,
     block: Block,
     end: Callable[[], int],
@@ -88,11 +88,11 @@ def overwrite(
     Raises ``cause`` for a block with a DDL, and if a count was wrong and no row explains it; DriftError, with the
     table, for rows that must not be overwritten; and the errors of any block.
     """
-    session = links.session
-    guard = links.writer.guard
+    session = attempt.session
+    guard = attempt.writer.guard
     fires_triggers = not sends_row_events(state.options.writer)
     rows = OverwritingRows(session, guard, fires_triggers=fires_triggers, note=partial(_record, state, session))
-    writer = links.writer.with_rows(rows)
+    writer = attempt.writer.with_rows(rows)
 
     def pieces() -> Iterator[Block]:
         for piece in state.source.pieces(place.lane, block.header if block.planned is None else block.planned):

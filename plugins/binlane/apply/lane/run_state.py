@@ -59,7 +59,7 @@ class Stream:
 
 
 @dataclass(slots=True)
-class Links:
+class AttemptState:
     """The connections of one attempt, and the facts read through them."""
 
     session: LaneSession
@@ -111,7 +111,7 @@ class RunState:
     """The seqno of a graceful stop, once the run has read it."""
     to_split: set[BlockHeader] = field(default_factory=set)
     """Blocks with transactions to skip, or with transactions that the target takes only by themselves."""
-    outside: set[BlockHeader] = field(default_factory=set)
+    nontransactional: set[BlockHeader] = field(default_factory=set)
     """Blocks of one transaction that run outside any transaction of the target (``apply.nontransactional``)."""
     moves: int = 0
     """Moves of positions by this run: after a move, the count of retries begins anew."""

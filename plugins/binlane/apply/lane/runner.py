@@ -23,7 +23,7 @@ from binlane.apply.lane.errors import error_for, with_place
 from binlane.apply.lane.heartbeat import Heartbeat
 from binlane.apply.lane.options import ApplyOptions, LaneResult, ProgressCallback
 from binlane.apply.lane.peers import Peers
-from binlane.apply.lane.run_state import Checked, Links, RunState
+from binlane.apply.lane.run_state import AttemptState, Checked, RunState
 from binlane.apply.rows.table_guard import TableGuard
 from binlane.apply.rows.writers import BlockWriter
 from binlane.apply.session.connection import LaneSession
@@ -105,12 +105,12 @@ class _Runner:
         if self._is_finished():
             return state.result()
         heartbeat = Heartbeat(state.engine, state.key, state.options.heartbeat_interval, self.errors_before)
-        with heartbeat, self._links(heartbeat) as links:
-            LaneAttempt(state, links).run()
+        with heartbeat, self._connected(heartbeat) as attempt:
+            LaneAttempt(state, attempt).run()
             return state.result()
 
     @contextlib.contextmanager
-    def _links(self, heartbeat: Heartbeat) -> Iterator[Links]:
+    def _connected(self, heartbeat: Heartbeat) -> Iterator[AttemptState]:
         state = self.state
         with contextlib.ExitStack() as stack:
             session = LaneSession.open(state.engine, state.options.limits)
@@ -121,11 +121,11 @@ class _Runner:
             writer = BlockWriter(session, ContextSetter(session), guard, state.options.writer)
             if state.options.overwrite:
                 writer = comparing(state, session, writer)
-            links = Links(session, writer, peers, heartbeat, peers.positions())
+            attempt = AttemptState(session, writer, peers, heartbeat, peers.positions())
             try:
-                yield links
+                yield attempt
             finally:
-                for stream in links.streams.values():
+                for stream in attempt.streams.values():
                     stream.close()
 
     def _guard(self, poll: Connection, target: Flavor) -> TableGuard:

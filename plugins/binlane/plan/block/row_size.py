@@ -27,7 +27,7 @@ from binlane.binlog.types.readers import Value
 from binlane.binlog.types.type_codes import ColumnType
 from binlane.errors import BinlogError
 from binlane.model import Flavor
-from binlane.sql.requirements import JSON_TABLE, LATE_TIMESTAMP, UNSPELLED, Demand
+from binlane.sql.requirements import JSON_TABLE, LATE_TIMESTAMP, UNSPELLED, Requirement
 
 _SHARE: Final = 8
 """A rows event of 1/8 of max_allowed_packet or less is not measured: as two digits a byte it takes 1/4."""
@@ -111,14 +111,14 @@ class RowMeter:
             stored = found = 2 * length
         return Widest(stored, seqno, found, seqno)
 
-    def asked(self, table: TableMap, type_code: int, body: memoryview) -> frozenset[Demand]:
+    def asked(self, table: TableMap, type_code: int, body: memoryview) -> frozenset[Requirement]:
         """Features that the values of an event's body need on the target, beyond their column types."""
         return self._late(table, type_code, body) | self._of_documents(table, type_code, body)
 
     def _may_be_late(self, table: TableMap) -> bool:
         return self.ends_earlier and not set(_TIMESTAMPS).isdisjoint(table.column_types)
 
-    def _late(self, table: TableMap, type_code: int, body: memoryview) -> frozenset[Demand]:
+    def _late(self, table: TableMap, type_code: int, body: memoryview) -> frozenset[Requirement]:
         if not self._may_be_late(table):
             return frozenset()
         columns = columns_of(table, self.source)
@@ -129,22 +129,22 @@ class RowMeter:
             for code, column, value in zip(table.column_types, columns, image or (), strict=False)
             if code in _TIMESTAMPS and isinstance(value, str) and value > _LAST
         }
-        return frozenset(Demand(LATE_TIMESTAMP, f"{table.database}.{table.table}.{label}") for label in found)
+        return frozenset(Requirement(LATE_TIMESTAMP, f"{table.database}.{table.table}.{label}") for label in found)
 
-    def _of_documents(self, table: TableMap, type_code: int, body: memoryview) -> frozenset[Demand]:
+    def _of_documents(self, table: TableMap, type_code: int, body: memoryview) -> frozenset[Requirement]:
         """Features that JSON documents need on a MySQL target, beyond JSON text."""
         if not self.writes or not table.json_columns or self.target is not Flavor.MYSQL or _OPAQUE not in bytes(body):
             return frozenset()
         columns = columns_of(table, self.source)
         name = f"{table.database}.{table.table}"
-        found: set[Demand] = set()
+        found: set[Requirement] = set()
         try:
             for change in RowDecoder(table, columns, text=False).changes(RowsEvent.parse(type_code, body)):
                 for image in (change.before, change.after):
                     for column, value in zip(columns, image or (), strict=False):
                         found.update(_asked(f"{name}.{column.label}", value))
         except BinlogError as exc:
-            found.add(Demand(UNSPELLED, f"{name}.", str(exc)))
+            found.add(Requirement(UNSPELLED, f"{name}.", str(exc)))
         return frozenset(found)
 
 
@@ -155,13 +155,13 @@ def ends_earlier(source: FormatDescription, target: Flavor, target_version: str)
     return target is Flavor.MYSQL or split_version(target_version) < _ENDS_IN_2106
 
 
-def _asked(subject: str, value: Value | Absent) -> Iterator[Demand]:
+def _asked(subject: str, value: Value | Absent) -> Iterator[Requirement]:
     for document in _documents(value):
         try:
             if needs_json_table(document):
-                yield Demand(JSON_TABLE, subject)
+                yield Requirement(JSON_TABLE, subject)
         except ValueError as exc:
-            yield Demand(UNSPELLED, subject, str(exc))
+            yield Requirement(UNSPELLED, subject, str(exc))
 
 
 def _documents(value: Value | Absent) -> Iterator[Json]:

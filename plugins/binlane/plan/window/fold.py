@@ -361,7 +361,7 @@ def make_plan(
         time_zones=frozenset(tally.time_zones),
         carried_in=routing.carried_in,
         carried_out=routing.carried_out,
-        demands=dict(sorted(tally.demands.items())),
+        requirements=dict(sorted(tally.requirements.items())),
         filtered=dict(sorted(tally.rules.items())),
         widest=tally.widest,
         longest_statement=tally.longest_statement,

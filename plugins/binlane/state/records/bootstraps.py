@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Row, Table, delete, insert, select, update
 
-from binlane.model import LogPosition
+from binlane.model import LogPosition, SchemaObject
 from binlane.state.channels import Watermark, is_named_in
 from binlane.state.json_columns import text_of, value_of
 from binlane.state.tables import NOW, bootstrap_objects, bootstraps
@@ -18,17 +18,6 @@ PLANNED, DONE = "planned", "done"
 TABLE, VIEW = "table", "view"
 TABLES: Final[tuple[Table, ...]] = (bootstrap_objects, bootstraps)
 """Tables whose rows stay when the channel's row is created: the copy's own record is updated after that."""
-
-
-class Thing(NamedTuple):
-    """A table, view, routine, trigger or event of the target."""
-
-    kind: str
-    database: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.database}.{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +40,15 @@ class Bootstrap:
     source_identity: str
     snapshot: Watermark
     attempts: int
-    made: dict[Thing, str]
+    made: dict[SchemaObject, str]
     """The objects that the copy may have created, with their states."""
     replaced_for: str
     """The order that dropped the databases before the copy; empty if they were not dropped."""
 
     @property
-    def done(self) -> frozenset[Thing]:
+    def done(self) -> frozenset[SchemaObject]:
         """The tables with all rows of ``snapshot``."""
-        return frozenset(thing for thing, state in self.made.items() if state == DONE)
+        return frozenset(obj for obj, state in self.made.items() if state == DONE)
 
 
 def read_bootstrap(connection: Connection, channel: str) -> Bootstrap | None:
@@ -67,13 +56,13 @@ def read_bootstrap(connection: Connection, channel: str) -> Bootstrap | None:
     row = connection.execute(select(bootstraps).where(bootstraps.c.channel == channel)).one_or_none()
     if row is None or row.finished_for is not None:
         return None
-    things = connection.execute(select(bootstrap_objects).where(bootstrap_objects.c.channel == channel))
+    objects = connection.execute(select(bootstrap_objects).where(bootstrap_objects.c.channel == channel))
     return Bootstrap(
         _databases(row),
         row.source_identity,
         _snapshot(row),
         row.attempts,
-        {Thing(one.kind, one.object_schema, one.object_name): one.state for one in things},
+        {SchemaObject(one.kind, one.object_schema, one.object_name): one.state for one in objects},
         row.replaced_for,
     )
 
@@ -106,7 +95,7 @@ def save_snapshot(
     databases: Collection[str],
     identity: str,
     snapshot: Watermark,
-    kept: Collection[Thing],
+    kept: Collection[SchemaObject],
     replaced_for: str = "",
 ) -> int:
     """Store a new snapshot, of which only the tables ``kept`` are done; the attempt's number. ``replaced_for``: stored
@@ -129,33 +118,35 @@ def save_snapshot(
         connection.execute(insert(bootstraps).values(channel=channel, replaced_for=replaced_for, **values))
         return 1
     connection.execute(update(bootstraps).where(bootstraps.c.channel == channel).values(**values))
-    for thing in before.done - set(kept):
-        set_state(connection, channel, thing, PLANNED, 0)
+    for obj in before.done - set(kept):
+        set_state(connection, channel, obj, PLANNED, 0)
     return before.attempts + 1
 
 
-def plan_things(connection: Connection, channel: str, things: Iterable[Thing], gone: Iterable[Thing]) -> None:
-    """Record that ``gone`` are dropped and ``things`` are about to be created."""
-    for thing in gone:
-        connection.execute(delete(bootstrap_objects).where(*_is(channel, thing)))
+def plan_objects(
+    connection: Connection, channel: str, objects: Iterable[SchemaObject], gone: Iterable[SchemaObject]
+) -> None:
+    """Record that ``gone`` are dropped and ``objects`` are about to be created."""
+    for obj in gone:
+        connection.execute(delete(bootstrap_objects).where(*_is(channel, obj)))
     rows = [
         {
             "channel": channel,
-            "kind": thing.kind,
-            "object_schema": thing.database,
-            "object_name": thing.name,
+            "kind": obj.kind,
+            "object_schema": obj.database,
+            "object_name": obj.name,
             "state": PLANNED,
             "copied_rows": 0,
         }
-        for thing in things
+        for obj in objects
     ]
     if rows:
         connection.execute(insert(bootstrap_objects), rows)
 
 
-def set_state(connection: Connection, channel: str, thing: Thing, state: str, rows: int) -> None:
+def set_state(connection: Connection, channel: str, obj: SchemaObject, state: str, rows: int) -> None:
     """Update the state of an object that is recorded."""
-    connection.execute(update(bootstrap_objects).where(*_is(channel, thing)).values(state=state, copied_rows=rows))
+    connection.execute(update(bootstrap_objects).where(*_is(channel, obj)).values(state=state, copied_rows=rows))
 
 
 def save_outcome(connection: Connection, channel: str, outcome: Mapping[str, object]) -> None:
@@ -178,6 +169,11 @@ def forget_bootstrap(connection: Connection, channel: str) -> None:
         connection.execute(delete(table).where(table.c.channel == channel))
 
 
-def _is(channel: str, thing: Thing) -> tuple[ColumnElement[bool], ...]:
+def _is(channel: str, obj: SchemaObject) -> tuple[ColumnElement[bool], ...]:
     c = bootstrap_objects.c
-    return c.channel == channel, c.kind == thing.kind, c.object_schema == thing.database, c.object_name == thing.name
+    return (
+        c.channel == channel,
+        c.kind == obj.kind,
+        c.object_schema == obj.database,
+        c.object_name == obj.name,
+    )

@@ -71,20 +71,20 @@ _OLD: Final = opaque(ColumnType.VAR_STRING, b"x")
     ],
 )
 def test_a_plan_knows_what_a_document_asks_for(document: bytes, asked: dict[str, str]) -> None:
-    found = tallied(document).demands
-    assert {demand.feature for demand in found} == set(asked)
-    for demand, seqno in found.items():
+    found = tallied(document).requirements
+    assert {requirement.feature for requirement in found} == set(asked)
+    for requirement, seqno in found.items():
         assert seqno == 5
-        assert demand.subject.startswith("db.t.")
-        assert asked[demand.feature] in demand.detail
+        assert requirement.subject.startswith("db.t.")
+        assert asked[requirement.feature] in requirement.detail
 
 
 def test_images_before_a_change_count_as_well() -> None:
-    assert {one.feature for one in tallied(b"\x04\0", before=_BLOB).demands} == {JSON_TABLE}
+    assert {one.feature for one in tallied(b"\x04\0", before=_BLOB).requirements} == {JSON_TABLE}
 
 
 def test_mariadb_takes_the_text_of_every_document() -> None:
-    assert tallied(_OLD, target=Flavor.MARIADB).demands == {}
+    assert tallied(_OLD, target=Flavor.MARIADB).requirements == {}
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_mariadb_takes_the_text_of_every_document() -> None:
     ],
 )
 def test_the_precheck_names_what_statements_cannot_write(document: bytes, version: str, expected: str | None) -> None:
-    plan = replace(PLAN, demands=tallied(document).demands)
+    plan = replace(PLAN, requirements=tallied(document).requirements)
     found = said(situation(target_of(version=version), plan, by_sql={_KEY}), "features")
     if expected is None:
         assert found == []
