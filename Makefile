@@ -5,7 +5,7 @@ export PYTHONPATH := plugins:.
 # hundreds of processes start here: without bytecode each would compile every package that it imports
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test chaos suites histories mutations lint compiled conformance configuration compose-check dist clean
+.PHONY: help setup demo test chaos servers suites histories mutations lint compiled conformance configuration compose-check dist clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -28,6 +28,9 @@ test: setup ## lint, types and every test, on private servers
 # option NAME: NAME=value of the command line as --name value
 lower = $(shell echo $(1) | tr A-Z a-z)
 option = $(if $($(1)),--$(call lower,$(1)) $($(1)))
+
+servers: ## MySQL and other series of MariaDB for the tests, unpacked from Debian's or Ubuntu's archive beside the system's
+	@lab/server_programs.sh
 
 # machine code, once: without a cache of it every process of the tests would spend half a minute on it
 compiled: setup

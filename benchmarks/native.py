@@ -26,8 +26,8 @@ from benchmarks.workloads import WORKLOADS, Workload
 from binlane.errors import BinlaneError
 from binlane.model import Flavor
 from lab.compare import contents
+from lab.programs import LabError
 from lab.servers import PrivateServer
-from lab.templates import LabError
 
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 132)
 NOT_EQUAL: Final = "NOT EQUAL"

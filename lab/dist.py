@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from lab import site, wheel
-from lab.templates import LabError
+from lab.programs import LabError
 
 DIST: Final = wheel.PROJECT / "dist"
 SITES: Final = (("", site.COMMAND_LINE), ("[airflow,spark,s3,statsd]", site.AIRFLOW))

@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pymysql
 
 from binlane.model import Flavor
-from lab.templates import PASSWORD, USER, LabError, common_options, data_template, server_binary
+from lab.programs import LabError, server_binary
+from lab.templates import PASSWORD, USER, common_options, data_template
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -216,7 +217,7 @@ def start_server(
 ) -> PrivateServer:
     """Start a private server on ``datadir``, which is created from a template if it does not exist.
 
-    ``program``: default ``lab.templates.server_binary``. ``options``: command-line options of the server, which
+    ``program``: default ``lab.programs.server_binary``. ``options``: command-line options of the server, which
     override the lab's. ``durable=False``: commits do not wait for the disk. ``keep=True``: the server outlives this
     process. Raises LabError with the end of the server's log.
     """

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lab.compare import Comparison, compare
+from lab.programs import LabError
 from lab.servers import private_server
-from lab.templates import LabError
 from lab.traffic import run_traffic
 from lab.wheel import run
 

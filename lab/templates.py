@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 from binlane.model import Flavor
+from lab.programs import LabError, no_defaults, run, version_of
 
 USER: Final = "binlane"
 PASSWORD: Final = "binlane-lab"
@@ -21,47 +21,13 @@ _ACCOUNTS: Final = "".join(
     f"GRANT ALL PRIVILEGES ON *.* TO '{USER}'@'{host}' WITH GRANT OPTION;\n"
     for host in ("%", "localhost")
 )
-_VARIABLES: Final = {Flavor.MARIADB: "BINLANE_MARIADBD", Flavor.MYSQL: "BINLANE_MYSQLD"}
 _MADE_FOR: Final = "--lower-case-table-names="
-_FOLDERS: Final = ("/usr/sbin", "/usr/libexec", "/usr/local/sbin", "/usr/local/libexec")
-
-
-class LabError(RuntimeError):
-    """A private server cannot be created or started; the message has the reason and the next step."""
-
-
-def server_binary(flavor: Flavor) -> Path:
-    """The server's program: BINLANE_MYSQLD's; BINLANE_MARIADBD's, or mariadbd on PATH or in the system folders."""
-    variable = _VARIABLES[flavor]
-    named = os.environ.get(variable)
-    if named is not None:
-        program = Path(named).expanduser()
-        if not program.exists():
-            raise LabError(f"{variable} names {program}, which does not exist")
-        return program
-    if flavor is Flavor.MYSQL:
-        raise LabError(f"{variable} is not set: it names the mysqld program to use")
-    found = shutil.which("mariadbd", path=os.pathsep.join([os.environ.get("PATH", ""), *_FOLDERS]))
-    if found is None:
-        raise LabError("mariadbd is neither on PATH nor in /usr/sbin: install mariadb-server")
-    return Path(found)
-
-
-def series_of(program: Path) -> str:
-    """The first two numbers of a server program's version: ``11.8``."""
-    return ".".join(_version(program).split(".")[:2])
-
-
-def other_programs() -> dict[str, Path]:
-    """Further ``mariadbd`` programs by series, from BINLANE_OTHER_MARIADBDS (separated as in PATH)."""
-    named = os.environ.get("BINLANE_OTHER_MARIADBDS", "").split(os.pathsep)
-    return {series_of(program): program for program in (Path(name).expanduser() for name in named if name)}
 
 
 def common_options(flavor: Flavor, program: Path) -> list[str]:
     """The options of every private server of ``flavor``; ``--no-defaults`` must come first."""
     options = [
-        *_no_defaults(program),
+        *no_defaults(program),
         "--bind-address=127.0.0.1",
         "--skip-name-resolve",
         "--character-set-server=utf8mb4",
@@ -87,7 +53,7 @@ def data_template(flavor: Flavor, program: Path, options: Sequence[str] = ()) ->
     home.mkdir(mode=0o700, exist_ok=True)
     if home.stat().st_uid != os.getuid():
         raise LabError(f"{home} belongs to another user: remove it or set TMPDIR")
-    template = home / "-".join((flavor.value, _version(program), *(each.strip("-") for each in kept)))
+    template = home / "-".join((flavor.value, version_of(program), *(each.strip("-") for each in kept)))
     if not template.exists():
         with tempfile.TemporaryDirectory(dir=home) as building:
             fresh = Path(building) / "data"
@@ -111,42 +77,21 @@ def _initialize_mariadb(program: Path, datadir: Path, accounts: Path, kept: tupl
             f"mariadb-install-db is neither beside {program} nor on PATH: install the package mariadb-server"
         )
     options = [f"--datadir={datadir}", "--innodb-log-file-size=48M", *_as_root()]
-    _run([installer, "--no-defaults", *options, "--auth-root-authentication-method=normal", "--skip-test-db"])
+    run([installer, "--no-defaults", *options, "--auth-root-authentication-method=normal", "--skip-test-db"])
     # before 10.6 the installer takes no statements, so a server without grant tables executes them
     accounts.write_text("FLUSH PRIVILEGES;\n" + _ACCOUNTS)
     with accounts.open() as statements:
-        _run([str(program), *_no_defaults(program), *options, "--bootstrap"], statements)
+        run([str(program), *no_defaults(program), *options, "--bootstrap"], statements)
 
 
 def _initialize_mysql(program: Path, datadir: Path, accounts: Path, kept: tuple[str, ...]) -> None:
     accounts.write_text(_ACCOUNTS)
-    options = [*_no_defaults(program), f"--datadir={datadir}", *kept, *_as_root()]
-    _run(
-        [str(program), *options, "--initialize-insecure", f"--init-file={accounts}", "--innodb-redo-log-capacity=100M"]
-    )
+    options = [*no_defaults(program), f"--datadir={datadir}", *kept, *_as_root()]
+    run([str(program), *options, "--initialize-insecure", f"--init-file={accounts}", "--innodb-redo-log-capacity=100M"])
 
 
 _INITIALIZERS: Final = {Flavor.MARIADB: _initialize_mariadb, Flavor.MYSQL: _initialize_mysql}
 
 
-def _version(program: Path) -> str:
-    return _run([str(program), *_no_defaults(program), "--version"]).split(" Ver ")[-1].split()[0]
-
-
-def _no_defaults(program: Path) -> list[str]:
-    """The option against the machine's option files; servers refuse it if it is given twice."""
-    with program.open("rb") as file:
-        # a script around an unpacked server passes it already
-        return [] if file.read(2) == b"#!" else ["--no-defaults"]
-
-
 def _as_root() -> list[str]:
     return ["--user=root"] if os.getuid() == 0 else []
-
-
-def _run(command: list[str], stdin: IO[str] | int = subprocess.DEVNULL) -> str:
-    done = subprocess.run(command, stdin=stdin, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        said = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
-        raise LabError(f"{Path(command[0]).name} ended with {done.returncode}:\n{said}")
-    return done.stdout

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from lab.templates import LabError
+from lab.programs import LabError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

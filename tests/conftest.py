@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
@@ -13,8 +13,8 @@ import pytest
 from hypothesis import settings
 
 from binlane.model import Flavor
+from lab.programs import WITHOUT_MYSQL, has_mysql, other_programs, series_of, server_binary
 from lab.servers import PrivateServer, private_server
-from lab.templates import other_programs, series_of, server_binary
 from tests.emptied import Origin, drop_databases
 
 # how long a case takes says nothing about whether it is right: machine code may have to be compiled in it
@@ -24,15 +24,26 @@ settings.load_profile("binlane")
 _origins: dict[Path, Origin] = {}
 """Of the session's servers, by data folder."""
 
-requires_mysql = pytest.mark.skipif(
-    os.environ.get("BINLANE_MYSQLD") is None, reason="BINLANE_MYSQLD is not set: no MySQL server to test with"
-)
+requires_mysql = pytest.mark.skipif(not has_mysql(), reason=WITHOUT_MYSQL)
 
 
 class Started(Protocol):
     """Gives the session's server of a name, started when it is asked for first; of another program, if it is given."""
 
     def __call__(self, flavor: Flavor, name: str, program: Path | None = None, /) -> PrivateServer: ...
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+    """The last lines: why tests were skipped, one line per reason with the command that brings what is missing."""
+    yield
+    reasons = Counter(
+        str(report.longrepr[2]).removeprefix("Skipped: ")
+        for report in terminalreporter.stats.get("skipped", [])
+        if isinstance(report.longrepr, tuple)
+    )
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"{count} skipped: {reason}")
 
 
 @pytest.fixture(scope="session")
@@ -69,13 +80,13 @@ def mariadb_target(started: Started) -> PrivateServer:
 
 @pytest.fixture(scope="module")
 def mysql_source(started: Started) -> PrivateServer:
-    """A MySQL server with GTIDs and a binlog; the test is skipped where BINLANE_MYSQLD names none."""
+    """A MySQL server with GTIDs and a binlog; the test is skipped where this machine has none."""
     return _mysql(started, "mysql_source")
 
 
 @pytest.fixture(scope="module")
 def mysql_target(started: Started) -> PrivateServer:
-    """Another MySQL server with GTIDs; the test is skipped where BINLANE_MYSQLD names none."""
+    """Another MySQL server with GTIDs; the test is skipped where this machine has none."""
     return _mysql(started, "mysql_target")
 
 
@@ -83,7 +94,7 @@ def mysql_target(started: Started) -> PrivateServer:
 def server_of(started: Started) -> Callable[[str, str], PrivateServer]:
     """A function that gives the server of a series of MariaDB (``11.8``), or of ``mysql``, for a part (``source``).
 
-    The test is skipped where this machine has no such server: lab/other_mariadb.sh provides some.
+    The test is skipped where this machine has no such server: lab/server_programs.sh brings some.
     """
 
     @functools.cache
@@ -95,7 +106,7 @@ def server_of(started: Started) -> Callable[[str, str], PrivateServer]:
             return _emptied(started(Flavor.MARIADB, f"mariadb_{part}"))
         program = other_programs().get(version)
         if program is None:
-            pytest.skip(f"no MariaDB {version} to test with: BINLANE_OTHER_MARIADBDS names none")
+            pytest.skip(f"no MariaDB {version} to test with: lab/server_programs.sh")
         return _emptied(started(Flavor.MARIADB, f"mariadb_{version}_{part}", program))
 
     return start
@@ -108,8 +119,8 @@ def clean_databases() -> Callable[[PrivateServer], None]:
 
 
 def _mysql(started: Started, name: str) -> PrivateServer:
-    if os.environ.get("BINLANE_MYSQLD") is None:
-        pytest.skip("BINLANE_MYSQLD is not set: no MySQL server to test with")
+    if not has_mysql():
+        pytest.skip(WITHOUT_MYSQL)
     return _emptied(started(Flavor.MYSQL, name))
 
 

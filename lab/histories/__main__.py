@@ -23,6 +23,7 @@ from lab.histories.history import History
 from lab.histories.results import Result, Results
 from lab.histories.shrink import shrunk
 from lab.histories.trial import Outcome, Trials, Verdict
+from lab.programs import has_mysql
 
 _MEMORY: Final = Path("/dev/shm")
 _SHRUNK_A_KIND: Final = 2
@@ -118,7 +119,7 @@ def say(*lines: str) -> None:
 
 def _both() -> int:
     """Run both families in parallel, one process each."""
-    families = [each for each in Flavor if each is not Flavor.MYSQL or "BINLANE_MYSQLD" in os.environ]
+    families = [each for each in Flavor if each is not Flavor.MYSQL or has_mysql()]
     command = [sys.executable, "-m", "lab.histories", *sys.argv[1:], "--family"]
     running = [subprocess.Popen([*command, each.value]) for each in families]
     try:

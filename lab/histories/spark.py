@@ -17,7 +17,7 @@ from binlane.orchestration import filter_engines
 from binlane.orchestration.spark import WITH_DEFAULTS, properties_file, spark_properties, without_airflow
 from binlane.work.files import WorkFolder
 from binlane.work.filter.errors import error_of
-from lab.templates import LabError
+from lab.programs import LabError
 
 _PROJECT: Final = Path(__file__).resolve().parents[2]
 _DRIVER: Final = Path(__file__).with_name("spark_driver.py")

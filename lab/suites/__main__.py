@@ -16,6 +16,7 @@ from typing import Final
 
 from binlane.model import Flavor
 from lab.commit import commit
+from lab.programs import LabError, series_of, server_binary
 from lab.refusals import REFUSALS
 from lab.suites import driver, report
 from lab.suites.installation import SUITES, Installation, install, suites_folder
@@ -24,7 +25,6 @@ from lab.suites.kinds import kind_of
 from lab.suites.results import Key, Result, Results
 from lab.suites.service import Judge, listening
 from lab.suites.verdict import Outcome, worse
-from lab.templates import LabError, series_of, server_binary
 
 ROOT: Final = Path(__file__).parents[2]
 RESULTS: Final = Path(__file__).parent / "results.jsonl"

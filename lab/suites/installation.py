@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Final
 
 from binlane.model import Flavor
+from lab.programs import LabError, server_binary
 from lab.suites.requirements import unmet
 from lab.suites.rewriting import with_kept_tables, with_question, with_verdict
-from lab.templates import LabError, server_binary
 
 FOLDERS: Final = "BINLANE_SUITES"
 """Environment variable: an existing folder of unpacked suites (``provide.sh`` describes its content)."""
@@ -134,11 +134,11 @@ def _lay_out_mariadb(base: Path, unpacked: Path) -> Path:
 
 
 def _lay_out_mysql(base: Path, unpacked: Path) -> Path:
-    """BINLANE_MYSQLD is ``bin/mysqld`` beside ``root/``, an unpacked copy whose loader runs the clients too."""
+    """The server is ``bin/mysqld`` beside ``root/``, an unpacked copy whose loader runs the clients too."""
     root = server_binary(Flavor.MYSQL).resolve().parent.parent / "root"
     loader = next(root.glob("usr/lib64/ld-linux*"), None) or next(root.glob("usr/lib/ld-linux*"), None)
     if loader is None:
-        raise LabError(f"BINLANE_MYSQLD: expected an unpacked copy with its own loader in {root}, found none")
+        raise LabError(f"suites of MySQL: expected an unpacked copy with its own loader in {root}, found none")
     libraries = os.pathsep.join(str(each) for each in sorted((root / "usr" / "lib").glob("*-linux-gnu")))
     run = f"exec {loader} --library-path {libraries}"
     for folder in (unpacked / "bin", unpacked / "lib" / "mysql-test" / "bin", root / "usr" / "bin"):

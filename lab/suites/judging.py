@@ -13,13 +13,13 @@ from typing import Final, TypeAlias
 from pymysql.err import MySQLError
 
 from binlane.model import Flavor
+from lab.programs import LabError
 from lab.servers import PrivateServer
 from lab.suites.comparing import differences, everything
 from lab.suites.replica import replicate
 from lab.suites.servers import ServersBeside, Source, source_at, with_ended_sessions
 from lab.suites.verdict import Outcome, Run, judged
 from lab.suites.window import bring
-from lab.templates import LabError
 
 Held: TypeAlias = Mapping[str, str]
 """See ``everything``."""

@@ -5,7 +5,7 @@
 #
 # Everything is downloaded from the archive of this machine's own apt sources; no package of the system is touched.
 #   ROOT/mariadb/usr    mariadb-test and mariadb-test-data
-#   ROOT/mysql/usr      mysql-testsuite, whose programs run with the libraries beside BINLANE_MYSQLD
+#   ROOT/mysql/usr      mysql-testsuite, whose programs run with the libraries of server_programs.sh's MySQL
 #   ROOT/libraries      what MariaDB's test client needs besides, and libeatmydata, which spares the suites' servers the disk
 # A part that is there already is left as it is. Prints ROOT.
 # Exit 0: at least one suite is there (which, is said). Exit 3: none can be had (nothing is tried).

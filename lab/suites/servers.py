@@ -18,11 +18,11 @@ from typing import Final
 import pymysql
 
 from binlane.model import Flavor
+from lab.programs import LabError
 from lab.servers import HOST, PrivateServer
 from lab.suites.cleaning import clean
 from lab.suites.comparing import everything
 from lab.suites.options import Started, beside, started_with
-from lab.templates import LabError
 
 _ACCOUNT: Final = "root"
 """The account in the drivers' data folders, without a password."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from binlane.model import Flavor
+from lab.programs import WITHOUT_MYSQL, has_mysql
 from lab.servers import PrivateServer, private_server
 from tests.chaos import rounds
 from tests.integration.window.conftest import channel, clean_servers  # noqa: F401
@@ -58,8 +58,8 @@ def mysql_without_gtids(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pr
 
 
 def _mysql(factory: pytest.TempPathFactory, name: str, *options: str, log_bin: bool = True) -> Iterator[PrivateServer]:
-    if os.environ.get("BINLANE_MYSQLD") is None:
-        pytest.skip("BINLANE_MYSQLD is not set: no MySQL server to test with")
+    if not has_mysql():
+        pytest.skip(WITHOUT_MYSQL)
     folder = factory.mktemp(name)
     with private_server(folder / "data", Flavor.MYSQL, options, name=name, log_bin=log_bin, durable=False) as server:
         yield server

@@ -20,7 +20,8 @@ from binlane.source.stream import ServerSource
 from binlane.work.files import WorkFolder
 from lab import replica
 from lab.compare import data_of
-from lab.servers import LabError, PrivateServer, attach, private_server, start_server
+from lab.programs import LabError, has_mysql, server_binary
+from lab.servers import PrivateServer, attach, private_server, start_server
 from lab.traffic import run_traffic
 
 ROOT = Path(__file__).parents[2]
@@ -103,10 +104,20 @@ def test_a_server_listens_on_this_machine_only_and_reads_no_option_file(mariadb_
     assert mariadb_source.query("SELECT @@bind_address, @@skip_name_resolve") == [("127.0.0.1", 1)]
 
 
-def test_mysql_is_named_by_an_environment_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mysql_is_named_by_an_environment_variable_or_found_where_the_script_unpacks_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("BINLANE_MYSQLD", raising=False)
-    with pytest.raises(LabError, match="BINLANE_MYSQLD is not set"):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("lab.programs._of_the_system", lambda flavor: None)
+    with pytest.raises(LabError, match=r"run lab/server_programs\.sh mysql, or let BINLANE_MYSQLD name one"):
         start_server(tmp_path / "data", Flavor.MYSQL)
+    assert not has_mysql()
+    unpacked = tmp_path / ".cache/binlane/mysql/bin/mysqld"
+    unpacked.parent.mkdir(parents=True)
+    unpacked.touch()
+    assert has_mysql()
+    assert server_binary(Flavor.MYSQL) == unpacked
     monkeypatch.setenv("BINLANE_MYSQLD", str(tmp_path / "nothing"))
     with pytest.raises(LabError, match="does not exist"):
         start_server(tmp_path / "data", Flavor.MYSQL)

@@ -9,11 +9,12 @@ import pytest
 from pymysql.err import MySQLError
 
 from binlane.model import Flavor
+from lab.programs import server_binary
 from lab.servers import PrivateServer
 from lab.suites.judging import Question, judge
 from lab.suites.servers import ServersBeside, source_at
 from lab.suites.verdict import Outcome
-from lab.templates import data_template, server_binary
+from lab.templates import data_template
 
 RUN = """
 CREATE DATABASE a;

@@ -1,8 +1,7 @@
-"""Servers of both families; tests of MySQL are skipped where BINLANE_MYSQLD names none."""
+"""Servers of both families; tests of MySQL are skipped where this machine has none."""
 
 from __future__ import annotations
 
-import os
 import shutil
 from typing import TYPE_CHECKING
 
@@ -10,20 +9,16 @@ import pytest
 
 from binlane.model import Flavor
 from lab.servers import PrivateServer, private_server
+from tests.conftest import requires_mysql
 from tests.integration.source.helpers import fill
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-WITHOUT_MYSQL = os.environ.get("BINLANE_MYSQLD") is None
 FLAVORS = [
     pytest.param(Flavor.MARIADB, id="mariadb"),
-    pytest.param(
-        Flavor.MYSQL,
-        id="mysql",
-        marks=pytest.mark.skipif(WITHOUT_MYSQL, reason="BINLANE_MYSQLD is not set: no MySQL server to test with"),
-    ),
+    pytest.param(Flavor.MYSQL, id="mysql", marks=requires_mysql),
 ]
 
 

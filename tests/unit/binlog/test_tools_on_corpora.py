@@ -13,7 +13,7 @@ from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import Ending, IncompleteTail, transactions
 from binlane.binlog.wire import EventType
 from binlane.model import Flavor
-from lab.templates import LabError, server_binary
+from lab.programs import LabError, server_binary
 from tests.unit.binlog.test_corpora import Listed, each_file
 
 ENDED = frozenset({Ending.XID, Ending.COMMIT})
