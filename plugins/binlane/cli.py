@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from binlane import cli_fleet
+from binlane.cli_fleet import of_each
+from binlane.cli_options import DEFAULT_CHANNELS, ChannelFolder, ChannelName, MaybeChannel, Tag, err, out
 from binlane.errors import BinlaneError, ConfigError
 from binlane.model import plural
-from binlane.orchestration.terminal import Terminal, escape_unencodable, flushed, unexpected
+from binlane.orchestration.terminal import escape_unencodable, flushed, unexpected
 
 if TYPE_CHECKING:
     from binlane.verify.run import Options
@@ -29,16 +32,6 @@ app = typer.Typer(
 )
 _INTERRUPTED = 130
 _PLUGIN_UNKNOWN = 3
-out = Terminal()
-err = Terminal(stderr=True)
-
-ChannelName = Annotated[
-    str, typer.Argument(help="Name of the channel: its file in the channels folder, without .toml.")
-]
-ChannelFolder = Annotated[
-    Path, typer.Option("--channels", help="Folder of the channel files.", envvar="BINLANE_CHANNELS")
-]
-DEFAULT_CHANNELS = Path("dags/channels")
 Until = Annotated[
     str | None,
     typer.Option(help='Where the window ends: "now" (the default), a time, or a GTID, before which it ends.'),
@@ -128,18 +121,6 @@ def run(
 
 
 @app.command()
-def status(
-    channel: ChannelName,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    channels: ChannelFolder = DEFAULT_CHANNELS,
-) -> None:
-    """Show health, watermark, lag, the open window, each lane's position, gap and holder, and the last errors."""
-    from binlane.orchestration.commands import operate
-
-    out.print(operate.status(channel, channels, as_json=as_json))
-
-
-@app.command()
 def check(
     channel: ChannelName,
     max_lag: Annotated[
@@ -160,34 +141,8 @@ def check(
     raise typer.Exit(severity)
 
 
-@app.command()
-def stop(
-    channel: ChannelName,
-    now: Annotated[bool, typer.Option("--now", help="Stop each lane at its next block, at different seqnos.")] = False,
-    at_seqno: Annotated[int | None, typer.Option(min=1, help="Stop after this seqno of the open window.")] = None,
-    at_gtid: Annotated[str | None, typer.Option(help="Stop after the transaction with this GTID.")] = None,
-    at_time: Annotated[
-        str | None, typer.Option(help="Stop before the first transaction of this time or later.")
-    ] = None,
-    channels: ChannelFolder = DEFAULT_CHANNELS,
-) -> None:
-    """Stop the channel: all lanes end at the highest position that any of them has, until `binlane resume`."""
-    from binlane.orchestration.commands import operate
-
-    places = {
-        "--at-seqno": None if at_seqno is None else str(at_seqno),
-        "--at-gtid": at_gtid,
-        "--at-time": at_time,
-    }
-    out.print(operate.stop(channel, channels, now=now, places=places))
-
-
-@app.command()
-def resume(channel: ChannelName, channels: ChannelFolder = DEFAULT_CHANNELS) -> None:
-    """Cancel a stop request, so that the next run continues the channel."""
-    from binlane.orchestration.commands import operate
-
-    out.print(operate.resume(channel, channels))
+for _command in (cli_fleet.config, cli_fleet.status, cli_fleet.stop, cli_fleet.resume):
+    app.command()(_command)
 
 
 @app.command()
@@ -285,7 +240,8 @@ def conflicts(
 
 @app.command()
 def verify(
-    channel: ChannelName,
+    channel: MaybeChannel = None,
+    tag: Tag = None,
     full: Annotated[
         bool, typer.Option("--full", help="Compare every row of every table; resumes an interrupted run.")
     ] = False,
@@ -307,12 +263,22 @@ def verify(
     from binlane.orchestration.commands import verify as verification
     from binlane.verify.run import Options
 
+    options = Options(full, chunk_rows, rows_per_second)
     if repair or plan is not None or yes:
-        _repair(channel, channels, Options(full, chunk_rows, rows_per_second), plan, repair=repair, yes=yes)
+        if channel is None or tag is not None:
+            raise ConfigError("--repair: expected one channel, for its plan is shown and confirmed")
+        _repair(channel, channels, options, plan, repair=repair, yes=yes)
         return
-    outcome = verification.verify(channel, channels, Options(full, chunk_rows, rows_per_second))
-    out.print(verification.outcome_text(outcome))
-    if outcome.of_state("drift"):
+    drifted: list[str] = []
+
+    def compare(name: str) -> str:
+        outcome = verification.verify(name, channels, options)
+        if outcome.of_state("drift"):
+            drifted.append(name)
+        return verification.outcome_text(outcome)
+
+    of_each(channel, tag, channels, compare)
+    if drifted:
         raise typer.Exit(1)
 
 

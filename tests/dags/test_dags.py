@@ -18,7 +18,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow.serialization.serialized_objects import DagSerialization
 
 from binlane.cli import bootstrap
-from binlane.config import LAG_CALLBACK, channel_files, load_channel
+from binlane.config import LAG_CALLBACK, declared_channels, load_channel
 from binlane.errors import (
     BinlaneError,
     ConfigError,
@@ -140,7 +140,7 @@ def test_the_callback_that_comes_with_it_names_the_run_and_counts(
 def test_the_projects_dags_load_two_a_channel() -> None:
     bag = DagBag(ROOT / "dags")
     assert bag.import_errors == {}
-    channels = [file.stem for file in channel_files(ROOT / "dags" / "channels")]
+    channels = [each.name for each in declared_channels(ROOT / "dags" / "channels")]
     assert set(bag.dags) == {f"{kind}_{name}" for kind in ("replicate", "bootstrap") for name in channels}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from binlane.choices import Assigner, Consistency, OnConflict, Reduce, VerifyScope, Writer
-from binlane.config import ChannelConfig, channel_files, find_channel, load_channel
+from binlane.config import ChannelConfig, Declared, declared_channels, find_channel, load_channel
 from binlane.config import keys as config
 from binlane.config.declaration import REQUIRED, Key, PerChannel
 from binlane.config.kinds import Table
@@ -349,9 +349,9 @@ def test_no_schedule_means_runs_by_hand_only(tmp_path: Path) -> None:
     assert channel(tmp_path, MINIMAL + '[window]\nschedule = "none"\n').window.schedule is None
 
 
-@pytest.mark.parametrize("file", channel_files(ROOT / "dags" / "channels"), ids=lambda file: file.stem)
-def test_every_channel_of_the_project_is_valid(file: Path) -> None:
-    assert load_channel(file, {}).name == file.stem
+@pytest.mark.parametrize("one", declared_channels(ROOT / "dags" / "channels"), ids=lambda one: one.name)
+def test_every_channel_of_the_project_is_valid(one: Declared) -> None:
+    assert load_channel(one, {}).name == one.name
 
 
 def test_the_page_is_written_from_the_declarations() -> None:

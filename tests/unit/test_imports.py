@@ -80,7 +80,12 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
         *(*BASE, *CONFIG, "safe_text", *STATE, "apply", "bootstrap", "health"),
         *("orchestration", "orchestration.commands"),
     ),
-    "cli": (*BASE, "verify", "bootstrap", "health", "orchestration", "orchestration.commands"),
+    "cli_options": ("orchestration",),
+    "cli_fleet": ("errors", "cli_options", "orchestration.commands"),
+    "cli": (
+        *(*BASE, "cli_options", "cli_fleet"),
+        *("verify", "bootstrap", "health", "orchestration", "orchestration.commands"),
+    ),
     "board": (
         *(*WINDOW, "safe_text", "health"),
         *("orchestration", "orchestration.commands", "orchestration.airflow"),

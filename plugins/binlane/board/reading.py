@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import logging
 import posixpath
 from collections.abc import Callable, Generator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final
 
 from binlane.apply.target_state import target_state
 from binlane.binlog.row_values import Change
 from binlane.board import models, views
 from binlane.board.host import EDIT, READ, Host
-from binlane.config import ChannelConfig, channel_files, load_channel
+from binlane.config import ChannelConfig, declared_channels, load_channel
 from binlane.connections import Endpoint, resolve_endpoints
-from binlane.errors import ConfigError, PlanError
+from binlane.errors import PlanError
 from binlane.health.facts import LastRun
-from binlane.health.health import Health, unknown
-from binlane.health.look import TARGET_SECONDS, look_at
+from binlane.health.health import Health
+from binlane.health.look import LAST_WINDOWS, TARGET_SECONDS, Look, look_at, look_at_all
 from binlane.model import BlockHeader, RowCounts, TableKey
 from binlane.orchestration.airflow.dag_shape import dag_id
 from binlane.orchestration.commands.inspect_rows import LoggedTable, cells, part_changes
@@ -45,10 +42,7 @@ from binlane.work.lane_files import block_outlines
 from binlane.work.plan_inputs import read_inputs, read_routing
 from binlane.work.planned import read_transactions
 
-log = logging.getLogger(__name__)
-
 _STATEMENT_LENGTH: Final = 2_000
-_THREADS: Final = 8
 _VALUE_LENGTH: Final = 1_000
 """Characters of a value that are shown."""
 
@@ -78,32 +72,21 @@ class Reading:
 
     def channels(self, user: Any) -> list[models.Card]:
         """Every channel whose DAG the user may read. Targets are queried in parallel."""
-        with ThreadPoolExecutor(_THREADS) as pool:
-            return list(pool.map(lambda file: self._card(user, file), self._files(user)))
+        return [
+            views.card_of(look, dag := dag_id(look.health.channel), may_act=self._host.may(user, EDIT, dag))
+            for look in self._looks(user, DEFAULT_WINDOWS)
+        ]
 
     def healths(self, user: Any) -> list[Health]:
         """The health of every channel whose DAG the user may read."""
-        with ThreadPoolExecutor(_THREADS) as pool:
-            return list(pool.map(self._health, self._files(user)))
+        return [look.health for look in self._looks(user)]
 
-    def _health(self, file: Path) -> Health:
-        # outside the try: an error of Airflow's database is none of this channel
-        run = self._host.last_run(dag_id(file.stem))
-        try:
-            return look_at(load_channel(file), self._host.resolve, run=run).health
-        except Exception as exc:
-            return unknown(file.stem, _problem(file, exc))
-
-    def _files(self, user: Any) -> list[Path]:
-        return [file for file in channel_files(self._host.channels()) if self._host.may(user, READ, dag_id(file.stem))]
-
-    def _card(self, user: Any, file: Path) -> models.Card:
-        may_edit = self._host.may(user, EDIT, dag_id(file.stem))
-        run = self._host.last_run(dag_id(file.stem))
-        try:
-            return self._summary(Place(load_channel(file), may_edit), run)[0]
-        except Exception as exc:
-            return _broken(file.stem, _problem(file, exc))
+    def _looks(self, user: Any, last_windows: int = LAST_WINDOWS) -> list[Look]:
+        host = self._host
+        declared = [each for each in declared_channels(host.channels()) if host.may(user, READ, dag_id(each.name))]
+        return look_at_all(
+            declared, host.resolve, run_of=lambda name: host.last_run(dag_id(name)), last_windows=last_windows
+        )
 
     def channel(self, user: Any, name: str) -> models.Channel:
         """Everything about one channel."""
@@ -205,7 +188,7 @@ class Reading:
     def place(self, user: Any, name: str, *, edit: bool = False) -> Place:
         """The channel. Raises NotFound if there is none or the user may not read its DAG; PermissionError if ``edit``
         and the user may not edit it."""
-        known = {file.stem: file for file in channel_files(self._host.channels())}
+        known = {each.name: each for each in declared_channels(self._host.channels())}
         if name not in known or not self._host.may(user, READ, dag_id(name)):
             raise NotFound(f"no channel {name!r}")
         may_edit = self._host.may(user, EDIT, dag_id(name))
@@ -216,7 +199,7 @@ class Reading:
     def _summary(self, place: Place, run: LastRun | None) -> tuple[models.Card, Snapshot | None]:
         """The channel's card and snapshot; for an unreadable target, a card with the problem and None."""
         look = look_at(place.channel, self._host.resolve, run=run, last_windows=DEFAULT_WINDOWS)
-        return views.card_of(place.channel, place.dag_id, may_act=place.may_edit, run=run, look=look), look.snapshot
+        return views.card_of(look, place.dag_id, may_act=place.may_edit), look.snapshot
 
     def _target(self, place: Place) -> Endpoint:
         return resolve_endpoints(place.channel, self._host.resolve).target
@@ -236,24 +219,6 @@ class Reading:
         if window is None:
             raise NotFound(f"channel {name}: no window {window_id!r}")
         return window, next((each for each in positions if each.lane == lane), None)
-
-
-def _problem(file: Path, exc: Exception) -> str:
-    """Why a channel cannot be read. No error of one channel may cost the answer about the others."""
-    if isinstance(exc, ConfigError):
-        return str(exc)
-    log.error("board: channel %s cannot be read", file.stem, exc_info=exc)
-    return f"{type(exc).__name__}: {exc}"
-
-
-def _broken(name: str, problem: str) -> models.Card:
-    """The card of a channel that cannot be read, as one whose file is wrong: its DAG is an import error in Airflow."""
-    health = unknown(name, problem)
-    return models.Card(
-        name=name, dag_id=dag_id(name), description="", tags=[], owner="", schedule=None,
-        state=health.state, findings=views.findings_of(health), may_act=False, run=None, stopped=None,
-        mark=None, progress=None, behind=[],
-    )  # fmt: skip
 
 
 def _plan(window: PastWindow) -> tuple[WindowPlan, WorkFolder]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from binlane.board import models
-from binlane.config import ChannelConfig
 from binlane.health.facts import ALIVE_SECONDS, LastRun
 from binlane.health.health import Health
 from binlane.health.look import Look
@@ -17,27 +16,20 @@ from binlane.state.windows import FINISHED
 HEAT_SHARDS: Final = 24
 
 
-def card_of(
-    channel: ChannelConfig,
-    dag_id: str,
-    *,
-    may_act: bool,
-    run: LastRun | None,
-    look: Look,
-) -> models.Card:
-    """A channel in the list."""
-    snapshot = look.snapshot
+def card_of(look: Look, dag_id: str, *, may_act: bool) -> models.Card:
+    """A channel in the list. One whose file is wrong has nothing of it, and nobody may act on it."""
+    snapshot, channel, run = look.snapshot, look.channel, look.run
     history = () if snapshot is None else snapshot.history
     return models.Card(
-        name=channel.name,
+        name=look.health.channel,
         dag_id=dag_id,
-        description=channel.description,
-        tags=list(channel.tags),
-        owner=channel.owner,
-        schedule=channel.window.schedule,
+        description="" if channel is None else channel.description,
+        tags=[] if channel is None else list(channel.tags),
+        owner="" if channel is None else channel.owner,
+        schedule=None if channel is None else channel.window.schedule,
         state=look.health.state,
         findings=findings_of(look.health),
-        may_act=may_act,
+        may_act=may_act and channel is not None,
         run=None if run is None else run_of(run),
         stopped=None if snapshot is None else snapshot.status.channel.stopped,
         mark=None if snapshot is None else mark_of(snapshot),

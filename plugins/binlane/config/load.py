@@ -1,9 +1,8 @@
-"""Reads a channel file into a ``ChannelConfig``: first the declared keys, then the rules between keys."""
+"""Reads a channel into a ``ChannelConfig``: first the declared keys of its file, then the rules between keys."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,51 +10,39 @@ from typing import Any, Final
 
 from binlane.choices import VerifyScope
 from binlane.config.declaration import REQUIRED, Key, PerChannel, keys_of
+from binlane.config.declared import Declared, require_channel_name
 from binlane.config.keys import SECTIONS, ChannelConfig, number
 from binlane.config.kinds import BY_HAND, integer
 from binlane.config.node import Node
+from binlane.config.template import expanded
 from binlane.errors import ConfigError
 
-_CHANNEL_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+def load_channel(found: Declared | Path, environment: Mapping[str, str] | None = None) -> ChannelConfig:
+    """Read and validate one channel; a path stands for the channel of the file's name. Raises ConfigError."""
+    declared = Declared(found.stem, found) if isinstance(found, Path) else found
+    node, file = tables_of(declared), declared.file.absolute()
+    return _Reader(node, file, declared.name, os.environ if environment is None else environment).channel()
 
 
-def channel_files(folder: Path) -> tuple[Path, ...]:
-    """The channel files of a folder, by name."""
-    return tuple(sorted(folder.glob("*.toml")))
-
-
-def find_channel(name: str, folder: Path) -> Path:
-    """The file of the channel ``name``; raises ConfigError that lists the known ones."""
-    file = folder / f"{name}.toml"
-    if not file.is_file():
-        known = ", ".join(each.stem for each in channel_files(folder))
-        raise ConfigError(
-            f"{folder}: no channel {name!r}; known: {known or 'none: write one, see docs/configuration.md'}"
-        )
-    return file
-
-
-def require_channel_name(name: str, file: Path) -> None:
-    """Raises ConfigError for a name that cannot be a channel's. ``file``: for the message."""
-    if _CHANNEL_NAME.fullmatch(name) is None:
-        raise ConfigError(
-            f"{file}: the file's name is the channel's: expected up to 64 letters, digits, - and _, got {name!r}"
-        )
-
-
-def load_channel(file: Path, environment: Mapping[str, str] | None = None) -> ChannelConfig:
-    """Read and validate one channel file; raises ConfigError."""
-    file = file.absolute()
-    require_channel_name(file.stem, file)
-    return _Reader(Node.read(file), file, os.environ if environment is None else environment).channel()
+def tables_of(declared: Declared) -> Node:
+    """The channel's tables, with the values of its template's variables. Raises ConfigError."""
+    if declared.problem:
+        raise ConfigError(declared.problem)
+    file = declared.file.absolute()
+    if declared.is_instance:
+        return expanded(Node.read(file), declared.name)
+    require_channel_name(declared.name, file)
+    return Node.read(file)
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads one channel file."""
+    """Reads one channel."""
 
     node: Node
     file: Path
+    name: str
     environment: Mapping[str, str]
 
     @property
@@ -74,7 +61,7 @@ class _Reader:
             if name in _CHECKS:
                 _CHECKS[name](self, node, found)
             values[name] = section(**found)
-        return ChannelConfig(name=self.file.stem, file=self.node.file, root=self.root, **values)
+        return ChannelConfig(name=self.name, file=self.node.file, root=self.root, **values)
 
     def _values(self, table: type, node: Node) -> dict[str, Any]:
         keys = keys_of(table)
@@ -89,7 +76,7 @@ class _Reader:
             return key.kind.read(node, name)
         if key.variable is not None and (given := self.environment.get(key.variable)):
             return given
-        return key.default.of(self.file.stem) if isinstance(key.default, PerChannel) else key.default
+        return key.default.of(self.name) if isinstance(key.default, PerChannel) else key.default
 
 
 def _source(_: _Reader, node: Node, values: dict[str, Any]) -> None:

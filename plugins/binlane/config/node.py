@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,6 +19,8 @@ class Node:
     value: Mapping[str, Any]
     file: str
     path: str = ""
+    written: Mapping[str, str] = field(default_factory=dict)
+    """The texts with variables that a template has for its keys, by full path (``template``)."""
 
     @classmethod
     def read(cls, file: Path) -> Node:
@@ -41,7 +43,9 @@ class Node:
         if found is None and key not in self.value:
             raise ConfigError(f"{self.file}: {self.at(key)}: expected {expected}, got nothing")
         shown = self.value[key] if found is None else found
-        raise ConfigError(f"{self.file}: {self.at(key)}: expected {expected}, got {shown!r}")
+        written = self.written.get(self.at(key))
+        source = "" if written is None else f", from {written!r}"
+        raise ConfigError(f"{self.file}: {self.at(key)}: expected {expected}, got {shown!r}{source}")
 
     def only(self, known: Collection[str]) -> None:
         """Refuse unknown keys: a misspelled key would otherwise silently have its default."""
@@ -55,4 +59,4 @@ class Node:
         value = self.value.get(key, {})
         if not isinstance(value, Mapping):
             self.wrong(key, "a table")
-        return Node(value, self.file, self.at(key))
+        return Node(value, self.file, self.at(key), self.written)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from binlane.apply.target_state import target_state
+from binlane.config import Declared, load_channel
 from binlane.connections import resolve_endpoints
-from binlane.errors import BinlaneError, PositionError
+from binlane.errors import BinlaneError, ConfigError, PositionError
 from binlane.health.facts import LastRun, Limits, facts_of
 from binlane.health.health import Health, State, health_of, unknown
 from binlane.state.records.history import read_snapshot
@@ -19,8 +23,12 @@ if TYPE_CHECKING:
 
 TARGET_SECONDS: Final = 5
 """A target that does not answer must not hold whoever looks for longer."""
-_WINDOWS: Final = 2
+LAST_WINDOWS: Final = 2
 """The open window and the last finished one."""
+_THREADS: Final = 16
+"""Targets that are asked at the same time."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +38,10 @@ class Look:
     health: Health
     snapshot: Snapshot | None
     """What it was computed from; None if the target could not be read."""
+    channel: ChannelConfig | None = None
+    """None if its file is wrong."""
+    run: LastRun | None = None
+    """Airflow's last run, if Airflow was asked."""
 
 
 def look_at(
@@ -38,7 +50,7 @@ def look_at(
     *,
     run: LastRun | None = None,
     limits: Limits | None = None,
-    last_windows: int = _WINDOWS,
+    last_windows: int = LAST_WINDOWS,
 ) -> Look:
     """``run``: Airflow's last run, if Airflow is asked. ``limits``: instead of the channel's own."""
     try:
@@ -46,8 +58,34 @@ def look_at(
         with target_state(target, timeout=TARGET_SECONDS) as engine:
             snapshot = read_snapshot(engine, channel.name, last_windows=last_windows)
     except PositionError as exc:
-        return Look(unknown(channel.name, str(exc), State.NEW), None)
+        return Look(unknown(channel.name, str(exc), State.NEW), None, channel, run)
     except BinlaneError as exc:
-        return Look(unknown(channel.name, f"{type(exc).__name__}: {exc}"), None)
+        return Look(unknown(channel.name, f"{type(exc).__name__}: {exc}"), None, channel, run)
     health = health_of(facts_of(snapshot, channel, run), Limits.of(channel) if limits is None else limits)
-    return Look(health, snapshot)
+    return Look(health, snapshot, channel, run)
+
+
+def look_at_all(
+    declared: Sequence[Declared],
+    resolve: Resolver,
+    *,
+    run_of: Callable[[str], LastRun | None] = lambda _: None,
+    last_windows: int = LAST_WINDOWS,
+) -> list[Look]:
+    """Every channel, several at the same time; no error of one channel costs the answer about the others.
+
+    ``run_of``: Airflow's last run of a channel; an error of Airflow's own database is raised, for it is no channel's.
+    """
+
+    def look(one: Declared) -> Look:
+        run = run_of(one.name)
+        try:
+            return look_at(load_channel(one), resolve, run=run, last_windows=last_windows)
+        except ConfigError as exc:
+            return Look(unknown(one.name, str(exc)), None, run=run)
+        except Exception as exc:
+            log.error("channel %s cannot be read", one.name, exc_info=exc)
+            return Look(unknown(one.name, f"{type(exc).__name__}: {exc}"), None, run=run)
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(look, declared))

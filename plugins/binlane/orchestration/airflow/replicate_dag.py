@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from airflow.sdk import DAG, Param, XComArg, get_current_context
 
 from binlane.choices import VerifyScope
-from binlane.config import channel_files, load_channel
+from binlane.config import declared_channels, load_channel
 from binlane.errors import ConfigError, StopRequestedError
 from binlane.model import plural
 from binlane.orchestration.airflow.bootstrap_dag import build_bootstrap_dag
@@ -64,20 +64,20 @@ _INTERRUPTED: Final = threading.Event()
 
 
 def build_dags(folder: Path | None = None) -> dict[str, DAG]:
-    """The DAGs of every channel file of ``folder``, by id: its windows and, from a live source, its first copy.
+    """The DAGs of every channel of ``folder``, by id: its windows and, from a live source, its first copy.
 
-    ``folder``: None for the one that Airflow's configuration names. An invalid file becomes an import error of its own;
-    the other DAGs stay.
+    ``folder``: None for the one that Airflow's configuration names. An invalid channel becomes an import error of its
+    own; the other DAGs stay.
     """
     dags: dict[str, DAG] = {}
-    for file in channel_files(channels_folder() if folder is None else folder):
+    for each in declared_channels(channels_folder() if folder is None else folder):
         try:
-            channel = load_channel(file)
-            dags[dag_id(file.stem)] = build_dag(channel)
+            channel = load_channel(each)
+            dags[dag_id(each.name)] = build_dag(channel)
             if channel.source.connection is not None:
-                dags[bootstrap_dag_id(file.stem)] = build_bootstrap_dag(channel)
+                dags[bootstrap_dag_id(each.name)] = build_bootstrap_dag(channel)
         except ConfigError as exc:
-            dags[dag_id(file.stem)] = BrokenChannel(file.stem, exc)
+            dags[dag_id(each.name)] = BrokenChannel(each.name, exc)
     return dags
 
 

@@ -32,59 +32,66 @@ def gap(status: ChannelStatus, seqno: int) -> tuple[int, int] | None:
 
 def status_json(status: ChannelStatus, health: Health, now: float) -> View:
     """The whole state as one JSON object. Seqnos are inclusive, times seconds since the epoch or UTC text."""
+    return json.dumps({**health_object(health), **state_object(status, now)}, indent=1)
+
+
+def health_object(health: Health) -> dict[str, Any]:
+    """The channel's name and health, all that there is of a channel whose target cannot be read."""
+    return {
+        "channel": health.channel,
+        "health": {
+            "state": health.state,
+            "severity": health.severity.name.lower(),
+            "findings": [
+                {"state": each.state, "text": each.text, "next_step": each.next_step} for each in health.findings
+            ],
+        },
+    }
+
+
+def state_object(status: ChannelStatus, now: float) -> dict[str, Any]:
+    """What the target has of the channel. ``now``: seconds since the epoch."""
     mark = status.channel.watermark
     seconds, transactions = lag(status, now)
-    return json.dumps(
-        {
-            "channel": status.channel.name,
-            "health": {
-                "state": health.state,
-                "severity": health.severity.name.lower(),
-                "findings": [
-                    {"state": each.state, "text": each.text, "next_step": each.next_step} for each in health.findings
-                ],
-            },
-            "source": status.channel.source_identity,
-            "watermark": {
-                "seqno": mark.seqno,
-                "file": mark.source.file,
-                "offset": mark.source.offset,
-                "gtid_set": mark.gtid_set,
-                "source_time": mark.source_time,
-            },
-            "low_water": status.low_water,
-            "high_water": status.high_water,
-            "lag_seconds": seconds,
-            "lag_transactions": transactions,
-            "stopped": status.channel.stopped,
-            "window": None if status.window is None else _window(status.window),
-            "lanes": _lanes(status),
-            "errors": [
-                {
-                    "at": error.at,
-                    "window": error.window_id,
-                    "lane": error.lane,
-                    "seqno": error.seqno,
-                    "gtid": error.gtid,
-                    "file": error.source.file,
-                    "offset": error.source.offset,
-                    "code": error.code,
-                    "text": error.text,
-                }
-                for error in status.errors
-            ],
-            "undecided_ddl": [
-                {"seqno": intent.seqno, "lane": intent.lane, "statement": intent.statement}
-                for intent in status.undecided
-            ],
-            "to_skip": [{"seqno": skip.seqno, "gtid": skip.gtid, "reason": skip.reason} for skip in status.skips],
-            "prepared_xa": [each.xid for each in status.prepared],
-            "conflicts": dict(status.conflicts),
-            "verified_through": {kind: status.verified.get(kind) for kind in (VerifyScope.FULL, VerifyScope.WINDOW)},
-            "suspects": {state: status.suspects.get(state, 0) for state in (DRIFT, PENDING)},
+    return {
+        "source": status.channel.source_identity,
+        "watermark": {
+            "seqno": mark.seqno,
+            "file": mark.source.file,
+            "offset": mark.source.offset,
+            "gtid_set": mark.gtid_set,
+            "source_time": mark.source_time,
         },
-        indent=1,
-    )
+        "low_water": status.low_water,
+        "high_water": status.high_water,
+        "lag_seconds": seconds,
+        "lag_transactions": transactions,
+        "stopped": status.channel.stopped,
+        "window": None if status.window is None else _window(status.window),
+        "lanes": _lanes(status),
+        "errors": [
+            {
+                "at": error.at,
+                "window": error.window_id,
+                "lane": error.lane,
+                "seqno": error.seqno,
+                "gtid": error.gtid,
+                "file": error.source.file,
+                "offset": error.source.offset,
+                "code": error.code,
+                "text": error.text,
+            }
+            for error in status.errors
+        ],
+        "undecided_ddl": [
+            {"seqno": intent.seqno, "lane": intent.lane, "statement": intent.statement} for intent in status.undecided
+        ],
+        "to_skip": [{"seqno": skip.seqno, "gtid": skip.gtid, "reason": skip.reason} for skip in status.skips],
+        "prepared_xa": [each.xid for each in status.prepared],
+        "conflicts": dict(status.conflicts),
+        "verified_through": {kind: status.verified.get(kind) for kind in (VerifyScope.FULL, VerifyScope.WINDOW)},
+        "suspects": {state: status.suspects.get(state, 0) for state in (DRIFT, PENDING)},
+    }
 
 
 def _window(window: Window) -> dict[str, Any]:

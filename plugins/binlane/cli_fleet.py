@@ -1,0 +1,91 @@
+"""The commands that take one channel or several: status, find, config, stop, resume. ``cli`` registers them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from binlane.cli_options import DEFAULT_CHANNELS, ChannelFolder, ChannelName, MaybeChannel, Tag, err, out
+from binlane.errors import BinlaneError, ConfigError
+
+
+def config(channel: ChannelName, channels: ChannelFolder = DEFAULT_CHANNELS) -> None:
+    """Print every key of a channel with its value: its own, from its template's variables, or the default."""
+    from binlane.orchestration.commands import config as expanding
+
+    out.print(expanding.config(channel, channels))
+
+
+def status(
+    channel: Annotated[
+        str | None, typer.Argument(metavar="[CHANNEL]", help="Name of the channel, unless --all or --tag.")
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="One line for each channel, the most serious first.")] = False,
+    tag: Annotated[str | None, typer.Option(help="One line for each channel with this tag.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: an object, or a list for several.")] = False,
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """Show health, watermark, lag, the open window, each lane's position, gap and holder, and the last errors."""
+    from binlane.orchestration.commands import fleet, operate
+
+    if (channel is not None) == (all_ or tag is not None):
+        raise ConfigError(
+            f"status: expected either a channel, or --all or --tag, got {'both' if channel else 'neither'}"
+        )
+    out.print(
+        operate.status(channel, channels, as_json=as_json)
+        if channel is not None
+        else fleet.status_all(channels, tag, as_json=as_json)
+    )
+
+
+def stop(
+    channel: MaybeChannel = None,
+    tag: Tag = None,
+    now: Annotated[bool, typer.Option("--now", help="Stop each lane at its next block, at different seqnos.")] = False,
+    at_seqno: Annotated[int | None, typer.Option(min=1, help="Stop after this seqno of the open window.")] = None,
+    at_gtid: Annotated[str | None, typer.Option(help="Stop after the transaction with this GTID.")] = None,
+    at_time: Annotated[
+        str | None, typer.Option(help="Stop before the first transaction of this time or later.")
+    ] = None,
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """Stop the channel: all lanes end at the highest position that any of them has, until `binlane resume`."""
+    from binlane.orchestration.commands import operate
+
+    places = {
+        "--at-seqno": None if at_seqno is None else str(at_seqno),
+        "--at-gtid": at_gtid,
+        "--at-time": at_time,
+    }
+    if tag is not None and any(places.values()):
+        raise ConfigError(f"--tag: expected none of {', '.join(places)}: they name a place of one channel's log")
+    of_each(channel, tag, channels, lambda name: operate.stop(name, channels, now=now, places=places))
+
+
+def resume(channel: MaybeChannel = None, tag: Tag = None, channels: ChannelFolder = DEFAULT_CHANNELS) -> None:
+    """Cancel a stop request, so that the next run continues the channel."""
+    from binlane.orchestration.commands import operate
+
+    of_each(channel, tag, channels, lambda name: operate.resume(name, channels))
+
+
+def of_each(channel: str | None, tag: str | None, channels: Path, act: Callable[[str], str]) -> None:
+    """Print the result of an action on each chosen channel. An error of one of several is printed, the others follow,
+    and the highest exit code of all is the command's."""
+    from binlane.orchestration.commands.fleet import chosen
+
+    code, names = 0, chosen(channel, tag, channels)
+    for name in names:
+        try:
+            out.print(act(name))
+        except BinlaneError as exc:
+            if len(names) == 1:
+                raise
+            err.message((f"{name}: {type(exc).__name__}", "bold red"), (f": {exc}", ""))
+            code = max(code, exc.exit_code)
+    if code:
+        raise typer.Exit(code)

@@ -1,0 +1,121 @@
+"""Several channels from one file: a template with variables, and a table of the channels with their values.
+
+``"${region}_source"`` becomes ``"eu_source"``; a text that is one variable alone, ``"${lanes}"``, becomes the
+variable's own value, a number or a list, too. ``$${`` stands for ``${``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from binlane.config.node import Node
+from binlane.errors import ConfigError
+
+INSTANCES: Final = "instances"
+"""The table of the template's channels: by name, their variables."""
+VARIABLES: Final = "variables"
+"""The table of variables for all channels of the template; a channel's own value replaces it."""
+CHANNEL: Final = "channel"
+"""The variable that every template has: the channel's name."""
+_REFERENCE: Final = re.compile(r"\$(\$\{)|\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def expanded(template: Node, channel: str) -> Node:
+    """The channel's tables, as its own file would have them. ``template``: the whole file.
+
+    Raises ConfigError for a variable that is not given, is not used, or cannot stand inside a text.
+    """
+    shared, own = template.table(VARIABLES), template.table(INSTANCES).table(channel)
+    for node in (shared, own):
+        for name in node.value:
+            if _NAME.fullmatch(name) is None or name == CHANNEL:
+                raise ConfigError(
+                    f"{node.file}: {node.at(name)}: expected a variable's name of letters, digits and _, other than "
+                    f"{CHANNEL}"
+                )
+    named = f"{template.file}, channel {channel}"
+    expansion = _Expansion(named, {**shared.value, **own.value, CHANNEL: channel})
+    tables = {key: value for key, value in template.value.items() if key not in (INSTANCES, VARIABLES)}
+    values, used = expansion.table(tables, ""), _used_by(tables)
+    for node in (own, shared):
+        if unused := sorted(node.value.keys() - used):
+            raise ConfigError(
+                f"{node.file}: {node.at(unused[0])}: no key of the template has ${{{unused[0]}}}; the template's "
+                f"variables: {', '.join(sorted(used)) or 'none'}"
+            )
+    return Node(values, named, written=expansion.written)
+
+
+def _used_by(value: Any) -> set[str]:
+    """The variables in a part of the template."""
+    return {found[2] for text in _texts(value) for found in _REFERENCE.finditer(text) if found[2]}
+
+
+def _texts(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case Mapping():
+            for key, each in value.items():
+                yield key
+                yield from _texts(each)
+        case list():
+            for each in value:
+                yield from _texts(each)
+
+
+@dataclass(slots=True)
+class _Expansion:
+    """Replaces the variables of one channel, and remembers where."""
+
+    file: str
+    values: Mapping[str, Any]
+    written: dict[str, str] = field(default_factory=dict)
+    """The text of the template by the key that it gives a value."""
+
+    def table(self, table: Mapping[str, Any], path: str) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in table.items():
+            name = self._text(key, f"{path}.{key}" if path else key)
+            at = f"{path}.{name}" if path else name
+            if name in found:
+                raise ConfigError(f"{self.file}: {at}: expected each key once, got {key!r} as a second one")
+            found[name] = self.table(value, at) if isinstance(value, Mapping) else self._value(value, at)
+        return found
+
+    def _value(self, value: Any, at: str) -> Any:
+        if isinstance(value, list):
+            return [self._value(each, at) for each in value]
+        if not isinstance(value, str) or not _REFERENCE.search(value):
+            return value
+        whole = _REFERENCE.fullmatch(value)
+        found = self._of(whole[2], at) if whole is not None and whole[2] else self._text(value, at)
+        self.written[at] = value
+        return found
+
+    def _text(self, text: str, at: str) -> str:
+        def replaced(found: re.Match[str]) -> str:
+            if found[1]:
+                return found[1]
+            value = self._of(found[2], at)
+            if type(value) not in (str, int):
+                raise ConfigError(
+                    f"{self.file}: {at}: expected variable {found[2]} to be text or a whole number inside {text!r}, "
+                    f"got {value!r}"
+                )
+            return str(value)
+
+        return _REFERENCE.sub(replaced, text)
+
+    def _of(self, name: str, at: str) -> Any:
+        if name not in self.values:
+            known = ", ".join(sorted(self.values))
+            raise ConfigError(
+                f"{self.file}: {at}: expected variable {name} in [{VARIABLES}] or [{INSTANCES}], found none; "
+                f"known: {known}"
+            )
+        return self.values[name]

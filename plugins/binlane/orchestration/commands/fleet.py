@@ -1,0 +1,78 @@
+"""Several channels at once: chosen by tag, and the state of all of them, the most serious first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from binlane.config import Declared, declared_channels, load_channel
+from binlane.connections import Resolver, environment_resolver
+from binlane.errors import ConfigError
+from binlane.health.durations import span
+from binlane.health.health import State
+from binlane.health.look import Look, look_at_all
+from binlane.model import plural
+from binlane.orchestration.commands.status import health_object, state_object
+from binlane.orchestration.terminal import Grid, View
+
+_ORDER = {state: number for number, state in enumerate(State)}
+
+
+def chosen(channel: str | None, tag: str | None, folder: Path) -> tuple[str, ...]:
+    """The names of the channels that a command was asked for: one by name, or all with a tag. The tags of a channel
+    whose file is wrong are not known: it is among them, and the command will name its error.
+
+    Raises ConfigError for neither or both, and for a tag that no channel has.
+    """
+    if (channel is None) == (tag is None):
+        raise ConfigError(f"expected a channel or --tag, got {'neither' if channel is None else 'both'}")
+    if channel is not None:
+        return (channel,)
+    tags = {each.name: _tags(each) for each in declared_channels(folder)}
+    if any(tag in its for its in tags.values() if its is not None):
+        return tuple(name for name, its in tags.items() if its is None or tag in its)
+    known = ", ".join(sorted({each for its in tags.values() for each in its or ()}))
+    raise ConfigError(f"{folder}: --tag: expected the tag of a channel, got {tag!r}; known: {known or 'none'}")
+
+
+def _tags(declared: Declared) -> tuple[str, ...] | None:
+    try:
+        return load_channel(declared).tags
+    except ConfigError:
+        return None
+
+
+def status_all(folder: Path, tag: str | None, *, as_json: bool, resolve: Resolver | None = None) -> View:
+    """Every channel, or those with a tag, the most serious health first. A channel whose target cannot be read, or
+    whose file is wrong, is in the list with the reason, whatever its tags are."""
+    declared = declared_channels(folder)
+    looks = look_at_all(declared, environment_resolver() if resolve is None else resolve)
+    shown = [look for look in looks if tag is None or look.channel is None or tag in look.channel.tags]
+    shown.sort(key=lambda look: (-look.health.severity, _ORDER[look.health.state], look.health.channel))
+    return json.dumps([_object(look) for look in shown], indent=1) if as_json else _table(shown, declared, tag)
+
+
+def _object(look: Look) -> dict[str, object]:
+    """As ``binlane status --json`` of the channel, with its tags."""
+    named = {**health_object(look.health), "tags": [] if look.channel is None else list(look.channel.tags)}
+    return named if look.snapshot is None else {**named, **state_object(look.snapshot.status, look.snapshot.clock)}
+
+
+def _table(looks: Sequence[Look], declared: Sequence[Declared], tag: str | None) -> Grid:
+    counts: dict[str, int] = {}
+    for look in looks:
+        counts[look.health.state] = counts.get(look.health.state, 0) + 1
+    told = ", ".join(f"{count:,} {state}" for state, count in counts.items())
+    of = f" of {len(declared):,}, tag {tag}" if tag is not None else ""
+    grid = Grid(f"{plural(len(looks), 'channel')}{of}: {told or 'none'}")
+    grid.columns("channel", "state", no_wrap=True).columns("behind", "unverified", "watermark", justify="right")
+    grid.columns("what was found", fold=True)
+    for look in looks:
+        facts = look.health.facts
+        age, unverified = ("-", "-") if facts is None else (span(facts.age), span(facts.unverified))
+        seqno = "-" if facts is None else f"{facts.seqno:,}"
+        if facts is not None and not facts.is_comparable:
+            unverified = "-"
+        grid.row(look.health.channel, look.health.state, age, unverified, seqno, look.health.summary)
+    return grid
