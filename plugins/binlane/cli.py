@@ -141,7 +141,7 @@ def check(
     raise typer.Exit(severity)
 
 
-for _command in (cli_fleet.config, cli_fleet.status, cli_fleet.stop, cli_fleet.resume):
+for _command in (cli_fleet.config, cli_fleet.status, cli_fleet.find, cli_fleet.stop, cli_fleet.resume):
     app.command()(_command)
 
 

@@ -42,6 +42,32 @@ def status(
     )
 
 
+def find(
+    pattern: Annotated[str, typer.Argument(help="Name of a database, or a pattern such as 'tenant_2*'.")] = "*",
+    channel: Annotated[str | None, typer.Option(help="Only in this channel; default: in all.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Only in channels with this tag.")] = None,
+    lane: Annotated[int | None, typer.Option(min=0, help="Only databases of this lane.")] = None,
+    drifted: Annotated[bool, typer.Option("--drifted", help="Only databases that are known to differ.")] = False,
+    sort: Annotated[str, typer.Option(help="name, rows (row changes), applied (last transaction) or lane.")] = "name",
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="Databases of each channel, at most.")] = 100,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """Find databases: channel, lane, last applied transaction, verification, row changes in the last windows."""
+    from binlane.orchestration.commands import find as finding
+    from binlane.orchestration.commands.fleet import chosen
+    from binlane.state.records.databases import Search
+
+    names = () if channel is None and tag is None else chosen(channel, tag, channels)
+    search = Search(pattern, lane, drifted, sort)
+    view, problems = finding.find(channels, search, names, limit, as_json=as_json)
+    out.print(view)
+    for problem in problems:
+        err.message((problem, ""))
+    if problems:
+        raise typer.Exit(1)
+
+
 def stop(
     channel: MaybeChannel = None,
     tag: Tag = None,

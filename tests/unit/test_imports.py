@@ -70,7 +70,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "bootstrap": (*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, "precheck", "verify"),
     "readiness": (*(*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, "precheck", "bootstrap"),),
     "repair": (*TRANSACTIONS, "work", *STATE, "source", "verify", "bootstrap"),
-    "health": (*BASE, *CONFIG, "state.records", "apply"),
+    "health": (*BASE, *CONFIG, "state", "state.records", "apply"),
     "orchestration": (*WINDOW, "safe_text", "work.filter", "apply.lane", "precheck", "bootstrap", "readiness"),
     "orchestration.commands": (
         *(*WINDOW, "safe_text", "work.filter", "apply.lane", "precheck"),
@@ -81,7 +81,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
         *("orchestration", "orchestration.commands"),
     ),
     "cli_options": ("orchestration",),
-    "cli_fleet": ("errors", "cli_options", "orchestration.commands"),
+    "cli_fleet": ("errors", "cli_options", "state.records", "orchestration.commands"),
     "cli": (
         *(*BASE, "cli_options", "cli_fleet"),
         *("verify", "bootstrap", "health", "orchestration", "orchestration.commands"),

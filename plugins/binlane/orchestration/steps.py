@@ -33,6 +33,7 @@ from binlane.orchestration.retention import remove_old
 from binlane.orchestration.shorten_window import is_forgotten
 from binlane.orchestration.stop import check_stopped, is_stopped_inside, seqno_of, settle, start_of
 from binlane.orchestration.terminal import as_text
+from binlane.plan.database_activity import WindowActivity
 from binlane.plan.manifest import Manifest
 from binlane.plan.transaction.collations import Collations
 from binlane.plan.window_facts import facts_of, lane_name
@@ -54,6 +55,7 @@ from binlane.state.carried.prepared import read_open_xa
 from binlane.state.channels import Channel, Watermark, note_complete, read_channel
 from binlane.state.orders.stops import clear_stop, request_stop
 from binlane.state.records.conflicts import count_conflicts
+from binlane.state.records.databases import recorder
 from binlane.state.records.history import clock_of
 from binlane.state.windows import (
     Window,
@@ -189,7 +191,10 @@ def adopt_plan(channel: ChannelConfig, endpoints: Endpoints, work: str, stop_at:
     if window is None:
         log.info("a dry run: nothing was written; the window's files stay in %s", work)
         return {"plan": None, "lanes": []}
-    window = set_plan(engine, plan, inputs.settings.block_transactions)
+    # a plan that an older binlane has made does not have the file
+    is_there = plans.exists(files.DATABASES)
+    found = WindowActivity.from_json(plans.read(files.DATABASES), plans.uri) if is_there else WindowActivity()
+    window = set_plan(engine, plan, inputs.settings.block_transactions, recorder(found))
     if stop_at is not None:
         place = stop_at.strip()
         at = None if place == HIGHEST else seqno_of(window, place)

@@ -27,7 +27,7 @@ from sqlalchemy.dialects.mysql import BIGINT, DATETIME, MEDIUMBLOB, MEDIUMTEXT, 
 from binlane.model import OWN_SCHEMA
 
 SCHEMA: Final = OWN_SCHEMA
-VERSION: Final = 14
+VERSION: Final = 15
 """The version of these tables. A change of a table needs a step in ``migrations.STEPS`` and increments this number."""
 NOW: Final = text("UTC_TIMESTAMP(6)")
 _NAME = VARCHAR(64, charset="utf8mb4", collation="utf8mb4_bin")
@@ -131,6 +131,41 @@ positions = Table(
     Column("deletes", BigInteger, nullable=False),
     Column("blocks", BigInteger, nullable=False),
     Column("transactions", BigInteger, nullable=False),
+    Column("updated_at", _TIME, nullable=False),
+    **_OPTIONS,
+)
+
+databases = Table(
+    # each database that windows have changed, stored with a window's plan
+    "databases",
+    metadata,
+    Column("channel", _NAME, primary_key=True),
+    # the name on the target
+    Column("database_name", _NAME, primary_key=True),
+    # the lane in the newest window; NULL: serialized or shared transactions only
+    Column("lane", Integer),
+    # the last transaction in the newest window
+    Column("seqno", _SEQNO, nullable=False),
+    # row changes of the windows in ``recent``
+    Column("row_changes", BigInteger, nullable=False),
+    # the newest windows that change it, newest first, as JSON: number, transactions, row changes, last seqno and time
+    Column("recent", _LONG, nullable=False),
+    **_OPTIONS,
+)
+
+progress = Table(
+    # the step of a run that comes before lanes work: reading the log, or the filter job
+    "progress",
+    metadata,
+    Column("channel", _NAME, primary_key=True),
+    # extract or filter
+    Column("step", String(10), nullable=False),
+    # the window's id, also before the window is open
+    Column("window_id", VARCHAR(190, charset="utf8mb4", collation="utf8mb4_bin"), nullable=False),
+    # bytes of log, or segments; the total is 0 where it is not known
+    Column("done", BigInteger, nullable=False),
+    Column("total", BigInteger, nullable=False),
+    Column("begun_at", _TIME, nullable=False),
     Column("updated_at", _TIME, nullable=False),
     **_OPTIONS,
 )

@@ -169,8 +169,15 @@ def _check_begin(channel: Channel, bounds: WindowBounds) -> None:
         )
 
 
-def set_plan(engine: Engine, plan: WindowPlan, block_transactions: int | None = None) -> Window:
+def set_plan(
+    engine: Engine,
+    plan: WindowPlan,
+    block_transactions: int | None = None,
+    record: Callable[[Connection, Window], None] | None = None,
+) -> Window:
     """Store the plan's digest with the open window and set every lane before its first seqno. Repeated: a no-op.
+
+    ``record`` is called once in that transaction, if the window had no plan.
 
     Raises PlanError if the window has another plan or other bounds, PositionError if there is no such window.
     """
@@ -200,6 +207,8 @@ def set_plan(engine: Engine, plan: WindowPlan, block_transactions: int | None = 
         )
         if moved.rowcount == 1:
             place_lanes(connection, plan)
+            if record is not None:
+                record(connection, window)
         elif window.plan_digest != plan.digest:
             raise PlanError(
                 f"channel {plan.channel}, window {plan.window_id}: has the plan {window.plan_digest}, got "

@@ -71,7 +71,17 @@ def test_every_command_shows_them_and_none_obeys(
     assert DATABASE in said(channel, capsys, "plan", CHANNEL)
     assert "row changes" in said(channel, capsys, "run", CHANNEL)
     said(channel, capsys, "status", CHANNEL)
+    said(channel, capsys, "status", "--all")
+    assert "full" not in said(channel, capsys, "find", "*", "--sort", "rows")
     assert "clean" in said(channel, capsys, "verify", CHANNEL, "--full")
+
+    text = said(channel, capsys, "find", "tenant_*")
+    assert one_line(DATABASE) in text
+    assert "full" in text
+    names = {each["name"] for each in json.loads(said(channel, capsys, "find", "--json"))}
+    assert {DATABASE, ODD} <= names
+    said(channel, capsys, "find", "\x1b[2J[/x]\u202e")
+    said(channel, capsys, "find", "--sort", "[/x]\u202e", code=2)
 
     # earlier files are of other tests
     logs = sorted(Path(channel.source.datadir).glob("binlog.0*"))[-1:]

@@ -23,6 +23,7 @@ from binlane.plan.block.builder import BlockBuilder
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.row_range import FoldTables
 from binlane.plan.block.row_size import RowMeter, ends_earlier
+from binlane.plan.database_activity import DatabaseActivity, WindowActivity
 from binlane.plan.manifest import Segment
 from binlane.plan.routing import Route, Routing
 from binlane.plan.row_accounting import ROWS_ONLY, Tally
@@ -64,6 +65,7 @@ class MapSummary:
 
     files: Mapping[int, LaneFile]
     tally: Tally
+    activity: WindowActivity
 
 
 def scan_segment(
@@ -174,7 +176,7 @@ class _Map:
             else None
         )
         meter = _meter_of(settings, columns.log)
-        self._tally = Tally(meter=meter)
+        self._tally, self._activity = Tally(meter=meter), WindowActivity()
         self._measured_from = (
             None if meter is None else np.array([meter.limit(table) for table in columns.tables] or [0], np.int64)
         )
@@ -188,7 +190,7 @@ class _Map:
             else:
                 self._run(step)
         files = {lane: self._writers[lane].close(lane, self._tally) for lane in sorted(self._writers)}
-        return MapSummary(files, self._tally)
+        return MapSummary(files, self._tally, self._activity)
 
     def _writer(self, lane: int) -> RunWriter:
         if lane not in self._writers:
@@ -204,6 +206,7 @@ class _Map:
         self._writer(routed.lane).add(routed.header, routed.parts)
         route, flavor = routed.route, self._columns.log.format.flavor
         self._tally.add(route.shard, route.lane, routed.parts, step.seqno, flavor)
+        self._activity.add_transaction(route.shard, route.lane, routed.parts, step.seqno, step.transaction.commit_time)
 
     def _run(self, run: Run) -> None:
         home = np.array([self._route(int(number)).lane for number in range(len(self._columns.databases))], np.int64)
@@ -240,10 +243,16 @@ class _Map:
             tally.add_table(TableKey(table.database, table.table), counts)
         self._measure(run, events, number)
         changed = np.bincount(columns.database_of_table[number], rows, minlength=len(columns.databases))
+        last = np.zeros(len(columns.databases), np.int64)
+        last[run.database] = np.arange(run.size)
+        times = columns.commit_times(run.first[last])
         for database, count in enumerate(np.bincount(run.database, minlength=len(columns.databases)).tolist()):
             if count:
-                route = self._route(database)
-                tally.add_shard(route.shard, route.lane, count, int(changed[database]))
+                route, rows = self._route(database), int(changed[database])
+                tally.add_shard(route.shard, route.lane, count, rows)
+                seqno = run.seqno + int(last[database])
+                activity = DatabaseActivity(route.lane, count, rows, seqno, float(times[database]))
+                self._activity.add(columns.databases[database], activity)
         filtered = 0 if columns.filter is None else int((run.database == len(columns.databases) - 1).sum())
         if run.size > filtered:
             tally.kinds[ROWS_ONLY] += run.size - filtered

@@ -201,4 +201,5 @@ STEPS: Final = (
             AddColumn(tables.suspects.c.drifted_seqno),
         ),
     ),
+    Step("databases, and progress before the lanes", (AddTable(tables.databases), AddTable(tables.progress))),
 )

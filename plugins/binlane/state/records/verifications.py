@@ -83,6 +83,34 @@ class PastVerification:
     pending: int
 
 
+@dataclass(frozen=True, slots=True)
+class CleanVerification:
+    """A verification that found both servers equal."""
+
+    kind: str
+    number: int | None
+    """Of the window whose rows were compared; None for kind full, and for a window that is not kept any more."""
+    through_seqno: int
+    ended_at: str
+    """UTC, by the target's clock."""
+
+
+def clean_verifications(connection: Connection, channel: str, limit: int) -> tuple[CleanVerification, ...]:
+    """The newest ``limit`` that found both servers equal, and the newest of every table; the newest first."""
+    window = (windows.c.channel == verifications.c.channel) & (windows.c.window_id == verifications.c.window_id)
+    c = verifications.c
+    clean = (
+        select(c.id, c.kind, c.through_seqno, c.ended_at, windows.c.number)
+        .join(windows, window, isouter=True)
+        .where(c.channel == channel, c.state == CLEAN, c.ended_at.is_not(None))
+        .order_by(c.id.desc())
+    )
+    found = list(connection.execute(clean.limit(limit)))
+    if len(found) == limit and all(row.kind != VerifyScope.FULL for row in found):
+        found += connection.execute(clean.where(c.kind == VerifyScope.FULL).limit(1))
+    return tuple(CleanVerification(row.kind, row.number, row.through_seqno, str(row.ended_at)) for row in found)
+
+
 def read_verifications(connection: Connection, channel: str, limit: int) -> tuple[PastVerification, ...]:
     """The channel's last verifications, newest first."""
     mine = select(verifications).where(verifications.c.channel == channel)

@@ -16,6 +16,7 @@ from multiprocessing import get_context
 from typing import Final, Protocol
 
 from binlane.choices import Reduce
+from binlane.plan.database_activity import whole
 from binlane.plan.window.fold import files_of, fold_scans, make_plan
 from binlane.plan.window_plan import WindowPlan
 from binlane.work import files
@@ -109,5 +110,7 @@ def _planned(folder: WorkFolder, engine: Engine) -> WindowPlan:
         task = partial(fold_task, folder.uri, inputs.key, parts)
         folded = [pickle.loads(row) for row in engine.run(task, list(parts))]
     plan = make_plan(inputs.manifest, routing, summaries, folded, inputs.settings.renaming)
+    # before the plan, whose presence says that everything is there
+    plans.write_once(files.DATABASES, whole(each.activity.databases for each in summaries).to_json())
     plans.write_once(files.PLAN, plan.to_json())
     return plan

@@ -12,6 +12,7 @@ from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.builder import BlockBuilder, transaction_header
 from binlane.plan.block.reduce import Reducer
 from binlane.plan.block.row_size import RowMeter, ends_earlier
+from binlane.plan.database_activity import WindowActivity
 from binlane.plan.manifest import Segment
 from binlane.plan.routing import Routing
 from binlane.plan.row_accounting import Tally
@@ -60,7 +61,7 @@ def map_segment(
 ) -> MapSummary:
     """As ``columnar.map_segment``."""
     log, numbered = _read(data, segment, settings)
-    tally = Tally(meter=_meter_of(settings, log))
+    tally, activity = Tally(meter=_meter_of(settings, log)), WindowActivity()
     writers: dict[int, LaneWriter] = {}
     for seqno, transaction in numbered:
         parts = parts_at(seqno, transaction, log, groups or NoGroups())
@@ -74,7 +75,8 @@ def map_segment(
         header = transaction_header(seqno, log.position(transaction), transaction.gtid, transaction.commit_time)
         writers[lane].add(header, parts)
         tally.add(route.shard, route.lane, parts, seqno, log.format.flavor)
-    return MapSummary({lane: writers[lane].close(lane, tally) for lane in sorted(writers)}, tally)
+        activity.add_transaction(route.shard, route.lane, parts, seqno, transaction.commit_time)
+    return MapSummary({lane: writers[lane].close(lane, tally) for lane in sorted(writers)}, tally, activity)
 
 
 def lane_of(seqno: int, home: int, barriers: Sequence[Barrier]) -> int:

@@ -51,7 +51,8 @@ def outcome(path: Path, version: Any, *, reduce: bool, seconds: int = 0, damaged
         summary = version.map_segment(data, segment, routing, chosen, open_sink, reducer)
     except BinlaneError as exc:
         return type(exc)
-    return scan, make_plan(manifest, routing, [summary]).to_json(), sorted(sinks, key=lambda sink: sink.lane)
+    plan = make_plan(manifest, routing, [summary]).to_json()
+    return scan, plan, summary.activity, sorted(sinks, key=lambda sink: sink.lane)
 
 
 def rules_of(data: bytes, reader: LogReader, name: str) -> dict[TableKey, TableRule]:

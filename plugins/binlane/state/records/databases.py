@@ -1,0 +1,198 @@
+"""Where each database of a channel is: its lane, its last transactions, its row changes in the newest windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, Engine, Row, Select, func, or_, select
+from sqlalchemy.dialects.mysql import insert
+
+from binlane.plan.database_activity import DatabaseActivity, WindowActivity
+from binlane.state.channels import read_channel
+from binlane.state.json_columns import text_of, value_of
+from binlane.state.positions import LanePosition, lane_positions
+from binlane.state.records.verifications import DRIFT, CleanVerification, clean_verifications
+from binlane.state.tables import databases, suspects
+from binlane.state.windows import Window, read_open_window
+
+RECENT: Final = 8
+"""Windows whose figures are kept of each database."""
+_BATCH: Final = 500
+_VERIFICATIONS: Final = 64
+"""Verifications that are looked at, more than windows whose figures are kept."""
+_Figures = tuple[tuple[int, int, int, int, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InWindow:
+    """A database in one window."""
+
+    number: int
+    transactions: int
+    rows: int
+    seqno: int
+    """Its last transaction, and when the source committed it, in seconds since the epoch."""
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseRecord:
+    """A database of a channel, by its name on the target."""
+
+    name: str
+    lane: int | None
+    """In the newest window; None if its transactions were all serialized, or shared with other databases."""
+    rows: int
+    """Row changes of ``recent``."""
+    recent: tuple[InWindow, ...]
+    """The newest windows that change it, newest first; the open one with its plan's figures."""
+    drifted: int = 0
+    """Rows and definitions of it that are known to differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Which databases, and in which order."""
+
+    pattern: str = "*"
+    """With ``*`` and ``?``."""
+    lane: int | None = None
+    drifted: bool = False
+    """Only those that are known to differ."""
+    order: str = "name"
+    """A key of ``ORDERS``."""
+
+
+ORDERS: Final[Mapping[str, tuple[ColumnElement[Any], ...]]] = {
+    "name": (databases.c.database_name.asc(),),
+    "rows": (databases.c.row_changes.desc(), databases.c.database_name.asc()),
+    "applied": (databases.c.seqno.desc(), databases.c.database_name.asc()),
+    "lane": (databases.c.lane.asc(), databases.c.database_name.asc()),
+}
+
+
+def record_databases(connection: Connection, channel: str, number: int, found: Mapping[str, DatabaseActivity]) -> None:
+    """Add what the window of this number changes."""
+    for names in _batches(sorted(found)):
+        known = select(databases.c.database_name, databases.c.recent).where(
+            databases.c.channel == channel, databases.c.database_name.in_(names)
+        )
+        before = {row.database_name: _recent(row.recent) for row in connection.execute(known)}
+        statement = insert(databases).values(
+            [_values(channel, name, number, found[name], before.get(name, ())) for name in names]
+        )
+        changed = ("lane", "seqno", "row_changes", "recent")
+        connection.execute(statement.on_duplicate_key_update({each: statement.inserted[each] for each in changed}))
+
+
+def recorder(found: WindowActivity) -> Callable[[Connection, Window], None]:
+    """For ``set_plan``: add what the window changes."""
+
+    def record(connection: Connection, window: Window) -> None:
+        record_databases(connection, window.bounds.channel, window.number, found.databases)
+
+    return record
+
+
+def _batches(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    for at in range(0, len(names), _BATCH):
+        yield names[at : at + _BATCH]
+
+
+def _values(
+    channel: str, name: str, number: int, activity: DatabaseActivity, before: Sequence[InWindow]
+) -> dict[str, Any]:
+    added = InWindow(number, activity.transactions, activity.rows, activity.seqno, activity.time)
+    recent = (added, *(each for each in before if each.number < number))[:RECENT]
+    figures = tuple((each.number, each.transactions, each.rows, each.seqno, each.time) for each in recent)
+    return {
+        "channel": channel,
+        "database_name": name,
+        "lane": activity.lane,
+        "seqno": activity.seqno,
+        "row_changes": sum(each.rows for each in recent),
+        "recent": text_of(figures),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class DatabasePage:
+    """A page of what a search finds, with the state that it is judged by."""
+
+    found: tuple[DatabaseRecord, ...]
+    count: int
+    """Of all that the search finds."""
+    window: Window | None
+    """The open window."""
+    positions: tuple[LanePosition, ...]
+    clean: tuple[CleanVerification, ...]
+    """The newest verifications that found both servers equal, the newest first."""
+
+
+def read_databases(
+    engine: Engine, channel: str, search: Search, *, offset: int = 0, limit: int | None = None
+) -> DatabasePage:
+    """A page of what a search finds. Raises PositionError if there is no such channel."""
+    with engine.begin() as connection:
+        read_channel(connection, channel)
+        found, count = find_databases(connection, channel, search, offset=offset, limit=limit)
+        return DatabasePage(
+            found,
+            count,
+            read_open_window(connection, channel),
+            lane_positions(connection, channel),
+            clean_verifications(connection, channel, _VERIFICATIONS),
+        )
+
+
+def find_databases(
+    connection: Connection, channel: str, search: Search, *, offset: int = 0, limit: int | None = None
+) -> tuple[tuple[DatabaseRecord, ...], int]:
+    """A page of the databases that a search finds, and the number of all that it finds."""
+    matching = _matching(select(databases), channel, search)
+    count = connection.execute(_matching(select(func.count()).select_from(databases), channel, search)).scalar_one()
+    page = matching.order_by(*ORDERS[search.order]).offset(offset).limit(2**31 if limit is None else limit)
+    rows = connection.execute(page).all()
+    drifted = _drifted(connection, channel, [row.database_name for row in rows])
+    return tuple(_record(row, drifted.get(row.database_name, 0)) for row in rows), int(count)
+
+
+def _matching(query: Select[Any], channel: str, search: Search) -> Select[Any]:
+    query = query.where(databases.c.channel == channel)
+    if search.pattern != "*":
+        query = query.where(databases.c.database_name.like(_like(search.pattern), escape="!"))
+    if search.lane is not None:
+        query = query.where(databases.c.lane == search.lane)
+    if search.drifted:
+        differing = select(suspects.c.table_schema).where(suspects.c.channel == channel, _DIFFERS)
+        query = query.where(databases.c.database_name.in_(differing))
+    return query
+
+
+_DIFFERS: Final = or_(suspects.c.state == DRIFT, suspects.c.drifted_seqno.is_not(None))
+
+
+def _like(pattern: str) -> str:
+    """A pattern with * and ? as LIKE has it."""
+    special = {"*": "%", "?": "_", "%": "!%", "_": "!_", "!": "!!"}
+    return "".join(special.get(each, each) for each in pattern)
+
+
+def _drifted(connection: Connection, channel: str, names: Sequence[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for batch in _batches(names):
+        query = select(suspects.c.table_schema, func.count()).where(
+            suspects.c.channel == channel, suspects.c.table_schema.in_(batch), _DIFFERS
+        )
+        found |= {name: int(count) for name, count in connection.execute(query.group_by(suspects.c.table_schema))}
+    return found
+
+
+def _record(row: Row[Any], drifted: int) -> DatabaseRecord:
+    return DatabaseRecord(row.database_name, row.lane, row.row_changes, _recent(row.recent), drifted)
+
+
+def _recent(text: str) -> tuple[InWindow, ...]:
+    return tuple(InWindow(*each) for each in value_of(_Figures, text, databases.c.recent))

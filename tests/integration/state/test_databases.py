@@ -1,0 +1,77 @@
+"""The databases of a channel as the state keeps them: of the newest windows, searched, ordered, in pages."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import Engine
+
+from binlane.plan.database_activity import DatabaseActivity
+from binlane.state.records.databases import RECENT, DatabaseRecord, InWindow, Search, find_databases, record_databases
+
+CHANNEL = "shop"
+HOSTILE = "<b>x_%![/x]\u202e"
+
+
+def record(engine: Engine, number: int, **found: DatabaseActivity) -> None:
+    with engine.begin() as connection:
+        record_databases(connection, CHANNEL, number, found)
+
+
+def find(engine: Engine, search: Search | None = None, **page: int) -> tuple[list[str], int]:
+    with engine.connect() as connection:
+        found, count = find_databases(connection, CHANNEL, search or Search(), **page)
+    return [each.name for each in found], count
+
+
+def one(engine: Engine, name: str) -> DatabaseRecord:
+    with engine.connect() as connection:
+        (found,), _ = find_databases(connection, CHANNEL, Search(name))
+    return found
+
+
+def test_the_newest_windows_of_a_database_are_kept(engine: Engine) -> None:
+    for number in range(1, RECENT + 3):
+        record(engine, number, a=DatabaseActivity(2, 1, number, 10 * number, 5.5))
+    found = one(engine, "a")
+    assert [each.number for each in found.recent] == list(range(RECENT + 2, 2, -1))
+    assert found.recent[0] == InWindow(RECENT + 2, 1, RECENT + 2, 10 * (RECENT + 2), 5.5)
+    assert (found.lane, found.rows) == (2, sum(range(3, RECENT + 3)))
+
+
+def test_a_window_that_is_planned_again_replaces_its_figures(engine: Engine) -> None:
+    record(engine, 1, a=DatabaseActivity(0, 1, 5, 3, 1.0))
+    record(engine, 2, a=DatabaseActivity(1, 9, 90, 30, 2.0))
+    record(engine, 2, a=DatabaseActivity(None, 2, 7, 20, 2.0))
+    found = one(engine, "a")
+    assert (found.lane, found.rows, [each.number for each in found.recent]) == (None, 12, [2, 1])
+
+
+@pytest.mark.parametrize(
+    ("search", "expected"),
+    [
+        (Search("tenant_2*"), ["tenant_20", "tenant_217"]),
+        (Search("tenant_21?"), ["tenant_217"]),
+        (Search("tenant_217"), ["tenant_217"]),
+        (Search("tenant%"), []),
+        (Search("tenant-2*"), []),
+        (Search("<b>x_%!*"), [HOSTILE]),
+        (Search(lane=1), ["tenant_20", "tenant_3"]),
+        (Search(order="rows"), ["tenant_3", "tenant_217", "tenant_20", HOSTILE]),
+        (Search(order="applied"), [HOSTILE, "tenant_20", "tenant_217", "tenant_3"]),
+        (Search(drifted=True), []),
+    ],
+)
+def test_a_search_finds_by_pattern_and_lane_and_orders(engine: Engine, search: Search, expected: list[str]) -> None:
+    databases = {"tenant_20": (1, 5, 30), "tenant_217": (0, 7, 20), "tenant_3": (1, 9, 10), HOSTILE: (2, 1, 40)}
+    activity = {name: DatabaseActivity(lane, 1, rows, seqno, 0.0) for name, (lane, rows, seqno) in databases.items()}
+    with engine.begin() as connection:
+        record_databases(connection, CHANNEL, 1, activity)
+        record_databases(connection, "other", 1, {"tenant_2": DatabaseActivity(0, 1, 1, 1, 0.0)})
+    assert find(engine, search) == (expected, len(expected))
+
+
+def test_pages_have_each_database_once_and_the_number_of_all(engine: Engine) -> None:
+    record(engine, 1, **{f"d{number:04}": DatabaseActivity(0, 1, 1, number, 0.0) for number in range(1_203)})
+    pages = [find(engine, Search(order="rows"), offset=at, limit=500) for at in (0, 500, 1_000, 1_500)]
+    assert [count for _, count in pages] == [1_203] * 4
+    assert [name for names, _ in pages for name in names] == [f"d{number:04}" for number in range(1_203)]

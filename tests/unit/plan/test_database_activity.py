@@ -1,0 +1,28 @@
+"""What a window changes in each database: the sum over segments."""
+
+from __future__ import annotations
+
+import pytest
+
+from binlane.errors import PlanError
+from binlane.plan.database_activity import DatabaseActivity, WindowActivity, whole
+
+PARTS = (
+    {"a": DatabaseActivity(1, 2, 10, 5, 5.5)},
+    {"a": DatabaseActivity(2, 4, 4, 8, 8.5), "#FILTERED": DatabaseActivity(0, 1, 1, 6, 6.5)},
+    {"a": DatabaseActivity(None, 1, 3, 9, 9.5), "b": DatabaseActivity(0, 1, 1, 7, 7.5)},
+)
+
+
+def test_the_last_transaction_counts_and_the_lane_of_the_last_that_has_one() -> None:
+    assert whole(PARTS).databases == {
+        "a": DatabaseActivity(2, 7, 17, 9, 9.5),
+        "b": DatabaseActivity(0, 1, 1, 7, 7.5),
+    }
+
+
+def test_it_is_read_as_it_was_written() -> None:
+    found = whole(PARTS)
+    assert WindowActivity.from_json(found.to_json(), "here") == found
+    with pytest.raises(PlanError, match="here"):
+        WindowActivity.from_json(b"[]", "here")
