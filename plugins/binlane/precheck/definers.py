@@ -15,7 +15,6 @@ from binlane.precheck.finding import Finding
 from binlane.precheck.privileges import EVERYWHERE, Grants, Order
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
-from binlane.sql.accounts import without_host
 from binlane.sql.logged_statement import LoggedText
 from binlane.sql.requirements import CHANGED, DEFINER, PRIVILEGE, Requirement
 
@@ -40,7 +39,7 @@ def check_definers(situation: Situation) -> Iterator[Finding]:
     """Definers that the account may not set; accounts and objects that only SYSTEM_USER may change."""
     target, requirements = situation.target, dict(situation.plan.requirements)
     for each in situation.asked.texts if _knows_system_users(target) else ():
-        for name in without_host(each.sql):
+        for name in each.accounts_without_host:
             requirements.setdefault(Requirement(CHANGED, f"{_ACCOUNT}{name}"), each.seqno)
     yield from lacking_for_definers(target, requirements)
 

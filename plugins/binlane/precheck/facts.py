@@ -13,20 +13,24 @@ from sqlalchemy import Connection, Engine, bindparam, text
 from sqlalchemy.exc import OperationalError
 
 from binlane.apply.refusals import driver_errors
+from binlane.apply.session.context import SUBSTITUTES
+from binlane.binlog.collations import collation_name as collation_name_of
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
 from binlane.errors import BinlogError, SourceError
 from binlane.model import Flavor
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.window_plan import WindowPlan
-from binlane.precheck.privileges import Grants, parse_grants
+from binlane.precheck.privileges import Grants, parse_grants, proxies_to_grant, roles_to_grant, routine_grants
 from binlane.schema.model import Schema
+from binlane.schema.normalize import charset_name, collation_name
 from binlane.servers.catalog import read_default_collations
 from binlane.servers.engines import engine_of
 from binlane.servers.variables import all_global_variables, server_version, version_number
 from binlane.source.ddl_after import altered_behind
 from binlane.source.server import translated
 from binlane.source.stream import ServerSource
+from binlane.sql.requirements import CHARSET, COLLATION, ENGINE, PLUGIN, SESSION_COLLATION, Requirement
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +38,7 @@ _Asked = ParamSpec("_Asked")
 _Answer = TypeVar("_Answer")
 _TAIL_LIMIT: Final = 64 << 20
 """Bytes of log behind the window that are read only to know more of tables that it alters."""
+_ENGINE_ALIASES: Final = {"heap": "memory", "merge": "mrg_myisam", "ndb": "ndbcluster"}
 SYSTEM_USER: Final = ("SYSTEM_USER",)
 SINCE_SYSTEM_USER: Final = (8, 0, 16)
 _DEFINERS: Final = (
@@ -184,6 +189,26 @@ class Target(Server):
         query = "SELECT plugin_name FROM information_schema.plugins WHERE plugin_type = 'AUTHENTICATION'"
         return frozenset(str(row[0]).lower() for row in self.rows(query))
 
+    def knows(self, requirement: Requirement, collations: Collection[str]) -> bool | None:
+        """Whether the server has the engine, plugin, collation or character set that a statement names; None for any
+        other requirement. ``collations``: the server's."""
+        name = requirement.detail.strip("'\"")
+        if requirement.feature == ENGINE:
+            return _ENGINE_ALIASES.get(name, name) in self.engines
+        if requirement.feature == PLUGIN:
+            return name in self.authentication_plugins
+        if requirement.feature == COLLATION:
+            full = collation_name(name) or name
+            # from 10.10 on, uca1400_ai_ci stands for one collation of each Unicode character set
+            return full in collations or any(one.endswith(f"_{full}") for one in collations)
+        if requirement.feature == SESSION_COLLATION:
+            collation = collation_name_of(int(name), self.flavor)
+            return not {collation, SUBSTITUTES.get(collation or "")}.isdisjoint(collations)
+        if requirement.feature == CHARSET:
+            charset = charset_name(name) or name
+            return any(one == charset or one.startswith(f"{charset}_") for one in collations)
+        return None
+
     @property
     def trusts_functions(self) -> bool:
         """Whether it makes functions that say neither DETERMINISTIC nor what they read: with a binlog it need not."""
@@ -221,9 +246,22 @@ class Target(Server):
 
     @cached_property
     def granted_roles(self) -> frozenset[str]:
-        """MariaDB's roles that the account may grant, also by another role that it has, in lower case."""
+        """The roles that the account may grant, in lower case; MariaDB's also by another role that it has, MySQL's as
+        ``user@host``."""
+        if self.flavor is not Flavor.MARIADB:
+            return roles_to_grant(self.grant_lines)
         found = self.rows("SELECT role_name FROM information_schema.applicable_roles WHERE is_grantable = 'YES'")
         return frozenset(str(row[0]).lower() for row in found)
+
+    @property
+    def granted_proxies(self) -> tuple[str, ...]:
+        """``user@host`` of the accounts whose proxy the account may make others; an empty user, or host, is any."""
+        return proxies_to_grant(self.grant_lines)
+
+    @property
+    def routine_grants(self) -> Mapping[tuple[str, str], frozenset[str]]:
+        """Privileges on single routines, GRANT OPTION among them, by database and name in lower case."""
+        return routine_grants(self.grant_lines)
 
     @cached_property
     def accounts(self) -> Accounts:

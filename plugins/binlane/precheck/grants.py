@@ -16,24 +16,23 @@ from binlane.model import Flavor
 from binlane.precheck.definers import setters
 from binlane.precheck.facts import Target
 from binlane.precheck.finding import Finding
-from binlane.precheck.privileges import ALL, EVERYWHERE, Grants, Order, held_on, on_column, scope_of
+from binlane.precheck.privileges import (
+    ALL,
+    EVERYWHERE,
+    GRANT_OPTION,
+    Grants,
+    Order,
+    held_on,
+    on_column,
+    scope_of,
+)
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
-from binlane.sql.accounts import ACCOUNT_PATTERN, accounts, spelled
 from binlane.sql.logged_statement import LoggedText, index_of, split
 from binlane.sql.parse.lexer import Token, TokenKind
 
 _Version = tuple[int, int, int]
-_OPTION: Final = "GRANT OPTION"
 _DYNAMIC: Final = re.compile(r"[A-Z]+(?:_[A-Z]+)+")
-_ROLE: Final = re.compile(r"GRANT (?P<roles>[^ ].*?) TO .*?(?P<admin> WITH ADMIN OPTION)?")
-_ROLES: Final = re.compile(rf"{ACCOUNT_PATTERN}(?:,|\Z)")
-_PROXY: Final = re.compile(rf"GRANT PROXY ON {ACCOUNT_PATTERN}")
-_ROUTINE: Final = re.compile(
-    r"GRANT (?P<names>.+?) ON (?:PROCEDURE|FUNCTION|PACKAGE|PACKAGE BODY|LIBRARY) "
-    r"`(?P<database>(?:[^`]|``)+)`\.`(?P<routine>(?:[^`]|``)+)` TO .*?(?P<option>WITH GRANT OPTION)?"
-)
-_WITH_GRANT: Final = re.compile(r"WITH\s+GRANT\s+OPTION", re.I)
 _ROUTINES: Final = frozenset({"FUNCTION", "PROCEDURE", "PACKAGE", "LIBRARY"})
 
 
@@ -47,46 +46,22 @@ class _Account:
     administered: set[str]
     """Roles that it may grant, as ``_role`` has them: at first, and behind the statements that have been looked at."""
     proxied: tuple[str, ...] = ()
-    """``user@host`` of those whose proxy it may make others; an empty user, or host, is any."""
+    """``Target.granted_proxies``."""
     others: dict[str, str] = field(default_factory=dict)
     """Roles that the window gives to another administrator, in lower case, and the statement that does."""
     roles: set[str] = field(default_factory=set)
     """The roles that are there, in lower case; without the right to read them, those that the window makes."""
     routines: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
-    """Privileges on single routines, GRANT OPTION among them, by database and name in lower case."""
+    """``Target.routine_grants``."""
     made: set[tuple[str, str]] = field(default_factory=set)
     """Routines that the window makes: the server gives their maker its privileges on them, without GRANT OPTION."""
 
     @classmethod
     def of(cls, target: Target) -> _Account:
         """The account before the window's first statement."""
-        lines = target.grant_lines
-        matches = [match for line in lines if (match := _ROLE.fullmatch(line)) is not None and " ON " not in line]
-        administered = (
-            target.granted_roles
-            if target.flavor is Flavor.MARIADB
-            else (
-                spelled(each).lower()
-                for match in matches
-                if match["admin"] is not None
-                for each in _ROLES.finditer(match["roles"])
-            )
-        )
-        routines = {
-            (match["database"].lower(), match["routine"].lower()): frozenset(
-                {*match["names"].split(", "), *((_OPTION,) if match["option"] else ())}
-            )
-            for line in lines
-            if (match := _ROUTINE.fullmatch(line)) is not None
-        }
-        proxied = (
-            spelled(match)
-            for line in lines
-            if (match := _PROXY.match(line)) is not None and _WITH_GRANT.search(line, match.end()) is not None
-        )
         return cls(
-            target.flavor, target.number, target.account, target.grants,
-            set(administered), tuple(proxied), roles=set(target.roles), routines=routines,
+            target.flavor, target.number, target.account, target.grants, set(target.granted_roles),
+            target.granted_proxies, roles=set(target.roles), routines=target.routine_grants,
         )  # fmt: skip
 
 
@@ -190,17 +165,17 @@ def _scope(tokens: Sequence[Token], database: str | None) -> _Scope | None:
 def _may_pass_on(name: str, scope: _Scope, account: _Account) -> bool:
     grants, everywhere = account.grants, [grant for grant in account.grants.granted if grant.database is None]
     if account.flavor is Flavor.MYSQL and _DYNAMIC.fullmatch(name):
-        return any({name, _OPTION} <= grant.privileges for grant in everywhere)
+        return any({name, GRANT_OPTION} <= grant.privileges for grant in everywhere)
     of_table = name.partition(" (")[0]
     if of_table != name:
         is_held = any(held_on(grants, each, scope.database, scope.table) for each in (of_table, name))
-        return is_held and held_on(grants, _OPTION, scope.database, scope.table)
+        return is_held and held_on(grants, GRANT_OPTION, scope.database, scope.table)
     if name == "USAGE" or name not in _KNOWN:
         return True  # the parser refuses it
     for each in _of_all(scope, account.flavor) if name == ALL else (name,):
         if not held_on(grants, each, scope.database, scope.table):
             return False
-    return held_on(grants, _OPTION, scope.database, scope.table)
+    return held_on(grants, GRANT_OPTION, scope.database, scope.table)
 
 
 def _may_pass_on_routine(name: str, scope: _Scope, account: _Account) -> bool:
@@ -211,7 +186,7 @@ def _may_pass_on_routine(name: str, scope: _Scope, account: _Account) -> bool:
         return each in own or held_on(account.grants, each, scope.database, "")
 
     wanted = ("EXECUTE", "ALTER ROUTINE") if name == ALL else (name,)
-    return is_held(_OPTION) and (key in account.made or name == _OPTION or all(map(is_held, wanted)))
+    return is_held(GRANT_OPTION) and (key in account.made or name == GRANT_OPTION or all(map(is_held, wanted)))
 
 
 def _of_all(scope: _Scope, flavor: Flavor) -> Collection[str]:
@@ -270,7 +245,7 @@ def _roles(statement: LoggedText, account: _Account, begin: int, end: int) -> It
             )
         mend = (Order(("ROLE_ADMIN",), EVERYWHERE, account.own),) if account.flavor is Flavor.MYSQL else ()
         yield Finding(Severity.FATAL, statement.where, f"{', '.join(lacking)}, to pass on", found, todo, mend=mend)
-    elif statement.words[0] == "REVOKE" and account.own in accounts(statement.sql):
+    elif statement.words[0] == "REVOKE" and account.own in statement.accounts:
         account.administered.difference_update(name.lower() for name in names)
 
 
@@ -404,7 +379,7 @@ _SYNONYMS: Final = {
 """MariaDB's other names of a privilege, and the one that SHOW GRANTS prints since 10.5.2."""
 _KNOWN: Final = frozenset(
     {
-        *(ALL, _OPTION),
+        *(ALL, GRANT_OPTION),
         *_OF_SERVERS[Flavor.MYSQL],
         *("DELETE HISTORY", "BINLOG ADMIN", "BINLOG MONITOR", "BINLOG REPLAY", "CONNECTION ADMIN", "FEDERATED ADMIN"),
         *("READ_ONLY ADMIN", "REPLICATION MASTER ADMIN", "REPLICATION SLAVE ADMIN", "SLAVE MONITOR", "SET USER"),

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from binlane.apply.session.context import SUBSTITUTES
-from binlane.binlog.collations import collation_name as collation_name_of
 from binlane.binlog.types.column_types import LOGGED_TYPES
 from binlane.model import Flavor, TableKey
 from binlane.plan.window_plan import WindowPlan
@@ -19,7 +17,6 @@ from binlane.precheck.finding import Finding
 from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
 from binlane.schema.model import TRANSACTIONAL_ENGINES, Schema
-from binlane.schema.normalize import charset_name, collation_name
 from binlane.sql.requirements import (
     BARE_CHARSET,
     CHANGED,
@@ -117,7 +114,7 @@ def unsupported(
     requirement: Requirement, target: Target, source: Flavor, collations: Collection[str]
 ) -> tuple[str, str] | None:
     """What stands against it on the target and what to do; None if nothing does. ``collations``: the target's."""
-    known = _named(requirement, target, collations)
+    known = target.knows(requirement, collations)
     if known is not None:
         return None if known else (f"{target.version}, which does not know it", _TODO_NAMES[requirement.feature])
     if requirement.feature == TRUSTED_FUNCTION:
@@ -139,26 +136,6 @@ def unsupported(
         return f"{target.version}: it came with {'.'.join(map(str, since))}", f"upgrade the target; or {todo}"
     if feature.one_family and source is not target.flavor:
         return f"{target.flavor}, which keeps it as other bytes than {source}", todo
-    return None
-
-
-def _named(requirement: Requirement, target: Target, collations: Collection[str]) -> bool | None:
-    """Whether the target knows a thing that is asked for by its name; None if it is not one of those."""
-    name = requirement.detail.strip("'\"")
-    if requirement.feature == ENGINE:
-        return _ENGINE_ALIASES.get(name, name) in target.engines
-    if requirement.feature == PLUGIN:
-        return name in target.authentication_plugins
-    if requirement.feature == COLLATION:
-        full = collation_name(name) or name
-        # from 10.10 on, uca1400_ai_ci stands for one collation of each Unicode character set
-        return full in collations or any(one.endswith(f"_{full}") for one in collations)
-    if requirement.feature == SESSION_COLLATION:
-        collation = collation_name_of(int(name), target.flavor)
-        return not {collation, SUBSTITUTES.get(collation or "")}.isdisjoint(collations)
-    if requirement.feature == CHARSET:
-        charset = charset_name(name) or name
-        return any(one == charset or one.startswith(f"{charset}_") for one in collations)
     return None
 
 
@@ -206,7 +183,6 @@ OF_OTHERS: Final = frozenset({DEFINER, CHANGED, PRIVILEGE, DATABASE_DEFAULT, DAT
 """Features that other checks are about: those of ``definers`` and ``tables``."""
 _TODO_LATE: Final = "make the column a DATETIME on both sides, or leave the table out (docs/filters.md)"
 _TODO_ROWS: Final = 'write the rows with BINLOG statements: apply.writer = "binlog"'
-_ENGINE_ALIASES: Final = {"heap": "memory", "merge": "mrg_myisam", "ndb": "ndbcluster"}
 _MARIADB: Final = Feature(None, (10, 3, 0))
 _MYSQL: Final = Feature((8, 0, 0), None)
 FEATURES: Final[Mapping[str, Feature]] = {

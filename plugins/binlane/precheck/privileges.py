@@ -18,6 +18,7 @@ from binlane.binlog.types.literals import identifier, quoted
 from binlane.model import Flavor
 from binlane.servers.catalog import SYSTEM_DATABASES
 from binlane.servers.variables import all_global_variables
+from binlane.sql.accounts import ACCOUNT_PATTERN, spelled
 
 _GRANT: Final = re.compile(
     r"(?P<verb>GRANT|REVOKE) (?P<privileges>.+?) ON (?:TABLE )?"
@@ -28,7 +29,16 @@ _GRANT: Final = re.compile(
 _COLUMN: Final = re.compile(r"`((?:[^`]|``)+)`|([^`,\s]+)")
 _COLUMNS: Final = re.compile(r"\((?:`(?:[^`]|``)+`|[^`)])*\)")
 _OF_COLUMNS: Final = re.compile(rf"(?P<name>[A-Z][A-Z ]*[A-Z]) (?P<columns>{_COLUMNS.pattern})")
+_ROLE: Final = re.compile(r"GRANT (?P<roles>[^ ].*?) TO .*?(?P<admin> WITH ADMIN OPTION)?")
+_ROLES: Final = re.compile(rf"{ACCOUNT_PATTERN}(?:,|\Z)")
+_PROXY: Final = re.compile(rf"GRANT PROXY ON {ACCOUNT_PATTERN}")
+_ROUTINE: Final = re.compile(
+    r"GRANT (?P<names>.+?) ON (?:PROCEDURE|FUNCTION|PACKAGE|PACKAGE BODY|LIBRARY) "
+    r"`(?P<database>(?:[^`]|``)+)`\.`(?P<routine>(?:[^`]|``)+)` TO .*?(?P<option>WITH GRANT OPTION)?"
+)
+_WITH_GRANT: Final = re.compile(r"WITH\s+GRANT\s+OPTION", re.I)
 ALL: Final = "ALL PRIVILEGES"
+GRANT_OPTION: Final = "GRANT OPTION"
 EVERYWHERE: Final = "*.*"
 _WILDCARD: Final = re.compile("[_%]")
 _SPECIAL: Final = re.compile(r"([_%\\])")
@@ -48,7 +58,7 @@ STATE: Final = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE")
 """On binlane's own schema."""
 COPIES: Final = ("DROP",)
 """There, too, for a window that keeps copies of temporary tables."""
-ACCOUNTS: Final = ("CREATE USER", "GRANT OPTION")
+ACCOUNTS: Final = ("CREATE USER", GRANT_OPTION)
 
 
 class Grant(NamedTuple):
@@ -210,8 +220,8 @@ def parse_grants(lines: Sequence[str], variables: Mapping[str, str] = MappingPro
             for each in _OF_COLUMNS.finditer(match["privileges"])
             for in_backticks, bare in _COLUMN.findall(each["columns"][1:-1])
         )
-        if match["option"] is not None and "GRANT OPTION" in match["option"]:
-            privileges.add("GRANT OPTION")
+        if match["option"] is not None and GRANT_OPTION in match["option"]:
+            privileges.add(GRANT_OPTION)
         scope = (None if match[part] == "*" else match[part][1:-1].replace("``", "`") for part in ("database", "table"))
         found[match["verb"]].append(Grant(next(scope), next(scope), frozenset(privileges)))
     return Grants(
@@ -219,6 +229,37 @@ def parse_grants(lines: Sequence[str], variables: Mapping[str, str] = MappingPro
         has_wildcards=variables.get("partial_revokes", "OFF") != "ON",
         ignores_case=variables.get("lower_case_table_names", "1") != "0",
     )  # fmt: skip
+
+
+def roles_to_grant(lines: Iterable[str]) -> frozenset[str]:
+    """``user@host``, in lower case, of MySQL's roles that SHOW GRANTS names with the ADMIN OPTION."""
+    matches = (match for line in lines if (match := _ROLE.fullmatch(line)) is not None and " ON " not in line)
+    return frozenset(
+        spelled(each).lower()
+        for match in matches
+        if match["admin"] is not None
+        for each in _ROLES.finditer(match["roles"])
+    )
+
+
+def proxies_to_grant(lines: Iterable[str]) -> tuple[str, ...]:
+    """``user@host`` of each account that SHOW GRANTS names as a PROXY to pass on."""
+    return tuple(
+        spelled(match)
+        for line in lines
+        if (match := _PROXY.match(line)) is not None and _WITH_GRANT.search(line, match.end()) is not None
+    )
+
+
+def routine_grants(lines: Iterable[str]) -> dict[tuple[str, str], frozenset[str]]:
+    """Database and name of each routine that SHOW GRANTS names, in lower case, with the privileges on it."""
+    return {
+        (match["database"].lower(), match["routine"].lower()): frozenset(
+            {*match["names"].split(", "), *((GRANT_OPTION,) if match["option"] else ())}
+        )
+        for line in lines
+        if (match := _ROUTINE.fullmatch(line)) is not None
+    }
 
 
 def global_needs(flavor: Flavor, version: tuple[int, int, int]) -> tuple[Need, ...]:
@@ -265,7 +306,7 @@ _NAMED_PRIVILEGES: Final = {Flavor.MARIADB: (10, 5, 2), Flavor.MYSQL: (8, 0, 0)}
 
 def _gives(grant: Grant, name: str) -> bool:
     # ALL PRIVILEGES is printed apart from the right to pass them on
-    return name in grant.privileges or (ALL in grant.privileges and name != "GRANT OPTION")
+    return name in grant.privileges or (ALL in grant.privileges and name != GRANT_OPTION)
 
 
 def _expression(pattern: str, ignores_case: bool) -> re.Pattern[str]:

@@ -1,11 +1,12 @@
 """What every check looks at: a window with its plan, the two servers, and what the window asks of them.
 
-A ``Situation`` is frozen. Facts of the servers are read when a check asks for them first (``facts``).
+A ``Situation`` is frozen. Facts of the servers are read when a check asks for them first (``facts``). What follows from
+comparing source, log and target is a property here, so that a check is a function from facts to findings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -15,25 +16,40 @@ from binlane.apply.rows.writers import sends_row_events
 from binlane.choices import Writer
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint, Endpoints
-from binlane.model import TableKey
+from binlane.model import BlockHeader, TableKey
 from binlane.plan.row_accounting import ROWS_ONLY
 from binlane.plan.settings import FilterSettings
-from binlane.plan.transaction.rename import name_of, namesakes, renamed_schema
+from binlane.plan.transaction.altered_tables import Alterations, without_altered_parents
+from binlane.plan.transaction.collations import Collations
+from binlane.plan.transaction.rename import (
+    name_of,
+    namesakes,
+    renamed_alterations,
+    renamed_schema,
+    sources_of,
+    without_own_name,
+)
+from binlane.plan.window.fold import EMPTY
 from binlane.plan.window_plan import WindowPlan
 from binlane.precheck.facts import Source, Target
 from binlane.precheck.parser import Asked, ask_parser
 from binlane.precheck.row_writer import writer_of, written_by_sql
+from binlane.schema.compare import Difference, Severity, compare_schemas, letter_case, rules_for
 from binlane.schema.letter_case import lower
+from binlane.schema.logged import compare_logged_key, compare_table_map
 from binlane.schema.model import Schema
 from binlane.servers.catalog import read_databases, read_schema
 from binlane.servers.engines import engine_of, in_background
+from binlane.servers.variables import version_number
 from binlane.shards.renaming import Renaming
-from binlane.shards.selection import Selection
+from binlane.shards.selection import Extent, Selection
 from binlane.source.server import translated
 from binlane.sql.parse.facts import StatementKind
 from binlane.state.windows import read_window
 from binlane.work.files import WorkFolder
+from binlane.work.logged_statements import Logged, first_rows
 from binlane.work.plan_inputs import Inputs
+from binlane.work.planned import PlannedLanes
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +153,122 @@ class Situation(TargetSituation):
             return Asked()
         self.target.release()
         return self.read_statements()
+
+    @property
+    def logged_versions(self) -> Mapping[str, tuple[int, int, int]]:
+        """The numbers in each version of ``logged_by``."""
+        return {version: version_number(version) for version in self.logged_by}
+
+    def first_rows(self, key: TableKey, after: int) -> int | None:
+        """The last seqno of the first block after seqno ``after`` with rows of the table; None if there is none."""
+        return first_rows(self.plans, self.plan, key, after)
+
+    def transaction_of(self, logged: Logged) -> BlockHeader:
+        """The header of the transaction that holds a statement, which its block may have beside others."""
+        header = logged.header
+        lanes = PlannedLanes(self.plans, self.plan)
+        for piece in lanes.pieces(logged.lane, header) if header.transactions > 1 else ():
+            if any(item.payload == logged.item.payload for item in piece.items):
+                return piece.header
+        return header
+
+    @property
+    def definition_differences(self) -> tuple[Difference, ...]:
+        """Differences of the touched tables between source and target; for an archive, what the target's alone show.
+
+        The source's tables are seen as they are now, the rows are of the window. Whether a table was altered in between
+        is looked up in the source's log, and only if something differs.
+        """
+        found = self._compared()
+        if self.source is None or not any(one.severity is Severity.FATAL for one in found):
+            return found
+        behind = self.source.altered_behind(whole=True)
+        return found if behind is None else self._compared(renamed_alterations(behind, self.renaming))
+
+    def _compared(self, *behind: Alterations) -> tuple[Difference, ...]:
+        """``behind``: what was altered since the window, in the target's names."""
+        plan, source, target = self.plan, self.source_tables, self.tables
+        created = frozenset(key for key in self.touched if plan.altered.names(key))
+        since = (key for key in self.touched if any(each.names(key) for each in behind))
+        return compare_schemas(
+            None if source is None else without_altered_parents(source, plan.altered, *behind),
+            without_altered_parents(target, plan.altered, *behind),
+            self.touched,
+            rules_for(
+                source,
+                target,
+                complete_images=plan.complete_images,
+                allow_non_transactional=self.allow_nontransactional,
+                collations=Collations(self.channel.collations).given,
+            ),
+            created=created,
+            altered=created | frozenset(since),
+        )
+
+    @property
+    def logged_differences(self) -> Iterator[tuple[TableKey, int, tuple[Difference, ...] | None]]:
+        """By definition in the log: the table, the first seqno, and what of the definition differs from the target's;
+        None without such a table on the target.
+
+        Of a table that the window alters, what was logged before it does; the rest is looked at when the lanes come to
+        it (``apply.table_guard``). In a window that is begun such a table may be altered already, and was looked at.
+        """
+        plan = self.plan
+        # an archive tells of no key but this one, and rows were folded by the target's
+        is_only_key = self.source is None or not plan.complete_images
+        other_key = Severity.FATAL if is_only_key else Severity.NOT_REDUCED
+        across = plan.flavor is not self.tables.flavor
+        for key in plan.table_maps:
+            table = self.tables.table(key)
+            if self.begun and plan.altered.names(key):
+                continue
+            for logged, seqno in plan.logged(key):
+                if plan.altered.before(key, seqno) > 0:
+                    continue
+                if table is None:
+                    yield key, seqno, None
+                    continue
+                differences = compare_table_map(logged, plan.flavor, table, across=across)
+                # names of other columns say enough
+                yield key, seqno, tuple(differences or compare_logged_key(logged, table, other_key))
+
+    @property
+    def letter_case_conflicts(self) -> tuple[tuple[str, str, str, str], ...]:
+        """Of ``schema.compare.letter_case`` for the window's tables and databases; none for an archive."""
+        if self.source_tables is None:
+            return ()
+        plan = self.plan
+        tables = (str(key) for key in (*plan.applied_tables, *plan.altered.tables, *plan.undone))
+        shards = (name for shard in plan.shards for name in shard.split("+") if not name.startswith("#"))
+        databases = (name for name in shards if name != EMPTY)
+        return letter_case(self.source_tables, self.tables, [*tables, *databases])
+
+    @property
+    def rename_conflicts(self) -> Iterator[tuple[str, str]]:
+        """The source's databases that are taken and have no name of their own on the target, each with the reason."""
+        present = frozenset() if self.source_as_named is None else self.source_as_named.databases
+        taken = [name for name in present if self.selection.database(name)[0] is not Extent.NONE]
+        return without_own_name(self.renaming, taken)
+
+    @property
+    def tables_as_named(self) -> Schema:
+        """The source's definitions, or for an archive the target's, in the source's names."""
+        if self.source_as_named is not None:
+            return self.source_as_named
+        return renamed_schema(self.tables, self.renaming.source)
+
+    def default_collations(self, databases: Collection[str]) -> Iterator[tuple[str, str, str, str]]:
+        """Of each database whose default collation on the target is not the source's: its name, the source's
+        collation, the one that the channel gives for it, and the target's. None for an archive."""
+        if self.source is None or not databases:
+            return
+        ours = self.target.default_collations(databases)
+        logged = self.source.default_collations(sources_of(self.renaming, databases))
+        given = self.settings.rules.collations.given
+        for source, theirs in sorted(logged.items()):
+            name, expected = name_of(self.renaming, source), given.get(theirs, theirs)
+            if name is not None and name in databases and ours.get(name, expected) != expected:
+                yield name, theirs, expected, ours[name]
 
 
 @contextmanager

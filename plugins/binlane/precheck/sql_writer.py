@@ -14,7 +14,6 @@ from binlane.precheck.situation import Situation
 from binlane.schema.compare import Severity
 from binlane.schema.model import Table
 from binlane.sql.logged_statement import LoggedText, index_of
-from binlane.work.logged_statements import first_rows
 
 _OVERHEAD: Final = 1024
 """The statement's own words, its table's name, and the packet's header."""
@@ -107,7 +106,7 @@ def check_new_triggers(situation: Situation) -> Iterator[Finding]:
         for key in sorted(statement.facts.triggered, key=str):
             seqno = None
             if key in by_sql and str(key) not in allowed:
-                seqno = first_rows(situation.plans, situation.plan, key, statement.seqno)
+                seqno = situation.first_rows(key, statement.seqno)
             if seqno is not None and seqno < end:
                 todo = (
                     "statements would fire it, and the log holds its effects already: let the channel write rows with "

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from binlane.model import BlockHeader, Flavor
+from binlane.model import Flavor
 from binlane.precheck.definers import check_definers, check_statement_privileges
 from binlane.precheck.facts import LoadableFunction
 from binlane.precheck.finding import Finding
@@ -20,10 +20,8 @@ from binlane.precheck.portability import check_features
 from binlane.precheck.situation import Situation
 from binlane.precheck.sql_writer import check_packets
 from binlane.schema.compare import Severity
-from binlane.sql.charset import decoded
 from binlane.sql.logged_statement import LoggedText, hides_secrets, shown
 from binlane.work.logged_statements import Logged
-from binlane.work.planned import PlannedLanes
 
 log = logging.getLogger(__name__)
 
@@ -79,9 +77,8 @@ def check_syntax(situation: Situation) -> Iterator[Finding]:
 
 
 def _refusal(situation: Situation, logged: Logged, verdict: Verdict) -> Finding:
-    header = _place(situation, logged)
-    context, message, statement = logged.item.context, verdict.message, logged.item.payload[:1000]
-    text = statement.decode("utf-8", "replace") if context is None else decoded(statement, context)
+    header = situation.transaction_of(logged)
+    text, message = logged.beginning, verdict.message
     message = message.split(" near ")[0] if hides_secrets(text) else message
     return Finding(
         Severity.FATAL,
@@ -91,16 +88,6 @@ def _refusal(situation: Situation, logged: Logged, verdict: Verdict) -> Finding:
         _TODO,
         header.first_seqno,
     )
-
-
-def _place(situation: Situation, logged: Logged) -> BlockHeader:
-    """Of the transaction that holds the statement, which its block may have beside others."""
-    header = logged.header
-    lanes = PlannedLanes(situation.plans, situation.plan)
-    for piece in lanes.pieces(logged.lane, header) if header.transactions > 1 else ():
-        if any(item.payload == logged.item.payload for item in piece.items):
-            return piece.header
-    return header
 
 
 def check_libraries(situation: Situation) -> Iterator[Finding]:

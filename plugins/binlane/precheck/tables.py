@@ -6,17 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from binlane.model import Flavor
-from binlane.plan.transaction.altered_tables import Alterations, without_altered_parents
-from binlane.plan.transaction.collations import Collations
-from binlane.plan.transaction.rename import name_of, renamed_alterations, renamed_schema, sources_of, without_own_name
-from binlane.plan.window.fold import EMPTY
 from binlane.precheck.finding import Finding, findings_of
 from binlane.precheck.situation import Situation
-from binlane.schema.compare import Severity, compare_schemas, letter_case, rules_for
-from binlane.schema.logged import compare_logged_key, compare_table_map
+from binlane.schema.compare import Severity
 from binlane.schema.model import Generated, Table
-from binlane.servers.variables import version_number
-from binlane.shards.selection import Extent
 from binlane.sql.requirements import DATABASE_DEFAULT, DATABASE_SET
 
 _LEAVING: Final = frozenset({"RESTRICT"})
@@ -50,68 +43,18 @@ _TODO_VERSIONED: Final = (
 
 
 def check_definitions(situation: Situation) -> Sequence[Finding]:
-    """Tables whose definitions differ between source and target; for an archive, what the target's alone show.
-
-    The source's tables are seen as they are now, the rows are of the window. Whether a table was altered in between is
-    looked up in the source's log, and only if something differs.
-    """
-    findings = _compared(situation)
-    if situation.source is None or not any(finding.severity is Severity.FATAL for finding in findings):
-        return findings
-    behind = situation.source.altered_behind(whole=True)
-    return findings if behind is None else _compared(situation, renamed_alterations(behind, situation.renaming))
-
-
-def _compared(situation: Situation, *behind: Alterations) -> Sequence[Finding]:
-    """``behind``: what was altered since the window, in the target's names."""
-    plan, source, target = situation.plan, situation.source_tables, situation.tables
-    created = frozenset(key for key in situation.touched if plan.altered.names(key))
-    since = (key for key in situation.touched if any(each.names(key) for each in behind))
-    rules = rules_for(
-        source,
-        target,
-        complete_images=plan.complete_images,
-        allow_non_transactional=situation.allow_nontransactional,
-        collations=Collations(situation.channel.collations).given,
-    )
-    differences = compare_schemas(
-        None if source is None else without_altered_parents(source, plan.altered, *behind),
-        without_altered_parents(target, plan.altered, *behind),
-        situation.touched,
-        rules,
-        created=created,
-        altered=created | frozenset(since),
-    )
-    return findings_of(differences)
+    """Tables whose definitions differ between source and target; for an archive, what the target's alone show."""
+    return findings_of(situation.definition_differences)
 
 
 def check_logged_tables(situation: Situation) -> Iterator[Finding]:
-    """Tables whose columns in the log do not fit the target's definition.
-
-    Of a table that the window alters, what was logged before it does; the rest is looked at when the lanes come to it
-    (``apply.table_guard``). In a window that is begun such a table may be altered already, and was looked at.
-    """
-    plan = situation.plan
-    # an archive tells of no key but this one, and rows were folded by the target's
-    is_only_key = situation.source is None or not plan.complete_images
-    other_key = Severity.FATAL if is_only_key else Severity.NOT_REDUCED
-    across = plan.flavor is not situation.tables.flavor
-    for key in plan.table_maps:
-        table = situation.tables.table(key)
-        if situation.begun and plan.altered.names(key):
-            continue
-        for logged, seqno in plan.logged(key):
-            if plan.altered.before(key, seqno) > 0:
-                continue
-            if table is not None:
-                differences = compare_table_map(logged, plan.flavor, table, across=across)
-                # names of other columns say enough
-                yield from findings_of(differences or compare_logged_key(logged, table, other_key))
-            elif plan.altered.names(key):
-                todo = (
-                    f"rows of seqno {seqno} come before any DDL of the window that names it: create it as it was then"
-                )
-                yield Finding(Severity.FATAL, f"{key}: table", "the table", "no such table", todo)
+    """Tables whose columns in the log do not fit the target's definition."""
+    for key, seqno, differences in situation.logged_differences:
+        if differences is not None:
+            yield from findings_of(differences)
+        elif situation.plan.altered.names(key):
+            todo = f"rows of seqno {seqno} come before any DDL of the window that names it: create it as it was then"
+            yield Finding(Severity.FATAL, f"{key}: table", "the table", "no such table", todo)
 
 
 def check_filtered_parents(situation: Situation) -> Iterator[Finding]:
@@ -119,10 +62,8 @@ def check_filtered_parents(situation: Situation) -> Iterator[Finding]:
 
     Servers do not log the rows that such a key changes. The keys are the source's, or for an archive the target's.
     """
-    selection, schema = situation.selection, situation.source_as_named
-    if schema is None:
-        schema = renamed_schema(situation.tables, situation.renaming.source)
-    for child, table in sorted(schema.tables.items(), key=lambda found: str(found[0])):
+    selection = situation.selection
+    for child, table in sorted(situation.tables_as_named.tables.items(), key=lambda found: str(found[0])):
         if selection.table(child) is not None:
             continue
         for key in table.foreign_keys:
@@ -140,7 +81,7 @@ def check_filtered_parents(situation: Situation) -> Iterator[Finding]:
 def check_sequences(situation: Situation) -> Iterator[Finding]:
     """Sequences, for a MariaDB target that row events of a sequence would crash (MDEV-31779)."""
     plan, target = situation.plan, situation.tables
-    if target.flavor is not Flavor.MARIADB or takes_sequence_rows(target.version):
+    if target.flavor is not Flavor.MARIADB or takes_sequence_rows(situation.target.number):
         return
     made = {requirement.subject for requirement in plan.requirements if requirement.feature == "sequence"}
     for key in sorted(plan.table_maps, key=str):
@@ -150,9 +91,8 @@ def check_sequences(situation: Situation) -> Iterator[Finding]:
             yield Finding(Severity.FATAL, f"{key}: sequence", expected, found, _TODO_SEQUENCE)
 
 
-def takes_sequence_rows(version: str) -> bool:
+def takes_sequence_rows(number: tuple[int, int, int]) -> bool:
     """Whether a MariaDB of that version is known to have the fix."""
-    number = version_number(version)
     return number[:2] >= _NEWER or number[2] >= _FIXED.get(number[:2], _NEVER)
 
 
@@ -171,10 +111,9 @@ def check_versioning(situation: Situation) -> Iterator[Finding]:
     plan, target = situation.plan, situation.tables
     if (plan.flavor, target.flavor) != (Flavor.MARIADB, Flavor.MARIADB):
         return
-    ours = version_number(target.version) >= _ENDS_IN_2106
-    others = sorted(
-        version for version in situation.logged_by if (version_number(version) >= _ENDS_IN_2106) is not ours
-    )
+    ours = situation.target.number >= _ENDS_IN_2106
+    versions = situation.logged_versions
+    others = sorted(version for version in versions if (versions[version] >= _ENDS_IN_2106) is not ours)
     if not others:
         return
     made = {requirement.subject for requirement in plan.requirements if requirement.feature == "system versioning"}
@@ -199,22 +138,15 @@ def _ends_by_time(table: Table) -> bool:
 
 def check_renamed_databases(situation: Situation) -> Iterator[Finding]:
     """Databases that would have the same name on the target after renaming."""
-    present = frozenset() if situation.source_as_named is None else situation.source_as_named.databases
-    taken = [name for name in present if situation.selection.database(name)[0] is not Extent.NONE]
-    for name, why in without_own_name(situation.renaming, taken):
+    for name, why in situation.rename_conflicts:
         todo = "rename it, too, or leave it out (filter.exclude_databases): docs/renames.md"
         yield Finding(Severity.FATAL, f"{name}: database", "a name of its own on the target", why, todo)
 
 
 def check_letter_case(situation: Situation) -> Iterator[Finding]:
     """Names with capital letters, where ``lower_case_table_names`` differs between source and target."""
-    plan, source = situation.plan, situation.source_tables
-    if source is not None:
-        tables = (str(key) for key in (*plan.applied_tables, *plan.altered.tables, *plan.undone))
-        shards = (name for shard in plan.shards for name in shard.split("+") if not name.startswith("#"))
-        databases = (name for name in shards if name != EMPTY)
-        for name, expected, found, todo in letter_case(source, situation.tables, [*tables, *databases]):
-            yield Finding(Severity.FATAL, f"{name}: letters' case", f"{expected} as on the source", found, todo)
+    for name, expected, found, todo in situation.letter_case_conflicts:
+        yield Finding(Severity.FATAL, f"{name}: letters' case", f"{expected} as on the source", found, todo)
 
 
 def check_default_collations(situation: Situation) -> Iterator[Finding]:
@@ -224,7 +156,7 @@ def check_default_collations(situation: Situation) -> Iterator[Finding]:
     A database that the window makes, alters or drops is passed over: what it was meanwhile, neither server knows. Of a
     default that the target does not know (another family's) the log is told only. An archive tells of none.
     """
-    plan, target, rules = situation.plan, situation.tables, situation.settings.rules
+    plan, target = situation.plan, situation.tables
     there = {str(key).lower() for key in target.tables}
     asked = {
         requirement.subject: seqno
@@ -235,18 +167,14 @@ def check_default_collations(situation: Situation) -> Iterator[Finding]:
         if requirement.feature == DATABASE_SET:
             asked.pop(requirement.subject, None)
     # of a window that is begun some of it may have run
-    if not asked or situation.source is None or situation.begun:
+    if situation.begun:
         return
-    ours = situation.target.default_collations(asked)
-    logged = situation.source.default_collations(sources_of(rules.renaming, asked))
-    for source, theirs in sorted(logged.items()):
-        name, expected = name_of(rules.renaming, source), rules.collations.given.get(theirs, theirs)
-        if name in asked and ours.get(name, expected) != expected:
-            charset = expected.split("_")[0]
-            todo = (
-                f"the statement of seqno {asked[name]} makes what has the default: ALTER DATABASE `{name}` "
-                f"CHARACTER SET {charset} COLLATE {expected} on the target, which alters none of its tables"
-            )
-            severity = Severity.FATAL if expected in target.collations else Severity.INFO
-            given = "as on the source" if expected == theirs else f"which [collations] gives for {theirs}"
-            yield Finding(severity, f"{name}: default collation", f"{expected}, {given}", ours[name], todo)
+    for name, theirs, expected, ours in situation.default_collations(asked):
+        charset = expected.split("_")[0]
+        todo = (
+            f"the statement of seqno {asked[name]} makes what has the default: ALTER DATABASE `{name}` "
+            f"CHARACTER SET {charset} COLLATE {expected} on the target, which alters none of its tables"
+        )
+        severity = Severity.FATAL if expected in target.collations else Severity.INFO
+        given = "as on the source" if expected == theirs else f"which [collations] gives for {theirs}"
+        yield Finding(severity, f"{name}: default collation", f"{expected}, {given}", ours, todo)

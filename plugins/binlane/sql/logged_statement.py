@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from binlane.model import Flavor, Item, LogPosition, SessionContext
-from binlane.sql.accounts import ACCOUNT_PATTERN, spelled
+from binlane.sql.accounts import ACCOUNT_PATTERN, accounts, spelled, without_host
 from binlane.sql.charset import decoded, dialect_of
 from binlane.sql.parse.facts import StatementFacts
 from binlane.sql.parse.lexer import Token, Unreadable, lex
@@ -62,6 +62,16 @@ class LoggedText:
             no_backslash_escapes=dialect.no_backslash_escapes,
             flavor=self.flavor,
         )
+
+    @property
+    def accounts(self) -> Iterator[str]:
+        """``user@host`` of each account that the statement names with its host."""
+        return accounts(self.sql)
+
+    @property
+    def accounts_without_host(self) -> Iterator[str]:
+        """``user@%`` of each account or role that the statement changes and names without its host."""
+        return without_host(self.sql)
 
     def account(self, at: int) -> str:
         """``user@host`` of the account, or of the role, that begins with a token; without a host it is any host's."""

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from binlane.model import BlockHeader, Item, ItemKind, LogPosition, TableKey
 from binlane.plan.row_accounting import ROWS_ONLY
 from binlane.plan.window_plan import WindowPlan
+from binlane.sql.charset import decoded
 from binlane.work.files import WorkFolder
 from binlane.work.lane_files import context_of, open_parquet, read_rows
 
@@ -59,6 +60,12 @@ class Logged(NamedTuple):
     def seqnos(self) -> range:
         """The block's seqnos, one of which is the statement's."""
         return range(self.header.first_seqno, self.header.last_seqno + 1)
+
+    @property
+    def beginning(self) -> str:
+        """The text's first 1,000 bytes."""
+        statement, context = self.item.payload[:1000], self.item.context
+        return statement.decode("utf-8", "replace") if context is None else decoded(statement, context)
 
 
 def distinct_statements(folder: WorkFolder, plan: WindowPlan) -> Iterator[Logged]:

@@ -172,14 +172,14 @@ WINDOWS: Final[Mapping[str, tuple[Situation, str]]] = {
         "shop.t, column 1: type, in the rows of seqno 5",
     ),
     "sequences": (
-        situation(facts(flavor=Flavor.MARIADB), logged_as("longlong", flavor=Flavor.MARIADB),
+        situation(facts(flavor=Flavor.MARIADB, version="10.5.23-MariaDB"), logged_as("longlong", flavor=Flavor.MARIADB),
             schema(SEQUENCE, flavor=Flavor.MARIADB, version="10.5.23-MariaDB"),
         ),
         "shop.t: sequence",
     ),
     "system-versioning": (
         situation(
-            facts(flavor=Flavor.MARIADB),
+            facts(flavor=Flavor.MARIADB, version="11.8.6-MariaDB"),
             replace(
                 logged_as("long", flavor=Flavor.MARIADB), requirements={Requirement("system versioning", "shop.t"): 4}
             ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from binlane.precheck.tables import takes_sequence_rows
+from binlane.servers.variables import version_number
 
 
 @pytest.mark.parametrize(
@@ -28,4 +29,4 @@ from binlane.precheck.tables import takes_sequence_rows
     ],
 )
 def test_a_target_takes_them_where_the_fix_is_known_to_be(version: str, taken: bool) -> None:
-    assert takes_sequence_rows(version) is taken
+    assert takes_sequence_rows(version_number(version)) is taken
