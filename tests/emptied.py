@@ -11,6 +11,7 @@ from typing import Final
 import pymysql
 from pymysql.cursors import Cursor
 
+from binlane.binlog.types.literals import identifier
 from binlane.model import Flavor
 from lab.servers import PrivateServer
 
@@ -96,7 +97,7 @@ def _drop_databases(cursor: Cursor) -> None:
     cursor.execute("SELECT schema_name FROM information_schema.schemata")
     for (name,) in cursor.fetchall():
         if name.lower() not in SYSTEM_DATABASES:
-            cursor.execute(f"DROP DATABASE `{name}`")
+            cursor.execute(f"DROP DATABASE {identifier(name)}")
 
 
 def _end_connections(cursor: Cursor) -> None:

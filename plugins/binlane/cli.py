@@ -250,7 +250,7 @@ def verify(
         int | None, typer.Option(min=1, help="Highest rate of rows read from the target.")
     ] = None,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Then correct drifted rows of the target, by a plan that is shown first.")
+        bool, typer.Option("--repair", help="Then correct drift of the target, by a plan that is shown first.")
     ] = False,
     plan: Annotated[
         str | None,
@@ -295,10 +295,10 @@ def _repair(channel: str, channels: Path, options: Options, plan: str | None, *,
     else:
         stored = repairing.read_stored(channel, plan)
     out.print(repairing.plan_text(stored))
-    rows = len(stored.plan.rows)
-    if rows:
+    if stored.plan.is_needed:
+        rows, definitions = plural(len(stored.plan.rows), "row"), plural(len(stored.plan.definitions), "definition")
         try:
-            sure = yes or typer.confirm(f"Write {plural(rows, 'row')} on the target?")
+            sure = yes or typer.confirm(f"Write {rows} and correct {definitions} on the target?")
         except typer.Abort:
             sure = False
         if not sure:
@@ -310,6 +310,25 @@ def _repair(channel: str, channels: Path, options: Options, plan: str | None, *,
         out.print(text)
     if stored.plan.left:
         raise typer.Exit(1)
+
+
+@app.command()
+def recopy(
+    channel: ChannelName,
+    table: Annotated[
+        list[str], typer.Option("--table", help="database.table by its name on the target; can be repeated.")
+    ],
+    engine: EngineName = "local",
+    lock_seconds: Annotated[int, typer.Option(min=1, help="Seconds to wait for each lock on the source.")] = 30,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    channels: ChannelFolder = DEFAULT_CHANNELS,
+) -> None:
+    """Replace all rows of tables on the target by the source's, at the watermark; applies the windows up to there."""
+    from binlane.orchestration.commands import recopy as recopying
+
+    if not yes:
+        typer.confirm(f"Replace all rows of {', '.join(table)} on the target?", abort=True)
+    out.print(recopying.recopy(channel, channels, recopying.Options(tuple(table), engine, lock_seconds), out))
 
 
 @app.command()

@@ -69,7 +69,7 @@ MAY_IMPORT: Final[Mapping[str, tuple[str, ...]]] = {
     "verify": (*TRANSACTIONS, "work", *STATE, "source"),
     "bootstrap": (*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, "precheck", "verify"),
     "readiness": (*(*TRANSACTIONS, *CONFIG, "driver", "work", *STATE, "source", *APPLY, "precheck", "bootstrap"),),
-    "repair": (*TRANSACTIONS, "work", *STATE, "source", "verify", "bootstrap"),
+    "repair": (*TRANSACTIONS, "work", *STATE, "source", "apply.session", "apply", "verify", "bootstrap"),
     "health": (*BASE, *CONFIG, "state", "state.records", "apply"),
     "orchestration": (*WINDOW, "safe_text", "work.filter", "apply.lane", "precheck", "bootstrap", "readiness"),
     "orchestration.commands": (

@@ -80,6 +80,22 @@ def read_programs(session: Session, databases: Collection[str], tables: Collecti
     return _Reader(session, sorted(databases)).programs(tables) if databases else ()
 
 
+def read_definition(session: Session, obj: SchemaObject) -> Definition:
+    """The definition of one object. Raises PrecheckError if the account may not see it."""
+    reader = _Reader(session, [obj.database])
+    match obj.kind:
+        case "database":
+            return reader.database(obj.database)
+        case "event":
+            return reader.event(obj.database, obj.name)
+        case "table" | "sequence":
+            return reader.shown(obj.kind.upper(), obj.database, obj.name, column=1)
+        case "view":
+            return reader.shown("VIEW", obj.database, obj.name, column=1, client=2)
+        case _:
+            return reader.shown(obj.kind.upper(), obj.database, obj.name, column=2, mode=1, client=3)
+
+
 @dataclass(frozen=True, slots=True)
 class _Reader:
     session: Session
@@ -118,10 +134,13 @@ class _Reader:
 
     def events(self) -> Iterator[Definition]:
         for database, name in self._names("event_schema, event_name FROM information_schema.events", "1 = 1"):
-            [row] = self.session.rows(f"SHOW CREATE EVENT {_name(database, name)}")
-            event = self._definition("EVENT", database, name, row, column=3, mode=1, client=4)
-            safe = disabled(event.statement, event.client, self.session.flavor)
-            yield replace(event, statement=safe, time_zone=row[2].decode())
+            yield self.event(database, name)
+
+    def event(self, database: str, name: str) -> Definition:
+        [row] = self.session.rows(f"SHOW CREATE EVENT {_name(database, name)}")
+        event = self._definition("EVENT", database, name, row, column=3, mode=1, client=4)
+        safe = disabled(event.statement, event.client, self.session.flavor)
+        return replace(event, statement=safe, time_zone=row[2].decode())
 
     def shown(
         self, kind: str, database: str, name: str, *, column: int, mode: int | None = None, client: int | None = None

@@ -19,7 +19,7 @@ from binlane.binlog.types.sql_values import FLOAT
 from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.values import faithful, selected
 from binlane.errors import ApplyError
-from binlane.model import TableKey, plural
+from binlane.model import Flavor, TableKey, plural
 from binlane.schema.model import Column, Generated, Table
 from binlane.verify.column_text import Compared, Key, behind, compared
 
@@ -141,7 +141,7 @@ def copy_chunk(reader: Session, writer: Session, chunk: Chunk, packet: int) -> i
     for attempt in range(1, _TRIES + 1):
         writer.execute("BEGIN")
         try:
-            rows = _insert(reader, writer, chunk, packet)
+            rows = insert_rows(reader, writer, chunk, packet, chunk.table.key)
             writer.execute("COMMIT")
         except pymysql.err.MySQLError as exc:
             if exc.args[0] not in (1205, 1213) or judge(exc) is not Verdict.RETRY or attempt == _TRIES:
@@ -152,12 +152,15 @@ def copy_chunk(reader: Session, writer: Session, chunk: Chunk, packet: int) -> i
     raise AssertionError("unreachable")
 
 
-def _insert(reader: Session, writer: Session, chunk: Chunk, packet: int) -> int:
+def insert_rows(reader: Session, writer: Session, chunk: Chunk, packet: int, into: TableKey) -> int:
+    """Insert a chunk's rows into the target's table ``into``, inside the writer's transaction; their number."""
     table = chunk.table
     columns = [column for column in table.columns if column.generated not in _COMPUTED]
     names, literals = zip(*(selected(table.key, column) for column in columns), strict=True)
-    head = f"INSERT INTO {_name(table.key)} ({', '.join(identifier(one.name) for one in columns)}) VALUES ".encode()
-    query = f"SELECT {faithful(columns)}, {', '.join(names)} FROM {_name(table.key)}{_where(reader, chunk)}"
+    head = f"INSERT INTO {_name(into)} ({', '.join(identifier(one.name) for one in columns)}) VALUES ".encode()
+    # a MariaDB source has no JSON values of MySQL's kind to check
+    asked = faithful(columns) if reader.flavor is Flavor.MYSQL else "1"
+    query = f"SELECT {asked}, {', '.join(names)} FROM {_name(table.key)}{_where(reader, chunk)}"
     total, size = 0, len(head)
     pending: list[bytes] = []
     # closed at once if the target refuses, so that the next attempt can read again

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from binlane.config import number
 from binlane.errors import ConfigError
+from binlane.model import LogPosition
 
 if TYPE_CHECKING:
     from binlane.config.kinds import Integer
@@ -38,6 +39,8 @@ class WindowRequest:
     """Overrides the channel's ``blocks.transactions``."""
     resume_before: dt.datetime | None = None
     """Cancel a stop that was requested before this moment; None: cancel none."""
+    until_position: LogPosition | None = None
+    """The window's end as a position of the source's log between two transactions, for `binlane recopy`."""
 
     def __post_init__(self) -> None:
         if self.interval_end is not None and self.interval_end.tzinfo is None:
@@ -65,7 +68,8 @@ class WindowRequest:
     @property
     def until_now(self) -> bool:
         """Whether the window ends at the log's end at the time of the run."""
-        return self.until == NOW or (self.until is None and self.interval_end is None)
+        no_end = self.until is None and self.interval_end is None and self.until_position is None
+        return self.until == NOW or no_end
 
 
 def request_of(form: RunForm, interval_end: dt.datetime | None, asked_at: dt.datetime | None = None) -> WindowRequest:

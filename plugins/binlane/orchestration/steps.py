@@ -53,6 +53,7 @@ from binlane.source.xa import XaTracker
 from binlane.state.carried.files import Settlement, with_carried
 from binlane.state.carried.prepared import read_open_xa
 from binlane.state.channels import Channel, Watermark, note_complete, read_channel
+from binlane.state.leases import holder, recopy_lease
 from binlane.state.orders.stops import clear_stop, request_stop
 from binlane.state.records.conflicts import count_conflicts
 from binlane.state.records.databases import recorder
@@ -136,6 +137,8 @@ def _extract(channel: ChannelConfig, endpoints: Endpoints, request: WindowReques
         return _adopt_unfinished(channel, endpoints, request, state, unfinished)
     if _is_applied(request, state):
         return _answer(state, finished=True)
+    if request.until_position is None:
+        _require_no_recopy(endpoints, state)
     if state.watermark.seqno == 0 and not request.dry_run:
         # before the log is read and filtered, which may take an hour; reading it asks the source by itself
         target_alone = Endpoints(None, endpoints.target)
@@ -318,6 +321,16 @@ def _is_applied(request: WindowRequest, state: Channel) -> bool:
     return until is not None and state.watermark.source_time >= until.timestamp()
 
 
+def _require_no_recopy(endpoints: Endpoints, state: Channel) -> None:
+    """Raises WindowBusyError while `binlane recopy` needs the target to stay at its watermark."""
+    with engine_of(endpoints.target).connect() as connection:
+        if holder(connection, recopy_lease(state.uuid)) is not None:
+            raise WindowBusyError(
+                f"channel {state.name}: `binlane recopy` is copying tables at the watermark, seqno "
+                f"{state.watermark.seqno:,}; no window can open before it has ended: run again then"
+            )
+
+
 def _complete_through(channel: ChannelConfig, endpoints: Endpoints, request: WindowRequest) -> float | None:
     """The source's time up to which an empty window proves that nothing is missing; None: it proves nothing.
 
@@ -332,6 +345,8 @@ def _complete_through(channel: ChannelConfig, endpoints: Endpoints, request: Win
 
 
 def _until(request: WindowRequest) -> Until:
+    if request.until_position is not None:
+        return UntilPosition(request.until_position)
     if request.until_gtid is not None:
         return UntilGtid(request.until_gtid, inclusive=False)
     if request.until_time is not None:

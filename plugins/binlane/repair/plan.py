@@ -12,10 +12,11 @@ from typing import Any, Final
 
 from binlane.errors import PlanError
 from binlane.json_codec.codec import Codec
-from binlane.model import TableKey
+from binlane.model import SchemaObject, TableKey
 from binlane.schema.model import Schema, Table
 from binlane.state.records.verifications import Suspect
 from binlane.verify.column_text import Key, Row
+from binlane.verify.definitions import DefinitionDifference
 from binlane.verify.row_text import Changes, Values, changed_values, key_values, words
 
 _FORMAT: Final = 1
@@ -66,6 +67,27 @@ class RowRepair:
 
 
 @dataclass(frozen=True, slots=True)
+class DefinitionRepair:
+    """Parts of one object's definition that the same statements correct."""
+
+    kind: str
+    database: str
+    name: str
+    parts: tuple[str, ...]
+    """As ``verify.definitions.DefinitionDifference.what``; an empty one: the object itself."""
+    statements: tuple[str, ...]
+
+    @property
+    def schema_object(self) -> SchemaObject:
+        """The object, by the target's names."""
+        return SchemaObject(self.kind, self.database, self.name)
+
+    def __str__(self) -> str:
+        parts = f", {', '.join(self.parts)}" if any(self.parts) else ""
+        return f"{self.schema_object}{parts}: {'; '.join(self.statements)}"
+
+
+@dataclass(frozen=True, slots=True)
 class NotRepaired:
     """A table with drift that is left as it is."""
 
@@ -84,6 +106,13 @@ class RepairPlan:
     """The watermark at which the rows were compared: the repair fits no other."""
     rows: tuple[RowRepair, ...]
     left: tuple[NotRepaired, ...]
+    definitions: tuple[DefinitionRepair, ...] = ()
+    """In the order in which they are corrected, after the rows."""
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is anything to write."""
+        return bool(self.rows or self.definitions)
 
     @property
     def digest(self) -> str:
@@ -116,7 +145,7 @@ class RepairPlan:
 REPAIR: Final = Codec(
     "`binlane verify --repair` writes such a plan",
     rows=frozenset({TableKey}),
-    left_out=frozenset({"changes", "primary_key"}),
+    left_out=frozenset({"changes", "primary_key", "definitions"}),
 )
 
 
@@ -129,14 +158,19 @@ def plan_repair(
     with_triggers: Collection[str],
     *,
     keeps_rows: bool = False,
+    differences: Iterable[DefinitionDifference] = (),
 ) -> RepairPlan:
-    """The plan for rows that have drifted. ``with_triggers``: tables, as database.table, whose triggers may fire.
+    """The plan for rows and definitions that have drifted. ``with_triggers``: tables, as database.table, whose triggers
+    may fire.
 
-    ``keeps_rows``: the channel's filter leaves out deletions, so rows that only the target has may be meant to stay.
+    ``differences``: of the definitions among ``drift``. ``keeps_rows``: the channel's filter leaves out deletions, so
+    rows that only the target has may be meant to stay.
     """
     rows: list[RowRepair] = []
     left: set[NotRepaired] = set()
     for one in drift:
+        if one.of_definition:
+            continue
         why = one.note or obstacle(target.table(one.table), with_triggers)
         if not why and not one.key:
             why = "it has no primary key that both servers order alike, so its rows cannot be identified"
@@ -153,8 +187,27 @@ def plan_repair(
             named = key_values(table, one.key)
             rows.append(RowRepair(action, one.table, one.key, one.columns, one.source, one.target, changes, named))
     rows.sort(key=lambda row: (str(row.table), row.key))
+    definitions: dict[tuple[SchemaObject, tuple[str, ...]], DefinitionRepair] = {}
+    for each in sorted(differences, key=_in_order):
+        if each.mend.is_run:
+            work = each.schema_object, each.mend.statements
+            before = definitions[work].parts if work in definitions else ()
+            definitions[work] = DefinitionRepair(*work[0], (*before, each.what), work[1])
+        else:
+            why = f"{each}; not run, because {each.mend.left}" if each.mend.statements else str(each)
+            left.add(NotRepaired(each.schema_object.key, why))
     ordered = sorted(left, key=lambda each: (str(each.table), each.why))
-    return RepairPlan(channel, uuid, seqno, tuple(rows), tuple(ordered))
+    return RepairPlan(channel, uuid, seqno, tuple(rows), tuple(ordered), tuple(definitions.values()))
+
+
+def _in_order(one: DefinitionDifference) -> tuple[int, bool, SchemaObject, str]:
+    """Objects that others need come first."""
+    kind = one.schema_object.kind
+    return _ORDER.index(kind) if kind in _ORDER else _ROUTINES, one.what != "", one.schema_object, one.what
+
+
+_ORDER: Final = ("database", "sequence", "table", "routine", "view", "trigger", "event")
+_ROUTINES: Final = _ORDER.index("routine")
 
 
 def obstacle(table: Table | None, with_triggers: Collection[str]) -> str:

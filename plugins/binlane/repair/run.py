@@ -1,4 +1,5 @@
-"""Applies a repair plan: gives the plan's rows on the target the source's values, in short transactions.
+"""Applies a repair plan: gives the plan's rows on the target the source's values, in short transactions, then corrects
+definitions.
 
 Every transaction first locks the channel's row, as the opening of a window does, and ends unless the target is at the
 plan's watermark and no window is open: lanes and a repair never write at once. The source's log does not change the
@@ -9,26 +10,28 @@ window, and written rows are read once more before the commit.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Final
 
 import pymysql
 from sqlalchemy import Connection, Engine
 
 from binlane.binlog.types.literals import identifier
-from binlane.bootstrap.sessions import MODE, Session
+from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.values import faithful, selected
-from binlane.errors import ApplyError, DriftError, PlanError, WindowBusyError
+from binlane.errors import ApplyError, DriftError, PlanError
 from binlane.model import Flavor, TableKey
+from binlane.repair.definitions import DefinitionRepairer
+from binlane.repair.fence import lock_at_watermark, writing
 from binlane.repair.plan import Action, RepairPlan, RowRepair, moves_unique, obstacle
 from binlane.schema.model import Column, Generated, Schema
-from binlane.state.channels import read_channel
-from binlane.state.records.journal import read_status, standing
+from binlane.state.channels import Channel
 from binlane.state.records.repairs import begin_repair, forget_suspects, save_repair
-from binlane.state.windows import read_open_window
 from binlane.verify.column_text import Compared, Key, Row, one_of
+from binlane.verify.definition_reader import TRIGGER
 from binlane.verify.pairing import Tables
 from binlane.verify.row_text import row_values, words
 from binlane.verify.rows import row_of
@@ -42,10 +45,6 @@ _TOGETHER: Final = 20_000
 _COMPUTED: Final = frozenset({Generated.VIRTUAL, Generated.STORED})
 _EXCHANGE: Final = 1
 _DUPLICATE: Final = 1062
-_SET_UP: Final = (
-    f"SET SESSION time_zone = '+00:00', sql_mode = '{MODE}', foreign_key_checks = 0",
-    "SET NAMES utf8mb4",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +58,8 @@ class Repaired:
     """Rows that were equal already."""
     changed_rows: int = 0
     """Rows that the source has changed since; the next window writes them."""
+    definitions: int = 0
+    """Parts of definitions that were corrected. Those that were equal, or have changed since, count as rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +84,9 @@ class Repairer:
     """A session by ``read_session``."""
     target: Schema
     tables: Tables
+    definitions: DefinitionRepairer
     with_triggers: frozenset[str] = frozenset()
-    _counts: dict[str, int] = field(
-        default_factory=lambda: dict.fromkeys(("inserted", "updated", "deleted", "equal_rows", "changed_rows"), 0)
-    )
+    _counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys((one.name for one in fields(Repaired)), 0))
 
     def run(self) -> Repaired:
         """Apply the plan. An interrupted run is repeated with the same plan.
@@ -95,47 +95,61 @@ class Repairer:
         the driver's errors unchanged.
         """
         self._require_tables()
-        with self.engine.begin() as connection:
-            self._fence(connection)
-            plan = self.plan
+        plan = self.plan
+        with self._fenced() as connection:
             number = begin_repair(connection, plan.channel, plan.digest, self.place, plan.seqno, self.by)
         for batch in self._batches():
             counts = dict(self._counts)
-            with self.engine.begin() as connection:
-                self._fence(connection)
+            with self._fenced() as connection:
                 self._apply(connection, batch, counts)
                 save_repair(connection, number, counts)
             self._counts = counts
+
+        def corrected(connection: Connection, result: str) -> None:
+            self._counts[result] += 1
+            save_repair(connection, number, self._counts)
+
+        # triggers last: the statements for rows would fire them
+        self.definitions.run(self.plan.definitions, self._fenced, corrected)
         with self.engine.begin() as connection:
             save_repair(connection, number, self._counts, done=True)
         return Repaired(**self._counts)
 
     def _require_tables(self) -> None:
         for table in {row.table: None for row in self.plan.rows}:
-            why = self.tables.not_comparable.get(table) or obstacle(self.target.table(table), self.with_triggers)
+            why = self.tables.not_comparable.get(table) or self._obstacle(table)
             compared = self.tables.compared.get(table)
             if not why and (compared is None or not compared.key):
                 why = "the table or its primary key has changed"
             if why:
                 raise PlanError(f"{self.place}: {table}: {why}; nothing was repaired, verify again")
 
+    def _obstacle(self, table: TableKey) -> str:
+        """Triggers that the plan creates do not count: an interrupted repair has created them after all rows."""
+        found = self.target.table(table)
+        made = {one.name for one in self.plan.definitions if one.schema_object.kind == TRIGGER}
+        if found is not None and {trigger.name for trigger in found.triggers} <= made:
+            found = replace(found, triggers=())
+        return obstacle(found, self.with_triggers)
+
+    @contextlib.contextmanager
+    def _fenced(self) -> Iterator[Connection]:
+        with self.engine.begin() as connection:
+            self._fence(connection)
+            yield connection
+
     def _fence(self, connection: Connection) -> None:
         """Lock the channel's row. Raises if a window is open or the target has left the plan's watermark."""
         plan = self.plan
-        channel = read_channel(connection, plan.channel, for_update=True)
-        window = read_open_window(connection, plan.channel)
-        if window is not None:
-            found = standing(read_status(self.engine, plan.channel), window)
-            raise WindowBusyError(
-                f"channel {plan.channel}: {found}; a repair cannot write while a window is open: when the window "
-                "is finished, verify again and repair by the new plan"
-            )
-        if (channel.uuid, channel.watermark.seqno) != (plan.uuid, plan.seqno):
-            raise PlanError(
-                f"{self.place}: expected the channel {plan.channel} ({plan.uuid}) at seqno {plan.seqno:,}, where "
-                f"the plan was made, found {channel.uuid} at seqno {channel.watermark.seqno:,}: the rows may "
-                "have changed since; make a new plan with `binlane verify --repair`"
-            )
+        lock_at_watermark(connection, self.engine, plan.channel, (plan.uuid, plan.seqno), self._outdated)
+
+    def _outdated(self, channel: Channel) -> PlanError:
+        plan = self.plan
+        return PlanError(
+            f"{self.place}: expected the channel {plan.channel} ({plan.uuid}) at seqno {plan.seqno:,}, where "
+            f"the plan was made, found {channel.uuid} at seqno {channel.watermark.seqno:,}: the rows may "
+            "have changed since; make a new plan with `binlane verify --repair`"
+        )
 
     def _batches(self) -> Iterator[Sequence[RowRepair]]:
         """Deletes first, then updates that may exchange values of unique keys, then the rest; each batch has one
@@ -156,12 +170,7 @@ class Repairer:
 
     def _apply(self, connection: Connection, batch: Sequence[RowRepair], counts: dict[str, int]) -> None:
         table = self.tables.compared[batch[0].table]
-        raw = connection.connection.driver_connection
-        target = Session(raw, table.flavors[1], None)
-        for statement in _SET_UP:
-            target.execute(statement)
-        if target.flavor is Flavor.MARIADB:
-            target.execute("SET SESSION check_constraint_checks = 0")
+        target = writing(connection, table.flavors[1])
         ours, theirs = self._ours(table, batch), _theirs(target, table, batch)
         todo, right = [], []
         for row in batch:
@@ -174,6 +183,8 @@ class Repairer:
                 counts["equal_rows"] += 1
             else:
                 todo.append(row)
+        if todo and (why := obstacle(self.target.table(table.target), self.with_triggers)):
+            raise PlanError(f"{self.place}: {table.target}: {why}; this transaction was rolled back, verify again")
         _Writer(target, table, self.target).write(todo, ours, theirs, counts)
         now = _theirs(target, table, todo)
         for row in todo:

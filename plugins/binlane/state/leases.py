@@ -42,6 +42,11 @@ def bootstrap_lease(channel: str) -> str:
     return lease_name(f"bootstrap {channel}", 0)
 
 
+def recopy_lease(channel_uuid: str) -> str:
+    """The name of the lock of a channel's `binlane recopy`: no new window opens while a connection holds it."""
+    return lease_name(f"recopy {channel_uuid}", 0)
+
+
 def take(cursor: Cursor, name: str) -> bool:
     """Take the lease on the cursor's connection without waiting; False if another connection holds it."""
     cursor.execute("SELECT GET_LOCK(%s, 0)", (name,))

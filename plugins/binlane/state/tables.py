@@ -27,7 +27,7 @@ from sqlalchemy.dialects.mysql import BIGINT, DATETIME, MEDIUMBLOB, MEDIUMTEXT, 
 from binlane.model import OWN_SCHEMA
 
 SCHEMA: Final = OWN_SCHEMA
-VERSION: Final = 15
+VERSION: Final = 16
 """The version of these tables. A change of a table needs a step in ``migrations.STEPS`` and increments this number."""
 NOW: Final = text("UTC_TIMESTAMP(6)")
 _NAME = VARCHAR(64, charset="utf8mb4", collation="utf8mb4_bin")
@@ -413,6 +413,8 @@ repairs = Table(
     # rows of the plan that were equal already; rows left alone because the source has changed them since
     Column("equal_rows", BigInteger, nullable=False),
     Column("changed_rows", BigInteger, nullable=False),
+    # parts of definitions that were corrected
+    Column("definitions", BigInteger, nullable=False, server_default=text("0")),
     Column("started_at", _TIME, nullable=False),
     Column("ended_at", _TIME),
     **_OPTIONS,

@@ -8,13 +8,13 @@ spelling is known for both. Definitions that an account cannot see are not compa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
 from enum import IntEnum
 from functools import cached_property, partial
 from typing import Final
 
-from binlane.binlog.types.literals import identifier
+from binlane.binlog.types.literals import identifier, quoted
 from binlane.choices import FilterKind, FilterPolicy
 from binlane.errors import SourceError
 from binlane.model import SchemaObject, TableKey
@@ -27,6 +27,7 @@ from binlane.servers.variables import version_number
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
 from binlane.verify.definition_reader import (
+    DATABASE,
     TRIGGER,
     VIEW,
     Facts,
@@ -36,8 +37,11 @@ from binlane.verify.definition_reader import (
     read_table_collations,
     table_statement,
 )
+from binlane.verify.mend import Mend, nothing
+from binlane.verify.mend import one as one_statement
+from binlane.verify.object_mends import creation, removal
 from binlane.verify.rows import Pair
-from binlane.verify.show_create import alter_statement, table_parts
+from binlane.verify.show_create import sequence_mend, table_mend, table_parts, without_collation
 
 TABLE, SEQUENCE = "table", "sequence"
 NAMED: Final = frozenset({TABLE, SEQUENCE, VIEW})
@@ -78,13 +82,12 @@ class DefinitionDifference:
     source: str | None
     """None: missing there."""
     target: str | None
-    mend: str = ""
-    """A statement that corrects the target; empty if no simple one does."""
+    mend: Mend
     table: TableKey | None = None
     """A trigger's table: few statements give the trigger's own name."""
 
     def __str__(self) -> str:
-        mend = f"; {self.mend}" if self.mend else ""
+        mend = f"; {self.mend}" if str(self.mend) else ""
         if not self.what:
             there, lacking = ("source", "target") if self.target is None else ("target", "source")
             return f"{self.schema_object}: exists on the {there} and not on the {lacking}{mend}"
@@ -112,9 +115,7 @@ class Definitions:
         """All differences, or those of some objects. Raises SourceError, and the driver's errors for the target."""
         yield from self._tables(only)
         if only is None or any(obj.kind not in (TABLE, SEQUENCE) for obj in only):
-            for one in self._things():
-                if only is None or one.schema_object in only:
-                    yield one
+            yield from self._objects(only)
 
     @property
     def selection(self) -> Selection:
@@ -142,39 +143,56 @@ class Definitions:
         for ours in source.tables.values():
             if self.selection.table(ours.key) is not None or self.renaming.refusal(ours.key.database) is not None:
                 continue
-            theirs = target.table(self.renaming.table(ours.key))
-            if theirs is None:
-                continue  # the comparison of rows reports it
+            named = self.renaming.table(ours.key)
+            theirs = target.table(named)
             kind = SEQUENCE if ours.key in sequences else TABLE
-            obj = SchemaObject(kind, theirs.key.database, theirs.key.table)
+            obj = SchemaObject(kind, *((named.database, named.table) if theirs is None else astuple(theirs.key)))
             if only is not None and obj not in only:
                 continue
             self.counted[0] += only is None
-            if collations is None:
-                yield from self._exactly(obj, ours.key, theirs.key)
+            if theirs is None:
+                yield from self._one(obj, "", "there", None, self._creation([obj]))
+            elif collations is None:
+                yield from self._exactly(obj, ours, theirs)
             else:
                 yield from self._known(obj, ours, theirs)
                 yield from self._default(obj, collations[0].get(ours.key), collations[1].get(theirs.key))
 
-    def _exactly(self, obj: SchemaObject, ours: TableKey, theirs: TableKey) -> Iterator[DefinitionDifference]:
+    def _exactly(self, obj: SchemaObject, ours: Table, theirs: Table) -> Iterator[DefinitionDifference]:
         is_sequence = obj.kind == SEQUENCE
         try:
             statements = [
-                self._named(table_statement(side, key, is_sequence=is_sequence))
-                for side, key in zip(self.pair.sides, (ours, theirs), strict=True)
+                table_statement(side, table.key, is_sequence=is_sequence)
+                for side, table in zip(self.pair.sides, (ours, theirs), strict=True)
             ]
         except SourceError as exc:
             if exc.__cause__ is None or exc.__cause__.args[0] not in _GONE:
                 raise
             return  # dropped since the schema was read: the comparison of rows reports it
+        source, target = map(self._named, statements)
+        if source == target:
+            return
+        name = f"{identifier(theirs.key.database)}.{identifier(theirs.key.table)}"
         if is_sequence:
-            source, target = ({"definition": text.split("\n", 1)[0]} for text in statements)
-        else:
-            source, target = map(table_parts, statements)
-        name = f"{identifier(theirs.database)}.{identifier(theirs.table)}"
-        for part in _of_either(source, target):
-            mend = "" if is_sequence else alter_statement(name, part, source.get(part), target.get(part))
-            yield from self._one(obj, part, source.get(part), target.get(part), mend)
+            ours_text, theirs_text = (text.split("\n", 1)[0] for text in (source, target))
+            yield from self._one(obj, "definition", ours_text, theirs_text, sequence_mend(name, statements[0]))
+            return
+        parts = [table_parts(text) for text in (source, target)]
+        # in a statement the source's own text, which names other databases in foreign keys only
+        spelled = [
+            dict(zip(named, table_parts(text).values(), strict=True))
+            for named, text in zip(parts, statements, strict=True)
+        ]
+        alike = _of_one_collation(ours, theirs)
+        for part in _of_either(*parts):
+            if part.startswith("foreign key") and part in spelled[0]:
+                spelled[0][part] = self._renamed_in(spelled[0][part])
+            line, other = (each.get(part) for each in parts)
+            is_alike = part.lower() in alike
+            if is_alike and line and other:
+                line, other = without_collation(line), without_collation(other)
+            mend = table_mend(name, part, *spelled, same_collation=is_alike)
+            yield from self._one(obj, part, line, other, mend)
 
     def _known(self, obj: SchemaObject, ours: Table, theirs: Table) -> Iterator[DefinitionDifference]:
         """The differences that the precheck finds, without those of a family's own spelling."""
@@ -193,7 +211,9 @@ class Definitions:
             if self.depth is Depth.FAMILIES and (computed or one.what in _FAMILYS_OWN):
                 continue
             what = one.what if one.column is None else f"column {identifier(one.column)}: {one.what}"
-            yield from self._one(obj, what, one.expected, one.found)
+            yield from self._one(
+                obj, what, one.expected, one.found, nothing("compare SHOW CREATE TABLE of both servers")
+            )
 
     def _default(self, obj: SchemaObject, ours: str | None, theirs: str | None) -> Iterator[DefinitionDifference]:
         """The default collation of a database or a table, if the target could have the source's."""
@@ -204,26 +224,32 @@ class Definitions:
             return
         collation = ours if ours in known else wanted
         name = identifier(obj.database) + (f".{identifier(obj.name)}" if obj.name else "")
-        mend = f"ALTER {obj.kind.upper()} {name} COLLATE {collation}"
-        yield from self._one(obj, "default collation", ours, theirs, mend)
+        yield from self._one(
+            obj,
+            "default collation",
+            ours,
+            theirs,
+            one_statement(f"ALTER {obj.kind.upper()} {name} COLLATE {collation}"),
+        )
 
-    def _things(self) -> Iterator[DefinitionDifference]:
-        ours, theirs = self._read()
+    def _objects(self, only: Collection[SchemaObject] | None) -> Iterator[DefinitionDifference]:
+        ours, theirs = self._read(None if only is None else {obj.database for obj in only})
         for obj in sorted(ours.keys() | theirs.keys()):
-            if not self._is_seen(obj):
+            if not (only is None or obj in only) or not self._is_seen(obj):
                 continue
-            self.counted[0] += obj in ours
+            self.counted[0] += only is None and obj in ours
             source, target = ours.get(obj), theirs.get(obj)
             if obj.kind == TRIGGER:
                 self.tables[obj] = TableKey(obj.database, (source or target or {}).get("table") or "")
             if source is None or target is None:
-                show = f"see SHOW CREATE {obj.kind.upper()} on the source" if target is None else ""
                 there, lacking = ("there", None) if target is None else (None, "there")
-                yield from self._one(obj, "", there, lacking, show)
+                yield from self._one(obj, "", there, lacking, self._missing(obj, ours) if source else removal(obj))
                 continue
-            yield from self._facts(obj, source, target)
+            yield from self._facts(obj, source, target, ours)
 
-    def _facts(self, obj: SchemaObject, source: Facts, target: Facts) -> Iterator[DefinitionDifference]:
+    def _facts(
+        self, obj: SchemaObject, source: Facts, target: Facts, present: Mapping[SchemaObject, Facts]
+    ) -> Iterator[DefinitionDifference]:
         for what in _of_either(source, target):
             ours, theirs = source.get(what), target.get(what)
             if what == "default collation":
@@ -231,12 +257,47 @@ class Definitions:
             elif not self._is_spelled_alike(what):
                 continue
             elif what not in _HIDDEN:
-                yield from self._one(obj, what, ours, theirs)
+                if ours != theirs:
+                    yield from self._one(obj, what, ours, theirs, self._made(obj, present))
             elif ours and theirs:
-                yield from self._one(obj, what, self._named(ours), self._named(theirs))
+                if self._named(ours) != self._named(theirs):
+                    mend = self._made(obj, present)
+                    yield from self._one(obj, what, self._named(ours), self._named(theirs), mend)
             else:
                 side = "source" if not ours else "target"
                 self.unseen.add(f"definition of {obj}: the {side}'s account may not see it")
+
+    def _missing(self, obj: SchemaObject, present: Mapping[SchemaObject, Facts]) -> Mend:
+        return self._creation([obj]) if obj.kind == DATABASE else self._made(obj, present)
+
+    def _made(self, obj: SchemaObject, present: Mapping[SchemaObject, Facts]) -> Mend:
+        """The statements that give the target the source's object. ``present``: the source's objects.
+
+        A trigger fires in the order of creation, so those that follow it on the source are created anew, too.
+        """
+        if obj.kind == DATABASE:
+            comment = present[obj].get("comment")
+            return one_statement(f"ALTER DATABASE {identifier(obj.database)} COMMENT = {quoted(comment or '')}")
+        facts = present[obj]
+        group = [
+            (int(other["order"] or 0), each)
+            for each, other in present.items()
+            if each.kind == TRIGGER == obj.kind
+            and each.database == obj.database
+            and (other["table"], other["time"]) == (facts["table"], facts["time"])
+            and int(other["order"] or 0) >= int(facts["order"] or 0)
+        ]
+        return self._creation([each for _, each in sorted(group)] or [obj])
+
+    def _creation(self, objects: Sequence[SchemaObject]) -> Mend:
+        """The statements that create the source's objects on the target."""
+        [source, target], first = self.schemas, objects[0]
+        changed = (
+            source.flavor is not target.flavor or self.rules.collations or source.folds_names != target.folds_names
+        )
+        if changed or self.renaming.source(first.database) != first.database:
+            return nothing(f"see SHOW CREATE {first.kind.upper()} on the source: its text is not the target's")
+        return creation(self.pair.source, source.flavor, objects)
 
     def _is_spelled_alike(self, what: str) -> bool:
         if self.depth is Depth.FAMILIES:
@@ -246,7 +307,7 @@ class Definitions:
         return self.depth is Depth.EXACT or what not in _OF_ONE_VERSION
 
     def _one(
-        self, obj: SchemaObject, what: str, source: str | None, target: str | None, mend: str = ""
+        self, obj: SchemaObject, what: str, source: str | None, target: str | None, mend: Mend
     ) -> Iterator[DefinitionDifference]:
         """The difference, if there is one and the channel's filter does not cause it."""
         if source == target:
@@ -255,10 +316,11 @@ class Definitions:
         if not any(self.selection.policy(kind) == FilterPolicy.IGNORE for kind in kinds):
             yield DefinitionDifference(obj, what, source, target, mend, self.tables.get(obj))
 
-    def _read(self) -> tuple[dict[SchemaObject, Facts], dict[SchemaObject, Facts]]:
-        """The objects of both servers, with the target's names."""
+    def _read(self, only: Collection[str] | None) -> tuple[dict[SchemaObject, Facts], dict[SchemaObject, Facts]]:
+        """The objects of both servers, with the target's names; ``only``: in these databases of the target."""
         source, target = self.schemas
         names = {name: self._cased(self.renaming.target(name)) for name in source.databases if self._takes(name)}
+        names = {name: new for name, new in names.items() if only is None or new in only}
         there = {name for name in target.databases if self._cased(name) in names.values()}
         ours = {
             SchemaObject(obj.kind, names[obj.database], self._cased(obj.name)): facts
@@ -301,9 +363,10 @@ class Definitions:
 
     def _named(self, text: str) -> str:
         """A definition of either server, with the target's names of databases."""
-        if self._new_names:
-            text = _QUALIFIER.sub(self._new_name, text)
-        return self._cased(text)
+        return self._cased(self._renamed_in(text))
+
+    def _renamed_in(self, text: str) -> str:
+        return _QUALIFIER.sub(self._new_name, text) if self._new_names else text
 
     def _new_name(self, match: re.Match[str]) -> str:
         name = (match["quoted"] or match["plain"]).replace("``", "`")
@@ -321,6 +384,19 @@ class Definitions:
     @cached_property
     def _renamed(self) -> Schema:
         return renamed_schema(self.schemas[0], partial(name_of, self.renaming))
+
+
+def _of_one_collation(source: Table, target: Table) -> frozenset[str]:
+    """The parts of a table that are columns with the same collation on both servers, in lower case.
+
+    A column's line in SHOW CREATE TABLE has its collation only where it is not the table's, and the tables' may differ.
+    """
+    theirs = {column.name.lower(): (column.charset, column.collation) for column in target.columns}
+    return frozenset(
+        f"column {identifier(column.name)}".lower()
+        for column in source.columns
+        if theirs.get(column.name.lower()) == (column.charset, column.collation)
+    )
 
 
 def _of_either(source: Mapping[str, object], target: Mapping[str, object]) -> list[str]:

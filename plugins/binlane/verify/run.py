@@ -77,6 +77,8 @@ class Outcome:
     """Tables, views, routines, triggers, events and databases whose definitions were compared; of kind full only."""
     unseen: tuple[str, ...] = ()
     """Definitions that were not compared, with the reason."""
+    differences: tuple[DefinitionDifference, ...] = ()
+    """The parts of definitions that have drifted, with the statements that mend them."""
 
     def of_state(self, state: str) -> tuple[Suspect, ...]:
         """The suspects of one state: drift, or pending."""
@@ -106,6 +108,7 @@ class Verifier:
     _standing: Channel | None = None
     _tables: Tables = field(default_factory=lambda: Tables({}, {}))
     _definitions: Definitions = field(init=False)
+    _drifted: list[DefinitionDifference] = field(default_factory=list)
     _counts: list[int] = field(default_factory=lambda: [0, 0, 0])
     """Tables, chunks, rows."""
 
@@ -132,7 +135,7 @@ class Verifier:
         compared = self._definitions
         return Outcome(
             self.channel, verification.kind, state, verification.through_seqno, *self._counted, suspects,
-            self.schemas[1], compared.counted[0], tuple(sorted(compared.unseen)),
+            self.schemas[1], compared.counted[0], tuple(sorted(compared.unseen)), tuple(self._drifted),
         )  # fmt: skip
 
     @property
@@ -297,6 +300,7 @@ class Verifier:
             later = changed.covers_definition(each.schema_object.key, is_named=each.schema_object.kind in NAMED)
             later |= each.table is not None and changed.covers_definition(each.table, is_named=True)
             suspects.append(self._defined(each, PENDING if later else DRIFT))
+            self._drifted += [] if later else [each]
         return tuple(_remembered(one, known.get((one.table, one.key))) for one in suspects)
 
     def _look_again(self, key: TableKey, keys: set[Key]) -> list[Difference]:

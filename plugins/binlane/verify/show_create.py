@@ -6,8 +6,10 @@ Only texts of one server version are compared: another version prints the same t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Final
+
+from binlane.verify.mend import Mend, nothing, one
 
 _LINES: Final[tuple[tuple[re.Pattern[str], str], ...]] = tuple(
     (re.compile(pattern), what)
@@ -54,41 +56,105 @@ def _part(line: str) -> tuple[str, str]:
     return f"line {line}", line
 
 
-def alter_statement(table: str, part: str, source: str | None, target: str | None) -> str:
-    """The ALTER TABLE that gives the target's table the source's part; empty if no simple one does.
+def without_collation(column: str) -> str:
+    """A column's line without character set and collation, which it has only where they are not the table's."""
+    return _COLLATION.sub(r"\1", column, count=1)
 
-    ``table``: its quoted name on the target.
+
+def table_mend(
+    table: str, part: str, source: Mapping[str, str], target: Mapping[str, str], *, same_collation: bool = False
+) -> Mend:
+    """The ALTER TABLE that gives the target's table the source's part.
+
+    ``table``: its quoted name on the target. ``source`` and ``target``: all parts, as ``table_parts`` gives them.
+    ``same_collation``: the part is a column with the same character set and collation on both servers.
     """
     what, _, name = part.partition(" `")
-    quoted = f"`{name}"
-    make = _MENDS.get(what) or (_option if part.startswith("option ") else None)
-    clause = "" if make is None else make(part if make is _option else quoted, source, target)
-    return f"ALTER TABLE {table} {clause}" if clause else ""
+    ours, theirs = source.get(part), target.get(part)
+    if what == "column":
+        clause, left = _column(f"`{name}", source, ours, theirs, same_collation)
+    elif what in _REPLACED:
+        return _replaced(table, what, f"`{name}", ours, theirs)
+    elif part.startswith("option "):
+        clause, left = _option(part.removeprefix("option "), source, ours)
+    elif part == "partitions":
+        clause, left = ours or "REMOVE PARTITIONING", "it copies the table, and the new partitions may refuse rows"
+    else:
+        return nothing("no single statement changes it: compare SHOW CREATE TABLE of both servers")
+    return one(f"ALTER TABLE {table} {clause}", left) if clause else nothing(left)
 
 
-def _column(name: str, source: str | None, target: str | None) -> str:
+def sequence_mend(sequence: str, statement: str) -> Mend:
+    """The ALTER SEQUENCE with the options of a SHOW CREATE SEQUENCE; the next value stays."""
+    found = _SEQUENCE.fullmatch(statement)
+    return nothing("see SHOW CREATE SEQUENCE") if found is None else one(f"ALTER SEQUENCE {sequence} {found[1]}")
+
+
+def _column(
+    name: str, parts: Mapping[str, str], source: str | None, target: str | None, same_collation: bool
+) -> tuple[str, str]:
     if source is None:
-        return f"DROP COLUMN {name}"
-    return f"ADD COLUMN {source}" if target is None else f"MODIFY COLUMN {source}"
+        return f"DROP COLUMN {name}", "it removes the column's values"
+    if target is None:
+        columns = [each for each in parts if each.startswith("column `")]
+        at = columns.index(f"column {name}")
+        place = f"AFTER {columns[at - 1].removeprefix('column ')}" if at else "FIRST"
+        return f"ADD COLUMN {source} {place}", "the new column has no values: copy the table again afterwards"
+    lines = [without_collation(text) if same_collation else text for text in (source, target)]
+    ours, theirs = map(_DEFAULT.fullmatch, lines)
+    if ours and theirs and (ours["before"], ours["behind"]) == (theirs["before"], theirs["behind"]):
+        return f"ALTER COLUMN {name} " + (f"SET DEFAULT {ours['value']}" if ours["value"] else "DROP DEFAULT"), ""
+    return f"MODIFY COLUMN {source}", "it may convert or refuse values"
 
 
-def _replaced(dropped: Callable[[str], str]) -> Callable[[str, str | None, str | None], str]:
-    def clause(name: str, source: str | None, target: str | None) -> str:
-        steps = [] if target is None else [f"DROP {dropped(name)}"]
-        steps += [] if source is None else [f"ADD {source}"]
-        return ", ".join(steps)
-
-    return clause
-
-
-def _option(part: str, source: str | None, target: str | None) -> str:
-    return "" if source is None else f"{part.removeprefix('option ')}={source}"
+def _replaced(table: str, what: str, name: str, source: str | None, target: str | None) -> Mend:
+    kind, left = _REPLACED[what]
+    dropped = kind if what == "primary key" else f"{kind} {name}"
+    steps = [*([] if target is None else [f"DROP {dropped}"]), *([] if source is None else [f"ADD {source}"])]
+    # no server drops and adds a foreign key of one name in one statement (1826, 1005)
+    clauses = steps if what == "foreign key" else [", ".join(steps)]
+    plain = what == "index" and all(text is None or text.startswith("KEY ") for text in (source, target))
+    why = "only the target has it" if source is None else "" if plain else left
+    return Mend(tuple(f"ALTER TABLE {table} {clause}" for clause in clauses), why)
 
 
-_MENDS: Final[dict[str, Callable[[str, str | None, str | None], str]]] = {
-    "column": _column,
-    "primary key": _replaced(lambda _: "PRIMARY KEY"),
-    "index": _replaced(lambda name: f"INDEX {name}"),
-    "foreign key": _replaced(lambda name: f"FOREIGN KEY {name}"),
-    "check": _replaced(lambda name: f"CONSTRAINT {name}"),
+def _option(option: str, parts: Mapping[str, str], source: str | None) -> tuple[str, str]:
+    if option in ("DEFAULT CHARSET", "COLLATE"):
+        both = (
+            f"{each}={parts[f'option {each}']}" for each in ("DEFAULT CHARSET", "COLLATE") if f"option {each}" in parts
+        )
+        return " ".join(both), ""
+    value = _WITHOUT.get(option) if source is None else source
+    left = "" if option in _METADATA else "it rebuilds the table"
+    if value is None:
+        return "", f"no value of {option} means that it is not given"
+    return f"{option}={value}", left
+
+
+_COLLATION: Final = re.compile(
+    r"(`(?:[^`]|``)+` \w+(?:\((?:[^')]|'(?:[^'\\]|''|\\.)*')*\))?)(?: CHARACTER SET \w+)?(?: COLLATE \w+)?", re.DOTALL
+)
+_SEQUENCE: Final = re.compile(r"CREATE SEQUENCE `(?:[^`]|``)+` (.*?)(?: ENGINE=\w+.*)?", re.DOTALL)
+_DEFAULT: Final = re.compile(
+    r"(?P<before>.*?)(?: DEFAULT (?P<value>NULL|[-+]?[0-9.]+|'(?:[^'\\]|''|\\.)*'))?"
+    r"(?P<behind>(?: COMMENT '(?:[^'\\]|''|\\.)*')?)",
+    re.DOTALL,
+)
+"""A column's line with a literal default, or with none."""
+_STATISTICS: Final = ("STATS_PERSISTENT", "STATS_AUTO_RECALC", "STATS_SAMPLE_PAGES")
+_METADATA: Final = frozenset({"COMMENT", *_STATISTICS})
+_WITHOUT: Final[Mapping[str, str]] = {
+    "COMMENT": "''",
+    **dict.fromkeys(
+        ("STATS_PERSISTENT", "STATS_AUTO_RECALC", "STATS_SAMPLE_PAGES", "ROW_FORMAT", "PACK_KEYS"), "DEFAULT"
+    ),
+    **dict.fromkeys(("KEY_BLOCK_SIZE", "MIN_ROWS", "MAX_ROWS", "AVG_ROW_LENGTH", "CHECKSUM", "DELAY_KEY_WRITE"), "0"),
 }
+"""The value that stands for an option that is not given."""
+_REPLACED: Final[Mapping[str, tuple[str, str]]] = {
+    "primary key": ("PRIMARY KEY", "it copies the table, and may refuse rows"),
+    "index": ("INDEX", "it may refuse rows with duplicate values, or replace an index that does"),
+    "foreign key": ("FOREIGN KEY", "it may refuse rows, and locks both tables"),
+    "check": ("CONSTRAINT", "it may refuse rows"),
+}
+"""How ALTER TABLE drops it, and why a repair does not change it. Of indexes only plain ones are changed by a repair."""

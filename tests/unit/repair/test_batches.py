@@ -11,12 +11,13 @@ import pytest
 from binlane.errors import PlanError
 from binlane.model import Flavor, TableKey
 from binlane.repair import run
-from binlane.repair.plan import Action, NotRepaired, RepairPlan, RowRepair, plan_repair
+from binlane.repair.plan import Action, DefinitionRepair, NotRepaired, RepairPlan, RowRepair, plan_repair
 from binlane.schema.model import Schema, Table
 from binlane.state.records.verifications import DRIFT, Suspect
 
 TABLE = TableKey("shop", "orders")
 LARGE = 64 * "a"
+DEFINITION = DefinitionRepair("view", "shop", "v", ("",), ("USE `shop`", "CREATE VIEW ..."))
 
 
 def row(*values: str | None) -> RowRepair:
@@ -70,10 +71,10 @@ def test_a_plan_of_an_older_build_is_read_and_written_alike() -> None:
 
 def test_a_plan_comes_back_as_it_was_and_no_value_of_it_can_be_changed() -> None:
     left = NotRepaired(TableKey("shop", "log"), "no key")
-    plan = RepairPlan("shop", "u", 7, (row("1", None), row("ü")), (left,))
+    plan = RepairPlan("shop", "u", 7, (row("1", None), row("ü")), (left,), (DEFINITION,))
     assert RepairPlan.from_json(plan.to_json(), "x") == plan
     stored = json.loads(plan.to_json())
-    for name, value in (("seqno", 8), ("uuid", "v"), ("rows", []), ("left", [])):
+    for name, value in (("seqno", 8), ("uuid", "v"), ("rows", []), ("left", []), ("definitions", [])):
         with pytest.raises(PlanError, match=r"^x: expected content of SHA-256 "):
             RepairPlan.from_json(json.dumps({**stored, name: value}).encode(), "x")
     changed = [{**stored["rows"][0], "action": "delete"}, *stored["rows"][1:]]

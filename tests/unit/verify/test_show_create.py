@@ -2,7 +2,7 @@
 
 import pytest
 
-from binlane.verify.show_create import alter_statement, table_parts
+from binlane.verify.show_create import sequence_mend, table_mend, table_parts
 
 MARIADB = """CREATE TABLE `t` (
   `a``b` int(11) NOT NULL AUTO_INCREMENT COMMENT 'AUTO_INCREMENT=5, ENGINE=x',
@@ -51,22 +51,78 @@ def test_mysqls_version_comments_are_options_and_partitions() -> None:
     assert parts["partitions"] == "/*!50100 PARTITION BY HASH (`id`)\nPARTITIONS 3 */"
 
 
+FILLS, CONVERTS, ONLY = "the new column has no values", "it may convert or refuse values", "only the target has it"
+REFUSES, REBUILDS = "it may refuse rows", "it rebuilds the table"
+
+
 @pytest.mark.parametrize(
-    ("part", "source", "target", "clause"),
+    ("part", "source", "target", "clause", "left"),
     [
-        ("column `a`", "`a` int", None, "ADD COLUMN `a` int"),
-        ("column `a`", None, "`a` int", "DROP COLUMN `a`"),
-        ("column `a`", "`a` int", "`a` bigint", "MODIFY COLUMN `a` int"),
-        ("index `a``b`", "KEY `a``b` (`c`)", "KEY `a``b` (`d`)", "DROP INDEX `a``b`, ADD KEY `a``b` (`c`)"),
-        ("primary key", "PRIMARY KEY (`a`)", None, "ADD PRIMARY KEY (`a`)"),
-        ("foreign key `f`", None, "CONSTRAINT `f` FOREIGN KEY ...", "DROP FOREIGN KEY `f`"),
-        ("check `c`", None, "CONSTRAINT `c` CHECK (1)", "DROP CONSTRAINT `c`"),
-        ("option DEFAULT CHARSET", "latin1", "utf8mb4", "DEFAULT CHARSET=latin1"),
-        ("option COMMENT", None, "'x'", ""),
-        ("partitions", "PARTITION BY HASH (`a`)", None, ""),
+        ("column `a`", "`a` int", None, "ADD COLUMN `a` int AFTER `first`", FILLS),
+        ("column `a`", None, "`a` int", "DROP COLUMN `a`", "it removes the column's values"),
+        ("column `a`", "`a` int", "`a` bigint", "MODIFY COLUMN `a` int", CONVERTS),
+        ("column `a`", "`a` int DEFAULT 7", "`a` int DEFAULT '5'", "ALTER COLUMN `a` SET DEFAULT 7", ""),
+        ("column `a`", "`a` int NOT NULL", "`a` int NOT NULL DEFAULT 5", "ALTER COLUMN `a` DROP DEFAULT", ""),
+        (
+            "column `a`",
+            "`a` char(9) DEFAULT 'it''s' COMMENT 'b DEFAULT 5'",
+            "`a` char(9) DEFAULT NULL COMMENT 'b DEFAULT 5'",
+            "ALTER COLUMN `a` SET DEFAULT 'it''s'",
+            "",
+        ),
+        (
+            "column `a`",
+            "`a` int DEFAULT 1 COMMENT 'x'",
+            "`a` int DEFAULT 2",
+            "MODIFY COLUMN `a` int DEFAULT 1 COMMENT 'x'",
+            CONVERTS,
+        ),
+        (
+            "column `a`",
+            "`a` timestamp NULL DEFAULT current_timestamp()",
+            "`a` timestamp NULL DEFAULT NULL",
+            "MODIFY COLUMN `a` timestamp NULL DEFAULT current_timestamp()",
+            CONVERTS,
+        ),
+        ("index `a``b`", "KEY `a``b` (`c`)", "KEY `a``b` (`d`)", "DROP INDEX `a``b`, ADD KEY `a``b` (`c`)", ""),
+        ("index `k`", "KEY `k` (`c`)", None, "ADD KEY `k` (`c`)", ""),
+        ("index `k`", None, "KEY `k` (`c`)", "DROP INDEX `k`", ONLY),
+        ("index `k`", "UNIQUE KEY `k` (`c`)", None, "ADD UNIQUE KEY `k` (`c`)", REFUSES),
+        ("index `k`", "KEY `k` (`c`)", "UNIQUE KEY `k` (`c`)", "DROP INDEX `k`, ADD KEY `k` (`c`)", REFUSES),
+        ("primary key", "PRIMARY KEY (`a`)", None, "ADD PRIMARY KEY (`a`)", "it copies the table"),
+        ("foreign key `f`", None, "CONSTRAINT `f` FOREIGN KEY ...", "DROP FOREIGN KEY `f`", ONLY),
+        ("check `c`", None, "CONSTRAINT `c` CHECK (1)", "DROP CONSTRAINT `c`", ONLY),
+        ("option DEFAULT CHARSET", "latin1", "utf8mb4", "DEFAULT CHARSET=latin1", ""),
+        ("option COMMENT", None, "'x'", "COMMENT=''", ""),
+        ("option ROW_FORMAT", None, "COMPRESSED", "ROW_FORMAT=DEFAULT", REBUILDS),
+        ("option ENGINE", "InnoDB", "MyISAM", "ENGINE=InnoDB", REBUILDS),
+        ("option WORDS", None, "1", "", "no value of WORDS"),
+        ("partitions", "PARTITION BY HASH (`a`)", None, "PARTITION BY HASH (`a`)", "it copies the table"),
+        ("partitions", None, "PARTITION BY HASH (`a`)", "REMOVE PARTITIONING", "it copies the table"),
+        ("options", "WITH SYSTEM VERSIONING", None, "", "no single statement"),
     ],
 )
-def test_the_statement_gives_the_target_the_sources_part(
-    part: str, source: str | None, target: str | None, clause: str
+def test_the_statement_gives_the_target_the_sources_part_and_only_harmless_ones_are_run(
+    part: str, source: str | None, target: str | None, clause: str, left: str
 ) -> None:
-    assert alter_statement("`d`.`t`", part, source, target) == (f"ALTER TABLE `d`.`t` {clause}" if clause else "")
+    first = {"column `first`": "`first` int"}
+    sides = [{**first, **({} if value is None else {part: value})} for value in (source, target)]
+    mend = table_mend("`d`.`t`", part, *sides)
+    assert mend.statements == ((f"ALTER TABLE `d`.`t` {clause}",) if clause else ())
+    assert (mend.left[: len(left)], mend.is_run) == (left, not left)
+
+
+def test_a_default_character_set_and_its_collation_are_one_statement() -> None:
+    source = {"option DEFAULT CHARSET": "latin1", "option COLLATE": "latin1_bin"}
+    target = {"option DEFAULT CHARSET": "utf8mb4", "option COLLATE": "utf8mb4_bin"}
+    for part in source:
+        assert str(table_mend("`t`", part, source, target)) == (
+            "ALTER TABLE `t` DEFAULT CHARSET=latin1 COLLATE=latin1_bin"
+        )
+
+
+def test_a_sequence_keeps_its_next_value() -> None:
+    shown = "CREATE SEQUENCE `it``s` start with 5 minvalue 1 maxvalue 9 increment by 2 cache 3 cycle ENGINE=InnoDB"
+    assert str(sequence_mend("`d`.`it``s`", shown)) == (
+        "ALTER SEQUENCE `d`.`it``s` start with 5 minvalue 1 maxvalue 9 increment by 2 cache 3 cycle"
+    )

@@ -10,7 +10,7 @@ from typing import Final
 
 from binlane.apply.refusals import driver_errors
 from binlane.apply.target_state import target_state
-from binlane.bootstrap.sessions import read_session
+from binlane.bootstrap.sessions import Session, read_session, write_session
 from binlane.choices import FilterKind, FilterPolicy
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver
@@ -18,17 +18,17 @@ from binlane.errors import ConfigError, PlanError
 from binlane.model import plural
 from binlane.orchestration.commands.operate import whoami
 from binlane.orchestration.commands.run import load
-from binlane.orchestration.commands.verify import verify_channel
+from binlane.orchestration.commands.verify import ComparedServers, compared_servers, verify_channel
 from binlane.orchestration.effective_rules import rules_of, selection_of
+from binlane.repair.definitions import DefinitionRepairer
 from binlane.repair.plan import Action, RepairPlan, RowRepair, plan_repair
 from binlane.repair.run import Repaired, Repairer
 from binlane.safe_text import one_line
 from binlane.schema.model import Schema
-from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of
-from binlane.source.server import translated
 from binlane.state.channels import read_channel
 from binlane.state.records.verifications import DRIFT
+from binlane.verify.definitions import Definitions
 from binlane.verify.pairing import pair
 from binlane.verify.row_text import shown, words
 from binlane.verify.run import Options, Outcome
@@ -61,7 +61,7 @@ def make_plan(
     seqno = drift[0].seqno if drift else found.watermark.seqno
     plan = plan_repair(
         channel.name, found.uuid, seqno, drift, outcome.target, channel.apply.allow_triggers,
-        keeps_rows=_keeps_rows(channel, outcome.target),
+        keeps_rows=_keeps_rows(channel, outcome.target), differences=outcome.differences,
     )  # fmt: skip
     place = WorkFolder(channel.work.uri).child(channel.name).child(FOLDER)
     file = f"{plan.seqno:012d}-{plan.digest[:8]}.json"
@@ -91,18 +91,24 @@ def read_stored(name: str, place: str) -> StoredPlan:
 def apply_plan(name: str, folder: Path, stored: StoredPlan, *, resolve: Resolver | None = None) -> Repaired:
     """Repair the target by a plan. Raises as ``Repairer.run``; the target's errors become TargetError."""
     channel, endpoints = load(name, folder, resolve)
-    with target_state(endpoints.target), driver_errors():
-        return _repair(channel, endpoints, stored)
-
-
-def _repair(channel: ChannelConfig, endpoints: Endpoints, stored: StoredPlan) -> Repaired:
     if endpoints.source is None:
         raise ConfigError(f"{channel.file}: source: expected a live server to repair from, the channel has an archive")
-    engine, source_engine = engine_of(endpoints.target), engine_of(endpoints.source)
-    with translated(str(endpoints.source)), driver_errors(), source_engine.connect() as asked:
-        ours = read_schema(asked)
-    with engine.connect() as asked:
-        theirs = read_schema(asked)
+    with driver_errors(), compared_servers(channel, endpoints) as found, contextlib.ExitStack() as stack:
+        return _repair(channel, endpoints, stored, found, *(
+            stack.enter_context(contextlib.closing(session))
+            for session in (read_session(endpoints.source), write_session(endpoints.target))
+        ))  # fmt: skip
+
+
+def _repair(
+    channel: ChannelConfig,
+    endpoints: Endpoints,
+    stored: StoredPlan,
+    found: ComparedServers,
+    source: Session,
+    target: Session,
+) -> Repaired:
+    ours, theirs = found.schemas
     deletions = sum(row.action is Action.DELETE for row in stored.plan.rows)
     if deletions and _keeps_rows(channel, theirs):
         raise PlanError(
@@ -110,17 +116,20 @@ def _repair(channel: ChannelConfig, endpoints: Endpoints, stored: StoredPlan) ->
             "filter now keeps rows that the source has deleted; nothing was written. Run verify with --repair "
             "again: the new plan keeps these rows"
         )
-    with contextlib.closing(read_session(endpoints.source)) as source:
-        return Repairer(
-            plan=stored.plan,
-            place=stored.place,
-            by=whoami(),
-            engine=engine,
-            source=source,
-            target=theirs,
-            tables=pair(ours, theirs, rules_of(channel, theirs)),
-            with_triggers=frozenset(channel.apply.allow_triggers),
-        ).run()
+    rules = rules_of(channel, theirs)
+    target.execute(f"SET SESSION lock_wait_timeout = {channel.apply.lock_wait_timeout}")
+    definitions = Definitions(found.pair, found.schemas, rules, found.sees)
+    return Repairer(
+        plan=stored.plan,
+        place=stored.place,
+        by=whoami(),
+        engine=engine_of(endpoints.target),
+        source=source,
+        target=theirs,
+        tables=pair(ours, theirs, rules),
+        definitions=DefinitionRepairer(definitions, source, target),
+        with_triggers=frozenset(channel.apply.allow_triggers),
+    ).run()
 
 
 def plan_text(stored: StoredPlan) -> str:
@@ -136,8 +145,9 @@ def plan_text(stored: StoredPlan) -> str:
         lines += [f"  {one_line(_row_text(row))}" for row in rows[:_SHOWN]]
         if len(rows) > _SHOWN:
             lines.append(f"  and {len(rows) - _SHOWN:,} more, in the plan")
+    lines += [one_line(str(each)) for each in plan.definitions]
     lines += [one_line(f"{each.table}: not repaired: {each.why}") for each in plan.left]
-    if not plan.rows:
+    if not plan.is_needed:
         lines.append("nothing to repair")
     return "\n".join(lines)
 
@@ -158,9 +168,10 @@ def _row_text(row: RowRepair) -> str:
 
 def repaired_text(name: str, repaired: Repaired) -> str:
     """The result as text."""
+    corrected = f", {plural(repaired.definitions, 'definition')} corrected" if repaired.definitions else ""
     text = (
         f"channel {name}: {plural(repaired.inserted, 'row')} inserted, {repaired.updated:,} updated, "
-        f"{repaired.deleted:,} deleted on the target; {repaired.equal_rows:,} were already right"
+        f"{repaired.deleted:,} deleted on the target{corrected}; {repaired.equal_rows:,} were already right"
     )
     if repaired.changed_rows:
         text += (

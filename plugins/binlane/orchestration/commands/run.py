@@ -106,13 +106,32 @@ def run(call: Call, console: Terminal) -> View:
     """Apply one window. Returns its summary."""
     channel, endpoints = load(call.channel, call.folder)
     seconds: dict[str, float] = {}
+    done = apply_window(channel, endpoints, call.request(), call.engine, console, seconds)
+    if "note" not in done:
+        return f"channel {call.channel}: nothing to apply, the watermark is at seqno {done['watermark']:,}"
+    times = ", ".join(f"{step} {spent:.1f} s" for step, spent in seconds.items())
+    return f"{done['note']}\n{times}"
+
+
+def apply_window(
+    channel: ChannelConfig,
+    endpoints: Endpoints,
+    request: WindowRequest,
+    engine: str,
+    console: Terminal,
+    seconds: dict[str, float],
+) -> steps.Answer:
+    """Apply one window; the answer of ``steps.advance``, or of ``steps.extract`` if there is nothing to apply.
+
+    ``seconds``: gets the duration of each step.
+    """
     with _timed(seconds, "extract", console):
-        window = steps.extract(channel, endpoints, call.request())
+        window = steps.extract(channel, endpoints, request)
     if window["work"] is None:
-        return f"channel {call.channel}: nothing to apply, the watermark is at seqno {window['watermark']:,}"
+        return window
     if window["plan"] is None:
         with _timed(seconds, "filter", console):
-            _filtered(channel, call.engine, WorkFolder(window["work"]))
+            _filtered(channel, engine, WorkFolder(window["work"]))
     with _timed(seconds, "check", console):
         adopted = steps.adopt_plan(channel, endpoints, window["work"])
     with _timed(seconds, "apply", console):
@@ -120,8 +139,7 @@ def run(call: Call, console: Terminal) -> View:
     with _timed(seconds, "advance", console):
         done = steps.advance(channel, endpoints, adopted["plan"])
     announce(channel, done)
-    times = ", ".join(f"{step} {spent:.1f} s" for step, spent in seconds.items())
-    return f"{done['note']}\n{times}"
+    return done
 
 
 def read_channel_status(endpoints: Endpoints, name: str) -> ChannelStatus:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,11 +21,12 @@ from binlane.orchestration.effective_rules import rules_of
 from binlane.orchestration.steps import source_of
 from binlane.precheck.privileges import read_grants
 from binlane.safe_text import one_line
-from binlane.schema.model import Table
+from binlane.schema.model import Schema, Table
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of
 from binlane.source.server import translated
 from binlane.state.records.verifications import DRIFT, PENDING, Suspect
+from binlane.verify.definitions import Sees
 from binlane.verify.row_text import changed_values, key_values, words
 from binlane.verify.rows import Pair, source_side, target_side
 from binlane.verify.run import Options, Outcome, Verifier
@@ -41,6 +44,34 @@ def verify(name: str, folder: Path, options: Options, *, resolve: Resolver | Non
 
 def verify_channel(channel: ChannelConfig, endpoints: Endpoints, options: Options) -> Outcome:
     """Compare a channel's servers. Raises ConfigError for a channel that reads an archive."""
+    with compared_servers(channel, endpoints) as found:
+        rules = rules_of(channel, found.schemas[1])
+        return Verifier(
+            channel.name,
+            engine_of(endpoints.target),
+            source_of(channel, endpoints),
+            found.pair,
+            found.schemas,
+            options,
+            rules,
+            found.sees,
+        ).run()
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedServers:
+    """A channel's servers, read for a comparison."""
+
+    pair: Pair
+    schemas: tuple[Schema, Schema]
+    """Source and target."""
+    sees: Sees
+
+
+@contextlib.contextmanager
+def compared_servers(channel: ChannelConfig, endpoints: Endpoints) -> Iterator[ComparedServers]:
+    """Sessions on both servers, their definitions and privileges. Raises ConfigError for a channel that reads an
+    archive."""
     if endpoints.source is None:
         raise ConfigError(f"{channel.file}: source: expected a live server to compare with, the channel has an archive")
     source_engine = engine_of(endpoints.source)
@@ -55,9 +86,7 @@ def verify_channel(channel: ChannelConfig, endpoints: Endpoints, options: Option
         def sees(is_source: bool, privilege: str, database: str) -> bool:
             return not (our_grants if is_source else their_grants).missing((privilege,), database)
 
-        source = source_of(channel, endpoints)
-        rules = rules_of(channel, theirs)
-        return Verifier(channel.name, engine, source, pair, (ours, theirs), options, rules, sees).run()
+        yield ComparedServers(pair, (ours, theirs), sees)
 
 
 def verify_after(channel: ChannelConfig, endpoints: Endpoints, kind: str) -> dict[str, Any]:

@@ -202,4 +202,5 @@ STEPS: Final = (
         ),
     ),
     Step("databases, and progress before the lanes", (AddTable(tables.databases), AddTable(tables.progress))),
+    Step("definitions that a repair has corrected", (AddColumn(tables.repairs.c.definitions),)),
 )

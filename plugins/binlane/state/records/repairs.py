@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from sqlalchemy import Connection, delete, insert, update
+from sqlalchemy import Connection, delete, insert, or_, update
 
 from binlane.model import TableKey
 from binlane.state.json_columns import text_of
@@ -56,3 +56,16 @@ def forget_suspects(connection: Connection, channel: str, table: TableKey, keys:
                 suspects.c.row_key.in_(texts[at : at + _BATCH]),
             )
         )
+
+
+def forget_table(connection: Connection, channel: str, table: TableKey) -> None:
+    """Delete all suspects of a table's rows; its definition's stay."""
+    of_rows = or_(suspects.c.note == "", suspects.c.row_key == text_of(()))
+    connection.execute(
+        delete(suspects).where(
+            suspects.c.channel == channel,
+            suspects.c.table_schema == table.database,
+            suspects.c.table_name == table.table,
+            of_rows,
+        )
+    )

@@ -1,0 +1,163 @@
+"""``binlane recopy``: brings the target to the place of a source's snapshot, and copies tables from that snapshot."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from binlane.apply.refusals import driver_errors
+from binlane.apply.target_state import target_state
+from binlane.bootstrap.sessions import Session, write_session
+from binlane.bootstrap.snapshot import shared_snapshot
+from binlane.choices import FilterKind, FilterPolicy
+from binlane.config import ChannelConfig
+from binlane.connections import Endpoints, Resolver
+from binlane.errors import ConfigError, PositionError, WindowBusyError
+from binlane.model import LogPosition, plural
+from binlane.orchestration.commands.operate import whoami
+from binlane.orchestration.commands.run import apply_window, load
+from binlane.orchestration.effective_rules import rules_of
+from binlane.orchestration.request import NOW, WindowRequest
+from binlane.orchestration.terminal import Terminal
+from binlane.repair.recopy import Recopied, Recopier, chosen_tables
+from binlane.schema.model import Schema
+from binlane.servers.catalog import read_schema
+from binlane.servers.engines import engine_of
+from binlane.source.protocol import file_number
+from binlane.source.server import translated
+from binlane.state.channels import Channel, read_channel
+from binlane.state.leases import recopy_lease
+from binlane.state.windows import read_open_window
+from binlane.verify.column_text import Compared
+from binlane.verify.definition_reader import read_sequences
+from binlane.verify.pairing import pair
+from binlane.verify.rows import source_side
+
+_ATTEMPTS: Final = 3
+"""Snapshots that are taken while other runs apply windows beyond them."""
+_LEASE_SECONDS: Final = 10
+_DELETES: Final = (FilterKind.DELETE, FilterKind.TRUNCATE)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The arguments of ``binlane recopy``."""
+
+    tables: tuple[str, ...]
+    """The target's names."""
+    engine: str
+    """Of the filter job."""
+    lock_seconds: int = 30
+
+
+@dataclass(frozen=True, slots=True)
+class _Servers:
+    """Definitions of source and target, and the chosen tables."""
+
+    target: Schema
+    tables: tuple[Compared, ...]
+
+
+def recopy(name: str, folder: Path, options: Options, console: Terminal, *, resolve: Resolver | None = None) -> str:
+    """Copy tables again, consistent with the watermark; a message with the result.
+
+    Windows are applied up to the snapshot, as `binlane run` does. Raises ConfigError for a table that cannot be copied,
+    before anything is written; WindowBusyError if other runs keep the channel busy; as ``steps`` and ``Recopier.run``.
+    """
+    channel, endpoints = load(name, folder, resolve)
+    if endpoints.source is None:
+        raise ConfigError(f"{channel.file}: source: expected a live server to copy from, the channel has an archive")
+    with target_state(endpoints.target), driver_errors():
+        _read(channel, endpoints, options)
+    # so that the snapshot, and its lock on the source's definitions, lasts no longer than a short window
+    apply_window(channel, endpoints, WindowRequest(NOW), options.engine, console, {})
+    with target_state(endpoints.target) as engine, driver_errors():
+        with engine.connect() as connection:
+            uuid = read_channel(connection, name).uuid
+        with _lease(endpoints, name, uuid):
+            for _ in range(_ATTEMPTS):
+                with shared_snapshot(endpoints.source, 1, options.lock_seconds, _nothing) as (snapshot, _):
+                    at = _brought_to(channel, endpoints, snapshot.position, options, console)
+                    if at is None:
+                        continue
+                    found = _read(channel, endpoints, options)
+                    recopier = Recopier(at, engine, snapshot.readers[0], found.target, found.tables, whoami())
+                    with contextlib.suppress(WindowBusyError, PositionError):  # another run has opened a window
+                        return _text(at, recopier.run())
+    raise WindowBusyError(
+        f"channel {name}: other runs have applied {_ATTEMPTS} windows beyond the snapshots that were taken for the "
+        "copy; nothing was copied, run the command again"
+    )
+
+
+def _read(channel: ChannelConfig, endpoints: Endpoints, options: Options) -> _Servers:
+    """Raises ConfigError for a table that cannot be copied."""
+    assert endpoints.source is not None
+    named, source = str(endpoints.source), engine_of(endpoints.source)
+    with translated(named), source.connect() as asked:
+        ours = read_schema(asked)
+    with engine_of(endpoints.target).connect() as asked:
+        theirs = read_schema(asked)
+    rules = rules_of(channel, theirs)
+    left_out = [kind for kind in _DELETES if rules.selection.policy(kind) == FilterPolicy.IGNORE]
+    if left_out:
+        raise ConfigError(
+            f"{channel.file}: filter.kinds: expected deletions to be applied, found them ignored ("
+            f"{', '.join(left_out)}): the target's rows are meant to differ from the source's"
+        )
+    with source_side(source, named) as side:
+        sequences = read_sequences(side, ours.flavor)
+    triggers = channel.apply.allow_triggers
+    tables = chosen_tables(options.tables, pair(ours, theirs, rules), (ours, theirs), sequences, triggers)
+    return _Servers(theirs, tables)
+
+
+@contextlib.contextmanager
+def _lease(endpoints: Endpoints, name: str, uuid: str) -> Iterator[None]:
+    """No run opens a new window in this context; the lock ends with its connection."""
+    with contextlib.closing(write_session(endpoints.target)) as session:
+        [(taken,)] = session.texts(f"SELECT GET_LOCK('{recopy_lease(uuid)}', {_LEASE_SECONDS})")
+        if taken != "1":
+            raise WindowBusyError(f"channel {name}: another `binlane recopy` of this channel is running")
+        yield
+
+
+def _brought_to(
+    channel: ChannelConfig, endpoints: Endpoints, position: LogPosition, options: Options, console: Terminal
+) -> Channel | None:
+    """The channel at ``position`` of the source's log, with no transaction left before it; None if it is beyond.
+
+    An open window of another run is applied first.
+    """
+    request = WindowRequest(until_position=position)
+    while True:
+        with engine_of(endpoints.target).connect() as connection:
+            found = read_channel(connection, channel.name)
+            window = read_open_window(connection, channel.name)
+        if _order(found.watermark.source) > _order(position):
+            return None
+        if window is None and found.watermark.source == position:
+            return found
+        done = apply_window(channel, endpoints, request, options.engine, console, {})
+        if done.get("empty"):
+            return found
+
+
+def _order(position: LogPosition) -> tuple[int, int]:
+    return file_number(position.file), position.offset
+
+
+def _nothing(_lock: Session) -> None:
+    return None
+
+
+def _text(at: Channel, copied: Sequence[Recopied]) -> str:
+    lines = [f"channel {at.name}: copied again at seqno {at.watermark.seqno:,}, {at.watermark.source}:"]
+    lines += [
+        f"  {each.table}: {plural(each.deleted, 'row')} deleted, {each.inserted:,} inserted, equal on both servers"
+        for each in copied
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,67 @@
+"""The transaction of a repair on the target: it holds the channel's row, so no window is open or can open."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from sqlalchemy import Connection, Engine
+
+from binlane.bootstrap.sessions import MODE, Session
+from binlane.errors import BinlaneError, WindowBusyError
+from binlane.model import Flavor
+from binlane.state.channels import Channel, read_channel
+from binlane.state.records.journal import read_status, standing
+from binlane.state.windows import read_open_window
+
+_SET_UP: Final = (
+    f"SET SESSION time_zone = '+00:00', sql_mode = '{MODE}', foreign_key_checks = 0, max_error_count = 1000",
+    "SET NAMES utf8mb4",
+)
+
+
+def lock_at_watermark(
+    connection: Connection,
+    engine: Engine,
+    name: str,
+    watermark: tuple[str, int],
+    refusal: Callable[[Channel], BinlaneError],
+) -> None:
+    """Lock the channel's row, as the opening of a window does.
+
+    ``watermark``: the channel's UUID and the seqno at which the target has to be; another one raises ``refusal`` of the
+    channel that is there. Raises WindowBusyError if a window is open.
+    """
+    channel = read_channel(connection, name, for_update=True)
+    window = read_open_window(connection, name)
+    if window is not None:
+        raise WindowBusyError(
+            f"channel {name}: {standing(read_status(engine, name), window)}; a repair cannot write while a window is "
+            "open: when the window is finished, run the same command again"
+        )
+    if (channel.uuid, channel.watermark.seqno) != watermark:
+        raise refusal(channel)
+
+
+def writing(connection: Connection, flavor: Flavor) -> Session:
+    """The transaction's connection as a session that stores the source's values unchanged; foreign keys and checks do
+    not refuse them, and do not cascade."""
+    session = Session(connection.connection.driver_connection, flavor, None)
+    for statement in _SET_UP:
+        session.execute(statement)
+    if flavor is Flavor.MARIADB:
+        session.execute("SET SESSION check_constraint_checks = 0")
+    return session
+
+
+@contextlib.contextmanager
+def bytes_as_sent(session: Session) -> Iterator[None]:
+    """Within the context the session returns values as bytes; the state's statements need the driver's conversions."""
+    connection = session.connection
+    usual = connection.use_unicode, connection.decoders
+    connection.use_unicode, connection.decoders = False, {}
+    try:
+        yield
+    finally:
+        connection.use_unicode, connection.decoders = usual

@@ -1,0 +1,165 @@
+"""Copies whole tables again: in one transaction, their rows on the target are replaced by those of a source's snapshot.
+
+The target is at the watermark to which the snapshot belongs, and the transaction holds the channel's row: no window is
+open or can open before it ends, so each later change of the tables is in a later window. No DDL, no trigger's or
+foreign key's action and no other table takes part; a process that is killed leaves nothing behind, because the target
+rolls back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sqlalchemy import Connection, Engine
+
+from binlane.binlog.types.literals import identifier
+from binlane.bootstrap.rows import Chunk, insert_rows
+from binlane.bootstrap.sessions import Session
+from binlane.errors import ConfigError, DriftError, PositionError
+from binlane.model import TableKey
+from binlane.repair.fence import bytes_as_sent, lock_at_watermark, writing
+from binlane.repair.plan import obstacle
+from binlane.schema.model import Schema, Table
+from binlane.state.channels import Channel
+from binlane.state.records.repairs import begin_repair, forget_table, save_repair
+from binlane.verify.column_text import Compared
+from binlane.verify.pairing import Tables
+from binlane.verify.rows import Pair, Side
+
+_SHOWN: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Recopied:
+    """The result for one table."""
+
+    table: TableKey
+    """The target's name."""
+    deleted: int
+    inserted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recopier:
+    """Replaces the rows of ``tables`` by those of ``reader``'s snapshot."""
+
+    channel: Channel
+    """At the watermark of the snapshot."""
+    engine: Engine
+    """The target's engine."""
+    reader: Session
+    target: Schema
+    tables: Sequence[Compared]
+    by: str
+
+    def run(self) -> tuple[Recopied, ...]:
+        """Copy all tables, or none. Raises WindowBusyError if a window is open, PositionError if the watermark has
+        moved; SourceError, ApplyError, DriftError, and the target's driver errors unchanged."""
+        names = "recopy " + ", ".join(str(table.target) for table in self.tables)
+        name, seqno = self.channel.name, self.channel.watermark.seqno
+        digest = hashlib.sha256(names.encode()).hexdigest()
+        with self.engine.begin() as connection:
+            number = begin_repair(connection, name, digest, names, seqno, self.by)
+        with self.engine.begin() as connection:
+            mark = (self.channel.uuid, seqno)
+            lock_at_watermark(connection, self.engine, name, mark, self._moved)
+            session = writing(connection, self.target.flavor)
+            copied = tuple(self._replace(connection, session, table) for table in self.tables)
+            counts = {
+                "inserted": sum(one.inserted for one in copied), "deleted": sum(one.deleted for one in copied)
+            }  # fmt: skip
+            save_repair(connection, number, counts, done=True)
+        return copied
+
+    def _moved(self, found: Channel) -> PositionError:
+        ours = self.channel
+        return PositionError(
+            f"channel {ours.name}: expected {ours.uuid} at seqno {ours.watermark.seqno:,}, the place of the source's "
+            f"snapshot, found {found.uuid} at seqno {found.watermark.seqno:,}: another run has applied a window; "
+            "nothing was written, run the command again"
+        )
+
+    def _replace(self, connection: Connection, session: Session, table: Compared) -> Recopied:
+        with bytes_as_sent(session):
+            copied = self._copied(session, table)
+        forget_table(connection, self.channel.name, table.target)
+        return copied
+
+    def _copied(self, session: Session, table: Compared) -> Recopied:
+        """Delete a table's rows, insert the snapshot's, and compare both servers' rows."""
+        [(packet,)] = session.texts("SELECT @@max_allowed_packet")
+        found = self.target.table(table.target)
+        assert found is not None
+        deleted = session.execute(f"DELETE FROM {identifier(table.target.database)}.{identifier(table.target.table)}")
+        # the target's columns under the source's name
+        whole = Chunk(replace(found, key=table.source), None, None)
+        inserted = insert_rows(self.reader, session, whole, int(packet), table.target)
+        pair = Pair(_side(self.reader, is_source=True), _side(session, is_source=False))
+        rows, differences = pair.whole(table)
+        if differences or rows != inserted:
+            raise DriftError(
+                f"{table.target}: expected the source's {inserted:,} rows behind the copy, found {rows:,} rows, of "
+                f"which {len(differences):,} differ: a trigger or a setting of the target changes the written values; "
+                "all tables of this command were rolled back"
+            )
+        return Recopied(table.target, deleted, inserted)
+
+
+def chosen_tables(
+    names: Sequence[str],
+    tables: Tables,
+    schemas: tuple[Schema, Schema],
+    sequences: Collection[TableKey],
+    with_triggers: Collection[str],
+) -> tuple[Compared, ...]:
+    """The tables of these names, given as the target's ``database.table``. Raises ConfigError for a table that the
+    channel does not have, or that no statements can copy exactly. ``sequences``: the source's."""
+    return tuple(_chosen(name, tables, schemas, sequences, with_triggers) for name in dict.fromkeys(names))
+
+
+def _chosen(
+    name: str,
+    tables: Tables,
+    schemas: tuple[Schema, Schema],
+    sequences: Collection[TableKey],
+    with_triggers: Collection[str],
+) -> Compared:
+    source, target = schemas
+    named = [key for key in (*tables.compared, *tables.not_comparable) if name in (str(key), _quoted(key))]
+    if len(named) != 1:
+        known = ", ".join(_quoted(key) for key in named[:_SHOWN])
+        found = f"several: {known}" if named else "no such table in the channel's databases"
+        raise ConfigError(
+            f"--table: expected one table of the channel by its name on the target, got {name!r}: {found}"
+        )
+    [key] = named
+    why = tables.not_comparable.get(key, "")
+    if not why:
+        ours, theirs = source.table(tables.compared[key].source), target.table(key)
+        assert ours is not None
+        why = _why_not(ours, theirs, with_triggers)
+        if tables.compared[key].source in sequences:
+            why = "it is a sequence: set it by SELECT SETVAL(...) on the target"
+    if why:
+        raise ConfigError(f"--table {key}: cannot be copied again: {why}")
+    return tables.compared[key]
+
+
+def _why_not(source: Table, target: Table | None, with_triggers: Collection[str]) -> str:
+    for table, server in ((source, "source"), (target, "target")):
+        if table is not None and not table.transactional:
+            return (
+                f"its engine on the {server} is {table.engine}: neither a snapshot nor a transaction includes its rows"
+            )
+    return obstacle(target, with_triggers)
+
+
+def _quoted(key: TableKey) -> str:
+    return f"{identifier(key.database)}.{identifier(key.table)}"
+
+
+def _side(session: Session, *, is_source: bool) -> Side:
+    return Side(session.rows, lambda sql: [tuple(row) for row in session.texts(sql)], is_source)

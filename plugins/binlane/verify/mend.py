@@ -1,0 +1,38 @@
+"""The statements that would give the target's object the source's definition, and whether a repair may run them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from binlane.model import SchemaObject
+
+
+@dataclass(frozen=True, slots=True)
+class Mend:
+    """Statements for the target, in their order."""
+
+    statements: tuple[str, ...] = ()
+    """Empty: no simple statement corrects the target, see ``left``."""
+    left: str = ""
+    """Why a repair leaves the statements to an operator; empty: it runs them."""
+    made: tuple[SchemaObject, ...] = ()
+    """The objects that the statements create anew from the source's text, with the target's names: the statements show
+    that text, and a repair sends the source's bytes."""
+
+    @property
+    def is_run(self) -> bool:
+        """Whether a repair runs the statements: they remove no row, no column, and nothing that only the target has."""
+        return bool(self.statements) and not self.left
+
+    def __str__(self) -> str:
+        return "; ".join(self.statements) or self.left
+
+
+def one(statement: str, left: str = "") -> Mend:
+    """A single statement."""
+    return Mend((statement,), left)
+
+
+def nothing(why: str) -> Mend:
+    """No statement."""
+    return Mend((), why)

@@ -1,0 +1,313 @@
+"""Whole tables copied again beside a channel in use, with and without a primary key, and kill -9 in the middle."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from binlane.bootstrap.rows import insert_rows
+from binlane.config import ChannelConfig
+from binlane.connections import Endpoints
+from binlane.errors import ConfigError, DriftError, WindowBusyError
+from binlane.orchestration import steps
+from binlane.orchestration.commands import recopy as command
+from binlane.orchestration.request import WindowRequest
+from binlane.orchestration.terminal import Terminal
+from binlane.repair import recopy as recopying
+from binlane.repair.fence import lock_at_watermark
+from tests.conftest import requires_mysql
+from tests.forked import process
+from tests.integration.window.conftest import (
+    CHANNEL,
+    Channel,
+    ChannelOf,
+    channel_of,
+    clean_servers,
+    run_on,
+    run_window,
+)
+
+__all__ = ["channel_of", "clean_servers"]
+
+FAMILIES: Final = pytest.mark.parametrize(
+    "families",
+    [
+        ("mariadb", "mariadb"),
+        pytest.param(("mysql", "mysql"), marks=requires_mysql),
+        pytest.param(("mariadb", "mysql"), marks=requires_mysql),
+        pytest.param(("mysql", "mariadb"), marks=requires_mysql),
+    ],
+    ids="-".join,
+)
+TABLES: Final = (
+    "CREATE DATABASE tenant_1 CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci",
+    "CREATE TABLE tenant_1.`a.b ``x` (n INT, note VARCHAR(40), f FLOAT, b BLOB, j JSON, e ENUM('x', 'y'), "
+    "at TIMESTAMP(3) NULL DEFAULT NULL ON UPDATE CURRENT_TIMESTAMP(3), v INT AS (n + 1) VIRTUAL, KEY (n))",
+    "CREATE TABLE tenant_1.parent (id INT AUTO_INCREMENT PRIMARY KEY, u INT UNIQUE, s INT AS (u + 1) STORED)",
+    "CREATE TABLE tenant_1.child (id INT PRIMARY KEY, p INT, n INT, "
+    "FOREIGN KEY (p) REFERENCES tenant_1.parent (id) ON DELETE CASCADE)",
+)
+ROWS: Final = (
+    "SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO'",
+    "INSERT INTO tenant_1.`a.b ``x` (n, note, f, b, j, e, at) VALUES "
+    + ", ".join(
+        f"({n % 3}, 'n''o\\\\te ü {n % 3}', {n / 3!r}, X'00FF27{n:02x}', '{{\"n\": {n}}}', {n % 2 + 1}, "
+        "'2026-01-02 03:04:05.678')"
+        for n in range(9)
+    ),
+    "INSERT INTO tenant_1.`a.b ``x` (n) VALUES (7), (7), (7)",
+    "INSERT INTO tenant_1.parent (id, u) VALUES (0, 0), (1, 1), (2, 2)",
+    "INSERT INTO tenant_1.child VALUES (1, 0, 0), (2, 1, 0)",
+)
+WRONG: Final = (
+    "SET SESSION foreign_key_checks = 0",
+    "DELETE FROM tenant_1.`a.b ``x` WHERE n = 7 LIMIT 1",
+    "INSERT INTO tenant_1.`a.b ``x` (n, note) VALUES (1, 'mine')",
+    "UPDATE tenant_1.parent SET u = 100 - u",
+    "DELETE FROM tenant_1.parent WHERE id = 1",
+    "INSERT INTO tenant_1.parent (id, u) VALUES (50, 50)",
+)
+BARE: Final = "tenant_1.a.b `x"
+CHOSEN: Final = ("--table", BARE, "--table", "`tenant_1`.`parent`")
+
+
+def begun(channel: Channel) -> Channel:
+    run_on(channel.source, *TABLES, *ROWS)
+    assert channel.run() is not None
+    return channel
+
+
+def rows(channel: Channel, table: str, *, renamed: str = "tenant_1") -> list[list[tuple[object, ...]]]:
+    """Of source and target. JSON's text differs between families, so its value is compared by its member."""
+    columns = "n, note, f, HEX(b), JSON_EXTRACT(j, '$.n') + 0, e, at, v" if "a.b" in table else "*"
+    return [
+        sorted(server.query(f"SELECT {columns} FROM {database}.{table}"), key=repr)
+        for server, database in ((channel.source, "tenant_1"), (channel.target, renamed))
+    ]
+
+
+def assert_equal(channel: Channel) -> None:
+    for table in ("`a.b ``x`", "parent", "child"):
+        ours, theirs = rows(channel, table)
+        assert ours == theirs
+        assert ours
+
+
+@contextlib.contextmanager
+def traffic(channel: Channel) -> Iterator[None]:
+    """Commits on the source all the time: on the copied tables, and on their child."""
+    ended = threading.Event()
+
+    def write() -> None:
+        with channel.source.connect(autocommit=True) as connection, connection.cursor() as cursor:
+            number = 100
+            while not ended.wait(0.05):
+                number += 1
+                cursor.execute("INSERT INTO tenant_1.`a.b ``x` (n, note) VALUES (%s, 'live')", (number,))
+                cursor.execute("DELETE FROM tenant_1.`a.b ``x` WHERE n = %s", (number - 20,))
+                cursor.execute("INSERT INTO tenant_1.parent (id, u) VALUES (%s, %s)", (number, number))
+                cursor.execute("INSERT INTO tenant_1.child VALUES (%s, %s, 0)", (number, number))
+                cursor.execute("UPDATE tenant_1.parent SET u = -u WHERE id = %s", (number - 3,))
+                cursor.execute("UPDATE tenant_1.child SET n = n + 1 WHERE id = %s", (number - 5,))
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+@FAMILIES
+def test_tables_are_copied_again_while_the_source_changes_them(
+    families: tuple[str, str], channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel = begun(channel_of(*families))
+    run_on(channel.target, *WRONG, log=False)
+    assert channel.cli("verify", CHANNEL, "--full") == 1
+    with traffic(channel):
+        for _ in range(2):
+            assert channel.cli("recopy", CHANNEL, "--yes", *CHOSEN) == 0
+    said = capsys.readouterr().out
+    assert f"  {BARE}: " in said
+    assert "inserted, equal on both servers" in said
+    assert channel.run() is not None
+    assert_equal(channel)
+    assert channel.cli("verify", CHANNEL, "--full") == 0
+    state = "SELECT state, deleted > 0, inserted > 0 FROM binlane.repairs"
+    assert set(channel.target.query(state)) == {("done", 1, 1)}
+    assert channel.cli("recopy", CHANNEL, "--yes", *CHOSEN) == 0  # nothing was committed in between
+    assert_equal(channel)
+
+
+def test_names_are_the_targets_and_files_of_the_log_may_end_in_between(
+    channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel = channel_of("mariadb", "mariadb")
+    channel.write_channel('[rename]\n"tenant_*" = "dr_*"\n')
+    begun(channel)
+    run_on(channel.target, *(statement.replace("tenant_1", "dr_1") for statement in WRONG), log=False)
+    run_on(channel.source, "FLUSH BINARY LOGS", "FLUSH BINARY LOGS")
+    assert channel.cli("recopy", CHANNEL, "--yes", "--table", "tenant_1.parent") == 2
+    assert "no such table in the channel's databases" in capsys.readouterr().err
+    assert channel.cli("recopy", CHANNEL, "--yes", "--table", "dr_1.parent", "--table", "dr_1.a.b `x") == 0
+    for table in ("`a.b ``x`", "parent"):
+        ours, theirs = rows(channel, table, renamed="dr_1")
+        assert ours == theirs
+
+
+KILLED: Final[tuple[tuple[str, str, int, bool], ...]] = (
+    # module, function, which call, behind it
+    ("repair.recopy", "begin_repair", 1, True),
+    ("repair.recopy", "lock_at_watermark", 1, True),
+    ("repair.recopy", "insert_rows", 1, False),
+    ("repair.recopy", "insert_rows", 1, True),
+    ("repair.recopy", "insert_rows", 2, True),
+    ("repair.recopy", "save_repair", 1, True),
+    ("orchestration.commands.recopy", "_brought_to", 1, False),
+    ("orchestration.commands.recopy", "_text", 1, False),
+)
+
+
+@pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
+def test_kill_9_leaves_either_the_old_rows_or_the_source_s(family: str, channel_of: ChannelOf) -> None:
+    channel = begun(channel_of(family, family))
+    run_on(channel.target, *WRONG, log=False)
+    for at in KILLED:
+        before = [rows(channel, table)[1] for table in ("`a.b ``x`", "parent")]
+        run_on(channel.source, f"INSERT INTO tenant_1.child VALUES ({100 + KILLED.index(at)}, 0, 0)")
+        with process(killed, channel.channels, channel.environment, *at) as running:
+            running.join()
+            assert running.exitcode == -signal.SIGKILL
+        assert channel.run() is None  # the window up to the snapshot was applied, and the lease is free
+        after = [rows(channel, table)[1] for table in ("`a.b ``x`", "parent")]
+        assert (after == before) == (at[1] != "_text")
+    assert_equal(channel)
+    assert channel.cli("verify", CHANNEL, "--full") == 0
+
+
+def killed(folder: Path, environment: dict[str, str], module: str, name: str, call: int, behind: bool) -> None:
+    """The command, which kills itself at, or behind, a call of one of its functions."""
+    os.environ.update(environment)
+    calls: list[object] = []
+    real = getattr(import_module(f"binlane.{module}"), name)
+
+    def once(*arguments: object, **named: object) -> object:
+        calls.append(arguments)
+        if len(calls) == call and not behind:
+            os.kill(os.getpid(), signal.SIGKILL)
+        found = real(*arguments, **named)
+        if len(calls) == call:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return found
+
+    def window(config: ChannelConfig, endpoints: Endpoints, request: WindowRequest, *_: object) -> dict[str, Any]:
+        return run_window(config, endpoints, request) or {"empty": True}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(f"binlane.{module}.{name}", once)
+        patch.setattr(command, "apply_window", window)  # lanes as threads: this process may have no children
+        command.recopy(CHANNEL, folder, command.Options((BARE, "tenant_1.parent"), "local"), Terminal())
+
+
+def test_no_window_opens_during_the_copy_and_an_open_one_is_finished_first(
+    channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel = begun(channel_of("mariadb", "mariadb"))
+    run_on(channel.target, *WRONG, log=False)
+    run_on(channel.source, "INSERT INTO tenant_1.child VALUES (60, 0, 0)")
+    assert steps.extract(channel.config, channel.endpoints, WindowRequest("now"))["work"] is not None
+    run_on(channel.source, "INSERT INTO tenant_1.parent (id, u) VALUES (60, 60)")
+    refused = list[str]()
+
+    def meanwhile(*arguments: object) -> int:
+        run_on(channel.source, "INSERT INTO tenant_1.child VALUES (61, 60, 0) ON DUPLICATE KEY UPDATE n = n + 1")
+        with pytest.raises(WindowBusyError, match="`binlane recopy` is copying tables at the watermark") as told:
+            steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+        refused.append(str(told.value))
+        assert channel.cli("recopy", CHANNEL, "--yes", *CHOSEN) == 1
+        return insert_rows(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(recopying, "insert_rows", meanwhile)
+    assert channel.cli("recopy", CHANNEL, "--yes", *CHOSEN) == 0
+    assert len(refused) == 2
+    assert channel.run() is not None
+    assert_equal(channel)
+
+
+def test_a_window_that_another_run_has_opened_meanwhile_is_applied_and_a_new_snapshot_is_taken(
+    channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel = begun(channel_of("mariadb", "mariadb"))
+    run_on(channel.target, *WRONG, log=False)
+    calls = list[int]()
+
+    def faster(*arguments: object) -> None:
+        calls.append(1)
+        if len(calls) < 3:
+            run_on(channel.source, f"INSERT INTO tenant_1.child VALUES ({70 + len(calls)}, 0, 0)")
+            with pytest.MonkeyPatch.context() as patch:  # that run has looked before the lease was taken
+                patch.setattr(steps, "_require_no_recopy", lambda *_: None)
+                window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+                if len(calls) == 2:
+                    channel.go_on(window)
+        lock_at_watermark(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(recopying, "lock_at_watermark", faster)
+    assert channel.cli("recopy", CHANNEL, "--yes", *CHOSEN) == 0
+    assert len(calls) == 3
+    assert_equal(channel)
+
+
+def test_what_cannot_be_copied_is_refused_by_name_and_nothing_is_written(
+    channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel = begun(channel_of("mariadb", "mariadb"))
+    run_on(
+        channel.source,
+        "CREATE TABLE tenant_1.fires (id INT)",
+        "CREATE SEQUENCE tenant_1.s",
+        "CREATE TABLE tenant_1.other (id INT, KEY k (id))",
+    )
+    assert channel.run() is not None
+    run_on(
+        channel.target,
+        "CREATE TRIGGER tenant_1.fired BEFORE INSERT ON tenant_1.fires FOR EACH ROW SET NEW.id = 1",
+        "ALTER TABLE tenant_1.other MODIFY id BIGINT",
+        *WRONG,
+        log=False,
+    )
+    for name, value in channel.environment.items():
+        monkeypatch.setenv(name, value)
+    before = [rows(channel, table)[1] for table in ("`a.b ``x`", "parent")]
+
+    def refused(table: str, text: str) -> None:
+        options = command.Options((BARE, table), "local")
+        with pytest.raises(ConfigError, match=text):
+            command.recopy(CHANNEL, channel.channels, options, Terminal())
+        assert [rows(channel, each)[1] for each in ("`a.b ``x`", "parent")] == before
+
+    refused("tenant_1.fires", r"statements would fire its triggers \(fired\)")
+    refused("tenant_1.s", "it is a sequence")
+    refused("tenant_1.other", r"tenant_1\.other\.id: type: expected int, found bigint")
+    refused("tenant_1.nowhere", "no such table in the channel's databases")
+    run_on(channel.target, "ALTER TABLE tenant_1.other MODIFY id INT, ENGINE = MyISAM", log=False)
+    refused("tenant_1.other", "its engine on the target is MyISAM")
+    channel.write_channel('[filter.kinds]\ndelete = "ignore"\n')
+    refused("tenant_1.parent", "filter.kinds")
+    assert channel.target.query("SELECT COUNT(*) FROM binlane.repairs") == [(0,)]
+    # a trigger that may fire, and changes what it is given
+    channel.write_channel('allow_triggers = ["tenant_1.fires"]\n')
+    run_on(channel.source, "INSERT INTO tenant_1.fires VALUES (2)")
+    with pytest.raises(DriftError, match=r"tenant_1\.fires: expected the source's 1 rows behind the copy"):
+        command.recopy(CHANNEL, channel.channels, command.Options((BARE, "tenant_1.fires"), "local"), Terminal())
+    assert [rows(channel, each)[1] for each in ("`a.b ``x`", "parent")] == before
