@@ -41,7 +41,7 @@ CONTENT_CASES: Final[tuple[Row, ...]] = (
     supported(
         "Invisible columns",
         "part of the row images; compared by the precheck",
-        f"{proofs.SCHEMA_COMPARE}::test_what_the_target_fills_in_is_fatal_only_where_it_fills_in",
+        f"{proofs.SCHEMA_COMPARE}::test_values_that_the_target_generates_are_fatal_only_with_partial_images",
         f"{proofs.REDUCED}::test_each_trap_leaves_the_rows_that_replay_leaves",
     ),
     supported(
@@ -254,14 +254,14 @@ CONTENT_CASES: Final[tuple[Row, ...]] = (
     supported(
         "Status variables of statements",
         "each is set; a statement with an unknown one is refused (UnsupportedEventError)",
-        f"{proofs.DISSECT}::test_what_cannot_be_applied_is_refused_by_event_file_and_offset",
+        f"{proofs.DISSECT}::test_events_that_cannot_be_applied_are_refused_with_file_and_offset",
         f"{proofs.EVENTS}::test_a_status_variable_reaches_the_session",
         f"{proofs.EVENTS}::test_an_unknown_status_variable_ends_their_reading_and_is_remembered",
     ),
     supported(
         "A statement that ended with an error on the source",
         "the same error is expected on the target",
-        f"{proofs.OUTCOMES}::test_what_errors_and_rollbacks_left_on_the_source_is_left_on_mariadb",
+        f"{proofs.OUTCOMES}::test_errors_and_rollbacks_leave_the_same_rows_on_mariadb",
         f"{proofs.SESSION}::test_an_error_that_the_source_had_is_the_expected_outcome",
     ),
     supported(

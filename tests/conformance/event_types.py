@@ -81,7 +81,7 @@ EVENT_TYPES: Final[tuple[Row, ...]] = (
     informational(
         _named(T.HEARTBEAT, T.HEARTBEAT_V2),
         "only in a replication stream",
-        "tests/unit/binlog/test_transactions.py::test_what_a_stream_inserts_belongs_to_no_transaction",
+        "tests/unit/binlog/test_transactions.py::test_events_that_a_stream_inserts_belong_to_no_transaction",
         MEANT,
     ),
     informational(
@@ -110,7 +110,7 @@ EVENT_TYPES: Final[tuple[Row, ...]] = (
     supported(
         _named(T.XA_PREPARE),
         "the group is kept until its XA COMMIT or XA ROLLBACK",
-        "tests/integration/window/test_xa.py::test_both_halves_in_one_window_in_every_way_to_end",
+        "tests/integration/window/test_xa.py::test_prepare_and_each_kind_of_end_of_an_xa_transaction_in_one_window",
     ),
     supported(
         _named(T.PARTIAL_UPDATE_ROWS),

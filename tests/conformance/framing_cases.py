@@ -97,7 +97,7 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
         "BinlogError",
         f"{proofs.EVENTS}::test_a_size_below_a_header_is_refused",
         f"{proofs.READER}::test_a_size_below_the_longer_header_is_refused",
-        f"{proofs.KERNELS}::test_cut_and_corrupted_logs_are_told_the_same_by_both",
+        f"{proofs.KERNELS}::test_kernels_and_parser_agree_on_truncated_and_corrupt_logs",
     ),
     informational(
         "Unknown event types with the ignorable flag (Aurora 100, 101)",
@@ -156,13 +156,13 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
     supported(
         "The artificial ROTATE that begins a dump",
         "names the file; not used as a position",
-        f"{proofs.TRANSACTIONS}::test_what_a_stream_inserts_belongs_to_no_transaction",
+        f"{proofs.TRANSACTIONS}::test_events_that_a_stream_inserts_belong_to_no_transaction",
         f"{proofs.EXTRACT}::test_the_stream_and_every_kind_of_archive_give_the_same_segments",
     ),
     informational(
         "HEARTBEAT and HEARTBEAT_V2, anywhere in a stream",
         "ignored",
-        f"{proofs.TRANSACTIONS}::test_what_a_stream_inserts_belongs_to_no_transaction",
+        f"{proofs.TRANSACTIONS}::test_events_that_a_stream_inserts_belong_to_no_transaction",
     ),
     supported(
         "Relay logs, for `binlane inspect`: log_pos is the source's",
@@ -255,12 +255,12 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
     supported(
         "XA COMMIT without rows and database",
         "belongs to its prepared group",
-        f"{proofs.XA}::test_both_halves_in_one_window_in_every_way_to_end",
+        f"{proofs.XA}::test_prepare_and_each_kind_of_end_of_an_xa_transaction_in_one_window",
     ),
     supported(
         "XA groups: prepare and end are two transactions, maybe in two windows",
         "the group is kept until its end and applied there; ONE PHASE ends at once",
-        f"{proofs.XA}::test_both_halves_in_one_window_in_every_way_to_end",
+        f"{proofs.XA}::test_prepare_and_each_kind_of_end_of_an_xa_transaction_in_one_window",
         f"{proofs.XA}::test_the_halves_in_different_windows_with_the_log_purged_and_the_work_folder_lost_between",
     ),
     refused(
@@ -281,14 +281,14 @@ FRAMING_CASES: Final[tuple[Row, ...]] = (
     supported(
         "Transactions that end with COMMIT or ROLLBACK as statements",
         "executed as logged",
-        f"{proofs.OUTCOMES}::test_what_errors_and_rollbacks_left_on_the_source_is_left_on_mariadb",
+        f"{proofs.OUTCOMES}::test_errors_and_rollbacks_leave_the_same_rows_on_mariadb",
         f"{proofs.TRANSACTIONS}::test_a_shape_is_one_transaction",
     ),
     supported(
         "SAVEPOINT and ROLLBACK TO",
         "executed in their place",
-        f"{proofs.OUTCOMES}::test_what_errors_and_rollbacks_left_on_the_source_is_left_on_mariadb",
-        f"{proofs.OUTCOMES}::test_what_errors_and_rollbacks_left_on_the_source_is_left_on_mysql",
+        f"{proofs.OUTCOMES}::test_errors_and_rollbacks_leave_the_same_rows_on_mariadb",
+        f"{proofs.OUTCOMES}::test_errors_and_rollbacks_leave_the_same_rows_on_mysql",
         f"{proofs.TRANSACTIONS}::test_a_shape_is_one_transaction",
     ),
     supported(

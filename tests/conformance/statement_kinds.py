@@ -8,23 +8,23 @@ from tests.conformance import proofs
 from tests.conformance.rows import Row, refused, supported
 
 _UNSUPPORTED: Final = "UnsupportedEventError"
-_NOT_APPLIED: Final = f"{proofs.DISSECT}::test_what_cannot_be_applied_is_refused_by_event_file_and_offset"
-_ON_MARIADB: Final = f"{proofs.OUTCOMES}::test_what_errors_and_rollbacks_left_on_the_source_is_left_on_mariadb"
-_ON_MYSQL: Final = f"{proofs.OUTCOMES}::test_what_errors_and_rollbacks_left_on_the_source_is_left_on_mysql"
+_NOT_APPLIED: Final = f"{proofs.DISSECT}::test_events_that_cannot_be_applied_are_refused_with_file_and_offset"
+_ON_MARIADB: Final = f"{proofs.OUTCOMES}::test_errors_and_rollbacks_leave_the_same_rows_on_mariadb"
+_ON_MYSQL: Final = f"{proofs.OUTCOMES}::test_errors_and_rollbacks_leave_the_same_rows_on_mysql"
 
 STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     supported(
         "INSERT, UPDATE, DELETE, REPLACE in statement format",
         "executed in their session",
         f"{proofs.SESSION}::test_a_statement_runs_in_its_source_s_session",
-        f"{proofs.SESSION}::test_nothing_of_one_statement_s_session_is_left_for_the_next",
+        f"{proofs.SESSION}::test_a_statements_session_variables_do_not_affect_the_next_statement",
     ),
     refused(
         "Statements that no server logs: SELECT ... INTO OUTFILE, SET GLOBAL, CHANGE MASTER, INSTALL PLUGIN, SHUTDOWN, "
         "KILL, EXECUTE IMMEDIATE, CREATE SERVER ...; definitions and changes of the server's own tables (mysql.*)",
         "refused by name; filter.allow_statements allows them by kind",
         _UNSUPPORTED,
-        "tests/unit/sql/test_logged_kinds.py::test_it_is_refused_with_its_place_and_the_way_to_allow_it",
+        "tests/unit/sql/test_logged_kinds.py::test_a_statement_that_no_server_logs_is_refused_with_its_position_and_the_option_that_allows_it",
         "tests/integration/window/test_logged_kinds.py::test_servers_log_the_kinds_of_the_list_and_no_others",
     ),
     refused(
@@ -92,29 +92,28 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "Syntax, functions, types, engines and collations that are newer than the target or foreign to it",
         "the target's own parser is asked about each statement, without running it, before the first write",
         "PrecheckError",
-        "tests/integration/precheck/test_parser.py::test_nothing_that_the_target_is_asked_about_is_run",
+        "tests/integration/precheck/test_parser.py::test_a_prepared_statement_is_never_executed",
         "tests/integration/precheck/test_parser.py"
         "::test_each_family_refuses_what_it_does_not_know_and_nothing_that_its_objects_decide",
         "tests/integration/window/test_judged.py"
-        "::test_what_the_targets_parser_refuses_stops_the_window_before_its_first_write",
+        "::test_statements_that_the_targets_parser_refuses_stop_the_window_before_its_first_write",
     ),
     refused(
         "GRANT and REVOKE of privileges that the target's account does not hold or may not grant, on columns and "
         "routines too; roles of another administrator, PROXY, SET DEFAULT ROLE, tablespaces, resource groups",
         "named before the window begins, with the GRANT statement that is needed",
         "PrecheckError",
-        "tests/integration/precheck/test_grants.py::test_what_is_judged_is_what_the_server_then_says",
-        "tests/integration/precheck/test_grants.py"
-        "::test_whose_proxy_an_account_may_make_others_is_judged_as_the_server_does",
+        "tests/integration/precheck/test_grants.py::test_the_check_of_grants_agrees_with_the_server",
+        "tests/integration/precheck/test_grants.py::test_the_check_of_proxy_grants_agrees_with_the_server",
         "tests/integration/precheck/test_grants.py::test_a_role_is_its_administrator_s_to_grant_whoever_makes_it",
         "tests/integration/precheck/test_grants.py"
-        "::test_who_makes_a_routine_may_pass_it_on_with_the_grant_option_alone",
+        "::test_the_creator_of_a_routine_needs_only_the_grant_option_to_grant_it",
         "tests/integration/window/test_invoker.py"
-        "::test_what_the_account_may_not_pass_on_is_named_before_the_first_write",
+        "::test_privileges_that_the_account_cannot_grant_stop_the_window_before_its_first_write",
         "tests/integration/precheck/test_grants.py"
         "::test_a_function_of_a_powerful_account_is_not_dropped_by_its_bare_name_either",
         "tests/integration/window/test_judged.py"
-        "::test_what_the_targets_account_and_settings_stand_against_stops_the_window_before_its_first_write",
+        "::test_missing_privileges_and_settings_of_the_target_stop_the_window_before_its_first_write",
     ),
     refused(
         "Tables that settings of the target would refuse or alter (innodb_force_primary_key, "
@@ -122,7 +121,7 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "innodb_strict_mode)",
         "named before the window begins, with the setting to change",
         "PrecheckError",
-        "tests/integration/precheck/test_engines.py::test_what_is_judged_is_what_the_server_then_does",
+        "tests/integration/precheck/test_engines.py::test_the_check_of_table_settings_agrees_with_the_server",
     ),
     supported(
         "CREATE TABLE without a key on a target with sql_generate_invisible_primary_key",
@@ -159,7 +158,7 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "ALLOW_NONEXISTENT_DEFINER); accounts and objects that it may not change",
         "named before the window begins, with the GRANT statement that is needed, instead of error 1227 within it",
         "PrecheckError",
-        "tests/integration/precheck/test_definers.py::test_what_the_account_lacks_is_named_and_what_it_has_is_enough",
+        "tests/integration/precheck/test_definers.py::test_each_missing_privilege_of_a_definer_is_named_and_each_sufficient_one_accepted",
         f"{proofs.DEFINITIONS}"
         "::test_a_trigger_that_the_target_would_not_let_the_account_make_is_named_before_anything_is_written",
     ),
@@ -194,7 +193,7 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
     supported(
         "XA transactions, in one window or several; ONE PHASE",
         "applied at the place of the XA COMMIT; the target never has a prepared transaction of binlane",
-        f"{proofs.XA}::test_both_halves_in_one_window_in_every_way_to_end",
+        f"{proofs.XA}::test_prepare_and_each_kind_of_end_of_an_xa_transaction_in_one_window",
         f"{proofs.XA}::test_runs_that_are_killed_between_the_halves_lose_and_double_nothing",
     ),
     refused(
@@ -251,7 +250,7 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "refused unless `allow_unsafe` is set; the bodies of routines, triggers and views are not inspected",
         "PrecheckError",
         f"{proofs.OUTCOMES}::test_an_unsafe_statement_stops_the_window_unless_the_channel_allows_it",
-        f"{proofs.UNSAFE}::test_what_is_unsafe_is_named",
+        f"{proofs.UNSAFE}::test_unsafe_parts_of_statements_are_named",
     ),
     refused(
         "A statement that commits implicitly in the middle of a transaction",
@@ -326,7 +325,7 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "a lane's session uses the changed defaults",
         "tests/integration/window/test_database_defaults.py"
         "::test_a_lane_that_is_in_the_database_sees_what_another_lane_has_altered",
-        "tests/integration/apply/test_session_state.py::test_what_another_session_changes_is_renewed",
+        "tests/integration/apply/test_session_state.py::test_cached_session_state_is_read_again_after_a_change_by_another_session",
     ),
     supported(
         "Statements in autocommit mode with an XID and without BEGIN (MySQL 5.0 and 5.1)",
@@ -343,6 +342,6 @@ STATEMENT_KINDS: Final[tuple[Row, ...]] = (
         "The same with a temporary sequence, an engine without rows of its own, or other tables changed with it",
         "refused by name",
         _UNSUPPORTED,
-        f"{proofs.UNIT_TEMPORARY}::test_what_cannot_be_exact_is_refused_with_its_place",
+        f"{proofs.UNIT_TEMPORARY}::test_statements_that_cannot_be_applied_exactly_are_refused_with_their_position",
     ),
 )

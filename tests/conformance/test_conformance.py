@@ -69,7 +69,7 @@ def test_every_proof_of_a_row_exists(row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", list(rows()), ids=lambda row: row.what[:60])
-def test_what_is_refused_names_an_error_of_the_project(row: Row) -> None:
+def test_every_refusal_names_an_error_of_the_project(row: Row) -> None:
     assert (row.error is not None) == (row.verdict is Verdict.REFUSED)
     if row.error is not None:
         assert issubclass(getattr(errors, row.error), errors.BinlaneError)

@@ -86,7 +86,7 @@ VERSIONS: Final[tuple[Row, ...]] = (
         "Features of a newer MariaDB that an older target lacks: VECTOR, a character set without COLLATE (11.5)",
         "all are named at once, before the window begins",
         "PrecheckError",
-        f"{BETWEEN}::test_what_an_older_series_does_not_have_is_named_all_at_once",
+        f"{BETWEEN}::test_features_that_an_older_target_lacks_are_named_in_one_error",
     ),
     _read("MySQL 8.0 (8.0.28 to 8.0.31)"),
     _read("MySQL 5.7 (5.7.12 to 5.7.40), Aurora's padding events too"),

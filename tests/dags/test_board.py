@@ -114,7 +114,7 @@ def test_a_viewer_cannot_start_a_verification_and_nobody_can_of_a_dag_that_airfl
     assert (status, "Airflow has no such DAG" in answer["detail"]) == (409, True)
 
 
-def test_who_may_edit_a_dag_but_not_start_its_runs_starts_none(
+def test_a_user_who_may_edit_a_dag_but_not_trigger_it_starts_no_run(
     metadata_database: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from binlane import airflow_plugin

@@ -29,7 +29,7 @@ print(json.dumps({
 """
 
 
-def test_two_lines_make_the_dags_of_the_folder_that_airflows_configuration_names(
+def test_two_lines_of_a_dag_file_build_the_dags_of_the_configured_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     channels = write_channel(tmp_path).parent

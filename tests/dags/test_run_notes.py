@@ -14,9 +14,7 @@ from tests.dags.scene import HEALTH, Run, Steps, last_event, last_note, run_wind
 __all__ = ["run_window"]
 
 
-def test_a_committed_watermark_is_an_asset_event_that_others_can_wait_for(
-    run_window: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_committed_watermark_is_an_asset_event(run_window: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[tuple[str, float]] = []
     monkeypatch.setattr("airflow.sdk.observability.stats.gauge", lambda name, value, **_: sent.append((name, value)))
     monkeypatch.setattr("airflow.sdk.observability.stats.incr", lambda name, count, **_: sent.append((name, count)))
@@ -47,7 +45,7 @@ def test_a_committed_watermark_is_an_asset_event_that_others_can_wait_for(
         pytest.param({}, {"verify": "full", "verify_only": True}, "", "all clean", id="verified alone"),
     ],
 )
-def test_what_came_of_a_run_is_its_note(
+def test_a_runs_note_shows_its_result(
     run_window: Run,
     monkeypatch: pytest.MonkeyPatch,
     answer: dict[str, Any],

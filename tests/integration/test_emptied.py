@@ -12,7 +12,7 @@ from tests.emptied import Origin
 
 
 @pytest.mark.parametrize("flavor", list(Flavor))
-def test_whatever_is_left_on_a_server_is_gone_and_set_back(flavor: Flavor, request: pytest.FixtureRequest) -> None:
+def test_databases_accounts_and_settings_of_a_test_are_removed(flavor: Flavor, request: pytest.FixtureRequest) -> None:
     server: PrivateServer = request.getfixturevalue(f"{flavor}_target")
     origin = Origin.of(server)
     for statement in (

@@ -349,7 +349,7 @@ def test_a_segment_that_is_missing_cut_or_changed_is_refused_and_nothing_is_plan
     run_filter(folder, InProcess())
 
 
-def test_what_cannot_be_applied_is_the_same_error_from_every_engine(tmp_path: Path) -> None:
+def test_every_engine_raises_the_same_error_for_events_that_cannot_be_applied(tmp_path: Path) -> None:
     folder = WorkFolder(str(tmp_path))
     fill(folder, [rows(1, "a"), statements(2, "LOAD DATA INFILE '/x' INTO TABLE t"), rows(3, "a")], (1,))
     said = []

@@ -31,7 +31,7 @@ def mounts(service: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_what_is_mounted_exists(service: str) -> None:
+def test_mounted_paths_exist(service: str) -> None:
     for source, _ in mounts(service):
         if source.startswith("."):
             assert (ROOT / source).exists(), source

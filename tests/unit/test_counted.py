@@ -43,14 +43,14 @@ def test_row_changes_are_told_by_kind() -> None:
 
 
 @pytest.mark.parametrize(("count", "expected"), [(1, "a.t: 1 insert"), (2, "a.t: 2 inserts")])
-def test_what_a_skipped_transaction_changes_is_told_by_table(count: int, expected: str) -> None:
+def test_the_changes_of_a_skipped_transaction_are_counted_by_table(count: int, expected: str) -> None:
     data, segment = logs.segment_of([logs.rows(1, "a", count=count)])
     reader = LogReader(data, segment.source_file)
     parts = dissect(next(transactions(reader)), LogFormat(reader.format, "log", 0, Flavor.MARIADB))
     assert summary(list(parts)) == expected
 
 
-def test_no_text_of_a_person_puts_a_number_before_a_noun_by_hand() -> None:
+def test_messages_form_plurals_by_one_function() -> None:
     """Constants in capitals are known to be many."""
     by_hand = re.compile(rf"\{{(?![A-Z_]+:)(?:[^{{}}]*:,|len\([^{{}}]*\)|[^{{}}]*\.lanes|count)\}} (?:{NOUNS})\b")
     found = [

@@ -242,7 +242,7 @@ def test_only_what_makes_text_safe_writes_to_terminals() -> None:
 
 
 @pytest.mark.parametrize("part", PURE)
-def test_what_computes_does_no_io(part: str) -> None:
+def test_pure_packages_do_no_io(part: str) -> None:
     wrong = []
     for file in sorted((BINLANE / part).rglob("*.py")):
         wrong += [str(each) for each in imports_of(file) if each.module.split(".")[0] in IMPURE_MODULES]

@@ -109,7 +109,7 @@ def change_one(value: Any, data: st.DataObject) -> Any:
 @pytest.mark.parametrize(("codec", "kind"), RECORDS.values(), ids=RECORDS)
 @settings(max_examples=20, deadline=None)
 @given(data=st.data())
-def test_nothing_but_a_plan_error_comes_of_another_value(codec: Codec, kind: type, data: st.DataObject) -> None:
+def test_a_value_of_another_type_raises_only_plan_errors(codec: Codec, kind: type, data: st.DataObject) -> None:
     written = json.loads(json.dumps(codec.dump(data.draw(values_of(kind)))))
     with contextlib.suppress(PlanError):
         codec.load(kind, change_one(written, data), "file")

@@ -136,7 +136,7 @@ def test_the_server_s_own_replica_decides(binlane: Run, native: Run | None, outc
     assert judged(binlane, native) is outcome
 
 
-def test_of_several_runs_of_a_test_the_worst_counts() -> None:
+def test_the_worst_of_several_runs_of_a_test_counts() -> None:
     assert worse(Outcome.FAILED, Outcome.EQUAL)
     assert worse(Outcome.EQUAL, Outcome.SKIPPED)
     assert not worse(Outcome.EQUAL, Outcome.DIFFERS)
@@ -152,7 +152,7 @@ def test_of_several_runs_of_a_test_the_worst_counts() -> None:
         ("worker[01] Using MTR_BUILD_THREAD 300, with reserved ports 19000..19029", None),
     ],
 )
-def test_what_the_driver_says_of_a_test(line: str, said: driver.Said | None) -> None:
+def test_lines_of_the_test_driver_are_read(line: str, said: driver.Said | None) -> None:
     assert driver.said(line) == said
 
 

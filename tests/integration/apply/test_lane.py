@@ -254,7 +254,7 @@ def test_a_barrier_waits_for_every_participant_and_moves_them_together(mariadb_p
     assert notes[2:] == ["2c", "2d", "0e"]
 
 
-def test_a_barrier_that_nobody_comes_to_ends_and_names_whom_it_waited_for(mariadb_pair: Pair) -> None:
+def test_a_barrier_times_out_and_names_the_lanes_it_waited_for(mariadb_pair: Pair) -> None:
     window, work = counters(mariadb_pair)
     window.add(0, work("0a"))
     window.meet(1, (0, 1), work("1b"))

@@ -44,7 +44,7 @@ def test_a_format_is_sent_once_and_again_when_it_differs(pair: Pair, session: La
         assert session.value("SELECT @@binlog_annotate_row_events") == 0
 
 
-def test_its_id_is_the_server_s_even_while_a_statement_s_session_is_set(session: LaneSession) -> None:
+def test_the_connection_id_is_the_servers_while_pseudo_thread_id_is_set(session: LaneSession) -> None:
     session.execute("SET SESSION pseudo_thread_id = 4242")
     assert session.value("SELECT CONNECTION_ID()") == 4242
     session.value("SELECT GET_LOCK('binlane-test', 0)")

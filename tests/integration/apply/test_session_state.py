@@ -220,7 +220,9 @@ CASES: Final = [
 
 
 @pytest.mark.parametrize(("pair", "kept"), CASES, indirect=["pair"])
-def test_what_another_session_changes_is_renewed(pair: Pair, kept: Kept, lane: Lane) -> None:
+def test_cached_session_state_is_read_again_after_a_change_by_another_session(
+    pair: Pair, kept: Kept, lane: Lane
+) -> None:
     lane.other(f"DROP USER IF EXISTS {ACCOUNT}", f"DROP ROLE IF EXISTS {ACCOUNT}_role")
     lane.other(f"CREATE USER {ACCOUNT} IDENTIFIED BY '{pair.target.password}'")
     try:

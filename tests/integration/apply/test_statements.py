@@ -72,7 +72,7 @@ def test_a_statement_runs_in_its_source_s_session(
         assert session.value(f"SELECT CAST({expression} AS CHAR)") == usual
 
 
-def test_nothing_of_one_statement_s_session_is_left_for_the_next(pair: Pair, session: LaneSession) -> None:
+def test_a_statements_session_variables_do_not_affect_the_next_statement(pair: Pair, session: LaneSession) -> None:
     pair.both("CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY, b VARCHAR(40))")
     run(session, "INSERT INTO t (b) VALUES ('x')", SessionContext(database="shop", insert_id=50, sql_mode=4))
     run(session, 'INSERT INTO t (b) VALUES ("y")', SessionContext(database="shop", sql_mode=0))
@@ -118,7 +118,7 @@ def test_a_database_is_created_from_inside_itself(pair: Pair, session: LaneSessi
     assert pair.rows("SELECT 1 FROM information_schema.schemata WHERE schema_name = 'gone'") != []
 
 
-def test_another_statement_in_a_missing_database_is_an_error(pair: Pair, session: LaneSession) -> None:
+def test_a_statement_that_needs_a_missing_database_is_an_error(pair: Pair, session: LaneSession) -> None:
     with pytest.raises(pymysql.err.OperationalError, match="gone"):
         run(session, "CREATE TABLE t (a INT)", SessionContext(database="gone"))
 

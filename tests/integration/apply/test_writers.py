@@ -79,7 +79,7 @@ def test_a_count_other_than_the_handler_s_rolls_back(pair: Pair, session: LaneSe
     pair.assert_equal("t")
 
 
-def test_whoever_commits_after_an_error_commits_nothing_of_the_block(pair: Pair, session: LaneSession) -> None:
+def test_a_commit_after_an_error_commits_nothing_of_the_block(pair: Pair, session: LaneSession) -> None:
     """1062 leaves the transaction open, with the rows before it."""
     pair.both("CREATE TABLE t (a INT PRIMARY KEY)")
     _, block = one_block(pair, "INSERT INTO t VALUES (1), (2)")

@@ -163,9 +163,7 @@ def test_a_target_that_holds_anything_of_the_databases_is_refused_by_name(
     assert "expected a channel without a watermark" in capsys.readouterr().err
 
 
-def test_what_the_channel_s_filter_leaves_out_is_not_copied(
-    mariadb: Channel, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_first_copy_leaves_out_filtered_tables(mariadb: Channel, capsys: pytest.CaptureFixture[str]) -> None:
     make_objects(mariadb)
     mariadb.write_channel('[filter]\nexclude_databases = ["od-*"]\nexclude_tables = ["shop.bare", "shop.child"]\n')
     assert bootstrap(mariadb) == 0
@@ -193,7 +191,7 @@ def test_replace_drops_the_chosen_databases_alone(mariadb: Channel) -> None:
     mariadb.assert_equal()
 
 
-def test_what_cannot_be_copied_exactly_is_named_before_anything_is_written(
+def test_objects_that_a_first_copy_cannot_copy_are_named_before_the_first_write(
     mariadb: Channel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run_on(

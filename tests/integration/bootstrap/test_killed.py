@@ -170,7 +170,7 @@ def test_one_first_copy_of_a_channel_runs_at_a_time(
     assert bootstrap(mariadb) == 0
 
 
-def test_a_channel_that_somebody_makes_meanwhile_is_not_taken_for_the_copy_s(
+def test_a_channel_created_during_a_first_copy_is_not_taken_for_its_own(
     mariadb: Channel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would begin elsewhere, and what the source has changed in between would never arrive."""

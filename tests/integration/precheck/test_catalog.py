@@ -124,7 +124,7 @@ def test_a_silent_mismatch_on_a_real_server_is_fatal(server: PrivateServer, ours
     assert what in [one.what for one in differences if one.severity is Severity.FATAL]
 
 
-def test_everything_beside_columns_is_read(server: PrivateServer) -> None:
+def test_partitions_keys_views_routines_and_events_are_read(server: PrivateServer) -> None:
     run(server, "CREATE DATABASE crm")
     schema = created(
         server,
@@ -200,7 +200,7 @@ def test_binlanes_own_schema_is_no_part_of_the_catalogue(server: PrivateServer) 
     assert not schema_of(server).tables
 
 
-def test_what_only_mariadb_has_is_known_and_not_reduced(
+def test_tables_with_features_of_mariadb_alone_are_read_and_not_reduced(
     mariadb_target: PrivateServer,
 ) -> None:
     schema = created(mariadb_target, *MARIADB_ONLY)

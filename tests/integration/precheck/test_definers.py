@@ -63,7 +63,7 @@ CASES: Sequence[tuple[str, tuple[str, ...], tuple[Requirement, ...], str | None,
 ]
 
 
-def test_what_the_account_lacks_is_named_and_what_it_has_is_enough(server: PrivateServer) -> None:
+def test_each_missing_privilege_of_a_definer_is_named_and_each_sufficient_one_accepted(server: PrivateServer) -> None:
     """All cases on one server, each as the server itself would judge it (error 1227)."""
     made = [
         "CREATE DATABASE asked",

@@ -58,7 +58,7 @@ def is_as_written(server: PrivateServer, statement: str) -> bool:
     return str(list(server.query(query))[-1][0]) == wanted
 
 
-def test_what_is_judged_is_what_the_server_then_does(server: PrivateServer) -> None:
+def test_the_check_of_table_settings_agrees_with_the_server(server: PrivateServer) -> None:
     different = {}
     for name, value, statement, refused, flavors in CASES:
         if server.flavor not in flavors:

@@ -152,7 +152,7 @@ def may(server: PrivateServer, statement: str) -> bool:
     return True
 
 
-def test_what_is_judged_is_what_the_server_then_says(server: PrivateServer) -> None:
+def test_the_check_of_grants_agrees_with_the_server(server: PrivateServer) -> None:
     run(server, *MADE, *MADE_ON[server.flavor])
     different: dict[str, object] = {}
     try:
@@ -210,7 +210,7 @@ PROXIES: Sequence[str] = (
 )
 
 
-def test_whose_proxy_an_account_may_make_others_is_judged_as_the_server_does(server: PrivateServer) -> None:
+def test_the_check_of_proxy_grants_agrees_with_the_server(server: PrivateServer) -> None:
     insert = (
         "INSERT INTO mysql.proxies_priv (host, user, proxied_user, proxied_host, with_grant, grantor) "
         f"VALUES ('%', '{USER}', '{{}}', '{{}}', {{}}, '')"
@@ -278,7 +278,7 @@ def test_a_role_is_its_administrator_s_to_grant_whoever_makes_it(mariadb_target:
     assert different == {}
 
 
-def test_who_makes_a_routine_may_pass_it_on_with_the_grant_option_alone(server: PrivateServer) -> None:
+def test_the_creator_of_a_routine_needs_only_the_grant_option_to_grant_it(server: PrivateServer) -> None:
     run(server, "CREATE DATABASE rights", "CREATE USER rights_user")
     statements = ("CREATE PROCEDURE IF NOT EXISTS p() SELECT 1", "GRANT EXECUTE ON PROCEDURE p TO rights_user")
     texts = [logged(each, server.flavor) for each in statements]
@@ -319,7 +319,7 @@ def test_a_function_of_a_powerful_account_is_not_dropped_by_its_bare_name_either
 
 
 @pytest.mark.parametrize("statement", ["GRANT", "GRANT SELECT ON", "REVOKE ALL", "CREATE", "DROP ROLE", "GRANT TO x"])
-def test_what_is_no_whole_statement_is_the_parsers(statement: str, mariadb_target: PrivateServer) -> None:
+def test_incomplete_account_statements_are_left_to_the_parser(statement: str, mariadb_target: PrivateServer) -> None:
     with asked(mariadb_target) as target:
         found = said(situation(target, texts=[logged(statement, Flavor.MARIADB)]), "grants")
     assert found == [] or statement == "GRANT TO x"

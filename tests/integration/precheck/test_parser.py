@@ -149,7 +149,7 @@ def state(server: PrivateServer) -> list[Any]:
     ]
 
 
-def test_nothing_that_the_target_is_asked_about_is_run(server: PrivateServer, judge: StatementJudge) -> None:
+def test_a_prepared_statement_is_never_executed(server: PrivateServer, judge: StatementJudge) -> None:
     before = state(server)
     kinds = (*EVERY_KIND, *OF_ONE_FAMILY[server.flavor])
     assert {each: code for each in kinds if (code := said(judge, each)) is not None} == {}

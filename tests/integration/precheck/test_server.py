@@ -224,7 +224,7 @@ def test_all_fatal_findings_come_at_once_one_a_line(server: PrivateServer) -> No
     assert [line.rpartition(" ")[2] for line in lines[1:]] == [f"[{name}]" for name in names]
 
 
-def test_nothing_is_raised_where_nothing_is_fatal(server: PrivateServer) -> None:
+def test_advice_alone_raises_no_error(server: PrivateServer) -> None:
     with asked(server) as target:
         raise_if_fatal(found(target, Needs()))
 

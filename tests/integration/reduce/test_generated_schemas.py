@@ -168,7 +168,7 @@ def usual(count: int) -> settings:
     seed=st.integers(0, 2**32),
     way=st.sampled_from([("block", 3, 0), ("block", 9999, 0), ("window", 3, 1 << 30)]),
 )
-def test_what_is_folded_leaves_what_the_source_s_order_leaves(
+def test_a_folded_window_leaves_the_rows_of_the_source_s_order(
     servers: tuple[PrivateServer, PrivateServer], data: st.DataObject, seed: int, way: tuple[str, int, int]
 ) -> None:
     known = [data.draw(tables(f"t{number}", servers[0].flavor)) for number in range(3)]

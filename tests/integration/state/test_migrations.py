@@ -111,7 +111,7 @@ def test_kill_9_behind_every_statement_then_run_again(
         assert (window.start.source_time, window.reached) == (1732275000.1234567, 10)
 
 
-def test_of_four_that_bring_it_up_at_once_one_does_and_all_go_on(target: PrivateServer, plain: Engine) -> None:
+def test_of_four_concurrent_migrations_one_runs_and_all_succeed(target: PrivateServer, plain: Engine) -> None:
     lay_first_schema(target, *ROWS)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(bring_up, [plain] * 4))
@@ -224,7 +224,9 @@ def test_a_read_only_target_is_named_and_tried_again(target: PrivateServer) -> N
 
 
 @pytest.mark.parametrize("lease", [lease_name("a-uuid", 2), bootstrap_lease("new")], ids=["lane", "first copy"])
-def test_nothing_is_brought_up_while_an_older_binlane_runs(target: PrivateServer, plain: Engine, lease: str) -> None:
+def test_no_migration_runs_while_a_lane_of_an_older_binlane_holds_a_lease(
+    target: PrivateServer, plain: Engine, lease: str
+) -> None:
     lay_first_schema(target, *ROWS)
     if lease == bootstrap_lease("new"):
         # the first copies of that time had their own tables

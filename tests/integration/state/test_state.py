@@ -160,7 +160,7 @@ def test_one_window_is_open_a_channel_and_the_same_one_is_returned(engine: Engin
             open_window(engine, other)
 
 
-def test_of_four_that_open_a_window_at_once_one_wins(engine: Engine) -> None:
+def test_of_four_concurrent_runs_one_opens_the_window(engine: Engine) -> None:
     create_channel(engine, "c", "source", START)
 
     def attempt(number: int) -> str:
@@ -218,7 +218,7 @@ def test_a_window_keeps_its_first_plan(engine: Engine, planned: Window) -> None:
         set_plan(engine, replace(PLAN, digest="d2", last_seqno=21))
 
 
-def test_of_four_plans_at_once_one_is_kept(engine: Engine) -> None:
+def test_of_four_concurrent_plans_one_is_stored(engine: Engine) -> None:
     create_channel(engine, "c", "source", START)
     open_window(engine, BOUNDS)
 

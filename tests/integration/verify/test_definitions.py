@@ -115,7 +115,9 @@ LATER: Final = (
 
 
 @BOTH
-def test_what_the_source_has_changed_since_is_pending_and_the_rest_is_drift(family: str, channel_of: ChannelOf) -> None:
+def test_differences_of_objects_that_the_source_has_changed_since_are_pending(
+    family: str, channel_of: ChannelOf
+) -> None:
     channel = channel_of(family, family)
     run_on(channel.source, *TABLES, *STORED, "CREATE DATABASE tenant_2", "CREATE TABLE tenant_2.t (a INT, KEY (a))")
     assert channel.run() is not None

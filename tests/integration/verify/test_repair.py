@@ -153,7 +153,7 @@ def test_a_repair_ended_in_the_middle_is_finished_by_the_same_plan(
     assert apply_plan(CHANNEL, drifted.channels, stored) == Repaired(equal_rows=len(stored.plan.rows))
 
 
-def test_it_asks_and_a_row_that_either_side_has_changed_since_is_looked_at_again(
+def test_repair_asks_first_and_compares_rows_again_that_changed_since(
     drifted: Channel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = rows(drifted.target)

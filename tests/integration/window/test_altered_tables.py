@@ -144,7 +144,7 @@ def test_a_window_that_stopped_behind_a_ddl_is_taken_up_again(pair: Channel, mon
     pair.assert_equal()
 
 
-def test_what_the_log_does_not_say_is_taken_from_the_source_behind_the_last_ddl(pair: Channel) -> None:
+def test_definitions_that_the_log_lacks_are_read_from_the_source_after_the_last_ddl(pair: Channel) -> None:
     for server in (pair.source, pair.target):
         unlogged(server, *SHOP)
     run_on(pair.source, "ALTER TABLE tenant_1.t ADD e ENUM('x','y')")

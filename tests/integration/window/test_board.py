@@ -403,7 +403,7 @@ def test_files_that_were_removed_are_said_to_be(channel: Channel) -> None:
     assert client.get("/api/channels/other").status_code == 404
 
 
-def test_who_may_not_read_the_dag_sees_nothing_of_the_channel(channel: Channel) -> None:
+def test_a_user_without_read_access_to_the_dag_sees_nothing_of_the_channel(channel: Channel) -> None:
     stranger = {"Authorization": "Bearer stranger"}
     client = client_of(channel)
     assert get(client, "/api/channels", stranger) == []
@@ -448,7 +448,7 @@ def test_the_page_loads_nothing_from_elsewhere_and_its_files_are_the_documented_
         assert f"`{hashlib.sha256((STATIC / name).read_bytes()).hexdigest()}`" in readme
 
 
-def test_nothing_of_the_data_is_ever_markup() -> None:
+def test_the_pages_scripts_never_parse_data_as_html() -> None:
     for file in STATIC.glob("*.js"):
         if not file.name.startswith("uPlot"):
             text = file.read_text()

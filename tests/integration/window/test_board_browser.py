@@ -329,7 +329,7 @@ def test_a_reader_has_no_button_that_acts(look: Look) -> None:
         assert [each for each in tab.locator("main button").all_inner_texts() if not each.endswith("Airflow")] == []
 
 
-def test_who_is_signed_out_is_told(look: Look) -> None:
+def test_a_user_who_is_signed_out_is_told(look: Look) -> None:
     tab, _ = look.tab(EDITOR)
     look.open(tab, Page("#/", RUNNING))
     tab.context.clear_cookies()

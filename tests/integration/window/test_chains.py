@@ -37,7 +37,7 @@ def states(server: PrivateServer) -> list[tuple[object, ...]]:
     return server.query("SELECT channel, uuid, watermark_seqno FROM binlane.channels ORDER BY channel")
 
 
-def test_what_a_brings_to_b_comes_to_c_and_the_state_of_b_does_not(
+def test_a_chain_passes_rows_on_and_keeps_the_state_of_its_middle_server(
     chain: tuple[Channel, Channel], capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, second = chain

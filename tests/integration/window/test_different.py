@@ -106,7 +106,7 @@ def another(one: Type, flavor: Flavor) -> str:
     return "NULL" if len(one.values) == 1 else one.values[1 if flavor is Flavor.MYSQL else -1]
 
 
-def test_of_every_type_only_another_value_is_listed(channel: Channel) -> None:
+def test_a_conflict_is_recorded_only_for_a_different_value_of_each_type(channel: Channel) -> None:
     channel.write_channel(OVERWRITE)
     kinds = kinds_of(channel.source.flavor)
     columns = ", ".join(f"c{number} {one.definition} NULL" for number, one in enumerate(kinds))

@@ -111,7 +111,7 @@ def test_files_that_statements_load(across: Channel, tmp_path: Path) -> None:
 
 
 @requires_mysql
-def test_what_mariadb_alone_spells_so_is_said_in_mysql_s_words(channel_of: ChannelOf) -> None:
+def test_syntax_of_mariadb_is_translated_for_a_mysql_target(channel_of: ChannelOf) -> None:
     channel = channel_of("mariadb", "mysql")
     run_on(
         channel.source,

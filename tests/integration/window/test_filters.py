@@ -67,7 +67,7 @@ def tables(server: PrivateServer) -> set[str]:
 
 
 @pytest.mark.parametrize("reduce", ["block", "off"])
-def test_what_is_taken_is_equal_and_what_is_left_out_is_not_there(family: Channel, reduce: str) -> None:
+def test_selected_tables_are_equal_and_filtered_tables_are_absent(family: Channel, reduce: str) -> None:
     family.write_channel(FILTER, blocks=f'reduce = "{reduce}"\n')
     run_on(family.source, *TABLES, *ROWS)
     done = family.run()

@@ -179,7 +179,7 @@ def begin(
     report_multiple_bugs=False,
 )
 @given(script=scripts(), reduce=st.sampled_from(["off", "block", "window"]), are_there=st.booleans())
-def test_whatever_a_session_does_on_the_source_is_on_the_target(
+def test_generated_sessions_leave_equal_data_on_the_target(
     begin: Callable[[], Channel], script: tuple[list[Table], list[str]], reduce: str, are_there: bool
 ) -> None:
     """``are_there``: the tables are on both servers before the window: rows of those that it makes are not folded."""

@@ -55,7 +55,7 @@ ANY_PROXY = (
 
 
 @pytest.mark.parametrize("family", ["mariadb", pytest.param("mysql", marks=requires_mysql)])
-def test_what_the_account_may_not_pass_on_is_named_before_the_first_write(
+def test_privileges_that_the_account_cannot_grant_stop_the_window_before_its_first_write(
     family: str, channel_of: ChannelOf, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The source's account may; the target's has all privileges, and these two are none of them."""

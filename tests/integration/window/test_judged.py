@@ -44,7 +44,7 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize(("source", "target"), DIRECTIONS)
-def test_what_the_targets_parser_refuses_stops_the_window_before_its_first_write(
+def test_statements_that_the_targets_parser_refuses_stop_the_window_before_its_first_write(
     request: pytest.FixtureRequest,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
@@ -103,7 +103,7 @@ def test_what_the_targets_parser_refuses_stops_the_window_before_its_first_write
 @pytest.mark.parametrize(
     "target", [pytest.param(each, marks=requires_mysql if each is Flavor.MYSQL else []) for each in Flavor]
 )
-def test_what_the_targets_account_and_settings_stand_against_stops_the_window_before_its_first_write(
+def test_missing_privileges_and_settings_of_the_target_stop_the_window_before_its_first_write(
     target: Flavor, channel_of: ChannelOf
 ) -> None:
     """A privilege that the account has not, and a setting that makes another table."""

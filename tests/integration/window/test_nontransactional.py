@@ -157,7 +157,7 @@ REFUSED: dict[str, list[tuple[str, ...]]] = {
 }
 
 
-def test_without_leave_each_way_to_such_a_table_is_refused_by_name_before_the_first_write(
+def test_changes_of_nontransactional_tables_are_refused_before_the_first_write(
     channel: Channel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One channel and one window after another."""
@@ -181,7 +181,7 @@ def fresh(channel: Channel) -> None:
     channel.init()
 
 
-def test_what_needs_no_leave_passes(channel: Channel) -> None:
+def test_ddl_on_unused_nontransactional_tables_and_rows_after_a_change_to_innodb_are_applied(channel: Channel) -> None:
     """DDL on such tables that nothing writes to, and rows once InnoDB has them."""
     fresh(channel)
     run_on(

@@ -72,12 +72,12 @@ def mixed(channel: Channel) -> None:
         assert sorted(server.query("SELECT * FROM tenant_1.undone")) == UNDONE
 
 
-def test_what_errors_and_rollbacks_left_on_the_source_is_left_on_mariadb(channel: Channel) -> None:
+def test_errors_and_rollbacks_leave_the_same_rows_on_mariadb(channel: Channel) -> None:
     mixed(channel)
 
 
 @requires_mysql
-def test_what_errors_and_rollbacks_left_on_the_source_is_left_on_mysql(
+def test_errors_and_rollbacks_leave_the_same_rows_on_mysql(
     anonymous: tuple[PrivateServer, PrivateServer], tmp_path: Path, clean_servers: Callable[[PrivateServer], None]
 ) -> None:
     mixed(fresh_channel(*anonymous, tmp_path, clean_servers))

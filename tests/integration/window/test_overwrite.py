@@ -106,7 +106,7 @@ def test_a_drifted_target_ends_as_the_source_and_each_row_is_listed_once(
     channel.assert_equal()
 
 
-def test_without_it_drift_stops_and_nothing_is_listed(channel: Channel) -> None:
+def test_without_overwrite_drift_stops_the_lane_and_no_conflict_is_recorded(channel: Channel) -> None:
     drifted(channel)
     before = channel.rows_of(channel.target)
     with pytest.raises(DriftError):
@@ -193,7 +193,7 @@ CHILD = "CREATE TABLE tenant_1.c (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REF
         ),
     ],
 )  # fmt: skip
-def test_what_cannot_be_set_right_for_certain_stops_by_name(
+def test_conflicts_that_cannot_be_overwritten_safely_stop_the_lane(
     channel: Channel, tables: tuple[str, ...], changes: tuple[str, ...], drift: tuple[str, ...], message: str
 ) -> None:
     channel.write_channel(OVERWRITE)

@@ -149,7 +149,7 @@ def test_statements_and_ddl_arrive_under_the_new_names(family: Channel) -> None:
     assert verify_channel(family.config, family.endpoints, Options(full=True)).state == "clean"
 
 
-def test_what_cannot_be_renamed_stops_the_window_before_its_first_write(
+def test_statements_that_cannot_be_renamed_stop_the_window_before_its_first_write(
     family: Channel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run_on(

@@ -79,7 +79,7 @@ def test_a_skipped_transaction_of_a_folded_block_is_left_out_alone_and_replayed_
     assert "replayed" in capsys.readouterr().out
 
 
-def test_what_is_applied_is_never_skipped_and_an_order_can_be_taken_back(
+def test_an_applied_transaction_is_never_skipped_and_an_order_can_be_cancelled(
     channel: Channel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     items(channel)

@@ -175,7 +175,7 @@ def test_a_sequence_that_would_end_the_target_is_named(
         channel.run()
 
 
-def test_what_an_older_series_does_not_have_is_named_all_at_once(
+def test_features_that_an_older_target_lacks_are_named_in_one_error(
     server_of: Callable[[str, str], PrivateServer], tmp_path: Path, clean_servers: Callable[[PrivateServer], None]
 ) -> None:
     channel = opened(server_of, ("11.8", "10.11"), tmp_path, clean_servers)

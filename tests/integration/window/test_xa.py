@@ -84,7 +84,7 @@ def purge(channel: Channel) -> None:
     shutil.rmtree(channel.work)
 
 
-def test_both_halves_in_one_window_in_every_way_to_end(xa: Channel) -> None:
+def test_prepare_and_each_kind_of_end_of_an_xa_transaction_in_one_window(xa: Channel) -> None:
     prepare(xa, "'a','b',7", insert(1, "committed"), insert(2, "committed"))
     xa.source.query(insert(1, "between"))
     end(xa, "XA COMMIT 'a','b',7")

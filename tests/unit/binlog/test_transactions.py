@@ -186,7 +186,7 @@ def test_places_agree_with_transactions(
 
 
 @each_shape
-def test_what_a_stream_inserts_belongs_to_no_transaction(
+def test_events_that_a_stream_inserts_belong_to_no_transaction(
     events: tuple[bytes, ...], ending: Ending, gtid: str, xa: XaName | None
 ) -> None:
     stuffed = tuple(itertools.chain.from_iterable((HEARTBEAT, event, CHECKPOINT) for event in events))

@@ -22,6 +22,6 @@ def test_a_duration_is_read_as_people_type_it(text: str, seconds: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "h", "2 h", "-1h", "1.5h", "2y", "99999999999", "2h\n3"])
-def test_anything_else_is_refused_with_its_option(text: str) -> None:
+def test_an_invalid_duration_is_refused_with_its_option(text: str) -> None:
     with pytest.raises(ConfigError, match=r"^--max-lag: expected a duration such as 90s"):
         seconds_of("--max-lag", text)

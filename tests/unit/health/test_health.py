@@ -142,7 +142,7 @@ def test_no_screen_is_greener_than_the_facts() -> None:
             assert each.next_step or each.severity is Severity.OK
 
 
-def test_what_cannot_be_read_is_never_good() -> None:
+def test_an_unreadable_channel_is_never_healthy() -> None:
     for state in (State.NEW, State.UNREACHABLE):
         found = unknown("shop", "the target does not answer", state)
         assert (found.state, found.severity, found.facts) == (state, Severity.UNKNOWN, None)

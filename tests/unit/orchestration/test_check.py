@@ -71,7 +71,7 @@ def test_hostile_text_stays_in_its_place() -> None:
         (["shop", "--max-unverified", "-1d"], "--max-unverified: expected a duration"),
     ],
 )
-def test_what_cannot_be_read_is_unknown(
+def test_a_channel_that_cannot_be_read_is_unknown(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
 ) -> None:
     assert command(monkeypatch, *arguments) == Severity.UNKNOWN

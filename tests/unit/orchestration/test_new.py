@@ -42,14 +42,14 @@ def test_only_a_channel_s_name_becomes_a_file(name: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("hostile", ['a"b', "a\nb = 1\n[rename]", "\\", "a\x7f\x1b", "é𝄞", "{name}"])
-def test_whatever_a_connection_is_called_it_stays_one_string(hostile: str, tmp_path: Path) -> None:
+def test_a_hostile_connection_name_stays_one_string_of_the_file(hostile: str, tmp_path: Path) -> None:
     new("shop", tmp_path, hostile, "db2", "spark_default")
 
     assert tomllib.loads((tmp_path / "shop.toml").read_text())["source"] == {"connection": hostile}
 
 
 @pytest.mark.parametrize("wrong", ["", "\udcff"])
-def test_what_is_no_connection_is_refused_before_anything_is_written(wrong: str, tmp_path: Path) -> None:
+def test_an_invalid_connection_name_is_refused_before_a_file_is_written(wrong: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--target: expected the id of a connection"):
         new("shop", tmp_path / "channels", "db1", wrong, "spark_default")
     assert list(tmp_path.iterdir()) == []

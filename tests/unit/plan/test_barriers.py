@@ -49,13 +49,13 @@ CASES = [
 
 
 @pytest.mark.parametrize(("requests", "fold_gap", "expected"), CASES)
-def test_meetings_fold_into_barriers(
+def test_barrier_requests_fold_into_barriers(
     requests: list[BarrierRequest], fold_gap: int, expected: list[tuple[int, int, int, tuple[int, ...], dict[str, int]]]
 ) -> None:
     assert fold(requests, serialized=SERIALIZED, fold_gap=fold_gap) == tuple(Barrier(*values) for values in expected)
 
 
-def test_meetings_out_of_order_are_refused() -> None:
+def test_barrier_requests_out_of_order_are_refused() -> None:
     with pytest.raises(PlanError, match="seqno 3 after 5"):
         fold([cross(5, 0, 1), cross(3, 0, 1)], serialized=SERIALIZED, fold_gap=0)
 

@@ -21,7 +21,7 @@ def test_the_last_transaction_counts_and_the_lane_of_the_last_that_has_one() -> 
     }
 
 
-def test_it_is_read_as_it_was_written() -> None:
+def test_activity_is_read_as_it_was_written() -> None:
     found = whole(PARTS)
     assert WindowActivity.from_json(found.to_json(), "here") == found
     with pytest.raises(PlanError, match="here"):

@@ -117,7 +117,7 @@ def test_a_manifest_that_is_not_whole_known_and_coherent_is_refused(
         Manifest.from_json(json.dumps(value).encode(), "work/manifest.json")
 
 
-def test_what_is_no_json_is_refused_and_so_is_every_cut() -> None:
+def test_invalid_json_and_every_truncated_file_are_refused() -> None:
     data = MANIFEST.to_json()
     for end in range(0, len(data) - 2, 7):
         with pytest.raises(PlanError, match=r"^work/manifest\.json: expected JSON"):

@@ -25,7 +25,7 @@ from binlane.precheck.privileges import global_needs, held_on, on_column, parse_
         (["GRANT EXECUTE ON PROCEDURE `shop`.`p` TO `u`@`%`"], ("SELECT", "DROP")),
     ],
 )
-def test_what_grants_leave_out_on_a_database(lines: list[str], missing: tuple[str, ...]) -> None:
+def test_privileges_that_grants_lack_on_a_database(lines: list[str], missing: tuple[str, ...]) -> None:
     assert parse_grants(lines).missing(("SELECT", "DROP"), "shop") == missing
 
 
@@ -64,7 +64,7 @@ def test_a_grant_names_databases_by_the_settings_of_its_server(
 
 
 @pytest.mark.parametrize(("revoked", "missing"), [("shop", ("SELECT",)), ("mysql", ())])
-def test_what_is_taken_back_on_a_database_is_not_held_everywhere(revoked: str, missing: tuple[str, ...]) -> None:
+def test_a_privilege_revoked_on_one_database_is_not_held_everywhere(revoked: str, missing: tuple[str, ...]) -> None:
     lines = ["GRANT SELECT ON *.* TO `u`@`%`", f"REVOKE SELECT ON `{revoked}`.* FROM `u`@`%`"]
 
     assert parse_grants(lines).missing(("SELECT",)) == missing
@@ -129,7 +129,7 @@ def test_read_only_is_passed_by_the_privilege_of_the_version() -> None:
         (["GRANT DROP ON *.* TO `u`@`%`", "REVOKE DROP ON `shop`.* FROM `u`@`%`"], "", "", True),
     ],
 )
-def test_what_may_be_passed_on_is_held_at_its_place_or_above(
+def test_a_privilege_to_grant_is_held_on_its_scope_or_a_wider_one(
     lines: list[str], database: str, table: str, held: bool
 ) -> None:
     assert held_on(parse_grants(lines), "DROP", database, table) is held

@@ -106,7 +106,7 @@ def planned(packet: int) -> FilterSettings:
 
 @pytest.mark.parametrize("name", VALUES)
 @pytest.mark.parametrize(("kind", "keyed"), [(INSERT, True), (UPDATE, True), (UPDATE, False), (DELETE, False)])
-def test_what_is_asked_for_is_what_the_statement_needs_and_hardly_more(name: str, kind: int, keyed: bool) -> None:
+def test_the_estimated_length_covers_the_statement_and_little_more(name: str, kind: int, keyed: bool) -> None:
     takes, asked = measured(name, kind, keyed=keyed)
     assert takes <= asked < takes + 16_384
 
@@ -131,7 +131,7 @@ def test_a_packet_that_was_lowered_under_what_the_window_was_planned_for_is_name
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_what_is_not_measured_takes_less_than_three_quarters(name: str) -> None:
+def test_rows_that_are_not_measured_need_less_than_three_quarters_of_the_packet(name: str) -> None:
     """Each kind of value at its limit, on a target of the size at which it would be measured."""
     wide, value = VALUES[name]
     columns = (EVERY_COLUMN["long"], wide)

@@ -113,7 +113,7 @@ def test_one_thing_that_is_wrong_is_found_by_its_check(name: str) -> None:
 
 
 @pytest.mark.parametrize(("excluded", "lacking"), [((), True), (("shop",), False)])
-def test_what_is_taken_back_on_a_database_of_the_channel_is_lacking(excluded: tuple[str, ...], lacking: bool) -> None:
+def test_a_privilege_revoked_on_a_database_of_the_channel_is_missing(excluded: tuple[str, ...], lacking: bool) -> None:
     lines = ["GRANT ALL PRIVILEGES ON *.* TO `u`@`%`", "REVOKE SELECT ON `shop`.* FROM `u`@`%`"]
     situation = ready(source={"grants": parse_grants(lines), "account": "u@%"})
     situation = replace(situation, read_rules=lambda _: (Selection(exclude_databases=excluded), Renaming()))
@@ -178,7 +178,7 @@ def test_a_statement_is_for_the_server_of_its_check(check: str, server: str) -> 
 
 
 @pytest.mark.parametrize("name", FOUND_NOTHING)
-def test_nothing_is_found_where_nothing_is_wrong(name: str) -> None:
+def test_a_situation_without_problems_has_no_findings(name: str) -> None:
     assert answer(name, {**COPY_CHECKS, **OTHER_CHECKS}[name], ready(source=FOUND_NOTHING[name])).findings == ()
 
 
@@ -228,7 +228,7 @@ def test_behind_a_missing_privilege_an_error_is_a_note() -> None:
     assert "source-privileges failed" in str(behind[1].findings[0])
 
 
-def test_who_begins_gets_retryable_errors_as_they_are_and_all_findings_at_once(
+def test_readiness_raises_retryable_errors_unchanged_and_all_findings_in_one_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def unavailable(_: Readiness) -> Any:

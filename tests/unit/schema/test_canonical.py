@@ -17,7 +17,7 @@ VALUES = st.recursive(LEAVES, lambda inside: st.lists(inside) | st.dictionaries(
 
 
 @given(st.dictionaries(TEXT, VALUES))
-def test_it_is_json(document: dict[str, Any]) -> None:
+def test_canonical_json_is_json(document: dict[str, Any]) -> None:
     data = canonical_json(document)
     assert json.loads(data) == document
     assert data.isascii()

@@ -126,7 +126,7 @@ def fatal(differences: tuple[Difference, ...]) -> list[str]:
 
 
 @pytest.mark.parametrize(("source", "target", "what"), FATAL)
-def test_what_a_server_takes_in_silence_stops_the_window(source: Table, target: Table, what: str) -> None:
+def test_differences_that_servers_accept_silently_are_fatal(source: Table, target: Table, what: str) -> None:
     assert what in fatal(compare(source, target))
 
 
@@ -177,7 +177,7 @@ def test_another_key_set_is_applied_but_not_reduced(source: Table, target: Table
         pytest.param(table(A), table(A, triggers=(Trigger("t", "BEFORE", "INSERT"),)), id="trigger"),
     ],
 )
-def test_what_the_target_fills_in_is_fatal_only_where_it_fills_in(source: Table, target: Table) -> None:
+def test_values_that_the_target_generates_are_fatal_only_with_partial_images(source: Table, target: Table) -> None:
     assert {one.severity for one in compare(source, target)} == {Severity.INFO}
     assert len(fatal(compare(source, target, PARTIAL))) == 1
 

@@ -206,7 +206,9 @@ def after(*statements: str, schema: SchemaFacts | None = None) -> EventMetadataF
         (["INSERT INTO t VALUES ("], "INSERT INTO t VALUES (1)", one("a")),
     ],
 )
-def test_what_the_windows_own_ddl_makes_is_known(ddl: list[str], sql: str, expected: TransactionShards) -> None:
+def test_objects_that_the_windows_own_ddl_creates_are_known(
+    ddl: list[str], sql: str, expected: TransactionShards
+) -> None:
     assert after(*ddl).assign((), [LoggedStatement(facts(sql))]) == expected
 
 

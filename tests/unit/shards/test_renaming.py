@@ -38,7 +38,7 @@ def test_the_first_rule_that_matches_gives_the_name_and_it_leads_back(name: str,
     assert renaming.refusal(name) is None
 
 
-def test_names_that_nobody_gets_have_no_source() -> None:
+def test_target_names_without_a_rename_have_no_source() -> None:
     renaming = Renaming(RULES)
     assert renaming.source("prod_1") is None
     assert renaming.source("dr_eu") is None, "the first rule takes prod_eu"

@@ -62,7 +62,7 @@ def test_a_set_is_written_in_one_way(flavor: Flavor, text: str, canonical: str) 
         (Flavor.MARIADB, "0-1"),
     ],
 )
-def test_what_is_no_set_of_the_servers_family_is_refused(flavor: Flavor, text: str) -> None:
+def test_a_malformed_gtid_set_or_one_of_the_other_family_is_refused(flavor: Flavor, text: str) -> None:
     with pytest.raises(SourceError, match="expected a GTID"):
         parse_gtid_set(flavor, text)
 

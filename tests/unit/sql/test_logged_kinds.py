@@ -147,13 +147,13 @@ def kind_of(sql: str, flavor: Flavor) -> str | None:
 
 @pytest.mark.parametrize("flavor", list(Flavor))
 @pytest.mark.parametrize("sql", TAKEN)
-def test_what_a_server_logs_is_taken(sql: str, flavor: Flavor) -> None:
+def test_statements_that_servers_log_are_accepted(sql: str, flavor: Flavor) -> None:
     assert kind_of(sql, flavor) is None
 
 
 @pytest.mark.parametrize("flavor", list(Flavor))
 @pytest.mark.parametrize("line", REFUSED)
-def test_what_no_server_logs_has_a_name(line: str, flavor: Flavor) -> None:
+def test_statements_that_no_server_logs_are_classified(line: str, flavor: Flavor) -> None:
     sql, _, kind = line.rpartition(" | ")
     assert kind_of(sql, flavor) == kind
     assert kind_of(f"/* x */ {sql.lower()} ;", flavor) == kind
@@ -161,7 +161,7 @@ def test_what_no_server_logs_has_a_name(line: str, flavor: Flavor) -> None:
     assert kind not in LOGGED
 
 
-def test_it_is_refused_with_its_place_and_the_way_to_allow_it() -> None:
+def test_a_statement_that_no_server_logs_is_refused_with_its_position_and_the_option_that_allows_it() -> None:
     log = [alone(1, "SET GLOBAL x = 1"), alone(2, "SHUTDOWN")]
     said = r'kind that no server logs \(SET GLOBAL\): .* set filter\.allow_statements = \["SET GLOBAL"\]'
     with pytest.raises(UnsupportedEventError, match=rf"^binlog\.000007:\d+: QUERY: .*{said}"):

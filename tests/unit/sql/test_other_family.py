@@ -51,7 +51,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("sql", "expected"), CASES.items())
-def test_what_is_the_same_in_other_words_gets_them(sql: str, expected: str | None) -> None:
+def test_statements_are_rewritten_in_the_other_familys_syntax(sql: str, expected: str | None) -> None:
     found = as_in_family(sql.encode(), SessionContext(), Flavor.MARIADB, Flavor.MYSQL).decode()
     assert found == (sql if expected is None else expected)
     assert as_in_family(sql.encode(), SessionContext(), Flavor.MARIADB, Flavor.MARIADB).decode() == sql

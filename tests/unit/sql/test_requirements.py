@@ -186,13 +186,15 @@ def asked(sql: str) -> set[tuple[str, str, str]]:
         ("DROP SCHEMA x", {(DATABASE_SET, "x")}),
     ],
 )
-def test_what_takes_its_database_s_default_is_named(sql: str, expected: set[tuple[str, str]]) -> None:
+def test_objects_that_take_their_databases_default_collation_have_a_requirement(
+    sql: str, expected: set[tuple[str, str]]
+) -> None:
     found = requirements_of(sql, analyze(sql, database="d", flavor=Flavor.MARIADB), Dialect(Flavor.MARIADB))
     assert {(one.feature, one.subject) for one in found if one.feature in (DATABASE_DEFAULT, DATABASE_SET)} == expected
 
 
 @pytest.mark.parametrize(("sql", "expected"), CASES)
-def test_what_a_statement_asks_for_is_named_with_its_table(sql: str, expected: set[tuple[str, str, str]]) -> None:
+def test_a_requirement_names_its_table(sql: str, expected: set[tuple[str, str, str]]) -> None:
     assert asked(sql) == expected
 
 
@@ -236,7 +238,7 @@ def test_every_feature_is_one_that_the_precheck_knows() -> None:
     assert names <= FEATURES.keys() | asked_otherwise
 
 
-def test_what_does_nothing_where_the_table_is_there_says_so() -> None:
+def test_a_create_if_not_exists_requires_features_unless_the_table_exists() -> None:
     sql = "CREATE TABLE IF NOT EXISTS t (j JSON)"
     found = requirements_of(sql, analyze(sql, database="d", flavor=Flavor.MYSQL), Dialect(Flavor.MYSQL))
     assert found == {

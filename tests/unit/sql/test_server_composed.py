@@ -66,7 +66,7 @@ def test_two_character_sets_in_one_statement_are_named(sql: bytes, what: str, fl
         (b"INSERT INTO t VALUES ('\xfc')", MARIADB),
     ],
 )
-def test_what_is_spelled_in_the_client_s_character_set_alone_passes(sql: bytes, flavor: Flavor) -> None:
+def test_text_in_the_client_s_character_set_alone_is_accepted(sql: bytes, flavor: Flavor) -> None:
     assert spelled_twice(sql, context(LATIN1), flavor, composed=False) is None
 
 

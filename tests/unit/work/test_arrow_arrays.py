@@ -31,7 +31,7 @@ def test_an_array_is_the_one_that_pyarrow_makes(case: tuple[list[Any], pa.DataTy
     assert found.to_pylist() == values
 
 
-def test_what_does_not_fit_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_that_do_not_fit_an_arrow_type_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(OverflowError):
         arrow_arrays.array([1 << 31], pa.int32())
     with pytest.raises(ValueError, match="expected a number, binary or string, got bool"):

@@ -19,7 +19,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> WorkFolder:
     return WorkFolder(f"memory://{tmp_path.name}/window")
 
 
-def test_what_was_written_is_read(folder: WorkFolder) -> None:
+def test_a_file_is_read_as_it_was_written(folder: WorkFolder) -> None:
     folder.write_once("a/b.json", b"{}")
     assert folder.exists("a/b.json")
     assert folder.read("a/b.json") == b"{}"
@@ -62,7 +62,7 @@ def test_removing_a_folder_takes_everything_and_may_be_repeated(folder: WorkFold
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o000, 0o077])
-def test_what_is_written_is_the_owners_alone_whatever_the_umask_says(tmp_path: Path, mask: int) -> None:
+def test_files_are_readable_by_their_owner_alone_under_any_umask(tmp_path: Path, mask: int) -> None:
     before = os.umask(mask)
     try:
         folder = WorkFolder(str(tmp_path / "work" / "shop")).child("w1")

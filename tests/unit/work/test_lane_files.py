@@ -102,7 +102,7 @@ def test_every_field_of_the_session_is_set_in_this_test() -> None:
     assert same == []
 
 
-def test_what_goes_in_comes_out(folder: WorkFolder) -> None:
+def test_a_lane_file_is_read_as_it_was_written(folder: WorkFolder) -> None:
     file = write(folder)
     assert read(planned(folder, file)) == list(BLOCKS)
     assert (file.first_seqno, file.last_seqno, file.blocks, file.transactions) == (1, 12, 4, 10)

@@ -73,7 +73,9 @@ def test_statements_of_one_form_are_one_and_the_shortest_stands_for_it(
         (ItemKind.LOAD, "LOAD DATA INFILE 'x' INTO TABLE t", "LOAD DATA INFILE 'x' REPLACE INTO TABLE t"),
     ],
 )
-def test_what_a_parser_tells_apart_is_told_apart(kind: ItemKind, one: str, other: str, folder: WorkFolder) -> None:
+def test_statements_that_a_parser_distinguishes_are_kept_apart(
+    kind: ItemKind, one: str, other: str, folder: WorkFolder
+) -> None:
     items = [(kind, sql.encode(), EVERY_FIELD) for sql in (one, other, one)]
     assert sorted(statements(folder, items)) == sorted((one.encode(), other.encode()))
 
@@ -94,7 +96,7 @@ def test_the_session_that_a_parser_asks_for_is_part_of_a_statement(name: str, fo
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_what_each_statement_has_to_itself_is_no_part_of_it(name: str, folder: WorkFolder) -> None:
+def test_timestamps_ids_and_user_variables_do_not_distinguish_statements(name: str, folder: WorkFolder) -> None:
     values: dict[str, Any] = {
         "timestamp": 1.5,
         "rand_seeds": (3, 4),

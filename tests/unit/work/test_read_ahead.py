@@ -20,7 +20,7 @@ def numbers(end: int, done: list[str], error: Exception | None = None) -> Genera
 
 
 @pytest.mark.parametrize("end", [0, 1, 2, 5])
-def test_the_same_things_in_the_same_order(end: int) -> None:
+def test_items_are_read_ahead_in_their_order(end: int) -> None:
     done: list[str] = []
     assert list(ahead(numbers(end, done))) == list(range(end))
     assert done == ["closed"]

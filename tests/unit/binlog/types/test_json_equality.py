@@ -39,5 +39,5 @@ def test_one_value_has_one_spelling(mariadb: str, mysql: str) -> None:
         ('"\\ud800"', '"\\ud801"'),
     ],
 )
-def test_other_values_have_others(one: str, other: str) -> None:
+def test_different_values_have_different_spellings(one: str, other: str) -> None:
     assert spelled_by_value(one) != spelled_by_value(other)

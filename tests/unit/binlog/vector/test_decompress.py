@@ -107,7 +107,7 @@ def test_every_damage_of_compressed_rows_leaves_them_closed_or_as_they_are_alone
 
 
 @pytest.mark.parametrize("event", ODD_ROWS)
-def test_odd_rows_are_refused_alone_too(event: bytes) -> None:
+def test_malformed_compressed_rows_are_refused_one_at_a_time_as_well(event: bytes) -> None:
     with pytest.raises(BinlogError):
         decompressed(event[4], raw(event).body)
 
@@ -117,7 +117,7 @@ def test_odd_rows_are_refused_alone_too(event: bytes) -> None:
     [(open_payloads, PAYLOAD, len(b"".join(INNER))), (open_rows, ROWS[0], len(IMAGES))],
     ids=["payloads", "rows"],
 )
-def test_what_declares_more_than_the_limits_stays_closed(
+def test_payloads_that_declare_more_than_the_limits_are_not_decompressed(
     opening: Callable[[Frames, int, int], Opened | None], event: bytes, size: int
 ) -> None:
     frames = frame(event * 3, 0, 0)

@@ -129,7 +129,7 @@ def agree(data: bytes, tail: int) -> Answer:
 
 @settings(deadline=None)  # the first call may compile
 @given(logs(), st.sampled_from([0, CRC_LENGTH]))
-def test_whole_logs_are_told_as_they_were_made(statements: list[Statement], tail: int) -> None:
+def test_generated_logs_are_framed_as_they_were_made(statements: list[Statement], tail: int) -> None:
     data = log_of(statements, tail)
     answer = agree(data, tail)
     assert answer.framed
@@ -153,7 +153,7 @@ def test_rows_of_two_bytes_have_all_their_images() -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(logs(), st.sampled_from([0, CRC_LENGTH]), st.data())
-def test_cut_and_corrupted_logs_are_told_the_same_by_both(
+def test_kernels_and_parser_agree_on_truncated_and_corrupt_logs(
     statements: list[Statement], tail: int, draw: st.DataObject
 ) -> None:
     data = bytearray(log_of(statements, tail))
@@ -168,7 +168,7 @@ def test_cut_and_corrupted_logs_are_told_the_same_by_both(
 
 @settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=300))
-def test_noise_is_told_the_same_by_both(data: bytes) -> None:
+def test_kernels_and_parser_agree_on_random_bytes(data: bytes) -> None:
     agree(data, 0)
 
 
@@ -188,7 +188,7 @@ def test_bytes_behind_the_buffer_make_no_difference(statements: list[Statement],
 
 
 @pytest.mark.parametrize(("table", "type_code", "body", "rows"), CASES)
-def test_server_events_and_all_their_cuts_are_told_the_same_by_both(
+def test_kernels_and_parser_agree_on_server_events_and_every_truncation(
     table: bytes, type_code: int, body: bytes, rows: int
 ) -> None:
     before = event(EventType.TABLE_MAP, table)
@@ -198,7 +198,7 @@ def test_server_events_and_all_their_cuts_are_told_the_same_by_both(
 
 
 @pytest.mark.parametrize(("table", "type_code", "body", "rows"), CASES)
-def test_server_events_with_a_corrupt_byte_are_told_the_same_by_both(
+def test_kernels_and_parser_agree_on_server_events_with_a_corrupt_byte(
     table: bytes, type_code: int, body: bytes, rows: int
 ) -> None:
     before = event(EventType.TABLE_MAP, table)
@@ -289,7 +289,7 @@ HEADS = [
 
 
 @pytest.mark.parametrize(("type_code", "head", "message"), HEADS)
-def test_what_is_wrong_with_a_head_is_named(type_code: int, head: bytes, message: str) -> None:
+def test_a_malformed_head_of_a_rows_event_is_named(type_code: int, head: bytes, message: str) -> None:
     data = event(EventType.TABLE_MAP, table_map_body(0, [EVERY_COLUMN["long"]])) + event(type_code, bytes(8) + head)
     frames = fast.frame(data, 0, 0)
     index = fast.index_rows(frames, "f")
@@ -410,7 +410,7 @@ def test_tables_of_other_frames_are_refused() -> None:
 
 
 @pytest.mark.parametrize("data", [np.zeros(4, np.int32), np.zeros((2, 2), np.uint8), np.zeros(8, np.uint8)[::2]])
-def test_other_arrays_than_bytes_are_refused(data: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> None:
+def test_arrays_of_other_types_than_bytes_are_refused(data: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> None:
     with pytest.raises(ValueError, match="expected contiguous bytes"):
         fast.frame(data, 0, 0)
 

@@ -124,7 +124,9 @@ A, B = {1: ("a", 0)}, {2: ("b", 0)}
         pytest.param(statement(A, [1], 0) + statement({1: ("b", 0)}, [1], 0), [1, 1], 2, id="its id for another"),
     ],
 )
-def test_what_shares_a_statement(logged: bytes, maps: list[int], statements: int) -> None:
+def test_rows_events_of_equal_columns_are_joined_into_one_statement(
+    logged: bytes, maps: list[int], statements: int
+) -> None:
     made = joined(logged)
     assert list(maps_of(made)) == maps
     assert steps(made)[1] == statements

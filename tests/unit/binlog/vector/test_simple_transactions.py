@@ -225,7 +225,7 @@ def runs(*events: bytes) -> list[tuple[int, int]]:
     return [(run.start, run.stop) for run in (found.run_at(event) for event in found.first.tolist())]
 
 
-def test_what_is_plain_is_found_and_a_run_ends_at_anything_else() -> None:
+def test_simple_transactions_are_found_and_a_run_ends_at_any_other() -> None:
     ddl = [wire(T.MARIADB_GTID, struct.pack("<QIB", 9, 0, 0x29) + bytes(6)), query(b"DROP TABLE t")]
     assert runs(*plain(1), *plain(2), *plain(3)) == [(0, 3), (1, 3), (2, 3)]
     assert runs(*plain(1), *ddl, *plain(2), *plain(3)) == [(0, 1), (1, 3), (2, 3)]

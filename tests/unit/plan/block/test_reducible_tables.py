@@ -84,7 +84,7 @@ def test_a_table_is_folded_by_its_primary_key_and_all_that_its_unique_keys_are_m
         pytest.param(TABLE, Excluded({}, {}, "unread"), "unread", id="everything"),
     ],
 )  # fmt: skip
-def test_what_is_not_folded_says_why(table: Table, excluded: Excluded, reason: str) -> None:
+def test_tables_that_are_not_folded_have_a_reason(table: Table, excluded: Excluded, reason: str) -> None:
     assert table_rules(schema(table), excluded) == {}
     assert reason in str(why_not_folded(schema(table), excluded, NAME))
 

@@ -182,7 +182,7 @@ def test_every_transaction_is_in_one_block_and_the_accounts_close(reduce: str, l
         (1, [(1, 1), (2, 3), (4, 5), (6, 7), (8, 8), (9, 10)]),
     ],
 )
-def test_a_block_ends_before_a_transaction_that_comes_too_late_for_it(
+def test_a_block_ends_before_a_transaction_outside_its_time_span(
     columnar: bool, seconds: int, blocks: list[tuple[int, int]]
 ) -> None:
     # the clock goes back once, and a statement is no plain transaction
@@ -229,7 +229,7 @@ def test_a_plan_says_when_tables_are_first_written_and_when_they_are_altered(col
 
 
 @pytest.mark.parametrize("changes", [{"lanes": 2}, {"block_transactions": 1}, {"fold_gap": 5}])
-def test_other_settings_give_another_digest(changes: dict[str, object]) -> None:
+def test_different_settings_give_a_different_digest(changes: dict[str, object]) -> None:
     log: Sequence[tuple[bytes, ...]] = [rows(n, "ar"[n % 3 == 0]) for n in range(1, 9)]
     base = filtered(log, settings(shard_list="(critical)=r\n"))
     assert filtered(log, settings(shard_list="(critical)=r\n", **changes)).plan.digest != base.plan.digest

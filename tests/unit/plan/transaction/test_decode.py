@@ -102,7 +102,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("events", "number", "event", "what"), REFUSED)
-def test_what_cannot_be_applied_is_refused_by_event_file_and_offset(
+def test_events_that_cannot_be_applied_are_refused_with_file_and_offset(
     events: tuple[bytes, ...], number: int, event: str, what: str
 ) -> None:
     transaction, log = only(events)
@@ -175,7 +175,7 @@ def test_a_drop_of_which_some_were_missing_drops_the_others(sql: bytes, error: i
     [(b"\x82\2", False), (b"\x82\4" + bytes(8), True), (b"\x82\x08" + bytes(8), False), (b"", True)],
     ids=["start", "commit", "rollback", "whole"],
 )
-def test_of_a_two_phase_alter_its_commit_alone_is_applied(status: bytes, is_applied: bool) -> None:
+def test_a_two_phase_alter_is_applied_at_its_commit(status: bytes, is_applied: bool) -> None:
     error = 1062 if status[1:2] == b"\x08" else 0
     event = query(b"ALTER TABLE t ADD b INT", status=status, error=error)
     assert bool(dissect(*only((mariadb_gtid(1, STANDALONE), event)))) is is_applied
@@ -310,7 +310,9 @@ def test_a_transaction_stands_where_the_source_has_it_beyond_four_gigabytes() ->
         ("10.11.6-MariaDB", Flavor.MYSQL, 45),
     ],
 )
-def test_what_utf8mb4_alone_meant_to_an_old_server_is_said(version: str, target: Flavor, collation: int | None) -> None:
+def test_the_default_collation_of_utf8mb4_of_an_older_server_is_written_out(
+    version: str, target: Flavor, collation: int | None
+) -> None:
     """MySQL 8 and newer take utf8mb4_0900_ai_ci where nothing is said, and log what they took."""
     transaction, log = only(alone(1, "CREATE TABLE t (a CHAR(3)) CHARSET utf8mb4"))
     log = dataclasses.replace(log, format=FormatDescription(version), target=target)

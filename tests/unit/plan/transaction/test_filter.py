@@ -162,7 +162,7 @@ def test_the_columnar_version_filters_as_the_plain_one_byte_for_byte(
 
 @hypothesis_settings(max_examples=30, deadline=None)
 @given(windows(), st.sampled_from(SELECTIONS), st.booleans())
-def test_what_is_left_out_is_counted_and_everything_else_is_written(
+def test_filtered_changes_are_counted_and_all_others_written(
     window: tuple[Log, Rows], selection: Selection, is_columnar: bool
 ) -> None:
     log, changed = window
@@ -188,7 +188,7 @@ def test_what_is_left_out_is_counted_and_everything_else_is_written(
 
 
 @pytest.mark.parametrize("columnar", [False, True])
-def test_what_is_left_of_a_statement_ends_with_its_own_last_rows(columnar: bool) -> None:
+def test_the_last_rows_left_of_a_filtered_statement_end_it(columnar: bool) -> None:
     """Its last rows event is left out: without an end of its own it would go on in the next statement."""
     log = [many(1, [("a", "t", 1), ("a", "u", 1)], [("a", "v", 1)]), many(2, [("a", "t", 1)])]
     chosen = replace(CHOSEN, filters=Selection(exclude_tables=("a.u",)).to_values())
@@ -401,7 +401,7 @@ def test_a_statement_has_the_kinds_of_what_it_does(sql: str, kinds: str) -> None
         ("DELETE FROM a.t", {"delete": "ignore"}, 'kinds.delete = "ignore"'),
     ],
 )
-def test_what_a_statement_does_decides_behind_what_it_names(sql: str, kinds: dict[str, str], outcome: str) -> None:
+def test_the_kind_of_a_statement_is_filtered_after_its_tables(sql: str, kinds: dict[str, str], outcome: str) -> None:
     rules = Selection(exclude_databases=("b",), exclude_tables=("c.log",), kinds=tuple(sorted(kinds.items())))
     chosen = replace(CHOSEN, filters=rules.to_values())
     if outcome == "refused":

@@ -103,7 +103,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("events", "what"), REFUSED)
-def test_what_does_not_fit_is_refused_by_its_reason(events: tuple[bytes, ...], what: str) -> None:
+def test_load_data_that_cannot_be_applied_is_refused_with_a_reason(events: tuple[bytes, ...], what: str) -> None:
     with pytest.raises(UnsupportedEventError, match=r"^binlog\.000007:\d+: ") as refused:
         parts(*events)
     assert what in str(refused.value)

@@ -91,25 +91,27 @@ def decided(
 
 @pytest.mark.parametrize("flavor", list(Flavor))
 @pytest.mark.parametrize(("sql", "database"), TAKEN)
-def test_what_does_not_name_it_is_taken(sql: str, database: str, flavor: Flavor) -> None:
+def test_statements_that_do_not_name_binlanes_schema_are_applied(sql: str, database: str, flavor: Flavor) -> None:
     assert decided(sql, database, flavor) is None
 
 
 @pytest.mark.parametrize("flavor", list(Flavor))
 @pytest.mark.parametrize(("sql", "database"), LEFT_OUT)
-def test_what_names_nothing_else_is_left_out(sql: str, database: str, flavor: Flavor) -> None:
+def test_statements_that_name_only_binlanes_schema_are_left_out(sql: str, database: str, flavor: Flavor) -> None:
     assert decided(sql, database, flavor) == OWN
     assert decided(sql.replace("binlane", "BinLane"), database.upper(), flavor, folds=True) == OWN
 
 
 @pytest.mark.parametrize("flavor", list(Flavor))
 @pytest.mark.parametrize(("sql", "database", "why"), REFUSED)
-def test_what_names_others_too_or_cannot_be_told_is_refused(sql: str, database: str, why: str, flavor: Flavor) -> None:
+def test_statements_that_name_binlanes_schema_and_others_are_refused(
+    sql: str, database: str, why: str, flavor: Flavor
+) -> None:
     with pytest.raises(Undecided, match=f"^{why}"):
         decided(sql, database, flavor)
 
 
-def test_what_mysql_lists_counts() -> None:
+def test_the_databases_that_mysql_lists_decide() -> None:
     assert decided("DELETE FROM v", "binlane", Flavor.MYSQL, listed=("binlane",)) == OWN
     assert decided("GRANT SELECT ON binlane.* TO u", "", Flavor.MYSQL, listed=("mysql", "binlane")) == OWN
     assert decided("CREATE USER u", "binlane", Flavor.MYSQL, listed=("mysql", "binlane")) is None

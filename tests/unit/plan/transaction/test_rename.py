@@ -115,7 +115,7 @@ def test_databases_whose_new_names_differ_in_letters_case_alone_are_told_where_t
     assert namesakes(exact, present, frozenset({"dr_1", "other"})) == {"Prod_1", "other"}
 
 
-def test_other_rules_make_another_plan() -> None:
+def test_different_rename_rules_give_a_different_plan() -> None:
     one, other = (filtered([rows(1, "c")], settings(renames=rules)).plan for rules in (RULES, []))
     assert one.digest == other.digest, "none of its databases is renamed"
     one, other = (filtered([rows(1, "a1")], settings(renames=rules)).plan for rules in (RULES, [["a*", "l*"]]))

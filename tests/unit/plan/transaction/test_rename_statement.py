@@ -153,7 +153,7 @@ def test_only_the_bytes_of_databases_change(sql: str, database: str, expected: s
         ("INSERT INTO `d-1`.t VALUES (1)", "", 'the database d-1 keeps its name, but "p_\\*" = "d-\\*" gives'),
     ],
 )
-def test_what_cannot_be_renamed_exactly_is_refused(sql: str, database: str, why: str) -> None:
+def test_statements_that_cannot_be_renamed_exactly_are_refused(sql: str, database: str, why: str) -> None:
     with pytest.raises(UnsupportedEventError, match=rf"log:\d+: .*{why}.*; see docs/renames.md#what-is-refused"):
         part_of(sql, database)
 

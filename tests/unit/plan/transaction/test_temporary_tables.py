@@ -96,7 +96,9 @@ T6, OTHER = (6, "a", "tmp"), "CREATE TABLE b.n (a INT)"
 
 @EACH
 @pytest.mark.parametrize("cuts", [(), (3, 5)])
-def test_what_commits_inside_a_life_cuts_it_where_its_tables_are_copied(cuts: tuple[int, ...], columnar: bool) -> None:
+def test_an_implicit_commit_inside_a_life_divides_it_where_its_tables_are_copied(
+    cuts: tuple[int, ...], columnar: bool
+) -> None:
     log = [
         bound(1, CREATE, alone=True), rows(2, "b"), alone(3, OTHER), rows(4, "a", "b"),
         bound(5, "INSERT INTO tmp VALUES (1)"), rows(6, "c"), bound(7, "INSERT INTO t SELECT * FROM tmp"),
@@ -193,7 +195,7 @@ SCHEMA = dataclasses.replace(EMPTY_SCHEMA, views=frozenset({TableKey("a", "T")})
 
 @EACH
 @pytest.mark.parametrize(("log", "said"), REFUSED)
-def test_what_cannot_be_exact_is_refused_with_its_place(
+def test_statements_that_cannot_be_applied_exactly_are_refused_with_their_position(
     log: list[tuple[bytes, ...]], said: str, columnar: bool
 ) -> None:
     with pytest.raises(UnsupportedEventError, match=rf"^binlog\.000007:\d+: .*{said}"):
@@ -214,7 +216,7 @@ def test_a_table_that_a_routine_has_made_lives_from_the_call_to_the_drop(columna
     assert stretches(filtered(log, CHOSEN, schema=SCHEMA, columnar=columnar)) == [(2, 6, True)]
 
 
-def test_it_joins_the_lives_that_it_overlaps() -> None:
+def test_a_statement_joins_the_lives_that_it_overlaps() -> None:
     log = [
         bound(1, CALL), bound(2, CREATE, thread=9, alone=True), bound(3, DROP, thread=9, alone=True), rows(4, "b"),
         bound(5, DROP_MADE, alone=True), bound(6, CREATE, alone=True), bound(7, DROP, alone=True),

@@ -142,6 +142,6 @@ def test_an_xid_may_be_written_in_either_case() -> None:
     assert str(xa_name("X'6A',x'',1")) == "X'6a',X'',1"
 
 
-def test_done_is_no_other_text() -> None:
+def test_an_xid_marked_as_done_must_be_valid() -> None:
     with pytest.raises(PlanError, match="is not an XID"):
         filtered([rows(1, "a")], done=["what"])

@@ -104,7 +104,7 @@ def test_a_transaction_over_two_databases_of_one_lane_needs_no_barrier() -> None
     ],
     ids=["account", "flush", "unreadable", "view", "second-database"],
 )
-def test_what_is_global_or_unknown_meets_all_lanes(transaction: tuple[bytes, ...], cause: str) -> None:
+def test_global_and_unknown_shards_make_a_barrier_of_all_lanes(transaction: tuple[bytes, ...], cause: str) -> None:
     schema = dataclasses.replace(EMPTY_SCHEMA, views=frozenset({TableKey("a", "v")}))
     found = filtered([rows(1, "a"), transaction, rows(3, "a")], schema=schema)
     ((first, last, owner, participants, causes),) = found.barriers()
@@ -221,7 +221,7 @@ def test_routes_survive_json_and_a_transaction_that_the_scan_did_not_see_is_refu
         Routing.from_json(found.routing.to_json()[:-9], "context.json")
 
 
-def test_a_class_has_one_key_in_every_order_and_another_one_for_other_content() -> None:
+def test_a_route_class_has_one_key_in_every_order_and_different_keys_for_different_content() -> None:
     one, same = (TransactionClass(frozenset(names), ()) for names in (("a", "b"), ("b", "a")))
     assert one.key == same.key
     assert len({one.key, TransactionClass(frozenset({"a"}), ()).key, TransactionClass(frozenset(), ()).key}) == 3

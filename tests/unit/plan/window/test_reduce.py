@@ -153,7 +153,7 @@ def test_a_row_that_changes_in_every_block_is_written_once_in_a_block_of_all() -
     assert saved == {TableKey("folded", "t"): RowCounts(updates=-119)}
 
 
-def test_what_is_held_does_not_grow_with_the_stretch() -> None:
+def test_memory_does_not_grow_with_the_length_of_a_range() -> None:
     """A bound of six blocks: rows that change all the time fit it, however many blocks there are; others are cut."""
     one = len(block_of(1, update(1, 0))[1][0].payload)
     hot, held = [block_of(n + 1, update(1, n)) for n in range(200)], []
@@ -172,7 +172,7 @@ def test_what_is_held_does_not_grow_with_the_stretch() -> None:
     assert max(sum(len(item.payload) for item in items) for _, items in cold) <= 6 * one
 
 
-def test_nothing_is_folded_over_a_barrier_s_edge_a_statement_or_another_format() -> None:
+def test_folding_ends_at_a_barriers_edge_a_statement_and_another_format() -> None:
     blocks: list[tuple[BlockHeader, tuple[Item, ...]]] = [block_of(n, update(1, n)) for n in range(1, 9)]
     assert seqnos(fold(blocks)[0]) == [(1, 8)]
     assert seqnos(fold(blocks, edges=[4, 6])[0]) == [(1, 3), (4, 5), (6, 8)]

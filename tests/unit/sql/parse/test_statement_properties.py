@@ -52,7 +52,7 @@ def test_every_cut_of_a_statement_gives_facts() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=40))
-def test_what_a_string_says_changes_nothing(text: str) -> None:
+def test_the_content_of_a_string_does_not_change_the_facts(text: str) -> None:
     literal = "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
     assert read(f"INSERT INTO t SELECT 1 FROM e.u WHERE a = {literal}") == read(
         "INSERT INTO t SELECT 1 FROM e.u WHERE a = 'x'"

@@ -323,7 +323,7 @@ def test_a_call_that_is_not_the_servers_own_is_a_routine(sql: str, databases: se
         "INSERT INTO t VALUES (1) AS f (a) ON DUPLICATE KEY UPDATE b = f.a",
     ],
 )
-def test_what_only_looks_like_a_call_is_no_routine(sql: str) -> None:
+def test_text_that_resembles_a_call_is_no_routine(sql: str) -> None:
     facts = read(sql)
     assert (facts.reason, facts.routines_used) == (None, False)
 
@@ -415,7 +415,7 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize(("sql", "commits"), UNREADABLE)
-def test_what_is_not_read_exactly_is_unknown_and_says_why(sql: str, commits: bool) -> None:
+def test_statements_that_cannot_be_read_exactly_are_unknown_with_a_reason(sql: str, commits: bool) -> None:
     facts = read(sql)
     assert facts.kind is UNKNOWN
     assert facts.reason

@@ -39,13 +39,13 @@ SAFE = [
 
 @pytest.mark.parametrize("flavor", list(Flavor))
 @pytest.mark.parametrize(("sql", "part"), UNSAFE)
-def test_what_is_unsafe_is_named(sql: str, part: str, flavor: Flavor) -> None:
+def test_unsafe_parts_of_statements_are_named(sql: str, part: str, flavor: Flavor) -> None:
     assert analyze(sql, database="a", flavor=flavor).unsafe == part
 
 
 @pytest.mark.parametrize("flavor", list(Flavor))
 @pytest.mark.parametrize("sql", SAFE)
-def test_what_is_safe_is_not(sql: str, flavor: Flavor) -> None:
+def test_safe_statements_have_no_unsafe_part(sql: str, flavor: Flavor) -> None:
     assert analyze(sql, database="a", flavor=flavor).unsafe is None
 
 
