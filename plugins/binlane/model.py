@@ -19,6 +19,8 @@ OWN_SCHEMA: Final = "binlane"
 FILTERED_SHARD: Final = "#FILTERED"
 """The shard of transactions that the channel's filter leaves out as a whole: they only move a position."""
 
+_GIB: Final = 1 << 30
+
 
 class Flavor(StrEnum):
     """The server family that wrote a log or holds a target."""
@@ -41,6 +43,11 @@ class LogPosition:
 def plural(count: int, one: str, many: str | None = None) -> str:
     """A number with its noun. ``many``: the plural of a noun that does not end in s."""
     return f"{count:,} {one if count == 1 else f'{one}s' if many is None else many}"
+
+
+def size_text(count: float) -> str:
+    """A number of bytes in GiB or MiB."""
+    return f"{count / _GIB:,.1f} GiB" if count >= _GIB else f"{count / (1 << 20):,.1f} MiB"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from binlane.state.records.bootstraps import TABLE
 
 _NO_VIEW_YET: Final = frozenset({1146, 1305, 1356})
 """Errors for a table, a function or a view that a view needs and that does not exist yet."""
+_AUTO_INCREMENT: Final = re.compile(rb"^\) ENGINE=\w+ AUTO_INCREMENT=(\d+) ", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +242,13 @@ def make_behind_rows(session: Session, definitions: Sequence[Definition]) -> lis
         if each.kind in ("TRIGGER", "EVENT"):
             make(session, each)
     return notes
+
+
+def set_auto_increment(target: Session, definition: Definition) -> None:
+    """Continue a table's AUTO_INCREMENT at the definition's value: rows may have come and gone since it was created."""
+    found = _AUTO_INCREMENT.search(definition.statement)
+    if found is not None:
+        target.execute(f"ALTER TABLE {_name(definition.database, definition.name)} AUTO_INCREMENT = {int(found[1])}")
 
 
 def set_sequence(source: Session, target: Session, definition: Definition) -> None:

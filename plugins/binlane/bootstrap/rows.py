@@ -1,14 +1,19 @@
-"""Copies rows from the snapshot to the target: ranges of a table's primary key, a transaction each, in parallel."""
+"""Copies rows from the snapshot to the target: ranges of a table's primary key, a transaction each, in parallel.
+
+A table's *frontier* is the key up to which every range is committed. The state on the target has it, written by the
+transactions of later ranges, so it may lag and never leads: rows up to it are complete, rows after it may be.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Protocol
 
 import pymysql
 
@@ -16,6 +21,7 @@ from binlane.apply.session.retry_verdicts import Verdict, judge
 from binlane.binlog.types.literals import identifier
 from binlane.binlog.types.sql_types import sql_type
 from binlane.binlog.types.sql_values import FLOAT
+from binlane.bootstrap.row_stream import RowStream, UnfaithfulRowError
 from binlane.bootstrap.sessions import Session
 from binlane.bootstrap.values import faithful, selected
 from binlane.errors import ApplyError
@@ -23,11 +29,13 @@ from binlane.model import Flavor, TableKey, plural
 from binlane.schema.model import Column, Generated, Table
 from binlane.verify.column_text import Compared, Key, behind, compared
 
-_STATEMENT_BYTES: Final = 1 << 20
+STATEMENT_BYTES: Final = 1 << 20
 _TRIES: Final = 10
 _TRUNCATED: Final = 1265
 _COMPUTED: Final = frozenset({Generated.VIRTUAL, Generated.STORED})
 _END: Final = None
+_WHOLE_STATEMENTS: Final = 16
+"""Statements in a transaction of a table that cannot be divided into ranges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +45,53 @@ class Chunk:
     table: Table
     after: Key | None
     end: Key | None
+    number: int = 0
+    """Among the chunks of its table, in the order of the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A table to copy; the target has its rows up to ``after``, ``rows`` of them."""
+
+    table: Table
+    after: Key | None = None
+    rows: int = 0
+
+
+class Diary(Protocol):
+    """Where a copy writes how far it has come."""
+
+    def written(self, writer: Session, table: TableKey, rows: int, frontier: tuple[Key, int] | None) -> None:
+        """Called in the writer's open transaction, before COMMIT. ``frontier``: its key, and the number of rows up to
+        it."""
+
+    def committed(self, table: TableKey, rows: int) -> None:
+        """Called after COMMIT."""
+
+    def finished(self, table: TableKey) -> None:
+        """All rows of the table are committed."""
+
+
+@dataclass(slots=True)
+class _Frontier:
+    key: Key | None
+    rows: int
+    number: int = 0
+    """Of the chunk behind the frontier."""
+    later: dict[int, tuple[Key | None, int]] = field(default_factory=dict)
+    """Committed chunks behind it: end and rows, by number."""
+    open: int = 1
+    """Chunks that are not committed, and one as long as the last chunk is not known."""
+
+    def commit(self, chunk: Chunk, rows: int) -> None:
+        self.later[chunk.number] = (chunk.end, rows)
+        self.open -= 1
+        while (found := self.later.pop(self.number, None)) is not None:
+            self.key, self.rows, self.number = found[0], self.rows + found[1], self.number + 1
+
+    @property
+    def found(self) -> tuple[Key, int] | None:
+        return None if self.key is None else (self.key, self.rows)
 
 
 @dataclass(slots=True)
@@ -46,18 +101,17 @@ class Copier:
     readers: Sequence[Session]
     writers: Sequence[Session]
     chunk_rows: int
-    table_done: Callable[[TableKey, int], None]
-    """Called with the table and its number of rows, by one thread at a time."""
-    rows_done: Callable[[int], None]
+    diary: Diary
+    pace: Callable[[int, int], None] = lambda rows, size: None
+    """Called with the rows and bytes of each statement, before it is sent; may wait."""
     _chunks: queue.Queue[Chunk | None] = field(default_factory=lambda: queue.Queue(maxsize=64))
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _open: dict[TableKey, int] = field(default_factory=dict)
-    _rows: dict[TableKey, int] = field(default_factory=dict)
+    _frontiers: dict[TableKey, _Frontier] = field(default_factory=dict)
     _failed: threading.Event = field(default_factory=threading.Event)
 
-    def copy(self, tables: Sequence[Table]) -> None:
+    def copy(self, tables: Sequence[Left]) -> None:
         """Copy all rows of ``tables``. Raises the first error, after all threads have stopped."""
-        packet = int(self.writers[0].texts("SELECT @@max_allowed_packet")[0][0])
+        packet = max_packet(self.writers[0])
         pairs = list(zip(self.readers[1:], self.writers, strict=True))
         with ThreadPoolExecutor(len(pairs) + 1) as pool:
             running = [pool.submit(self._guarded, self._plan, tables, len(pairs))]
@@ -77,15 +131,20 @@ class Copier:
             self._failed.set()
             raise
 
-    def _plan(self, tables: Sequence[Table], workers: int) -> None:
-        for table in tables:
-            # one more than the chunks: the table is not done before its last chunk is known
-            self._count(table.key, +1, 0)
-            for chunk in chunks_of(self.readers[0], table, self.chunk_rows):
-                self._count(table.key, +1, 0)
+    def _plan(self, tables: Sequence[Left], workers: int) -> None:
+        for left in tables:
+            key = left.table.key
+            frontier = self._frontiers[key] = _Frontier(left.after, left.rows)
+            for chunk in chunks_of(self.readers[0], left.table, self.chunk_rows, left.after):
+                with self._lock:
+                    frontier.open += 1
                 if not self._put(chunk):
                     return
-            self._count(table.key, -1, 0)
+            with self._lock:
+                frontier.open -= 1
+                is_finished = not frontier.open
+            if is_finished:
+                self.diary.finished(key)
         for _ in range(workers):
             self._put(_END)
 
@@ -106,96 +165,153 @@ class Copier:
                 continue
             if chunk is _END:
                 return
-            rows = copy_chunk(reader, writer, chunk, packet)
-            self.rows_done(rows)
-            self._count(chunk.table.key, -1, rows)
+            key = chunk.table.key
+            rows = copy_chunk(reader, writer, chunk, packet, self._written, self.pace)
+            with self._lock:
+                frontier = self._frontiers[key]
+                frontier.commit(chunk, rows)
+                is_finished = not frontier.open
+            self.diary.committed(key, rows)
+            if is_finished:
+                self.diary.finished(key)
 
-    def _count(self, table: TableKey, chunks: int, rows: int) -> None:
+    def _written(self, writer: Session, table: TableKey, rows: int) -> None:
         with self._lock:
-            self._open[table] = self._open.get(table, 0) + chunks
-            self._rows[table] = self._rows.get(table, 0) + rows
-            if not self._open[table]:
-                self.table_done(table, self._rows[table])
+            frontier = self._frontiers[table].found
+        self.diary.written(writer, table, rows, frontier)
 
 
-def chunks_of(reader: Session, table: Table, rows: int) -> Iterator[Chunk]:
-    """The table's chunks; a single one without primary key, or with FLOAT or DOUBLE in the key."""
-    keyed = _compared_by_key(table, reader)
-    after: Key | None = None
+def chunks_of(reader: Session, table: Table, rows: int, after: Key | None = None) -> Iterator[Chunk]:
+    """The table's chunks behind ``after``; a single one without primary key, or with FLOAT or DOUBLE in the key."""
+    keyed = by_key(table, reader)
+    number = 0
     while keyed.key:
         where = "" if after is None else f" WHERE {behind(keyed, after, reader.flavor)}"
         order = ", ".join(identifier(column.name) for column in keyed.key)
         found = reader.texts(
-            f"SELECT {', '.join(keyed.key_expressions)} FROM {_name(table.key)}{where} "
+            f"SELECT {', '.join(keyed.key_expressions)} FROM {name_of(table.key)}{where} "
             f"ORDER BY {order} LIMIT 1 OFFSET {rows - 1}"
         )
         if not found:
             break
-        yield Chunk(table, after, found[0])
-        after = found[0]
-    yield Chunk(table, after, None)
+        yield Chunk(table, after, found[0], number)
+        after, number = found[0], number + 1
+    yield Chunk(table, after, None, number)
 
 
-def copy_chunk(reader: Session, writer: Session, chunk: Chunk, packet: int) -> int:
-    """Copy a chunk in one transaction, again after a deadlock or a lock timeout; returns the number of rows."""
+def copy_chunk(
+    reader: Session,
+    writer: Session,
+    chunk: Chunk,
+    packet: int,
+    written: Callable[[Session, TableKey, int], None] = lambda writer, table, rows: None,
+    pace: Callable[[int, int], None] = lambda rows, size: None,
+) -> int:
+    """Copy a chunk in one transaction, again after a deadlock or a lock timeout; returns the number of rows.
+
+    ``written`` is called with the number of rows before COMMIT, ``pace`` before each statement. A table that has one
+    chunk only is copied in several transactions.
+    """
+    key, keyed = chunk.table.key, by_key(chunk.table, reader)
+    where = _where(reader, chunk)
+    if keyed.key:
+
+        def insert() -> int:
+            rows = sum(inserted(reader, writer, chunk.table, where, packet, pace=pace))
+            written(writer, key, rows)
+            return rows
+
+        return in_transaction(writer, insert)
+    total = 0
+    with contextlib.closing(inserted(reader, writer, chunk.table, where, packet, pace=pace)) as statements:
+        while True:
+            writer.execute("BEGIN")
+            stored = list(itertools.islice(statements, _WHOLE_STATEMENTS))
+            written(writer, key, sum(stored))
+            writer.execute("COMMIT")
+            total += sum(stored)
+            if len(stored) < _WHOLE_STATEMENTS:
+                return total
+
+
+def insert_rows(reader: Session, writer: Session, chunk: Chunk, packet: int, into: TableKey) -> int:
+    """Insert a chunk's rows into the target's table ``into``, inside the writer's transaction; their number."""
+    return sum(inserted(reader, writer, chunk.table, _where(reader, chunk), packet, into=into))
+
+
+def _where(reader: Session, chunk: Chunk) -> str:
+    keyed = by_key(chunk.table, reader)
+    parts = [] if chunk.after is None else [behind(keyed, chunk.after, reader.flavor)]
+    parts += [] if chunk.end is None else [behind(keyed, chunk.end, reader.flavor, up_to=True)]
+    return " AND ".join(parts)
+
+
+def in_transaction(writer: Session, work: Callable[[], int]) -> int:
+    """Do the work in one transaction, again after a deadlock or a lock timeout; its result."""
     for attempt in range(1, _TRIES + 1):
         writer.execute("BEGIN")
         try:
-            rows = insert_rows(reader, writer, chunk, packet, chunk.table.key)
+            found = work()
             writer.execute("COMMIT")
         except pymysql.err.MySQLError as exc:
             if exc.args[0] not in (1205, 1213) or judge(exc) is not Verdict.RETRY or attempt == _TRIES:
                 raise
             writer.execute("ROLLBACK")
         else:
-            return rows
+            return found
     raise AssertionError("unreachable")
 
 
-def insert_rows(reader: Session, writer: Session, chunk: Chunk, packet: int, into: TableKey) -> int:
-    """Insert a chunk's rows into the target's table ``into``, inside the writer's transaction; their number."""
-    table = chunk.table
+def inserted(
+    reader: Session,
+    writer: Session,
+    table: Table,
+    where: str,
+    packet: int,
+    *,
+    into: TableKey | None = None,
+    verb: str = "INSERT",
+    pace: Callable[[int, int], None] = lambda rows, size: None,
+) -> Generator[int, None, None]:
+    """Write the source's rows that fulfil ``where`` (empty: all); by how many rows each statement has made the table
+    longer. ``into``: the target's table, if it has another name. The verb REPLACE removes rows with the same unique
+    keys.
+
+    Raises ApplyError for rows that the target would not store unchanged.
+    """
     columns = [column for column in table.columns if column.generated not in _COMPUTED]
     names, literals = zip(*(selected(table.key, column) for column in columns), strict=True)
-    head = f"INSERT INTO {_name(into)} ({', '.join(identifier(one.name) for one in columns)}) VALUES ".encode()
     # a MariaDB source has no JSON values of MySQL's kind to check
-    asked = faithful(columns) if reader.flavor is Flavor.MYSQL else "1"
-    query = f"SELECT {asked}, {', '.join(names)} FROM {_name(table.key)}{_where(reader, chunk)}"
-    total, size = 0, len(head)
-    pending: list[bytes] = []
-    # closed at once if the target refuses, so that the next attempt can read again
-    with contextlib.closing(reader.stream(query)) as rows:
-        for is_faithful, *row in rows:
-            _require_faithful(table, is_faithful)
-            values = (b"NULL" if value is None else spell(value) for spell, value in zip(literals, row, strict=True))
-            text = b"(" + b",".join(values) + b")"
-            if pending and size + len(text) + 1 > min(_STATEMENT_BYTES, packet - 1):
-                total += _send(writer, table, columns, head, pending)
-                pending, size = [], len(head)
-            pending.append(text)
-            size += len(text) + 1
-            if size >= packet:
-                raise ApplyError(
-                    f"{table.key}: a row needs a statement of {size:,} bytes, the target has max_allowed_packet "
-                    f"= {packet:,}: SET GLOBAL max_allowed_packet above it there (1073741824 at most), then run "
-                    "again"
-                )
-    return total + (_send(writer, table, columns, head, pending) if pending else 0)
-
-
-def _require_faithful(table: Table, answer: bytes | None) -> None:
-    if answer != b"1":
+    check = faithful(columns) if reader.flavor is Flavor.MYSQL else "1"
+    asked = names if check == "1" else (check, *names)
+    query = f"SELECT {', '.join(asked)} FROM {name_of(table.key)}{f' WHERE {where}' if where else ''}"
+    head = f"{verb} INTO {name_of(into or table.key)} ({', '.join(identifier(one.name) for one in columns)}) VALUES ".encode()
+    stream = RowStream(reader, literals, checked=check != "1")
+    limit = min(STATEMENT_BYTES, packet - 1)
+    try:
+        # closed at once if the target refuses, so that the next attempt can read again
+        with contextlib.closing(stream.statements(query, head, limit)) as statements:
+            for statement, rows in statements:
+                if len(statement) >= packet:
+                    raise ApplyError(
+                        f"{table.key}: a row needs a statement of {len(statement):,} bytes, the target has "
+                        f"max_allowed_packet = {packet:,}: SET GLOBAL max_allowed_packet above it there (1073741824 at "
+                        "most), then run again"
+                    )
+                pace(rows, len(statement))
+                yield _send(writer, table, columns, statement, rows, verb)
+    except UnfaithfulRowError:
         raise ApplyError(
             f"{table.key}: a JSON document contains SQL values (dates, times, bytes, long decimals) that its "
             "text does not preserve, so no statement can store it unchanged; leave its database out with "
             "--databases, and load a physical backup of the server instead (MySQL's CLONE)"
-        )
+        ) from None
 
 
-def _send(writer: Session, table: Table, columns: Sequence[Column], head: bytes, rows: Sequence[bytes]) -> int:
-    stored = writer.execute(head + b",".join(rows))
-    if stored != len(rows):
-        raise ApplyError(f"{table.key}: {plural(len(rows), 'row')} sent, but the target has stored {stored:,}")
+def _send(writer: Session, table: Table, columns: Sequence[Column], statement: memoryview, rows: int, verb: str) -> int:
+    stored = writer.execute(statement)
+    if stored != rows and not (verb == "REPLACE" and stored > rows):
+        raise ApplyError(f"{table.key}: {plural(rows, 'row')} sent, but the target has stored {stored:,}")
     if writer.warnings:
         # an ENUM's error value is stored unchanged, with a warning
         enums = tuple(f"'{column.name}'" for column in columns if column.data_type == "enum")
@@ -208,22 +324,22 @@ def _send(writer: Session, table: Table, columns: Sequence[Column], head: bytes,
                     f"({int(code)}); the source's row is damaged, or the target's definitions and settings "
                     "differ from the source's"
                 )
-    return stored
+    return 2 * rows - stored  # a row that REPLACE has removed counts as a stored one
 
 
-def _where(reader: Session, chunk: Chunk) -> str:
-    keyed = _compared_by_key(chunk.table, reader)
-    parts = [] if chunk.after is None else [behind(keyed, chunk.after, reader.flavor)]
-    parts += [] if chunk.end is None else [behind(keyed, chunk.end, reader.flavor, up_to=True)]
-    return f" WHERE {' AND '.join(parts)}" if parts else ""
-
-
-def _compared_by_key(table: Table, reader: Session) -> Compared:
+def by_key(table: Table, reader: Session) -> Compared:
+    """The table with the key by which it is divided; without one if it cannot be."""
     found = compared(table, table, (reader.flavor, reader.flavor), by_key=True)
     # FLOAT and DOUBLE: ranges between texts of such values are not proven exact on either family; one range is
     inexact = any(sql_type(column.data_type).values is FLOAT for column in found.key)
     return replace(found, key=()) if inexact else found
 
 
-def _name(table: TableKey) -> str:
+def max_packet(writer: Session) -> int:
+    """The largest statement that the server takes, in bytes."""
+    return int(writer.texts("SELECT @@max_allowed_packet")[0][0])
+
+
+def name_of(table: TableKey) -> str:
+    """The table's name in backticks."""
     return f"{identifier(table.database)}.{identifier(table.table)}"

@@ -2,23 +2,24 @@
 channel's watermark.
 
 Every step can be killed. Objects are recorded before they are created on the target. The next attempt takes a new
-snapshot, keeps the finished tables that the source's log does not change between the two, and drops all other recorded
+snapshot, brings the rows of the earlier one to it (``catch_up``), continues behind them, and drops all other recorded
 objects, and nothing else.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
-from typing import Final, Protocol
+from typing import Final
 
 from sqlalchemy import Engine, select
 
 from binlane.apply.refusals import driver_errors
 from binlane.binlog.types.literals import quoted
 from binlane.bootstrap.accounts import Accounts, make_accounts, no_accounts, read_accounts
+from binlane.bootstrap.catch_up import CatchUp, Kept
 from binlane.bootstrap.checks import check_empty, check_tables, chosen_databases
 from binlane.bootstrap.definitions import (
     Definitions,
@@ -29,19 +30,20 @@ from binlane.bootstrap.definitions import (
     make_behind_rows,
     make_database,
     read_definitions,
+    set_auto_increment,
     set_sequence,
 )
-from binlane.bootstrap.rows import Copier
+from binlane.bootstrap.progress import Meter, Progress
+from binlane.bootstrap.rows import Copier, Left
 from binlane.bootstrap.sessions import Session, read_session, write_session
 from binlane.bootstrap.snapshot import Snapshot, shared_snapshot
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
-from binlane.errors import MissingLogError, PrecheckError, SourceIdentityError, WindowBusyError
+from binlane.errors import PrecheckError, WindowBusyError
 from binlane.model import SchemaObject, TableKey
-from binlane.schema.model import Schema, Table
+from binlane.schema.model import Schema
 from binlane.servers.catalog import read_schema
 from binlane.shards.selection import EVERYTHING, Extent, Selection
-from binlane.source.identity import Start, verified
 from binlane.source.protocol import EventSource
 from binlane.source.server import translated
 from binlane.source.start_position import begin
@@ -51,24 +53,10 @@ from binlane.state.leases import bootstrap_lease
 from binlane.state.migrations.check import require_current
 from binlane.state.migrations.run import create
 from binlane.state.records import bootstraps
-from binlane.state.records.bootstraps import DONE, TABLE, Bootstrap
-from binlane.verify.changes import ChangeReader
+from binlane.state.records.bootstraps import TABLE, Bootstrap, Key, Size
 
 _LEASE_SECONDS: Final = 10
 """Seconds to wait until a server has noticed that an earlier run was killed."""
-
-
-class Progress(Protocol):
-    """Receives the progress of the copy."""
-
-    def begins(self, tables: int, rows: int) -> None:
-        """The number of tables to copy, and the approximate number of rows."""
-
-    def copied(self, rows: int) -> None:
-        """The number of rows copied since the last call."""
-
-    def finished(self, table: TableKey) -> None:
-        """The table is complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +83,7 @@ class Outcome:
     databases: int
     tables: int
     kept: int
-    """Tables of an earlier attempt that the source has not changed since."""
+    """Finished tables of an earlier attempt."""
     rows: int
     others: int
     """Views, routines, triggers, events and sequences."""
@@ -103,6 +91,8 @@ class Outcome:
     notes: tuple[str, ...]
     attempts: int
     mark: Watermark
+    resumed: int = 0
+    """Tables that were continued behind the rows of an earlier attempt."""
 
 
 @dataclass(slots=True)
@@ -118,7 +108,6 @@ class FirstCopy:
     progress: Progress
     selection: Selection = EVERYTHING
     """The channel's filter."""
-    _rows: int = 0
     _notes: list[str] = field(default_factory=list)
 
     def run(self) -> Outcome:
@@ -133,8 +122,10 @@ class FirstCopy:
                 require_current(connection)
             if (ended := self._ended()) is not None:
                 return ended
+            self.progress.phase("checks")
             databases = self._checked()
             before = self._before(writer, databases)
+            self.progress.phase("the snapshot of the source")
             taken = shared_snapshot(self.source, self.options.jobs + 1, self.options.lock_seconds, self._while_locked)
             snapshot, accounts = stack.enter_context(taken)
             return self._copy(writer, databases, before, snapshot, accounts)
@@ -203,36 +194,28 @@ class FirstCopy:
         snapshot: Snapshot,
         accounts: Accounts,
     ) -> Outcome:
+        self.progress.phase("definitions")
         start = begin(self.log_source, str(snapshot.position))
         mark = Watermark(0, start.position, start.gtid_set, start.time, start.fingerprint)
-        with translated(str(self.source)), driver_errors(), self.engines[0].connect() as asked:
-            schema = read_schema(asked, databases)
-        taken = {key: table for key, table in schema.tables.items() if self.selection.table(key) is None}
-        schema = replace(schema, tables=taken)
+        schema = self._schema(databases)
         check_tables(schema, self.source)
         with self._reading() as reader:
             definitions = read_definitions(reader, databases, schema.tables)
-            estimates = _estimates(reader, databases)
-        kept = self._kept(before, schema)
-        gone = set() if before is None else set(before.made) - kept
-        with self.engines[1].begin() as connection:
-            replaces = self.options.replace and before is None
-            if replaces:
-                for database in databases:
-                    drop_database(writer, database)
+            sizes = _sizes(reader, databases)
+        if self.options.replace and before is None:
+            for database in databases:
+                drop_database(writer, database)
+            with self.engines[1].begin() as connection:
                 bootstraps.forget_bootstrap(connection, self.channel.name)
-            attempts = bootstraps.save_snapshot(
-                connection, self.channel.name, databases, start.identity, mark, kept,
-                replaced_for=self.options.order if replaces else "",
-            )  # fmt: skip
-        for obj in sorted(gone, key=lambda one: one.kind == TABLE):
-            drop(writer, obj)
-        with self.engines[1].begin() as connection:
-            bootstraps.plan_objects(connection, self.channel.name, definitions.objects - kept, gone)
-        self._make_tables(writer, definitions, kept)
-        left = _largest_first(schema, definitions, kept, estimates)
-        self.progress.begins(len(left), sum(estimates.get(table.key, 0) for table in left))
-        self._copy_rows(snapshot, left)
+        with ExitStack() as stack:
+            writers = [
+                stack.enter_context(contextlib.closing(write_session(self.target))) for _ in range(self.options.jobs)
+            ]
+            kept = self._catch_up(writer, before, schema, snapshot, writers)
+            attempts = self._plan(databases, before, (start.identity, mark), definitions, sizes, kept)
+            self._make_tables(writer, definitions, kept.tables)
+            rows = self._copy_rows(snapshot, writers, schema, definitions, sizes, kept)
+        self.progress.phase("sequences, accounts, views, routines, triggers and events")
         with self._reading() as reader:
             for sequence in definitions.sequences:
                 set_sequence(reader, writer, sequence)
@@ -242,8 +225,9 @@ class FirstCopy:
             channel=self.channel.name,
             databases=len(databases),
             tables=len(definitions.tables),
-            kept=len(kept),
-            rows=self._rows,
+            kept=len(kept.finished),
+            resumed=len(kept.partial),
+            rows=kept.rows + rows,
             others=len(definitions.behind_rows) + len(definitions.sequences),
             accounts=len(accounts.made),
             notes=tuple(self._notes),
@@ -252,6 +236,59 @@ class FirstCopy:
         )
         self._end(outcome, start.identity)
         return outcome
+
+    def _schema(self, databases: Sequence[str]) -> Schema:
+        """The source's tables to copy."""
+        with translated(str(self.source)), driver_errors(), self.engines[0].connect() as asked:
+            schema = read_schema(asked, databases)
+        return replace(schema, tables={key: one for key, one in schema.tables.items() if not self.selection.table(key)})
+
+    def _catch_up(
+        self,
+        writer: Session,
+        before: Bootstrap | None,
+        schema: Schema,
+        snapshot: Snapshot,
+        writers: Sequence[Session],
+    ) -> Kept:
+        """Drop what the earlier attempt has created, except tables whose rows can be brought to the snapshot."""
+        if before is None:
+            return Kept()
+        self.progress.phase("rows of the earlier attempt")
+        # triggers would fire for the rows that are written again
+        for obj in before.made:
+            if obj.kind != TABLE:
+                drop(writer, obj)
+        with self.engines[1].connect() as connection:
+            schemas = schema, read_schema(connection, before.databases)
+        kept = CatchUp(self.channel.name, before, schemas, snapshot.readers, writers).run(self.log_source)
+        self._notes += kept.notes
+        gone = [obj for obj in before.made if obj.kind == TABLE and _key(obj) not in kept.tables]
+        with self.engines[1].begin() as connection:
+            bootstraps.unplan_rows(connection, self.channel.name, gone)
+        for obj in gone:
+            drop(writer, obj)
+        return kept
+
+    def _plan(
+        self,
+        databases: Sequence[str],
+        before: Bootstrap | None,
+        start: tuple[str, Watermark],
+        definitions: Definitions,
+        sizes: Mapping[TableKey, Size],
+        kept: Kept,
+    ) -> int:
+        """Record the snapshot and the objects to create; the attempt's number."""
+        stays = {_object(key) for key in kept.tables}
+        gone = () if before is None else before.made.keys() - stays
+        order = self.options.order if self.options.replace and before is None else ""
+        with self.engines[1].begin() as connection:
+            attempts = bootstraps.save_snapshot(connection, self.channel.name, databases, *start, replaced_for=order)
+            bootstraps.forget_objects(connection, self.channel.name, gone)
+            of_objects = {_object(key): size for key, size in sizes.items()}
+            bootstraps.plan_objects(connection, self.channel.name, definitions.objects - stays, of_objects)
+        return attempts
 
     def _end(self, outcome: Outcome, identity: str) -> None:
         """Create the channel. If this run is killed after that, the next attempt finds the result in the state."""
@@ -271,47 +308,42 @@ class FirstCopy:
         with self.engines[1].begin() as connection:
             bootstraps.finish_bootstrap(connection, outcome.channel, self.options.order)
 
-    def _make_tables(self, writer: Session, definitions: Definitions, kept: set[SchemaObject]) -> None:
+    def _make_tables(self, writer: Session, definitions: Definitions, kept: Collection[TableKey]) -> None:
         present = [name for (name,) in writer.texts("SELECT schema_name FROM information_schema.schemata")]
         for database in definitions.databases:
             make_database(writer, database, present)
         for definition in (*definitions.sequences, *definitions.tables):
-            if definition.schema_object not in kept:
+            if _key(definition.schema_object) not in kept:
                 make(writer, definition)
+        for definition in definitions.tables:
+            if _key(definition.schema_object) in kept:
+                set_auto_increment(writer, definition)
 
-    def _copy_rows(self, snapshot: Snapshot, left: Sequence[Table]) -> None:
-        def table_done(key: TableKey, rows: int) -> None:
-            self._rows += rows
-            with self.engines[1].begin() as connection:
-                obj = SchemaObject(TABLE, key.database, key.table)
-                bootstraps.set_state(connection, self.channel.name, obj, DONE, rows)
-            self.progress.finished(key)
-
-        with ExitStack() as stack:
-            writers = [
-                stack.enter_context(contextlib.closing(write_session(self.target))) for _ in range(self.options.jobs)
-            ]
-            Copier(snapshot.readers, writers, self.options.chunk_rows, table_done, self.progress.copied).copy(left)
-
-    def _kept(self, before: Bootstrap | None, schema: Schema) -> set[SchemaObject]:
-        """The earlier attempt's finished tables that the log does not change after its snapshot."""
-        if before is None or not before.done:
-            return set()
-        mark = before.snapshot
-        start = Start(0, mark.source, mark.gtid_set, mark.source_time, before.source_identity, mark.fingerprint)
-        try:
-            with contextlib.closing(verified(self.log_source, self.log_source.state(), start)) as chunks:
-                next(chunks)
-                next(chunks, None)
-            changed = ChangeReader(schema, schema, {}).read_source(self.log_source, mark.source, mark.gtid_set)
-        except (MissingLogError, SourceIdentityError) as exc:
-            self._notes.append(f"no table of an earlier attempt was kept: {exc}")
-            return set()
-        return {
-            obj
-            for obj in before.done
-            if (key := TableKey(obj.database, obj.name)) in schema.tables and not changed.covers_table(key)
-        }
+    def _copy_rows(
+        self,
+        snapshot: Snapshot,
+        writers: Sequence[Session],
+        schema: Schema,
+        definitions: Definitions,
+        sizes: Mapping[TableKey, Size],
+        kept: Kept,
+    ) -> int:
+        """Copy the rows that are left, large tables first, so that the last one to finish is small; their number."""
+        with self.engines[1].connect() as connection:
+            recorded = bootstraps.read_bootstrap(connection, self.channel.name)
+        assert recorded is not None
+        made = {_key(obj): one for obj, one in recorded.made.items() if obj.kind == TABLE}
+        keys = [_key(definition.schema_object) for definition in definitions.tables]
+        rows = {key: made[key].rows for key in keys}
+        meter = Meter({key: sizes.get(key, Size(0, 0)) for key in keys}, rows, kept.finished, self.progress)
+        left = [
+            Left(schema.tables[key], kept.partial.get(key), made[key].reached_rows if key in kept.partial else 0)
+            for key in sorted(keys, key=meter.bytes_left, reverse=True)
+            if key not in kept.finished
+        ]
+        diary = _Diary(self.channel.name, self.engines[1], meter)
+        Copier(snapshot.readers, writers, self.options.chunk_rows, diary).copy(left)
+        return meter.new_rows
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[Session]:
@@ -319,23 +351,46 @@ class FirstCopy:
             yield session
 
 
+@dataclass(frozen=True, slots=True)
+class _Diary:
+    """Writes how far the copy has come to the state and to the meter."""
+
+    channel: str
+    engine: Engine
+    meter: Meter
+
+    def written(self, writer: Session, table: TableKey, rows: int, frontier: tuple[Key, int] | None) -> None:
+        """See ``rows.Diary``."""
+        bootstraps.count_rows(writer.execute, self.channel, _object(table), rows, reached=frontier)
+
+    def committed(self, table: TableKey, rows: int) -> None:
+        """See ``rows.Diary``."""
+        self.meter.copied(table, rows)
+
+    def finished(self, table: TableKey) -> None:
+        """See ``rows.Diary``."""
+        with self.engine.begin() as connection:
+            bootstraps.finish_table(connection, self.channel, _object(table))
+        self.meter.finish(table)
+
+
+def _object(table: TableKey) -> SchemaObject:
+    return SchemaObject(TABLE, table.database, table.table)
+
+
+def _key(obj: SchemaObject) -> TableKey:
+    return TableKey(obj.database, obj.name)
+
+
 def _asked(options: Options) -> list[object]:
     """The arguments that distinguish one copy from another."""
     return [list(options.databases), options.users]
 
 
-def _estimates(reader: Session, databases: Sequence[str]) -> dict[TableKey, int]:
+def _sizes(reader: Session, databases: Sequence[str]) -> dict[TableKey, Size]:
     chosen = ", ".join(map(quoted, databases))
     rows = reader.texts(
-        "SELECT table_schema, table_name, COALESCE(table_rows, 0) FROM information_schema.tables "
-        f"WHERE table_schema IN ({chosen})"
+        "SELECT table_schema, table_name, COALESCE(table_rows, 0), COALESCE(data_length, 0) "
+        f"FROM information_schema.tables WHERE table_schema IN ({chosen})"
     )
-    return {TableKey(database, name): int(count) for database, name, count in rows}
-
-
-def _largest_first(
-    schema: Schema, definitions: Definitions, kept: set[SchemaObject], estimates: dict[TableKey, int]
-) -> list[Table]:
-    """Large tables first, so that the last one to finish is small."""
-    keys = [TableKey(one.database, one.name) for one in definitions.tables if one.schema_object not in kept]
-    return [schema.tables[key] for key in sorted(keys, key=lambda key: -estimates.get(key, 0))]
+    return {TableKey(database, name): Size(int(count), int(size)) for database, name, count, size in rows}

@@ -7,6 +7,8 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pymysql import err
+from pymysql.constants import CR
 from pymysql.cursors import SSCursor
 
 from binlane.apply.session.cached_state import NON_UNIQUE_REFERENCES, UNLOGGED_VARIABLES
@@ -21,6 +23,7 @@ _WAITS: Final = f"wait_timeout = {7 * _DAY}, net_write_timeout = {_DAY}, net_rea
 _MARIADB_WAITS: Final = (
     "SET SESSION max_statement_time = 0, idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0"
 )
+_RECEIVED: Final = 256 << 10
 MODE: Final = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES"
 """The source's values are stored unchanged; a value that the target would change causes a warning."""
 
@@ -34,7 +37,7 @@ class Session:
     source: str | None
     """The source's name, for its errors (SourceError and subclasses); None: the target, whose driver errors stay."""
 
-    def execute(self, statement: str | bytes) -> int:
+    def execute(self, statement: str | bytes | memoryview) -> int:
         """Run one statement; returns the number of rows that it changed."""
         with self._named():
             return int(self.connection.query(statement))
@@ -54,6 +57,36 @@ class Session:
         with self._named(), contextlib.closing(SSCursor(self.connection)) as cursor:
             cursor.execute(statement)
             yield from cursor
+
+    def begin_stream(self, query: str) -> None:
+        """Run a query whose packets of rows the caller reads with ``receive_into``, up to the end of the result set."""
+        with self._named():
+            self.connection.query(query, unbuffered=True)
+            self.connection._sock.settimeout(self.connection._read_timeout)
+
+    def receive_into(self, buffer: memoryview) -> int:
+        """Wait for bytes of the stream; their number, at least 1."""
+        with self._named():
+            try:
+                # not readinto1, which waits for more although it has bytes in its buffer
+                received = self.connection._rfile.read1(min(len(buffer), _RECEIVED))
+            except OSError as exc:
+                raise self._lost(exc) from exc
+            if not received:
+                raise self._lost("the server closed it")
+            buffer[: len(received)] = received
+            return len(received)
+
+    def end_stream(self, error: bytes | None = None) -> None:
+        """The stream was read to its end: the session can run statements again. Raises the server's ``error``."""
+        self.connection._result.unbuffered_active = False
+        if error is not None:
+            with self._named():
+                err.raise_mysql_exception(error)
+
+    def _lost(self, why: object) -> err.OperationalError:
+        self.connection._force_close()
+        return err.OperationalError(CR.CR_SERVER_LOST, f"lost the connection to the server during a query ({why})")
 
     @property
     def warnings(self) -> int:

@@ -138,12 +138,14 @@ class Bars:
         """Add a bar; its number."""
         return int(self._progress.add_task(one_line(description), total=total, said=one_line(said)))
 
-    def show(self, bar: int, completed: int, description: str | None = None, said: str = "") -> None:
-        """Set a bar's progress and texts."""
+    def show(
+        self, bar: int, completed: int, description: str | None = None, said: str = "", total: int | None = None
+    ) -> None:
+        """Set a bar's progress and texts, and a new ``total``."""
         from rich.progress import TaskID
 
         named = None if description is None else one_line(description)
-        self._progress.update(TaskID(bar), completed=completed, description=named, said=one_line(said))
+        self._progress.update(TaskID(bar), completed=completed, description=named, said=one_line(said), total=total)
 
 
 def as_text(view: View) -> str:

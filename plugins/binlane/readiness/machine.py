@@ -11,13 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from binlane.model import Flavor
+from binlane.model import Flavor, size_text
 from binlane.precheck.finding import Command, Finding
 from binlane.readiness.situation import Readiness
 from binlane.schema.compare import Severity
 from binlane.work.files import WorkFolder
 
-_GIB: Final = 1 << 30
 _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
@@ -51,8 +50,8 @@ def check_work_room(situation: Readiness) -> Iterator[Finding]:
         todo = (
             f"free some of it, set work.uri to a larger place, or let each window end earlier (--until): df -h {place}"
         )
-        expected = f"{_size(needed)} free, for a window over the whole log"
-        yield Finding(Severity.INFO, f"work folder {folder.uri}", expected, _size(free), todo)
+        expected = f"{size_text(needed)} free, for a window over the whole log"
+        yield Finding(Severity.INFO, f"work folder {folder.uri}", expected, size_text(free), todo)
 
 
 def check_target_room(situation: Readiness) -> Iterator[Finding]:
@@ -68,7 +67,7 @@ def check_target_room(situation: Readiness) -> Iterator[Finding]:
     needed = int(found or 0) * (2 if target.is_on("log_bin") else 1)
     folder = target.variables["datadir"]
     free = _free_on_target(situation, folder)
-    where, expected = f"target: room in {folder}", f"{_size(needed)} free for the copied tables"
+    where, expected = f"target: room in {folder}", f"{size_text(needed)} free for the copied tables"
     if free is None:
         todo = "no statement tells: look at it on the target's machine"
         yield Finding(Severity.INFO, where, expected, "unknown", todo, mend=(Command(f"df -h {shlex.quote(folder)}"),))
@@ -76,7 +75,7 @@ def check_target_room(situation: Readiness) -> Iterator[Finding]:
         todo, severity = "free some of it, or copy fewer databases (--databases)", Severity.FATAL
         if situation.finds_its_own:
             todo, severity = "less may do: earlier tables of this copy are kept, or dropped first", Severity.INFO
-        yield Finding(severity, where, expected, _size(free), todo)
+        yield Finding(severity, where, expected, size_text(free), todo)
 
 
 def _free_on_target(situation: Readiness, folder: str) -> int | None:
@@ -111,7 +110,3 @@ def check_spark(situation: Readiness) -> Iterator[Finding]:
 
 def _existing(path: Path) -> Path:
     return next(each for each in (path, *path.parents) if each.exists())
-
-
-def _size(count: int) -> str:
-    return f"{count / _GIB:,.1f} GiB" if count >= _GIB else f"{count / (1 << 20):,.1f} MiB"

@@ -27,7 +27,7 @@ from sqlalchemy.dialects.mysql import BIGINT, DATETIME, MEDIUMBLOB, MEDIUMTEXT, 
 from binlane.model import OWN_SCHEMA
 
 SCHEMA: Final = OWN_SCHEMA
-VERSION: Final = 16
+VERSION: Final = 17
 """The version of these tables. A change of a table needs a step in ``migrations.STEPS`` and increments this number."""
 NOW: Final = text("UTC_TIMESTAMP(6)")
 _NAME = VARCHAR(64, charset="utf8mb4", collation="utf8mb4_bin")
@@ -442,6 +442,9 @@ bootstraps = Table(
     Column("finished_for", _LONG),
     # number of attempts
     Column("attempts", Integer, nullable=False),
+    # when the last attempt began to copy rows, and the bytes of ``source_bytes`` that were copied before it
+    Column("attempt_at", _TIME),
+    Column("attempt_bytes", BigInteger),
     Column("updated_at", _TIME, nullable=False),
     **_OPTIONS,
 )
@@ -457,6 +460,13 @@ bootstrap_objects = Table(
     Column("object_name", _NAME, primary_key=True),
     # planned or done; done: a table with all of its rows
     Column("state", String(10), nullable=False),
+    # the rows of the table that are committed; changed by the transactions that write them
     Column("copied_rows", BigInteger, nullable=False),
+    # the key, as JSON, up to which every row is committed, and the number of these rows; NULL: no key yet
+    Column("reached", _LONG),
+    Column("reached_rows", BigInteger),
+    # the source's estimates of the table's rows and bytes
+    Column("source_rows", BigInteger),
+    Column("source_bytes", BigInteger),
     **_OPTIONS,
 )

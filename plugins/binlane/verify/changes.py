@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -35,6 +36,8 @@ from binlane.work.files import WorkFolder
 from binlane.work.lookup import read_manifest
 from binlane.work.plan_inputs import segment_bytes
 
+_SPILLED: Final = 200_000
+"""Keys, about 200 bytes each."""
 _FRAMES: Final = (b"BEGIN", b"COMMIT", b"ROLLBACK")
 _T = EventType
 _DEFINES_NOTHING: Final = re.compile(
@@ -92,8 +95,18 @@ class ChangeReader:
     _maps: dict[int, tuple[BoundTable, RowDecoder] | TableKey] = field(default_factory=dict)
     _parents: set[TableKey] = field(default_factory=set)
 
-    def read_source(self, source: EventSource, start: LogPosition, gtid_set: str) -> Changes:
-        """The changes from ``start`` to the log's present end. Raises SourceError, BinlogError."""
+    def read_source(
+        self,
+        source: EventSource,
+        start: LogPosition,
+        gtid_set: str,
+        spill: Callable[[dict[TableKey, set[Key]]], None] | None = None,
+    ) -> Changes:
+        """The changes from ``start`` to the log's present end. Raises SourceError, BinlogError.
+
+        ``spill`` takes the keys whenever there are many, so that memory is bounded; the result has those after its last
+        call.
+        """
         log_format = FormatDescription("")
         with contextlib.closing(source.read(start, gtid_set)) as chunks:
             for chunk in chunks:
@@ -106,6 +119,9 @@ class ChangeReader:
                 for index, at in enumerate(frames.offset.tolist()):
                     header = EventHeader._make(HEADER.unpack_from(chunk.data, at))
                     self._take(RawEvent(BufferOffset(chunk.offset + at), header, frames.body(index)), log_format, name)
+                if spill is not None and sum(map(len, self.found.keys.values())) >= _SPILLED:
+                    spill(self.found.keys)
+                    self.found.keys.clear()
         return self._with_cascades()
 
     def read_window(self, folder: WorkFolder) -> Changes:

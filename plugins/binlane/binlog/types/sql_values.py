@@ -59,8 +59,21 @@ class DefinedColumn(Protocol):
         """Members of ENUM and SET."""
 
 
-Literal = Callable[[bytes], bytes]
-"""From the text of a selected value to the literal that stores it."""
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """The literal that stores a selected value: its text between two others."""
+
+    before: bytes = b""
+    after: bytes = b""
+    escapes: bool = False
+    """Whether the text needs escapes, for a session without NO_BACKSLASH_ESCAPES."""
+    exponent: bool = False
+    """Whether a text without an exponent gets one: without it the target would read a DECIMAL."""
+
+    def __call__(self, value: bytes) -> bytes:
+        """The literal of a value that is not NULL."""
+        text = _escaped(value) if self.escapes else value
+        return self.before + text + (b"e0" if self.exponent and b"e" not in text else b"") + self.after
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +101,7 @@ def _number(sign: Callable[[DefinedColumn], str]) -> ValueKind:
     return ValueKind(
         lambda column, _whole: f"CAST({number(column)} AS CHAR)",  # ZEROFILL is display only
         lambda _column, text, _flavor: text,
-        lambda column: (number(column), _plain),
+        lambda column: (number(column), _PLAIN),
         is_exact=True,
     )
 
@@ -151,16 +164,7 @@ def _copied(literal: Literal) -> Callable[[DefinedColumn], tuple[str, Literal]]:
 
 
 def _copied_json(column: DefinedColumn) -> tuple[str, Literal]:
-    return identifier(column.name), (_document if column.charset is None else _binary)
-
-
-def _plain(value: bytes) -> bytes:
-    return value
-
-
-def _with_exponent(value: bytes) -> bytes:
-    """Without an exponent the target would read a DECIMAL."""
-    return value if b"e" in value else value + b"e0"
+    return identifier(column.name), (_DOCUMENT if column.charset is None else _BINARY)
 
 
 def _escaped(value: bytes) -> bytes:
@@ -172,38 +176,31 @@ def _escaped(value: bytes) -> bytes:
 
 _ESCAPES: Final[Mapping[bytes, bytes]] = {b"\\": b"\\\\", b"'": b"\\'", b"\0": b"\\0"}
 """Replacements, applied in this order."""
-
-
-def _text(value: bytes) -> bytes:
-    return b"'" + value + b"'"
-
-
-def _binary(value: bytes) -> bytes:
-    return b"_binary'" + _escaped(value) + b"'"
-
-
-def _document(value: bytes) -> bytes:
-    return b"CAST(_utf8mb4'" + _escaped(value) + b"' AS JSON)"
+_PLAIN: Final = Literal()
+_WITH_EXPONENT: Final = Literal(exponent=True)
+_TEXT: Final = Literal(b"'", b"'")
+_BINARY: Final = Literal(b"_binary'", b"'", escapes=True)
+_DOCUMENT: Final = Literal(b"CAST(_utf8mb4'", b"' AS JSON)", escapes=True)
 
 
 INTEGER: Final = _number(_sign)
 NUMBERED: Final = _number(lambda _column: "UNSIGNED")
 """ENUM by number: its text is the same for the empty string and the error value 0."""
-DECIMAL: Final = ValueKind(_decimal, INTEGER.literal, _copied(_plain), is_exact=True)
+DECIMAL: Final = ValueKind(_decimal, INTEGER.literal, _copied(_PLAIN), is_exact=True)
 FLOAT: Final = ValueKind(
     _double,
     _key_double,
-    lambda column: (f"{identifier(column.name)} * 1e0", _with_exponent),
+    lambda column: (f"{identifier(column.name)} * 1e0", _WITH_EXPONENT),
     is_exact=False,
 )
 TEXT: Final = ValueKind(
-    lambda column, _whole: f"CAST({identifier(column.name)} AS CHAR)", _key_text, _copied(_text), is_exact=True
+    lambda column, _whole: f"CAST({identifier(column.name)} AS CHAR)", _key_text, _copied(_TEXT), is_exact=True
 )
 """Types that every server casts to the same text: dates, times, addresses."""
-STRING: Final = ValueKind(_digits, _key_bytes, _copied(_binary), is_exact=True)
-LARGE: Final = ValueKind(_large, _key_bytes, _copied(_binary), is_exact=True)
+STRING: Final = ValueKind(_digits, _key_bytes, _copied(_BINARY), is_exact=True)
+LARGE: Final = ValueKind(_large, _key_bytes, _copied(_BINARY), is_exact=True)
 JSON: Final = ValueKind(_json, _key_text, _copied_json, is_exact=False)
 """JSON: MySQL's has no character set, MariaDB's is text."""
-OPAQUE: Final = ValueKind(_hashed_digits, _key_text, _copied(_binary), is_exact=False)
+OPAQUE: Final = ValueKind(_hashed_digits, _key_text, _copied(_BINARY), is_exact=False)
 NOT_COPIED: Final = ValueKind(_hashed_digits, _key_text, None, is_exact=False)
 """Types without a known exact text: the temporal layouts before MySQL 5.6, and types that have no row."""

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from binlane.apply.refusals import target_errors
+from binlane.bootstrap.progress import Progress, Standing
 from binlane.bootstrap.run import FirstCopy, Options, Outcome
-from binlane.bootstrap.run import Progress as Told
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError
-from binlane.model import TableKey, plural
+from binlane.model import plural
+from binlane.orchestration.commands.copy_status import standing_text
 from binlane.orchestration.commands.run import load
 from binlane.orchestration.effective_rules import selection_of
 from binlane.orchestration.readiness import require_ready
@@ -41,7 +42,7 @@ def bootstrap(
         return first_copy(channel, endpoints, options, Bar(bars))
 
 
-def first_copy(channel: ChannelConfig, endpoints: Endpoints, options: Options, told: Told) -> Outcome:
+def first_copy(channel: ChannelConfig, endpoints: Endpoints, options: Options, told: Progress) -> Outcome:
     """Copy a channel's databases and create the channel. Raises ConfigError for a channel that reads an archive or has
     ``[rename]``."""
     if endpoints.source is None:
@@ -89,7 +90,8 @@ def summary_of(outcome: Outcome) -> dict[str, Any]:
 
 def outcome_text(outcome: Outcome) -> str:
     """The result as text."""
-    kept = f" ({outcome.kept:,} kept from an earlier attempt)" if outcome.kept else ""
+    earlier = [f"{count:,} {what}" for count, what in ((outcome.kept, "kept"), (outcome.resumed, "continued")) if count]
+    kept = f" ({', '.join(earlier)} from an earlier attempt)" if earlier else ""
     accounts = f", {plural(outcome.accounts, 'account')}" if outcome.accounts else ""
     kinds = ("view, routine, trigger, event or sequence", "views, routines, triggers, events and sequences")
     others = plural(outcome.others, *kinds)
@@ -107,61 +109,32 @@ class LogLines:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._next = time.monotonic()
-        self._tables = self._finished = self._rows = self._all_rows = 0
 
-    def begins(self, tables: int, rows: int) -> None:
-        """See ``bootstrap.run.Progress``."""
-        self._tables, self._all_rows = tables, rows
-        log.info("copying %s, about %s", plural(tables, "table"), plural(rows, "row"))
+    def phase(self, name: str) -> None:
+        """See ``bootstrap.progress.Progress``."""
+        log.info("%s", name)
 
-    def copied(self, rows: int) -> None:
-        """See ``bootstrap.run.Progress``."""
+    def show(self, standing: Standing) -> None:
+        """See ``bootstrap.progress.Progress``."""
         with self._lock:
-            self._rows += rows
-            self._tell()
-
-    def finished(self, table: TableKey) -> None:
-        """See ``bootstrap.run.Progress``."""
-        with self._lock:
-            self._finished += 1
-            self._tell()
-
-    def _tell(self) -> None:
-        if time.monotonic() >= self._next:
+            if time.monotonic() < self._next:
+                return
             self._next = time.monotonic() + _LOG_SECONDS
-            log.info(
-                "%s of %s finished, %s of about %s copied",
-                f"{self._finished:,}", plural(self._tables, "table"), f"{self._rows:,}", plural(self._all_rows, "row"),
-            )  # fmt: skip
+        log.info("%s; %s copied", standing_text(standing), plural(standing.rows, "row"))
 
 
 class Bar:
-    """A progress bar over all rows, by the source's estimate of their number; shown on a terminal only."""
+    """A progress bar over the bytes of all tables; shown on a terminal only."""
 
     def __init__(self, bars: Bars) -> None:
         self._bars = bars
-        self._bar: int | None = None
-        self._tables = self._finished = self._rows = 0
-        self._lock = threading.Lock()
+        self._bar = bars.add("begins", 1)
 
-    def begins(self, tables: int, rows: int) -> None:
-        """See ``bootstrap.run.Progress``."""
-        self._tables = tables
-        self._bar = self._bars.add(f"0 of {plural(tables, 'table')}", max(rows, 1), plural(0, "row"))
+    def phase(self, name: str) -> None:
+        """See ``bootstrap.progress.Progress``."""
+        self._bars.show(self._bar, 0, name)
 
-    def copied(self, rows: int) -> None:
-        """See ``bootstrap.run.Progress``."""
-        with self._lock:
-            self._rows += rows
-            self._show()
-
-    def finished(self, table: TableKey) -> None:
-        """See ``bootstrap.run.Progress``."""
-        with self._lock:
-            self._finished += 1
-            self._show()
-
-    def _show(self) -> None:
-        if self._bar is not None:
-            text = f"{self._finished:,} of {plural(self._tables, 'table')}"
-            self._bars.show(self._bar, self._rows, text, plural(self._rows, "row"))
+    def show(self, standing: Standing) -> None:
+        """See ``bootstrap.progress.Progress``."""
+        rows = plural(standing.rows, "row")
+        self._bars.show(self._bar, standing.bytes, standing_text(standing), rows, max(standing.all_bytes, 1))

@@ -203,4 +203,18 @@ STEPS: Final = (
     ),
     Step("databases, and progress before the lanes", (AddTable(tables.databases), AddTable(tables.progress))),
     Step("definitions that a repair has corrected", (AddColumn(tables.repairs.c.definitions),)),
+    Step(
+        "first copies that continue inside a table",
+        tuple(
+            AddColumn(column)
+            for column in (
+                tables.bootstrap_objects.c.reached,
+                tables.bootstrap_objects.c.reached_rows,
+                tables.bootstrap_objects.c.source_rows,
+                tables.bootstrap_objects.c.source_bytes,
+                tables.bootstraps.c.attempt_at,
+                tables.bootstraps.c.attempt_bytes,
+            )
+        ),
+    ),
 )

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, Table, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Table, delete, func, insert, select, text, update
 
+from binlane.binlog.types.literals import quoted
 from binlane.model import LogPosition, SchemaObject
 from binlane.state.channels import Watermark, is_named_in
-from binlane.state.json_columns import text_of, value_of
+from binlane.state.json_columns import optional_value_of, text_of, value_of
 from binlane.state.tables import NOW, bootstrap_objects, bootstraps
 
+Key = tuple[str, ...]
+"""The texts of a primary key's values, as ``verify.column_text`` has them."""
 PLANNED, DONE = "planned", "done"
 TABLE, VIEW = "table", "view"
 TABLES: Final[tuple[Table, ...]] = (bootstrap_objects, bootstraps)
@@ -32,6 +35,41 @@ class Copied:
     """The order whose attempt reported the result (empty: the command line); None: not reported yet."""
 
 
+class Size(NamedTuple):
+    """The source's estimate of a table's size."""
+
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Copying:
+    """How far an object of a first copy has come."""
+
+    state: str
+    rows: int
+    """Committed rows of the table."""
+    reached: Key | None
+    """Every row up to this key is committed; None: no key is known."""
+    reached_rows: int
+    """Committed rows up to ``reached``."""
+    size: Size
+
+    @property
+    def bytes(self) -> int:
+        """The copied part of ``size.bytes``."""
+        return copied_bytes(self.size, self.rows, is_done=self.state == DONE)
+
+
+def copied_bytes(size: Size, rows: int, *, is_done: bool) -> int:
+    """The copied part of a table's bytes, by its copied rows. The estimate of the rows may be too low, so only a
+    finished table counts as whole."""
+    return size.bytes if is_done else int(size.bytes * min(rows / max(size.rows, 1), _ALMOST))
+
+
+_ALMOST: Final = 0.99
+
+
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
     """An unfinished first copy."""
@@ -40,20 +78,25 @@ class Bootstrap:
     source_identity: str
     snapshot: Watermark
     attempts: int
-    made: dict[SchemaObject, str]
-    """The objects that the copy may have created, with their states."""
+    made: dict[SchemaObject, Copying]
+    """The objects that the copy may have created."""
     replaced_for: str
     """The order that dropped the databases before the copy; empty if they were not dropped."""
+    attempt_seconds: float
+    """Since the last attempt began to copy rows."""
+    attempt_bytes: int
+    """Bytes of the source's tables that were copied before it."""
 
     @property
     def done(self) -> frozenset[SchemaObject]:
         """The tables with all rows of ``snapshot``."""
-        return frozenset(obj for obj, state in self.made.items() if state == DONE)
+        return frozenset(obj for obj, copying in self.made.items() if copying.state == DONE)
 
 
 def read_bootstrap(connection: Connection, channel: str) -> Bootstrap | None:
     """The channel's unfinished first copy; None if there is none."""
-    row = connection.execute(select(bootstraps).where(bootstraps.c.channel == channel)).one_or_none()
+    seconds = func.timestampdiff(text("MICROSECOND"), bootstraps.c.attempt_at, NOW).label("attempt_micros")
+    row = connection.execute(select(bootstraps, seconds).where(bootstraps.c.channel == channel)).one_or_none()
     if row is None or row.finished_for is not None:
         return None
     objects = connection.execute(select(bootstrap_objects).where(bootstrap_objects.c.channel == channel))
@@ -62,9 +105,17 @@ def read_bootstrap(connection: Connection, channel: str) -> Bootstrap | None:
         row.source_identity,
         _snapshot(row),
         row.attempts,
-        {SchemaObject(one.kind, one.object_schema, one.object_name): one.state for one in objects},
+        {SchemaObject(one.kind, one.object_schema, one.object_name): _copying(one) for one in objects},
         row.replaced_for,
+        (row.attempt_micros or 0) / 1e6,
+        row.attempt_bytes or 0,
     )
+
+
+def _copying(row: Row[Any]) -> Copying:
+    reached = optional_value_of(tuple[str, ...], row.reached, bootstrap_objects.c.reached)
+    size = Size(row.source_rows or 0, row.source_bytes or 0)
+    return Copying(row.state, row.copied_rows, reached, row.reached_rows or 0, size)
 
 
 def has_bootstrap(connection: Connection, channel: str) -> bool:
@@ -95,11 +146,10 @@ def save_snapshot(
     databases: Collection[str],
     identity: str,
     snapshot: Watermark,
-    kept: Collection[SchemaObject],
     replaced_for: str = "",
 ) -> int:
-    """Store a new snapshot, of which only the tables ``kept`` are done; the attempt's number. ``replaced_for``: stored
-    by the first attempt only."""
+    """Store the snapshot of which all recorded rows are now; the attempt's number. ``replaced_for``: stored by the
+    first attempt only."""
     before = read_bootstrap(connection, channel)
     values = {
         "database_names": text_of(sorted(databases)),
@@ -111,6 +161,8 @@ def save_snapshot(
         "fingerprint": snapshot.fingerprint,
         "outcome": None,
         "attempts": 1 if before is None else before.attempts + 1,
+        "attempt_at": NOW,
+        "attempt_bytes": 0 if before is None else sum(each.bytes for each in before.made.values()),
         "updated_at": NOW,
     }
     if before is None:
@@ -118,17 +170,13 @@ def save_snapshot(
         connection.execute(insert(bootstraps).values(channel=channel, replaced_for=replaced_for, **values))
         return 1
     connection.execute(update(bootstraps).where(bootstraps.c.channel == channel).values(**values))
-    for obj in before.done - set(kept):
-        set_state(connection, channel, obj, PLANNED, 0)
     return before.attempts + 1
 
 
 def plan_objects(
-    connection: Connection, channel: str, objects: Iterable[SchemaObject], gone: Iterable[SchemaObject]
+    connection: Connection, channel: str, objects: Iterable[SchemaObject], sizes: Mapping[SchemaObject, Size]
 ) -> None:
-    """Record that ``gone`` are dropped and ``objects`` are about to be created."""
-    for obj in gone:
-        connection.execute(delete(bootstrap_objects).where(*_is(channel, obj)))
+    """Record that ``objects`` are about to be created, and the sizes of tables."""
     rows = [
         {
             "channel": channel,
@@ -137,6 +185,8 @@ def plan_objects(
             "object_name": obj.name,
             "state": PLANNED,
             "copied_rows": 0,
+            "source_rows": sizes.get(obj, Size(0, 0)).rows,
+            "source_bytes": sizes.get(obj, Size(0, 0)).bytes,
         }
         for obj in objects
     ]
@@ -144,9 +194,46 @@ def plan_objects(
         connection.execute(insert(bootstrap_objects), rows)
 
 
-def set_state(connection: Connection, channel: str, obj: SchemaObject, state: str, rows: int) -> None:
-    """Update the state of an object that is recorded."""
-    connection.execute(update(bootstrap_objects).where(*_is(channel, obj)).values(state=state, copied_rows=rows))
+def forget_objects(connection: Connection, channel: str, objects: Iterable[SchemaObject]) -> None:
+    """Record that ``objects`` were dropped."""
+    for obj in objects:
+        connection.execute(delete(bootstrap_objects).where(*_is(channel, obj)))
+
+
+def unplan_rows(connection: Connection, channel: str, objects: Iterable[SchemaObject]) -> None:
+    """Record that no row of these tables can be kept, before the tables are dropped."""
+    for obj in objects:
+        values = {"state": PLANNED, "copied_rows": 0, "reached": None, "reached_rows": None}
+        connection.execute(update(bootstrap_objects).where(*_is(channel, obj)).values(**values))
+
+
+def count_rows(
+    execute: Callable[[str], object],
+    channel: str,
+    obj: SchemaObject,
+    rows: int,
+    *,
+    reached: tuple[Key, int] | None = None,
+    are_reached: bool = False,
+) -> None:
+    """Count the rows that the open transaction of ``execute``'s session has added or, below 0, removed.
+
+    ``reached``: the key up to which other transactions have committed every row, and the number of these rows.
+    ``are_reached``: the counted rows are up to the recorded key.
+    """
+    values = f"copied_rows = copied_rows + {rows}"
+    if reached is not None:
+        values += f", reached = {quoted(text_of(list(reached[0])))}, reached_rows = {reached[1]}"
+    elif are_reached:
+        values += f", reached_rows = reached_rows + {rows}"
+    own = {"channel": channel, "kind": obj.kind, "object_schema": obj.database, "object_name": obj.name}
+    where = " AND ".join(f"{name} = {quoted(value)}" for name, value in own.items())
+    execute(f"UPDATE {bootstrap_objects.fullname} SET {values} WHERE {where}")
+
+
+def finish_table(connection: Connection, channel: str, obj: SchemaObject) -> None:
+    """Record that the table has all of its rows."""
+    connection.execute(update(bootstrap_objects).where(*_is(channel, obj)).values(state=DONE))
 
 
 def save_outcome(connection: Connection, channel: str, outcome: Mapping[str, object]) -> None:
@@ -171,9 +258,4 @@ def forget_bootstrap(connection: Connection, channel: str) -> None:
 
 def _is(channel: str, obj: SchemaObject) -> tuple[ColumnElement[bool], ...]:
     c = bootstrap_objects.c
-    return (
-        c.channel == channel,
-        c.kind == obj.kind,
-        c.object_schema == obj.database,
-        c.object_name == obj.name,
-    )
+    return c.channel == channel, c.kind == obj.kind, c.object_schema == obj.database, c.object_name == obj.name

@@ -1,0 +1,125 @@
+"""How far a first copy has come, in rows and in bytes of the source's tables."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from binlane.model import TableKey
+from binlane.state.records.bootstraps import DONE, TABLE, Bootstrap, Size, copied_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The state of a copy. Bytes are those of the source's tables without secondary indexes, by its own estimate."""
+
+    tables: int
+    finished: int
+    rows: int
+    """Copied rows, of earlier attempts too, as ``bytes``."""
+    bytes: int
+    all_bytes: int
+    bytes_per_second: float
+    """The attempt's mean rate."""
+    waits: str = ""
+    """Why the copy waits; empty: it does not."""
+
+    @property
+    def seconds_left(self) -> float | None:
+        """By the mean rate; None as long as there is none."""
+        rate = self.bytes_per_second
+        return max(self.all_bytes - self.bytes, 0) / rate if rate > 0 else None
+
+
+def standing_of(copy: Bootstrap) -> Standing:
+    """The state of an unfinished copy, from its record on the target."""
+    tables = [each for obj, each in copy.made.items() if obj.kind == TABLE]
+    copied, seconds = sum(each.bytes for each in tables), copy.attempt_seconds
+    return Standing(
+        tables=len(tables),
+        finished=sum(each.state == DONE for each in tables),
+        rows=sum(each.rows for each in tables),
+        bytes=copied,
+        all_bytes=sum(each.size.bytes for each in tables),
+        bytes_per_second=max(copied - copy.attempt_bytes, 0) / seconds if seconds else 0.0,
+    )
+
+
+class Progress(Protocol):
+    """Receives the progress of the copy, from any thread."""
+
+    def phase(self, name: str) -> None:
+        """The copy begins a step whose rows are not counted."""
+
+    def show(self, standing: Standing) -> None:
+        """Rows were copied, or a table was finished, or the copy waits."""
+
+
+@dataclass(slots=True)
+class Meter:
+    """Counts what one attempt copies; begins at its creation. ``rows``: rows that earlier attempts have copied."""
+
+    sizes: Mapping[TableKey, Size]
+    rows: Mapping[TableKey, int]
+    finished: Collection[TableKey]
+    told: Progress
+    _copied: dict[TableKey, int] = field(init=False)
+    _done: set[TableKey] = field(init=False)
+    _new_rows: int = 0
+    _bytes: int = field(init=False)
+    _first_bytes: int = field(init=False)
+    _began: float = field(default_factory=time.monotonic)
+    _waits: str = ""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._copied, self._done = dict(self.rows), set(self.finished)
+        self._bytes = self._first_bytes = sum(map(self._of, self.sizes))
+        self.told.show(self.standing)
+
+    def copied(self, table: TableKey, rows: int) -> None:
+        """Rows were committed on the target."""
+        with self._lock:
+            self._new_rows += rows
+            self._bytes -= self._of(table)
+            self._copied[table] = self._copied.get(table, 0) + rows
+            self._bytes += self._of(table)
+            self.told.show(self.standing)
+
+    def finish(self, table: TableKey) -> None:
+        """All rows of the table were committed."""
+        with self._lock:
+            self._bytes -= self._of(table)
+            self._done.add(table)
+            self._bytes += self._of(table)
+            self.told.show(self.standing)
+
+    def wait(self, reason: str) -> None:
+        """The copy waits, or with an empty reason continues."""
+        with self._lock:
+            self._waits = reason
+            self.told.show(self.standing)
+
+    def bytes_left(self, table: TableKey) -> int:
+        """The bytes of the table that are not copied."""
+        return self.sizes[table].bytes - self._of(table)
+
+    @property
+    def new_rows(self) -> int:
+        """Rows copied by this attempt."""
+        return self._new_rows
+
+    @property
+    def standing(self) -> Standing:
+        """The present state."""
+        seconds = time.monotonic() - self._began
+        rate = (self._bytes - self._first_bytes) / seconds if seconds > 0 else 0.0
+        total = sum(size.bytes for size in self.sizes.values())
+        rows = self._new_rows + sum(self.rows.values())
+        return Standing(len(self.sizes), len(self._done), rows, self._bytes, total, rate, self._waits)
+
+    def _of(self, table: TableKey) -> int:
+        return copied_bytes(self.sizes[table], self._copied.get(table, 0), is_done=table in self._done)

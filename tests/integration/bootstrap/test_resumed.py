@@ -1,0 +1,175 @@
+"""A first copy that ends inside a table continues there; in the end all rows are of one state of the source."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from contextlib import closing
+from multiprocessing import get_context
+from typing import Final
+
+import pytest
+
+from binlane.bootstrap import catch_up, rows
+from binlane.model import TableKey
+from binlane.servers.engines import engine_of
+from binlane.state.records.bootstraps import Copying, read_bootstrap
+from tests.integration.bootstrap.test_bootstrap import bootstrap
+from tests.integration.window.conftest import CHANNEL, Channel, run_on
+
+ROWS: Final = 1_000
+TABLES: Final = (
+    "CREATE DATABASE shop CHARACTER SET utf8mb4",
+    "USE shop",
+    "CREATE TABLE big (a VARCHAR(20), b INT, u INT NOT NULL UNIQUE, n INT, x TEXT, PRIMARY KEY (a, b)) ENGINE=InnoDB",
+    "CREATE TABLE log (id INT PRIMARY KEY AUTO_INCREMENT, n INT)",
+    "CREATE TABLE bare (n INT)",
+    "INSERT INTO bare VALUES (1), (1), (2)",
+)
+MEANWHILE: Final = (
+    # a row moves to a key on the other side of the frontier and back, unique values are exchanged by three rows
+    "UPDATE shop.big SET a = 'zz', b = b + 5000 WHERE a = 'k000' AND b < 20",
+    "UPDATE shop.big SET a = 'aa' WHERE a = 'k009' AND b > 985",
+    "UPDATE shop.big SET u = -1 WHERE u = 31",
+    "UPDATE shop.big SET u = 31 WHERE u = 32",
+    "UPDATE shop.big SET u = 32 WHERE u = 990",
+    "UPDATE shop.big SET u = 990 WHERE u = -1",
+    "DELETE FROM shop.big WHERE b IN (40, 41, 42, 995)",
+    "INSERT INTO shop.big VALUES ('k000', -1, 100001, 1, 'new'), ('k009', 9999, 100002, 1, 'new')",
+    "UPDATE shop.big SET n = n + 1 WHERE b BETWEEN 100 AND 160",
+    "INSERT INTO shop.log (n) SELECT b FROM shop.big WHERE b < 30",
+    "DELETE FROM shop.log ORDER BY id DESC LIMIT 1",
+)
+
+
+def fill(channel: Channel) -> None:
+    values = ", ".join(f"('k{n // 100:03}', {n}, {n}, 0, REPEAT('x', {n % 50}))" for n in range(ROWS))
+    run_on(channel.source, *TABLES, f"INSERT INTO big VALUES {values}", "INSERT INTO log (n) SELECT b FROM big")
+
+
+def copy_until(channel: Channel, module: object, name: str, call: int, then: Callable[[], object]) -> int | None:
+    """A first copy in a process of its own, at a call of one of its functions ``then`` happens; its exit code."""
+
+    def copied() -> None:
+        real = getattr(module, name)
+        calls: list[object] = []
+
+        def once(*arguments: object, **named: object) -> object:
+            calls.append(arguments)
+            if len(calls) == call:
+                then()
+            return real(*arguments, **named)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, name, once)
+            os._exit(bootstrap(channel, "--jobs", "2", "--chunk-rows", "50"))
+
+    process = get_context("fork").Process(target=copied)
+    process.start()
+    process.join()
+    return process.exitcode
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def state_of(channel: Channel, table: str) -> Copying:
+    with engine_of(channel.endpoints.target).connect() as connection:
+        found = read_bootstrap(connection, CHANNEL)
+    assert found is not None
+    return {TableKey(each.database, each.name): one for each, one in found.made.items()}[TableKey("shop", table)]
+
+
+def test_kill_9_inside_a_table_and_inside_the_catching_up(
+    either: Channel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catch_up, "_BATCH", 5)
+    fill(either)
+    assert copy_until(either, rows, "copy_chunk", 12, die) == -signal.SIGKILL
+    reached = state_of(either, "big")
+    assert reached.reached is not None
+    assert 0 < reached.reached_rows <= reached.rows < ROWS
+    for call, statements in ((2, MEANWHILE[:6]), (9, MEANWHILE[6:])):
+        run_on(either.source, *statements)
+        assert copy_until(either, catch_up, "count_rows", call, die) == -signal.SIGKILL
+    assert copy_until(either, rows, "copy_chunk", 4, die) == -signal.SIGKILL
+    assert state_of(either, "big").reached_rows > reached.reached_rows - 10
+    run_on(
+        either.source, "UPDATE shop.big SET n = n + 1 WHERE b BETWEEN 150 AND 300", "DELETE FROM shop.big WHERE b = 77"
+    )
+    assert bootstrap(either, "--jobs", "2", "--chunk-rows", "50") == 0
+    assert "continued from an earlier attempt)" in capsys.readouterr().out
+    either.assert_equal()
+    run_on(either.source, "UPDATE shop.big SET n = 7 WHERE b = 1", "INSERT INTO shop.log (n) VALUES (1)")
+    assert either.run() is not None
+    either.assert_equal()
+
+
+def test_a_lost_source_connection_and_a_killed_target_lose_no_finished_range(
+    either: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(either)
+
+    def cut() -> None:
+        with closing(either.source.connect(autocommit=True)) as connection, connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user = %s "
+                "AND command <> 'Daemon'",
+                (either.source.user,),
+            )
+            for (number,) in cursor.fetchall():
+                cursor.execute(f"KILL {number}")
+
+    assert copy_until(either, rows, "copy_chunk", 8, cut) == 1
+    first = state_of(either, "big").reached
+    assert first is not None
+    run_on(either.source, *MEANWHILE)
+    assert copy_until(either, rows, "copy_chunk", 8, lambda: os.kill(either.target.pid, signal.SIGKILL)) == 1
+    either.target.restart()
+    second = state_of(either, "big").reached
+    assert second is not None
+    assert int(second[1]) >= int(first[1]), "the attempt has not begun at the first row"
+    run_on(either.source, "UPDATE shop.big SET n = n + 1")
+    assert bootstrap(either) == 0
+    assert "continued from an earlier attempt)" in capsys.readouterr().out
+    either.assert_equal()
+
+
+def test_rows_that_somebody_else_has_deleted_behind_the_frontier_mean_a_new_copy(
+    mariadb: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As servers that order the keys in different ways would."""
+    fill(mariadb)
+    assert copy_until(mariadb, rows, "copy_chunk", 8, die) == -signal.SIGKILL
+    run_on(mariadb.target, "DELETE FROM shop.big ORDER BY a DESC, b DESC LIMIT 1")
+    assert bootstrap(mariadb) == 0
+    assert "continued" not in capsys.readouterr().out
+    mariadb.assert_equal()
+
+
+def test_many_changes_are_read_again_in_rounds_and_a_ddl_means_a_new_copy(
+    mariadb: Channel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(mariadb)
+    assert copy_until(mariadb, rows, "copy_chunk", 12, die) == -signal.SIGKILL
+    monkeypatch.setattr("binlane.verify.changes._SPILLED", 3)
+    monkeypatch.setattr("binlane.bootstrap.catch_up._BATCH", 2)
+    run_on(mariadb.source, *MEANWHILE, "FLUSH BINARY LOGS", "UPDATE shop.big SET u = 2000000 - u", "FLUSH BINARY LOGS")
+    assert copy_until(mariadb, rows, "copy_chunk", 4, die) == -signal.SIGKILL
+    run_on(
+        mariadb.source, "UPDATE shop.big SET n = 5 WHERE b < 9", "ALTER TABLE shop.big ADD COLUMN later INT DEFAULT 3"
+    )
+    assert bootstrap(mariadb) == 0
+    assert "2 continued" not in capsys.readouterr().out
+    mariadb.assert_equal()
+
+
+def test_a_filled_table_is_finished_only_with_its_last_range(mariadb: Channel) -> None:
+    fill(mariadb)
+    assert copy_until(mariadb, rows, "copy_chunk", 22, die) == -signal.SIGKILL
+    for table in ("big", "log"):
+        found = state_of(mariadb, table)
+        counted = mariadb.target.query(f"SELECT COUNT(*) FROM shop.{table}")[0][0]
+        assert found.rows == counted, "rows are counted in the transactions that write them"
