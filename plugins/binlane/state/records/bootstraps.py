@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from pymysql.converters import escape_string
 from sqlalchemy import ColumnElement, Connection, Row, Table, delete, func, insert, select, text, update
 
-from binlane.binlog.types.literals import quoted
 from binlane.model import LogPosition, SchemaObject
 from binlane.state.channels import Watermark, is_named_in
 from binlane.state.json_columns import optional_value_of, text_of, value_of
@@ -223,11 +223,11 @@ def count_rows(
     """
     values = f"copied_rows = copied_rows + {rows}"
     if reached is not None:
-        values += f", reached = {quoted(text_of(list(reached[0])))}, reached_rows = {reached[1]}"
+        values += f", reached = '{escape_string(text_of(list(reached[0])))}', reached_rows = {reached[1]}"
     elif are_reached:
         values += f", reached_rows = reached_rows + {rows}"
     own = {"channel": channel, "kind": obj.kind, "object_schema": obj.database, "object_name": obj.name}
-    where = " AND ".join(f"{name} = {quoted(value)}" for name, value in own.items())
+    where = " AND ".join(f"{name} = '{escape_string(value)}'" for name, value in own.items())
     execute(f"UPDATE {bootstrap_objects.fullname} SET {values} WHERE {where}")
 
 
