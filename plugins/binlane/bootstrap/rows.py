@@ -285,7 +285,8 @@ def inserted(
     check = faithful(columns) if reader.flavor is Flavor.MYSQL else "1"
     asked = names if check == "1" else (check, *names)
     query = f"SELECT {', '.join(asked)} FROM {name_of(table.key)}{f' WHERE {where}' if where else ''}"
-    head = f"{verb} INTO {name_of(into or table.key)} ({', '.join(identifier(one.name) for one in columns)}) VALUES ".encode()
+    stored = ", ".join(identifier(column.name) for column in columns)
+    head = f"{verb} INTO {name_of(into or table.key)} ({stored}) VALUES ".encode()
     stream = RowStream(reader, literals, checked=check != "1")
     limit = min(STATEMENT_BYTES, packet - 1)
     try:
