@@ -143,6 +143,19 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
+class DealtItem(Item):
+    """An item of a block whose changes are dealt to several lanes. Each lane's file has plain items."""
+
+    lane: int = 0
+    """The lane that gets it."""
+
+    @classmethod
+    def of(cls, item: Item, lane: int) -> DealtItem:
+        """The item, for a lane."""
+        return cls(item.kind, item.payload, item.rows, item.context, lane)
+
+
+@dataclass(frozen=True, slots=True)
 class BlockHeader:
     """A block's position in its lane and in the source's log; the block's items follow it."""
 

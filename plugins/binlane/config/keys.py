@@ -122,6 +122,12 @@ class LanesConfig:
         " as one serial stretch. A barrier costs every lane a commit and a wait, about 20 ms on a durable "
         "target; in that time one lane applies some hundred transactions. 0: each barrier stands alone.",
     )
+    allow_torn: bool = key(
+        BOOLEAN,
+        False,
+        "Divide the [divided shards](../shard_list/README.md#divided-shards) of the shard list although readers of the "
+        'target can see a part of a transaction until the lanes meet. `consistency = "epoch"` needs no permission.',
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Final
 from binlane.apply.refusals import driver_errors
 from binlane.apply.rows.writers import sends_row_events
 from binlane.binlog.rows_payload import PACKET_SHARE
-from binlane.choices import Reduce
+from binlane.choices import Consistency, Reduce
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints
 from binlane.errors import ConfigError
@@ -27,7 +27,7 @@ from binlane.schema.model import Schema
 from binlane.servers.catalog import read_databases, read_schema
 from binlane.servers.engines import engine_of, in_background
 from binlane.shards.renaming import Renaming
-from binlane.shards.shard_list import Partitioner, parse_shard_list
+from binlane.shards.shard_list import Partitioner, ShardList, parse_shard_list
 from binlane.source.server import translated
 from binlane.work import files
 from binlane.work.files import WorkFolder
@@ -55,11 +55,36 @@ def write_inputs(
             differing = _tables_with_other_keys(source(), schema, Collations(channel.collations).given)
     settings = _settings(channel, request, manifest, schema, differing, by_sql)
     shard_list = parse_shard_list(settings.shard_list, settings.shard_list_path, lanes=settings.lanes)
+    check_division(channel, shard_list)
     groups = schema.known().foreign_key_groups
     Partitioner(shard_list, settings.lanes, (), groups, settings.renaming, schema.letter_case)
     folder.write_once(files.SCHEMA, schema_to_json(schema))
     folder.write_once(files.CHANNEL, settings.to_json())
     folder.write_once(files.MANIFEST, manifest.to_json())
+
+
+def check_division(channel: ChannelConfig, shard_list: ShardList) -> None:
+    """Raises ConfigError for a channel that must not divide the shards that its list divides."""
+    if not shard_list.divided:
+        return
+    where = f"{shard_list.path}: (divided)"
+    if channel.blocks.reduce == Reduce.OFF:
+        raise ConfigError(f'{where}: only folded blocks can be divided; expected blocks.reduce "block" or "window"')
+    if channel.apply.allow_nontransactional:
+        raise ConfigError(
+            f"{where}: with apply.allow_nontransactional a transaction may run outside of a block, and then not in "
+            "shares; remove one of them"
+        )
+    if channel.apply.allow_triggers:
+        raise ConfigError(
+            f"{where}: the triggers of apply.allow_triggers may write tables of other lanes; remove one of them"
+        )
+    if channel.lanes.consistency != Consistency.EPOCH and not channel.lanes.allow_torn:
+        raise ConfigError(
+            f"{where}: until the lanes meet, readers of the target can see a part of a transaction of a divided shard; "
+            'expected lanes.consistency = "epoch" or lanes.allow_torn = true, found '
+            f'lanes.consistency = "{channel.lanes.consistency}" and lanes.allow_torn = false'
+        )
 
 
 def check_collations(channel: ChannelConfig, schema: Schema) -> None:

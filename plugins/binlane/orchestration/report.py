@@ -20,7 +20,7 @@ _TOP: Final = 12
 
 def plan_view(plan: WindowPlan) -> View:
     """The plan as tables: lanes, barriers, busiest tables."""
-    found = (_head(plan), _lanes(plan), _barriers(plan), _tables(plan), _filtered(plan), _renamed(plan))
+    found = [_head(plan), _lanes(plan), _barriers(plan), _divided(plan), _tables(plan), _filtered(plan), _renamed(plan)]
     return [grid for grid in found if grid is not None]
 
 
@@ -113,6 +113,23 @@ def _barriers(plan: WindowPlan) -> Grid | None:
     grid = Grid(title).columns("cause").columns("transactions", justify="right")
     for cause, count in barrier_causes(plan).most_common():
         grid.row(cause, f"{count:,}")
+    return grid
+
+
+def _divided(plan: WindowPlan) -> Grid | None:
+    """The lane of each table of a divided shard, the busiest first."""
+    division = plan.division
+    if division is None:
+        return None
+    grid = Grid(f"divided shards: {', '.join(division.shards)}").columns("table", fold=True)
+    grid.columns("lane", "row changes", justify="right").columns("because")
+    tables = [(key, counts) for key, counts in plan.tables.items() if division.databases.get(key.database, 0) is None]
+    ordered = sorted(tables, key=lambda entry: (-entry[1].read.total, str(entry[0])))
+    for key, counts in ordered[:_TOP]:
+        placement = division.placed(key)
+        grid.row(str(key), str(placement.lane), f"{counts.written.total:,}", placement.reason)
+    if len(ordered) > _TOP:
+        grid.row(f"{len(ordered) - _TOP:,} more", "", "", "")
     return grid
 
 

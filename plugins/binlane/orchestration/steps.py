@@ -225,7 +225,7 @@ def apply_lane(
     engine = engine_of(endpoints.target)
     with engine.connect() as connection:
         writer = chosen_writer(connection, channel.apply.writer)
-    options = dataclasses.replace(apply_options(channel), interrupted=interrupted, writer=writer)
+    options = dataclasses.replace(apply_options(channel, plan), interrupted=interrupted, writer=writer)
     result = run_lane(engine, plan, lane, PlannedLanes(folder, plan), options, LaneLog(), checked_of(folder))
     return {
         "lane": lane,
@@ -462,17 +462,20 @@ def _answer(
     }
 
 
-def apply_options(channel: ChannelConfig) -> ApplyOptions:
-    """The options of the channel's lanes: how they write, wait and retry."""
-    apply = channel.apply
+def apply_options(channel: ChannelConfig, plan: WindowPlan) -> ApplyOptions:
+    """The options of the plan's lanes: how they write, wait and retry.
+
+    In a window with divided shards ``check_division`` holds, also if the channel file was changed since.
+    """
+    apply, together = channel.apply, plan.division is None
     return ApplyOptions(
         barrier_timeout=apply.barrier_timeout,
         lease_time=apply.lease_seconds,
         retries=apply.retries,
         ddl_lock_wait_timeout=apply.lock_wait_timeout,
-        allow_nontransactional=apply.allow_nontransactional,
+        allow_nontransactional=apply.allow_nontransactional and together,
         collations=Collations(channel.collations).given,
-        allow_triggers=frozenset(apply.allow_triggers),
+        allow_triggers=frozenset(apply.allow_triggers if together else ()),
         overwrite=apply.on_conflict.overwrites,
         limits=SessionLimits(
             lock_wait_timeout=apply.lock_wait_timeout, innodb_lock_wait_timeout=apply.lock_wait_timeout

@@ -16,6 +16,7 @@ from binlane.errors import PlanError
 from binlane.json_codec.codec import Codec
 from binlane.model import Barrier, LogPosition, TableKey, TemporaryCopies
 from binlane.plan.block.reducible_tables import Excluded
+from binlane.plan.division import Division, Placement
 from binlane.plan.transaction.route_key import TransactionClass
 from binlane.plan.transaction.xa import PreparedGroup
 
@@ -48,6 +49,16 @@ class Routing:
     """XA transactions that earlier windows prepared and this one ends."""
     carried_out: tuple[PreparedGroup, ...] = ()
     """XA transactions that this window prepares and does not end."""
+    division: Division | None = None
+    """How the parallel lanes share their transactions; None if no shard is divided."""
+
+    def lanes_of(self, queue: int) -> tuple[int, ...]:
+        """The lanes that share a queue of blocks: the lane itself, or all parallel lanes if shards are divided."""
+        return (queue,) if self.division is None or queue == self.lanes else tuple(range(self.lanes))
+
+    def queue_of(self, lane: int) -> int:
+        """The queue of a lane's blocks: the lowest lane that shares it."""
+        return self.lanes_of(lane)[0]
 
     @cached_property
     def by_lane(self) -> tuple[tuple[Barrier, ...], ...]:
@@ -83,8 +94,8 @@ class Routing:
 
 CONTEXT: Final = Codec(
     "run the filter step again",
-    rows=frozenset({Barrier, LogPosition, PreparedGroup, Route, TableKey, TemporaryCopies}),
-    left_out=frozenset({"temporary"}),
+    rows=frozenset({Barrier, LogPosition, Placement, PreparedGroup, Route, TableKey, TemporaryCopies}),
+    left_out=frozenset({"temporary", "division"}),
 )
 """Codec of context.json."""
 

@@ -155,7 +155,7 @@ def lane_name(plan: WindowPlan, lane: int) -> str:
     if lane == plan.serialized:
         causes = ", ".join(cause for cause, _ in barrier_causes(plan).most_common(_NAMED))
         return f"serialized lane: {causes or 'nothing'}"
-    shards = [name for name, its_lane in busiest(plan) if its_lane == lane]
+    shards = [name for name, its_lane in busiest(plan) if its_lane == lane or plan.is_divided(name)]
     shown = ", ".join(shards[:_NAMED])
     more = f" +{len(shards) - _NAMED}" if len(shards) > _NAMED else ""
     return f"lane {lane}: {shown or 'nothing'}{more}"

@@ -26,6 +26,7 @@ from binlane.model import (
     plural,
 )
 from binlane.plan.block.row_size import Widest
+from binlane.plan.division import Division, Placement
 from binlane.plan.transaction.altered_tables import Alterations
 from binlane.plan.transaction.xa import PreparedGroup
 from binlane.schema.canonical import canonical_json
@@ -165,6 +166,8 @@ class WindowPlan:
     """Bytes of the longest logged statement, and the first seqno of that length."""
     renamed: Mapping[str, str] = field(default_factory=dict)
     """Databases that the channel renames: source name -> target name. All other names in the plan are target names."""
+    division: Division | None = None
+    """How the parallel lanes share divided shards; None if the window has none."""
 
     def __post_init__(self) -> None:
         """Raises PlanError if the parts contradict each other."""
@@ -225,6 +228,10 @@ class WindowPlan:
                 return (barrier.owner,)
         return tuple(self.all_lanes)
 
+    def is_divided(self, shard: str) -> bool:
+        """Whether all parallel lanes share the shard."""
+        return self.division is not None and shard in self.division.shards
+
     @property
     def rows(self) -> RowCounts:
         """Row changes that the window writes: the sum over its lanes."""
@@ -267,11 +274,11 @@ PLAN: Final = Codec(
     "run the filter step again",
     rows=frozenset(
         {
-            *(Requirement, LaneFile, LogPosition, PreparedGroup, RowCounts),
+            *(Requirement, LaneFile, LogPosition, Placement, PreparedGroup, RowCounts),
             *(RuleCounts, ShardCounts, TableKey, TemporaryCopies, Widest),
         }
     ),
-    left_out=frozenset({"temporary"}),
+    left_out=frozenset({"temporary", "division"}),
     numbers=frozenset({"together"}),
     by_text=frozenset({"table_maps"}),
 )

@@ -8,16 +8,18 @@ lane for one window. So the order of the statements does not matter.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
+from operator import attrgetter
+from typing import Any, TypeVar
 
 from binlane.model import TableKey
 from binlane.schema.letter_case import AS_TYPED, LetterCase
 from binlane.sql.parse.definitions import LOADABLE_OR_STORED
 from binlane.sql.parse.facts import StatementFacts, StatementKind
 
+T = TypeVar("T")
 Tables = frozenset[TableKey]
 """Tables that one change may write together: a child and its parent, or a MERGE table and one of its UNION; or all
 tables of a statement that creates a foreign key or a MERGE table."""
@@ -102,24 +104,36 @@ class SchemaFacts:
         its parent's would fail (1452), and one applied before the parent's DELETE could be deleted by the cascade. A
         table keeps its foreign keys under each name that the window gives it.
         """
-        root: dict[str, str] = {}
+        return _groups(({key.database for key in tables} for tables in self._joined), str)
 
-        def find(name: str) -> str:
-            while root.setdefault(name, name) != name:
-                name = root[name]
-            return name
+    @cached_property
+    def table_groups(self) -> Mapping[TableKey, TableKey]:
+        """Tables joined by foreign keys and MERGE tables, each with its group's representative."""
+        return _groups(self._joined, attrgetter("database", "table"))
 
+    @property
+    def _joined(self) -> Iterator[Tables]:
+        """Tables that belong together, each under every name that it may have in the window."""
         moved, copied = _moved(self.renames), _moved(self.renames | self.copies)
-        carried = chain(
-            (_carried(tables, moved) for tables in self.foreign_keys),
-            (_carried(tables, copied) for tables in self.merges),
-        )
-        for tables in carried:
-            databases = sorted({key.database for key in tables})
-            for database in databases[1:]:
-                low, high = sorted((find(databases[0]), find(database)))
-                root[high] = low
-        return {name: find(name) for name in sorted(root)}
+        yield from (_carried(tables, moved) for tables in self.foreign_keys)
+        yield from (_carried(tables, copied) for tables in self.merges)
+
+
+def _groups(joined: Iterable[Set[T]], order: Callable[[T], Any]) -> Mapping[T, T]:
+    """Names that are joined, directly or by others, each with its group's smallest name."""
+    root: dict[T, T] = {}
+
+    def find(name: T) -> T:
+        while root.setdefault(name, name) != name:
+            name = root[name]
+        return name
+
+    for names in joined:
+        ordered = sorted(names, key=order)
+        for name in ordered[1:]:
+            low, high = sorted((find(ordered[0]), find(name)), key=order)
+            root[high] = low
+    return {name: find(name) for name in sorted(root, key=order)}
 
 
 def _moved(renames: Iterable[tuple[TableKey, TableKey]]) -> Mapping[TableKey, frozenset[TableKey]]:

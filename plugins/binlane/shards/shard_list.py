@@ -22,7 +22,7 @@ from binlane.shards.properties import Property, escape_key, parse_properties
 from binlane.shards.renaming import AS_THEY_ARE, Renaming
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
-_CRITICAL_SEPARATORS: Final = re.compile(r"[,\s]+")
+_NAME_SEPARATORS: Final = re.compile(r"[,\s]+")
 _GLOB_CHARACTERS: Final = frozenset("*?[")
 _SPECIAL: Final = (GLOBAL_SHARD, UNKNOWN_SHARD)
 
@@ -55,6 +55,8 @@ class ShardList:
     """``(*)``: the lane of shards without an entry; None: by hash."""
     critical: frozenset[str] = frozenset()
     """``(critical)``: reference shards; ``#GLOBAL`` and ``#UNKNOWN`` are critical without being named."""
+    divided: frozenset[str] = frozenset()
+    """``(divided)``: names and globs of shards whose changes are dealt to all parallel lanes."""
     hash_method: HashMethod = HashMethod.STRING_HASH
 
     def entry_of(self, shard: str) -> Entry | None:
@@ -63,6 +65,10 @@ class ShardList:
         if entry is not None or shard in _SPECIAL:
             return entry
         return next((glob for glob in self.globs if fnmatchcase(shard, glob.key)), None)
+
+    def divides(self, shard: str) -> bool:
+        """Whether ``(divided)`` names the shard. Globs never match ``#`` shards."""
+        return shard not in _SPECIAL and any(fnmatchcase(shard, pattern) for pattern in self.divided)
 
     def compared(self, letter_case: LetterCase) -> ShardList:
         """The list with its names and globs in the form that ``letter_case`` compares.
@@ -79,13 +85,16 @@ class ShardList:
                     f"the target ignores: expected lane {known.lane}, got {entry.lane}; give both the same lane"
                 )
         globs = tuple(replace(glob, key=letter_case.name(glob.key)) for glob in self.globs)
-        return replace(self, explicit=explicit, globs=globs, critical=letter_case.names(self.critical))
+        critical, divided = letter_case.names(self.critical), letter_case.names(self.divided)
+        return replace(self, explicit=explicit, globs=globs, critical=critical, divided=divided)
 
     def text(self) -> str:
         """The list in its own format; equal for lists with the same meaning."""
         lines = [f"(hash-method)={self.hash_method}", f"(*)={-1 if self.default is None else self.default}"]
         if self.critical:
             lines.append("(critical)=" + ",".join(name.replace("\\", "\\\\") for name in sorted(self.critical)))
+        if self.divided:
+            lines.append("(divided)=" + ",".join(name.replace("\\", "\\\\") for name in sorted(self.divided)))
         entries = [*(self.explicit[key] for key in sorted(self.explicit)), *self.globs]
         lines += [f"{escape_key(entry.key)}={entry.lane}" for entry in entries]
         return "".join(line + "\n" for line in lines)
@@ -104,12 +113,14 @@ def parse_shard_list(content: str | bytes, path: str, *, lanes: int) -> ShardLis
     reader = _Reader(path, lanes)
     for entry in parse_properties(_decoded(content, path), path):
         reader.read(entry)
+    reader.check_divided()
     return ShardList(
         path=path,
         explicit=MappingProxyType(reader.explicit),
         globs=tuple(reader.globs),
         default=reader.default,
         critical=reader.critical,
+        divided=reader.divided,
         hash_method=reader.hash_method,
     )
 
@@ -132,6 +143,7 @@ class _Reader:
         self.globs: list[Entry] = []
         self.default: int | None = None
         self.critical: frozenset[str] = frozenset()
+        self.divided: frozenset[str] = frozenset()
         self.hash_method = HashMethod.STRING_HASH
 
     def read(self, entry: Property) -> None:
@@ -172,7 +184,33 @@ class _Reader:
         self.default = None if lane < 0 else lane
 
     def _critical(self, _where: str, value: str) -> None:
-        self.critical = frozenset(_CRITICAL_SEPARATORS.split(value)) - {""}
+        self.critical = frozenset(_NAME_SEPARATORS.split(value)) - {""}
+
+    def _divided(self, _where: str, value: str) -> None:
+        self.divided = frozenset(_NAME_SEPARATORS.split(value)) - {""}
+
+    def check_divided(self) -> None:
+        """Raises ConfigError for an entry or a critical shard that contradicts ``(divided)``."""
+        if not self.divided:
+            return
+        where = f"{self.path}:{self.lines['(divided)']}: (divided)"
+        for name in sorted(self.critical):
+            if any(fnmatchcase(name, pattern) for pattern in self.divided):
+                raise ConfigError(
+                    f"{where}: {name!r} is also in (critical), whose transactions one lane applies alone; remove it "
+                    "from one of them"
+                )
+        for entry in self.explicit.values():
+            if entry.key in _SPECIAL or entry.key in self.critical:
+                raise ConfigError(
+                    f"{where}: {entry.key!r} has a lane in line {entry.line}; with divided shards the serialized lane "
+                    "applies all barriers; remove that line"
+                )
+            if any(fnmatchcase(entry.key, pattern) for pattern in self.divided):
+                raise ConfigError(
+                    f"{where}: {entry.key!r} has a lane in line {entry.line}, and a divided shard has all lanes; "
+                    "remove one of them"
+                )
 
     def _hash_method(self, where: str, value: str) -> None:
         try:
@@ -185,6 +223,7 @@ class _Reader:
 SPECIAL_KEYS: Final[Mapping[str, Callable[[_Reader, str, str], None]]] = {
     "(*)": _Reader._default,
     "(critical)": _Reader._critical,
+    "(divided)": _Reader._divided,
     "(hash-method)": _Reader._hash_method,
 }
 """Keys in parentheses, each with the reader of its value."""
@@ -242,12 +281,14 @@ class Partitioner:
         members: dict[str, set[str]] = {}
         for name, representative in self._groups.items():
             members.setdefault(representative, {representative}).add(name)
+        self._members = members
         self._entries = {representative: self._group_entry(names) for representative, names in members.items()}
         self._critical = critical_shards(shard_list, self._groups, renaming, letter_case)
         self._turns: dict[str, int] = {}
         for name in order_of_appearance:
             shard = self._shard(name)
-            if shard not in self._turns and self._entry(shard) is None and not self.is_critical(shard):
+            placed = self._entry(shard) is not None or self.is_critical(shard) or self.is_divided(shard)
+            if shard not in self._turns and not placed:
                 self._turns[shard] = len(self._turns) % lanes
 
     def is_critical(self, shard: str) -> bool:
@@ -255,12 +296,20 @@ class Partitioner:
         groups."""
         return shard in _SPECIAL or self._shard(shard) in self._critical
 
+    def is_divided(self, shard: str) -> bool:
+        """Whether the shard's changes are dealt to all parallel lanes: ``(divided)`` names it, or a database that
+        foreign keys join to it."""
+        return any(self._list.divides(self._name(name)) for name in self._members.get(self._shard(shard), {shard}))
+
     def lane_of(self, shard: str) -> int:
-        """The lane of a shard; for a critical shard without an entry, the serialized lane.
+        """The lane of a shard; for a critical shard without an entry, the serialized lane; for a divided one, the first
+        of its lanes.
 
         Raises PlanError if round-robin meets a shard that is not in the order of appearance.
         """
         shard = self._shard(shard)
+        if self.is_divided(shard):
+            return 0
         entry = self._entry(shard)
         if entry is not None:
             return entry.lane

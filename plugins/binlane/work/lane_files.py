@@ -73,14 +73,16 @@ class LaneFileWriter:
         )
 
     def add(self, header: BlockHeader, items: Iterable[Item]) -> None:
-        """Append a block. An empty block still takes a row, because its transactions move the lane's position."""
-        empty = True
+        """Append a block, or more items of the last one. An empty block still takes a row, because its transactions
+        move the lane's position."""
+        empty = not self._headers or self._headers[-1] != header
         for item in items:
             self._add_row(LaneRow(header, item))
             empty = False
         if empty:
             self._add_row(LaneRow(header, Item(ItemKind.ROWS, b"")))
-        self._headers.append(header)
+        if not self._headers or self._headers[-1] != header:
+            self._headers.append(header)
 
     @property
     def size(self) -> int:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Generator, Iterator
 from contextlib import closing
+from dataclasses import replace
 from functools import cached_property
 
 from binlane.errors import PlanError
 from binlane.model import BlockHeader, plural
+from binlane.plan.block.reduce import Reducer
 from binlane.plan.routing import Routing
-from binlane.plan.segment.pieces import DescribedTransaction, piece, summary
-from binlane.plan.segment.reader import RoutedTransaction, SegmentReader
+from binlane.plan.segment.pieces import DescribedTransaction, Share, piece, summary
+from binlane.plan.segment.reader import RoutedTransaction, SegmentReader, changed_rows
+from binlane.plan.transaction.decode import StatementPart
 from binlane.plan.window_plan import Block, WindowPlan
 from binlane.work import files
 from binlane.work.files import WorkFolder
@@ -46,10 +49,12 @@ class PlannedLanes:
         Raises PlanError if a segment is missing or changed, or if the segments do not hold the block's transactions.
         """
         settings, found = self._inputs.settings, 0
+        lanes, dealer = self.sharing(lane), self._dealer
         for each in self._read(block.first_seqno, block.last_seqno, block):
-            if each.lane == lane:
+            if each.lane in lanes:
                 found += 1
-                yield piece(each.header, each.parts, each.log, settings.limits, settings.target_version, block)
+                share = Share(lane, lanes, each.lane, dealer) if dealer is not None and len(lanes) > 1 else None
+                yield piece(each.header, each.parts, each.log, settings.limits, settings.target_version, block, share)
         if found != block.transactions:
             raise PlanError(
                 f"{self._folder.uri}, lane {lane}: expected {plural(block.transactions, 'transaction')} from "
@@ -57,6 +62,22 @@ class PlannedLanes:
                 "do not match; remove its folder and run the extract step again: it reads the same part of the "
                 "log"
             )
+
+    def sharing(self, lane: int) -> tuple[int, ...]:
+        """The lanes that apply the lane's transactions: itself, or all parallel lanes if shards are divided."""
+        return self._routing.lanes_of(self._routing.queue_of(lane))
+
+    def lanes_of(self, first: int, last: int) -> dict[int, tuple[int, ...]]:
+        """The lanes that apply changes of each transaction ``first`` to ``last``, ascending; at least one."""
+        division, found = self._routing.division, dict[int, tuple[int, ...]]()
+        for each in self._read(first, last):
+            lanes = {each.lane}
+            if division is not None and not each.in_barrier:
+                statements = any(isinstance(part, StatementPart) for part in each.parts)
+                shares = set(map(division.lane_of, changed_rows(each.parts)))
+                lanes = shares | lanes if statements or not shares else shares
+            found[each.seqno] = tuple(sorted(lanes))
+        return found
 
     def describe(self, first: int, last: int) -> Iterator[DescribedTransaction]:
         """The window's transactions ``first`` to ``last``, with their lanes and changes.
@@ -67,8 +88,19 @@ class PlannedLanes:
             yield DescribedTransaction(each.seqno, each.lane, summary(each.parts))
 
     def _read(self, first: int, last: int, block: BlockHeader | None = None) -> Iterator[RoutedTransaction]:
-        routing = Routing.from_json(self._folder.read(files.CONTEXT), f"{self._folder.uri}/{files.CONTEXT}")
-        return read_transactions(self._window, self._inputs, routing, first, last, block)
+        return read_transactions(self._window, self._inputs, self._routing, first, last, block)
+
+    @cached_property
+    def _routing(self) -> Routing:
+        return Routing.from_json(self._folder.read(files.CONTEXT), f"{self._folder.uri}/{files.CONTEXT}")
+
+    @cached_property
+    def _dealer(self) -> Reducer | None:
+        """Deals the changes of single transactions, in order; None if no shard is divided."""
+        reducer = self._inputs.reducer(self._routing)
+        if reducer is None or self._routing.division is None:
+            return None
+        return replace(reducer, lane_of=self._routing.division.lane_of, folds=False)
 
     @property
     def _window(self) -> WorkFolder:

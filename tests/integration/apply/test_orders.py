@@ -31,7 +31,8 @@ def blocks_of_three(pair: Pair, blocks: int = 5) -> Window:
 
 
 def skip_request(seqno: int) -> SkipRequest:
-    return SkipRequest(seqno, 0, f"0-1-{seqno}", LogPosition("binlog.000001", 4), 1.0, "a row", b"events" * 200_000)
+    place = LogPosition("binlog.000001", 4)
+    return SkipRequest(seqno, 0, f"0-1-{seqno}", place, 1.0, "a row", b"events" * 200_000, (0,), is_shared=False)
 
 
 def test_a_stop_that_a_running_lane_has_not_heard_of_is_not_passed(pair: Pair) -> None:

@@ -143,7 +143,8 @@ class MemorySink:
     blocks: list[tuple[BlockHeader, tuple[Item, ...]]] = field(default_factory=list)
 
     def add(self, header: BlockHeader, items: Iterable[Item]) -> None:
-        self.blocks.append((header, tuple(items)))
+        earlier = self.blocks.pop()[1] if self.blocks and self.blocks[-1][0] == header else ()
+        self.blocks.append((header, (*earlier, *items)))
 
     def close(self) -> LaneFile:
         headers = [header for header, _ in self.blocks]

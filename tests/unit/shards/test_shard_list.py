@@ -74,7 +74,7 @@ def test_an_escaped_key_is_read_as_itself(key: str) -> None:
         ("a=1\n\\u0061=1", "x.list:2: 'a' is already in line 1"),
         ("(*)=1\n(*)=2", "x.list:2: '(*)' is already in line 1"),
         ("a*=1\na*=2", "x.list:2: 'a*' is already in line 1"),
-        ("(criticla)=a", "x.list:1: unknown key (criticla); known: (*), (critical), (hash-method)"),
+        ("(criticla)=a", "x.list:1: unknown key (criticla); known: (*), (critical), (divided), (hash-method)"),
         ("(hash-method)=crc", "x.list:1: unknown hash method 'crc'; expected string-hash or round-robin"),
         ("=1", "x.list:1: a line without a key"),
         ("a=\\u00g1", "x.list:1: expected four hex digits after \\u, got '00g1'"),
@@ -250,6 +250,33 @@ def test_a_lists_own_text_is_read_as_the_same_list(
         **{key: entry.lane for key, entry in listed.explicit.items()},
         **{e.key: e.lane for e in listed.globs},
     } == lanes
+
+
+def test_divided_shards_are_named_or_match_a_pattern_and_so_does_all_of_their_group() -> None:
+    chosen = parse("(divided)=shop, crm_*\n(*)=2\nb*=1\n")
+    assert parse(chosen.text()) == chosen
+    partitioner = Partitioner(chosen, 4, (), {"shop": "a", "a": "a", "y": "x", "x": "x"})
+    divided = {name: partitioner.is_divided(name) for name in ("shop", "a", "crm_1", "x", "y", "b1", "#UNKNOWN")}
+    assert [name for name, is_divided in divided.items() if is_divided] == ["shop", "a", "crm_1"]
+    assert [partitioner.lane_of(name) for name in ("shop", "crm_1", "x", "b1")] == [0, 0, 2, 1]
+    folded = Partitioner(parse("(divided)=Shop\n"), 4, (), {}, letter_case=LetterCase(folds=True))
+    assert folded.is_divided("shop")
+    renamed = Partitioner(parse("(divided)=x_shop\n"), 4, (), {}, Renaming((("x_*", "*"),)))
+    assert renamed.is_divided("shop")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("(divided)=a, b\n(critical)=b\n", r"^x\.list:1: \(divided\): 'b' is also in \(critical\)"),
+        ("ab=1\n(divided)=a*\n", r"^x\.list:2: \(divided\): 'ab' has a lane in line 1, and a divided shard has all"),
+        ("(divided)=a\n\\#GLOBAL=1\n", r"'#GLOBAL' has a lane in line 2; with divided shards the serialized lane"),
+        ("(divided)=a\n(critical)=r\nr=1\n", r"'r' has a lane in line 3; with divided shards the serialized lane"),
+    ],
+)
+def test_entries_that_contradict_divided_shards_are_refused_by_line(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        parse(text)
 
 
 def parse_critical(names: set[str]) -> str:

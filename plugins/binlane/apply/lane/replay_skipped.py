@@ -14,7 +14,8 @@ from binlane.model import ItemKind
 from binlane.plan.block.builder import BlockLimits
 from binlane.plan.segment.pieces import alone
 from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
-from binlane.state.orders.skips import SKIPPED, mark_replayed, read_skip
+from binlane.state.orders.skips import ALL_LANES, SKIPPED, mark_replayed, read_skip
+from binlane.state.windows import read_window
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -34,6 +35,12 @@ def replay_skipped(engine: Engine, channel: str, seqno: int, rules: ChannelRules
     """
     with engine.connect() as connection:
         skip, log = read_skip(connection, channel, seqno)
+        window = read_window(connection, channel, skip.window_id) if skip.lane == ALL_LANES else None
+    if window is not None and not window.is_finished:
+        raise PositionError(
+            f"channel {channel}, seqno {seqno}: its shard is divided, and lanes that have not come to it yet would "
+            f"apply their share of it once more; finish the window {skip.window_id} first"
+        )
     if skip.state != SKIPPED:
         raise PositionError(
             f"channel {channel}, seqno {seqno}: expected a skipped transaction, found one that is {skip.state}"

@@ -86,6 +86,10 @@ class Rows:
     """(rows, 4): start and end of the before-image and of the after-image; -1 for an image that the kind does not
     have."""
 
+    def part(self, wanted: NDArray[np.bool_]) -> Rows:
+        """The ``wanted`` rows."""
+        return Rows(self.table[wanted], self.kind[wanted], self.images[wanted])
+
     def counts(self, of: Ints, groups: int) -> Ints:
         """(groups, kinds): rows of each kind in each group; ``of`` is each row's group."""
         return np.bincount(of * KINDS + self.kind, minlength=groups * KINDS).reshape(-1, KINDS)

@@ -22,7 +22,7 @@ from binlane.plan.segment.pieces import NOTHING
 from binlane.safe_text import one_line
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of
-from binlane.state.orders.skips import Skip, SkipRequest, cancel_skip, read_skip, read_skips, request_skips
+from binlane.state.orders.skips import ALL_LANES, Skip, SkipRequest, cancel_skip, read_skip, read_skips, request_skips
 from binlane.state.windows import Window, read_open_window
 from binlane.work.files import WorkFolder, private_file
 from binlane.work.lookup import Found, find_gtid, find_seqnos
@@ -95,8 +95,13 @@ def skip(
         work = WorkFolder(window.bounds.work)
         first, last = which.seqnos(work)
         found = _events(work, first, last)
+        changing = lanes.lanes_of(first, last)
         requests = [
-            SkipRequest(each.seqno, each.lane, at.gtid, at.source, at.commit_time, each.summary, at.log)
+            SkipRequest(
+                *(each.seqno, each.lane, at.gtid, at.source, at.commit_time, each.summary, at.log),
+                lanes=changing[each.seqno],
+                is_shared=len(lanes.sharing(each.lane)) > 1,
+            )
             for each in lanes.describe(first, last)
             for at in (found[each.seqno],)
         ]
@@ -206,7 +211,7 @@ def _details(found: Skip, write_to: Path | None) -> Grid:
     grid = Grid.of_facts(f"seqno {found.seqno:,}")
     for key, value in (
         ("GTID", found.gtid or "-"),
-        ("window, lane", f"{found.window_id}, {found.lane}"),
+        ("window, lane", f"{found.window_id}, {'all' if found.lane == ALL_LANES else found.lane}"),
         ("source", f"{found.source}, {moment(found.commit_time)}"),
         ("state", f"{found.state} since {found.state_at} UTC"),
         ("reason", found.reason),

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from binlane.binlog.rows_payload import PACKET_SHARE, ending_statement, ends_statement
 from binlane.binlog.vector.join_statements import joined
 from binlane.errors import UnsupportedEventError
-from binlane.model import BlockHeader, Item, ItemKind, LogPosition, RowCounts, TableKey
+from binlane.model import BlockHeader, DealtItem, Item, ItemKind, LogPosition, RowCounts, TableKey
 from binlane.plan.block.reduce import Reduced, Reducer
 from binlane.plan.block.row_range import RowRange
 
@@ -44,7 +44,8 @@ class FinishedBlock:
 
     header: BlockHeader
     items: Iterable[Item]
-    """To be consumed once, before the builder is called again: the items of a large transaction are built on demand."""
+    """To be consumed once, before the builder is called again: the items of a large transaction are built on demand.
+    They are ``DealtItem`` if the reducer deals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +292,7 @@ class BlockBuilder:
     def _flushed(self) -> Iterator[Item]:
         """The row events gathered so far, as logged or as their net effect."""
         if self._row_ranges and self.reducer is not None:
-            return _written(self.reducer.reduce_row_range(self._gathered()), self.limits, self.saved)
+            return _written(self.reducer.shares(self._gathered()), self.limits, self.saved)
         return self._as_written(self._payload.flush())
 
     def _as_written(self, gathered: Iterator[Item]) -> Iterator[Item]:
@@ -306,10 +307,18 @@ def net_effect(
     events: bytes, reducer: Reducer, limits: BlockLimits, saved: dict[TableKey, RowCounts]
 ) -> Iterator[Item]:
     """The net effect of row events, as BINLOG statements. Adds row changes written minus read to ``saved``."""
-    return _written(reducer.reduce(events), limits, saved)
+    return _written(reducer.shares(RowRange.of(events, reducer.rules)), limits, saved)
 
 
-def _written(reduced: Reduced, limits: BlockLimits, saved: dict[TableKey, RowCounts]) -> Iterator[Item]:
+def _written(shares: Iterable[Reduced], limits: BlockLimits, saved: dict[TableKey, RowCounts]) -> Iterator[Item]:
+    for share in shares:
+        for item in _items_of(share, limits):
+            yield item if share.lane is None else DealtItem.of(item, share.lane)
+        for key, counts in share.saved.items():
+            saved[key] = saved.get(key, RowCounts()) + counts
+
+
+def _items_of(reduced: Reduced, limits: BlockLimits) -> Iterator[Item]:
     loose = RowsPayload(limits.payload_bytes, limits.largest_bytes)
     for event in reduced.loose:
         if event.counts is None:
@@ -318,8 +327,6 @@ def _written(reduced: Reduced, limits: BlockLimits, saved: dict[TableKey, RowCou
             yield from loose.add_rows(event.event, event.counts, "block")
     yield from loose.flush()
     yield from reduced.items
-    for key, counts in reduced.saved.items():
-        saved[key] = saved.get(key, RowCounts()) + counts
 
 
 def check_fits(needed: int, largest: int, where: str) -> None:

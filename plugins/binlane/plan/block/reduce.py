@@ -9,7 +9,7 @@ in front of the others: folded tables have no foreign keys, so the order between
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -62,6 +62,8 @@ class Reduced:
     items: list[Item] = field(default_factory=list)
     saved: dict[TableKey, RowCounts] = field(default_factory=dict)
     """Row changes written minus read, by folded table."""
+    lane: int | None = None
+    """The lane whose share this is; None: all lanes together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +75,20 @@ class Reducer:
     """Usual bytes of events in one BINLOG statement."""
     largest_bytes: int
     """Most bytes of events in one BINLOG statement: the target takes no more."""
+    lane_of: Callable[[TableKey], int] | None = None
+    """The lane of each table's changes; None: they stay together."""
+    folds: bool = True
+    """False: all changes keep their order, and are only dealt."""
 
     def reduce(self, events: bytes) -> Reduced:
-        """The net effect of TABLE_MAP and rows events without checksums."""
-        return self.reduce_row_range(RowRange.of(events, self.rules))
+        """The net effect of TABLE_MAP and rows events without checksums, of a reducer that does not deal."""
+        [reduced] = self.shares(RowRange.of(events, self.rules)) or [Reduced()]
+        return reduced
 
-    def reduce_row_range(self, row_range: RowRange) -> Reduced:
-        """The net effect of a range whose ``FoldTables`` have this reducer's rules."""
-        return _Reduction(self, row_range).reduced()
+    def shares(self, row_range: RowRange) -> list[Reduced]:
+        """The net effect of a range whose ``FoldTables`` have this reducer's rules: one share for each lane that has
+        changes, or all in one."""
+        return _Reduction(self, row_range).shares()
 
 
 class _Reduction:
@@ -92,19 +100,39 @@ class _Reduction:
         """Table numbers in order of appearance, and the index of each one's first event in the range."""
         self.key_of_used: list[int] = self.tables.key_of[self.used].tolist()
 
-    def reduced(self) -> Reduced:
-        if _UNFIT[self.frames.type_code].any() or self.used.size == 0:
-            return Reduced(loose=list(self._loose(set(self.key_of_used))))
-        counts, images, lacking = row_images(self.frames, self.number, self.tables.layouts, _NAME)
-        kept_in_order = self._not_folded(lacking)
-        while True:  # a second pass: without the first's misfits, images have other room, which may make new misfits
-            folded = _Folding(self, counts, images, kept_in_order)
-            if folded.misfits:
+    def shares(self) -> list[Reduced]:
+        if self.used.size == 0:
+            return []
+        if not self.reducer.folds or _UNFIT[self.frames.type_code].any():
+            kept_in_order, counts, folded = set(self.key_of_used), None, None
+        else:
+            counts, images, lacking = row_images(self.frames, self.number, self.tables.layouts, _NAME)
+            kept_in_order = self._not_folded(lacking)
+            # a second pass: without the first's misfits, images have other room, which may make new misfits
+            while (folded := _Folding(self, counts, images, kept_in_order)).misfits:
                 kept_in_order |= folded.misfits
-                continue
-            result = Reduced(loose=list(self._loose(kept_in_order, counts)))
-            folded.emit(result, self.reducer.payload_bytes)
-            return result
+        found: dict[int | None, Reduced] = {}
+        for lane, keys in self._by_lane(kept_in_order).items():
+            found[lane] = Reduced(list(self._loose(keys, counts)), lane=lane)
+        if folded is not None:
+            lanes = self.lanes_of(folded.key_ids)
+            for lane, each in folded.shares(lanes, self.reducer.payload_bytes):
+                share = found.setdefault(lane, Reduced(lane=lane))
+                share.items, share.saved = each.items, each.saved
+        return list(found.values())
+
+    def lanes_of(self, keys: Sequence[int]) -> Ints | None:
+        """The lane of each table; None if the reducer does not deal."""
+        lane_of = self.reducer.lane_of
+        return None if lane_of is None else np.array([lane_of(self.tables.keys[key]) for key in keys], np.int64)
+
+    def _by_lane(self, keys: set[int]) -> dict[int | None, set[int]]:
+        """The tables of each lane."""
+        ordered = sorted(keys)
+        lanes = self.lanes_of(ordered)
+        if lanes is None:
+            return {None: keys} if keys else {}
+        return {lane: {ordered[at] for at in np.flatnonzero(lanes == lane)} for lane in np.unique(lanes).tolist()}
 
     def _not_folded(self, lacking: NDArray[np.bool_]) -> set[int]:
         """Keys without a rule, with TABLE_MAPs of different layouts, or with an image that lacks columns."""
@@ -163,13 +191,13 @@ class _Folding:
         self._reduction, self._frames, tables = reduction, reduction.frames, reduction.tables
         newest = dict(zip(reduction.key_of_used, range(reduction.used.size), strict=True))
         """The last TABLE_MAP of each key, as an index into ``used``; keys in order of appearance."""
-        self._key_ids = [key for key in newest if key not in kept_in_order]
+        self.key_ids = [key for key in newest if key not in kept_in_order]
         self.misfits: set[int] = set()
-        if not self._key_ids:
+        if not self.key_ids:
             return
-        self._newest = np.array([newest[key] for key in self._key_ids], np.int64)
+        self._newest = np.array([newest[key] for key in self.key_ids], np.int64)
         place = np.full(len(tables.keys), -1, np.int64)
-        place[self._key_ids] = np.arange(len(self._key_ids))
+        place[self.key_ids] = np.arange(len(self.key_ids))
         local = np.repeat(place[tables.key_of[reduction.number]], counts)
         codes = np.repeat(self._frames.type_code, counts)
         mine = local >= 0
@@ -179,7 +207,7 @@ class _Folding:
         self._fold()
 
     def _fold(self) -> None:
-        all_tables, keys = self._reduction.tables, self._key_ids
+        all_tables, keys = self._reduction.tables, self.key_ids
         layouts = all_tables.layouts
         of_map = layouts.tables[self._reduction.used[self._newest]]
         tables = np.column_stack((of_map[:, :2], all_tables.flag_at[keys], all_tables.ends[keys]))
@@ -225,28 +253,38 @@ class _Folding:
         """Whether the entry's row exists on the target after the deletes."""
         return int(self._before[entry, 0]) >= 0 and int(self._left[entry]) not in (fold_rows.DELETE, fold_rows.SPLIT)
 
-    def emit(self, result: Reduced, payload_bytes: int) -> None:
-        """Write the remaining changes, table by table, into BINLOG statements of about ``payload_bytes`` at most."""
-        if not self._key_ids:
+    def shares(self, lanes: Ints | None, payload_bytes: int) -> Iterator[tuple[int | None, Reduced]]:
+        """The remaining changes, table by table, in BINLOG statements of about ``payload_bytes`` at most.
+
+        ``lanes``: the lane of each table; None: all in one share.
+        """
+        if not self.key_ids:
             return
-        tables = len(self._key_ids)
+        tables = len(self.key_ids)
         # events get the version of the first rows event of their table in the log
         seen, first = np.unique(self._table, return_index=True)
         is_v2 = np.zeros(tables, np.bool_)
         is_v2[seen] = _IS_V2[self._codes[first]]
         fronts = Fronts(self._fronts, self._front_size, self._width, is_v2)
         rows = self._rows_left()
-        for payload, counts in payloads(self._frames.data, fronts, rows, min(_EVENT_BYTES, self.room), payload_bytes):
-            result.items.append(Item(ItemKind.ROWS, payload, counts))
         read = np.bincount(self._table * KINDS + _KIND_OF[self._codes], minlength=tables * KINDS).reshape(-1, KINDS)
         saved = rows.counts(rows.table, tables) - read
         keys = self._reduction.tables.keys
-        result.saved |= {keys[key]: row_counts(counts) for key, counts in zip(self._key_ids, saved, strict=True)}
+        for lane in (None,) if lanes is None else np.unique(lanes).tolist():
+            mine = np.full(tables, True) if lanes is None else lanes == lane
+            part = rows if lanes is None else rows.part(mine[rows.table])
+            share = Reduced(lane=lane)
+            for payload, counts in payloads(
+                self._frames.data, fronts, part, min(_EVENT_BYTES, self.room), payload_bytes
+            ):
+                share.items.append(Item(ItemKind.ROWS, payload, counts))
+            share.saved = {keys[self.key_ids[each]]: row_counts(saved[each]) for each in np.flatnonzero(mine).tolist()}
+            yield lane, share
 
     def _rows_left(self) -> Rows:
         """The remaining changes by table and phase; within a phase in the order of their keys' first events."""
         left, tables = self._left, self._entry_table[: self._count]
-        ends = np.zeros(len(self._key_ids) * fold_rows.PHASES, np.int64)
+        ends = np.zeros(len(self.key_ids) * fold_rows.PHASES, np.int64)
         count = fold_rows.places(left, tables, self._restored, ends)
         bucket, images = np.empty(count, np.int64), np.full((count, 4), -1, np.int64)
         fold_rows.arrange(left, tables, self._before, self._now, self._restored, self._kept, ends, bucket, images)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from binlane.model import BlockHeader, Item, ItemKind, RowCounts
+from binlane.model import BlockHeader, DealtItem, Item, ItemKind, RowCounts
 from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.builder import BlockBuilder, FinishedBlock, LoggedEvent
 from binlane.plan.row_accounting import Tally
@@ -23,7 +23,8 @@ class LaneSink(Protocol):
     """Takes the blocks of one segment and lane, in order."""
 
     def add(self, header: BlockHeader, items: Iterable[Item]) -> None:
-        """Take a block. Its items may be larger than memory: iterate over them once, in order."""
+        """Take a block, or more items of the last one. The items may be larger than memory: iterate over them once, in
+        order."""
         ...
 
     def close(self) -> LaneFile:
@@ -32,26 +33,35 @@ class LaneSink(Protocol):
 
 
 class LaneWriter:
-    """Passes one lane's transactions to its builder, and the builder's blocks to the sink."""
+    """Passes one lane's transactions to its builder, and the builder's blocks to the sink; or those of several lanes,
+    whose builder deals, to their sinks: each lane gets a share of each block."""
 
     def __init__(
-        self, sink: LaneSink, builder: BlockBuilder, edges: LaneEdges, translate: Translation | None = None
+        self,
+        sinks: Mapping[int, LaneSink],
+        builder: BlockBuilder,
+        edges: LaneEdges,
+        translate: Translation | None = None,
     ) -> None:
-        self._sink = sink
+        """``sinks``, by lane: one, or one for each lane that the builder's reducer deals to."""
+        self._sinks = sinks
         self._translate = translate
         self._builder = builder
         self._edges = edges
         self._stretch: int | None = None
-        self._written = RowCounts()
+        self._written = dict.fromkeys(sinks, RowCounts())
 
-    def add(self, header: BlockHeader, parts: Sequence[Part]) -> None:
-        """Take one transaction. A transaction that commits implicitly on the target gets a block of its own."""
+    def add(self, header: BlockHeader, parts: Sequence[Part], lane: int) -> None:
+        """Take one transaction, whose statements ``lane`` gets. A transaction that commits implicitly on the target
+        gets a block of its own."""
         alone = commits_itself(parts)
         self._enter(self._edges.stretch(header.first_seqno))
         self._write(self._builder.end_before(header.commit_time))
         if alone:
             self._write(self._builder.finish())
         logged = _logged(parts, alone, f"{header.source}: ")
+        if len(self._sinks) > 1:
+            logged = (DealtItem.of(part, lane) if isinstance(part, Item) else part for part in logged)
         if self._builder.is_large(_size(parts)):
             self._write(self._builder.stream(header, logged))
             return
@@ -70,22 +80,37 @@ class LaneWriter:
             self._write(self._builder.finish())
         self._stretch = stretch
 
-    def close(self, lane: int, tally: Tally) -> LaneFile:
-        """Write the last block and finish the file; add the lane's row changes to ``tally``."""
+    def close(self, tally: Tally) -> dict[int, LaneFile]:
+        """Write the last block and finish the files; add the lanes' row changes to ``tally``."""
         self._write(self._builder.finish())
-        tally.add_lane(lane, self._written)
+        for lane, written in self._written.items():
+            tally.add_lane(lane, written)
         for key, counts in self._builder.saved.items():
             tally.add_saved(key, counts)
-        return self._sink.close()
+        return {lane: sink.close() for lane, sink in self._sinks.items()}
 
     def _write(self, blocks: Iterator[FinishedBlock]) -> None:
         for block in blocks:
-            self._sink.add(block.header, self._counted(block.items))
+            if len(self._sinks) > 1:
+                self._deal(block)
+                continue
+            for lane, sink in self._sinks.items():
+                sink.add(block.header, self._counted(lane, block.items))
 
-    def _counted(self, items: Iterable[Item]) -> Iterator[Item]:
+    def _deal(self, block: FinishedBlock) -> None:
+        """Give each lane its share, which may be empty: all lanes have the same blocks."""
+        left = dict(self._sinks)
+        for item in block.items:
+            assert isinstance(item, DealtItem), "a builder for several lanes has a reducer that deals"
+            self._sinks[item.lane].add(block.header, self._counted(item.lane, (item,)))
+            left.pop(item.lane, None)
+        for sink in left.values():
+            sink.add(block.header, ())
+
+    def _counted(self, lane: int, items: Iterable[Item]) -> Iterator[Item]:
         """The items in the target's event format; their rows are added to the lane's count."""
         for item in items:
-            self._written += item.rows
+            self._written[lane] += item.rows
             if self._translate is None or item.kind is not ItemKind.ROWS:
                 yield item
             else:

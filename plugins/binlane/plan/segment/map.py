@@ -7,8 +7,8 @@ arrays, many at once; all others are decoded one by one. Tests compare the bytes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -189,21 +189,31 @@ class _Map:
                 self._single(step)
             else:
                 self._run(step)
-        files = {lane: self._writers[lane].close(lane, self._tally) for lane in sorted(self._writers)}
+        files: dict[int, LaneFile] = {}
+        for _, writer in sorted(self._writers.items()):
+            files |= writer.close(self._tally)
         return MapSummary(files, self._tally, self._activity)
 
-    def _writer(self, lane: int) -> RunWriter:
-        if lane not in self._writers:
+    def _writer(self, queue: int) -> RunWriter:
+        if queue not in self._writers:
             log = self._columns.log
-            sink = self._open_sink(lane, format_for(log.format, log.target, self._settings.target_version))
-            edges = LaneEdges(self._routing.by_lane[lane])
-            builder = BlockBuilder(self._settings.limits, self._reducer)
-            self._writers[lane] = RunWriter(sink, builder, edges, self._columns, self._tables)
-        return self._writers[lane]
+            format_event = format_for(log.format, log.target, self._settings.target_version)
+            lanes = self._routing.lanes_of(queue)
+            edges = LaneEdges(self._routing.by_lane[queue])
+            builder = BlockBuilder(self._settings.limits, self._reducer_of(lanes))
+            sinks = {lane: self._open_sink(lane, format_event) for lane in lanes}
+            self._writers[queue] = RunWriter(sinks, builder, edges, self._columns, self._tables)
+        return self._writers[queue]
+
+    def _reducer_of(self, lanes: Sequence[int]) -> Reducer | None:
+        """The reducer of a queue's blocks: it deals if several lanes share the queue."""
+        if self._reducer is None or self._routing.division is None or len(lanes) == 1:
+            return self._reducer
+        return replace(self._reducer, lane_of=self._routing.division.lane_of)
 
     def _single(self, step: Single) -> None:
         routed = self._router.routed(step.seqno, step.transaction)
-        self._writer(routed.lane).add(routed.header, routed.parts)
+        self._writer(self._routing.queue_of(routed.lane)).add(routed.header, routed.parts, routed.lane)
         route, flavor = routed.route, self._columns.log.format.flavor
         self._tally.add(route.shard, route.lane, routed.parts, step.seqno, flavor)
         self._activity.add_transaction(route.shard, route.lane, routed.parts, step.seqno, step.transaction.commit_time)
@@ -212,8 +222,9 @@ class _Map:
         home = np.array([self._route(int(number)).lane for number in range(len(self._columns.databases))], np.int64)
         seqnos = run.seqno + np.arange(run.size, dtype=np.int64)
         lanes = self._router.barriers.lanes(seqnos, home[run.database])
-        for lane in np.unique(lanes).tolist():
-            self._writer(lane).add_run(run, np.flatnonzero(lanes == lane))
+        queues = np.array([self._routing.queue_of(lane) for lane in range(self._routing.lanes + 1)], np.int64)[lanes]
+        for queue in np.unique(queues).tolist():
+            self._writer(queue).add_run(run, np.flatnonzero(queues == queue))
         self._count(run)
 
     def _route(self, database: int) -> Route:

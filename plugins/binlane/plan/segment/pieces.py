@@ -17,6 +17,7 @@ from binlane.errors import PlanError
 from binlane.model import BlockHeader, Flavor, Item, plural
 from binlane.plan.barriers import LaneEdges
 from binlane.plan.block.builder import BlockBuilder, BlockLimits, transaction_header
+from binlane.plan.block.reduce import Reducer
 from binlane.plan.segment.lane_writer import LaneWriter
 from binlane.plan.segment.reader import changed_rows
 from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
@@ -38,10 +39,24 @@ class _Kept:
     blocks: list[tuple[BlockHeader, tuple[Item, ...]]] = field(default_factory=list)
 
     def add(self, header: BlockHeader, items: Iterable[Item]) -> None:
-        self.blocks.append((header, tuple(items)))
+        earlier = self.blocks.pop()[1] if self.blocks and self.blocks[-1][0] == header else ()
+        self.blocks.append((header, (*earlier, *items)))
 
     def close(self) -> LaneFile:
         raise AssertionError("kept blocks have no file")
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A lane's part of a transaction whose changes are dealt to several lanes."""
+
+    lane: int
+    lanes: Sequence[int]
+    """All lanes that have a part."""
+    home: int
+    """The lane of the transaction's statements."""
+    dealer: Reducer
+    """Deals the changes, in order."""
 
 
 def piece(
@@ -51,12 +66,17 @@ def piece(
     limits: BlockLimits,
     version: str,
     of: BlockHeader | None = None,
+    share: Share | None = None,
 ) -> Block:
-    """A transaction as a block of its own for a target of ``version``; ``of``: the planned block that holds it."""
-    sink = _Kept()
-    builder = BlockBuilder(replace(limits, transactions=1))
-    LaneWriter(sink, builder, LaneEdges(), translation(log.target)).add(header, parts)
-    [(header, items)] = sink.blocks
+    """A transaction as a block of its own for a target of ``version``; ``of``: the planned block that holds it.
+
+    ``share``: the part of it that the block gets; None: all.
+    """
+    sinks = {lane: _Kept() for lane in ((0,) if share is None else share.lanes)}
+    builder = BlockBuilder(replace(limits, transactions=1), None if share is None else share.dealer)
+    writer = LaneWriter(sinks, builder, LaneEdges(), translation(log.target))
+    writer.add(header, parts, 0 if share is None else share.home)
+    [(header, items)] = sinks[0 if share is None else share.lane].blocks
     return Block(header, format_for(log.format, log.target, version), items, of)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Final
 
@@ -22,18 +22,18 @@ _PIECE: Final = 4 << 20
 
 
 class RunWriter(LaneWriter):
-    """A lane's writer that also takes runs of plain transactions."""
+    """A writer that also takes runs of plain transactions."""
 
     def __init__(
         self,
-        sink: LaneSink,
+        sinks: Mapping[int, LaneSink],
         builder: BlockBuilder,
         edges: LaneEdges,
         columns: SegmentColumns,
         tables: FoldTables | None = None,
     ) -> None:
         """``tables``: the segment's tables, if its events are folded without a copy."""
-        super().__init__(sink, builder, edges, translation(columns.log.target))
+        super().__init__(sinks, builder, edges, translation(columns.log.target))
         self._columns, self._tables = columns, tables
 
     def add_run(self, run: Run, chosen: Ints) -> None:

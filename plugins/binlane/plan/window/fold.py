@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from binlane.extension import chosen
 from binlane.model import FILTERED_SHARD, GLOBAL_SHARD, UNKNOWN_SHARD, Barrier, RowCounts, TableKey
 from binlane.plan.barriers import BarrierRequest, fold
 from binlane.plan.block.reducible_tables import Excluded
 from binlane.plan.critical_databases import critical_databases
+from binlane.plan.division import Division, Placement, table_lane
 from binlane.plan.manifest import Manifest
 from binlane.plan.routing import Route, Routing, first_appearance
 from binlane.plan.row_accounting import Tally, total
@@ -37,6 +39,8 @@ CRITICAL = "reference shard"
 CROSS_LANE = "several lanes"
 TEMPORARY = "temporary tables"
 UNREAD = "unknown: a definition that could not be read may join databases by a foreign key"
+DIVIDED = "statement of a divided shard"
+JOINS = "foreign keys join other tables to it"
 EMPTY = "(empty)"
 """Shard name of transactions without rows and statements."""
 
@@ -157,7 +161,38 @@ class _Fold:
             },
             barriers=tuple(self._barriers()),
             excluded=self._excluded(),
+            division=self._division,
         )
+
+    @cached_property
+    def _row_shards(self) -> Mapping[str, str]:
+        """The shard of each database with row changes."""
+        named = {name for described in self._classes for name in described.row_databases} | self._databases.keys()
+        return {name: self._shard(self._filter.group_of(name)) for name in sorted(named - {FILTERED_SHARD})}
+
+    @cached_property
+    def _division(self) -> Division | None:
+        """How the parallel lanes share the window; None if no shard of it is divided, or one lane applies all of it."""
+        shards = self._row_shards
+        divided = {shard for shard in shards.values() if self._partitioner.is_divided(shard)}
+        if not divided:
+            return None
+        lanes = {
+            name: None if shard in divided else self._partitioner.lane_of(shard)
+            for name, shard in shards.items()
+            if not self._partitioner.is_critical(shard)
+        }
+        return Division(
+            self._settings.lanes, tuple(sorted(divided)), lanes, self._placements(), self._known.letter_case.folds
+        )
+
+    def _placements(self) -> dict[TableKey, Placement]:
+        """Tables of divided shards that share another table's lane."""
+        placements: dict[TableKey, Placement] = {}
+        for key, first in self._known.table_groups.items():
+            reason = JOINS if key == first else f"foreign keys join it to {first}"
+            placements[key] = Placement(table_lane(first, self._settings.lanes), reason)
+        return placements
 
     def _barriers(self) -> Iterator[Barrier]:
         """Barriers of temporary tables, and between them those of the requests, or one barrier over everything."""
@@ -263,16 +298,32 @@ class _Fold:
         found = self._epoch_requests()
         for scan in self._scans:
             for seqno, number in scan.members:
-                request = self._request(seqno, *self._classes[scan.classes[number]])
+                request = self._request(seqno, scan.classes[number])
                 if request is not None:
                     found[seqno] = request
         yield from (found[seqno] for seqno in sorted(found))
 
-    def _request(self, seqno: int, shards: frozenset[str], cause: str | None) -> BarrierRequest | None:
+    def _request(self, seqno: int, described: TransactionClass) -> BarrierRequest | None:
+        shards, cause = self._classes[described]
+        if self._division is not None:
+            return self._request_of_all(seqno, described)
         if any(self._partitioner.is_critical(shard) for shard in shards):
             return BarrierRequest(seqno, self._all_lanes, self._home(shards), cause or CRITICAL)
         lanes = frozenset(self._partitioner.lane_of(shard) for shard in shards)
         return BarrierRequest(seqno, lanes, min(lanes), CROSS_LANE) if len(lanes) > 1 else None
+
+    def _request_of_all(self, seqno: int, described: TransactionClass) -> BarrierRequest | None:
+        """As ``_request``, in a window whose parallel lanes share one queue of blocks: each barrier is of all lanes."""
+        shards, cause = self._classes[described]
+        if any(self._partitioner.is_critical(shard) for shard in shards):
+            cause = cause or CRITICAL
+        elif len({self._partitioner.lane_of(shard) for shard in shards}) > 1:
+            cause = CROSS_LANE
+        elif any(self._partitioner.is_divided(shard) for shard in shards) and (described.statements or len(shards) > 1):
+            cause = DIVIDED if described.statements else CROSS_LANE
+        else:
+            return None
+        return BarrierRequest(seqno, self._all_lanes, self._serialized, cause)
 
     def _epoch_requests(self) -> dict[int, BarrierRequest]:
         first: dict[int, int] = {}
@@ -366,5 +417,6 @@ def make_plan(
         widest=tally.widest,
         longest_statement=tally.longest_statement,
         renamed=_renamed(tally, renaming),
+        division=routing.division,
     )
     return dataclasses.replace(plan, digest=hashlib.sha256(plan.to_json()).hexdigest())

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 REQUESTED: Final = "requested"
 SKIPPED: Final = "skipped"
 REPLAYED: Final = "replayed"
+ALL_LANES: Final = -1
+"""The recorded lane of a transaction in a block that all parallel lanes share: each of them skips it."""
 _PART: Final = 512 << 10
 """Bytes of events in one row: far below every max_allowed_packet."""
 
@@ -45,6 +47,10 @@ class SkipRequest:
     """A description of its changes."""
     log: bytes
     """Its events, as a binlog file."""
+    lanes: tuple[int, ...]
+    """The lanes that apply its changes, ascending; at least one."""
+    is_shared: bool
+    """All parallel lanes share its block, so each of them skips it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,7 @@ class Skip:
     seqno: int
     window_id: str
     lane: int
+    """``ALL_LANES`` if all parallel lanes share its block."""
     gtid: str
     source: LogPosition
     commit_time: float
@@ -119,12 +126,19 @@ def _check_ahead(connection: Connection, window: Window, requests: Sequence[Skip
     begun = {row.lane: row.begun for row in rows}
     for request in requests:
         where = f"channel {channel}, window {window.bounds.window_id}, lane {request.lane}, seqno {request.seqno}"
-        if window.is_finished or at.get(request.lane, request.seqno) >= request.seqno:
+        passed = [lane for lane in request.lanes if window.is_finished or at.get(lane, request.seqno) >= request.seqno]
+        if passed == list(request.lanes):
             raise PositionError(
-                f"{where}: it is applied already (the lane stands at {at.get(request.lane)}), so it cannot be "
+                f"{where}: it is applied already (the lane stands at {at.get(passed[0])}), so it cannot be "
                 "skipped; undo it on the target by hand if it must not be there"
             )
-        if begun[request.lane] == request.seqno:
+        if passed:
+            raise PositionError(
+                f"{where}: its shard is divided, and lanes {passed} have applied their share of it already, so it "
+                "cannot be skipped as a whole; correct the row that stops the other lanes on the target by hand, and "
+                "run the channel again"
+            )
+        if any(begun[lane] == request.seqno for lane in request.lanes):
             raise PositionError(
                 f"{where}: it is a DDL that runs now, or whose worker died while it ran, so it cannot be skipped: look "
                 "on the target whether it has run, and answer with `binlane decide` if the channel asks"
@@ -184,7 +198,7 @@ def _values(window: Window, request: SkipRequest, reason: str, by: str) -> dict[
         "channel": window.bounds.channel,
         "seqno": request.seqno,
         "window_id": window.bounds.window_id,
-        "lane": request.lane,
+        "lane": ALL_LANES if request.is_shared else request.lane,
         "gtid": request.gtid,
         "source_file": request.source.file,
         "source_offset": request.source.offset,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from binlane.binlog.reader import LogReader
 from binlane.binlog.transactions import Transaction, transactions
@@ -67,16 +68,23 @@ def map_segment(
         parts = parts_at(seqno, transaction, log, groups or NoGroups())
         route = routing.route_of(classify(parts))
         lane = lane_of(seqno, route.lane, routing.barriers)
-        if lane not in writers:
-            sink = open_sink(lane, format_for(log.format, log.target, settings.target_version))
-            builder = BlockBuilder(settings.limits, reducer)
-            translate = translation(log.target)
-            writers[lane] = LaneWriter(sink, builder, Cursor(routing.by_lane[lane]), translate)
+        queue = lane if routing.division is None or lane == routing.lanes else 0
+        if queue not in writers:
+            lanes = (lane,) if queue == lane and routing.division is None else range(routing.lanes)
+            lanes = (lane,) if lane == routing.lanes else lanes
+            format_event = format_for(log.format, log.target, settings.target_version)
+            dealer = reducer
+            if len(lanes) > 1 and reducer is not None and routing.division is not None:
+                dealer = replace(reducer, lane_of=routing.division.lane_of)
+            builder, translate = BlockBuilder(settings.limits, dealer), translation(log.target)
+            sinks = {each: open_sink(each, format_event) for each in lanes}
+            writers[queue] = LaneWriter(sinks, builder, Cursor(routing.by_lane[lane]), translate)
         header = transaction_header(seqno, log.position(transaction), transaction.gtid, transaction.commit_time)
-        writers[lane].add(header, parts)
+        writers[queue].add(header, parts, lane)
         tally.add(route.shard, route.lane, parts, seqno, log.format.flavor)
         activity.add_transaction(route.shard, route.lane, parts, seqno, transaction.commit_time)
-    return MapSummary({lane: writers[lane].close(lane, tally) for lane in sorted(writers)}, tally, activity)
+    files = {lane: file for queue in sorted(writers) for lane, file in writers[queue].close(tally).items()}
+    return MapSummary(files, tally, activity)
 
 
 def lane_of(seqno: int, home: int, barriers: Sequence[Barrier]) -> int:

@@ -215,8 +215,8 @@ def test_a_create_table_select_of_any_size_goes_through_in_pieces_behind_its_cre
                 kinds.append(item.kind)
                 taken.append(parts.taken)
 
-    writer = LaneWriter(Sink(0, b""), BlockBuilder(BlockLimits(1000, 500, 500, 500)), LaneEdges())
-    writer.add(transaction_header(1, LogPosition("b.1", 4), "0-1-1", 1.0), parts)
+    writer = LaneWriter({0: Sink(0, b"")}, BlockBuilder(BlockLimits(1000, 500, 500, 500)), LaneEdges())
+    writer.add(transaction_header(1, LogPosition("b.1", 4), "0-1-1", 1.0), parts, 0)
     assert kinds == [ItemKind.DDL, *[ItemKind.ROWS] * (len(kinds) - 1)]
     assert taken[0] == 1
     # a BINLOG statement's worth of events, and the one that did not fit

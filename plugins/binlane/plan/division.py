@@ -1,0 +1,61 @@
+"""Divided shards: one database over several lanes. The lane of each row change, decided once a window.
+
+A window with divided shards has one queue of blocks for all parallel lanes. Each block is folded once, and its
+remaining row changes are dealt to the lanes by table. A lane's part of a block, its share, commits with its position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from binlane.errors import PlanError
+from binlane.model import TableKey
+from binlane.schema.letter_case import lower
+from binlane.shards.shard_list import hash_lane
+
+BY_NAME: Final = "by its name"
+
+
+def table_lane(table: TableKey, lanes: int) -> int:
+    """The lane of a table that is placed by its name."""
+    return hash_lane(str(table), lanes)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where the row changes of a table of a divided shard go."""
+
+    lane: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """The lanes of a window's row changes."""
+
+    lanes: int
+    """Number of parallel lanes."""
+    shards: tuple[str, ...]
+    """The divided shards, ascending."""
+    databases: Mapping[str, int | None]
+    """The lane of each database with row changes, by its name in TABLE_MAP; None: it is divided."""
+    placements: Mapping[TableKey, Placement]
+    """Tables of divided databases that are not placed by their own name."""
+    folds_names: bool
+    """The target compares names without regard to case; names in ``placements`` are in lower case then."""
+
+    def placed(self, table: TableKey) -> Placement:
+        """The placement of a table of a divided database."""
+        name = TableKey(lower(table.database), lower(table.table)) if self.folds_names else table
+        found = self.placements.get(name)
+        return Placement(table_lane(name, self.lanes), BY_NAME) if found is None else found
+
+    def lane_of(self, table: TableKey) -> int:
+        """The lane of a table's row changes. Raises PlanError for a database that the scan has not seen."""
+        if table.database not in self.databases:
+            raise PlanError(f"{table}: no lane for its database: context.json is of another window; run the filter "
+                            "step again")  # fmt: skip
+        lane = self.databases[table.database]
+        return self.placed(table).lane if lane is None else lane
