@@ -129,7 +129,7 @@ def check(
     ] = None,
     max_unverified: Annotated[
         str | None,
-        typer.Option(help="Accepted time without a clean verification. Else alert.max_unverified."),
+        typer.Option(help="Accepted time of a change that is not verified. Else alert.max_unverified."),
     ] = None,
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:

@@ -84,7 +84,8 @@ def drifted(channel: str, failed: LastRun | None) -> Health:
     """Stands for what the target would be asked for."""
     facts = Facts(
         channel=channel, clock=9.0, created=1.0, seqno=7, committed=8.0, complete=None, stopped=None, window=None,
-        error=None, drifted=3, pending=0, is_comparable=True, equal_at=None, compared_at=None, ran_at=None, run=failed,
+        error=None, drifted=3, pending=0, is_comparable=True, verified=0,
+        unverified_since=None, full_at=None, compared_at=None, ran_at=None, run=failed,
     )  # fmt: skip
     return health_of(facts, Limits(0, 0))
 

@@ -66,10 +66,12 @@ class RowDecoder:
         """
         self._table = table
         self._columns = columns
-        self._readers = [self._reader(column, text, where) for column in columns]
+        self.readers: Final = [self._reader(column, text, where) for column in columns]
+        """One for each column."""
         self._text, self._whole_documents = text, whole_documents
         logged = table.column_length_spec(where)
-        self._rules = [column.length_rule(rule) for column, rule in zip(columns, logged, strict=True)]
+        self.rules: Final = [column.length_rule(rule) for column, rule in zip(columns, logged, strict=True)]
+        """The lengths of the columns' values."""
         self._json = [column.type_code == ColumnType.JSON for column in columns]
 
     def _reader(self, column: Column, text: bool, where: str) -> Reader:
@@ -86,7 +88,7 @@ class RowDecoder:
         that no server writes; UnsupportedEventError for columns of unknown length.
         """
         rows = bytes(event.rows)
-        for before, after in image_ranges(event, self._table, where, self._rules):
+        for before, after in image_ranges(event, self._table, where, self.rules):
             old = None if before is None else self._image(rows, before, event, event.columns_before, where, False)
             new = None if after is None else self._image(rows, after, event, event.columns_after, where, event.partial)
             if event.partial and self._whole_documents and old is not None and new is not None:
@@ -122,12 +124,12 @@ class RowDecoder:
             if rows[nulls_at + (position >> 3)] >> (position & 7) & 1:
                 values[number] = None
                 continue
-            start, at = _value_range(rows, at, self._rules[number])
+            start, at = _value_range(rows, at, self.rules[number])
             try:
                 values[number] = (
                     parse_diffs(rows[start:at], text=self._text)
                     if self._is_diff(number, json_diffs)
-                    else self._readers[number](rows[start:at])
+                    else self.readers[number](rows[start:at])
                 )
             except (ValueError, struct.error) as exc:
                 column = self._columns[number].label

@@ -20,8 +20,16 @@ FIGURES: Final[Mapping[str, tuple[str, Callable[[Facts], float | None]]]] = {
         lambda facts: facts.age,
     ),
     "unverified_seconds": (
-        "Seconds since source and target were found equal; before the first time since the channel was created",
+        "Seconds for which an applied change has not been verified; 0 if all have been",
         lambda facts: facts.unverified if facts.is_comparable else None,
+    ),
+    "full_verification_age_seconds": (
+        "Seconds since all rows were compared; before the first time since the channel was created",
+        lambda facts: facts.full_age if facts.is_comparable else None,
+    ),
+    "verified_seqno": (
+        "The seqno through which every change was compared by verifications",
+        lambda facts: facts.verified if facts.is_comparable else None,
     ),
     "drifted": ("Rows and definitions known to differ", lambda facts: facts.drifted),
     "pending": ("Rows that differed and that the source has changed since", lambda facts: facts.pending),

@@ -21,8 +21,8 @@ from binlane.schema.model import Schema, Table
 from binlane.source.identity import Start, verified
 from binlane.source.protocol import EventSource
 from binlane.state.records.bootstraps import DONE, TABLE, Bootstrap, Copying, count_rows
-from binlane.verify.changes import ChangeReader
 from binlane.verify.column_text import Compared, Key, behind, one_of
+from binlane.verify.log_reader import ChangeReader
 
 _BATCH: Final = 500
 """Keys in a statement and a transaction."""
@@ -76,7 +76,7 @@ class CatchUp:
                 next(chunks, None)
             self._trim()
             reader = ChangeReader(source, source, keyed)
-            changed = reader.read_source(log, mark.source, mark.gtid_set, self._read_again)
+            changed = reader.read_source(log, mark.source, mark.gtid_set, spill=self._read_again)
         except (MissingLogError, SourceIdentityError) as exc:
             return Kept(notes=(f"no table of an earlier attempt was kept: {exc}",))
         self._tables = {key: found for key, found in self._tables.items() if not changed.covers_table(key)}

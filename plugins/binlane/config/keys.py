@@ -283,8 +283,14 @@ class AlertConfig:
     max_unverified: int = key(
         integer(0, 366 * SECONDS_A_DAY),
         7 * SECONDS_A_DAY,
-        "Seconds since a verification found source and target equal, beyond which the channel is `unverified`. 0: "
-        "never, as for a channel that reads an archive.",
+        "Seconds for which a change may be on the target without having been verified; beyond, the channel is "
+        "`unverified`. 0: any time, as for a channel that reads an archive.",
+    )
+    max_full_age: int = key(
+        integer(0, 366 * SECONDS_A_DAY),
+        31 * SECONDS_A_DAY,
+        "Seconds since a full verification has compared all rows of all tables (before the first: since the channel "
+        "was created), beyond which the channel is `unverified`. 0: any time.",
     )
     lag_seconds: int = key(
         integer(0, 30 * SECONDS_A_DAY),

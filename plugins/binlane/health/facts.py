@@ -69,11 +69,12 @@ class Limits:
 
     max_age: float
     max_unverified: float
+    max_full_age: float = 0
 
     @classmethod
     def of(cls, channel: ChannelConfig) -> Limits:
         """As the channel file has them."""
-        return cls(channel.alert.max_age, channel.alert.max_unverified)
+        return cls(channel.alert.max_age, channel.alert.max_unverified, channel.alert.max_full_age)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +100,12 @@ class Facts:
     """Those that differed and that the source had changed since."""
     is_comparable: bool
     """The source is a live server."""
-    equal_at: float | None
-    """When the last verification that found source and target equal ended."""
+    verified: int
+    """The seqno through which every change was compared by verifications; 0: none."""
+    unverified_since: float | None
+    """When the first change behind it was applied, or the oldest pending row was found; None: all is compared."""
+    full_at: float | None
+    """When all rows of all tables had last been compared; None: never."""
     compared_at: float | None
     """When the last verification ended, whatever it found."""
     ran_at: float | None
@@ -118,8 +123,13 @@ class Facts:
 
     @property
     def unverified(self) -> float:
-        """Seconds since source and target were found equal; before the first time since the channel was created."""
-        return max(0.0, self.clock - (self.created if self.equal_at is None else self.equal_at))
+        """Seconds for which an applied change has not been verified; 0 if all of them have been."""
+        return 0.0 if self.unverified_since is None else max(0.0, self.clock - self.unverified_since)
+
+    @property
+    def full_age(self) -> float:
+        """Seconds since all rows were compared; before the first time since the channel was created."""
+        return max(0.0, self.clock - (self.created if self.full_at is None else self.full_at))
 
     @property
     def is_running(self) -> bool:
@@ -145,7 +155,9 @@ def facts_of(snapshot: Snapshot, channel: ChannelConfig, run: LastRun | None) ->
         drifted=status.drifted,
         pending=status.suspects.get(PENDING, 0),
         is_comparable=channel.source.connection is not None,
-        equal_at=snapshot.equal_at,
+        verified=min(snapshot.covered.through, mark.seqno),
+        unverified_since=snapshot.unverified_since,
+        full_at=snapshot.full_at,
         compared_at=snapshot.compared_at,
         ran_at=max((time for time in ran if time is not None), default=None),
         run=run,

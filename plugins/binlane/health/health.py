@@ -37,7 +37,8 @@ class State(StrEnum):
     STOPPED = "stopped"
     """As requested; runs apply nothing until the channel is resumed."""
     UNVERIFIED = "unverified"
-    """Source and target have not been found equal for longer than `alert.max_unverified`."""
+    """A change has not been verified for longer than `alert.max_unverified`, or all rows for longer than
+    `alert.max_full_age`."""
     UNFINISHED = "unfinished"
     """A window is open and nobody works on it."""
     RUNNING = "running"
@@ -173,12 +174,22 @@ def _stopped(facts: Facts, _: Limits) -> Finding | None:
 
 
 def _unverified(facts: Facts, limits: Limits) -> Finding | None:
-    if not limits.max_unverified or not facts.is_comparable or facts.unverified <= limits.max_unverified:
+    if not facts.is_comparable:
         return None
-    since = "since the channel was created" if facts.equal_at is None else "since the last verification that did"
-    text = f"no verification has found source and target equal for {span(facts.unverified)}, {since}"
-    step = f"`binlane verify {facts.channel} --full`, or set verify.after_window in the channel file."
-    return Finding(State.UNVERIFIED, Severity.WARNING, text, step)
+    if limits.max_unverified and facts.unverified > limits.max_unverified:
+        pending = f", {plural(facts.pending, 'row')} pending" if facts.pending else ""
+        text = (
+            f"changes applied {span(facts.unverified)} ago have not been verified: verified through seqno "
+            f"{facts.verified:,} of {facts.seqno:,}{pending}"
+        )
+        step = f"`binlane verify {facts.channel}`, then, if windows are left, `--full`; or set verify.after_window."
+        return Finding(State.UNVERIFIED, Severity.WARNING, text, step)
+    if limits.max_full_age and facts.full_age > limits.max_full_age:
+        since = "since the channel was created" if facts.full_at is None else "since the last full verification"
+        text = f"no verification has compared all rows for {span(facts.full_age)}, {since}"
+        step = f"`binlane verify {facts.channel} --full`; for a large target in slices (`--for`, verify.after_window)."
+        return Finding(State.UNVERIFIED, Severity.WARNING, text, step)
+    return None
 
 
 def _unfinished(facts: Facts, _: Limits) -> Finding | None:

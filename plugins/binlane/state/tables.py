@@ -27,7 +27,7 @@ from sqlalchemy.dialects.mysql import BIGINT, DATETIME, MEDIUMBLOB, MEDIUMTEXT, 
 from binlane.model import OWN_SCHEMA
 
 SCHEMA: Final = OWN_SCHEMA
-VERSION: Final = 17
+VERSION: Final = 18
 """The version of these tables. A change of a table needs a step in ``migrations.STEPS`` and increments this number."""
 NOW: Final = text("UTC_TIMESTAMP(6)")
 _NAME = VARCHAR(64, charset="utf8mb4", collation="utf8mb4_bin")
@@ -364,6 +364,44 @@ verifications = Table(
     Column("pending", BigInteger, nullable=False),
     # progress of a full verification, as JSON: database, table, end of the last chunk (null: the whole table)
     Column("progress", _LONG),
+    # the definition of that table's primary key, to which the end of its last chunk belongs
+    Column("progress_key", _LONG),
+    # the tables that were asked for, as JSON; NULL: all
+    Column("scope", _LONG),
+    # keys proved equal by the source's rows, and keys of which a column is proved by the log's image alone
+    Column("equal_rows", BigInteger),
+    Column("logged_rows", BigInteger),
+    # of a full verification: approximate rows of all its tables, and the seconds that it has taken
+    Column("expected_rows", BigInteger),
+    Column("seconds", Double),
+    **_OPTIONS,
+)
+
+verified_tables = Table(
+    # tables of which every row was compared
+    "verified_tables",
+    metadata,
+    Column("channel", _NAME, primary_key=True),
+    Column("table_schema", _NAME, primary_key=True),
+    Column("table_name", _NAME, primary_key=True),
+    # the verification's id, and the watermark at which the table's last rows were compared
+    Column("verification", BigInteger, nullable=False),
+    Column("through_seqno", _SEQNO, nullable=False),
+    Column("at", _TIME, nullable=False),
+    **_OPTIONS,
+)
+
+verified = Table(
+    # the changes of a channel that verifications have covered
+    "verified",
+    metadata,
+    Column("channel", _NAME, primary_key=True),
+    # the rows of all windows after the first seqno, through the second, were compared
+    Column("rows_after", _SEQNO, nullable=False),
+    Column("rows_through", _SEQNO, nullable=False),
+    # all rows of all tables were compared, at this watermark or later ones, and when that ended; NULL: never
+    Column("full_through", _SEQNO),
+    Column("full_at", _TIME),
     **_OPTIONS,
 )
 
@@ -390,6 +428,10 @@ suspects = Table(
     Column("target_row", _LONG),
     Column("note", _LONG, nullable=False),
     Column("at", _TIME, nullable=False),
+    # when it was first found different, since it was last equal
+    Column("since", _TIME),
+    # the end of the source's log when it was compared: what is pending is settled at a watermark behind it
+    Column("log_end", _LONG),
     **_OPTIONS,
 )
 

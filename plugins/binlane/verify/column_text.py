@@ -86,6 +86,13 @@ def compared(source: Table, target: Table, flavors: tuple[Flavor, Flavor], *, by
     return Compared(source.key, target.key, columns, key if len(key) == len(names) else (), flavors)
 
 
+def key_shape(table: Compared) -> str:
+    """The primary key's definition: the key of a row belongs to it."""
+    return ", ".join(
+        f"{one.name} {one.data_type} {one.charset or ''} {one.collation or ''}".strip() for one in table.key
+    )
+
+
 def shown_columns(table: Table) -> tuple[Column, ...]:
     """The columns whose values are compared."""
     return tuple(column for column in table.columns if column.generated not in _UNSEEN)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import Engine, PoolProxiedConnection
 from sqlalchemy.exc import DBAPIError
@@ -16,6 +17,8 @@ from binlane.binlog.types.literals import identifier
 from binlane.model import Flavor, TableKey
 from binlane.source.server import translated
 from binlane.verify.column_text import Compared, Key, Row, behind, one_of
+
+T = TypeVar("T")
 
 BATCH: Final = 500
 """Keys in a statement."""
@@ -149,30 +152,41 @@ class Pair:
             parts += [] if end is None else [behind(table, end, flavor, up_to=True)]
             return " AND ".join(parts) or "1 = 1"
 
-        hashes = [_checksum(each, table, where(each)) for each in (self.source, self.target)]
-        if hashes[0] == hashes[1]:
-            return hashes[1][0], []
-        return hashes[1][0], _differences(table, *(_by_key(each, table, where(each)) for each in self.sides))
+        return self._differing(table, where)
 
     def of_keys(self, table: Compared, keys: Sequence[Key]) -> tuple[int, list[Difference]]:
-        """``in_range`` for rows with one of the keys."""
-        found: list[Difference] = []
-        for at in range(0, len(keys), BATCH):
-            batch = keys[at : at + BATCH]
-            found += _differences(
-                table, *(_by_key(each, table, one_of(table, batch, each.flavor(table))) for each in self.sides)
-            )
-        return len(keys), found
+        """``in_range`` for rows with one of the keys, at most ``BATCH``."""
+        return self._differing(table, lambda each: one_of(table, keys, each.flavor(table)))
+
+    def _differing(self, table: Compared, where: Callable[[Side], str]) -> tuple[int, list[Difference]]:
+        source, target = self._both(lambda each: _checksum(each, table, where(each)))
+        if source == target:
+            return target[0], []
+        return target[0], _differences(table, *self._both(lambda each: _by_key(each, table, where(each))))
 
     def whole(self, table: Compared) -> tuple[int, list[Difference]]:
         """Compare a table without a usable key: by sums instead of XOR, so that equal rows do not cancel each other."""
-        hashes = [_checksum(each, table, "1 = 1", how="SUM") for each in self.sides]
+        hashes = self._both(lambda each: _checksum(each, table, "1 = 1", how="SUM"))
         if hashes[0] == hashes[1]:
             return hashes[1][0], []
-        source, target = (Counter(_rows(each, table)) for each in self.sides)
+        source, target = self._both(lambda each: Counter(_rows(each, table)))
         missing = [Difference(table.target, (), row, None) for row in (source - target).elements()]
         extra = [Difference(table.target, (), None, row) for row in (target - source).elements()]
         return hashes[1][0], missing + extra
+
+    def target_rows(self, table: Compared, keys: Sequence[Key]) -> dict[Key, Row]:
+        """The target's rows with one of the keys."""
+        found: dict[Key, Row] = {}
+        for at in range(0, len(keys), BATCH):
+            found |= _by_key(self.target, table, one_of(table, keys[at : at + BATCH], self.target.flavor(table)))
+        return found
+
+    def _both(self, ask: Callable[[Side], T]) -> tuple[T, T]:
+        """The answers of source and target, which work at the same time."""
+        with ThreadPoolExecutor(1) as pool:
+            source = pool.submit(ask, self.source)
+            target = ask(self.target)
+            return source.result(), target
 
     @property
     def sides(self) -> tuple[Side, Side]:

@@ -1,51 +1,67 @@
-"""One verification: compares chunks, stores differing rows, and then classifies every stored row.
+"""One verification: compares the rows that windows touched, or all rows in chunks, and settles what was compared.
 
-The target is at the watermark, the source is ahead. So a differing row is *pending* if the source's log changes it
-after the watermark, otherwise *drift*. Rows are read before that log is read to its end, so every change that they show
-is in the log (a commit is logged before it is visible). Differing rows are stored together with the progress, so a
-verification that is killed loses none of them.
+A verification proceeds in steps. A step compares rows while the target stands at its watermark, then settles them by
+the source's log behind it (``settle``), and stores what differs together with the progress in one transaction: one
+that is killed repeats its last step and loses nothing. Windows may be applied between two steps of a full verification
+that is continued later: every step has the watermark of its own rows.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from sqlalchemy import Engine
 
+from binlane.binlog.types.literals import quoted
 from binlane.choices import VerifyScope
 from binlane.errors import PlanError, WindowBusyError
-from binlane.model import SchemaObject, TableKey
+from binlane.model import LogPosition, SchemaObject, TableKey
 from binlane.plan.transaction.channel_rules import AS_LOGGED, ChannelRules
 from binlane.plan.transaction.rename import name_of, renamed_schema
 from binlane.schema.model import Schema
 from binlane.source.protocol import EventSource
-from binlane.state.carried.prepared import read_open_xa
+from binlane.state.carried.prepared import read_chunks, read_open_xa
 from binlane.state.channels import Channel, read_channel
+from binlane.state.records.coverage import (
+    Covered,
+    FinishedWindow,
+    cover_all,
+    cover_windows,
+    note_table,
+    read_covered,
+    tables_of,
+    windows_to_verify,
+)
 from binlane.state.records.journal import read_status, standing
 from binlane.state.records.verifications import (
     CLEAN,
     DRIFT,
     PENDING,
+    RUNNING,
+    Counts,
     Progress,
     Suspect,
     Verification,
-    add_suspects,
     begin_verification,
     end_verification,
-    last_finished,
     read_suspects,
     replace_suspects,
     save_progress,
 )
 from binlane.state.windows import Window, read_open_window
-from binlane.verify.changes import ChangeReader, Changes
-from binlane.verify.column_text import Compared, Key
-from binlane.verify.definitions import NAMED, DefinitionDifference, Definitions, Sees
+from binlane.verify.changes import Changes
+from binlane.verify.column_text import Compared, Key, key_shape
+from binlane.verify.definitions import DefinitionDifference, Definitions, Sees
+from binlane.verify.log_reader import ChangeReader
 from binlane.verify.pairing import Tables, pair
-from binlane.verify.rows import Difference, Pair
+from binlane.verify.row_states import FirstStates, Recorder
+from binlane.verify.rows import BATCH, Difference, Pair
+from binlane.verify.scope import Scope
+from binlane.verify.settle import Compare, Settled, Settler
+from binlane.verify.throttle import Throttle
 from binlane.work.files import WorkFolder
 
 
@@ -57,28 +73,43 @@ class Options:
     chunk_rows: int = 5_000
     rows_per_second: int | None = None
     """Limit of rows read from the target; None: no limit."""
+    seconds: float | None = None
+    """End a full verification after about so long; the next one continues it. None: go on to its end."""
+    threads_running: int | None = None
+    """Pause while a server has more threads running; None: never."""
+    scope: Scope = field(default_factory=Scope)
+    step_seconds: float = 20.0
+    """Rows of a full verification that are compared between two looks at the source's log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of a verification."""
+    """The result of a verification, or of a part of a full one."""
 
     channel: str
     kind: str
     state: str
+    """``running``: a part of a full verification has ended, and the next one continues."""
     through_seqno: int
-    tables: int
-    chunks: int
-    rows: int
+    counts: Counts
     suspects: tuple[Suspect, ...]
     target: Schema
     """The target's definitions, which say what the suspects' values are."""
+    windows: int = 0
+    """Windows whose rows were compared; of kind window only."""
+    covered: Covered = field(default_factory=Covered)
+    """What all verifications of the channel have covered, this one included."""
     definitions: int = 0
     """Tables, views, routines, triggers, events and databases whose definitions were compared; of kind full only."""
     unseen: tuple[str, ...] = ()
     """Definitions that were not compared, with the reason."""
     differences: tuple[DefinitionDifference, ...] = ()
     """The parts of definitions that have drifted, with the statements that mend them."""
+    tables_left: int = 0
+    rows_left: int = 0
+    """Approximate rows of the tables that are left."""
+    rate: float = 0.0
+    """Rows a second of this part, pauses included."""
 
     def of_state(self, state: str) -> tuple[Suspect, ...]:
         """The suspects of one state: drift, or pending."""
@@ -105,43 +136,53 @@ class Verifier:
     """The channel's filter and renames: excluded tables are not compared, renamed ones with their counterpart."""
     sees: Sees = _everything
     """Whether the account of a server may see objects of a database."""
+    clock: Callable[[], float] = time.monotonic
     _standing: Channel | None = None
+    _windows: tuple[FinishedWindow, ...] = ()
     _tables: Tables = field(default_factory=lambda: Tables({}, {}))
     _definitions: Definitions = field(init=False)
-    _drifted: list[DefinitionDifference] = field(default_factory=list)
-    _counts: list[int] = field(default_factory=lambda: [0, 0, 0])
-    """Tables, chunks, rows."""
+    _drifted: tuple[DefinitionDifference, ...] = ()
+    _throttle: Throttle = field(init=False)
+    _counts: Counts = field(default_factory=Counts)
+    _compare: Compare = field(default_factory=Compare)
+    """What was compared in this step."""
+    _began: float = 0.0
+    _step_began: float = 0.0
+    _rows_before: int = 0
+    """Rows that earlier parts have compared."""
+    _step_rows: int = 0
+    """Rows that this step has compared."""
+    _again: set[tuple[TableKey, Key]] = field(default_factory=set)
+    """Rows that are compared only because they were found different before."""
 
     def run(self) -> Outcome:
         """Verify. Raises WindowBusyError if a window is open or opens during the comparison, PlanError if the last
-        window's files are gone; SourceError, BinlogError."""
+        window's files are gone, ConfigError for a wrong scope; SourceError, BinlogError."""
+        self.options.scope.check()
         self._standing = self._stand()
-        self._tables = pair(*self.schemas, self.rules)
+        self._tables = self._in_scope(pair(*self.schemas, self.rules))
         self._definitions = Definitions(self.pair, self.schemas, self.rules, self.sees)
+        self._throttle = Throttle(self.pair, self.options.rows_per_second, self.options.threads_running)
+        with self.engine.connect() as connection:
+            self._windows = windows_to_verify(connection, self.channel)
         verification = self._begin()
-        self._counts = [verification.tables, verification.chunks, verification.rows]
-        if self.options.full:
-            self._full(verification)
-        else:
-            self._window(verification)
-        suspects = self._judged()
-        states = {one.state for one in suspects}
-        state = DRIFT if DRIFT in states else PENDING if suspects else CLEAN
-        drift = sum(one.state == DRIFT for one in suspects)
-        with self.engine.begin() as connection:
-            replace_suspects(connection, self.channel, suspects)
-            save_progress(connection, verification.id, self._counted, None)
-            end_verification(connection, verification.id, state, drift, len(suspects) - drift)
-        compared = self._definitions
-        return Outcome(
-            self.channel, verification.kind, state, verification.through_seqno, *self._counted, suspects,
-            self.schemas[1], compared.counted[0], tuple(sorted(compared.unseen)), tuple(self._drifted),
+        self._counts = Counts(
+            verification.tables, verification.chunks, verification.rows,
+            verification.equal, verification.logged, verification.seconds,
         )  # fmt: skip
+        self._began = self._step_began = self.clock()
+        self._rows_before = verification.rows
+        if self.options.full:
+            return self._full(verification)
+        self._compare_windows()
+        return self._end(verification)
 
-    @property
-    def _counted(self) -> tuple[int, int, int]:
-        tables, chunks, rows = self._counts
-        return tables, chunks, rows
+    def _in_scope(self, tables: Tables) -> Tables:
+        has = self.options.scope.has
+        return Tables(
+            {key: table for key, table in tables.compared.items() if has(key)},
+            {key: note for key, note in tables.not_comparable.items() if has(key)},
+        )
 
     def _stand(self) -> Channel:
         """The channel, at its watermark. Raises WindowBusyError if a window is open."""
@@ -149,14 +190,8 @@ class Verifier:
             channel = read_channel(connection, self.channel)
             window = read_open_window(connection, self.channel)
         before = self._standing
-        if window is not None or (
-            before is not None
-            and (channel.windows, channel.watermark)
-            != (
-                before.windows,
-                before.watermark,
-            )
-        ):
+        moved = before is not None and (channel.windows, channel.watermark) != (before.windows, before.watermark)
+        if window is not None or moved:
             raise WindowBusyError(
                 f"channel {self.channel}: {_busy(self.engine, self.channel, window)}; rows can be compared only "
                 "while the target stands at its watermark: verify again when the window is finished; a full "
@@ -166,118 +201,186 @@ class Verifier:
 
     def _begin(self) -> Verification:
         assert self._standing is not None
-        window = ""
-        if not self.options.full:
-            window = self._last_window()[0]
-        kind = VerifyScope.FULL if self.options.full else VerifyScope.WINDOW
+        window, expected, kind = "", 0, VerifyScope.FULL
+        if self.options.full:
+            expected = self._size(self._tables.compared)
+        else:
+            kind, window = VerifyScope.WINDOW, self._window_to_name()
+        seqno, scope = self._standing.watermark.seqno, self.options.scope.words
         with self.engine.begin() as connection:
-            return begin_verification(connection, self.channel, kind, window, self._standing.watermark.seqno)
+            return begin_verification(connection, self.channel, kind, window, seqno, scope, expected)
 
-    def _last_window(self) -> tuple[str, str]:
-        with self.engine.connect() as connection:
-            found = last_finished(connection, self.channel)
-        if found is None:
-            return "", ""
-        if found[1] == "":
+    def _window_to_name(self) -> str:
+        """The id of the last finished window; empty if there is none. Raises PlanError if its folder is gone."""
+        if not self._windows:
+            return ""
+        last = self._windows[-1]
+        if last.work == "":
             raise PlanError(
-                f"channel {self.channel}: the work folder of its last window, {found[0]}, was removed, so the "
+                f"channel {self.channel}: the work folder of its last window, {last.window_id}, was removed, so the "
                 "rows that the window wrote are unknown; verify with --full, and keep more windows "
                 "(work.keep_windows)"
             )
-        return found
+        return last.window_id
 
-    def _full(self, verification: Verification) -> None:
-        """Compare all tables, continuing at the stored progress."""
+    def _compare_windows(self) -> None:
+        """Compare the rows that the log of the windows names."""
+        wrote = self._reader().read_windows([WorkFolder(window.work) for window in self._windows])
+        self._compare.others += [
+            Difference(key, (), None, None, note=note)
+            for key, note in self._tables.not_comparable.items()
+            if wrote.covers(key, ())
+        ]
+        for key, table in self._tables.compared.items():
+            if wrote.covers_table(key):
+                after: Key | None = None
+                while (after := self._chunk(table, after)) is not None:
+                    pass
+            elif keys := wrote.keys.get(key):
+                self._by_key(table, sorted(keys))
+                self._add(tables=1)
+        self._stand()
+
+    def _by_key(self, table: Compared, keys: Sequence[Key]) -> None:
+        for at in range(0, len(keys), BATCH):
+            batch = keys[at : at + BATCH]
+            self._throttle.begin()
+            _, found = self.pair.of_keys(table, batch)
+            self._compare.differ(found)
+            self._add(chunks=1, rows=len(batch))
+            self._throttle.end(len(batch))
+        self._compare.keys.setdefault(table.target, set()).update(keys)
+
+    def _chunk(self, table: Compared, after: Key | None) -> Key | None:
+        """Compare the chunk behind a key, or a whole table that has no usable key; the chunk's end, None for the
+        table's last."""
+        self._throttle.begin()
+        end = self.pair.end_of_chunk(table, after, self.options.chunk_rows) if table.key else None
+        rows, found = self.pair.in_range(table, after, end) if table.key else self.pair.whole(table)
+        if table.key:
+            self._compare.ranges.add(table.target)
+        self._compare.differ(found)
+        self._add(tables=int(end is None), chunks=1, rows=rows)
+        self._throttle.end(rows)
+        return end
+
+    def _add(self, tables: int = 0, chunks: int = 0, rows: int = 0) -> None:
+        had = self._counts
+        self._step_rows += rows
+        self._counts = replace(had, tables=had.tables + tables, chunks=had.chunks + chunks, rows=had.rows + rows)
+
+    def _full(self, verification: Verification) -> Outcome:
+        """Compare all tables, continuing at the stored progress, until the end or until the time is up."""
+        with self.engine.connect() as connection:
+            done = set(tables_of(connection, self.channel, verification.id))
         reached = verification.progress
-        begin, after = (None, None) if reached is None else (reached.table, reached.after)
-        self._found((Difference(key, (), None, None, note=note) for key, note in self._tables.not_comparable.items()))
-        self._store(self._defined(one, PENDING) for one in self._definitions.differences())
-        for table in self._tables.compared.values():
-            if begin is None or str(table.target) >= begin:
-                resumed = after if str(table.target) == begin else None
-                if begin != str(table.target) or resumed is not None:
-                    self._table(table, verification, resumed)
+        names = [key for key in self._tables.compared if key not in done]
+        if reached is not None:
+            names.sort(key=lambda key: str(key) != reached.table)
+        finished: list[TableKey] = []
+        for place, name in enumerate(names):
+            table, after = self._tables.compared[name], None
+            if reached is not None and (str(name), key_shape(table)) == (reached.table, reached.key):
+                after = reached.after
+            while (after := self._chunk(table, after)) is not None:
+                if self._is_step_over():
+                    self._step(verification, finished, Progress(str(name), after, key_shape(table)))
+                    finished = []
+                    if self._is_time_up():
+                        return self._part(verification, names[place:])
+            finished.append(name)
+            if self._is_step_over() and place + 1 < len(names):
+                self._step(verification, finished, Progress(str(name), None, key_shape(table)))
+                finished = []
+                if self._is_time_up():
+                    return self._part(verification, names[place + 1 :])
+        notes = self._tables.not_comparable.items()
+        self._compare.others += [Difference(key, (), None, None, note=note) for key, note in notes]
+        if self.options.scope.is_all:
+            self._compare.definitions += self._definitions.differences()
+        return self._end(verification, finished)
 
-    def _window(self, verification: Verification) -> None:
-        """Compare the rows that the last finished window's log names."""
-        _, work = self._last_window()
-        if work == "":
-            return
-        wrote = self._reader().read_window(WorkFolder(work))
-        for key, note in self._tables.not_comparable.items():
-            if wrote.covers(key, ()):
-                self._found([Difference(key, (), None, None, note=note)])
-        for table in self._tables.compared.values():
-            keys = sorted(wrote.keys.get(table.target, ()))
-            if wrote.covers_table(table.target):
-                self._table(table, verification, None)
-            elif keys:
-                self._stand()
-                self._count(*self.pair.of_keys(table, keys))
-                self._counts[0] += 1
-                self._stand()
+    def _is_step_over(self) -> bool:
+        return self._is_time_up() or self.clock() - self._step_began >= self.options.step_seconds
 
-    def _reader(self) -> ChangeReader:
-        source, target = self.schemas
-        renamed = renamed_schema(source, partial(name_of, self.rules.renaming))
-        return ChangeReader(renamed, target, self._tables.compared, self.rules.renaming)
+    def _is_time_up(self) -> bool:
+        return self.options.seconds is not None and self.clock() - self._began >= self.options.seconds
 
-    def _table(self, table: Compared, verification: Verification, after: Key | None) -> None:
-        """Compare a table chunk by chunk; the progress is stored after each chunk."""
-        while True:
-            started = time.monotonic()
-            self._stand()
-            end = self.pair.end_of_chunk(table, after, self.options.chunk_rows) if table.key else None
-            rows, found = self.pair.in_range(table, after, end) if table.key else self.pair.whole(table)
-            self._stand()
-            self._counts[0] += end is None
-            self._count(rows, found, verification, Progress(str(table.target), end))
-            if end is None:
-                return
-            after = end
-            if self.options.rows_per_second is not None:
-                time.sleep(max(0.0, rows / self.options.rows_per_second - (time.monotonic() - started)))
-
-    def _count(
-        self,
-        rows: int,
-        found: Sequence[Difference],
-        verification: Verification | None = None,
-        progress: Progress | None = None,
-    ) -> None:
-        self._counts[1] += 1
-        self._counts[2] += rows
-        with self.engine.begin() as connection:
-            add_suspects(connection, self.channel, map(self._unjudged, found))
-            if verification is not None:
-                save_progress(connection, verification.id, self._counted, progress)
-
-    def _found(self, found: Iterable[Difference]) -> None:
-        self._store(map(self._unjudged, found))
-
-    def _store(self, found: Iterable[Suspect]) -> None:
-        suspects = tuple(found)
-        with self.engine.begin() as connection:
-            add_suspects(connection, self.channel, suspects)
-
-    def _defined(self, one: DefinitionDifference, state: str) -> Suspect:
+    def _step(self, verification: Verification, finished: Sequence[TableKey], progress: Progress) -> None:
+        """Settle what was compared, and store it with the progress."""
+        stored = {(one.table, one.key): one for one in self._stored()}
+        # of a range only the rows that differ are known; all others are compared again at the end
+        again = {(table, key) for table, rows in self._compare.rows.items() for key in rows}
+        again |= {(one.table, ()) for one in self._compare.others}
+        found = self._settled(stored)
+        kept = [one for name, one in stored.items() if name not in again]
         assert self._standing is not None
-        source, target = (None if side is None else (side,) for side in (one.source, one.target))
-        obj, seqno = one.schema_object, self._standing.watermark.seqno
-        return Suspect(obj.key, (obj.kind,), state, seqno, (one.what,), source, target, str(one))
+        with self.engine.begin() as connection:
+            replace_suspects(connection, self.channel, (*kept, *found))
+            save_progress(connection, verification.id, self._counts, progress)
+            for table in finished:
+                note_table(connection, self.channel, table, verification.id, self._standing.watermark.seqno)
+        self._compare, self._step_began, self._step_rows = Compare(), self.clock(), 0
 
-    def _unjudged(self, found: Difference) -> Suspect:
-        return self._suspect(found, PENDING)
-
-    def _suspect(self, one: Difference, state: str) -> Suspect:
+    def _end(self, verification: Verification, finished: Sequence[TableKey] = ()) -> Outcome:
+        """Compare all stored rows again, settle everything, and record the end."""
+        stored = self._stored()
+        self._look_again(stored)
+        suspects = self._settled({(one.table, one.key): one for one in stored})
+        states = {one.state for one in suspects}
+        state = DRIFT if DRIFT in states else PENDING if suspects else CLEAN
+        drift = sum(one.state == DRIFT for one in suspects)
         assert self._standing is not None
         seqno = self._standing.watermark.seqno
-        return Suspect(one.table, one.key, state, seqno, one.columns, one.source, one.target, one.note)
+        with self.engine.begin() as connection:
+            replace_suspects(connection, self.channel, suspects)
+            save_progress(connection, verification.id, self._counts, None)
+            for table in finished:
+                note_table(connection, self.channel, table, verification.id, seqno)
+            end_verification(connection, verification.id, state, drift, len(suspects) - drift)
+            if self.options.scope.is_all:
+                if self.options.full:
+                    cover_all(connection, self.channel, verification.through_seqno)
+                elif self._windows:
+                    cover_windows(connection, self.channel, self._windows[0].first_seqno - 1, seqno)
+        return self._outcome(verification, state, suspects)
 
-    def _judged(self) -> tuple[Suspect, ...]:
-        """Compare all stored rows again; rows that are equal now are removed."""
+    def _part(self, verification: Verification, left: Sequence[TableKey]) -> Outcome:
+        return self._outcome(verification, RUNNING, self._stored(), len(left), self._size(left))
+
+    def _size(self, tables: Collection[TableKey]) -> int:
+        """The target's own estimate of the rows of some tables."""
+        databases = ", ".join(quoted(name) for name in sorted({table.database for table in tables}))
+        rows = self.pair.target.texts(
+            "SELECT table_schema, table_name, COALESCE(table_rows, 0) FROM information_schema.tables "
+            f"WHERE table_schema IN ({databases or quoted('')})"
+        )
+        return sum(int(count or 0) for schema, name, count in rows if TableKey(schema or "", name or "") in tables)
+
+    def _outcome(
+        self,
+        verification: Verification,
+        state: str,
+        suspects: Sequence[Suspect],
+        tables_left: int = 0,
+        rows_left: int = 0,
+    ) -> Outcome:
         with self.engine.connect() as connection:
-            stored = read_suspects(connection, self.channel)
+            covered = read_covered(connection, self.channel)
+        rate = (self._counts.rows - self._rows_before) / max(self.clock() - self._began, 0.001)
+        compared = self._definitions
+        return Outcome(
+            self.channel, verification.kind, state, verification.through_seqno, self._counts, tuple(suspects),
+            self.schemas[1], 0 if self.options.full else len(self._windows), covered, compared.counted[0],
+            tuple(sorted(compared.unseen)), self._drifted, tables_left, rows_left, rate,
+        )  # fmt: skip
+
+    def _stored(self) -> tuple[Suspect, ...]:
+        with self.engine.connect() as connection:
+            return read_suspects(connection, self.channel)
+
+    def _look_again(self, stored: Iterable[Suspect]) -> None:
+        """Compare rows that were found different before."""
         by_table: dict[TableKey, set[Key]] = {}
         objects: set[SchemaObject] = set()
         for one in stored:
@@ -285,52 +388,86 @@ class Verifier:
                 objects.add(SchemaObject(one.key[0], one.table.database, one.table.table))
             else:
                 by_table.setdefault(one.table, set()).add(one.key)
-        found: list[Difference] = []
+        everything = pair(*self.schemas, self.rules) if by_table else self._tables
+        self._tables = Tables({**everything.compared, **self._tables.compared}, everything.not_comparable)
         for key, keys in sorted(by_table.items(), key=lambda entry: str(entry[0])):
-            found += self._look_again(key, keys)
-        known = {(one.table, one.key): one.drifted for one in stored if one.drifted is not None}
-        defined = tuple(self._definitions.differences(objects)) if objects else ()
-        self._stand()
-        if not found and not defined:
-            return ()
-        changed = self._changed_since()
-        self._stand()
-        suspects = [self._suspect(one, PENDING if changed.covers(one.table, one.key) else DRIFT) for one in found]
-        for each in defined:
-            later = changed.covers_definition(each.schema_object.key, is_named=each.schema_object.kind in NAMED)
-            later |= each.table is not None and changed.covers_definition(each.table, is_named=True)
-            suspects.append(self._defined(each, PENDING if later else DRIFT))
-            self._drifted += [] if later else [each]
-        return tuple(_remembered(one, known.get((one.table, one.key))) for one in suspects)
+            self._rows_again(key, keys)
+        if objects and not self._compare.definitions:
+            self._compare.definitions += self._definitions.differences(objects)
 
-    def _look_again(self, key: TableKey, keys: set[Key]) -> list[Difference]:
-        if key in self._tables.not_comparable:
-            return [Difference(key, (), None, None, note=self._tables.not_comparable[key])]
-        table = self._tables.compared.get(key)
-        if table is None:
-            return []  # neither server has the table any more
-        if not table.key:
-            return self.pair.whole(table)[1]
-        exact = sorted(one for one in keys if len(one) == len(table.key))
-        if len(exact) == len(keys):
-            return self.pair.of_keys(table, exact)[1]
-        # the table had another primary key when its rows were stored
-        return self.pair.in_range(table, None, None)[1]
+    def _rows_again(self, name: TableKey, keys: set[Key]) -> None:
+        table, compare = self._tables.compared.get(name), self._compare
+        if table is None or not table.key:
+            if any(one.table == name for one in compare.others):
+                return
+            if name in self._tables.not_comparable:
+                compare.differ([Difference(name, (), None, None, note=self._tables.not_comparable[name])])
+            elif table is not None:
+                compare.differ(self.pair.whole(table)[1])
+            return
+        exact = sorted(key for key in keys if len(key) == len(table.key) and key not in compare.keys.get(name, ()))
+        self._again |= {(name, key) for key in exact}
+        for at in range(0, len(exact), BATCH):
+            compare.differ(self.pair.of_keys(table, exact[at : at + BATCH])[1])
+        if name in compare.ranges:
+            return
+        compare.keys.setdefault(name, set()).update(exact)
+        if any(len(key) != len(table.key) for key in keys):
+            # the table had another primary key when its rows were stored
+            compare.ranges.add(name)
+            compare.differ(self.pair.in_range(table, None, None)[1])
 
-    def _changed_since(self) -> Changes:
-        """The changes of the source's log from the watermark to its present end."""
+    def _settled(self, stored: dict[tuple[TableKey, Key], Suspect]) -> tuple[Suspect, ...]:
+        """Settle what was compared in this step, and count what is proved."""
+        assert self._standing is not None
+        compare, settled = self._compare, Settled()
+        self._stand()
+        if compare.wanted or compare.others or compare.definitions:
+            folders = [WorkFolder(window.work) for window in self._windows if window.work]
+            settler = Settler(self._standing, self._tables, self.pair, self._read_later, self._reader, folders)
+            settled = settler.settle(compare)
+            self._drifted = settled.definitions
+            self._stand()
+        left = sum(not one.of_definition and (one.table, one.key) not in self._again for one in settled.suspects)
+        had = self._counts
+        self._counts = replace(
+            had,
+            equal=had.equal + max(0, self._step_rows - settled.logged - left),
+            logged=had.logged + settled.logged,
+            seconds=had.seconds + self.clock() - self._step_began,
+        )
+        return tuple(_remembered(one, stored.get((one.table, one.key))) for one in settled.suspects)
+
+    def _reader(self, recorder: Recorder | None = None) -> ChangeReader:
+        source, target = self.schemas
+        renamed = renamed_schema(source, partial(name_of, self.rules.renaming))
+        return ChangeReader(renamed, target, self._tables.compared, self.rules.renaming, recorder)
+
+    def _read_later(self, first: FirstStates) -> tuple[Changes, LogPosition | None]:
+        """The changes of the source's log from the watermark to its present end, which is returned, too."""
         assert self._standing is not None
         mark = self._standing.watermark
         with self.engine.connect() as connection:
             prepared = read_open_xa(connection, self.channel)
-        changes = self._reader().read_source(self.source, mark.source, mark.gtid_set)
-        # the changes of prepared transactions were logged before the watermark, and become visible behind it
-        return replace(changes, everything=True) if prepared else changes
+            files = [
+                (str(each.source), b"".join(read_chunks(connection, self.channel, each.seqno)))
+                for each in prepared
+                if each.segment is not None
+            ]
+        reader = self._reader(first)
+        changes = reader.read_source(self.source, mark.source, mark.gtid_set, files)
+        if len(files) < len(prepared):
+            # the target has the changes of a transaction that the source has not ended; nobody knows which
+            changes.everything = True
+        return changes, reader.reached
 
 
-def _remembered(one: Suspect, drifted: int | None) -> Suspect:
+def _remembered(one: Suspect, before: Suspect | None) -> Suspect:
     """What has drifted stays known until it is found equal, also while the source changes it."""
-    return replace(one, drifted=one.seqno if drifted is None and one.state == DRIFT else drifted)
+    drifted = None if before is None else before.drifted
+    if drifted is None and one.state == DRIFT:
+        drifted = one.seqno
+    return replace(one, drifted=drifted, since=None if before is None else before.since)
 
 
 def _busy(engine: Engine, channel: str, window: Window | None) -> str:

@@ -16,6 +16,7 @@ from binlane.servers.engines import engine_of
 from binlane.state.positions import PlanKey
 from binlane.state.records.journal import record_error
 from binlane.verify.run import Options
+from binlane.verify.scope import Scope
 from lab.traffic import Mix
 from tests.integration.window.conftest import CHANNEL, Channel, run_on
 from tests.integration.window.test_board import API, client_of, get, half_way
@@ -122,8 +123,8 @@ def test_a_row_that_has_drifted_once_stays_known_while_the_source_changes_it(
     run_on(channel.target, "UPDATE app.t SET a = 7 WHERE id = 1")
     assert verify(channel) == "drift"
     run_on(channel.source, "UPDATE app.t SET a = 3 WHERE id = 1", "UPDATE app.t SET a = 3 WHERE id = 2")
-    assert verify(channel) == "pending"
-    assert channel.status.suspects == {"pending": 2}
+    assert verify(channel) == "drift"
+    assert channel.status.suspects == {"drift": 1}
     assert shown(channel, capsys) == (["drifted"], 2)
     channel.run()
     assert shown(channel, capsys) == (["drifted"], 2)
@@ -132,17 +133,49 @@ def test_a_row_that_has_drifted_once_stays_known_while_the_source_changes_it(
 
 
 def test_a_channel_that_nobody_verifies_is_unverified(channel: Channel, capsys: pytest.CaptureFixture[str]) -> None:
+    earlier = "UPDATE binlane.windows SET finished_at = finished_at - INTERVAL 8 DAY"
     channel.traffic(20, mix=ROWS)
     channel.run()
-    run_on(channel.target, "UPDATE binlane.channels SET created_at = created_at - INTERVAL 8 DAY")
+    run_on(channel.target, earlier)
+    assert shown(channel, capsys) == (["unverified"], 1)
+    # one that was killed has proved nothing
+    run_on(
+        channel.target,
+        "INSERT INTO binlane.verifications (channel, kind, window_id, through_seqno, state, started_at, tables, "
+        "chunks, compared_rows, drift, pending) "
+        f"VALUES ('{CHANNEL}', 'window', '', 1000, 'running', UTC_TIMESTAMP(), 0, 0, 0, 0, 0)",
+    )
+    assert shown(channel, capsys) == (["unverified"], 1)
+    assert channel.cli("check", CHANNEL, "--max-unverified", "9d") == 0
+    assert verify(channel, full=False) == "clean"
+    assert shown(channel, capsys) == (["idle"], 0)
+
+
+def test_a_clean_verification_makes_no_more_verified_than_it_has_compared(
+    channel: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for seed in (1, 2):
+        channel.traffic(20, mix=ROWS, seed=seed)
+        channel.run()
+    run_on(channel.target, "UPDATE binlane.windows SET finished_at = finished_at - INTERVAL 8 DAY")
+    work = channel.target.query("SELECT work FROM binlane.windows WHERE number = 1")
+    run_on(channel.target, "UPDATE binlane.windows SET work = '' WHERE number = 1")
+    # the rows of the first window are not known any more
+    assert verify(channel, full=False) == "clean"
+    assert shown(channel, capsys) == (["unverified"], 1)
+    run_on(channel.target, f"UPDATE binlane.windows SET work = '{work[0][0]}' WHERE number = 1")
+    # one of a single table covers no window
+    options = Options(full=True, scope=Scope(tables=("tenant_001.*",)))
+    assert verify_channel(channel.config, channel.endpoints, options).state == "clean"
     assert shown(channel, capsys) == (["unverified"], 1)
     assert verify(channel, full=False) == "clean"
     assert shown(channel, capsys) == (["idle"], 0)
-    run_on(channel.target, "UPDATE binlane.verifications SET ended_at = ended_at - INTERVAL 8 DAY")
+    # windows say nothing of the rows that no window touches
+    run_on(channel.target, "UPDATE binlane.channels SET created_at = created_at - INTERVAL 40 DAY")
     assert shown(channel, capsys) == (["unverified"], 1)
-    assert channel.cli("check", CHANNEL, "--max-unverified", "9d") == 0
-    # one that was killed has proved nothing
-    run_on(channel.target, "UPDATE binlane.verifications SET state = 'running', ended_at = NULL")
+    assert verify(channel) == "clean"
+    assert shown(channel, capsys) == (["idle"], 0)
+    run_on(channel.target, "UPDATE binlane.verified SET full_at = full_at - INTERVAL 32 DAY")
     assert shown(channel, capsys) == (["unverified"], 1)
 
 

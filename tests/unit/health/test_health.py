@@ -12,10 +12,11 @@ from binlane.health.health import Health, Severity, State, health_of, unknown
 
 NOW = 1_000_000.0
 DAY = 86_400.0
-LIMITS = Limits(max_age=DAY, max_unverified=7 * DAY)
+LIMITS = Limits(max_age=DAY, max_unverified=7 * DAY, max_full_age=31 * DAY)
 HEALTHY = Facts(
     channel="shop", clock=NOW, created=NOW - 90 * DAY, seqno=131, committed=NOW - 60, complete=None, stopped=None,
-    window=None, error=None, drifted=0, pending=0, is_comparable=True, equal_at=NOW - DAY, compared_at=NOW - DAY,
+    window=None, error=None, drifted=0, pending=0, is_comparable=True, verified=131,
+    unverified_since=NOW - DAY, full_at=NOW - DAY, compared_at=NOW - DAY,
     ran_at=NOW - 50, run=None,
 )  # fmt: skip
 APPLIED = OpenWindow("w1", is_applied=True, quiet=3.0)
@@ -41,7 +42,10 @@ def states(health: Health) -> list[str]:
     ("changes", "expected", "severity"),
     [
         pytest.param({}, ["idle"], 0, id="nothing to do"),
-        pytest.param({"committed": None, "created": NOW - 60, "equal_at": None}, ["idle"], 0, id="a new channel"),
+        pytest.param(
+            {"committed": None, "created": NOW - 60, "unverified_since": None, "full_at": None}, ["idle"], 0,
+            id="a new channel",
+        ),
         pytest.param({"window": APPLIED}, ["running"], 0, id="lanes alive"),
         pytest.param({"window": LEFT, "run": run("running")}, ["running"], 0, id="between two steps of a run"),
         pytest.param({"run": run("queued")}, ["running"], 0, id="a run that is about to begin"),
@@ -101,10 +105,17 @@ def states(health: Health) -> list[str]:
             id="a verification failed, and a later one did not",
         ),
         pytest.param({"run": run("failed", "verify_target"), "drifted": 3}, ["drifted"], 2, id="failed by drift"),
-        pytest.param({"equal_at": NOW - 8 * DAY}, ["unverified"], 1, id="not verified for long"),
-        pytest.param({"equal_at": None}, ["unverified"], 1, id="never verified"),
-        pytest.param({"equal_at": None, "is_comparable": False}, ["idle"], 0, id="an archive cannot be compared"),
-        pytest.param({"equal_at": None, "window": APPLIED}, ["unverified", "running"], 1, id="unverified, running"),
+        pytest.param({"unverified_since": NOW - 8 * DAY}, ["unverified"], 1, id="a change not verified for long"),
+        pytest.param({"unverified_since": None}, ["idle"], 0, id="every change is verified"),
+        pytest.param({"unverified_since": None, "full_at": None}, ["unverified"], 1, id="not all rows, ever"),
+        pytest.param({"unverified_since": None, "full_at": NOW - 32 * DAY}, ["unverified"], 1, id="not for long"),
+        pytest.param(
+            {"unverified_since": 0.0, "full_at": None, "is_comparable": False}, ["idle"], 0,
+            id="an archive cannot be compared",
+        ),
+        pytest.param(
+            {"unverified_since": 0.0, "window": APPLIED}, ["unverified", "running"], 1, id="unverified, running"
+        ),
     ],
 )  # fmt: skip
 def test_each_state_is_found(changes: dict[str, Any], expected: list[str], severity: int) -> None:
@@ -119,7 +130,7 @@ def every() -> Iterator[dict[str, Any]]:
         window, last, drifted, stopped, age, equal, error = values
         yield {
             "window": window, "run": last, "drifted": drifted, "stopped": stopped, "committed": NOW - age,
-            "equal_at": None if equal is None else NOW - equal, "error": error if window is not None else None,
+            "unverified_since": 0.0 if equal is None else NOW - equal, "error": error if window is not None else None,
         }  # fmt: skip
 
 
@@ -131,7 +142,7 @@ def test_no_screen_is_greener_than_the_facts() -> None:
         assert ("drifted" in named) is bool(facts["drifted"])
         assert ("behind" in named) is (facts["committed"] < NOW - DAY)
         assert bool(named & {"stopped", "stopping"}) is (facts["stopped"] is not None)
-        assert ("unverified" in named) is (facts["equal_at"] is None)
+        assert ("unverified" in named) is (facts["unverified_since"] == 0.0)
         order = list(State)
         assert states(found) == sorted(states(found), key=lambda state: order.index(State(state)))
         severities = [each.severity for each in found.findings]
@@ -150,7 +161,7 @@ def test_an_unreadable_channel_is_never_healthy() -> None:
 
 
 def test_limits_of_zero_ask_for_nothing() -> None:
-    facts = replace(HEALTHY, committed=1.0, equal_at=None)
+    facts = replace(HEALTHY, committed=1.0, unverified_since=0.0, full_at=None)
     assert states(health_of(facts, Limits(0, 0))) == ["idle"]
 
 

@@ -43,7 +43,7 @@ def test_a_channel_in_good_health_is_ok_with_its_performance_data() -> None:
     line = check.line_of(health_of(HEALTHY, limits), limits)
     assert line == (
         "BINLANE OK: shop: idle: everything up to seqno 131 is applied | lag=60s;;7200;0 unverified=86400s;604800;;0 "
-        "drifted=0;;0;0 pending=0;;;0 seqno=131"
+        "drifted=0;;0;0 pending=0;;;0 seqno=131 verified=131"
     )
     assert PLUGIN.fullmatch(line)
 

@@ -29,6 +29,7 @@ def check(
         limits = Limits(
             own.max_age if max_lag is None else seconds_of("--max-lag", max_lag),
             own.max_unverified if max_unverified is None else seconds_of("--max-unverified", max_unverified),
+            own.max_full_age,
         )
         health = look_at(channel, environment_resolver() if resolve is None else resolve, limits=limits).health
     except Exception as exc:
@@ -48,4 +49,8 @@ def _performance(facts: Facts, limits: Limits) -> str:
     values = [f"lag={facts.age:.0f}s;;{age};0"]
     if facts.is_comparable:
         values.append(f"unverified={facts.unverified:.0f}s;{unverified};;0")
-    return " ".join((*values, f"drifted={facts.drifted};;0;0", f"pending={facts.pending};;;0", f"seqno={facts.seqno}"))
+    return " ".join((*values, f"drifted={facts.drifted};;0;0", f"pending={facts.pending};;;0", *_seqnos(facts)))
+
+
+def _seqnos(facts: Facts) -> tuple[str, ...]:
+    return (f"seqno={facts.seqno}", *((f"verified={facts.verified}",) if facts.is_comparable else ()))

@@ -90,6 +90,7 @@ def state_object(status: ChannelStatus, now: float) -> dict[str, Any]:
         "prepared_xa": [each.xid for each in status.prepared],
         "conflicts": dict(status.conflicts),
         "verified_through": {kind: status.verified.get(kind) for kind in (VerifyScope.FULL, VerifyScope.WINDOW)},
+        "verified": _verified_json(status),
         "suspects": {state: status.suspects.get(state, 0) for state in (DRIFT, PENDING)},
     }
 
@@ -158,17 +159,39 @@ def status_view(status: ChannelStatus, health: Health, now: float) -> View:
     return [head, *_positions(status), *_errors(status)]
 
 
+def _verified_json(status: ChannelStatus) -> dict[str, Any]:
+    covered = status.covered
+    return {
+        "through": min(covered.through, status.channel.watermark.seqno),
+        "rows_after": covered.rows_after,
+        "rows_through": covered.rows_through,
+        "full_through": covered.full_through,
+        "full_at": covered.full_at,
+        "equal_rows": status.equal_rows,
+        "pending": status.suspects.get(PENDING, 0),
+        "pending_since": status.pending_since,
+    }
+
+
 def _verified(status: ChannelStatus) -> str:
     """The seqno up to which the target is verified, and the differences of the last verification."""
-    named = {VerifyScope.FULL: "all tables", VerifyScope.WINDOW: "a window's rows"}
-    through = [
-        f"{what} through seqno {status.verified[kind]:,}" for kind, what in named.items() if kind in status.verified
+    covered = status.covered
+    if not covered.rows_through and covered.full_through is None:
+        return "never"
+    parts = [
+        f"equal through seqno {min(covered.through, status.channel.watermark.seqno):,}, "
+        f"{plural(status.equal_rows, 'row')} in the last verification"
     ]
-    parts = [", ".join(through) or "never"]
-    if found := [f"{status.suspects[state]:,} {state}" for state in (DRIFT, PENDING) if state in status.suspects]:
-        parts.append(
-            f"the last verification left {', '.join(found)}; `binlane verify {status.channel.name}` checks again"
-        )
+    if covered.rows_through > covered.through:
+        after, through = covered.rows_after, covered.rows_through
+        parts.append(f"a window's rows from seqno {after + 1:,} to {through:,}; `--full` closes the gap before them")
+    if covered.full_at is not None:
+        at = covered.full_at.partition(".")[0]
+        parts.append(f"all tables through seqno {covered.full_through or 0:,} at {at} UTC")
+    if drift := status.suspects.get(DRIFT, 0):
+        parts.append(f"{drift:,} drift")
+    if pending := status.suspects.get(PENDING, 0):
+        parts.append(f"{pending:,} pending, the oldest since {str(status.pending_since).partition('.')[0]} UTC")
     return "; ".join(parts)
 
 

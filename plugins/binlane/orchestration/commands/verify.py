@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +15,7 @@ from binlane.choices import VerifyScope
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoints, Resolver
 from binlane.errors import ConfigError, DriftError
+from binlane.health.durations import span
 from binlane.model import plural
 from binlane.orchestration.commands.run import load
 from binlane.orchestration.effective_rules import rules_of
@@ -25,7 +26,7 @@ from binlane.schema.model import Schema, Table
 from binlane.servers.catalog import read_schema
 from binlane.servers.engines import engine_of
 from binlane.source.server import translated
-from binlane.state.records.verifications import DRIFT, PENDING, Suspect
+from binlane.state.records.verifications import DRIFT, PENDING, RUNNING, Suspect
 from binlane.verify.definitions import Sees
 from binlane.verify.row_text import changed_values, key_values, words
 from binlane.verify.rows import Pair, source_side, target_side
@@ -106,26 +107,31 @@ def verify_after(channel: ChannelConfig, endpoints: Endpoints, kind: str) -> dic
         "kind": outcome.kind,
         "state": outcome.state,
         "through_seqno": outcome.through_seqno,
-        "tables": outcome.tables,
-        "rows": outcome.rows,
+        "tables": outcome.counts.tables,
+        "rows": outcome.counts.rows,
+        "equal": outcome.counts.equal + outcome.counts.logged,
         "pending": len(outcome.of_state(PENDING)),
     }
 
 
 def outcome_text(outcome: Outcome) -> str:
     """The result as text."""
-    drift, pending = outcome.of_state(DRIFT), outcome.of_state(PENDING)
-    scope = "all tables" if outcome.kind == VerifyScope.FULL else "the rows of the last window"
+    drift, pending, counts = outcome.of_state(DRIFT), outcome.of_state(PENDING), outcome.counts
+    scope = "all tables" if outcome.kind == VerifyScope.FULL else f"the rows of {plural(outcome.windows, 'window')}"
     definitions = f", {plural(outcome.definitions, 'definition')}" if outcome.definitions else ""
     lines = [
         f"channel {outcome.channel}: {scope} through seqno {outcome.through_seqno:,}: "
-        f"{plural(outcome.tables, 'table')}, {plural(outcome.rows, 'row')} in "
-        f"{plural(outcome.chunks, 'chunk')}{definitions}: {outcome.state}"
+        f"{plural(counts.tables, 'table')}, {plural(counts.rows, 'row')} in "
+        f"{plural(counts.chunks, 'chunk')}{definitions}: {outcome.state}",
+        f"equal through seqno {outcome.through_seqno:,}: {plural(counts.equal + counts.logged, 'row')}"
+        + (f", of these {counts.logged:,} in part by the log of the windows alone" if counts.logged else ""),
     ]
+    if outcome.state == RUNNING:
+        lines.append(_left_text(outcome))
     if pending:
         lines.append(
-            f"{len(pending):,} pending: the source has changed them since the watermark; the next verification "
-            "checks them again"
+            f"{len(pending):,} pending since {pending_since(pending)} UTC: the source has changed them since the "
+            "watermark, and its log does not show what they were; the next verification checks them again"
         )
     if drift:
         lines.append(f"{len(drift):,} drift: they differ, and the source has not changed them since the watermark")
@@ -136,6 +142,19 @@ def outcome_text(outcome: Outcome) -> str:
         lines.append(f"{len(outcome.unseen):,} not compared:")
         lines += [f"  {one_line(one)}" for one in outcome.unseen[:_SHOWN]]
     return "\n".join(lines)
+
+
+def pending_since(pending: Sequence[Suspect]) -> str:
+    """When the oldest of these rows was first found different, to the second."""
+    return min(one.since or "now" for one in pending).partition(".")[0]
+
+
+def _left_text(outcome: Outcome) -> str:
+    """What is left of a full verification, and how long it takes at the rate of this part."""
+    text = f"not finished: {plural(outcome.tables_left, 'table')}, about {plural(outcome.rows_left, 'row')} left"
+    if outcome.rate > 0:
+        text += f", {span(outcome.rows_left / outcome.rate)} at {outcome.rate:,.0f} rows a second"
+    return f"{text}; the next full verification continues"
 
 
 def _suspect_text(one: Suspect, table: Table | None) -> str:

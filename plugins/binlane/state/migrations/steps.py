@@ -5,11 +5,11 @@ A step reads the present state of the schema, so an interrupted step resumes wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from sqlalchemy import Column, Connection, Executable, Table, select, text, update
+from sqlalchemy import Column, Connection, Executable, Table, case, func, insert, select, text, update
 from sqlalchemy.schema import CreateColumn, CreateIndex, CreateTable
 
 from binlane.model import LogPosition
@@ -109,6 +109,26 @@ class RenameColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class AddRows:
+    """Adds rows to a table of this step: the values of all rows that it should have, the primary key first."""
+
+    table: Table
+    rows: Callable[[Connection], Iterable[dict[str, Any]]]
+
+    @property
+    def names(self) -> Collection[str]:
+        """See ``Action``."""
+        return (self.table.name,)
+
+    def statements(self, connection: Connection, found: Found) -> Iterator[_Statement]:
+        """One for each row that is not there."""
+        [key] = self.table.primary_key.columns
+        for row in self.rows(connection):
+            if connection.execute(select(key).where(key == row[key.name])).first() is None:
+                yield "INSERT", insert(self.table).values(**row)
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """The actions from one version to the next; its number is its index in ``STEPS``."""
 
@@ -145,6 +165,19 @@ def _reached_in_windows(connection: Connection) -> None:
 def _set_replaced_for(connection: Connection) -> None:
     bootstraps = tables.bootstraps
     connection.execute(update(bootstraps).where(bootstraps.c.replaced_for.is_(None)).values(replaced_for=""))
+
+
+def _covered(connection: Connection) -> list[dict[str, Any]]:
+    """Earlier versions counted every verification that found both servers equal for all changes before it."""
+    of = tables.verifications.c
+    query = select(
+        of.channel,
+        func.max(of.through_seqno).label("rows_through"),
+        func.max(case((of.kind == "full", of.through_seqno))).label("full_through"),
+        func.max(case((of.kind == "full", of.ended_at))).label("full_at"),
+    )
+    found = connection.execute(query.where(of.state == "clean").group_by(of.channel))
+    return [{"rows_after": 0, **row._asdict()} for row in found]
 
 
 STEPS: Final = (
@@ -215,6 +248,22 @@ STEPS: Final = (
                 tables.bootstraps.c.attempt_at,
                 tables.bootstraps.c.attempt_bytes,
             )
+        ),
+    ),
+    Step(
+        "what verifications have covered",
+        (
+            AddColumn(tables.verifications.c.progress_key),
+            AddColumn(tables.verifications.c.scope),
+            AddColumn(tables.verifications.c.equal_rows),
+            AddColumn(tables.verifications.c.logged_rows),
+            AddColumn(tables.verifications.c.expected_rows),
+            AddColumn(tables.verifications.c.seconds),
+            AddTable(tables.verified_tables),
+            AddTable(tables.verified),
+            AddRows(tables.verified, _covered),
+            AddColumn(tables.suspects.c.since),
+            AddColumn(tables.suspects.c.log_end),
         ),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
@@ -14,8 +14,9 @@ from binlane.state.channels import read_channel
 from binlane.state.json_columns import optional_value_of
 from binlane.state.orders.skips import Skip, read_newest_skips
 from binlane.state.positions import LanePosition
+from binlane.state.records.coverage import Covered, first_uncovered, read_covered
 from binlane.state.records.journal import ChannelStatus, LaneError, read_status, standing_error
-from binlane.state.records.verifications import PastVerification, last_ended, read_verifications
+from binlane.state.records.verifications import PastVerification, last_ended, oldest_pending, read_verifications
 from binlane.state.tables import NOW, channels, windows
 
 DEFAULT_WINDOWS: Final = 24
@@ -72,8 +73,13 @@ class Snapshot:
     """The newest error of the open window that its lane has not passed."""
     compared_at: float | None = None
     """When the last verification ended."""
-    equal_at: float | None = None
-    """When the last one ended that found both servers equal."""
+    covered: Covered = field(default_factory=Covered)
+    """What verifications have compared."""
+    unverified_since: float | None = None
+    """When the first window with a change that no verification has compared was finished, or a pending row was first
+    found different; None: there is no such change and no such row."""
+    full_at: float | None = None
+    """When all rows of all tables had last been compared."""
 
     @property
     def open_window(self) -> PastWindow | None:
@@ -114,6 +120,9 @@ def read_snapshot(engine: Engine, channel: str, *, last_windows: int = DEFAULT_W
                 channels.c.channel == channel
             )
         ).one()
+        covered = read_covered(connection, channel)
+        marks = (first_uncovered(connection, channel, covered.through), oldest_pending(connection, channel))
+        open_since = [seconds_of(mark) for mark in marks if mark is not None]
         skips = read_newest_skips(connection, channel, SKIPS + 1)
         window = status.window
         return Snapshot(
@@ -128,7 +137,9 @@ def read_snapshot(engine: Engine, channel: str, *, last_windows: int = DEFAULT_W
             verifications=read_verifications(connection, channel, VERIFICATIONS),
             standing_error=None if window is None else standing_error(connection, channel, window.bounds.window_id),
             compared_at=_ended(last_ended(connection, channel)),
-            equal_at=_ended(last_ended(connection, channel, clean=True)),
+            covered=covered,
+            unverified_since=min(open_since, default=None),
+            full_at=None if covered.full_at is None else seconds_of(covered.full_at),
         )
 
 

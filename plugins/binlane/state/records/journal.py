@@ -15,8 +15,15 @@ from binlane.state.leases import Heartbeat, holder, lease_name, read_heartbeats
 from binlane.state.orders.skips import REQUESTED, Skip, read_skips
 from binlane.state.positions import LanePosition, PlanKey, lane_positions
 from binlane.state.records.conflicts import count_conflicts
+from binlane.state.records.coverage import Covered, read_covered
 from binlane.state.records.ddl_intents import DdlIntent, read_undecided
-from binlane.state.records.verifications import count_drifted, count_suspects, verified_through
+from binlane.state.records.verifications import (
+    count_drifted,
+    count_suspects,
+    last_ended,
+    oldest_pending,
+    verified_through,
+)
 from binlane.state.tables import NOW, errors, positions
 from binlane.state.windows import Window, read_open_window
 
@@ -64,6 +71,12 @@ class ChannelStatus:
     """Rows that a verification found different, by state."""
     drifted: int = 0
     """Those that were drift once and have not been found equal since."""
+    covered: Covered = field(default_factory=Covered)
+    """What verifications have compared."""
+    equal_rows: int = 0
+    """Rows that the last verification has proved equal."""
+    pending_since: str | None = None
+    """When the oldest pending row was first found different; UTC, by the target's clock."""
 
     @property
     def low_water(self) -> int:
@@ -107,6 +120,9 @@ def read_status(engine: Engine, channel: str, *, last_errors: int = 10) -> Chann
             verified=verified_through(connection, channel),
             suspects=count_suspects(connection, channel),
             drifted=count_drifted(connection, channel),
+            covered=read_covered(connection, channel),
+            equal_rows=0 if (last := last_ended(connection, channel)) is None else last.equal + last.logged,
+            pending_since=oldest_pending(connection, channel),
         )
 
 

@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, func, insert, or_, select, update
 
 from binlane.choices import VerifyScope
 from binlane.model import TableKey
 from binlane.state.json_columns import optional_value_of, text_of, value_of
 from binlane.state.tables import NOW, suspects, verifications, windows
-from binlane.state.windows import FINISHED
 
 RUNNING, CLEAN, PENDING, DRIFT = "running", "clean", "pending", "drift"
 
@@ -27,6 +26,8 @@ class Progress:
     table: str
     after: tuple[str, ...] | None
     """The end of its last chunk; None: the table is finished."""
+    key: str
+    """The definition of the table's primary key then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,23 @@ class Verification:
     chunks: int
     rows: int
     progress: Progress | None
+    equal: int = 0
+    logged: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a verification has done so far."""
+
+    tables: int = 0
+    chunks: int = 0
+    rows: int = 0
+    equal: int = 0
+    """Keys proved equal by the source's rows, or by its log's images of them before a change."""
+    logged: int = 0
+    """Keys of which a column is proved by the log's image after a change alone."""
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +74,10 @@ class Suspect:
     note: str
     drifted: int | None = None
     """The first watermark at which it was drift, since it was last equal; it can be pending again."""
+    since: str | None = None
+    """When it was first found different, since it was last equal: UTC, by the target's clock. None: now."""
+    log_end: str | None = None
+    """The end of the source's log when it was compared; a pending row is settled at a watermark behind it."""
 
     @property
     def of_definition(self) -> bool:
@@ -81,6 +103,13 @@ class PastVerification:
     rows: int
     drift: int
     pending: int
+    scope: tuple[str, ...] = ()
+    """The tables that were asked for; empty: all."""
+    equal: int = 0
+    logged: int = 0
+    expected: int = 0
+    """Approximate rows of all its tables; 0: not known."""
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +131,7 @@ def clean_verifications(connection: Connection, channel: str, limit: int) -> tup
     clean = (
         select(c.id, c.kind, c.through_seqno, c.ended_at, windows.c.number)
         .join(windows, window, isouter=True)
-        .where(c.channel == channel, c.state == CLEAN, c.ended_at.is_not(None))
+        .where(c.channel == channel, c.state == CLEAN, c.ended_at.is_not(None), c.scope.is_(None))
         .order_by(c.id.desc())
     )
     found = list(connection.execute(clean.limit(limit)))
@@ -117,11 +146,9 @@ def read_verifications(connection: Connection, channel: str, limit: int) -> tupl
     return tuple(map(_past, connection.execute(mine.order_by(verifications.c.id.desc()).limit(limit))))
 
 
-def last_ended(connection: Connection, channel: str, *, clean: bool = False) -> PastVerification | None:
-    """The verification that ended last. ``clean``: that found both servers equal."""
+def last_ended(connection: Connection, channel: str) -> PastVerification | None:
+    """The verification that ended last."""
     ended = select(verifications).where(verifications.c.channel == channel, verifications.c.ended_at.is_not(None))
-    if clean:
-        ended = ended.where(verifications.c.state == CLEAN)
     row = connection.execute(ended.order_by(verifications.c.ended_at.desc()).limit(1)).one_or_none()
     return None if row is None else _past(row)
 
@@ -140,24 +167,34 @@ def _past(row: Row[Any]) -> PastVerification:
         rows=row.compared_rows,
         drift=row.drift,
         pending=row.pending,
+        scope=optional_value_of(_Texts, row.scope, verifications.c.scope) or (),
+        equal=row.equal_rows or 0,
+        logged=row.logged_rows or 0,
+        expected=row.expected_rows or 0,
+        seconds=row.seconds or 0.0,
     )
 
 
-def begin_verification(connection: Connection, channel: str, kind: str, window: str, seqno: int) -> Verification:
-    """Record a new verification; for kind ``full``, resume the unfinished one if there is one."""
+def begin_verification(
+    connection: Connection, channel: str, kind: str, window: str, seqno: int, scope: _Texts = (), expected: int = 0
+) -> Verification:
+    """Record a new verification; for kind ``full``, resume the unfinished one of the same scope if there is one."""
+    asked = None if scope == () else text_of(scope)
     if kind == VerifyScope.FULL:
         unfinished = connection.execute(
             select(verifications).where(
                 verifications.c.channel == channel,
                 verifications.c.kind == VerifyScope.FULL,
                 verifications.c.state == RUNNING,
+                verifications.c.scope.is_(None) if asked is None else verifications.c.scope == asked,
             )
         ).first()
         if unfinished is not None:
             counts = (unfinished.tables, unfinished.chunks, unfinished.compared_rows)
             kept = optional_value_of(tuple[str, _Texts | None], unfinished.progress, verifications.c.progress)
-            progress = None if kept is None else Progress(*kept)
-            return Verification(unfinished.id, kind, unfinished.through_seqno, *counts, progress)
+            progress = None if kept is None else Progress(*kept, unfinished.progress_key or "")
+            proved = (unfinished.equal_rows or 0, unfinished.logged_rows or 0, unfinished.seconds or 0.0)
+            return Verification(unfinished.id, kind, unfinished.through_seqno, *counts, progress, *proved)
     added = connection.execute(
         insert(verifications).values(
             channel=channel,
@@ -171,20 +208,30 @@ def begin_verification(connection: Connection, channel: str, kind: str, window: 
             compared_rows=0,
             drift=0,
             pending=0,
+            scope=asked,
+            expected_rows=expected,
         )
     )
     [number] = added.inserted_primary_key or (0,)
     return Verification(number, kind, seqno, 0, 0, 0, None)
 
 
-def save_progress(connection: Connection, number: int, counts: tuple[int, int, int], progress: Progress | None) -> None:
-    """Store progress. ``counts``: tables, chunks and rows so far."""
-    tables, chunks, rows = counts
+def save_progress(connection: Connection, number: int, counts: Counts, progress: Progress | None) -> None:
+    """Store progress."""
     text = None if progress is None else text_of((progress.table, progress.after))
     connection.execute(
         update(verifications)
         .where(verifications.c.id == number)
-        .values(tables=tables, chunks=chunks, compared_rows=rows, progress=text)
+        .values(
+            tables=counts.tables,
+            chunks=counts.chunks,
+            compared_rows=counts.rows,
+            equal_rows=counts.equal,
+            logged_rows=counts.logged,
+            seconds=counts.seconds,
+            progress=text,
+            progress_key=None if progress is None else progress.key,
+        )
     )
 
 
@@ -198,10 +245,10 @@ def end_verification(connection: Connection, number: int, state: str, drift: int
 
 
 def verified_through(connection: Connection, channel: str) -> dict[str, int]:
-    """By kind, the highest seqno up to which a verification found both servers equal."""
+    """By kind, the highest seqno up to which a verification, not of some tables only, found both servers equal."""
     rows = connection.execute(
         select(verifications.c.kind, func.max(verifications.c.through_seqno))
-        .where(verifications.c.channel == channel, verifications.c.state == CLEAN)
+        .where(verifications.c.channel == channel, verifications.c.state == CLEAN, verifications.c.scope.is_(None))
         .group_by(verifications.c.kind)
     )
     return {kind: int(seqno) for kind, seqno in rows}
@@ -221,6 +268,13 @@ def count_drifted(connection: Connection, channel: str) -> int:
     return int(connection.execute(select(func.count()).where(suspects.c.channel == channel, known)).scalar_one())
 
 
+def oldest_pending(connection: Connection, channel: str) -> str | None:
+    """When the oldest of the suspects that are pending now was first found different; UTC, by the target's clock."""
+    found = select(func.min(func.coalesce(suspects.c.since, suspects.c.at)))
+    since = connection.execute(found.where(suspects.c.channel == channel, suspects.c.state == PENDING)).scalar_one()
+    return None if since is None else str(since)
+
+
 def read_suspects(connection: Connection, channel: str) -> tuple[Suspect, ...]:
     """The channel's suspects, in the order in which they were stored."""
     rows = connection.execute(select(suspects).where(suspects.c.channel == channel).order_by(suspects.c.id))
@@ -235,6 +289,8 @@ def read_suspects(connection: Connection, channel: str) -> tuple[Suspect, ...]:
             target=optional_value_of(_Row, row.target_row, suspects.c.target_row),
             note=row.note,
             drifted=row.seqno if row.drifted_seqno is None and row.state == DRIFT else row.drifted_seqno,
+            since=str(row.at if row.since is None else row.since),
+            log_end=row.log_end,
         )
         for row in rows
     )
@@ -248,7 +304,7 @@ def replace_suspects(connection: Connection, channel: str, found: Iterable[Suspe
 
 def add_suspects(connection: Connection, channel: str, found: Iterable[Suspect]) -> None:
     """Store further suspects."""
-    values = [
+    rows = [
         {
             "channel": channel,
             "table_schema": one.table.database,
@@ -261,19 +317,12 @@ def add_suspects(connection: Connection, channel: str, found: Iterable[Suspect])
             "source_row": None if one.source is None else text_of(one.source),
             "target_row": None if one.target is None else text_of(one.target),
             "note": one.note,
-            "at": NOW,
+            "log_end": one.log_end,
+            "known_since": one.since,
         }
         for one in found
     ]
-    for each in values:
-        connection.execute(insert(suspects).values(**each))
-
-
-def last_finished(connection: Connection, channel: str) -> tuple[str, str] | None:
-    """Id and work folder (empty if removed) of the newest finished window; None if there is no finished window."""
-    row = connection.execute(
-        select(windows.c.window_id, windows.c.work)
-        .where(windows.c.channel == channel, windows.c.state == FINISHED)
-        .order_by(windows.c.number.desc())
-    ).first()
-    return None if row is None else (row.window_id, row.work)
+    if rows:
+        given: dict[str, Any] = {name: bindparam(name) for name in rows[0] if name != "known_since"}
+        since = func.coalesce(bindparam("known_since", type_=suspects.c.since.type), NOW)
+        connection.execute(insert(suspects).values(**given, at=NOW, since=since), rows)

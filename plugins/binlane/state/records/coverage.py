@@ -1,0 +1,129 @@
+"""The changes of a channel that verifications have covered: the rows of windows, and all rows of all tables.
+
+A verification extends what it has compared and nothing else: the rows of windows that follow the covered ones, or, if
+it has compared every table, all changes up to the watermark at which it began. What differed stays in ``suspects``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, insert, select, update
+
+from binlane.model import TableKey
+from binlane.state.tables import NOW, verified, verified_tables, windows
+from binlane.state.windows import FINISHED
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """Through which seqno the target was compared; 0 is the channel's beginning."""
+
+    rows_after: int = 0
+    rows_through: int = 0
+    """The rows of all windows after ``rows_after``, through this seqno, were compared."""
+    full_through: int | None = None
+    """All rows of all tables were compared, at this watermark or later ones; None: never."""
+    full_at: str | None = None
+    """When that ended: UTC, by the target's clock."""
+
+    @property
+    def through(self) -> int:
+        """The seqno through which every change was compared."""
+        full = self.full_through or 0
+        return max(full, self.rows_through) if self.rows_after <= full else full
+
+    def with_windows(self, after: int, through: int) -> Covered:
+        """The rows of the windows in (``after``, ``through``] have been compared, too."""
+        begins = min(self.rows_after, after) if after <= self.rows_through else after
+        return Covered(begins, max(self.rows_through, through), self.full_through, self.full_at)
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedWindow:
+    """A finished window whose rows can be compared."""
+
+    window_id: str
+    first_seqno: int
+    last_seqno: int
+    work: str
+    """URI of its folder; empty if it was removed."""
+
+
+def read_covered(connection: Connection, channel: str) -> Covered:
+    """What the verifications of a channel have covered."""
+    row = connection.execute(select(verified).where(verified.c.channel == channel)).one_or_none()
+    if row is None:
+        return Covered()
+    at = None if row.full_at is None else str(row.full_at)
+    return Covered(row.rows_after, row.rows_through, row.full_through, at)
+
+
+def cover_windows(connection: Connection, channel: str, after: int, through: int) -> None:
+    """The rows of the windows in (``after``, ``through``] have been compared."""
+    covered = read_covered(connection, channel).with_windows(after, through)
+    _store(connection, channel, rows_after=covered.rows_after, rows_through=covered.rows_through)
+
+
+def cover_all(connection: Connection, channel: str, through: int) -> None:
+    """All rows of all tables have been compared; ``through``: the watermark when that began."""
+    _store(connection, channel, full_through=through, full_at=NOW)
+
+
+def _store(connection: Connection, channel: str, **values: object) -> None:
+    found = connection.execute(select(verified.c.channel).where(verified.c.channel == channel).with_for_update())
+    if found.first() is None:
+        connection.execute(insert(verified).values(channel=channel, **{"rows_after": 0, "rows_through": 0, **values}))
+    else:
+        connection.execute(update(verified).where(verified.c.channel == channel).values(**values))
+
+
+def windows_to_verify(connection: Connection, channel: str) -> tuple[FinishedWindow, ...]:
+    """The last finished window, and those before it whose rows no verification has compared, as far as their folders
+    are there without a gap; oldest first."""
+    through = read_covered(connection, channel).through
+    rows = connection.execute(
+        select(windows.c.window_id, windows.c.first_seqno, windows.c.last_seqno, windows.c.work)
+        .where(windows.c.channel == channel, windows.c.state == FINISHED)
+        .order_by(windows.c.number.desc())
+    )
+    found: list[FinishedWindow] = []
+    for row in rows:
+        if found and (row.last_seqno <= through or row.work == ""):
+            break
+        found.append(FinishedWindow(row.window_id, row.first_seqno, row.last_seqno, row.work))
+    return tuple(reversed(found))
+
+
+def first_uncovered(connection: Connection, channel: str, through: int) -> str | None:
+    """When the first window with a transaction behind seqno ``through`` was finished; None: there is none."""
+    found = (
+        select(windows.c.finished_at)
+        .where(windows.c.channel == channel, windows.c.state == FINISHED, windows.c.last_seqno > through)
+        .order_by(windows.c.number)
+        .limit(1)
+    )
+    at = connection.execute(found).scalar_one_or_none()
+    return None if at is None else str(at)
+
+
+def note_table(connection: Connection, channel: str, table: TableKey, verification: int, seqno: int) -> None:
+    """Every row of a table has been compared; ``seqno``: the watermark at the last of them."""
+    this = (
+        verified_tables.c.channel == channel,
+        verified_tables.c.table_schema == table.database,
+        verified_tables.c.table_name == table.table,
+    )
+    values = {"verification": verification, "through_seqno": seqno, "at": NOW}
+    if connection.execute(update(verified_tables).where(*this).values(**values)).rowcount == 0:
+        key = {"channel": channel, "table_schema": table.database, "table_name": table.table}
+        connection.execute(insert(verified_tables).values(**key, **values))
+
+
+def tables_of(connection: Connection, channel: str, verification: int) -> frozenset[TableKey]:
+    """The tables that a verification has finished."""
+    query = select(verified_tables.c.table_schema, verified_tables.c.table_name)
+    rows = connection.execute(
+        query.where(verified_tables.c.channel == channel, verified_tables.c.verification == verification)
+    )
+    return frozenset(TableKey(row.table_schema, row.table_name) for row in rows)

@@ -1,0 +1,340 @@
+"""Reads the changes of a log: a window's segments, or the source's log from the watermark to its end."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from binlane.binlog.events import FormatDescription, parse_body
+from binlane.binlog.payload import unpack
+from binlane.binlog.query import Query
+from binlane.binlog.reader import LogReader
+from binlane.binlog.row_values import Change, RowDecoder
+from binlane.binlog.rows import ROWS_KINDS, RowsEvent, RowsKind
+from binlane.binlog.table_map import TableMap
+from binlane.binlog.vector.frames import frame, index_rows, table_maps, verify_checksums
+from binlane.binlog.wire import HEADER, LOG_BEGIN, Buffer, BufferOffset, EventHeader, EventType, RawEvent
+from binlane.errors import TableMismatchError, UnsupportedEventError
+from binlane.model import Flavor, LogPosition, TableKey
+from binlane.plan.transaction.decode import statement_facts
+from binlane.schema.binding import BoundTable, bind
+from binlane.schema.model import ForeignKey, Schema
+from binlane.shards.renaming import AS_THEY_ARE, Renaming
+from binlane.source.identity import described
+from binlane.source.protocol import LOG_START, EventSource
+from binlane.sql.parse.facts import StatementFacts, StatementKind
+from binlane.verify.changes import Changes
+from binlane.verify.column_text import Compared, Key
+from binlane.verify.row_states import ImageTexts, Recorder
+from binlane.verify.segment_keys import KeyColumns, can_read, distinct_keys
+from binlane.work.files import WorkFolder
+from binlane.work.lookup import read_manifest
+from binlane.work.plan_inputs import segment_bytes
+
+_SPILLED: Final = 200_000
+"""Keys, about 200 bytes each."""
+_FRAMES: Final = (b"BEGIN", b"COMMIT", b"ROLLBACK")
+_T = EventType
+_ROWS: Final = np.isin(np.arange(256), list(ROWS_KINDS))
+_FRAMING: Final = frozenset({_T.FORMAT_DESCRIPTION, _T.XID, _T.GTID, _T.ANONYMOUS_GTID, _T.MARIADB_GTID})
+_DEFINES_NOTHING: Final = re.compile(
+    rb"\s*\(*\s*(?:INSERT|REPLACE|UPDATE|DELETE|SELECT|WITH|LOAD|DO|CALL|VALUES)\b", re.IGNORECASE
+)
+_MAKES_DATABASE: Final = re.compile(rb"\b(?:DROP|REPLACE)\s+(?:/\*.*?\*/\s*)?(?:DATABASE|SCHEMA)\b", re.IGNORECASE)
+_KEEPS_CHILDREN: Final = frozenset({"RESTRICT", "NO ACTION"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """A foreign key that changes its child's rows, by the target's names."""
+
+    parent: TableKey
+    child: TableKey
+    foreign: ForeignKey
+
+
+@dataclass(frozen=True, slots=True)
+class _LoggedTable:
+    """A TABLE_MAP whose rows can be decoded."""
+
+    bound: BoundTable
+    decoder: RowDecoder
+    texts: ImageTexts | None
+    """None: the keys of the table are not needed, or not known from the log."""
+    on_delete: bool
+    """Whether children follow a deleted row."""
+    referenced: tuple[int, ...]
+    """Columns whose new values children take over."""
+
+    @property
+    def key_columns(self) -> KeyColumns | None:
+        """The primary key's columns; None if it is not known from the log."""
+        if self.texts is None:
+            return None
+        places = self.texts.key_places
+        readers = tuple(self.decoder.readers[place] for place in places)
+        rules = tuple(self.decoder.rules[: max(places) + 1])
+        return KeyColumns(self.texts.compared.key, places, readers, rules)
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether children may follow changes of its rows."""
+        return self.on_delete or bool(self.referenced)
+
+    def moves_children(self, change: Change) -> bool:
+        """Whether a foreign key may change rows of a child."""
+        if change.before is None:
+            return False
+        if change.after is None:
+            return self.on_delete
+        return any(change.before[number] != change.after[number] for number in self.referenced)
+
+
+@dataclass(slots=True)
+class ChangeReader:
+    """Collects the changes of a log. ``compared``: the tables whose keys are collected, by the target's names."""
+
+    source: Schema
+    """With the target's names."""
+    target: Schema
+    compared: dict[TableKey, Compared]
+    renaming: Renaming = AS_THEY_ARE
+    """Names of the log's databases on the target."""
+    recorder: Recorder | None = None
+    """Gets the row changes of the tables that it wants, instead of ``found.keys``."""
+    found: Changes = field(default_factory=Changes)
+    reached: LogPosition | None = None
+    """The end of the source's log, as far as it was read."""
+    _maps: dict[int, _LoggedTable | TableKey] = field(default_factory=dict)
+    _parents: set[TableKey] = field(default_factory=set)
+    """Tables of which children may have followed changes."""
+    _links: tuple[_Link, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._links = tuple(
+            _Link(self._name(foreign.parent), self._name(table.key), foreign)
+            for schema in (self.source, self.target)
+            for table in schema.tables.values()
+            for foreign in table.foreign_keys
+            if not {foreign.on_update, foreign.on_delete} <= _KEEPS_CHILDREN
+        )
+
+    def read_source(
+        self,
+        source: EventSource,
+        start: LogPosition,
+        gtid_set: str,
+        prepared: Iterable[tuple[str, bytes]] = (),
+        spill: Callable[[dict[TableKey, set[Key]]], None] | None = None,
+    ) -> Changes:
+        """The changes from ``start`` to the log's present end. Raises SourceError, BinlogError.
+
+        ``prepared``: the files (name, content) of the XA transactions that are prepared at ``start``. Their rows change
+        behind it, and they hold the rows' locks, so nothing else in the log changes these rows earlier.
+
+        ``spill`` takes the keys whenever there are many, so that memory is bounded; the result has those after its last
+        call.
+        """
+        for name, data in prepared:
+            self._read_file(data, name)
+        self.reached, log_format = start, FormatDescription("")
+        with contextlib.closing(source.read(start, gtid_set)) as chunks:
+            for chunk in chunks:
+                name = f"{source.name}/{chunk.file}"
+                if chunk.offset == LOG_START:
+                    log_format = described(chunk.data, name)
+                    continue
+                frames = frame(chunk.data, 0, log_format.checksum.length, log_format.header_length)
+                frames.check(name)
+                for index, at in enumerate(frames.offset.tolist()):
+                    header = EventHeader._make(HEADER.unpack_from(chunk.data, at))
+                    self._take(RawEvent(BufferOffset(chunk.offset + at), header, frames.body(index)), log_format, name)
+                if spill is not None and sum(map(len, self.found.keys.values())) >= _SPILLED:
+                    spill(self.found.keys)
+                    self.found.keys.clear()
+                self.reached = LogPosition(chunk.file, chunk.offset + len(chunk.data))
+        return self._with_cascades()
+
+    def read_windows(self, folders: Sequence[WorkFolder]) -> Changes:
+        """The changes of windows, oldest first. PlanError if files are gone."""
+        for folder in folders:
+            manifest = read_manifest(folder)
+            # the rows of an XA transaction that was prepared in an earlier window and ended in this one
+            for segment in (*manifest.carried, *manifest.segments):
+                read = self._read_segment if self.recorder is None else self._read_file
+                with segment_bytes(folder, segment) as data:
+                    read(data, segment.source_file)
+        return self._with_cascades()
+
+    def _read_segment(self, data: Buffer, name: str) -> None:
+        """``_read_file`` for keys alone: rows in machine code, where all images have all columns."""
+        log_format = LogReader(data, name, verify=False).format
+        frames = frame(data, LOG_BEGIN, log_format.checksum.length, log_format.header_length)
+        frames.check(name)
+        if not can_read(frames):
+            self._read_file(data, name)
+            return
+        verify_checksums(frames, name)
+        index = index_rows(frames, name)
+        maps = table_maps(frames, index, name, log_format.flavor)
+        tables = [self._logged(each, log_format.flavor, name) for each in maps]
+        if any(isinstance(each, _LoggedTable) and each.is_followed for each in tables):
+            self._read_file(data, name)
+            return
+        keyed = [each.key_columns if isinstance(each, _LoggedTable) else None for each in tables]
+        found = distinct_keys(frames, index, maps, keyed, name)
+        if found is None:
+            self._read_file(data, name)
+            return
+        names = [each.bound.key if isinstance(each, _LoggedTable) else each for each in tables]
+        for number, key in found:
+            self.found.keys[names[number]].add(key)
+        rows = _ROWS[frames.type_code]
+        kinds = {
+            (number, ROWS_KINDS[code])
+            for number, code in zip(index.number[rows].tolist(), frames.type_code[rows].tolist(), strict=True)
+            if keyed[number] is None
+        }
+        for number, kind in kinds:
+            self._cover(names[number], kind)
+        for event in np.flatnonzero(~rows & (frames.type_code != _T.TABLE_MAP)).tolist():
+            body = frames.body(event)
+            if frames.type_code[event] not in _FRAMING and bytes(body[-9:]).rpartition(b"\0")[2] not in _FRAMES:
+                header = EventHeader._make(HEADER.unpack_from(data, frames.begin(event)))
+                self._take(RawEvent(frames.begin(event), header, body), log_format, name)
+
+    def _read_file(self, data: Buffer, name: str) -> None:
+        reader = LogReader(data, name)
+        for event in reader.events():
+            self._take(event, reader.format, name)
+            del event
+        del reader
+
+    def _take(self, event: RawEvent, log_format: FormatDescription, name: str) -> None:
+        code = event.header.type_code
+        if code == _T.TABLE_MAP:
+            self._map(event, log_format.flavor, name)
+        elif code in ROWS_KINDS:
+            self._rows(event, name)
+        elif code in (_T.QUERY, _T.QUERY_COMPRESSED):
+            query = parse_body(event, log_format, name)
+            assert isinstance(query, Query)
+            if query.sql not in _FRAMES:
+                facts = statement_facts(query.sql, query.session(event.header), log_format.flavor)
+                self._statement(self.renaming.facts(facts), query.sql)
+        elif code == _T.TRANSACTION_PAYLOAD:
+            for inner in unpack(event, name):
+                self._take(inner, log_format, name)
+        elif code == _T.XA_PREPARE:
+            self.found.prepares = True
+        elif code in (_T.EXECUTE_LOAD_QUERY, _T.INCIDENT):
+            self.found.everything = True
+
+    def _map(self, event: RawEvent, flavor: Flavor, name: str) -> None:
+        logged = TableMap.parse(event.body, name, flavor)
+        self._maps[logged.table_id] = self._logged(logged, flavor, name)
+
+    def _logged(self, logged: TableMap, flavor: Flavor, name: str) -> _LoggedTable | TableKey:
+        """The table of a TABLE_MAP; its name alone if its rows cannot be decoded."""
+        if self.renaming.refusal(logged.database) is not None:
+            # the filter leaves it out: on the target its name belongs to another database
+            return TableKey("", logged.table)
+        key = self.renaming.table(TableKey(logged.database, logged.table))
+        table = self.target.table(key)
+        if table is None:
+            return key
+        try:
+            bound = bind(logged, flavor, table)
+            decoder = RowDecoder(logged, bound.columns, text=False, where=name)
+        except TableMismatchError:
+            return table.key
+        compared = self.compared.get(table.key)
+        texts = None if compared is None or not compared.keys_are_logged else ImageTexts.of(compared, bound)
+        followed = [link.foreign for link in self._links if link.parent == table.key]
+        names = {name for each in followed if each.on_update not in _KEEPS_CHILDREN for name in each.parent_columns}
+        return _LoggedTable(
+            bound,
+            decoder,
+            texts,
+            any(each.on_delete not in _KEEPS_CHILDREN for each in followed),
+            tuple(number for number, column in enumerate(bound.columns) if column.name in names),
+        )
+
+    def _rows(self, event: RawEvent, name: str) -> None:
+        rows = RowsEvent.parse(event.header.type_code, event.body, name)
+        logged = self._maps[rows.table_id]
+        if isinstance(logged, TableKey):
+            self.found.tables.add(logged)
+            return
+        table, texts = logged.bound.key, logged.texts
+        # a covered table may have been altered, and its rows have other columns than here
+        if table in self.found.tables or texts is None:
+            self._cover(table, rows.kind)
+            return
+        if self.recorder is not None and not self.recorder.wants(table) and not logged.is_followed:
+            return
+        keys = self.found.keys[table]
+        try:
+            for change in logged.decoder.changes(rows, name):
+                if logged.moves_children(change):
+                    self._parents.add(table)
+                before = None if change.before is None else texts.key(change.before, None)
+                after = None if change.after is None else texts.key(change.after, change.before)
+                if self.recorder is None:
+                    keys.update(key for key in (before, after) if key is not None)
+                else:
+                    self.recorder.take(texts, change, before, after)
+        except UnsupportedEventError:
+            self._cover(table, rows.kind)
+
+    def _cover(self, table: TableKey, kind: RowsKind) -> None:
+        """Any row of the table may have changed."""
+        self.found.tables.add(table)
+        if kind is not RowsKind.INSERT:
+            self._parents.add(table)
+
+    def _statement(self, facts: StatementFacts, sql: bytes) -> None:
+        if facts.kind in (StatementKind.TRANSACTION, StatementKind.GLOBAL):
+            return
+        self._definition(facts, sql)
+        hidden = {*self.source.views, *self.target.views, *self.source.tables_with_triggers}
+        names = {self._name(key) for key in facts.tables}
+        if facts.kind is StatementKind.UNKNOWN or facts.routines_used or not hidden.isdisjoint(facts.tables):
+            self.found.everything = True
+        elif names:
+            self.found.tables |= names
+            self._parents |= names
+        else:
+            self.found.databases |= facts.databases
+
+    def _definition(self, facts: StatementFacts, sql: bytes) -> None:
+        if facts.kind is StatementKind.DDL:
+            named = facts.tables | facts.triggered | facts.views
+            self.found.defined |= {self._name(key) for key in named}
+            self.found.defined_in |= facts.databases if not named else facts.routine_databases
+            self.found.made |= facts.databases if _MAKES_DATABASE.search(sql) is not None else set()
+        elif facts.kind is StatementKind.UNKNOWN and _DEFINES_NOTHING.match(sql) is None:
+            self.found.all_defined = True
+
+    def _name(self, key: TableKey) -> TableKey:
+        table = self.target.table(key)
+        return key if table is None else table.key
+
+    def _with_cascades(self) -> Changes:
+        """The changes, with the children of changed parents and their children: foreign keys may change them, and the
+        log does not show it."""
+        # a child's definition has the names of its parent and of the parent's columns, which a DDL may change
+        pairs = {*self.source.references, *self.target.references}
+        self.found.defined |= {self._name(child) for child, parent in pairs if self._name(parent) in self.found.defined}
+        left = set(self._parents)
+        while left:
+            parent = left.pop()
+            for child in {link.child for link in self._links if link.parent == parent} - self.found.tables:
+                self.found.tables.add(child)
+                left.add(child)
+        return self.found

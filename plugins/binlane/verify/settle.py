@@ -1,0 +1,157 @@
+"""Settles rows that were compared: equal, drift, or pending, by the source's log behind the watermark.
+
+The target is at the watermark, the source is ahead. Rows are read before that log is read to its end, so every change
+that they show is in the log (a commit is logged before it is visible). A row that the log does not change must be
+equal. For one that it changes, ``judge`` asks the log's images. Tables whose changes row events do not show are
+pending where they differ: the next verification compares them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from binlane.model import LogPosition, TableKey
+from binlane.state.channels import Channel
+from binlane.state.records.verifications import DRIFT, PENDING, Suspect
+from binlane.verify.changes import Changes
+from binlane.verify.column_text import Key, Row
+from binlane.verify.definitions import NAMED, DefinitionDifference
+from binlane.verify.judge import Proof, Verdict, judge
+from binlane.verify.log_reader import ChangeReader
+from binlane.verify.pairing import Tables
+from binlane.verify.row_states import FirstStates, Keys, LastStates, RowState, Unknown
+from binlane.verify.rows import Difference, Pair
+from binlane.work.files import WorkFolder
+
+
+@dataclass(slots=True)
+class Compare:
+    """What was read since the log was last read to its end."""
+
+    keys: dict[TableKey, set[Key]] = field(default_factory=dict)
+    """Compared by key."""
+    ranges: set[TableKey] = field(default_factory=set)
+    """Tables of which ranges were compared."""
+    rows: dict[TableKey, dict[Key, Difference]] = field(default_factory=dict)
+    """The rows that differ."""
+    others: list[Difference] = field(default_factory=list)
+    """Of tables without a usable key, and of tables that cannot be compared."""
+    definitions: list[DefinitionDifference] = field(default_factory=list)
+
+    def differ(self, found: Iterable[Difference]) -> None:
+        """Add differences."""
+        for one in found:
+            if one.key == ():
+                self.others.append(one)
+            else:
+                self.rows.setdefault(one.table, {})[one.key] = one
+
+    @property
+    def wanted(self) -> Keys:
+        """The keys whose changes behind the watermark matter."""
+        found: dict[TableKey, set[Key] | None] = dict.fromkeys(self.ranges)
+        for table in {*self.keys, *self.rows} - self.ranges:
+            found[table] = self.keys.get(table, set()) | self.rows.get(table, {}).keys()
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of the compared rows."""
+
+    suspects: tuple[Suspect, ...] = ()
+    logged: int = 0
+    """Rows of which a column is proved by the windows' log alone."""
+    definitions: tuple[DefinitionDifference, ...] = ()
+    """Those that are drift."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settler:
+    """Settles what was compared while the target was at one watermark."""
+
+    standing: Channel
+    tables: Tables
+    pair: Pair
+    read_later: Callable[[FirstStates], tuple[Changes, LogPosition | None]]
+    """Reads the source's log behind the watermark to its present end."""
+    reader: Callable[[LastStates], ChangeReader]
+    windows: Sequence[WorkFolder]
+    """The last windows, oldest first, whose log tells the rows' last images."""
+
+    def settle(self, compare: Compare) -> Settled:
+        """Raises SourceError, BinlogError, PlanError; the driver's errors for the target."""
+        first = FirstStates(compare.wanted)
+        later, end = self.read_later(first)
+        at = None if end is None else str(end)
+        suspects = [self._of_table(one, later, at) for one in compare.others]
+        defined = [(one, self._of_definition(one, later, at)) for one in compare.definitions]
+        suspects += [suspect for _, suspect in defined]
+        logged, open_rows = 0, dict[TableKey, dict[Key, tuple[RowState, Row | None, Row | None]]]()
+        for name, keys in compare.wanted.items():
+            table, differing = self.tables.compared[name], compare.rows.get(name, {})
+            if later.covers_table(name):
+                suspects += [self._suspect(one, PENDING, at) for one in differing.values()]
+                continue
+            touched = first.rows.get(name, {})
+            suspects += [self._suspect(one, DRIFT, at) for key, one in differing.items() if key not in touched]
+            found = self.pair.target_rows(table, sorted(touched))
+            for key, state in touched.items():
+                target = found.get(key)
+                if key in differing:
+                    source = differing[key].source
+                elif keys is not None:
+                    source = target  # they were equal when both were read
+                elif state is not None and Unknown.UNCHANGED in state:
+                    continue  # a range that was equal; which of its rows were read before the change is not known
+                else:
+                    source = None
+                verdict = judge(table.columns, state, source, target)
+                if verdict.proof is Proof.OPEN:
+                    open_rows.setdefault(name, {})[key] = (state, source, target)
+                elif verdict.proof is Proof.DIFFERS:
+                    suspects.append(self._drifted(name, key, verdict, target, at))
+        for name, key, verdict, target in self._by_windows(open_rows):
+            if verdict.proof is Proof.DIFFERS:
+                suspects.append(self._drifted(name, key, verdict, target, at))
+            elif verdict.proof is Proof.OPEN:
+                suspects.append(self._suspect(Difference(name, key, None, target), PENDING, at))
+            else:
+                logged += 1
+        return Settled(tuple(suspects), logged, tuple(one for one, suspect in defined if suspect.state == DRIFT))
+
+    def _by_windows(
+        self, rows: dict[TableKey, dict[Key, tuple[RowState, Row | None, Row | None]]]
+    ) -> Iterable[tuple[TableKey, Key, Verdict, Row | None]]:
+        """The verdicts on rows whose first images are partial, by their last images in the windows."""
+        if not rows:
+            return
+        last = LastStates({name: set(found) for name, found in rows.items()})
+        windows = self.reader(last).read_windows(self.windows) if self.windows else Changes(everything=True)
+        for name, found in rows.items():
+            usable = not windows.covers_table(name) and not windows.prepares
+            states = last.rows.get(name, {}) if usable else {}
+            for key, (state, source, target) in found.items():
+                columns = self.tables.compared[name].columns
+                yield name, key, judge(columns, state, source, target, states.get(key)), target
+
+    def _of_table(self, one: Difference, later: Changes, at: str | None) -> Suspect:
+        return self._suspect(one, PENDING if later.covers(one.table, one.key) else DRIFT, at)
+
+    def _of_definition(self, one: DefinitionDifference, later: Changes, at: str | None) -> Suspect:
+        changed = later.covers_definition(one.schema_object.key, is_named=one.schema_object.kind in NAMED)
+        changed |= one.table is not None and later.covers_definition(one.table, is_named=True)
+        source, target = (None if side is None else (side,) for side in (one.source, one.target))
+        obj, seqno = one.schema_object, self.standing.watermark.seqno
+        state = PENDING if changed else DRIFT
+        return Suspect(obj.key, (obj.kind,), state, seqno, (one.what,), source, target, str(one), log_end=at)
+
+    def _drifted(self, table: TableKey, key: Key, verdict: Verdict, target: Row | None, at: str | None) -> Suspect:
+        return self._suspect(Difference(table, key, verdict.source, target, verdict.columns), DRIFT, at)
+
+    def _suspect(self, one: Difference, state: str, at: str | None) -> Suspect:
+        seqno = self.standing.watermark.seqno
+        return Suspect(
+            one.table, one.key, state, seqno, one.columns, one.source, one.target, one.note, log_end=at
+        )  # fmt: skip

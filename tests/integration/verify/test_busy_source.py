@@ -1,0 +1,238 @@
+"""A source that goes on writing: rows that it changes behind the watermark are settled by its log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+
+from binlane.model import TableKey
+from binlane.orchestration import steps
+from binlane.orchestration.commands.verify import verify_channel
+from binlane.orchestration.request import WindowRequest
+from binlane.servers.catalog import read_schema
+from binlane.servers.engines import engine_of
+from binlane.verify import log_reader
+from binlane.verify.changes import Changes
+from binlane.verify.log_reader import ChangeReader
+from binlane.verify.pairing import pair
+from binlane.verify.run import Options, Outcome
+from binlane.verify.segment_keys import distinct_keys
+from binlane.work.files import WorkFolder
+from lab.servers import PrivateServer
+from tests.conftest import requires_mysql
+from tests.integration.window.conftest import Channel, ChannelOf, channel_of, clean_servers, fresh_channel, run_on
+from tests.integration.window.test_every_type import SESSION, changes, definition, types_of
+
+__all__ = ["channel_of", "clean_servers"]
+
+FAMILIES = [
+    pytest.param(("mariadb", "mariadb"), id="mariadb-mariadb"),
+    pytest.param(("mysql", "mysql"), id="mysql-mysql", marks=requires_mysql),
+    pytest.param(("mariadb", "mysql"), id="mariadb-mysql", marks=requires_mysql),
+    pytest.param(("mysql", "mariadb"), id="mysql-mariadb", marks=requires_mysql),
+]
+ONE_OF_EACH = FAMILIES[:2]
+HOT = (
+    "CREATE DATABASE app",
+    "CREATE TABLE app.hot (id INT PRIMARY KEY, n INT NOT NULL, note VARCHAR(40), f DOUBLE, body TEXT)",
+)
+
+
+def verify(channel: Channel, *, full: bool = False) -> Outcome:
+    return verify_channel(channel.config, channel.endpoints, Options(full, 7))
+
+
+def found(outcome: Outcome) -> set[tuple[str, str, tuple[str, ...]]]:
+    return {(one.state, one.table.table, one.key) for one in outcome.suspects}
+
+
+def hot_channel(channel: Channel) -> Channel:
+    for server in (channel.source, channel.target):
+        run_on(server, *HOT, log=False)
+    rows = ", ".join(f"({n}, 0, 'note {n}', {n} / 3, REPEAT('x', {n}))" for n in range(1, 21))
+    run_on(channel.source, f"INSERT INTO app.hot VALUES {rows}")
+    assert channel.run() is not None
+    return channel
+
+
+@pytest.mark.parametrize("full", [False, True], ids=["window", "full"])
+@pytest.mark.parametrize("families", FAMILIES)
+def test_rows_of_every_type_that_change_behind_the_watermark_are_settled_at_once(
+    families: tuple[str, str],
+    full: bool,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    clean_servers: Callable[[PrivateServer], None],
+) -> None:
+    source, target = (
+        request.getfixturevalue(f"{family}_{role}") for family, role in zip(families, ("source", "target"), strict=True)
+    )
+    channel = fresh_channel(source, target, tmp_path, clean_servers)
+    types = types_of(source, target)
+    made = ("CREATE DATABASE tenant_1 CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", SESSION)
+    for server in (source, target):
+        run_on(server, *made, *(definition(number, one) for number, one in enumerate(types)), log=False)
+    run_on(source, SESSION, *(change for number, one in enumerate(types) for change in changes(number, one)))
+    assert channel.run() is not None
+    touch = (f"UPDATE tenant_1.t{number} SET n = n + 1, c = d" for number in range(len(types)))
+    run_on(source, SESSION, *touch)
+    run_on(source, *(f"DELETE FROM tenant_1.t{number} WHERE id % 3 = 0" for number in range(len(types))))
+    outcome = verify(channel, full=full)
+    assert found(outcome) == set()
+    assert outcome.state == "clean"
+    # and none of them is taken for equal if it is not
+    run_on(target, SESSION, *(f"UPDATE tenant_1.t{number} SET n = n + 1 WHERE id = 1" for number in range(len(types))))
+    assert found(verify(channel, full=full)) == {("drift", f"t{number}", ("1",)) for number in range(len(types))}
+
+
+@pytest.mark.parametrize("families", ONE_OF_EACH)
+def test_keys_read_in_machine_code_are_those_that_are_read_one_by_one(
+    families: tuple[str, str], channel_of: ChannelOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel = channel_of(*families)
+    types = types_of(channel.source, channel.target)
+    made = ("CREATE DATABASE tenant_1 CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", SESSION)
+    keyed = "CREATE TABLE tenant_1.k (a VARCHAR(9), n INT UNSIGNED, b DECIMAL(9, 2), c TEXT, PRIMARY KEY (b, a))"
+    for server in (channel.source, channel.target):
+        tables = (definition(number, one) for number, one in enumerate(types))
+        run_on(server, *made, *tables, keyed, "CREATE TABLE tenant_1.bare (n INT)", log=False)
+    run_on(channel.source, SESSION, *(change for number, one in enumerate(types) for change in changes(number, one)))
+    run_on(
+        channel.source,
+        "INSERT INTO tenant_1.k VALUES ('x', NULL, 1.5, 'y'), ('z', 1, -2, NULL)",
+        "UPDATE tenant_1.k SET b = b + 1, c = REPEAT('c', 300)",
+        "INSERT INTO tenant_1.bare VALUES (1)",
+    )
+    window = steps.extract(channel.config, channel.endpoints, WindowRequest("now"))
+    with engine_of(channel.endpoints.source or channel.endpoints.target).connect() as asked:
+        source = read_schema(asked)
+    with engine_of(channel.endpoints.target).connect() as asked:
+        target = read_schema(asked)
+
+    def read() -> Changes:
+        reader = ChangeReader(source, target, pair(source, target).compared)
+        return reader.read_windows([WorkFolder(window["work"])])
+
+    monkeypatch.setattr(log_reader, "distinct_keys", used := Mock(wraps=distinct_keys))
+    in_machine_code = read()
+    assert used.called
+    monkeypatch.setattr(log_reader, "can_read", lambda _frames: False)
+    assert in_machine_code == read()
+    assert in_machine_code.keys[TableKey("tenant_1", "k")] == {
+        ("1.50", "78"),
+        ("2.50", "78"),
+        ("-2.00", "7A"),
+        ("-1.00", "7A"),
+    }
+    assert in_machine_code.tables == {TableKey("tenant_1", "bare")}
+
+
+@pytest.mark.parametrize("full", [False, True], ids=["window", "full"])
+@pytest.mark.parametrize("families", ONE_OF_EACH)
+def test_drift_of_rows_that_the_source_changes_all_the_time_is_found_and_never_settled_as_equal(
+    families: tuple[str, str], full: bool, channel_of: ChannelOf
+) -> None:
+    channel = hot_channel(channel_of(*families))
+    run_on(
+        channel.target,
+        "UPDATE app.hot SET n = 1 WHERE id = 1",  # what the source writes next
+        "UPDATE app.hot SET note = 'mine' WHERE id = 2",
+        "DELETE FROM app.hot WHERE id = 3",  # as the source does next
+        "INSERT INTO app.hot VALUES (100, 1, 'new', 1, 'y')",  # before the source does
+        "UPDATE app.hot SET note = 'mine' WHERE id = 5",  # cold
+        log=False,
+    )
+    run_on(
+        channel.source,
+        "UPDATE app.hot SET n = n + 1 WHERE id < 5",
+        "DELETE FROM app.hot WHERE id = 3",
+        "INSERT INTO app.hot VALUES (100, 1, 'new', 1, 'y')",
+        "UPDATE app.hot SET id = 200 WHERE id = 4",
+    )
+    drift = {("drift", "hot", (key,)) for key in ("1", "2", "3", "5")}
+    # the windows' log does not name a row that only the target has
+    outcome = verify(channel, full=full)
+    assert found(outcome) == drift | ({("drift", "hot", ("100",))} if full else set())
+    [first] = [one for one in outcome.suspects if one.key == ("1",)]
+    assert (first.columns, first.source and first.source[1], first.target and first.target[1]) == (("n",), "0", "1")
+
+
+@pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB"])
+@pytest.mark.parametrize("families", ONE_OF_EACH)
+def test_partial_images_settle_column_by_column_within_three_windows(
+    families: tuple[str, str], image: str, channel_of: ChannelOf
+) -> None:
+    channel = channel_of(*families)
+    before = channel.source.query("SELECT @@GLOBAL.binlog_row_image")[0][0]
+    run_on(channel.source, f"SET GLOBAL binlog_row_image = {image}")
+    try:
+        hot_channel(channel)
+        run_on(channel.source, "UPDATE app.hot SET n = n + 1, body = 'b' WHERE id <= 10")
+        verified = 0
+        for _ in range(3):
+            assert channel.run() is not None
+            run_on(channel.source, "UPDATE app.hot SET n = n + 1, body = CONCAT(body, n) WHERE id <= 10")
+            outcome = verify(channel)
+            assert {one.state for one in outcome.suspects} <= {"pending"}
+            verified = outcome.counts.equal + outcome.counts.logged
+        assert (outcome.state, verified, outcome.counts.logged) == ("clean", 10, 10)
+        run_on(
+            channel.target,
+            "UPDATE app.hot SET n = n + 1 WHERE id = 1",  # the column that changes
+            "UPDATE app.hot SET note = 'mine' WHERE id = 2",  # one that does not
+            "UPDATE app.hot SET f = 0 WHERE id = 12",
+            log=False,
+        )
+        assert found(verify(channel)) == {("drift", "hot", ("1",)), ("drift", "hot", ("2",))}
+        if image == "NOBLOB":
+            return  # the next window corrects all columns but body
+        run_on(channel.source, "UPDATE app.hot SET n = n + 1 WHERE id = 12")
+        # only the images in the log show row 12 now, and they have n alone
+        assert channel.run() is not None
+        run_on(channel.source, "UPDATE app.hot SET n = n + 1")
+        assert ("drift", "hot", ("12",)) in found(verify(channel))
+    finally:
+        run_on(channel.source, f"SET GLOBAL binlog_row_image = {before}")
+
+
+@pytest.mark.parametrize("families", ONE_OF_EACH)
+def test_windows_that_were_not_verified_are_verified_by_the_next_verification(
+    families: tuple[str, str], channel_of: ChannelOf
+) -> None:
+    channel = hot_channel(channel_of(*families))
+    first = verify(channel)
+    assert (first.windows, first.covered.rows_after, first.covered.through) == (1, 0, first.through_seqno)
+    for key in (1, 2, 3):
+        run_on(channel.source, f"UPDATE app.hot SET n = 7 WHERE id = {key}")
+        assert channel.run() is not None
+    run_on(channel.target, "UPDATE app.hot SET n = 8 WHERE id = 1", log=False)
+    outcome = verify(channel)
+    assert found(outcome) == {("drift", "hot", ("1",))}
+    assert (outcome.windows, outcome.counts.rows, outcome.counts.equal) == (3, 3, 2)
+    assert (outcome.covered.rows_after, outcome.covered.through) == (0, outcome.through_seqno)
+    assert (verify(channel).windows, verify(channel, full=True).windows) == (1, 0)
+
+
+@pytest.mark.parametrize("families", ONE_OF_EACH)
+def test_keys_that_only_their_collation_makes_equal(families: tuple[str, str], channel_of: ChannelOf) -> None:
+    channel = channel_of(*families)
+    for server in (channel.source, channel.target):
+        run_on(
+            server,
+            "CREATE DATABASE app",
+            "CREATE TABLE app.t (k VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci PRIMARY KEY, n INT)",
+            log=False,
+        )
+    run_on(channel.source, "INSERT INTO app.t VALUES ('Foo', 1), ('bar', 1), ('Baz', 1), ('strasse ', 1)")
+    assert channel.run() is not None
+    run_on(
+        channel.source, "UPDATE app.t SET k = 'foo', n = 2 WHERE k = 'FOO'", "UPDATE app.t SET n = 2 WHERE k = 'BAR'"
+    )
+    run_on(channel.source, "DELETE FROM app.t WHERE k = 'Baz'", "INSERT INTO app.t VALUES ('bAZ', 1)")
+    assert found(verify(channel)) == set()
+    run_on(channel.target, "UPDATE app.t SET k = 'fOO' WHERE k = 'Foo'", "UPDATE app.t SET k = 'baz'  WHERE k = 'Baz'")
+    found_keys = {bytes.fromhex(one.key[0]).decode() for one in verify(channel).suspects if one.state == "drift"}
+    assert {"Foo", "Baz"} <= found_keys
