@@ -57,7 +57,7 @@ install() {
 }
 
 if mariadb_is_missing; then
-  install "MariaDB" "mariadb-server-core|mariadb-server-core-10.6" "mariadb-client|mariadb-client-10.6"
+  install "MariaDB" "mariadb-server-core|mariadb-server-core-10.6" "mariadb-client|mariadb-client-10.6" "mariadb-backup"
 fi
 if java_is_missing; then
   install "a Java runtime, 17 or newer," "openjdk-17-jre-headless|default-jre-headless"

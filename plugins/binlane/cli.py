@@ -344,13 +344,34 @@ def bootstrap(
     jobs: Annotated[int, typer.Option(min=1, max=64, help="Ranges of rows that are copied in parallel.")] = 4,
     chunk_rows: Annotated[int, typer.Option(min=1, max=1_000_000, help="Rows per range.")] = 20_000,
     lock_seconds: Annotated[int, typer.Option(min=1, help="Seconds to wait for each lock on the source.")] = 30,
+    rows_per_second: Annotated[int, typer.Option(min=0, help="Copy at most this many rows per second; 0: all.")] = 0,
+    mib_per_second: Annotated[int, typer.Option(min=0, help="Copy at most this many MiB per second; 0: all.")] = 0,
+    max_threads_running: Annotated[
+        int, typer.Option(min=0, help="Wait while the source's Threads_running is higher; 0: never.")
+    ] = 0,
+    max_source_lag: Annotated[
+        int, typer.Option(min=0, help="Wait while the source, a replica, is more seconds behind; 0: never.")
+    ] = 0,
+    from_clone: Annotated[
+        bool, typer.Option("--from-clone", help="Copy nothing: MySQL's CLONE has filled the target; begin there.")
+    ] = False,
+    from_backup: Annotated[
+        Path | None,
+        typer.Option(help="Copy nothing: the target was restored from the backup in this folder; begin there."),
+    ] = None,
     channels: ChannelFolder = DEFAULT_CHANNELS,
 ) -> None:
     """Copy databases from the live source to an empty target, and create the channel at the place of the copy."""
     from binlane.bootstrap.run import Options
+    from binlane.bootstrap.throttle import Limits
     from binlane.orchestration.commands import bootstrap as bootstrapping
+    from binlane.orchestration.commands.physical_copy import begin_at_copy
 
-    options = Options(bootstrapping.patterns_of(databases), users, replace, jobs, chunk_rows, lock_seconds)
+    if from_clone or from_backup is not None:
+        out.print(begin_at_copy(channel, channels, from_backup))
+        return
+    limits = Limits(rows_per_second, mib_per_second, max_threads_running, max_source_lag)
+    options = Options(bootstrapping.patterns_of(databases), users, replace, jobs, chunk_rows, lock_seconds, limits)
     outcome = bootstrapping.bootstrap(channel, channels, options, out)
     out.print(bootstrapping.outcome_text(outcome))
 

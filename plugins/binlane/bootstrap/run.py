@@ -37,6 +37,7 @@ from binlane.bootstrap.progress import Meter, Progress
 from binlane.bootstrap.rows import Copier, Left
 from binlane.bootstrap.sessions import Session, read_session, write_session
 from binlane.bootstrap.snapshot import Snapshot, shared_snapshot
+from binlane.bootstrap.throttle import NO_LIMITS, Limits, Throttle
 from binlane.config import ChannelConfig
 from binlane.connections import Endpoint
 from binlane.errors import PrecheckError, WindowBusyError
@@ -70,6 +71,7 @@ class Options:
     jobs: int = 4
     chunk_rows: int = 20_000
     lock_seconds: int = 30
+    limits: Limits = NO_LIMITS
     order: str = ""
     """Identifies the request. With ``replace``, a later attempt of the same order continues and does not drop again; an
     empty order is never the same."""
@@ -342,7 +344,10 @@ class FirstCopy:
             if key not in kept.finished
         ]
         diary = _Diary(self.channel.name, self.engines[1], meter)
-        Copier(snapshot.readers, writers, self.options.chunk_rows, diary).copy(left)
+        limits = self.options.limits
+        with self._reading() if limits.ask_source else contextlib.nullcontext() as asked:
+            throttle = Throttle(limits, asked, meter.wait)
+            Copier(snapshot.readers, writers, self.options.chunk_rows, diary, throttle.wait).copy(left)
         return meter.new_rows
 
     @contextlib.contextmanager

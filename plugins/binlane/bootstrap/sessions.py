@@ -48,6 +48,13 @@ class Session:
             cursor.execute(statement)
             return list(cursor.fetchall())
 
+    def named_rows(self, statement: str) -> list[dict[str, bytes | None]]:
+        """All rows of a query as values by column."""
+        with self._named(), contextlib.closing(self.connection.cursor()) as cursor:
+            cursor.execute(statement)
+            names = [column[0] if isinstance(column[0], str) else column[0].decode() for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
     def texts(self, statement: str) -> list[tuple[str, ...]]:
         """All rows of a query, with values as text; NULL as an empty string."""
         return [tuple("" if one is None else one.decode() for one in row) for row in self.rows(statement)]

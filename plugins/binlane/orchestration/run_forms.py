@@ -94,6 +94,14 @@ class BootstrapForm(Form):
     jobs: int = key(integer(1, 64), 4, "Ranges of rows that are copied in parallel.")
     chunk_rows: int = key(integer(1, 1_000_000), 20_000, "Rows per range; each range is one transaction on the target.")
     lock_seconds: int = key(integer(1), 30, "Seconds to wait for each of the two locks on the source.")
+    rows_per_second: int = key(integer(0), 0, "Rows that are copied in a second, at most. 0: no limit.")
+    mib_per_second: int = key(integer(0), 0, "MiB that are copied in a second, at most. 0: no limit.")
+    max_threads_running: int = key(
+        integer(0), 0, "The copy waits while the source's Threads_running is higher. 0: never."
+    )
+    max_source_lag: int = key(
+        integer(0), 0, "The copy waits while the source, if it is a replica, is more seconds behind. 0: never."
+    )
 
 
 def _read(name: str, field: Key, value: Any) -> Any:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import threading
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 import pytest
+from pymysql.constants import COMMAND
 
 from binlane.binlog.types.sql_values import Literal
 from binlane.bootstrap.definitions import read_definitions
+from binlane.bootstrap.progress import Standing
+from binlane.bootstrap.run import Options
+from binlane.bootstrap.throttle import Limits
 from binlane.bootstrap.values import selected
 from binlane.model import Flavor, TableKey
+from binlane.orchestration.commands.bootstrap import LogLines, first_copy
 from binlane.schema.model import Column
 from tests.integration.values.test_values import SESSION, tables
 from tests.integration.values.types import OPAQUE, SCHEMA_TYPES, TYPES
@@ -264,3 +270,29 @@ def test_an_account_without_the_locks_privilege_is_told_which(
     assert "source: privilege EVENT: expected granted on *.*" in said
     assert "GRANT RELOAD ON *.* TO the account" in said
     assert mariadb.target.query("SHOW DATABASES LIKE 'binlane'") == []
+
+
+def test_the_copy_waits_while_the_source_is_busy(either: Channel) -> None:
+    make_objects(either)
+    told: list[Standing] = []
+    running = int(either.source.query("SHOW GLOBAL STATUS LIKE 'Threads_running'")[0][1])
+    with ExitStack() as stack:
+        busy = [stack.enter_context(either.source.connect()) for _ in range(6)]
+        numbers = [each.thread_id() for each in busy]  # type: ignore[no-untyped-call]
+        for each in busy:
+            # nobody waits for the answer
+            each._execute_command(COMMAND.COM_QUERY, "SELECT SLEEP(600)")  # type: ignore[attr-defined]
+
+        class Told(LogLines):
+            def show(self, standing: Standing) -> None:
+                told.append(standing)
+                while standing.waits and numbers:
+                    either.source.query(f"KILL {numbers.pop()}")
+
+        options = Options(jobs=1, limits=Limits(threads_running=running + 4, source_lag=10))
+        first_copy(either.config, either.endpoints, options, Told())
+    [waits] = {each.waits for each in told if each.waits}
+    assert re.fullmatch(rf"waits: \d+ threads running on the source, limit {running + 4}", waits)
+    assert told[-1].waits == ""
+    assert (told[-1].finished, told[-1].rows, told[-1].bytes) == (7, 22, told[-1].all_bytes)
+    either.assert_equal()

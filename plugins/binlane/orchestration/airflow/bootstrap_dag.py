@@ -90,6 +90,7 @@ def _task(channel: ChannelConfig) -> StepOperator:
 def options_of(context: Context) -> Options:
     """The options in the run's form. All tries of a task count as one order, so --replace drops databases once."""
     from binlane.bootstrap.run import Options
+    from binlane.bootstrap.throttle import Limits
     from binlane.orchestration.commands.bootstrap import patterns_of
 
     form, run = BootstrapForm.of(context["params"]), context["dag_run"]
@@ -100,5 +101,6 @@ def options_of(context: Context) -> Options:
         jobs=form.jobs,
         chunk_rows=form.chunk_rows,
         lock_seconds=form.lock_seconds,
+        limits=Limits(form.rows_per_second, form.mib_per_second, form.max_threads_running, form.max_source_lag),
         order=f"{run.dag_id} {run.run_id}",
     )

@@ -1,0 +1,209 @@
+"""A target that the servers' own tools have copied: MySQL's CLONE, mariadb-backup, Percona XtraBackup.
+
+The tool has recorded the place of the source's log that belongs to the copied data. Everything that can be asked of the
+source, the target and the backup is compared with it before the channel begins there:
+https://dev.mysql.com/doc/refman/9.0/en/clone-plugin-monitoring.html,
+https://mariadb.com/kb/en/files-created-by-mariadb-backup/
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from binlane.binlog.types.literals import identifier, quoted
+from binlane.bootstrap.sessions import Session
+from binlane.errors import ConfigError, PrecheckError
+from binlane.model import Flavor, LogPosition, TableKey
+from binlane.source.gtid_set import parse_gtid_set
+from binlane.source.identity import Start
+
+_INFO: Final = ("mariadb_backup_binlog_info", "xtrabackup_binlog_info")
+_CHECKPOINTS: Final = ("mariadb_backup_checkpoints", "xtrabackup_checkpoints")
+_PREPARED: Final = frozenset({"log-applied", "full-prepared"})
+_ENCODED: Final = re.compile(r"@([0-9a-f]{4})")
+_SERVER: Final = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
+_SHOWN: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The place in the source's log that belongs to a copy."""
+
+    where: str
+    """What has recorded it, for messages."""
+    position: LogPosition
+    gtid_set: str
+    """Empty: the source logs without GTIDs."""
+    lsn: int = 0
+    """The redo log position up to which the copy goes; 0: not known."""
+    tables: frozenset[TableKey] = frozenset()
+    """Tables of which the copy has files; empty: not known."""
+
+
+def read_clone(target: Session) -> Recorded:
+    """What CLONE has recorded on the server that it has filled. Raises PrecheckError if there is no complete clone."""
+    _require_family(target, Flavor.MYSQL, "--from-clone")
+    rows = target.texts(
+        "SELECT state, source, error_no, error_message, binlog_file, binlog_position, gtid_executed "
+        "FROM performance_schema.clone_status"
+        if target.texts("SELECT 1 FROM information_schema.plugins WHERE plugin_name = 'clone'")
+        else "SELECT 1 FROM DUAL WHERE FALSE"
+    )
+    if not rows:
+        raise PrecheckError(
+            "target: expected a server that CLONE INSTANCE FROM has filled, found no clone in "
+            "performance_schema.clone_status (the plugin has to be loaded: plugin_load_add = mysql_clone.so)"
+        )
+    [(state, source, number, text, file, offset, gtids)] = rows
+    where = f"the target's clone of {source}"
+    if state != "Completed":
+        raise PrecheckError(f"{where}: expected state Completed, found {state} {text} ({number}); clone again")
+    if source == "LOCAL INSTANCE":
+        raise PrecheckError("target: expected a clone of the source, found a local one (CLONE LOCAL); clone again")
+    return Recorded(where, LogPosition(file, int(offset)), "".join(gtids.split()))
+
+
+def read_backup(folder: Path) -> Recorded:
+    """What a backup has recorded in its folder. Raises ConfigError if the folder is not a prepared backup."""
+    info = next((folder / name for name in _INFO if (folder / name).is_file()), None)
+    if info is None:
+        raise ConfigError(f"--from-backup {folder}: expected {' or '.join(_INFO)} there, found none: a backup's folder")
+    fields = info.read_text("utf-8").split()
+    if len(fields) < 2 or not fields[1].isdigit():
+        raise ConfigError(
+            f"{info}: expected the source's log file, offset and GTID set, found {' '.join(fields)[:80]!r}: the source "
+            "wrote no binary log when the backup was taken"
+        )
+    lsn = 0
+    for name in _CHECKPOINTS:
+        if (folder / name).is_file():
+            found = dict(re.findall(r"(?m)^(\w+) = (.*)$", (folder / name).read_text("utf-8")))
+            if found.get("backup_type") not in _PREPARED:
+                raise ConfigError(
+                    f"{folder / name}: expected a prepared backup, found {found.get('backup_type')}: run the tool with "
+                    "--prepare, then copy the folder to the target, and ask again"
+                )
+            lsn = int(found.get("to_lsn", "0"))
+    files = [*folder.glob("*/*.frm"), *folder.glob("*/*.ibd")]
+    tables = frozenset(
+        TableKey(_decoded(each.parent.name), _decoded(each.stem))
+        for each in files
+        if "#" not in each.stem and not each.stem.startswith("FTS_") and each.parent.name not in _SERVER
+    )
+    return Recorded(str(info), LogPosition(fields[0], int(fields[1])), "".join(fields[2:]), lsn, tables)
+
+
+def _decoded(name: str) -> str:
+    return _ENCODED.sub(lambda found: chr(int(found[1], 16)), name)
+
+
+def require_restored(
+    recorded: Recorded, start: Start, source: Session, target: Session, includes: Callable[[str], bool]
+) -> None:
+    """Raises PrecheckError, which names all of it, if the target is not what ``recorded`` says, or has gone on since.
+
+    ``start``: what the source's log says of the recorded place. ``includes``: whether the channel has a database.
+    """
+    wrong = [
+        *_other_history(recorded, start, source),
+        *_other_server(recorded, source, target),
+        *_gone_on(recorded, target),
+        *_lacks(recorded, target, includes),
+        *_enabled_events(target, includes),
+    ]
+    if wrong:
+        lines = "\n".join(f"  {each}" for each in wrong)
+        raise PrecheckError(f"{recorded.where}: the channel cannot begin there; nothing was written:\n{lines}")
+
+
+def _other_history(recorded: Recorded, start: Start, source: Session) -> list[str]:
+    if recorded.gtid_set and str(parse_gtid_set(source.flavor, recorded.gtid_set)) != start.gtid_set:
+        return [
+            f"source: expected the GTID set {recorded.gtid_set} at {recorded.position}, found "
+            f"{start.gtid_set or 'none'}: the copy is of another server, or the source's log was reset since"
+        ]
+    return []
+
+
+def _other_server(recorded: Recorded, source: Session, target: Session) -> list[str]:
+    wrong = []
+    if source.flavor is not target.flavor:
+        wrong.append(f"target: expected a server of the family {source.flavor}, found {target.flavor}")
+    same = "SELECT CONCAT_WS(' ', @@hostname, @@port, @@datadir)"
+    if source.texts(same) == target.texts(same):
+        wrong.append("target: expected another server than the source, found the same one; correct the connections")
+    elif target.flavor is Flavor.MYSQL and source.texts("SELECT @@server_uuid") == target.texts("SELECT @@server_uuid"):
+        wrong.append(
+            "target: expected a server UUID of its own, found the source's: stop it, remove auto.cnf, start it"
+        )
+    if recorded.lsn and target.flavor is Flavor.MARIADB:
+        [(_, lsn)] = target.texts("SHOW GLOBAL STATUS LIKE 'Innodb_lsn_current'")
+        if int(lsn) < recorded.lsn:
+            wrong.append(
+                f"target: expected a redo log at {recorded.lsn} or later, found {lsn}: the server was not restored "
+                "from this backup"
+            )
+    return wrong
+
+
+def _gone_on(recorded: Recorded, target: Session) -> list[str]:
+    """Replication on the target, and changes of other servers since the copy."""
+    mysql = target.flavor is Flavor.MYSQL
+    running = (
+        "SELECT 1 FROM performance_schema.replication_applier_status WHERE service_state = 'ON' UNION ALL "
+        "SELECT 1 FROM performance_schema.replication_connection_status WHERE service_state = 'ON'"
+        if mysql
+        else "SELECT 1 FROM information_schema.processlist WHERE command IN ('Slave_IO', 'Slave_SQL')"
+    )
+    wrong = ["target: expected no replication, found it running: STOP REPLICA; copy again"] * bool(target.rows(running))
+    if mysql and recorded.gtid_set:
+        given = quoted(recorded.gtid_set)
+        [(lost, more, own)] = target.texts(
+            f"SELECT GTID_SUBTRACT({given}, @@GLOBAL.gtid_executed), GTID_SUBTRACT(@@GLOBAL.gtid_executed, {given}), "
+            "@@server_uuid"
+        )
+        others = [each for each in "".join(more.split()).split(",") if each and not each.startswith(own)]
+        if lost:
+            wrong.append(f"target: expected {recorded.gtid_set} in @@gtid_executed, found that it lacks {lost}")
+        if others:
+            wrong.append(
+                f"target: expected no later transaction of another server, found {','.join(others)}; copy again"
+            )
+    return wrong
+
+
+def _lacks(recorded: Recorded, target: Session, includes: Callable[[str], bool]) -> list[str]:
+    rows = target.texts("SELECT table_schema, table_name FROM information_schema.tables")
+    present = {TableKey(database.lower(), name.lower()) for database, name in rows}
+    missing = sorted(
+        str(each)
+        for each in recorded.tables
+        if includes(each.database) and TableKey(each.database.lower(), each.table.lower()) not in present
+    )
+    return [f"target: expected the backup's tables, found no {_named(missing)}"] if missing else []
+
+
+def _enabled_events(target: Session, includes: Callable[[str], bool]) -> list[str]:
+    """Events that would change the target by themselves, as they do on the source."""
+    rows = target.texts("SELECT event_schema, event_name FROM information_schema.events WHERE status = 'ENABLED'")
+    found = [(database, name) for database, name in rows if includes(database)]
+    word = "REPLICA" if target.flavor is Flavor.MYSQL else "SLAVE"
+    return [
+        f"target: event {database}.{name}: expected disabled as on a replica; "
+        f"ALTER EVENT {identifier(database)}.{identifier(name)} DISABLE ON {word}"
+        for database, name in found[:_SHOWN]
+    ] + [f"target: and {len(found) - _SHOWN} more events"] * (len(found) > _SHOWN)
+
+
+def _named(names: Collection[str]) -> str:
+    shown = ", ".join(list(names)[:_SHOWN])
+    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN:,} more"
+
+
+def _require_family(target: Session, flavor: Flavor, option: str) -> None:
+    if target.flavor is not flavor:
+        raise ConfigError(f"{option}: expected a target of the family {flavor}, found {target.flavor}")

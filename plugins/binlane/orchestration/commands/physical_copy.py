@@ -1,0 +1,62 @@
+"""``binlane bootstrap --from-clone`` and ``--from-backup``: a channel begins at a copy by the servers' own tools."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from binlane.apply.refusals import target_errors
+from binlane.bootstrap.physical import read_backup, read_clone, require_restored
+from binlane.bootstrap.sessions import read_session, write_session
+from binlane.connections import Resolver
+from binlane.errors import ConfigError, PrecheckError
+from binlane.orchestration.commands.run import load
+from binlane.orchestration.effective_rules import selection_of
+from binlane.orchestration.readiness import require_ready
+from binlane.orchestration.steps import source_of
+from binlane.readiness.situation import Asked
+from binlane.servers.catalog import SYSTEM_DATABASES, read_schema
+from binlane.servers.engines import engine_of
+from binlane.shards.selection import Extent
+from binlane.source.start_position import begin
+from binlane.state.channels import Watermark, create_channel, has_channel
+from binlane.state.migrations.run import create
+
+
+def begin_at_copy(name: str, folder: Path, backup: Path | None, *, resolve: Resolver | None = None) -> str:
+    """Create the channel at the place that a physical copy of the source has recorded: MySQL's CLONE on the target, or
+    the tool in the folder ``backup``. Returns a message with the watermark.
+
+    Raises ConfigError or PrecheckError before anything is written if the target is not that copy.
+    """
+    channel, endpoints = load(name, folder, resolve)
+    if endpoints.source is None:
+        raise ConfigError(f"{channel.file}: source: expected a live server, the channel has an archive")
+    if channel.rename:
+        raise ConfigError(f"{channel.file}: rename: expected no [rename], because a physical copy keeps all names")
+    source = source_of(channel, endpoints)
+    engine = engine_of(endpoints.target)
+    with (
+        target_errors(str(endpoints.target)),
+        contextlib.closing(read_session(endpoints.source)) as ours,
+        contextlib.closing(write_session(endpoints.target)) as theirs,
+    ):
+        with engine.connect() as connection:
+            if has_channel(connection, name):
+                raise PrecheckError(
+                    f"channel {name}: expected a target without it, found its watermark there (copied from the source, "
+                    "or of an earlier channel); see `Begin a channel again` in docs/recovery.md"
+                )
+            selection = selection_of(channel, read_schema(connection, ()))
+
+        def includes(database: str) -> bool:
+            return database.lower() not in SYSTEM_DATABASES and selection.database(database)[0] is not Extent.NONE
+
+        recorded = read_clone(theirs) if backup is None else read_backup(backup)
+        start = begin(source, str(recorded.position))
+        require_restored(recorded, start, ours, theirs, includes)
+        require_ready(channel, endpoints, source, Asked(copies=False, windows=False))
+        create(engine)
+        mark = Watermark(0, start.position, start.gtid_set, start.time, start.fingerprint)
+        create_channel(engine, name, start.identity, mark)
+    return f"channel {name}: begins at {recorded.where}; watermark at seqno 0, {mark.source}"

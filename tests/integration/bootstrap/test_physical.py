@@ -1,0 +1,185 @@
+"""A channel begins at a copy by MySQL's CLONE or mariadb-backup of a live source; another target is refused."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pymysql
+import pytest
+
+from binlane.model import Flavor
+from lab.servers import PrivateServer, private_server
+from tests.integration.window.conftest import CHANNEL, Channel, run_on
+
+CLONE = "mysql_clone.so"
+BACKUP = shutil.which("mariadb-backup")
+EVENT = "CREATE EVENT {}.daily ON SCHEDULE EVERY 1 DAY DO SET @nothing = 1"
+
+
+@contextlib.contextmanager
+def traffic(channel: Channel) -> Iterator[None]:
+    """Transactions on the source during the with block."""
+    failures: list[BaseException] = []
+    ended = threading.Event()
+
+    def write() -> None:
+        seed = 2
+        try:
+            while not ended.is_set():
+                channel.traffic(transactions=40, seed=(seed := seed + 1))
+        except BaseException as exc:
+            failures.append(exc)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        writer.join()
+    assert failures == []
+
+
+def begin(channel: Channel, *options: str) -> int:
+    return channel.cli("bootstrap", CHANNEL, *options)
+
+
+def ends_equal(channel: Channel) -> None:
+    channel.run()
+    channel.assert_equal()
+    assert channel.cli("verify", CHANNEL, "--full") == 0
+
+
+@pytest.fixture
+def mysql(
+    tmp_path: Path, mysql_source: PrivateServer, clean_servers: Callable[[PrivateServer], None]
+) -> Iterator[Channel]:
+    """Of MySQL, with a target that may be cloned over."""
+    clean_servers(mysql_source)
+    with private_server(tmp_path / "clone", Flavor.MYSQL, mysql_source.options, name="clone") as target:
+        yield Channel(mysql_source, target, tmp_path)
+
+
+def cloned(channel: Channel) -> None:
+    for server in (channel.source, channel.target):
+        if not server.query("SELECT 1 FROM information_schema.plugins WHERE plugin_name = 'clone'"):
+            server.query(f"INSTALL PLUGIN clone SONAME '{CLONE}'")
+    source = channel.source
+    channel.target.query(f"SET GLOBAL clone_valid_donor_list = '{source.host}:{source.port}'")
+    with contextlib.suppress(pymysql.err.MySQLError):  # the server ends, and nobody starts it again
+        channel.target.query(
+            f"CLONE INSTANCE FROM '{source.user}'@'{source.host}':{source.port} IDENTIFIED BY '{source.password}'"
+        )
+    channel.target.restart()
+
+
+def test_a_clone_of_a_live_source(mysql: Channel, capsys: pytest.CaptureFixture[str]) -> None:
+    mysql.traffic(transactions=100)
+    assert begin(mysql, "--from-clone") == 1
+    assert "found no clone in performance_schema.clone_status" in capsys.readouterr().err
+    with traffic(mysql):
+        cloned(mysql)
+        assert begin(mysql, "--from-clone") == 0
+    assert "begins at the target's clone of" in capsys.readouterr().out
+    ends_equal(mysql)
+    assert begin(mysql, "--from-clone") == 1
+    assert "expected a target without it" in capsys.readouterr().err
+
+
+def test_a_clone_that_does_not_fit_is_refused_by_name(mysql: Channel, capsys: pytest.CaptureFixture[str]) -> None:
+    mysql.traffic(transactions=20)
+    [(database,)] = mysql.source.query(
+        "SELECT MIN(table_schema) FROM information_schema.tables WHERE table_type = "
+        "'BASE TABLE' AND table_schema NOT IN ('mysql', 'sys', 'performance_schema')"
+    )
+    run_on(mysql.source, EVENT.format(database))
+    cloned(mysql)
+    assert begin(mysql, "--from-clone") == 1
+    assert f"ALTER EVENT `{database}`.`daily` DISABLE ON REPLICA" in capsys.readouterr().err
+    run_on(mysql.target, f"ALTER EVENT `{database}`.daily DISABLE ON REPLICA")
+    other = "11111111-1111-1111-1111-111111111111:1"
+    run_on(mysql.target, f"SET gtid_next = '{other}'", "BEGIN", "COMMIT", "SET gtid_next = AUTOMATIC")
+    assert begin(mysql, "--from-clone") == 1
+    assert f"expected no later transaction of another server, found {other}" in capsys.readouterr().err
+    mysql.connect("target_server", mysql.source)
+    assert begin(mysql, "--from-clone") == 1
+    assert mysql.source.query("SHOW DATABASES LIKE 'binlane'") == []
+
+
+@pytest.fixture
+def mariadb(
+    tmp_path: Path, mariadb_source: PrivateServer, clean_servers: Callable[[PrivateServer], None]
+) -> Iterator[Channel]:
+    """Of MariaDB, with a target that may be restored over."""
+    if BACKUP is None:
+        pytest.skip("mariadb-backup is not installed: apt install mariadb-backup")
+    clean_servers(mariadb_source)
+    with private_server(tmp_path / "restored", Flavor.MARIADB, mariadb_source.options, name="restored") as target:
+        yield Channel(mariadb_source, target, tmp_path)
+
+
+def tool(*arguments: str) -> None:
+    assert BACKUP is not None
+    done = subprocess.run([BACKUP, "--no-defaults", *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def backed_up(channel: Channel, folder: Path) -> None:
+    source = channel.source
+    account = f"--user={source.user}", f"--password={source.password}"
+    place = f"--host={source.host}", f"--port={source.port}", f"--datadir={source.datadir}"
+    tool("--backup", f"--target-dir={folder}", *place, *account)
+
+
+def restored(channel: Channel, folder: Path) -> None:
+    channel.target.stop()
+    shutil.rmtree(channel.target.datadir)
+    tool("--copy-back", f"--target-dir={folder}", f"--datadir={channel.target.datadir}")
+    channel.target.restart()
+
+
+def test_a_backup_of_a_live_source(mariadb: Channel, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "backup"
+    mariadb.traffic(transactions=100)
+    with traffic(mariadb):
+        backed_up(mariadb, folder)
+        assert begin(mariadb, "--from-backup", str(folder)) == 2
+        assert "expected a prepared backup" in capsys.readouterr().err
+        tool("--prepare", f"--target-dir={folder}")
+        assert begin(mariadb, "--from-backup", str(folder)) == 1, "the target is another server yet"
+        assert "expected the backup's tables, found no " in capsys.readouterr().err
+        restored(mariadb, folder)
+        assert begin(mariadb, "--from-backup", str(folder)) == 0
+    assert f"begins at {folder}" in capsys.readouterr().out
+    ends_equal(mariadb)
+
+
+def test_a_backup_that_does_not_fit_is_refused_by_name(
+    mariadb: Channel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "backup"
+    mariadb.traffic(transactions=20)
+    backed_up(mariadb, folder)
+    tool("--prepare", f"--target-dir={folder}")
+    restored(mariadb, folder)
+    [info] = [each for each in folder.iterdir() if each.name.endswith("binlog_info")]
+    recorded = info.read_text()
+    file, offset, gtids = recorded.split()
+    for text, said in (
+        (f"{file}\t{int(offset) - 1}\t{gtids}\n", "expected the end of a transaction"),
+        (f"{file}\t{offset}\t0-77-1\n", "the copy is of another server"),
+        (f"binlog.999999\t{offset}\t{gtids}\n", "binlog.999999"),
+        ("", "expected the source's log file, offset and GTID set"),
+    ):
+        info.write_text(text)
+        assert begin(mariadb, "--from-backup", str(folder)) in (1, 2)
+        assert said in capsys.readouterr().err
+    assert mariadb.target.query("SHOW DATABASES LIKE 'binlane'") == []
+    info.write_text(recorded)
+    assert begin(mariadb, "--from-backup", str(folder)) == 0
+    ends_equal(mariadb)
