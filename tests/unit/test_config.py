@@ -453,7 +453,7 @@ def test_a_value_that_a_form_does_not_take_is_refused_by_its_field(
 
 def test_a_form_without_values_has_its_defaults() -> None:
     assert RunForm.of({}) == RunForm(None, None, False, False, VerifyScope.NONE, False, None, None)
-    assert BootstrapForm.of({}) == BootstrapForm("*", False, False, 4, 20_000, 30)
+    assert BootstrapForm.of({}) == BootstrapForm("*", False, False, 4, 20_000, 30, 0, 0, 0, 0)
 
 
 def test_a_kind_of_statements_that_is_none_is_refused_with_the_known_ones(tmp_path: Path) -> None:
