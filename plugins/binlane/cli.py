@@ -245,6 +245,9 @@ def verify(
     full: Annotated[
         bool, typer.Option("--full", help="Compare every row of every table; resumes an interrupted run.")
     ] = False,
+    accounts: Annotated[
+        bool, typer.Option("--accounts", help="With --full: compare accounts, roles and privileges, too.")
+    ] = False,
     chunk_rows: Annotated[int, typer.Option(min=1, max=1_000_000, help="Rows that are compared at once.")] = 5_000,
     rows_per_second: Annotated[
         int | None, typer.Option(min=1, help="Highest rate of rows read from the target.")
@@ -263,7 +266,9 @@ def verify(
     from binlane.orchestration.commands import verify as verification
     from binlane.verify.run import Options
 
-    options = Options(full, chunk_rows, rows_per_second)
+    if accounts and not full:
+        raise ConfigError("--accounts: expected only together with --full")
+    options = Options(full, chunk_rows, rows_per_second, accounts=accounts)
     if repair or plan is not None or yes:
         if channel is None or tag is not None:
             raise ConfigError("--repair: expected one channel, for its plan is shown and confirmed")

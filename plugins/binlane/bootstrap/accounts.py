@@ -14,11 +14,9 @@ from binlane.binlog.types.literals import identifier, quoted
 from binlane.bootstrap.sessions import Session
 from binlane.errors import TargetError
 from binlane.model import Flavor
+from binlane.servers.accounts import SERVERS_OWN
 from binlane.sql.logged_statement import shown
 
-_OWN: Final = frozenset(
-    {"root", "mysql", "mariadb.sys", "mysql.sys", "mysql.session", "mysql.infoschema", "PUBLIC", ""}
-)
 _NOT_COPIED: Final = frozenset({1049, 1146, 1147, 1305, 1347})
 """Errors for a privilege on a table or routine that was not copied."""
 
@@ -51,7 +49,7 @@ def read_accounts(session: Session) -> Accounts:
     rows = session.texts(f"SELECT user, host, {roles} FROM mysql.user ORDER BY 3 DESC, 1, 2")
     made, grants = [], []
     for user, host, is_role in rows:
-        if user in _OWN:
+        if user in SERVERS_OWN:
             continue
         if session.flavor is Flavor.MARIADB and is_role == "1":
             name = quoted(user)

@@ -13,6 +13,10 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, text
 
+SERVERS_OWN: Final = frozenset(
+    {"root", "mysql", "mariadb.sys", "mysql.sys", "mysql.session", "mysql.infoschema", "PUBLIC", ""}
+)
+"""Names of accounts that every server has of its own."""
 _TABLES: Final = (
     "columns_priv",
     "db",

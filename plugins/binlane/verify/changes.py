@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from typing import Final
 
 from binlane.model import TableKey
 from binlane.verify.column_text import Key
+
+_OF_ACCOUNTS: Final = TableKey("", "")
+"""The name of an account's ``SchemaObject``."""
 
 
 @dataclass(slots=True)
@@ -31,6 +35,8 @@ class Changes:
     made: set[str] = field(default_factory=set)
     """Databases that may have been dropped and created again."""
     all_defined: bool = False
+    accounts: bool = False
+    """Whether there are statements about accounts."""
 
     def covers(self, table: TableKey, key: Key) -> bool:
         """Whether the row may have changed; with an empty key: anything of the table."""
@@ -42,6 +48,8 @@ class Changes:
         """Whether an object's definition may have changed; ``is_named``: DDL names it, as tables and views."""
         if self.all_defined or name in self.defined or name.database in self.made:
             return True
+        if name == _OF_ACCOUNTS:
+            return self.accounts
         return not is_named and name.database in self.defined_in
 
     def covers_table(self, table: TableKey) -> bool:

@@ -20,12 +20,13 @@ from binlane.errors import SourceError
 from binlane.model import SchemaObject, TableKey
 from binlane.plan.transaction.channel_rules import ChannelRules
 from binlane.plan.transaction.rename import name_of, renamed_schema
-from binlane.schema.compare import Rules, Severity, compare
+from binlane.schema.compare import Rules
 from binlane.schema.model import Schema, Table
 from binlane.schema.normalize import SAME_COLLATION
 from binlane.servers.variables import version_number
 from binlane.shards.renaming import Renaming
 from binlane.shards.selection import Extent, Selection
+from binlane.verify import accounts
 from binlane.verify.definition_reader import (
     DATABASE,
     TRIGGER,
@@ -37,11 +38,13 @@ from binlane.verify.definition_reader import (
     read_table_collations,
     table_statement,
 )
+from binlane.verify.equivalence import Equivalence
 from binlane.verify.mend import Mend, nothing
 from binlane.verify.mend import one as one_statement
 from binlane.verify.object_mends import creation, removal
 from binlane.verify.rows import Pair
 from binlane.verify.show_create import sequence_mend, table_mend, table_parts, without_collation
+from binlane.verify.table_facts import TableFacts, differing_parts, read_table_facts
 
 TABLE, SEQUENCE = "table", "sequence"
 NAMED: Final = frozenset({TABLE, SEQUENCE, VIEW})
@@ -54,13 +57,6 @@ _WIDTH: Final = 200
 _GONE: Final = frozenset({1146, 1049})
 _HIDDEN: Final = frozenset({"definition", "body"})
 """Facts that an account may not be allowed to see although it sees the object."""
-_OF_ONE_VERSION: Final = frozenset(
-    {"definition", "sql_mode", "parameters", "returned type", "algorithm", "character set of the client"}
-)
-_OF_BOTH_FAMILIES: Final = frozenset({"table", "time"})
-_FAMILYS_OWN: Final = frozenset({"engine", "generated expression"})
-_NO_DRIFT: Final = frozenset({"triggers", "collation"})
-"""Triggers are compared by their names; a column's collation differs if the target does not know the source's."""
 
 
 class Depth(IntEnum):
@@ -87,12 +83,12 @@ class DefinitionDifference:
     """A trigger's table: few statements give the trigger's own name."""
 
     def __str__(self) -> str:
-        mend = f"; {self.mend}" if str(self.mend) else ""
+        mend, name = f"; {self.mend}" if str(self.mend) else "", str(self.schema_object).rstrip()
         if not self.what:
             there, lacking = ("source", "target") if self.target is None else ("target", "source")
-            return f"{self.schema_object}: exists on the {there} and not on the {lacking}{mend}"
+            return f"{name}: exists on the {there} and not on the {lacking}{mend}"
         source, target = (_shown(value) for value in (self.source, self.target))
-        return f"{self.schema_object}: {self.what}: source {source}, target {target}{mend}"
+        return f"{name}: {self.what}: source {source}, target {target}{mend}"
 
 
 @dataclass(frozen=True)
@@ -104,6 +100,8 @@ class Definitions:
     """Source and target."""
     rules: ChannelRules
     sees: Sees
+    accounts: bool = False
+    """Whether accounts are compared, too."""
     unseen: set[str] = field(default_factory=set)
     """Objects that were not compared, with the reason; filled by ``differences``."""
     tables: dict[SchemaObject, TableKey] = field(default_factory=dict)
@@ -116,6 +114,8 @@ class Definitions:
         yield from self._tables(only)
         if only is None or any(obj.kind not in (TABLE, SEQUENCE) for obj in only):
             yield from self._objects(only)
+        if self.accounts if only is None else any(obj.kind.startswith(accounts.KIND) for obj in only):
+            yield from self._accounts(only)
 
     @property
     def selection(self) -> Selection:
@@ -195,25 +195,31 @@ class Definitions:
             yield from self._one(obj, part, line, other, mend)
 
     def _known(self, obj: SchemaObject, ours: Table, theirs: Table) -> Iterator[DefinitionDifference]:
-        """The differences that the precheck finds, without those of a family's own spelling."""
-        target = self.schemas[1]
-        ours = self._renamed.tables.get(self.renaming.table(ours.key), ours)
+        """The differences that other versions and families do not spell differently."""
+        named = self._renamed.tables.get(self.renaming.table(ours.key), ours)
+        empty = TableFacts()
+        facts = tuple(
+            side.get(table.key, empty) for side, table in zip(self._facts_of_tables, (ours, theirs), strict=True)
+        )
+        flavors = self.schemas[0].flavor, self.schemas[1].flavor
         rules = Rules(
-            self.depth is not Depth.FAMILIES,
-            target.collations,
+            flavors[0] is flavors[1],
+            self.schemas[1].collations,
             allow_non_transactional=True,
             collations=self.rules.collations.given,
         )
-        for one in compare(ours, theirs, rules):
-            computed = one.what == "default" and "'" not in (one.expected[:1], one.found[:1])
-            if one.severity is Severity.FATAL or one.what in _NO_DRIFT:
-                continue
-            if self.depth is Depth.FAMILIES and (computed or one.what in _FAMILYS_OWN):
-                continue
-            what = one.what if one.column is None else f"column {identifier(one.column)}: {one.what}"
-            yield from self._one(
-                obj, what, one.expected, one.found, nothing("compare SHOW CREATE TABLE of both servers")
-            )
+        for part in differing_parts(named, theirs, (facts[0], facts[1]), rules, flavors):
+            if part.undecided:
+                self.unseen.add(f"{obj}: {part.what}: {part.undecided}")
+            else:
+                yield from self._one(obj, part.what, part.source, part.target, part.mend)
+
+    @cached_property
+    def _facts_of_tables(self) -> tuple[dict[TableKey, TableFacts], dict[TableKey, TableFacts]]:
+        ours, theirs = (
+            read_table_facts(side, schema) for side, schema in zip(self.pair.sides, self.schemas, strict=True)
+        )
+        return ours, theirs
 
     def _default(self, obj: SchemaObject, ours: str | None, theirs: str | None) -> Iterator[DefinitionDifference]:
         """The default collation of a database or a table, if the target could have the source's."""
@@ -247,6 +253,17 @@ class Definitions:
                 continue
             yield from self._facts(obj, source, target, ours)
 
+    def _accounts(self, only: Collection[SchemaObject] | None) -> Iterator[DefinitionDifference]:
+        if self.selection.policy(FilterKind.ACCOUNTS) == FilterPolicy.IGNORE:
+            self.unseen.add("accounts: the channel's filter ignores their statements")
+            return
+        source, target = self.schemas
+        exact = self.depth is Depth.EXACT and not self.renaming
+        found = accounts.Accounts(self.pair.sides, (source.flavor, target.flavor), exact, self.unseen)
+        for part in found.differing():
+            if only is None or part.account in only:
+                yield DefinitionDifference(part.account, part.what, part.source, part.target, part.mend)
+
     def _facts(
         self, obj: SchemaObject, source: Facts, target: Facts, present: Mapping[SchemaObject, Facts]
     ) -> Iterator[DefinitionDifference]:
@@ -254,18 +271,35 @@ class Definitions:
             ours, theirs = source.get(what), target.get(what)
             if what == "default collation":
                 yield from self._default(obj, ours, theirs)
-            elif not self._is_spelled_alike(what):
-                continue
-            elif what not in _HIDDEN:
-                if ours != theirs:
-                    yield from self._one(obj, what, ours, theirs, self._made(obj, present))
-            elif ours and theirs:
-                if self._named(ours) != self._named(theirs):
-                    mend = self._made(obj, present)
-                    yield from self._one(obj, what, self._named(ours), self._named(theirs), mend)
-            else:
+            elif self.depth is not Depth.EXACT and not (what in source and what in target):
+                continue  # one of the servers does not have it
+            elif what in _HIDDEN and not (ours and theirs):
                 side = "source" if not ours else "target"
                 self.unseen.add(f"definition of {obj}: the {side}'s account may not see it")
+            elif ours is None or theirs is None:
+                if ours != theirs:
+                    yield from self._one(obj, what, ours, theirs, self._made(obj, present))
+            else:
+                yield from self._spelled(obj, what, ours, theirs, present)
+
+    def _spelled(
+        self, obj: SchemaObject, what: str, ours: str, theirs: str, present: Mapping[SchemaObject, Facts]
+    ) -> Iterator[DefinitionDifference]:
+        """The difference between two texts of a fact, if it is one."""
+        if what in _HIDDEN:
+            ours, theirs = self._named(ours), self._named(theirs)
+        if ours == theirs or (self.depth is not Depth.EXACT and not self._equivalence.differs(what, ours, theirs)):
+            return
+        undecided = "" if self.depth is Depth.EXACT else self._equivalence.undecided(what, ours, theirs)
+        if undecided:
+            self.unseen.add(f"{what} of {obj}: {undecided}")
+        else:
+            yield from self._one(obj, what, ours, theirs, self._made(obj, present))
+
+    @cached_property
+    def _equivalence(self) -> Equivalence:
+        source, target = self.schemas
+        return Equivalence((source.flavor, target.flavor), target.collations, self.rules.collations.given)
 
     def _missing(self, obj: SchemaObject, present: Mapping[SchemaObject, Facts]) -> Mend:
         return self._creation([obj]) if obj.kind == DATABASE else self._made(obj, present)
@@ -278,16 +312,18 @@ class Definitions:
         if obj.kind == DATABASE:
             comment = present[obj].get("comment")
             return one_statement(f"ALTER DATABASE {identifier(obj.database)} COMMENT = {quoted(comment or '')}")
+        if obj.kind != TRIGGER:
+            return self._creation([obj])
         facts = present[obj]
         group = [
             (int(other["order"] or 0), each)
             for each, other in present.items()
-            if each.kind == TRIGGER == obj.kind
+            if each.kind == TRIGGER
             and each.database == obj.database
             and (other["table"], other["time"]) == (facts["table"], facts["time"])
             and int(other["order"] or 0) >= int(facts["order"] or 0)
         ]
-        return self._creation([each for _, each in sorted(group)] or [obj])
+        return self._creation([each for _, each in sorted(group)])
 
     def _creation(self, objects: Sequence[SchemaObject]) -> Mend:
         """The statements that create the source's objects on the target."""
@@ -298,13 +334,6 @@ class Definitions:
         if changed or self.renaming.source(first.database) != first.database:
             return nothing(f"see SHOW CREATE {first.kind.upper()} on the source: its text is not the target's")
         return creation(self.pair.source, source.flavor, objects)
-
-    def _is_spelled_alike(self, what: str) -> bool:
-        if self.depth is Depth.FAMILIES:
-            return what in _OF_BOTH_FAMILIES
-        if self.rules.collations and what.startswith("collation of"):
-            return False
-        return self.depth is Depth.EXACT or what not in _OF_ONE_VERSION
 
     def _one(
         self, obj: SchemaObject, what: str, source: str | None, target: str | None, mend: Mend

@@ -299,6 +299,7 @@ class ChangeReader:
             self._parents.add(table)
 
     def _statement(self, facts: StatementFacts, sql: bytes) -> None:
+        self.found.accounts |= facts.kind is StatementKind.GLOBAL
         if facts.kind in (StatementKind.TRANSACTION, StatementKind.GLOBAL):
             return
         self._definition(facts, sql)

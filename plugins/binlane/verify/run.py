@@ -52,6 +52,7 @@ from binlane.state.records.verifications import (
     save_progress,
 )
 from binlane.state.windows import Window, read_open_window
+from binlane.verify.accounts import KIND as ACCOUNT
 from binlane.verify.changes import Changes
 from binlane.verify.column_text import Compared, Key, key_shape
 from binlane.verify.definitions import DefinitionDifference, Definitions, Sees
@@ -80,6 +81,8 @@ class Options:
     scope: Scope = field(default_factory=Scope)
     step_seconds: float = 20.0
     """Rows of a full verification that are compared between two looks at the source's log."""
+    accounts: bool = False
+    """With ``full``: compare accounts, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +164,7 @@ class Verifier:
         self.options.scope.check()
         self._standing = self._stand()
         self._tables = self._in_scope(pair(*self.schemas, self.rules))
-        self._definitions = Definitions(self.pair, self.schemas, self.rules, self.sees)
+        self._definitions = Definitions(self.pair, self.schemas, self.rules, self.sees, self.options.accounts)
         self._throttle = Throttle(self.pair, self.options.rows_per_second, self.options.threads_running)
         with self.engine.connect() as connection:
             self._windows = windows_to_verify(connection, self.channel)
@@ -392,7 +395,9 @@ class Verifier:
         self._tables = Tables({**everything.compared, **self._tables.compared}, everything.not_comparable)
         for key, keys in sorted(by_table.items(), key=lambda entry: str(entry[0])):
             self._rows_again(key, keys)
-        if objects and not self._compare.definitions:
+        if self._compare.definitions and not self.options.accounts:
+            objects = {obj for obj in objects if obj.kind.startswith(ACCOUNT)}
+        if objects and not (self._compare.definitions and self.options.accounts):
             self._compare.definitions += self._definitions.differences(objects)
 
     def _rows_again(self, name: TableKey, keys: set[Key]) -> None:

@@ -1,0 +1,149 @@
+"""Compares accounts and roles: options, password hashes and privileges. No hash is printed or stored.
+
+Between versions privileges have other lists, between families accounts other password plugins and options: there only
+the existence of an account is compared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import pymysql
+
+from binlane.binlog.types.literals import identifier, quoted
+from binlane.errors import SourceError
+from binlane.model import Flavor, SchemaObject
+from binlane.servers.accounts import SERVERS_OWN
+from binlane.verify.mend import Mend, nothing
+from binlane.verify.rows import Side
+
+KIND: Final = "account "
+"""Begin of an account's kind; the rest is its name, as SQL gives it: longer than a name of a table may be."""
+_HASH: Final = re.compile(r"\b(AS|USING|PASSWORD) ('(?:[^'\\]|''|\\.)*'|0x[0-9A-Fa-f]+)", re.DOTALL)
+_IDENTIFIED: Final = re.compile(
+    r"CREATE USER (?P<name>\S+) IDENTIFIED WITH '\w+' AS HASH (?P<rest>REQUIRE .*)", re.DOTALL
+)
+_GRANT: Final = re.compile(r"GRANT (?P<what>.*?)(?: ON (?P<on>.*))? TO (?P<to>.*?)(?P<option> WITH .*)?", re.DOTALL)
+_SECRET: Final = "the statement holds a password hash, which is not printed: see SHOW CREATE USER on the source"
+_OPERATORS: Final = "privileges are for an operator to decide"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """An account or a role, without its password hashes."""
+
+    definition: str
+    """SHOW CREATE USER; empty for a role of MariaDB."""
+    hashes: tuple[str, ...]
+    """For comparison only: never in a message."""
+    grants: Mapping[str, tuple[str, ...]]
+    """By object: the statements of SHOW GRANTS."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of an account that differs."""
+
+    account: SchemaObject
+    what: str
+    source: str | None
+    target: str | None
+    mend: Mend
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """Compares the accounts of source and target."""
+
+    sides: tuple[Side, Side]
+    flavors: tuple[Flavor, Flavor]
+    exact: bool
+    """Whether both servers have the same version, and no database is renamed."""
+    unseen: set[str] = field(default_factory=set)
+    """Gets what was not compared, with the reason."""
+
+    def differing(self) -> Iterator[Part]:
+        """The parts that differ. Accounts that only the target has are not compared."""
+        read = [self._read(side, flavor) for side, flavor in zip(self.sides, self.flavors, strict=True)]
+        ours, theirs = read
+        if ours is None or theirs is None:
+            return
+        for name in sorted(theirs.keys() - ours.keys()):
+            self.unseen.add(f"account {name}: only the target has it")
+        for name, account in sorted(ours.items()):
+            obj = SchemaObject(f"{KIND}{name}", "", "")
+            if name not in theirs:
+                yield Part(obj, "", "there", None, nothing(_SECRET))
+            elif self.exact:
+                yield from _parts(obj, name, account, theirs[name])
+            else:
+                self.unseen.add(f"account {name}: other versions and families have other privileges and options")
+
+    def _read(self, side: Side, flavor: Flavor) -> dict[str, Account] | None:
+        try:
+            return dict(_accounts(side, flavor))
+        except (SourceError, pymysql.err.MySQLError) as exc:
+            cause = exc.__cause__ if isinstance(exc, SourceError) else exc
+            if cause is None or cause.args[0] not in _DENIED:
+                raise
+            server = "source" if side.is_source else "target"
+            self.unseen.add(f"accounts: the {server}'s account may not read them: {cause.args[1]}")
+            return None
+
+
+def _accounts(side: Side, flavor: Flavor) -> Iterator[tuple[str, Account]]:
+    """All accounts but the server's own and the session's."""
+    if flavor is Flavor.MYSQL:
+        side.execute("SET SESSION print_identified_with_as_hex = ON")
+    [(own,)] = side.texts("SELECT CURRENT_USER()")
+    is_role = "is_role = 'Y'" if flavor is Flavor.MARIADB else "0"
+    for user, host, role in side.texts(f"SELECT user, host, {is_role} FROM mysql.user ORDER BY user, host"):
+        if user in SERVERS_OWN or f"{user}@{host}" == own:
+            continue
+        name = quoted(user or "") if role == "1" else f"{quoted(user or '')}@{quoted(host or '')}"
+        created = "" if role == "1" else side.texts(f"SHOW CREATE USER {name}")[0][0] or ""
+        shown = identifier(user or "") if role == "1" else name
+        grants: dict[str, list[str]] = defaultdict(list)
+        for (line,) in side.texts(f"SHOW GRANTS FOR {shown}"):
+            text = re.sub(r" IDENTIFIED .*?(?= WITH GRANT| REQUIRE|$)", "", _HASH.sub(r"\1 HASH", line or ""))
+            found = _GRANT.fullmatch(text)
+            grants[(found["on"] or "roles") if found else text].append(text)
+        hashes = tuple(match[2] for match in _HASH.finditer(created))
+        lines = {on: tuple(sorted(texts)) for on, texts in grants.items()}
+        yield name, Account(_HASH.sub(r"\1 HASH", created), hashes, lines)
+
+
+def _parts(obj: SchemaObject, name: str, ours: Account, theirs: Account) -> Iterator[Part]:
+    if ours.definition != theirs.definition:
+        found = _IDENTIFIED.fullmatch(ours.definition)
+        other = _IDENTIFIED.fullmatch(theirs.definition)
+        alter = found and other and found[0].partition(" REQUIRE ")[0] == other[0].partition(" REQUIRE ")[0]
+        mend = Mend((f"ALTER USER {name} {found['rest']}",), _OPERATORS) if alter and found else nothing(_SECRET)
+        yield Part(obj, "options", ours.definition, theirs.definition, mend)
+    elif ours.hashes != theirs.hashes:
+        yield Part(obj, "password hash", "one", "another one", nothing(_SECRET))
+    for on in sorted(ours.grants.keys() | theirs.grants.keys()):
+        mine, others = ours.grants.get(on, ()), theirs.grants.get(on, ())
+        if mine != others:
+            statements = (*(each for line in others for each in _revoked(line)), *mine)
+            texts = ("; ".join(lines) or None for lines in (mine, others))
+            yield Part(obj, f"privileges on {on}", next(texts), next(texts), Mend(statements, _OPERATORS))
+
+
+def _revoked(grant: str) -> Sequence[str]:
+    """The statements that take back a line of SHOW GRANTS; none for USAGE, which is no privilege."""
+    found = _GRANT.fullmatch(grant)
+    if found is None or found["what"] == "USAGE":
+        return ()
+    on = f" ON {found['on']}" if found["on"] else ""
+    revoked = [f"REVOKE {found['what']}{on} FROM {found['to']}"]
+    if on and "GRANT OPTION" in (found["option"] or ""):
+        revoked.append(f"REVOKE GRANT OPTION{on} FROM {found['to']}")
+    return revoked
+
+
+_DENIED: Final[Collection[int]] = (1044, 1142, 1143, 1227, 1410)

@@ -1,0 +1,246 @@
+"""Tables of servers of other versions or families, compared by facts: a few queries for any number of tables.
+
+``schema.compare`` has the rules for columns, as the precheck uses them. A table's keys are compared by their columns,
+because a key without a name of its own gets one from the server.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from binlane.binlog.types.literals import identifier, quoted
+from binlane.model import Flavor, TableKey
+from binlane.schema.compare import Rules, Severity, compare
+from binlane.schema.model import Column, ForeignKey, Key, Schema, Table
+from binlane.schema.normalize import comparable
+from binlane.servers.variables import version_number
+from binlane.verify.mend import Mend, nothing, one
+from binlane.verify.rows import Side
+
+_BY_HAND: Final = nothing("compare SHOW CREATE TABLE of both servers")
+_ONLY_TARGET: Final = "only the target has it"
+_OWN_PARTS: Final = frozenset({"triggers", "unique keys", "keys", "foreign key"})
+"""Parts that ``compare`` finds and that are compared here, or with the triggers."""
+_JSON: Final = re.compile(r"json_valid\(`(?:[^`]|``)+`\)", re.IGNORECASE)
+_CHECKS_SINCE: Final = (8, 0, 16)
+"""Of MySQL."""
+
+
+@dataclass(slots=True)
+class TableFacts:
+    """What ``Table`` does not have."""
+
+    comment: str = ""
+    column_comments: dict[str, str] = field(default_factory=dict)
+    """By the column's name in lower case."""
+    checks: list[str] = field(default_factory=list)
+    """Clauses; not the checks that MariaDB adds to JSON columns."""
+    partitions: list[tuple[str, ...]] = field(default_factory=list)
+    """Of each partition and subpartition: method and name, expression and description, of both levels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a table that differs."""
+
+    what: str
+    source: str | None
+    target: str | None
+    mend: Mend
+    undecided: str = ""
+    """Why the difference proves nothing; empty: it is one."""
+
+
+def read_table_facts(side: Side, schema: Schema) -> dict[TableKey, TableFacts]:
+    """The facts of all tables of ``schema``'s databases."""
+    found = {key: TableFacts() for key in schema.tables}
+    if not schema.databases:
+        return found
+    chosen = ", ".join(quoted(name) for name in sorted(schema.databases))
+
+    def rows(query: str) -> Iterator[tuple[TableFacts, Sequence[str]]]:
+        for database, name, *values in side.texts(query.format(databases=chosen)):
+            facts = found.get(TableKey(str(database), str(name)))
+            if facts is not None:
+                yield facts, [value or "" for value in values]
+
+    for facts, [comment] in rows(_COMMENTS):
+        facts.comment = comment
+    for facts, [column, comment] in rows(_COLUMN_COMMENTS):
+        facts.column_comments[column.lower()] = comment
+    if schema.flavor is Flavor.MARIADB or version_number(schema.version) >= _CHECKS_SINCE:
+        for facts, [clause] in rows(_CHECKS[schema.flavor]):
+            facts.checks += [] if _JSON.fullmatch(clause) else [clause]
+    for facts, values in rows(_PARTITIONS):
+        facts.partitions.append(tuple(values))
+    return found
+
+
+def differing_parts(
+    source: Table, target: Table, facts: tuple[TableFacts, TableFacts], rules: Rules, flavors: tuple[Flavor, Flavor]
+) -> Iterator[Part]:
+    """The parts that differ. ``source`` has the target's names of databases; differences that keep rows from being
+    compared are left out, because the comparison of rows reports them."""
+    name = f"ALTER TABLE {identifier(target.key.database)}.{identifier(target.key.table)}"
+    yield from _columns(name, source, target, rules, flavors)
+    yield from _listed(name, "index", source.keys, target.keys, _key_text, "INDEX", _key_left)
+    foreign = (source.foreign_keys, target.foreign_keys)
+    yield from _listed(name, "foreign key", *foreign, _foreign_text, "FOREIGN KEY", _refuses)
+    ours, theirs = facts
+    if ours.comment != theirs.comment:
+        yield Part("comment", ours.comment, theirs.comment, one(f"{name} COMMENT={quoted(ours.comment)}"))
+    for column, comment in ours.column_comments.items():
+        other = theirs.column_comments.get(column, comment)
+        if comment != other:
+            yield Part(f"column {identifier(column)}: comment", comment, other, _BY_HAND)
+    yield from _checks(ours.checks, theirs.checks)
+    yield from _partitions(ours.partitions, theirs.partitions)
+
+
+def _columns(name: str, source: Table, target: Table, rules: Rules, flavors: tuple[Flavor, Flavor]) -> Iterator[Part]:
+    columns = {column.name: column for column in target.columns}
+    wanted = {column.name.lower(): column for column in source.columns}
+    across = flavors[0] is not flavors[1]
+    for found in compare(source, target, rules):
+        if found.severity is Severity.FATAL or found.what in _OWN_PARTS:
+            continue
+        if found.column is None:
+            undecided = f"{found.expected} is not an engine of both families" if across else ""
+            known = found.expected.lower() in _ENGINES_OF_BOTH
+            yield Part(found.what, found.expected, found.found, _BY_HAND, "" if known else undecided)
+            continue
+        what, mend, undecided = f"column {identifier(found.column)}: {found.what}", _BY_HAND, ""
+        ours, theirs = wanted[found.column.lower()], columns[found.column]
+        if found.what == "default":
+            mend, undecided = _default(name, ours, theirs, across)
+        elif found.what == "collation":
+            if ours.collation in rules.collations:
+                continue
+            undecided = f"the target has no collation {ours.collation}"
+        elif found.what == "generated expression":
+            undecided = "the two servers print expressions differently"
+        yield Part(what, found.expected, found.found, mend, undecided)
+
+
+def _default(name: str, ours: Column, theirs: Column, across: bool) -> tuple[Mend, str]:
+    """The statement for a literal default; other defaults are spelled by the server."""
+    if any(each.default is not None and not _is_literal(each.default) for each in (ours, theirs)):
+        same_kind = ours.default is not None and theirs.default is not None
+        return _BY_HAND, "the two servers print expressions differently" if across and same_kind else ""
+    column = f"{name} ALTER COLUMN {identifier(theirs.name)}"
+    if ours.default is None:
+        return one(f"{column} SET DEFAULT NULL" if ours.nullable else f"{column} DROP DEFAULT"), ""
+    return one(f"{column} SET DEFAULT {quoted(ours.default[1:-1].replace(2 * _QUOTE, _QUOTE))}"), ""
+
+
+def _is_literal(default: str) -> bool:
+    return default[:1] == default[-1:] == _QUOTE and len(default) > 1
+
+
+def _listed(
+    name: str,
+    what: str,
+    source: Sequence[_T],
+    target: Sequence[_T],
+    text: Callable[[_T, str], str],
+    dropped: str,
+    left: Callable[[_T], str],
+) -> Iterator[Part]:
+    """Keys of one server that the other does not have, whatever their names are."""
+    ours, theirs = ({text(each, "").lower(): each for each in side} for side in (source, target))
+    for shape in sorted(ours.keys() - theirs.keys()):
+        each = ours[shape]
+        mine = text(each, identifier(each.name))
+        yield Part(f"{what} {identifier(each.name)}", mine, None, one(f"{name} ADD {mine}", left(each)))
+    for shape in sorted(theirs.keys() - ours.keys()):
+        each = theirs[shape]
+        mend = one(f"{name} DROP {dropped} {identifier(each.name)}", _ONLY_TARGET)
+        yield Part(f"{what} {identifier(each.name)}", None, text(each, identifier(each.name)), mend)
+
+
+def _key_text(key: Key, name: str) -> str:
+    parts = []
+    for part in key.columns:
+        text = f"({comparable(part.expression or '')})" if part.name is None else identifier(part.name)
+        parts.append(text if part.prefix is None else f"{text}({part.prefix})")
+    kind = "PRIMARY KEY" if key.primary else "UNIQUE KEY" if key.unique else f"{_KINDS.get(key.kind, '')}KEY"
+    return f"{kind} {'' if key.primary else name} ({', '.join(parts)})".replace("  ", " ")
+
+
+def _key_left(key: Key) -> str:
+    if any(part.name is None for part in key.columns):
+        return "the two servers print expressions differently"
+    return (
+        "it may refuse rows with duplicate values"
+        if key.unique
+        else "it may copy the table"
+        if key.kind in _KINDS
+        else ""
+    )
+
+
+def _refuses(_foreign: ForeignKey) -> str:
+    return "it may refuse rows, and locks both tables"
+
+
+def _foreign_text(foreign: ForeignKey, name: str) -> str:
+    columns, parents = (", ".join(map(identifier, names)) for names in (foreign.columns, foreign.parent_columns))
+    parent = f"{identifier(foreign.parent.database)}.{identifier(foreign.parent.table)}"
+    actions = f"ON UPDATE {foreign.on_update} ON DELETE {foreign.on_delete}"
+    return f"CONSTRAINT {name} FOREIGN KEY ({columns}) REFERENCES {parent} ({parents}) {actions}"
+
+
+def _checks(source: Sequence[str], target: Sequence[str]) -> Iterator[Part]:
+    ours, theirs = (Counter(map(comparable, clauses)) for clauses in (source, target))
+    if ours != theirs:
+        undecided = "the two servers print expressions differently" if len(source) == len(target) else ""
+        yield Part("checks", _text(source), _text(target), _BY_HAND, undecided)
+
+
+def _partitions(source: Sequence[tuple[str, ...]], target: Sequence[tuple[str, ...]]) -> Iterator[Part]:
+    def alike(rows: Sequence[tuple[str, ...]], width: int) -> list[list[str]]:
+        return [list(map(comparable, row[:width])) for row in rows]
+
+    if alike(source, _PARTITION_WIDTH) != alike(target, _PARTITION_WIDTH):
+        same = alike(source, _NAMES_WIDTH) == alike(target, _NAMES_WIDTH)
+        undecided = "the two servers print expressions differently" if same else ""
+        ours, theirs = (_text([" ".join(filter(None, row)) for row in rows]) for rows in (source, target))
+        yield Part("partitions", ours, theirs, _BY_HAND, undecided)
+
+
+def _text(parts: Sequence[str]) -> str | None:
+    return ", ".join(parts) or None
+
+
+_T = TypeVar("_T", Key, ForeignKey)
+_QUOTE: Final = "'"
+_KINDS: Final = {"FULLTEXT": "FULLTEXT ", "SPATIAL": "SPATIAL ", "RTREE": "SPATIAL "}
+_ENGINES_OF_BOTH: Final = frozenset({"innodb", "myisam", "memory", "csv", "archive", "blackhole", "mrg_myisam"})
+_NAMES_WIDTH: Final = 4
+_PARTITION_WIDTH: Final = 7
+_COMMENTS: Final = (
+    "SELECT table_schema, table_name, table_comment FROM information_schema.tables "
+    "WHERE table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') AND table_schema IN ({databases})"
+)
+_COLUMN_COMMENTS: Final = (
+    "SELECT table_schema, table_name, column_name, column_comment FROM information_schema.columns "
+    "WHERE table_schema IN ({databases})"
+)
+_CHECKS: Final = {
+    Flavor.MARIADB: "SELECT constraint_schema, table_name, check_clause FROM information_schema.check_constraints "
+    "WHERE constraint_schema IN ({databases}) ORDER BY constraint_name",
+    Flavor.MYSQL: "SELECT one.table_schema, one.table_name, other.check_clause "
+    "FROM information_schema.table_constraints AS one JOIN information_schema.check_constraints AS other "
+    "ON one.constraint_schema = other.constraint_schema AND one.constraint_name = other.constraint_name "
+    "WHERE one.constraint_schema IN ({databases}) AND one.constraint_type = 'CHECK' ORDER BY other.constraint_name",
+}
+_PARTITIONS: Final = (
+    "SELECT table_schema, table_name, partition_method, subpartition_method, partition_name, subpartition_name, "
+    "partition_expression, partition_description, subpartition_expression FROM information_schema.partitions "
+    "WHERE partition_method IS NOT NULL AND partition_method <> 'SYSTEM_TIME' AND table_schema IN ({databases}) "
+    "ORDER BY table_schema, table_name, partition_ordinal_position, subpartition_ordinal_position"
+)
